@@ -1,10 +1,10 @@
-//! The few system calls of tracing: maps and iterators of BPF (bpf(2)).
+//! System calls for BPF maps and iterators (bpf(2)).
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// What user space puts into a map or takes out is at least this often aligned.
+/// Values are aligned to this many bytes where user space reads or writes them.
 pub const VALUE_ALIGN: usize = 8;
 
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
@@ -14,10 +14,10 @@ const BPF_MAP_GET_NEXT_KEY: libc::c_int = 4;
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_ITER_CREATE: libc::c_int = 33;
-/// BPF_TRACE_ITER, as what a program is linked.
+/// Attach type of an iterator program.
 const BPF_TRACE_ITER: u32 = 28;
 
-/// `union bpf_attr` for calls about an element of a map.
+/// `union bpf_attr` for commands on one map element.
 #[repr(C)]
 struct MapElemAttr {
     map_fd: u32,
@@ -27,43 +27,43 @@ struct MapElemAttr {
     flags: u64,
 }
 
-/// One call. `key` and `value` must be as long as the map's are, for maps with a value a CPU for all possible CPUs.
+/// Runs one command. `key` and `value` must have the map's sizes; for per-CPU maps the value has all possible CPUs.
 fn map_elem(command: libc::c_int, map: BorrowedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
     let attr = MapElemAttr { map_fd: map.as_raw_fd() as u32, _pad: 0, key: key as u64, value: value as u64, flags: 0 };
-    // SAFETY: `attr` is laid out as the kernel's union begins and lives through the call; the callers below hand
-    // over buffers of the map's own sizes.
+    // SAFETY: `attr` has the layout of the kernel's union and outlives the call; callers pass buffers of the map's
+    // sizes.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attr, size_of::<MapElemAttr>()) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The same for many elements of a hash at once (since Linux 5.6).
+/// `union bpf_attr` for commands on many elements of a hash map (since Linux 5.6).
 #[repr(C)]
 struct MapBatchAttr {
-    /// Where the call before stopped; null: from the beginning.
+    /// Where the previous call stopped; null starts at the beginning.
     in_batch: u64,
-    /// Where this one stops.
+    /// Where this call stops.
     out_batch: u64,
     keys: u64,
     values: u64,
-    /// Room for so many; so many there were.
+    /// In: capacity. Out: number of elements.
     count: u32,
     map_fd: u32,
     flags: [u64; 2],
 }
 
-/// Bytes of values taken out at once.
+/// Bytes of values per batch.
 const BATCH_BYTES: usize = 32 << 10;
 
-/// A map with keys of `K` bytes, whose values take `value_len` bytes to read.
+/// A map with keys of `K` bytes.
 pub struct BpfMap<'a, const K: usize> {
-    /// Its descriptor.
+    /// File descriptor of the map.
     pub fd: BorrowedFd<'a>,
-    /// Bytes of a value as user space reads it: all CPUs' for a map with a value a CPU.
+    /// Bytes of a value as read by user space: for per-CPU maps the values of all CPUs.
     pub value_len: usize,
 }
 
 impl<const K: usize> BpfMap<'_, K> {
-    /// Reads a value; false if there is none. The error says what the kernel said.
+    /// Reads a value into `value`; false if there is none.
     pub fn get(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<bool> {
         assert_eq!(value.len(), self.value_len);
         match map_elem(BPF_MAP_LOOKUP_ELEM, self.fd, key.as_ptr(), value.as_mut_ptr()) {
@@ -72,21 +72,23 @@ impl<const K: usize> BpfMap<'_, K> {
         }
     }
 
-    /// Puts a value in.
+    /// Inserts or replaces a value.
     pub fn insert(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<()> {
         assert_eq!(value.len(), self.value_len);
         map_elem(BPF_MAP_UPDATE_ELEM, self.fd, key.as_ptr(), value.as_mut_ptr())
     }
 
-    /// Takes a value out, if it is there.
+    /// Removes a value, if it exists.
     pub fn remove(&self, key: &[u8; K]) {
         let _ = map_elem(BPF_MAP_DELETE_ELEM, self.fd, key.as_ptr(), std::ptr::null_mut());
     }
 
-    /// Hands over all elements of a hash, at most about so many. Of one that changes meanwhile some may be missing.
+    /// Visits the elements of a hash map, about `most` at the most. If the map changes meanwhile, elements may be
+    /// missed. Reads in batches: `io_accounting` reads thousands of accounts per second, and a batch saves two system
+    /// calls per element (`cargo bench --bench tracing -- overhead`).
     pub fn for_each(&self, most: usize, mut each: impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
         match self.for_each_batched(most, &mut each) {
-            // The kernel does not know how.
+            // The kernel has no batch command.
             Err(err) if err.raw_os_error() == Some(libc::EINVAL) => self.for_each_by_key(most, each),
             other => other,
         }
@@ -105,26 +107,26 @@ impl<const K: usize> BpfMap<'_, K> {
         Ok(())
     }
 
-    /// The same, many with one call. A kernel that does not know how says so at the first one.
+    /// Reads many elements per call. A kernel without the command fails at the first call.
     fn for_each_batched(&self, most: usize, each: &mut impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
-        let mut room = (BATCH_BYTES / self.value_len).max(1);
+        let mut capacity = (BATCH_BYTES / self.value_len).max(1);
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         let (mut from, mut to) = (0u32, 0u32);
         let mut done = 0;
         while done < most {
-            keys.resize(room * K, 0);
-            values.resize(room * self.value_len, 0);
+            keys.resize(capacity * K, 0);
+            values.resize(capacity * self.value_len, 0);
             let mut batch = MapBatchAttr {
                 in_batch: if done == 0 { 0 } else { &raw const from as u64 },
                 out_batch: &raw mut to as u64,
                 keys: keys.as_mut_ptr() as u64,
                 values: values.as_mut_ptr() as u64,
-                count: room as u32,
+                count: capacity as u32,
                 map_fd: self.fd.as_raw_fd() as u32,
                 flags: [0; 2],
             };
-            // SAFETY: `batch` is laid out as the kernel's union begins; what it points to lives through the call and has
-            // room for `count` keys and values of the map's own sizes.
+            // SAFETY: `batch` has the layout of the kernel's union; the buffers it points to outlive the call and have
+            // room for `count` keys and values of the map's sizes.
             let called = unsafe {
                 libc::syscall(libc::SYS_bpf, BPF_MAP_LOOKUP_BATCH, &raw mut batch, size_of::<MapBatchAttr>())
             };
@@ -132,14 +134,14 @@ impl<const K: usize> BpfMap<'_, K> {
             let end = match err.as_ref().and_then(io::Error::raw_os_error) {
                 None => false,
                 Some(libc::ENOENT) => true,
-                // What is in one bucket of the hash comes together.
-                Some(libc::ENOSPC) if room < most => {
-                    room *= 2;
+                // All elements of one hash bucket are returned together.
+                Some(libc::ENOSPC) if capacity < most => {
+                    capacity *= 2;
                     continue;
                 }
                 Some(code) => return Err(io::Error::from_raw_os_error(code)),
             };
-            let count = (batch.count as usize).min(room);
+            let count = (batch.count as usize).min(capacity);
             for (key, value) in keys.as_chunks().0.iter().zip(values.chunks_exact(self.value_len)).take(count) {
                 each(key, value);
             }
@@ -152,15 +154,15 @@ impl<const K: usize> BpfMap<'_, K> {
         Ok(())
     }
 
-    /// Some key; `None` if the map is empty.
+    /// Returns some key; `None` if the map is empty.
     pub fn first_key(&self) -> Option<[u8; K]> {
         self.next_key(None)
     }
 
-    /// All keys, at most so many. Of a map that changes meanwhile some may be missing.
+    /// Returns at most `most` keys. If the map changes meanwhile, keys may be missed.
     pub fn keys(&self, most: usize) -> Vec<[u8; K]> {
         let mut out: Vec<[u8; K]> = Vec::new();
-        // Where the last one has gone meanwhile the kernel begins anew.
+        // If the last key was removed meanwhile, the kernel starts again from the first.
         while let Some(key) = self.next_key(out.last()).filter(|_| out.len() < most) {
             out.push(key);
         }
@@ -169,7 +171,7 @@ impl<const K: usize> BpfMap<'_, K> {
         out
     }
 
-    /// The key after that one, in the kernel's order; `None` at the end. After one that is gone, the first again.
+    /// Returns the key after `after`, in the kernel's order; `None` at the end. If `after` was removed, the first key.
     pub fn next_key(&self, after: Option<&[u8; K]>) -> Option<[u8; K]> {
         let mut key = [0; K];
         let after = after.map_or(std::ptr::null(), |a| a.as_ptr());
@@ -177,7 +179,7 @@ impl<const K: usize> BpfMap<'_, K> {
     }
 }
 
-/// The sum of a counter that each CPU has for itself, the only value of its map.
+/// Returns the sum of a per-CPU counter, the only value of its map.
 pub fn sum_percpu_counter(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
     let map = BpfMap::<4> { fd, value_len: 8 * cpus };
     let mut value = vec![0; 8 * cpus];
@@ -186,8 +188,8 @@ pub fn sum_percpu_counter(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
     Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
 }
 
-/// Takes the news from `assets/trace/news.h`: true if anything was counted since they were last taken. To be called
-/// before the counts are read.
+/// Reads and clears the flag of `assets/trace/news.h`: true if anything was counted since the last call. Call it before
+/// reading the counters.
 pub fn take_dirty_flag(fd: BorrowedFd) -> io::Result<bool> {
     let map = BpfMap::<4> { fd, value_len: 4 };
     let mut value = [0; 4];
@@ -199,19 +201,20 @@ pub fn take_dirty_flag(fd: BorrowedFd) -> io::Result<bool> {
     Ok(any)
 }
 
-/// The last reading, good as long as there are no news.
+/// The last reading, valid until the dirty flag is set. Spares reading whole maps on an idle machine (`cargo bench
+/// --bench tracing -- overhead` prints the cost of a reading).
 #[derive(Default)]
 pub struct ReadingCache<T> {
     cached: Option<T>,
-    /// Times it was good enough in a row.
+    /// Uses of the cached reading in a row.
     hits: u32,
 }
 
 impl<T: Clone> ReadingCache<T> {
-    /// What was read last, if there are no news since; at most `most` times in a row. `None`: it is to be read, and
-    /// kept.
-    pub fn get(&mut self, news: bool, most: u32) -> Option<T> {
-        if news || self.hits >= most {
+    /// Returns the cached reading if nothing changed, at most `most` times in a row. `None`: read the maps and
+    /// [`store`](Self::store) the result.
+    pub fn get(&mut self, is_dirty: bool, most: u32) -> Option<T> {
+        if is_dirty || self.hits >= most {
             self.cached = None;
             return None;
         }
@@ -219,33 +222,33 @@ impl<T: Clone> ReadingCache<T> {
         self.cached.clone()
     }
 
-    /// Readings asked for since the last one that was kept, the present one included.
+    /// Number of reads since the last store, including this one.
     pub fn reads_since_store(&self) -> u32 {
         self.hits + 1
     }
 
-    /// Keeps a reading.
+    /// Stores a reading.
     pub fn store(&mut self, read: &T) {
         *self = Self { cached: Some(read.clone()), hits: 0 };
     }
 }
 
-/// One call that makes a descriptor.
+/// Runs a command that returns a file descriptor.
 fn create_fd(command: libc::c_int, attr: &[u32]) -> io::Result<OwnedFd> {
-    // SAFETY: `attr` is what the kernel expects for this call and lives through it.
+    // SAFETY: `attr` is what the kernel expects for this command and outlives the call.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), size_of_val(attr)) };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel has just made it for us, close-on-exec, and nobody else knows it.
+    // SAFETY: the kernel just created this close-on-exec descriptor for us; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// What keeps an iterator's program ready to be read from.
+/// Creates the link that keeps an iterator program attached.
 pub fn create_iter_link(program: BorrowedFd) -> io::Result<OwnedFd> {
-    // Program, no target, kind, no flags.
+    // Program, no target, attach type, no flags.
     create_fd(BPF_LINK_CREATE, &[program.as_raw_fd() as u32, 0, BPF_TRACE_ITER, 0])
 }
 
-/// A descriptor to read what an iterator tells, from its start; the link holds its program.
+/// Creates an iterator: reading its descriptor runs the program from the start. The link keeps the program loaded.
 pub fn create_iter(link: BorrowedFd) -> io::Result<OwnedFd> {
     create_fd(BPF_ITER_CREATE, &[link.as_raw_fd() as u32, 0])
 }
@@ -267,7 +270,7 @@ mod tests {
         assert_eq!(unchanged.get(false, 2), None, "what was to be read was never kept");
     }
 
-    /// A hash with keys of 4 bytes; `None` without the right to make one.
+    /// Creates a hash map with keys of 4 bytes; `None` without permission.
     fn create_hash_map(entries: u32, value_len: usize) -> Option<OwnedFd> {
         const CREATE: libc::c_int = 0;
         const HASH: u32 = 1;
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn every_element_is_visited_once() {
-        // Values that are not as long as the kernel aligns them, and some of which one fills a batch.
+        // Values of unaligned length, and values of which one fills a batch.
         for (entries, value_len) in [(0, 12), (1, 12), (5000, 12), (64, BATCH_BYTES)] {
             let Some(fd) = create_hash_map(entries.max(1), value_len) else {
                 return println!("skipped all_elements_are_handed_over_once: may not make maps");

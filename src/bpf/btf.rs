@@ -1,19 +1,19 @@
-//! The kernel's description of its own types, as far as tracepoints go: how many arguments each has.
+//! Reads the number of arguments of each tracepoint from the kernel's BTF.
 //!
-//! Kernel versions say nothing about that, because distributions carry changes back. The format is that of
-//! Documentation/bpf/btf.rst. What is read here comes from the kernel, yet every offset is checked.
+//! The kernel version does not tell: distributions backport changes. For the format see Documentation/bpf/btf.rst. The
+//! data comes from the kernel, but every offset is checked.
 
 use std::collections::HashMap;
 
 const MAGIC: u16 = 0xeb9f;
 const TRACEPOINT_PREFIX: &[u8] = b"btf_trace_";
 
-/// Kinds of types that are told apart here.
+/// Kinds of types that matter here.
 const KIND_PTR: u32 = 2;
 const KIND_TYPEDEF: u32 = 8;
 const KIND_FUNC_PROTO: u32 = 13;
 
-/// A type: its name's offset, kind, number of parts, and the type it refers to.
+/// A type: offset of its name, kind, number of members, and the type it refers to.
 #[derive(Clone, Copy, Default)]
 struct BtfType {
     name: u32,
@@ -22,24 +22,26 @@ struct BtfType {
     type_id: u32,
 }
 
-/// Arguments of each tracepoint, by name.
+/// Number of arguments of each tracepoint, by name.
 pub struct TracepointArguments(HashMap<String, usize>);
 
 impl TracepointArguments {
-    /// From `/sys/kernel/btf/vmlinux`; `None` if that is not what it should be.
+    /// Parses `/sys/kernel/btf/vmlinux`; `None` if it is malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.get(..2)? != MAGIC.to_le_bytes() {
             return None;
         }
         let base = read_u32(bytes, 4)? as usize;
-        let part = |at| Some((base.checked_add(read_u32(bytes, at)? as usize)?, read_u32(bytes, at + 4)? as usize));
+        let part = |offset| {
+            Some((base.checked_add(read_u32(bytes, offset)? as usize)?, read_u32(bytes, offset + 4)? as usize))
+        };
         let ((types, types_len), (names, names_len)) = (part(8)?, part(16)?);
         let names = bytes.get(names..names.checked_add(names_len)?)?;
         let types = parse_types(bytes.get(types..types.checked_add(types_len)?)?)?;
         let get = |id: u32, kind| types.get(id as usize).filter(|t| t.kind == kind);
         let arguments = |typedef: &BtfType| {
             let proto = get(get(typedef.type_id, KIND_PTR)?.type_id, KIND_FUNC_PROTO)?;
-            // The first one is the tracepoint's own.
+            // The first argument is the tracepoint's context.
             proto.vlen.checked_sub(1)
         };
         let found = types.iter().filter(|t| t.kind == KIND_TYPEDEF).filter_map(|t| {
@@ -49,28 +51,28 @@ impl TracepointArguments {
         Some(Self(found.collect()))
     }
 
-    /// How many arguments the tracepoint of that name has; `None` if there is none.
+    /// Returns the number of arguments of a tracepoint; `None` if it does not exist.
     pub fn argument_count(&self, name: &str) -> Option<usize> {
         self.0.get(name).copied()
     }
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+fn read_u32(bytes: &[u8], offset: usize) -> Option<u32> {
+    bytes.get(offset..offset.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-fn read_name(names: &[u8], at: u32) -> Option<&[u8]> {
-    names.get(at as usize..)?.split(|b| *b == 0).next()
+fn read_name(names: &[u8], offset: u32) -> Option<&[u8]> {
+    names.get(offset as usize..)?.split(|b| *b == 0).next()
 }
 
-/// All types; number 0 is void. `None` if a kind is unknown, since its length is then too.
+/// Parses all types; number 0 is void. `None` for an unknown kind, because its length is unknown too.
 fn parse_types(bytes: &[u8]) -> Option<Vec<BtfType>> {
     let mut types = vec![BtfType::default()];
-    let mut at = 0;
-    while at < bytes.len() {
-        let (name, info, of) = (read_u32(bytes, at)?, read_u32(bytes, at + 4)?, read_u32(bytes, at + 8)?);
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let (name, info, of) = (read_u32(bytes, offset)?, read_u32(bytes, offset + 4)?, read_u32(bytes, offset + 8)?);
         let (kind, parts) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-        at += 12
+        offset += 12
             + match kind {
                 1 | 14 | 17 => 4,
                 3 => 12,
@@ -93,7 +95,7 @@ mod tests {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
-    /// An int, a prototype of three, a pointer to it, and a typedef of that.
+    /// An int, a function prototype with three parameters, a pointer to it, and a typedef of that.
     fn sample_btf() -> Vec<u8> {
         let names = b"\0int\0btf_trace_block_rq_issue\0";
         let types = to_bytes(
@@ -130,10 +132,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_is_refused_or_read(at in 0usize..120, to in any::<u8>(), cut in 0usize..160) {
+        fn damage_is_refused_or_read(offset in 0usize..120, value in any::<u8>(), cut in 0usize..160) {
             let mut bytes = sample_btf();
-            if let Some(b) = bytes.get_mut(at) {
-                *b = to;
+            if let Some(b) = bytes.get_mut(offset) {
+                *b = value;
             }
             bytes.truncate(cut);
             let _ = TracepointArguments::parse(&bytes);

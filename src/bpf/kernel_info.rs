@@ -1,4 +1,4 @@
-//! What every probe stands on: the kernel's types, and leave to load programs.
+//! What every probe needs: the kernel's type information and the permission to load programs.
 
 use super::ProbeUnavailable;
 use super::btf::TracepointArguments;
@@ -8,35 +8,39 @@ use aya::{Btf, Endianness};
 use rustix::thread::CapabilitySet;
 use std::io;
 
-/// The kernel's types, as it is told where they are missing.
+/// Path of the kernel's type information, as shown in messages.
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 
-/// The running kernel, looked at once for all probes. Holds some 20 MB: not kept.
+/// The running kernel, inspected once for all probes. Takes about 20 MB, so it is dropped after loading.
 pub struct KernelInfo {
     /// Where its files are.
     pub root: Root,
     /// Its types, against which programs are relocated.
     pub btf: Btf,
-    /// Its tracepoints and their arguments.
+    /// Its tracepoints.
     pub tracepoints: TracepointArguments,
-    /// Possible CPUs, as per-CPU maps count them.
+    /// Number of possible CPUs, as in per-CPU maps.
     pub cpus: usize,
 }
 
 impl KernelInfo {
-    /// Looks at the running kernel; else says why nothing can be traced.
+    /// Inspects the running kernel.
+    ///
+    /// # Errors
+    ///
+    /// The reason why nothing can be traced.
     pub fn detect(root: &Root) -> Result<Self, ProbeUnavailable> {
         let types = read_btf(root)?;
         check_capabilities()?;
         let points = TracepointArguments::parse(&types)
-            .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: not in the form that is known here")))?;
+            .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: unknown format")))?;
         let btf = Btf::parse(&types, Endianness::default()).map_err(|err| load_failure(BTF_PATH, &err))?;
         let cpus = aya::util::nr_cpus().map_err(|(what, err)| ProbeUnavailable::from_io_error(what, &err))?;
         Ok(Self { root: root.clone(), btf, tracepoints: points, cpus })
     }
 }
 
-/// The kernel's types. Without them nothing may be loaded: what is not relocated would read at random.
+/// Reads BTF. Without it nothing may be loaded: a program that is not relocated reads at random offsets.
 fn read_btf(root: &Root) -> Result<Vec<u8>, ProbeUnavailable> {
     let read = std::fs::read(root.sys("kernel/btf/vmlinux"));
     let types = read.map_err(|err| match err.kind() {
@@ -46,7 +50,7 @@ fn read_btf(root: &Root) -> Result<Vec<u8>, ProbeUnavailable> {
         _ => ProbeUnavailable::from_io_error(BTF_PATH, &err),
     })?;
     if !root.is_live() {
-        return Err(ProbeUnavailable::Absent("tracing needs the running machine".into()));
+        return Err(ProbeUnavailable::Absent("tracing needs the running machine; this is a captured tree".into()));
     }
     if cfg!(target_endian = "big") {
         return Err(ProbeUnavailable::Absent("tracing: built for little-endian machines only".into()));
@@ -54,12 +58,13 @@ fn read_btf(root: &Root) -> Result<Vec<u8>, ProbeUnavailable> {
     Ok(types)
 }
 
-/// Whether the kernel lets us; asked before much memory is taken for nothing.
+/// Checks permissions, before parsing BTF takes memory for nothing.
 fn check_capabilities() -> Result<(), ProbeUnavailable> {
-    let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
-    let held = held.map_err(|err| ProbeUnavailable::from_io_error("capabilities", &err.into()))?;
-    let enough = held.contains(CapabilitySet::SYS_ADMIN) || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
-    match enough {
+    let capabilities = rustix::thread::capabilities(None).map(|sets| sets.effective);
+    let capabilities = capabilities.map_err(|err| ProbeUnavailable::from_io_error("capabilities", &err.into()))?;
+    let is_allowed = capabilities.contains(CapabilitySet::SYS_ADMIN)
+        || capabilities.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
+    match is_allowed {
         true => Ok(()),
         false => Err(ProbeUnavailable::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into())),
     }
@@ -83,6 +88,9 @@ mod tests {
         std::fs::create_dir_all(root.sys("kernel/btf")).unwrap();
         std::fs::write(root.sys("kernel/btf/vmlinux"), b"x").unwrap();
         let why = KernelInfo::detect(&root).err();
-        assert_eq!(why, Some(ProbeUnavailable::Absent("tracing needs the running machine".into())));
+        assert_eq!(
+            why,
+            Some(ProbeUnavailable::Absent("tracing needs the running machine; this is a captured tree".into()))
+        );
     }
 }

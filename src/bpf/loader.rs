@@ -1,5 +1,4 @@
-//! Compiled programs on their way into the kernel: loading an object, attaching its programs, and a refusal told
-//! in one line.
+//! Loads BPF objects, attaches their programs, and turns failures into one line.
 
 use super::ProbeUnavailable;
 use super::kernel_info::KernelInfo;
@@ -9,22 +8,22 @@ use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::io;
 
-/// Makes an object's maps, with the values of its settings (`const volatile` of one byte). Its programs are not in
-/// the kernel yet: [`attach`] brings them there.
-pub fn open_object(ground: &KernelInfo, object: &[u8], settings: &[(&str, bool)]) -> Result<Ebpf, ProbeUnavailable> {
-    let values: Vec<(&str, u8)> = settings.iter().map(|(name, on)| (*name, u8::from(*on))).collect();
+/// Creates the maps of an object and sets its constants (`const volatile` of one byte). Its programs are loaded by
+/// [`attach_all`] and [`attach_tracefs`].
+pub fn open_object(kernel: &KernelInfo, object: &[u8], settings: &[(&str, bool)]) -> Result<Ebpf, ProbeUnavailable> {
+    let values: Vec<(&str, u8)> = settings.iter().map(|(name, is_set)| (*name, u8::from(*is_set))).collect();
     let mut loader = EbpfLoader::new();
-    loader.btf(Some(&ground.btf));
+    loader.btf(Some(&kernel.btf));
     for (name, value) in &values {
         loader.override_global(name, value, true);
     }
     loader.load(object).map_err(|err| load_failure("the maps", &err))
 }
 
-/// The map of an object's own variables that begin as 0.
+/// The map of an object's zero-initialised variables.
 pub const BSS_MAP: &str = ".bss";
 
-/// A map of an object, by name, to be read by its descriptor.
+/// Takes a map out of the object by name.
 pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, ProbeUnavailable> {
     match programs.take_map(name) {
         Some(Kept::PerCpuHashMap(map) | Kept::HashMap(map) | Kept::PerCpuArray(map) | Kept::Array(map)) => Ok(map),
@@ -32,17 +31,17 @@ pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, ProbeUnavail
     }
 }
 
-/// Loads and attaches programs that are worth nothing without each other: each by name and tracepoint.
-pub fn attach_all(programs: &mut Ebpf, btf: &Btf, which: &[(&str, &str)]) -> Result<(), ProbeUnavailable> {
-    let one = |programs: &mut Ebpf, name: &str, point: &str| -> Result<(), ProgramError> {
+/// Loads and attaches programs that are useful only together: pairs of program and tracepoint. Attaches all or none.
+pub fn attach_all(programs: &mut Ebpf, btf: &Btf, pairs: &[(&str, &str)]) -> Result<(), ProbeUnavailable> {
+    let attach_one = |programs: &mut Ebpf, name: &str, point: &str| -> Result<(), ProgramError> {
         let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
         let program: &mut BtfTracePoint = program.try_into()?;
         program.load(point, btf)?;
         program.attach().map(drop)
     };
-    for (at, (name, point)) in which.iter().enumerate() {
-        if let Err(err) = one(programs, name, point) {
-            for (name, _) in &which[..at] {
+    for (at, (name, point)) in pairs.iter().enumerate() {
+        if let Err(err) = attach_one(programs, name, point) {
+            for (name, _) in &pairs[..at] {
                 unload_program(programs, name);
             }
             return Err(load_failure(&format!("tracepoint {point}"), &err));
@@ -51,17 +50,17 @@ pub fn attach_all(programs: &mut Ebpf, btf: &Btf, which: &[(&str, &str)]) -> Res
     Ok(())
 }
 
-/// Loads a program and attaches it to a tracepoint of tracefs, which needs leave to look there.
+/// Loads a program and attaches it to a tracepoint of tracefs, which must be readable.
 pub fn attach_tracefs(programs: &mut Ebpf, name: &str, (group, point): (&str, &str)) -> Result<(), ProbeUnavailable> {
-    let one = |programs: &mut Ebpf| -> Result<(), ProgramError> {
+    let attach_one = |programs: &mut Ebpf| -> Result<(), ProgramError> {
         let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
         let program: &mut TracePoint = program.try_into()?;
         program.load()?;
         program.attach(group, point).map(drop)
     };
-    one(programs).map_err(|err| {
+    attach_one(programs).map_err(|err| {
         let why = load_failure(&format!("tracepoint {point}"), &err);
-        // One that is not attached need not stay loaded.
+        // Unload what could not be attached.
         if let Some(Ok(program)) = programs.program_mut(name).map(<&mut TracePoint>::try_from) {
             let _ = program.unload();
         }
@@ -69,16 +68,16 @@ pub fn attach_tracefs(programs: &mut Ebpf, name: &str, (group, point): (&str, &s
     })
 }
 
-/// Takes a program out of the kernel again.
+/// Removes a program from the kernel.
 fn unload_program(programs: &mut Ebpf, name: &str) {
     let program = programs.program_mut(name).and_then(|p| <&mut BtfTracePoint>::try_from(p).ok());
     if let Some(program) = program {
-        // One that is not loaded is what is wanted.
+        // Fails if the program is not loaded, which is what we want.
         let _ = program.unload();
     }
 }
 
-/// A refusal in one line: the deepest cause, never the verifier's log.
+/// Describes a failure in one line by its root cause, without the verifier log.
 pub fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) -> ProbeUnavailable {
     let mut cause: &(dyn std::error::Error + 'static) = err;
     while let Some(deeper) = cause.source() {
@@ -90,7 +89,7 @@ pub fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) -> Prob
             "tracing: the kernel refused {what}: a container, a seccomp filter or kernel lockdown forbids it"
         ));
     }
-    // The verifier's answer to a program that it does not follow.
+    // The verifier rejected the program.
     if code == Some(libc::EACCES) {
         return ProbeUnavailable::Absent(format!("tracing: this kernel does not accept the program for {what}"));
     }
@@ -105,7 +104,7 @@ pub fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) -> Prob
 mod tests {
     use super::*;
 
-    /// As the loader tells it: a long log, the kernel's answer behind it.
+    /// An error as the loader returns it: a long log with the kernel's error as its source.
     #[derive(Debug)]
     struct Verifier(io::Error);
 

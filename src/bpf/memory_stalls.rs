@@ -1,9 +1,8 @@
-//! Who is held up by memory: dirty throttling and direct reclaim, counted in the kernel
-//! (`assets/trace/stalls.bpf.c`).
+//! Tasks stalled by memory: dirty throttling and direct reclaim, counted in the kernel (`assets/trace/stalls.bpf.c`).
 //!
-//! Both by tracepoints that the kernel's type information describes. For dirty throttling the raw form is taken, not
-//! the one in tracefs: that needs a mounted tracefs and CAP_DAC_READ_SEARCH besides, and the raw form, though its
-//! arguments changed, has had the pause as the last but one ever since; their number says where that is.
+//! Both use BTF tracepoints. For dirty throttling that is better than the tracepoint of tracefs, which needs a mounted
+//! tracefs and CAP_DAC_READ_SEARCH. The arguments of the BTF tracepoint changed between kernels, but the pause is
+//! always the last but one: their number tells its position.
 
 use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
 use super::kernel_info::KernelInfo;
@@ -20,7 +19,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+/// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../assets/trace/stalls.bpf.o");
 
 /// `struct key` and `struct held` in `assets/trace/stalls.bpf.c`.
@@ -28,49 +27,49 @@ const KEY_LEN: usize = 16;
 const NAME_LEN: usize = 16;
 const KIND_LEN: usize = 6 * 8;
 const VALUE_LEN: usize = 2 * NAME_LEN + 2 * KIND_LEN;
-/// Processes there is room for.
+/// Capacity of the map.
 const MAX_PROCESSES: usize = 2048;
-/// A process of which nothing new came for so long makes room for others.
+/// A process without new stalls for this long is removed from the map.
 const EXPIRE_AFTER: Duration = Duration::from_secs(120);
-/// Read all the same after so many readings without news.
+/// Readings after which the maps are read even if nothing changed.
 const MAX_CACHED_READS: u32 = 60;
 
-/// Programs that count, as long as this lives.
+/// The loaded programs; dropping this unloads them.
 pub struct MemoryStallProbe {
-    /// Holds the programs and what attaches them.
+    /// Holds the programs and their links.
     _programs: Ebpf,
     stalls_map: MapData,
     period_map: MapData,
     drops: MapData,
     dirty_flag: MapData,
     cpus: usize,
-    /// ns of a jiffy.
+    /// Length of a jiffy, ns.
     jiffy_ns: u64,
     current_period: u64,
     is_counted: [bool; 2],
     unavailable: Vec<String>,
-    /// Stalls of each process at the last reading, and since when there are so many.
+    /// Number of stalls of each process at the last reading, and when that number last changed.
     last_seen: HashMap<[u8; KEY_LEN], (u64, Instant)>,
-    /// What the next reading is, if there are no news.
+    /// The next reading, if nothing changes.
     cache: ReadingCache<MemoryStallsRaw>,
 }
 
 impl Probe for MemoryStallProbe {
     type Output = MemoryStallsRaw;
 
-    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        load(ground)
+    fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        load(kernel)
     }
 
     fn read(&mut self) -> Reading<MemoryStallsRaw> {
         match self.read_if_changed() {
             Ok(raw) => Reading::Ok(raw),
-            Err(err) => Reading::from_io_error("reading the stalls", &err),
+            Err(err) => Reading::from_io_error("reading memory stalls", &err),
         }
     }
 }
 
-/// Where the pause of `balance_dirty_pages` is, by the number of arguments: whether it is the eleventh.
+/// Whether the pause is the eleventh argument of `balance_dirty_pages`, by the number of arguments.
 fn is_pause_eleventh(arguments: Option<usize>) -> Result<bool, ProbeUnavailable> {
     match arguments {
         Some(8) => Ok(false),
@@ -82,30 +81,30 @@ fn is_pause_eleventh(arguments: Option<usize>) -> Result<bool, ProbeUnavailable>
     }
 }
 
-fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
-    let pause = is_pause_eleventh(ground.tracepoints.argument_count("balance_dirty_pages"));
+fn load(kernel: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
+    let pause = is_pause_eleventh(kernel.tracepoints.argument_count("balance_dirty_pages"));
     let eleventh = *pause.as_ref().unwrap_or(&false);
-    let mut programs = loader::open_object(ground, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
+    let mut programs = loader::open_object(kernel, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
     let mut map = |name| loader::take_map(&mut programs, name);
     let (held, period, lost) = (map("held")?, map("period")?, map("lost")?);
-    let news = map(loader::BSS_MAP)?;
-    let throttle = pause.and_then(|_| attach_all(&mut programs, &ground.btf, &[("throttled", "balance_dirty_pages")]));
+    let is_dirty = map(loader::BSS_MAP)?;
+    let throttle = pause.and_then(|_| attach_all(&mut programs, &kernel.btf, &[("throttled", "balance_dirty_pages")]));
     let reclaim = attach_all(
         &mut programs,
-        &ground.btf,
+        &kernel.btf,
         &[("direct_begin", "mm_vmscan_direct_reclaim_begin"), ("direct_end", "mm_vmscan_direct_reclaim_end")],
     );
-    let mut without = Vec::new();
+    let mut unavailable = Vec::new();
     let mut missing = |what: &str, done: &Result<(), ProbeUnavailable>| {
         if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) = done {
-            without.push(format!("{what}: {why}"));
+            unavailable.push(format!("{what}: {why}"));
         }
     };
     if reclaim.is_ok() {
         let group = [("group_begin", "mm_vmscan_memcg_reclaim_begin"), ("group_end", "mm_vmscan_memcg_reclaim_end")];
-        // Not there in kernels without control groups of memory.
-        if ground.tracepoints.argument_count(group[0].1).is_some() {
-            missing("reclaim in control groups", &attach_all(&mut programs, &ground.btf, &group));
+        // Missing in kernels without memory cgroups.
+        if kernel.tracepoints.argument_count(group[0].1).is_some() {
+            missing("reclaim in control groups", &attach_all(&mut programs, &kernel.btf, &group));
         }
     }
     missing("throttled writers", &throttle);
@@ -120,13 +119,13 @@ fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
         stalls_map: held,
         period_map: period,
         drops: lost,
-        dirty_flag: news,
-        cpus: ground.cpus,
-        // The coarse clock moves with the jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
+        dirty_flag: is_dirty,
+        cpus: kernel.cpus,
+        // The coarse clock advances with jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
         jiffy_ns: tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64,
         current_period: 0,
         is_counted: counted,
-        unavailable: without,
+        unavailable,
         last_seen: HashMap::new(),
         cache: ReadingCache::default(),
     })
@@ -134,11 +133,11 @@ fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
 
 impl MemoryStallProbe {
     fn read_if_changed(&mut self) -> io::Result<MemoryStallsRaw> {
-        let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        let is_dirty = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
         let now = Instant::now();
-        // Who is to be forgotten now leaves the reading.
-        let news = news || self.last_seen.values().any(|seen| is_expired(seen.1, now));
-        if let Some(same) = self.cache.get(news, MAX_CACHED_READS) {
+        // A process that expires now leaves the reading.
+        let is_dirty = is_dirty || self.last_seen.values().any(|seen| is_expired(seen.1, now));
+        if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
             return Ok(same);
         }
         let read = self.read_maps(now)?;
@@ -147,17 +146,19 @@ impl MemoryStallProbe {
     }
 
     fn read_maps(&mut self, now: Instant) -> io::Result<MemoryStallsRaw> {
-        // A new period first: what comes while we read belongs to it.
-        let ended = self.current_period;
+        // Start a new period first: stalls counted while we read belong to it.
+        let last_period = self.current_period;
         self.current_period += 1;
         let period = BpfMap::<4> { fd: self.period_map.fd().as_fd(), value_len: 8 };
         period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
         let map = BpfMap::<KEY_LEN> { fd: self.stalls_map.fd().as_fd(), value_len: VALUE_LEN };
         let mut found = Vec::new();
-        map.for_each(2 * MAX_PROCESSES, |at, value| found.push((*at, self.parse_task(at, value, ended))))?;
-        for (at, task) in &found {
+        map.for_each(2 * MAX_PROCESSES, |index, value| {
+            found.push((*index, self.parse_task(index, value, last_period)))
+        })?;
+        for (index, task) in &found {
             let count = task.counters.iter().map(|k| k.count).sum();
-            let seen = self.last_seen.entry(*at).or_insert((count, now));
+            let seen = self.last_seen.entry(*index).or_insert((count, now));
             if seen.0 != count {
                 *seen = (count, now);
             }
@@ -169,7 +170,7 @@ impl MemoryStallProbe {
             }
             keep
         });
-        // Who was forgotten begins anew.
+        // An expired process starts again from zero.
         let known = found.into_iter().filter(|(key, _)| self.last_seen.contains_key(key));
         let mut tasks: Vec<TaskStallCounters> = known.map(|(_, task)| task).collect();
         tasks.sort_unstable_by_key(TaskStallCounters::key);
@@ -177,10 +178,12 @@ impl MemoryStallProbe {
         Ok(MemoryStallsRaw { tasks, is_counted: self.is_counted, dropped: lost, unavailable: self.unavailable.clone() })
     }
 
-    fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], ended: u64) -> TaskStallCounters {
+    fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], last_period: u64) -> TaskStallCounters {
         let (comm, rest) = value.split_at(NAME_LEN);
         let (bdi, kinds) = rest.split_at(NAME_LEN);
-        let kind = |at: usize, unit_ns: u64| parse_stall(&kinds[at * KIND_LEN..(at + 1) * KIND_LEN], ended, unit_ns);
+        let kind = |index: usize, unit_ns: u64| {
+            parse_stall(&kinds[index * KIND_LEN..(index + 1) * KIND_LEN], last_period, unit_ns)
+        };
         let mut both = [StallCounter::default(); 2];
         both[THROTTLE] = kind(THROTTLE, self.jiffy_ns);
         both[RECLAIM] = kind(RECLAIM, 1);
@@ -198,17 +201,17 @@ fn is_expired(since: Instant, now: Instant) -> bool {
     now.saturating_duration_since(since) >= EXPIRE_AFTER
 }
 
-/// A reading as it will be if nothing is counted until the next one: no time is the longest of a period without any.
+/// Returns the reading as it will be if nothing is counted until the next one: a period without stalls has no longest.
 fn reset_longest(read: &MemoryStallsRaw) -> MemoryStallsRaw {
     let mut read = read.clone();
     read.tasks.iter_mut().flat_map(|t| &mut t.counters).for_each(|kind| kind.max_ns = 0);
     read
 }
 
-/// `struct stall`: its longest time is that of the period just ended.
-fn parse_stall(bytes: &[u8], ended: u64, unit_ns: u64) -> StallCounter {
-    let (longest, period) = (2 + (ended & 1) as usize, 4 + (ended & 1) as usize);
-    let longest = if read_u64(bytes, 8 * period) == ended { read_u64(bytes, 8 * longest) } else { 0 };
+/// Parses `struct stall`; the longest stall is that of the period that just ended.
+fn parse_stall(bytes: &[u8], last_period: u64, unit_ns: u64) -> StallCounter {
+    let (longest, period) = (2 + (last_period & 1) as usize, 4 + (last_period & 1) as usize);
+    let longest = if read_u64(bytes, 8 * period) == last_period { read_u64(bytes, 8 * longest) } else { 0 };
     StallCounter {
         count: read_u64(bytes, 0),
         total_ns: read_u64(bytes, 8).saturating_mul(unit_ns),
@@ -216,11 +219,11 @@ fn parse_stall(bytes: &[u8], ended: u64, unit_ns: u64) -> StallCounter {
     }
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes)
+fn read_u64(bytes: &[u8], index: usize) -> u64 {
+    bytes[index..index + 8].try_into().map_or(0, u64::from_ne_bytes)
 }
 
-/// Up to the first zero.
+/// Returns the text up to the first NUL.
 fn c_string(bytes: &[u8]) -> Vec<u8> {
     bytes.split(|b| *b == 0).next().unwrap_or_default().to_vec()
 }
@@ -250,7 +253,7 @@ mod tests {
     #[test]
     fn the_longest_stall_is_that_of_the_last_period() {
         let bytes: Vec<u8> = [5u64, 50, 11, 22, 4, 3].iter().flat_map(|n| n.to_ne_bytes()).collect();
-        let read = |ended| parse_stall(&bytes, ended, 10);
+        let read = |last_period| parse_stall(&bytes, last_period, 10);
         assert_eq!(read(4), StallCounter { count: 5, total_ns: 500, max_ns: 110 });
         assert_eq!((read(3).max_ns, read(6).max_ns), (220, 0));
     }

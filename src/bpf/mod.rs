@@ -1,10 +1,9 @@
-//! What only the kernel itself can see, by small programs loaded into it (BPF).
+//! Figures that only the kernel itself can provide, counted by BPF programs.
 //!
-//! The programs' source is in `assets/trace`; their compiled form is part of this binary. Each thing that is traced
-//! is a [`Probe`], one file here, and stands or falls by itself. Loading takes some 150 ms of CPU and much memory
-//! for a moment, so a thread does it once, when [`Tracer::begin`] is called. Programs go with their descriptors:
-//! whatever ends this process, nothing stays in the kernel. Nothing here is ever needed: without it, with the reason
-//! told, all else works.
+//! The sources of the programs are in `assets/trace`; their compiled form is part of this binary. Each [`Probe`] is
+//! independent of the others. Loading takes about 150 ms of CPU and much memory for a moment, so a thread does it once,
+//! when [`Tracer::start`] is called. Programs are unloaded with their descriptors: however this process ends, nothing
+//! stays in the kernel. Everything works without this module; the reason for a missing figure is shown.
 
 mod bpf_sys;
 mod btf;
@@ -29,20 +28,24 @@ use sync_control::SyncControl;
 use syncs::SyncProbe;
 use task_iter::TaskIterProbe;
 
-/// Why something is not traced: never `Ok`.
+/// Why a probe is not loaded: never `Ok`.
 pub type ProbeUnavailable = Reading<()>;
 
-/// One thing that is traced: its programs in the kernel, there as long as it lives.
+/// A set of BPF programs, loaded as long as the value lives.
 pub trait Probe: Sized + Send + 'static {
-    /// What is read from it.
+    /// What reading it returns.
     type Output: Default;
-    /// Brings its programs into the kernel, or says in a line why they are not there.
-    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable>;
-    /// What has been counted until now.
+    /// Loads and attaches the programs.
+    ///
+    /// # Errors
+    ///
+    /// The reason why they cannot be loaded, in one line.
+    fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable>;
+    /// Reads the counters.
     fn read(&mut self) -> Reading<Self::Output>;
 }
 
-/// A probe that is there, or why it is not. Clones are the same one.
+/// A probe, or why it is not loaded. Clones share it.
 pub struct ProbeHandle<P>(Arc<Mutex<Result<P, ProbeUnavailable>>>);
 
 impl<P> Clone for ProbeHandle<P> {
@@ -53,10 +56,10 @@ impl<P> Clone for ProbeHandle<P> {
 
 impl<P: Probe> ProbeHandle<P> {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Err(ProbeUnavailable::Absent("tracing has not begun".into())))))
+        Self(Arc::new(Mutex::new(Err(ProbeUnavailable::Absent("tracing has not started".into())))))
     }
 
-    /// What has been counted until now, or why nothing is.
+    /// Reads the counters, or returns why there are none.
     pub fn read(&self) -> Reading<P::Output> {
         match &mut *self.lock() {
             Ok(probe) => probe.read(),
@@ -64,27 +67,27 @@ impl<P: Probe> ProbeHandle<P> {
         }
     }
 
-    /// Takes its programs out of the kernel again, if they are there.
+    /// Unloads the programs, if they are loaded.
     pub fn unload(&self) {
-        self.replace(Err(ProbeUnavailable::Absent("tracing of this has been ended".into())));
+        self.replace(Err(ProbeUnavailable::Absent("this probe was unloaded".into())));
     }
 
-    fn load(&self, ground: &Result<KernelInfo, ProbeUnavailable>) {
-        let loaded = ground.as_ref().map_err(Clone::clone).and_then(P::load);
+    fn load(&self, kernel: &Result<KernelInfo, ProbeUnavailable>) {
+        let loaded = kernel.as_ref().map_err(Clone::clone).and_then(P::load);
         self.replace(loaded);
     }
 
-    fn replace(&self, to: Result<P, ProbeUnavailable>) {
-        let before = std::mem::replace(&mut *self.lock(), to);
-        // Programs take their time to go, and nobody who reads shall wait for that.
-        drop(before);
+    fn replace(&self, value: Result<P, ProbeUnavailable>) {
+        let previous = std::mem::replace(&mut *self.lock(), value);
+        // Unloading takes time; readers must not wait for it.
+        drop(previous);
     }
 
     fn is_loaded(&self) -> bool {
         self.lock().is_ok()
     }
 
-    /// Changes the probe, if it is there; one that does not take it is given up.
+    /// Changes the probe, if it is loaded; unloads it if that fails.
     fn modify(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
         let failed = self.lock().as_mut().ok().and_then(|probe| change(probe).err());
         if let Some(err) = failed {
@@ -97,39 +100,39 @@ impl<P: Probe> ProbeHandle<P> {
     }
 }
 
-/// Tracing that can be begun, and read once it is there. Clones are the same one.
+/// All probes. They are loaded on request; clones share them.
 #[derive(Clone)]
 pub struct Tracer {
     root: Root,
-    /// How long requests of each device take.
+    /// Latency of block requests by device.
     pub latency: ProbeHandle<LatencyProbe>,
-    /// Who is held up by memory.
+    /// Tasks stalled by memory.
     pub stalls: ProbeHandle<MemoryStallProbe>,
-    /// Who waits for syncs; only while somebody wants it.
+    /// Syncs by file; loaded only on request.
     pub syncs: ProbeHandle<SyncProbe>,
     /// All tasks at once.
     pub tasks: ProbeHandle<TaskIterProbe>,
     sync_control: Arc<Mutex<SyncControl>>,
-    /// Who does the I/O.
+    /// I/O by process and control group.
     pub io_accounting: ProbeHandle<IoAccountingProbe>,
 }
 
 impl Tracer {
-    /// Nothing is loaded yet.
+    /// Creates the tracer; nothing is loaded.
     pub fn new(root: &Root) -> Self {
         let (latency, charge, stalls) = (ProbeHandle::new(), ProbeHandle::new(), ProbeHandle::new());
         let (syncs, tasks) = (ProbeHandle::new(), ProbeHandle::new());
         Self { root: root.clone(), latency, io_accounting: charge, stalls, syncs, tasks, sync_control: Arc::default() }
     }
 
-    /// Has a thread load the programs; returns at once.
+    /// Starts a thread that loads the programs; returns at once.
     pub fn start(&self) {
         self.set_all_unavailable(&ProbeUnavailable::Absent("tracing is being loaded".into()));
         self.allow_sync_tracing();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load_all();
-            // Parsing the kernel's types took some 30 MB for a moment.
+            // Parsing BTF took about 30 MB.
             crate::allocator::trim();
         });
         if let Err(err) = spawned {
@@ -138,24 +141,24 @@ impl Tracer {
     }
 
     fn load_all(&self) {
-        let ground = KernelInfo::detect(&self.root);
-        self.latency.load(&ground);
-        self.stalls.load(&ground);
-        self.io_accounting.load(&ground);
-        self.tasks.load(&ground);
+        let kernel = KernelInfo::detect(&self.root);
+        self.latency.load(&kernel);
+        self.stalls.load(&kernel);
+        self.io_accounting.load(&kernel);
+        self.tasks.load(&kernel);
     }
 
-    /// Says that nothing shall be traced.
+    /// Disables tracing.
     pub fn disable(&self) {
-        let why = "tracing is switched off (--no-tracing, or tracing = false in the config file)";
+        let why = "tracing is off (--no-tracing, or tracing = false in the config file)";
         self.set_all_unavailable(&ProbeUnavailable::Absent(why.into()));
         self.forbid_sync_tracing();
     }
 
-    /// From which duration on syncs are to be listed by themselves, or that nobody wants them any more. Returns at
-    /// once; a thread brings the programs in and out.
-    pub fn request_syncs(&self, from: Option<Duration>) {
-        self.set_sync_request(from);
+    /// Requests syncs, listing those that take at least `threshold` one by one; `None` if they are not needed any more.
+    /// Returns at once; a thread loads and unloads the programs.
+    pub fn request_syncs(&self, threshold: Option<Duration>) {
+        self.set_sync_request(threshold);
     }
 
     fn set_all_unavailable(&self, why: &ProbeUnavailable) {
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn disabled_tracing_gives_the_reason() {
         let tracer = Tracer::new(&Root::live());
-        assert!(matches!(tracer.latency.read(), Reading::Absent(why) if why.contains("not begun")));
+        assert!(matches!(tracer.latency.read(), Reading::Absent(why) if why.contains("not started")));
         tracer.disable();
         assert!(matches!(tracer.latency.read(), Reading::Absent(why) if why.contains("--no-tracing")));
     }

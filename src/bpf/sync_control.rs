@@ -1,7 +1,7 @@
-//! What is traced only while somebody wants it: the wish, and the one thread that follows it.
+//! Loads and unloads sync tracing on request.
 //!
-//! Wishes change faster than programs come and go. Whoever wishes only notes it; if no thread is at work one is
-//! started, and that works until things are as they were wished last.
+//! Requests change faster than programs can be loaded. A request is only noted; if no thread is running, one is
+//! started, and it works until the last request is fulfilled.
 
 use super::kernel_info::KernelInfo;
 use super::syncs::SyncProbe;
@@ -10,14 +10,14 @@ use crate::model::syncs::NOT_REQUESTED;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-/// What is wished.
+/// The requested state.
 #[derive(Default)]
 pub struct SyncControl {
-    /// Tracing has begun; before, and where it is switched off, nothing is loaded.
+    /// Tracing was started and is not disabled; otherwise nothing is loaded.
     is_allowed: bool,
-    /// Syncs are wanted, those that took so long one by one.
+    /// Syncs are requested; those that take at least this long are listed one by one.
     requested_threshold: Option<Duration>,
-    /// A thread is at work.
+    /// A thread is loading or unloading.
     is_worker_running: bool,
 }
 
@@ -28,12 +28,12 @@ impl Tracer {
 
     pub(super) fn allow_sync_tracing(&self) {
         self.syncs.replace(Err(ProbeUnavailable::Absent(NOT_REQUESTED.into())));
-        let wanted = {
-            let mut wish = self.lock_sync_control();
-            wish.is_allowed = true;
-            wish.requested_threshold.is_some()
+        let request = {
+            let mut control = self.lock_sync_control();
+            control.is_allowed = true;
+            control.requested_threshold.is_some()
         };
-        if wanted {
+        if request {
             self.start_sync_worker();
         }
     }
@@ -42,29 +42,29 @@ impl Tracer {
         self.lock_sync_control().is_allowed = false;
     }
 
-    pub(super) fn set_sync_request(&self, from: Option<Duration>) {
-        self.lock_sync_control().requested_threshold = from;
+    pub(super) fn set_sync_request(&self, threshold: Option<Duration>) {
+        self.lock_sync_control().requested_threshold = threshold;
         self.start_sync_worker();
     }
 
-    /// Whether nobody is at work to bring programs in or out.
+    /// Whether no thread is loading or unloading programs.
     pub fn is_sync_worker_idle(&self) -> bool {
         !self.lock_sync_control().is_worker_running
     }
 
-    /// Has a thread do what is wished, unless one is at it.
+    /// Starts a thread that fulfils the request, unless one is running.
     fn start_sync_worker(&self) {
-        let mut wish = self.lock_sync_control();
-        if !wish.is_allowed || std::mem::replace(&mut wish.is_worker_running, true) {
+        let mut control = self.lock_sync_control();
+        if !control.is_allowed || std::mem::replace(&mut control.is_worker_running, true) {
             return;
         }
-        drop(wish);
+        drop(control);
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing-syncs".into()).spawn(move || {
             let mut done = None;
-            while let Some(wanted) = tracer.next_sync_request(done) {
-                tracer.apply_sync_request(wanted);
-                done = Some(wanted);
+            while let Some(request) = tracer.next_sync_request(done) {
+                tracer.apply_sync_request(request);
+                done = Some(request);
             }
             crate::allocator::trim();
         });
@@ -74,26 +74,26 @@ impl Tracer {
         }
     }
 
-    /// What is wished if that is not done yet; else the thread's work is over.
+    /// Returns the request if it is not fulfilled yet; otherwise marks the thread as done.
     fn next_sync_request(&self, done: Option<Option<Duration>>) -> Option<Option<Duration>> {
-        let mut wish = self.lock_sync_control();
-        if done == Some(wish.requested_threshold) {
-            wish.is_worker_running = false;
+        let mut control = self.lock_sync_control();
+        if done == Some(control.requested_threshold) {
+            control.is_worker_running = false;
             return None;
         }
-        Some(wish.requested_threshold)
+        Some(control.requested_threshold)
     }
 
-    fn apply_sync_request(&self, wanted: Option<Duration>) {
-        let Some(from) = wanted else {
+    fn apply_sync_request(&self, request: Option<Duration>) {
+        let Some(threshold) = request else {
             return self.syncs.replace(Err(ProbeUnavailable::Absent(NOT_REQUESTED.into())));
         };
         if !self.syncs.is_loaded() {
             self.syncs.replace(Err(ProbeUnavailable::Absent("tracing of syncs is being loaded".into())));
-            let loaded = KernelInfo::detect(&self.root).and_then(|ground| SyncProbe::load(&ground));
+            let loaded = KernelInfo::detect(&self.root).and_then(|kernel| SyncProbe::load(&kernel));
             self.syncs.replace(loaded);
         }
-        self.syncs.modify(|syncs| syncs.set_threshold(from));
+        self.syncs.modify(|syncs| syncs.set_threshold(threshold));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The accounts in the kernel: reading them, adding up what CPUs counted apart, closing those of processes long ended.
+//! Reads the accounts of the kernel side, sums their per-CPU shards, and removes those of processes that exited long
+//! ago.
 
 use super::super::bpf_sys::BpfMap;
 use crate::model::disk::DevId;
@@ -11,14 +12,14 @@ use std::os::fd::BorrowedFd;
 
 /// `struct key` in `assets/trace/charge.bpf.c`.
 const KEY_LEN: usize = 24;
-/// `struct account` there.
+/// `struct account` in `assets/trace/charge.bpf.c`.
 const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
-/// Accounts there is room for, as there.
+/// Capacity of the map.
 const MAX_ACCOUNTS: usize = 16_384;
-/// An account unchanged for so many readings may be closed when its process has ended.
+/// An account unchanged for this many readings may be removed once its process has exited.
 pub const IDLE_READS: u32 = 60;
 
-/// How the kernel numbers kinds; its 3 is counted nowhere.
+/// Kinds as numbered by the kernel side; its 3 is never counted.
 fn parse_kind(n: u32) -> Option<AccountKind> {
     Some(match n {
         0 => AccountKind::Read,
@@ -31,12 +32,12 @@ fn parse_kind(n: u32) -> Option<AccountKind> {
     })
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+fn read_u32(bytes: &[u8], key_bytes: usize) -> u32 {
+    u32::from_ne_bytes([bytes[key_bytes], bytes[key_bytes + 1], bytes[key_bytes + 2], bytes[key_bytes + 3]])
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    u64::from(read_u32(bytes, at)) | u64::from(read_u32(bytes, at + 4)) << 32
+fn read_u64(bytes: &[u8], key_bytes: usize) -> u64 {
+    u64::from(read_u32(bytes, key_bytes)) | u64::from(read_u32(bytes, key_bytes + 4)) << 32
 }
 
 fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
@@ -49,7 +50,7 @@ fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
     })
 }
 
-/// Sums over the shards.
+/// Sum over the shards of an account.
 #[derive(Default)]
 struct AccountSum {
     requests: u64,
@@ -60,8 +61,8 @@ struct AccountSum {
 }
 
 impl AccountSum {
-    fn add(&mut self, at: [u8; KEY_LEN], value: &[u8]) {
-        self.keys.push(at);
+    fn add(&mut self, key_bytes: [u8; KEY_LEN], value: &[u8]) {
+        self.keys.push(key_bytes);
         self.requests = self.requests.wrapping_add(read_u64(value, 0));
         self.bytes = self.bytes.wrapping_add(read_u64(value, 8));
         self.ns = self.ns.wrapping_add(read_u64(value, 16));
@@ -72,27 +73,28 @@ impl AccountSum {
     }
 }
 
-/// What is remembered between readings.
+/// State kept between readings.
 #[derive(Default)]
 pub struct AccountReader {
-    /// Bytes and requests when it last changed, and how many readings ago that was.
+    /// Bytes and requests at the last change, and the number of readings since.
     last_seen: BTreeMap<AccountKey, (u64, u64, u32)>,
-    /// Processes with accounts that changed, or are new, in the last reading.
+    /// Processes with accounts that are new or changed in the last reading.
     moved: BTreeSet<u32>,
 }
 
 impl AccountReader {
-    /// All of them, by key. Closes those that nobody will use any more. `asked`: readings that this one stands for.
-    pub fn read(&mut self, fd: BorrowedFd, root: &Root, asked: u32) -> io::Result<Vec<IoAccount>> {
+    /// Reads all accounts, by key, and removes idle ones of exited processes. `reads`: number of readings that this one
+    /// stands for.
+    pub fn read(&mut self, fd: BorrowedFd, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
         let map = BpfMap::<KEY_LEN> { fd, value_len: VALUE_LEN };
         let mut sums: BTreeMap<AccountKey, AccountSum> = BTreeMap::new();
-        // One that is made meanwhile may come or not; it comes the next time.
-        map.for_each(MAX_ACCOUNTS, |at, value| {
-            if let Some(key) = parse_key(at) {
-                sums.entry(key).or_default().add(*at, value);
+        // An account created meanwhile may be missed; the next reading has it.
+        map.for_each(MAX_ACCOUNTS, |key_bytes, value| {
+            if let Some(key) = parse_key(key_bytes) {
+                sums.entry(key).or_default().add(*key_bytes, value);
             }
         })?;
-        self.close_ended(&mut sums, &map, root, asked);
+        self.close_ended(&mut sums, &map, root, reads);
         let account = |(key, sum): (AccountKey, AccountSum)| IoAccount {
             key,
             requests: sum.requests,
@@ -103,7 +105,7 @@ impl AccountReader {
         Ok(sums.into_iter().map(account).collect())
     }
 
-    /// Whether the process did I/O between the last reading and the one before.
+    /// Whether the process did I/O before the last reading.
     pub fn has_moved(&self, pid: u32) -> bool {
         self.moved.contains(&pid)
     }
@@ -113,7 +115,7 @@ impl AccountReader {
         sums: &mut BTreeMap<AccountKey, AccountSum>,
         map: &BpfMap<KEY_LEN>,
         root: &Root,
-        asked: u32,
+        reads: u32,
     ) {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
@@ -127,14 +129,14 @@ impl AccountReader {
             if before == 0 {
                 self.moved.insert(key.pid);
             }
-            seen.2 = before.saturating_add(asked);
-            // Not asked at every reading.
-            let ask = key.pid > 0 && seen.2 / IDLE_READS > before / IDLE_READS;
-            let gone = ask && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
-            if gone {
-                sum.keys.iter().for_each(|at| map.remove(at));
+            seen.2 = before.saturating_add(reads);
+            // Exits are checked rarely.
+            let is_check_due = key.pid > 0 && seen.2 / IDLE_READS > before / IDLE_READS;
+            let has_exited = is_check_due && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
+            if has_exited {
+                sum.keys.iter().for_each(|key_bytes| map.remove(key_bytes));
             }
-            !gone
+            !has_exited
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Paths of control groups by the number of their directory, which is what the kernel tells of a request.
+//! Resolves control group IDs, which are inode numbers of their directories, to paths.
 
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -8,12 +8,12 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Directories looked into at most in one search.
+/// Most directories read in one search.
 const MAX_DIRECTORIES: usize = 20_000;
-/// A number that was not found is looked for again after so many readings: it belongs to a group that is gone.
+/// Readings after which an unresolved ID is searched again: usually its group is gone.
 const RETRY_READS: u32 = 60;
 
-/// Groups by number, and readings since a search left some out.
+/// Paths by ID.
 #[derive(Default)]
 pub struct CgroupPaths {
     paths: BTreeMap<u64, Option<Arc<str>>>,
@@ -21,7 +21,7 @@ pub struct CgroupPaths {
 }
 
 impl CgroupPaths {
-    /// The paths of these, as far as they can be found; by number.
+    /// Returns the paths of the `wanted` IDs, where they can be found.
     pub fn resolve(&mut self, root: &Root, wanted: impl Iterator<Item = u64>) -> Vec<(u64, Arc<str>)> {
         let wanted: BTreeSet<u64> = wanted.collect();
         self.paths.retain(|id, _| wanted.contains(id));
@@ -32,18 +32,18 @@ impl CgroupPaths {
             let found = find_paths(&hierarchy_root(root), &wanted);
             for id in wanted {
                 let path = found.get(&id).cloned();
-                let known = self.paths.entry(id).or_default();
-                *known = path.or(known.take());
+                let path_entry = self.paths.entry(id).or_default();
+                *path_entry = path.or(path_entry.take());
             }
         }
         self.paths.iter().filter_map(|(id, path)| Some((*id, path.clone()?))).collect()
     }
 }
 
-/// The hierarchy that governs I/O: of version 1 where that is mounted.
+/// Returns the root of the hierarchy that controls I/O: cgroup v1 where it is mounted.
 fn hierarchy_root(root: &Root) -> PathBuf {
-    let place = |name: &str| root.sys(&format!("fs/cgroup/{name}"));
-    let v1 = place("blkio");
+    let dir = |name: &str| root.sys(&format!("fs/cgroup/{name}"));
+    let v1 = dir("blkio");
     if v1.is_dir() { v1 } else { root.sys("fs/cgroup") }
 }
 
@@ -55,10 +55,10 @@ fn find_paths(top: &Path, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Arc<str>> {
         found.insert(own.ino(), "/".into());
     }
     let mut dirs = vec![top.to_path_buf()];
-    let mut looked = 0;
+    let mut visited = 0;
     while let Some(dir) = dirs.pop() {
-        looked += 1;
-        if looked > MAX_DIRECTORIES || found.len() == wanted.len() {
+        visited += 1;
+        if visited > MAX_DIRECTORIES || found.len() == wanted.len() {
             break;
         }
         let Ok(entries) = std::fs::read_dir(&dir) else { continue };

@@ -1,4 +1,4 @@
-//! Who does the I/O of the devices, and for whom page cache is written back (`assets/trace/charge.bpf.c`).
+//! I/O of each process, and writeback attributed to the processes that dirtied the pages (`assets/trace/charge.bpf.c`).
 
 mod account_map;
 mod cgroup_paths;
@@ -20,20 +20,20 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+/// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/charge.bpf.o");
 
-/// Places for names: `NAMES` in `assets/trace/charge.bpf.c`.
+/// `NAMES` in `assets/trace/charge.bpf.c`.
 const NAME_SLOTS: u32 = 4096;
-/// CPUs that have a shard of each account to themselves: `SHARDS` there.
+/// `SHARDS` in `assets/trace/charge.bpf.c`: CPUs with a shard of their own in each account.
 const SHARDS: usize = 8;
 /// Devices that take bios have no requests.
 const BIO_DEVICES_NOTE: &str =
-    "devices that work without requests (zram, dm, md) are not counted by process; what lies below them is";
+    "bio-based devices (zram, dm, md) are not counted by process; the devices below them are";
 
-/// Programs that count, as long as this lives.
+/// The loaded programs; dropping this unloads them.
 pub struct IoAccountingProbe {
-    /// Holds the programs and what attaches them.
+    /// Holds the programs and their links.
     _programs: Ebpf,
     accounts: MapData,
     names_map: MapData,
@@ -51,23 +51,23 @@ pub struct IoAccountingProbe {
 impl Probe for IoAccountingProbe {
     type Output = Arc<IoAccountsRaw>;
 
-    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        load(ground)
+    fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        load(kernel)
     }
 
     fn read(&mut self) -> Reading<Arc<IoAccountsRaw>> {
         match self.read_if_changed() {
             Ok(read) => Reading::Ok(read),
-            Err(err) => Reading::from_io_error("reading who does the I/O", &err),
+            Err(err) => Reading::from_io_error("reading I/O accounting", &err),
         }
     }
 }
 
 impl IoAccountingProbe {
     fn read_if_changed(&mut self) -> io::Result<Arc<IoAccountsRaw>> {
-        // Now and then all the same: accounts of what has ended are closed.
-        let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
-        if let Some(same) = self.cache.get(news, IDLE_READS) {
+        // The maps are read at intervals even if nothing changed, to remove idle accounts.
+        let is_dirty = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        if let Some(same) = self.cache.get(is_dirty, IDLE_READS) {
             return Ok(same);
         }
         let read = Arc::new(self.read_maps()?);
@@ -80,9 +80,9 @@ impl IoAccountingProbe {
             self.account_reader.read(self.accounts.fd().as_fd(), &self.root, self.cache.reads_since_store())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
-        // The kernel keeps a name when the process does I/O.
+        // The kernel side stores the name of a process that does I/O.
         for pid in pids.iter().filter(|pid| self.account_reader.has_moved(**pid)) {
-            // An exec gives another name; a name whose place another has taken stays.
+            // An exec changes the name. A name whose slot was taken by another process is kept.
             let name = self.read_name(*pid)?;
             if let Some(name) = name.filter(|new| self.names.get(pid).is_none_or(|old| **old != **new)) {
                 self.names.insert(*pid, name.into());
@@ -99,7 +99,7 @@ impl IoAccountingProbe {
         })
     }
 
-    /// The name the process had when it did I/O; `None` where another has its place.
+    /// Returns the name that the process had when it did I/O; `None` if another process has its slot.
     fn read_name(&self, pid: u32) -> io::Result<Option<String>> {
         let map = BpfMap::<4> { fd: self.names_map.fd().as_fd(), value_len: 20 };
         let mut value = [0; 20];
@@ -110,45 +110,45 @@ impl IoAccountingProbe {
     }
 }
 
-/// Brings in what can be brought in.
-fn load(ground: &KernelInfo) -> Result<IoAccountingProbe, ProbeUnavailable> {
-    let queue_first = |point: &str| ground.tracepoints.argument_count(point) == Some(2);
+/// Loads what this kernel supports.
+fn load(kernel: &KernelInfo) -> Result<IoAccountingProbe, ProbeUnavailable> {
+    let queue_first = |point: &str| kernel.tracepoints.argument_count(point) == Some(2);
     let settings = [
         ("RQ_INSERT_QUEUE", queue_first("block_rq_insert")),
         ("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")),
-        ("SHARED", ground.cpus > SHARDS),
+        ("SHARED", kernel.cpus > SHARDS),
     ];
-    let mut programs = loader::open_object(ground, BPF_OBJECT, &settings)?;
+    let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
     let mut map = |name| loader::take_map(&mut programs, name);
     let (accounts, named, lost) = (map("accounts")?, map("names")?, map("lost")?);
-    let news = map(loader::BSS_MAP)?;
+    let is_dirty = map(loader::BSS_MAP)?;
     let complete = ("rq_complete", "block_rq_complete");
-    let requests: &[_] = match ground.tracepoints.argument_count("block_io_start") {
+    let requests: &[_] = match kernel.tracepoints.argument_count("block_io_start") {
         Some(_) => &[("io_start", "block_io_start"), complete],
-        // Whichever comes first tells who submits it.
+        // The first of the two tracepoints identifies the submitter.
         None => &[("rq_insert", "block_rq_insert"), ("rq_issue", "block_rq_issue"), complete],
     };
-    attach_all(&mut programs, &ground.btf, requests)?;
-    let mut without = vec![BIO_DEVICES_NOTE.to_owned()];
+    attach_all(&mut programs, &kernel.btf, requests)?;
+    let mut unavailable = vec![BIO_DEVICES_NOTE.to_owned()];
     let folio = "writeback_dirty_folio";
-    let point = if ground.tracepoints.argument_count(folio).is_some() { folio } else { "writeback_dirty_page" };
+    let point = if kernel.tracepoints.argument_count(folio).is_some() { folio } else { "writeback_dirty_page" };
     if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) =
-        attach_all(&mut programs, &ground.btf, &[("dirtied", point)])
+        attach_all(&mut programs, &kernel.btf, &[("dirtied", point)])
     {
-        without.push(format!("for whom page cache is written back: {why}"));
+        unavailable.push(format!("writeback by process: {why}"));
     }
     Ok(IoAccountingProbe {
         _programs: programs,
         accounts,
         names_map: named,
         drops: lost,
-        dirty_flag: news,
-        root: ground.root.clone(),
-        cpus: ground.cpus,
+        dirty_flag: is_dirty,
+        root: kernel.root.clone(),
+        cpus: kernel.cpus,
         account_reader: AccountReader::default(),
         names: BTreeMap::new(),
         cgroup_paths: CgroupPaths::default(),
         cache: ReadingCache::default(),
-        unavailable: without,
+        unavailable,
     })
 }

@@ -1,6 +1,6 @@
-//! The histograms in the kernel: which there are, making room for more, reading them.
+//! The latency histograms of the kernel side: creates and reads them.
 //!
-//! Each is one value a possible CPU, so their number is bounded by the memory they take, [`MOST_BYTES`].
+//! Each histogram has one value per possible CPU, so their number is bounded by memory ([`MAX_BYTES`]).
 
 use super::super::bpf_sys::{BpfMap, VALUE_ALIGN};
 use crate::model::disk::DevId;
@@ -10,20 +10,21 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Bytes of the kernel's memory that histograms may take.
+/// Kernel memory for histograms.
 const MAX_BYTES: usize = 32 << 20;
-/// Histograms at most, however few CPUs there are: `histograms` in `assets/trace/latency.bpf.c`.
+/// `max_entries` of `histograms` in `assets/trace/latency.bpf.c`.
 const MAX_HISTOGRAMS: usize = 4096;
-/// 32-bit counts for one CPU, two histograms, sizes and order: `struct histogram` in `assets/trace/latency.bpf.c`.
+/// 32-bit counters per CPU: two histograms, request sizes and order; `struct histogram` in
+/// `assets/trace/latency.bpf.c`.
 const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
 const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(VALUE_ALIGN);
-/// Requests of devices without a histogram are noted in so many entries.
+/// `max_entries` of `unknown` in `assets/trace/latency.bpf.c`.
 const MAX_REQUESTED: usize = 64;
 
-/// A device, packed as the kernel's side does, and the place of a kind in [`KINDS`].
+/// A packed device number and an index into [`KINDS`].
 pub type HistogramKey = (u32, u32);
 
-/// A device number in one word.
+/// Packs a device number as the kernel side does.
 pub fn pack_device(id: DevId) -> u32 {
     id.major << 20 | id.minor & 0xf_ffff
 }
@@ -40,20 +41,20 @@ fn parse_key(bytes: [u8; 8]) -> HistogramKey {
     (word(0), word(4))
 }
 
-/// The histograms that there are.
+/// The existing histograms.
 pub struct HistogramMaps {
     known: BTreeSet<HistogramKey>,
     cpus: usize,
     /// Values of all CPUs.
     buf: Vec<u8>,
-    /// Sums over them.
+    /// Sums over the CPUs.
     sums: Vec<u32>,
-    /// Some device has none for want of room.
+    /// A device has no histogram because the limit is reached.
     is_full: bool,
 }
 
 impl HistogramMaps {
-    /// None yet, on a machine with so many possible CPUs.
+    /// Creates none yet; `cpus` is the number of possible CPUs.
     pub fn new(cpus: usize) -> Self {
         Self {
             known: BTreeSet::new(),
@@ -64,12 +65,12 @@ impl HistogramMaps {
         }
     }
 
-    /// How many there is room for.
+    /// Returns how many histograms fit into the memory limit.
     pub fn capacity(&self) -> usize {
         (MAX_BYTES / (self.cpus * VALUE_LEN)).clamp(REQUEST_KINDS.len(), MAX_HISTOGRAMS)
     }
 
-    /// Makes one, empty.
+    /// Creates an empty histogram.
     pub fn add(&mut self, map: BorrowedFd, key: HistogramKey) -> io::Result<()> {
         if self.known.contains(&key) || key.1 as usize >= REQUEST_KINDS.len() {
             return Ok(());
@@ -84,28 +85,28 @@ impl HistogramMaps {
         Ok(())
     }
 
-    /// Makes those that requests have asked for since the last call.
+    /// Creates the histograms that requests asked for since the last call.
     pub fn add_requested(&mut self, map: BorrowedFd, unknown: BorrowedFd) -> io::Result<()> {
         let unknown = BpfMap::<8> { fd: unknown, value_len: 4 };
         for _ in 0..MAX_REQUESTED {
-            let Some(asked) = unknown.first_key() else { break };
-            self.add(map, parse_key(asked))?;
-            unknown.remove(&asked);
+            let Some(requested_key) = unknown.first_key() else { break };
+            self.add(map, parse_key(requested_key))?;
+            unknown.remove(&requested_key);
         }
         Ok(())
     }
 
-    /// Says what is missing for want of room.
+    /// Describes what is missing because of the limit.
     pub fn capacity_note(&self) -> Option<String> {
-        let room = self.capacity();
-        self.is_full.then(|| format!("there is room for {room} histograms; later devices have none"))
+        let capacity = self.capacity();
+        self.is_full.then(|| format!("limit of {capacity} histograms reached; further devices have none"))
     }
 
     fn map<'a>(&self, fd: BorrowedFd<'a>) -> BpfMap<'a, 8> {
         BpfMap { fd, value_len: self.cpus * VALUE_LEN }
     }
 
-    /// All of them, by device.
+    /// Reads all histograms, sorted by device.
     pub fn read(&mut self, fd: BorrowedFd) -> io::Result<Vec<DeviceHistograms>> {
         let map = self.map(fd);
         let mut out: Vec<DeviceHistograms> = Vec::new();
@@ -130,13 +131,13 @@ impl HistogramMaps {
     }
 }
 
-/// Sizes, then what begins elsewhere and what goes on.
+/// Parses the counters of sizes, then of random and sequential requests.
 fn parse_request_pattern(counts: &[u32]) -> RequestPattern {
     let at = |i: usize| counts.get(i).copied().unwrap_or(0);
     RequestPattern { sizes: std::array::from_fn(at), random: at(SIZE_BUCKETS), sequential: at(SIZE_BUCKETS + 1) }
 }
 
-/// Sums over the CPUs. They wrap as the counts do, so that differences of sums are sums of differences.
+/// Sums the CPUs. Sums wrap like the counters, so that differences stay right.
 fn sum_cpus(cpus: &[u8], sums: &mut [u32]) {
     sums.fill(0);
     for cpu in cpus.chunks_exact(VALUE_LEN) {

@@ -1,4 +1,4 @@
-//! How long requests of each device take: histograms counted in the kernel (`assets/trace/latency.bpf.c`).
+//! Latency histograms of block requests by device, counted in the kernel (`assets/trace/latency.bpf.c`).
 
 mod histogram_maps;
 
@@ -18,15 +18,15 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+/// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/latency.bpf.o");
 
-/// Read all the same after so many readings without news.
+/// Readings after which the maps are read even if nothing changed.
 const MAX_CACHED_READS: u32 = 60;
 
-/// Programs that count, as long as this lives.
+/// The loaded programs; dropping this unloads them.
 pub struct LatencyProbe {
-    /// Holds the programs and what attaches them.
+    /// Holds the programs and their links.
     _programs: Ebpf,
     histograms: MapData,
     requested: MapData,
@@ -41,86 +41,86 @@ pub struct LatencyProbe {
 impl Probe for LatencyProbe {
     type Output = Arc<LatencyRaw>;
 
-    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        load(ground)
+    fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        load(kernel)
     }
 
-    /// All histograms.
+    /// Reads all histograms.
     fn read(&mut self) -> Reading<Arc<LatencyRaw>> {
         match self.read_if_changed() {
             Ok(read) => Reading::Ok(read),
-            Err(err) => Reading::from_io_error("reading the histograms", &err),
+            Err(err) => Reading::from_io_error("reading latency histograms", &err),
         }
     }
 }
 
 impl LatencyProbe {
-    /// As long as nothing is counted, the reading before.
+    /// Returns the previous reading if nothing was counted since.
     fn read_if_changed(&mut self) -> io::Result<Arc<LatencyRaw>> {
-        let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
-        if let Some(same) = self.cache.get(news, MAX_CACHED_READS) {
+        let is_dirty = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
             return Ok(same);
         }
         let fd = self.histograms.fd().as_fd();
         self.histogram_maps.add_requested(fd, self.requested.fd().as_fd())?;
         let devices = self.histogram_maps.read(fd)?;
         let lost = sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?;
-        let without = self.unavailable.iter().cloned().chain(self.histogram_maps.capacity_note()).collect();
-        let read = Arc::new(LatencyRaw { devices, dropped: lost, unavailable: without });
+        let unavailable = self.unavailable.iter().cloned().chain(self.histogram_maps.capacity_note()).collect();
+        let read = Arc::new(LatencyRaw { devices, dropped: lost, unavailable });
         self.cache.store(&read);
         Ok(read)
     }
 }
 
-/// Brings in what can be brought in.
-fn load(ground: &KernelInfo) -> Result<LatencyProbe, ProbeUnavailable> {
-    let queue_first = |point: &str| ground.tracepoints.argument_count(point) == Some(2);
+/// Loads what this kernel supports.
+fn load(kernel: &KernelInfo) -> Result<LatencyProbe, ProbeUnavailable> {
+    let queue_first = |point: &str| kernel.tracepoints.argument_count(point) == Some(2);
     let settings =
         [("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")), ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue"))];
-    let mut programs = loader::open_object(ground, BPF_OBJECT, &settings)?;
+    let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
     let mut map = |name| loader::take_map(&mut programs, name);
     let (histograms, unknown, lost) = (map("histograms")?, map("unknown")?, map("lost")?);
-    let news = map(loader::BSS_MAP)?;
-    let mut known = HistogramMaps::new(ground.cpus);
-    let devices = list_devices(&ground.root);
+    let is_dirty = map(loader::BSS_MAP)?;
+    let mut known = HistogramMaps::new(kernel.cpus);
+    let devices = list_devices(&kernel.root);
     for key in initial_histograms(&devices) {
         let added = known.add(histograms.fd().as_fd(), key);
-        added.map_err(|err| ProbeUnavailable::from_io_error("making the histograms", &err))?;
+        added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
     }
     let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
-    attach_all(&mut programs, &ground.btf, &requests)?;
+    attach_all(&mut programs, &kernel.btf, &requests)?;
     let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
-    let mut without = Vec::new();
-    // They are asked for every bio of every device: only where some device needs it.
+    let mut unavailable = Vec::new();
+    // These run for every bio of every device, so they are attached only where a device needs them.
     if devices.iter().any(|d| d.is_bio_based)
         && let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) =
-            attach_all(&mut programs, &ground.btf, &bios)
+            attach_all(&mut programs, &kernel.btf, &bios)
     {
-        without.push(format!("devices that work without requests (zram, md, dm): {why}"));
+        unavailable.push(format!("bio-based devices (zram, md, dm): {why}"));
     }
     Ok(LatencyProbe {
         _programs: programs,
         histograms,
         requested: unknown,
         drops: lost,
-        dirty_flag: news,
+        dirty_flag: is_dirty,
         histogram_maps: known,
         cache: ReadingCache::default(),
-        cpus: ground.cpus,
-        unavailable: without,
+        cpus: kernel.cpus,
+        unavailable,
     })
 }
 
 /// A block device that may do I/O.
 struct TracedDevice {
     id: DevId,
-    /// It takes bios; it has no requests.
+    /// It takes bios and has no requests.
     is_bio_based: bool,
-    /// It has read, written, flushed before.
+    /// It has read, written, flushed since boot.
     has_done: [bool; 3],
 }
 
-/// Devices that have a size. One that cannot be read has none.
+/// Lists devices with a size; one that cannot be read has none.
 fn list_devices(root: &Root) -> Vec<TracedDevice> {
     let Ok(dir) = std::fs::read_dir(root.sys("block")) else { return Vec::new() };
     dir.flatten().filter_map(|entry| read_device(&entry.path())).collect()
@@ -137,13 +137,13 @@ fn read_device(dir: &Path) -> Option<TracedDevice> {
     let id = DevId { major: major.parse().ok()?, minor: minor.parse().ok()? };
     let stat = text("stat")?;
     let counts: Vec<u64> = stat.split_whitespace().filter_map(number).collect();
-    // Documentation/block/stat.rst: the 1st, 5th and 16th field.
+    // Fields 1, 5 and 16 (Documentation/block/stat.rst).
     let used = [0, 4, 15].map(|at| counts.get(at).is_some_and(|n| *n > 0));
     Some(TracedDevice { id, is_bio_based: !dir.join("mq").exists(), has_done: used })
 }
 
-/// The histograms to begin with: first of what has been used, then of what may be. The rest is made when a request
-/// asks for it.
+/// Returns the histograms to create at the start: first those of operations that were used, then the others. More are
+/// created on request.
 fn initial_histograms(devices: &[TracedDevice]) -> Vec<HistogramKey> {
     let of = |used: bool| {
         devices.iter().flat_map(move |d| {

@@ -1,7 +1,7 @@
-//! Who waits for syncs, on which file: counted at the edge of the system calls (`assets/trace/syncs.bpf.c`).
+//! Syncs by process and file, counted at system call entry and exit (`assets/trace/syncs.bpf.c`).
 //!
-//! The tracepoints of system calls cost 10 to 50 ns on every system call of the machine, so this probe is there only
-//! while somebody wants it ([`super::Tracer::want_syncs`]).
+//! System call tracepoints cost 10 to 50 ns on every system call of the machine, so this probe is loaded only on
+//! request ([`super::Tracer::request_syncs`]).
 
 mod tables;
 mod wait_sampler;
@@ -21,15 +21,15 @@ use std::time::Duration;
 use tables::SyncTables;
 use wait_sampler::WaitSampler;
 
-/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+/// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/syncs.bpf.o");
 
-/// Where tracepoints are listed, below /sys/kernel.
+/// Mount points of tracefs below /sys/kernel.
 const TRACEFS_DIRS: [&str; 2] = ["tracing", "debug/tracing"];
-/// Programs that count what io_uring syncs; which of them depends on the kernel.
+/// Programs that count syncs by io_uring; the kernel version decides which one attaches.
 const URING_PROGRAMS: [(&str, &str); 2] = [("uring_req", "io_uring_submit_req"), ("uring_sqe", "io_uring_submit_sqe")];
 
-/// The maps of the kernel's side.
+/// Maps of the kernel side.
 struct SyncMaps {
     files: MapData,
     in_flight: MapData,
@@ -38,16 +38,16 @@ struct SyncMaps {
     counters: MapData,
 }
 
-/// Programs that count, as long as this lives.
+/// The loaded programs; dropping this unloads them.
 pub struct SyncProbe {
-    /// Holds the programs and what attaches them.
+    /// Holds the programs and their links.
     _programs: Ebpf,
     maps: SyncMaps,
     tables: SyncTables,
     wait_sampler: WaitSampler,
     began_ns: u64,
     threshold: Duration,
-    /// io_uring is looked at.
+    /// Syncs by io_uring are counted.
     has_uring: bool,
     unavailable: Vec<String>,
 }
@@ -55,9 +55,9 @@ pub struct SyncProbe {
 impl Probe for SyncProbe {
     type Output = SyncsRaw;
 
-    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        check_tracefs(&ground.root)?;
-        let mut programs = loader::open_object(ground, BPF_OBJECT, &[])?;
+    fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        check_tracefs(&kernel.root)?;
+        let mut programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
         let mut map = |name| loader::take_map(&mut programs, name);
         let maps = SyncMaps {
             files: map("files")?,
@@ -66,12 +66,12 @@ impl Probe for SyncProbe {
             threshold: map("threshold")?,
             counters: map("tallies")?,
         };
-        let waits = WaitSampler::start(&ground.root, maps.in_flight.fd().as_fd())
-            .map_err(|err| ProbeUnavailable::from_io_error("no thread to look what syncs wait on", &err))?;
+        let waits = WaitSampler::start(&kernel.root, maps.in_flight.fd().as_fd())
+            .map_err(|err| ProbeUnavailable::from_io_error("no thread to sample what syncs wait on", &err))?;
         let threshold = Duration::from_millis(crate::model::syncs::SLOW_THRESHOLD_MS);
         let mut syncs = Self {
             maps,
-            tables: SyncTables::new(ground.cpus),
+            tables: SyncTables::new(kernel.cpus),
             wait_sampler: waits,
             began_ns: clock_ns(ClockId::Boottime),
             threshold,
@@ -81,17 +81,17 @@ impl Probe for SyncProbe {
         };
         syncs
             .set_threshold(threshold)
-            .map_err(|err| ProbeUnavailable::from_io_error("setting what is called long", &err))?;
+            .map_err(|err| ProbeUnavailable::from_io_error("setting the threshold of slow syncs", &err))?;
         syncs.attach()?;
         Ok(syncs)
     }
 
     fn read(&mut self) -> Reading<SyncsRaw> {
         let (boot, mono) = (clock_ns(ClockId::Boottime), clock_ns(ClockId::Monotonic));
-        // The kernel's side dates by a clock that stands still while the machine sleeps.
-        let ahead = boot.saturating_sub(mono);
+        // The kernel side uses CLOCK_MONOTONIC, which stops during suspend.
+        let boot_offset = boot.saturating_sub(mono);
         let maps = &self.maps;
-        match self.tables.read(maps, &self.wait_sampler, ahead) {
+        match self.tables.read(maps, &self.wait_sampler, boot_offset) {
             Ok(read) => Reading::Ok(SyncsRaw {
                 tracing_started_ns: self.began_ns,
                 read_ns: boot,
@@ -103,13 +103,13 @@ impl Probe for SyncProbe {
                 in_flight: read.in_flight,
                 drops: read.drops,
             }),
-            Err(err) => Reading::from_io_error("reading the counts of syncs", &err),
+            Err(err) => Reading::from_io_error("reading syncs", &err),
         }
     }
 }
 
 impl SyncProbe {
-    /// Says from which duration on a sync is listed by itself.
+    /// Sets the duration from which a sync is listed by itself.
     pub fn set_threshold(&mut self, threshold: Duration) -> io::Result<()> {
         let fd = self.maps.threshold.fd().as_fd();
         let map = super::bpf_sys::BpfMap::<4> { fd, value_len: 8 };
@@ -118,36 +118,37 @@ impl SyncProbe {
         Ok(())
     }
 
-    /// Ends before begins: what begins is always seen to end. A call that cannot be had costs only itself.
+    /// Attaches exits before entries, so that every call that is seen to start is seen to end. A call that cannot be
+    /// traced affects only itself.
     fn attach(&mut self) -> Result<(), ProbeUnavailable> {
-        let mut had = 0;
+        let mut attached = 0;
         let mut why = None;
         for call in SyncCall::ALL.map(SyncCall::name) {
             let pair = ["exit", "enter"].map(|side| (format!("{side}_{call}"), format!("sys_{side}_{call}")));
-            let one = |(program, point): &(String, String)| {
+            let attach_one = |(program, point): &(String, String)| {
                 loader::attach_tracefs(&mut self._programs, program, ("syscalls", point))
             };
-            match pair.iter().try_for_each(one) {
-                Ok(()) => had += 1,
+            match pair.iter().try_for_each(attach_one) {
+                Ok(()) => attached += 1,
                 Err(refused) => {
                     self.unavailable
-                        .extend(refused.unavailable_reason(0).map(|text| format!("{call} is not seen: {text}")));
+                        .extend(refused.unavailable_reason(0).map(|text| format!("{call} is not traced: {text}")));
                     why.get_or_insert(refused);
                 }
             }
         }
-        if let Some(why) = why.filter(|_| had == 0) {
+        if let Some(why) = why.filter(|_| attached == 0) {
             return Err(why);
         }
-        let mut one = |(program, point): &(&str, &str)| {
+        let mut attach_one = |(program, point): &(&str, &str)| {
             loader::attach_tracefs(&mut self._programs, program, ("io_uring", point)).is_ok()
         };
-        self.has_uring = URING_PROGRAMS.iter().any(&mut one);
+        self.has_uring = URING_PROGRAMS.iter().any(&mut attach_one);
         Ok(())
     }
 }
 
-/// Whether we may look where tracepoints are listed.
+/// Checks that the tracepoints of tracefs are readable.
 fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
     let mut refusal = None;
     for place in TRACEFS_DIRS {

@@ -1,6 +1,6 @@
-//! The kernel's tables of syncs: read, named, and kept from filling up.
+//! Reads the sync tables of the kernel side, adds names, and evicts old entries.
 //!
-//! The layouts are those of the structs in `assets/trace/syncs.bpf.c`.
+//! Layouts are those of the structs in `assets/trace/syncs.bpf.c`.
 
 use super::super::bpf_sys::BpfMap;
 use super::SyncMaps;
@@ -13,50 +13,50 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-/// `struct key`
+/// `struct key`.
 const KEY_LEN: usize = 24;
-/// `struct counts`
+/// `struct counts`.
 const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * BUCKETS;
 const SLOTS_OFFSET: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
 const PARTS_OFFSET: usize = 64;
 const PATH_PARTS: usize = 6;
 const PART_LEN: usize = 64;
-/// `struct begun`
+/// `struct begun`.
 const BEGUN_VALUE_LEN: usize = 8 + KEY_LEN;
-/// `struct slow_key`
+/// `struct slow_key`.
 pub const SLOW_KEY_LEN: usize = 16;
-/// `struct slow`
+/// `struct slow`.
 const SLOW_LEN: usize = 56;
 
-/// Entries of `files`.
+/// `max_entries` of `files`.
 const MAX_FILES: usize = 2048;
-/// More than so many are too near to that: those that rest longest are taken out.
+/// Above this number of files those that were idle longest are evicted.
 const EVICT_ABOVE: usize = MAX_FILES * 3 / 4;
-/// Entries of `flying`, and of `slow`.
+/// `max_entries` of `flying`, and of `slow`.
 pub const MAX_IN_FLIGHT: usize = 4096;
 const MAX_SLOW: usize = 512;
-/// Syncs under way that a reading holds.
+/// Most syncs in flight in one reading.
 const MAX_IN_FLIGHT_REPORTED: usize = 64;
-/// Counters in `tallies`.
+/// Number of counters in `tallies`.
 const COUNTERS: usize = 4;
 
 type SyncKey = [u8; KEY_LEN];
 
-/// What was read.
+/// One reading.
 pub struct SyncReading {
-    /// All counts, by [`SyncFile::key`].
+    /// Counters by [`SyncFile::key`].
     pub files: Vec<SyncCounts>,
-    /// The newest slow ones, oldest first.
+    /// The newest slow syncs, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
-    /// Under way, longest first.
+    /// Syncs in flight, longest first.
     pub in_flight: Vec<InFlightSync>,
-    /// What had no room.
+    /// Syncs that were dropped because a map was full.
     pub drops: SyncDrops,
-    /// Syncs handed to io_uring.
+    /// Syncs submitted to io_uring.
     pub uring: u64,
 }
 
-/// What is known of the tables.
+/// State kept between readings.
 pub struct SyncTables {
     cpus: usize,
     files_by_key: HashMap<SyncKey, Arc<SyncFile>>,
@@ -64,20 +64,20 @@ pub struct SyncTables {
     next_id: u64,
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes)
+fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    bytes[offset..offset + 8].try_into().map_or(0, u64::from_ne_bytes)
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
+fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    bytes[offset..offset + 4].try_into().map_or(0, u32::from_ne_bytes)
 }
 
-/// Text up to its end.
+/// Returns the text up to the first NUL.
 fn c_string(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
-/// Who, how and what, without names.
+/// Parses the key: process, call and file, without names.
 fn parse_key(key: &[u8]) -> SyncFile {
     let dev = read_u32(key, 8);
     SyncFile {
@@ -89,12 +89,12 @@ fn parse_key(key: &[u8]) -> SyncFile {
     }
 }
 
-/// With the names that the kernel's side has put down.
+/// Parses key and value, with the names stored by the kernel side.
 fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
     let depth = usize::from(value[56]).min(PATH_PARTS);
     let parts = (0..depth).rev().map(|i| {
         let part = c_string(&value[PARTS_OFFSET + i * PART_LEN..][..PART_LEN]);
-        // It was cut off there.
+        // The kernel side cut it off here.
         if part.len() == PART_LEN - 1 { [part, "…".as_bytes()].concat() } else { part.to_vec() }
     });
     SyncFile {
@@ -106,16 +106,16 @@ fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
 }
 
 impl SyncTables {
-    /// Nothing read yet, on a machine with so many possible CPUs.
+    /// Creates an empty state; `cpus` is the number of possible CPUs.
     pub fn new(cpus: usize) -> Self {
         Self { cpus, files_by_key: HashMap::new(), slow: VecDeque::new(), next_id: 1 }
     }
 
-    /// Reads everything. `ahead`: by how much CLOCK_BOOTTIME is ahead of the kernel's side's clock, ns.
-    pub fn read(&mut self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<SyncReading> {
-        let files = self.read_files(maps, ahead)?;
-        self.drain_slow(maps, waits, ahead)?;
-        let flying = self.read_in_flight(maps, waits, ahead)?;
+    /// Reads all tables. `boot_offset`: CLOCK_BOOTTIME minus the kernel side's clock, ns.
+    pub fn read(&mut self, maps: &SyncMaps, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncReading> {
+        let files = self.read_files(maps, boot_offset)?;
+        self.drain_slow(maps, sampler, boot_offset)?;
+        let flying = self.read_in_flight(maps, sampler, boot_offset)?;
         let [lost_files, lost_slow, lost_flying, uring] = self.read_counters(maps)?;
         Ok(SyncReading {
             files,
@@ -126,18 +126,18 @@ impl SyncTables {
         })
     }
 
-    fn read_files(&mut self, maps: &SyncMaps, ahead: u64) -> io::Result<Vec<SyncCounts>> {
+    fn read_files(&mut self, maps: &SyncMaps, boot_offset: u64) -> io::Result<Vec<SyncCounts>> {
         let map = BpfMap::<KEY_LEN> { fd: SyncMaps::fd(&maps.files), value_len: COUNTS_LEN };
         let mut value = vec![0; COUNTS_LEN];
         let mut out = Vec::new();
         for key in map.keys(MAX_FILES) {
             if map.get(&key, &mut value)? {
                 let file = self.files_by_key.entry(key).or_insert_with(|| Arc::new(parse_file(&key, &value))).clone();
-                out.push((key, parse_counts(file, &value, ahead)));
+                out.push((key, parse_counts(file, &value, boot_offset)));
             }
         }
         if out.len() > EVICT_ABOVE {
-            // Those under way have not ended once, or are found again.
+            // Files with calls in flight have not completed one, or are found again.
             out.sort_unstable_by_key(|(_, c)| (c.calls == 0, c.last_ended_ns));
             for (key, _) in out.drain(..MAX_FILES / 4) {
                 map.remove(&key);
@@ -149,14 +149,14 @@ impl SyncTables {
         Ok(out)
     }
 
-    /// The file of a key, as far as it is known.
+    /// Returns the file of a key, with names if they are known.
     fn find_file(&self, key: &[u8]) -> Arc<SyncFile> {
         let known = <&SyncKey>::try_from(key).ok().and_then(|k| self.files_by_key.get(k));
         known.cloned().unwrap_or_else(|| Arc::new(parse_key(key)))
     }
 
-    /// Takes out the slow ones since the last reading.
-    fn drain_slow(&mut self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<()> {
+    /// Takes out the slow syncs since the last reading.
+    fn drain_slow(&mut self, maps: &SyncMaps, sampler: &WaitSampler, boot_offset: u64) -> io::Result<()> {
         let map = BpfMap::<SLOW_KEY_LEN> { fd: SyncMaps::fd(&maps.slow), value_len: SLOW_LEN };
         let mut value = vec![0; SLOW_LEN];
         let mut new = Vec::new();
@@ -169,10 +169,10 @@ impl SyncTables {
                     file: self.find_file(&value[8..8 + KEY_LEN]),
                     tid: read_u32(&key, 8),
                     comm: RawBytes::from(c_string(&value[32..48])),
-                    started_ns: read_u64(&key, 0) + ahead,
+                    started_ns: read_u64(&key, 0) + boot_offset,
                     duration_ns: read_u64(&value, 0),
                     error: u32::try_from(ret.min(0).unsigned_abs()).unwrap_or(0),
-                    waiting_on: waits.most_frequent(&key),
+                    waiting_on: sampler.most_frequent(&key),
                 });
             }
         }
@@ -186,7 +186,12 @@ impl SyncTables {
         Ok(())
     }
 
-    fn read_in_flight(&self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<Vec<InFlightSync>> {
+    fn read_in_flight(
+        &self,
+        maps: &SyncMaps,
+        sampler: &WaitSampler,
+        boot_offset: u64,
+    ) -> io::Result<Vec<InFlightSync>> {
         let map = BpfMap::<8> { fd: SyncMaps::fd(&maps.in_flight), value_len: BEGUN_VALUE_LEN };
         let mut value = vec![0; BEGUN_VALUE_LEN];
         let mut out = Vec::new();
@@ -198,12 +203,12 @@ impl SyncTables {
                 out.push(InFlightSync {
                     file: self.find_file(&value[8..]),
                     tid: read_u32(&id, 0),
-                    started_ns: read_u64(&value, 0) + ahead,
-                    waiting_on: waits.most_frequent(&key),
+                    started_ns: read_u64(&value, 0) + boot_offset,
+                    waiting_on: sampler.most_frequent(&key),
                 });
             }
         }
-        waits.retain(&all);
+        sampler.retain(&all);
         out.sort_by_key(|f| (f.started_ns, f.tid));
         out.truncate(MAX_IN_FLIGHT_REPORTED);
         Ok(out)
@@ -213,15 +218,15 @@ impl SyncTables {
         let map = BpfMap::<4> { fd: SyncMaps::fd(&maps.counters), value_len: 8 * self.cpus };
         let mut value = vec![0; 8 * self.cpus];
         let mut out = [0; COUNTERS];
-        for (at, sum) in (0u32..).zip(&mut out) {
-            map.get(&at.to_ne_bytes(), &mut value)?;
+        for (offset, sum) in (0u32..).zip(&mut out) {
+            map.get(&offset.to_ne_bytes(), &mut value)?;
             *sum = value.chunks_exact(8).fold(0, |sum, n| sum + read_u64(n, 0));
         }
         Ok(out)
     }
 }
 
-/// The key that a sync under way will have among the slow ones: begin and thread.
+/// Returns the key that a sync in flight will have among slow syncs: start time and thread.
 pub fn slow_key(id: &[u8; 8], begun: &[u8]) -> [u8; SLOW_KEY_LEN] {
     let mut key = [0; SLOW_KEY_LEN];
     key[..8].copy_from_slice(&begun[..8]);
@@ -229,10 +234,10 @@ pub fn slow_key(id: &[u8; 8], begun: &[u8]) -> [u8; SLOW_KEY_LEN] {
     key
 }
 
-/// Bytes of a value of `flying`.
+/// Value size of `flying`.
 pub const IN_FLIGHT_LEN: usize = BEGUN_VALUE_LEN;
 
-fn parse_counts(file: Arc<SyncFile>, value: &[u8], ahead: u64) -> SyncCounts {
+fn parse_counts(file: Arc<SyncFile>, value: &[u8], boot_offset: u64) -> SyncCounts {
     let slots = value[SLOTS_OFFSET..].chunks_exact(4).map(|n| read_u32(n, 0));
     let last = read_u64(value, 32);
     SyncCounts {
@@ -241,7 +246,7 @@ fn parse_counts(file: Arc<SyncFile>, value: &[u8], ahead: u64) -> SyncCounts {
         errors: read_u64(value, 8),
         total_ns: read_u64(value, 16),
         max_ns: read_u64(value, 24),
-        last_ended_ns: if last > 0 { last + ahead } else { 0 },
+        last_ended_ns: if last > 0 { last + boot_offset } else { 0 },
         histogram: SparseHistogram::from_dense(slots),
     }
 }

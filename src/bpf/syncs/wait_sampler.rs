@@ -1,8 +1,7 @@
-//! What syncs wait on: a thread that looks, a hundred times a second, where those under way sleep.
+//! Samples 100 times a second in which kernel function each sync in flight sleeps.
 //!
-//! `/proc/PID/task/TID/wchan` names the kernel's function without waiting for anybody (fs/proc/base.c). A sync that
-//! is shorter than the time between two looks may be missed: then nothing is said of it. While no sync is under way
-//! a look is one system call.
+//! `/proc/PID/task/TID/wchan` names the function and never blocks (fs/proc/base.c). A sync shorter than the interval
+//! may be missed; then nothing is reported for it. While no sync is in flight a sample is one system call.
 
 use super::super::bpf_sys::BpfMap;
 use super::tables::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, slow_key};
@@ -15,29 +14,29 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Between two looks.
+/// Time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
-/// Syncs looked at in one go; of more the others have to do without.
+/// Most syncs in one sample.
 const MAX_PER_SAMPLE: usize = 256;
-/// Syncs that are remembered.
+/// Most syncs with counts.
 const MAX_SYNCS: usize = 2 * MAX_IN_FLIGHT;
 
 type SlowSyncKey = [u8; SLOW_KEY_LEN];
-/// How often each sync was found where.
+/// Number of samples by function, for each sync.
 type WaitCounts = HashMap<SlowSyncKey, Vec<(String, u32)>>;
 
-/// The thread that looks, as long as this lives.
+/// The sampling thread; dropping this ends it.
 pub struct WaitSampler {
     counts: Arc<Mutex<WaitCounts>>,
-    /// Goes with this, and the thread with it.
+    /// The thread ends when this is dropped.
     _stop: SyncSender<()>,
 }
 
 impl WaitSampler {
-    /// Starts it on the table of syncs under way.
-    pub fn start(root: &Root, flying: BorrowedFd) -> io::Result<Self> {
+    /// Starts sampling the map of syncs in flight.
+    pub fn start(root: &Root, in_flight: BorrowedFd) -> io::Result<Self> {
         let (end, ended) = sync_channel(0);
-        let (seen, root, fd) = (Arc::new(Mutex::new(WaitCounts::new())), root.clone(), flying.try_clone_to_owned()?);
+        let (seen, root, fd) = (Arc::new(Mutex::new(WaitCounts::new())), root.clone(), in_flight.try_clone_to_owned()?);
         let to = seen.clone();
         std::thread::Builder::new().name("sync-waits".into()).stack_size(128 * 1024).spawn(move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SAMPLE_INTERVAL) {
@@ -47,15 +46,15 @@ impl WaitSampler {
         Ok(Self { counts: seen, _stop: end })
     }
 
-    /// The function in which a sync was found most often.
+    /// Returns the function in which a sync was seen most often.
     pub fn most_frequent(&self, key: &SlowSyncKey) -> Option<String> {
         let seen = lock(&self.counts);
         seen.get(key)?.iter().max_by_key(|(_, n)| *n).map(|(function, _)| function.clone())
     }
 
-    /// Forgets all but these, which are under way.
-    pub fn retain(&self, flying: &[SlowSyncKey]) {
-        lock(&self.counts).retain(|key, _| flying.contains(key));
+    /// Forgets all syncs but these, which are in flight.
+    pub fn retain(&self, in_flight: &[SlowSyncKey]) {
+        lock(&self.counts).retain(|key, _| in_flight.contains(key));
     }
 }
 
@@ -65,27 +64,27 @@ fn lock(seen: &Mutex<WaitCounts>) -> MutexGuard<'_, WaitCounts> {
 
 fn sample(root: &Root, fd: &OwnedFd, seen: &Mutex<WaitCounts>) {
     let map = BpfMap::<8> { fd: fd.as_fd(), value_len: IN_FLIGHT_LEN };
-    let mut begun = vec![0; IN_FLIGHT_LEN];
+    let mut started = vec![0; IN_FLIGHT_LEN];
     for id in map.keys(MAX_PER_SAMPLE) {
-        // Two halves of a word: the process, the thread.
+        // Process in the upper half, thread in the lower half.
         let id_word = u64::from_ne_bytes(id);
         let (pid, tid) = (id_word >> 32, id_word & 0xffff_ffff);
-        let Some(place) = wait_function(root, pid, tid) else { continue };
-        // Read after that: the same sync is still under way.
-        if let Ok(true) = map.get(&id, &mut begun) {
-            add_sample(&mut lock(seen), slow_key(&id, &begun), place);
+        let Some(function) = wait_function(root, pid, tid) else { continue };
+        // Read afterwards: the same sync is still in flight.
+        if let Ok(true) = map.get(&id, &mut started) {
+            add_sample(&mut lock(seen), slow_key(&id, &started), function);
         }
     }
 }
 
-/// The function in which a thread sleeps, or that it does not; `None`: not to be known.
+/// Returns the function in which a thread sleeps, or that it is running; `None` if unknown.
 fn wait_function(root: &Root, pid: u64, tid: u64) -> Option<String> {
     let read = |name: &str| std::fs::read_to_string(root.proc(&format!("{pid}/task/{tid}/{name}"))).ok();
     let function = read("wchan")?;
     if !matches!(function.as_str(), "" | "0") {
         return Some(function);
     }
-    // Also what we may not see is told as 0: the state decides.
+    // 0 may also mean that we may not see it: the state decides.
     let stat = read("stat")?;
     let state = stat.rsplit_once(") ")?.1.chars().next()?;
     (state == 'R').then(|| ON_CPU.to_owned())
@@ -95,10 +94,10 @@ fn add_sample(seen: &mut WaitCounts, key: SlowSyncKey, function: String) {
     if seen.len() >= MAX_SYNCS && !seen.contains_key(&key) {
         return;
     }
-    let places = seen.entry(key).or_default();
-    match places.iter_mut().find(|p| p.0 == function) {
-        Some(place) => place.1 += 1,
-        None => places.push((function, 1)),
+    let functions = seen.entry(key).or_default();
+    match functions.iter_mut().find(|p| p.0 == function) {
+        Some(function) => function.1 += 1,
+        None => functions.push((function, 1)),
     }
 }
 

@@ -1,8 +1,8 @@
-//! All tasks at once, told by the kernel record by record (`assets/trace/tasks.bpf.c`): what the files of
-//! `/proc/PID` say, at a small part of their cost.
+//! Reports all tasks by BPF iterators (`assets/trace/tasks.bpf.c`): the contents of the files of `/proc/PID` at a small
+//! part of their cost.
 //!
-//! It tells of every task of the machine by the numbers of the first pid namespace, whatever the files would show.
-//! So it is used only by who sees all that in the files as well.
+//! The iterator reports every task of the machine with the IDs of the initial PID namespace, whatever `/proc` would
+//! show. So it is used only with permissions that show all of that in `/proc` too.
 
 mod record;
 
@@ -22,59 +22,58 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+/// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/tasks.bpf.o");
 
-/// Number of the first pid namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+/// Inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 const INIT_PID_NAMESPACE: u64 = 0xefff_fffc;
 
-/// Bytes that the kernel gives with one read at most (bpf_seq_read, kernel/bpf/bpf_iter.c).
+/// Most bytes that one read returns (bpf_seq_read, kernel/bpf/bpf_iter.c).
 const READ_LEN: usize = 32 << 10;
 
-/// Programs that tell tasks, as long as this lives.
+/// The loaded programs; dropping this and all [`TaskIter`]s unloads them.
 pub struct TaskIterProbe(Arc<TaskIterPrograms>);
 
-/// What keeps the programs in the kernel.
+/// Holds the programs and their links.
 struct TaskIterPrograms {
     _programs: Ebpf,
     processes: OwnedFd,
     changes: OwnedFd,
     threads: OwnedFd,
-    /// Ways gone through processes.
+    /// Number of passes over processes.
     passes: AtomicU64,
 }
 
-/// A way to go through all tasks, again and again.
+/// Starts passes over all tasks.
 #[derive(Clone, Default)]
 pub struct TaskIter(Option<Arc<TaskIterPrograms>>);
 
-/// One way through all tasks, in the order of their thread ids.
+/// One pass over all tasks, in order of their thread IDs.
 pub struct TaskIterPass {
     fd: OwnedFd,
-    /// The task told last.
+    /// The last task reported.
     last_tid: u32,
     generation: PassGeneration,
 }
 
-/// Which way through the processes it was. One that follows it, with none in between, need not tell all again.
+/// Number of a pass over processes. The pass directly after it may report unchanged tasks in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassGeneration(u64);
 
 impl Probe for TaskIterProbe {
     type Output = TaskIter;
 
-    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        check_access(&ground.root)?;
-        let mut programs = loader::open_object(ground, BPF_OBJECT, &[])?;
-        let mut link = |name| {
-            attach_iter(&mut programs, name, &ground.btf).map_err(|err| load_failure("the iterator of tasks", &err))
-        };
+    fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        check_access(&kernel.root)?;
+        let mut programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
+        let mut link =
+            |name| attach_iter(&mut programs, name, &kernel.btf).map_err(|err| load_failure("the task iterator", &err));
         let (processes, changes, threads) = (link("processes")?, link("changes")?, link("threads")?);
         let turns = AtomicU64::new(0);
         let held = TaskIterPrograms { _programs: programs, processes, changes, threads, passes: turns };
-        let walks = TaskIter(Some(Arc::new(held)));
-        check_own_record(&ground.root, &walks)?;
-        walks.0.map(Self).ok_or_else(|| ProbeUnavailable::Absent("tracing: no iterator of tasks".into()))
+        let task_iter = TaskIter(Some(Arc::new(held)));
+        check_own_record(&kernel.root, &task_iter)?;
+        task_iter.0.map(Self).ok_or_else(|| ProbeUnavailable::Absent("tracing: no task iterator".into()))
     }
 
     fn read(&mut self) -> Reading<TaskIter> {
@@ -89,53 +88,53 @@ fn attach_iter(programs: &mut Ebpf, name: &str, btf: &Btf) -> Result<OwnedFd, Pr
     Ok(bpf_sys::create_iter_link(program.fd()?.as_fd())?)
 }
 
-/// Files hide what is not ours from who lacks these rights, and tell other numbers in a container.
+/// Checks permissions: without them `/proc` hides tasks of others, and in a container it has other IDs.
 fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
     let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
     let held = held.map_err(|err| ProbeUnavailable::from_io_error("capabilities", &err.into()))?;
     let opens = held.intersects(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE);
     if !(held.contains(CapabilitySet::SYS_PTRACE) && opens) {
-        let why = "the iterator of tasks needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+        let why = "the task iterator needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
         return Err(ProbeUnavailable::Denied(why.into()));
     }
     let namespace = std::fs::metadata(root.proc("self/ns/pid"));
     match namespace.map(|found| found.ino()) {
         Ok(INIT_PID_NAMESPACE) => Ok(()),
-        Ok(_) => Err(ProbeUnavailable::Absent("the iterator of tasks is for the first pid namespace only".into())),
+        Ok(_) => Err(ProbeUnavailable::Absent("the task iterator works only in the initial PID namespace".into())),
         Err(err) => Err(ProbeUnavailable::from_io_error("/proc/self/ns/pid", &err)),
     }
 }
 
-/// Whether it tells of ourselves what our own file tells: not so in a time namespace, or should anything be
+/// Checks that the iterator reports our own process as `/proc` does. It does not in a time namespace, or if a layout is
 /// misunderstood.
-fn check_own_record(root: &Root, walks: &TaskIter) -> Result<(), ProbeUnavailable> {
-    let wrong = |what: &str| ProbeUnavailable::Absent(format!("the iterator of tasks {what}"));
+fn check_own_record(root: &Root, task_iter: &TaskIter) -> Result<(), ProbeUnavailable> {
+    let wrong = |what: &str| ProbeUnavailable::Absent(format!("the task iterator {what}"));
     let text = std::fs::read(root.proc("self/stat"))
         .map_err(|err| ProbeUnavailable::from_io_error("/proc/self/stat", &err))?;
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
-    let mut told = None;
+    let mut item = None;
     let mut buf = Vec::new();
-    let mut walk =
-        walks.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?;
+    let mut pass =
+        task_iter.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io_error("the task iterator", &err))?;
     while let Some(records) =
-        walk.next_records(&mut buf).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?
+        pass.next_records(&mut buf).map_err(|err| ProbeUnavailable::from_io_error("the task iterator", &err))?
     {
         for record in records {
-            match record.ok_or_else(|| wrong("tells what is not understood"))? {
+            match record.ok_or_else(|| wrong("reports a malformed record"))? {
                 TaskIterItem::Full(record) if record.tid == own => {
-                    told = Some(record.start_ns / (1_000_000_000 / USER_HZ));
+                    item = Some(record.start_ns / (1_000_000_000 / USER_HZ));
                 }
                 _ => {}
             }
         }
     }
-    match (told, parse_starttime(&text)) {
-        (Some(told), Some(started)) if told == started => Ok(()),
-        _ => Err(wrong("tells another start time than /proc: a time namespace?")),
+    match (item, parse_starttime(&text)) {
+        (Some(item), Some(started)) if item == started => Ok(()),
+        _ => Err(wrong("reports another start time than /proc: is this a time namespace?")),
     }
 }
 
-/// Field 22 of a `stat` line (proc_pid_stat(5)).
+/// Returns field 22 of a `stat` line (proc_pid_stat(5)).
 fn parse_starttime(stat: &[u8]) -> Option<u64> {
     let close = stat.iter().rposition(|b| *b == b')')?;
     let fields = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
@@ -143,32 +142,32 @@ fn parse_starttime(stat: &[u8]) -> Option<u64> {
 }
 
 impl TaskIter {
-    /// Begins a way: each thread by itself, or processes as wholes, with their other threads to be added. `after`:
-    /// the way before it, if it was gone to its end and everything taken; where it was the last one through the
-    /// processes, threads of the kernel that did nothing since are told as [`Told::Calm`].
+    /// Starts a pass over threads, or over processes with the threads to be added to them. `after`: the previous pass,
+    /// if it was read to its end. If that was the last pass over processes, idle kernel threads are reported as
+    /// [`TaskIterItem::Unchanged`], which spares reading and comparing hundreds of them at every scan.
     pub fn start_pass(&self, threads: bool, after: Option<PassGeneration>) -> io::Result<TaskIterPass> {
         let held = self.0.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        let before = if threads { 0 } else { held.passes.fetch_add(1, Relaxed) };
+        let previous = if threads { 0 } else { held.passes.fetch_add(1, Relaxed) };
         let link = match after {
             _ if threads => &held.threads,
-            Some(PassGeneration(after)) if after == before => &held.changes,
+            Some(PassGeneration(after)) if after == previous => &held.changes,
             _ => &held.processes,
         };
         Ok(TaskIterPass {
             fd: bpf_sys::create_iter(link.as_fd())?,
             last_tid: 0,
-            generation: PassGeneration(before + 1),
+            generation: PassGeneration(previous + 1),
         })
     }
 }
 
 impl TaskIterPass {
-    /// What a way through processes that follows this one is to be told.
+    /// Identifies this pass for the next one.
     pub fn generation(&self) -> PassGeneration {
         self.generation
     }
 
-    /// The next tasks; `None` after the last. A record that is not understood comes as `None`.
+    /// Returns the next tasks; `None` after the last one. A malformed record is `None`.
     pub fn next_records<'a>(
         &'a mut self,
         buf: &'a mut Vec<u8>,
@@ -176,7 +175,7 @@ impl TaskIterPass {
         buf.resize(READ_LEN, 0);
         let read = loop {
             match rustix::io::read(&self.fd, &mut buf[..]) {
-                // It says so after very many tasks of which it told nothing.
+                // The kernel returns this after very many tasks without output.
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
                 other => break other?,
             }
@@ -185,23 +184,23 @@ impl TaskIterPass {
     }
 }
 
-/// Records whose thread ids ascend from `last`; anything else is damage.
+/// Parses records whose thread IDs ascend from `last`; anything else is malformed.
 fn parse_ascending<'a>(bytes: &'a [u8], last: &'a mut u32) -> impl Iterator<Item = Option<TaskIterItem>> + 'a {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let told = match TaskIterItem::parse(rest) {
+        let item = match TaskIterItem::parse(rest) {
             _ if rest.is_empty() => return None,
-            Some((told, behind)) => {
+            Some((item, behind)) => {
                 rest = behind;
-                Some(told).filter(|told| told.tid() > *last)
+                Some(item).filter(|item| item.tid() > *last)
             }
             None => {
                 rest = &[];
                 None
             }
         };
-        *last = told.as_ref().map_or(*last, TaskIterItem::tid);
-        Some(told)
+        *last = item.as_ref().map_or(*last, TaskIterItem::tid);
+        Some(item)
     })
 }
 
@@ -215,9 +214,9 @@ mod tests {
         let record = |tid| record_bytes(&TaskRecord { tid, pid: 3, ..TaskRecord::default() });
         let mut last = 0;
         let bytes = [record(3), unchanged_bytes(5), record(7), record(7), unchanged_bytes(6), record(9)].concat();
-        let told: Vec<_> = parse_ascending(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid())).collect();
+        let item: Vec<_> = parse_ascending(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid())).collect();
         assert_eq!(
-            told,
+            item,
             [Some(3), Some(5), Some(7), None, None, None],
             "the same one twice, one too late, and half a record"
         );

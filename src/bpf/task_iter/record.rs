@@ -1,40 +1,40 @@
-//! One record of a task: `struct entry` in `assets/trace/tasks.bpf.c`.
+//! Records of the task iterator: `struct entry` in `assets/trace/tasks.bpf.c`.
 
 use std::ops::AddAssign;
 
-/// Bytes of a record.
+/// Size of a full record.
 pub const RECORD_LEN: usize = 14 * 4 + 15 * 8 + 2 * 16;
 
-/// What every record begins with.
+/// First word of a full record.
 const RECORD_MAGIC: u32 = 0x6b73_6174;
 
-/// What the short one begins with, of a thread of the kernel that is as it was told last: `struct calm_entry`.
+/// First word of the short record of an unchanged kernel thread: `struct calm_entry`.
 const UNCHANGED_MAGIC: u32 = 0x6d6c_6163;
 const UNCHANGED_LEN: usize = 2 * 4;
 
-/// Bits of what a record has.
+/// Bits of `flags_present`.
 const HAS_MM: u32 = 1;
 const HAS_IO: u32 = 2;
 const HAS_CGROUP: u32 = 8;
 const HAS_EXACT: u32 = 16;
 const HAS_ALL: u32 = 31;
 
-/// What is added up over the threads of a process. Times are in ns.
+/// Counters that are summed over the threads of a process. Times are in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskCounters {
     /// Page faults that needed I/O.
     pub majflt: u64,
-    /// Time in user space and in the kernel as sampled, and in all as measured.
+    /// User and system time as sampled, and total time as measured.
     pub utime: u64,
     pub stime: u64,
     pub runtime: u64,
-    /// Times it was given a CPU.
+    /// Number of timeslices.
     pub runs: u64,
-    /// Bytes read from storage, dirtied for it, and dirtied but never written.
+    /// Bytes read from storage, dirtied, and dirtied but never written.
     pub read: u64,
     pub write: u64,
     pub cancelled: u64,
-    /// Time waited for block I/O and for pages from swap.
+    /// Time waited for block I/O and for swap-in.
     pub blkio_ns: u64,
     pub swapin_ns: u64,
 }
@@ -55,60 +55,59 @@ impl AddAssign for TaskCounters {
     }
 }
 
-/// What the kernel tells of a task. Of the threads of a process that are told only to be added to it, `sums` alone
-/// says something.
+/// One task. For threads that are only added to their process just `counters` is valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// What of it there is.
+    /// Which fields are present.
     pub flags_present: u32,
-    /// Thread and process.
+    /// Thread ID and process ID.
     pub tid: u32,
     pub pid: u32,
     /// Parent process.
     pub ppid: u32,
-    /// Real user.
+    /// Real user ID.
     pub uid: u32,
     /// `__state` and `exit_state` of `struct task_struct`, its flags (PF_), policy and `static_prio`.
     pub state: u32,
     pub exit_state: u32,
     pub flags: u32,
-    /// Threads of the process, those that wait for their end included.
+    /// Threads of the process, including those waiting to be reaped.
     pub thread_count: u32,
     pub policy: u32,
     pub static_prio: u32,
-    /// I/O class and level as packed by the kernel; class 0: never set.
+    /// I/O class and level, packed as in the kernel; class 0: never set.
     pub ioprio: u32,
-    /// Programs it has executed, and its ancestors before it was forked; wraps.
+    /// Number of execs, including those of ancestors before the fork; wraps.
     pub exec_count: u32,
-    /// Start, CLOCK_BOOTTIME in ns.
+    /// Start time, CLOCK_BOOTTIME in ns.
     pub start_ns: u64,
-    /// Counters: its own, or those of all its process's threads that have ended as well.
+    /// Counters of the thread, or those of the process's exited threads added.
     pub counters: TaskCounters,
     /// Resident and swapped-out pages.
     pub rss_pages: u64,
     pub swap_pages: u64,
-    /// Number of its control group in the hierarchy of version 2.
+    /// ID of its cgroup v2 control group.
     pub raw_cgroup_id: u64,
-    /// Where its stack begins.
+    /// Address of its stack.
     pub start_stack: u64,
-    /// Its name.
+    /// Name.
     pub comm: [u8; 16],
-    /// What a worker of the kernel works on: `+` (now) or `-` (last) and a name.
+    /// Work item of a kernel worker: `+` (current) or `-` (last) and a name.
     pub worker_item: [u8; 16],
 }
 
-/// What is told of one task.
+/// One item of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // one at a time, never kept
 pub enum TaskIterItem {
-    /// All there is.
+    /// Full record.
     Full(TaskRecord),
-    /// A thread of the kernel, by its number: it was not given a CPU since it was told last.
+    /// Thread ID of a kernel thread that was not given a CPU since it was last reported.
     Unchanged(u32),
 }
 
 impl TaskIterItem {
-    /// What stands first in the kernel's bytes, and what stands behind it; `None` if that is not what they are.
+    /// Parses the first item; returns it and the remaining bytes, or `None` if it is malformed.
     pub fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let mut fields = FieldReader(bytes);
         if fields.read_u32() != UNCHANGED_MAGIC {
@@ -120,7 +119,7 @@ impl TaskIterItem {
         is_valid_tid(tid).then_some((Self::Unchanged(tid), behind))
     }
 
-    /// Whom it is about.
+    /// Returns its thread ID.
     pub fn tid(&self) -> u32 {
         match self {
             Self::Full(record) => record.tid,
@@ -129,12 +128,12 @@ impl TaskIterItem {
     }
 }
 
-/// Process and thread ids are positive numbers of 22 bits (PID_MAX_LIMIT).
+/// Whether this is a thread ID: positive, at most 2^22 (PID_MAX_LIMIT).
 fn is_valid_tid(n: u32) -> bool {
     (1..=1 << 22).contains(&n)
 }
 
-/// Takes one number after the other.
+/// Reads one number after the other.
 struct FieldReader<'a>(&'a [u8]);
 
 impl FieldReader<'_> {
@@ -157,7 +156,7 @@ impl FieldReader<'_> {
 }
 
 impl TaskRecord {
-    /// From the kernel's bytes; `None` if that is not what they are.
+    /// Parses a full record; `None` if it is malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = FieldReader(bytes.get(..RECORD_LEN).filter(|_| bytes.len() == RECORD_LEN)?);
         let f = &mut fields;
@@ -200,22 +199,22 @@ impl TaskRecord {
         (known && is_valid_tid(record.tid) && is_valid_tid(record.pid)).then_some(record)
     }
 
-    /// It has memory of its own: no thread of the kernel, not yet ended.
+    /// Whether it has memory: not a kernel thread and not exited.
     pub fn has_memory(&self) -> bool {
         self.flags_present & HAS_MM != 0
     }
 
-    /// Its I/O is counted.
+    /// Whether its I/O is counted.
     pub fn has_io(&self) -> bool {
         self.flags_present & HAS_IO != 0
     }
 
-    /// Its control group, where version 2 is known to the kernel.
+    /// Returns its control group ID, if the kernel supports cgroup v2.
     pub fn cgroup_id(&self) -> Option<u64> {
         (self.flags_present & HAS_CGROUP != 0).then_some(self.raw_cgroup_id)
     }
 
-    /// Pages are counted in one place; else each CPU keeps some to itself for a while.
+    /// Whether page counts are exact; otherwise each CPU holds some back.
     pub fn has_exact_pages(&self) -> bool {
         self.flags_present & HAS_EXACT != 0
     }
@@ -226,7 +225,7 @@ pub mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The bytes that the kernel writes for a record.
+    /// Returns the bytes that the kernel side writes for a record.
     pub fn record_bytes(r: &TaskRecord) -> Vec<u8> {
         let s = &r.counters;
         let halves = [
@@ -269,7 +268,7 @@ pub mod tests {
         out
     }
 
-    /// The bytes that the kernel writes for a thread that did nothing.
+    /// Returns the bytes that the kernel side writes for an unchanged thread.
     pub fn unchanged_bytes(tid: u32) -> Vec<u8> {
         [UNCHANGED_MAGIC, tid].map(u32::to_ne_bytes).concat()
     }

@@ -1,9 +1,9 @@
-//! Which tasks ran since the last look: the filter before anything is read of them.
+//! Detects which tasks ran since the last scan, so that only those are read.
 //!
-//! A task that was not given a CPU has done no I/O of its own. taskstats tells it for a whole process
-//! and many at once; without it, `schedstat` of each, which speaks for its main thread only; without
-//! that, nothing is filtered. The order matters: run counts are taken before the counters are read,
-//! so what a task does in between shows as a run at the next look.
+//! A task that was not given a CPU has done no I/O of its own. taskstats reports run counts for a whole process and for
+//! many processes at once; without it, `schedstat` is read per task, which covers the main thread only; without that,
+//! every task is read. Run counts are taken before the counters are read: what a task does in between shows up as a run
+//! in the next scan.
 
 use super::path::{self, ProcPath, TaskPath};
 use super::taskstats::{MAX_IDS_PER_QUERY, TaskStats, TaskstatsAnswer, TaskstatsSocket};
@@ -13,33 +13,33 @@ use crate::parse::task;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
-/// Why taskstats is not even asked.
+/// Why taskstats is not queried at all.
 const FOREIGN_PROC: &str = "this /proc is not our own pid namespace's, so taskstats cannot be asked about its tasks";
 
-/// Looks without taskstats before it is tried again after it hung.
+/// Scans without taskstats after a query hung.
 const PAUSE_SCANS: u32 = 60;
 
-/// What the probe of one task says.
+/// Result of checking one task for activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeResult {
-    /// Run counts (see [`Stats::runs`]) and, from taskstats, waiting times; `whole` when they speak for
-    /// every thread of what was asked for.
+    /// Run counts (see [`TaskStats::runs`]) and, from taskstats, delays; `covers_all_threads` if they include every
+    /// thread.
     RunCounts { counts: [u64; 3], delays: Option<TaskDelays>, covers_all_threads: bool },
-    /// It is no more.
+    /// The task has exited.
     Exited,
-    /// Nothing known: read it.
+    /// Unknown: read the task.
     Unknown,
 }
 
 impl ProbeResult {
-    /// What taskstats says.
+    /// Converts a reply of taskstats.
     pub fn from_stats(stats: &TaskStats) -> Self {
         ProbeResult::RunCounts { counts: stats.runs, delays: Some(stats.delays), covers_all_threads: true }
     }
 }
 
-/// A question about several tasks. The kernel answers it under a lock that other users of generic netlink
-/// hold while they wait for a device (nbd does), so it may not return.
+/// A query for several tasks. The kernel answers it under a lock that other users of generic netlink hold while they
+/// wait for a device (nbd does), so it may not return.
 #[derive(Clone, Copy)]
 pub struct TaskstatsQuery {
     ids: [u32; MAX_IDS_PER_QUERY],
@@ -48,13 +48,13 @@ pub struct TaskstatsQuery {
 }
 
 impl TaskstatsQuery {
-    /// Tasks asked about.
+    /// Number of tasks queried.
     pub fn len(&self) -> usize {
         usize::from(self.count)
     }
 }
 
-/// Asks taskstats; every thread has its own socket, opened when it first asks.
+/// Queries taskstats. Every thread has its own socket, opened at the first query.
 #[derive(Default)]
 pub struct TaskstatsClient {
     socket: Option<TaskstatsSocket>,
@@ -62,32 +62,32 @@ pub struct TaskstatsClient {
 }
 
 impl TaskstatsClient {
-    /// Asks; fewer answers than questions if that fails.
-    pub fn query(&mut self, ask: &TaskstatsQuery, answers: &mut Vec<TaskstatsAnswer>) {
+    /// Sends the query. On an error there are fewer answers than IDs.
+    pub fn query(&mut self, query: &TaskstatsQuery, answers: &mut Vec<TaskstatsAnswer>) {
         answers.clear();
         if self.socket.is_none() && !self.has_failed {
             self.socket = TaskstatsSocket::open().ok();
             self.has_failed = self.socket.is_none();
         }
-        let ids = &ask.ids[..ask.len()];
-        if self.socket.as_mut().is_some_and(|s| s.query(ids, ask.are_threads, answers).is_err()) {
+        let ids = &query.ids[..query.len()];
+        if self.socket.as_mut().is_some_and(|s| s.query(ids, query.are_threads, answers).is_err()) {
             answers.clear();
         }
     }
 }
 
-/// Says how tasks are probed.
+/// Decides how activity is detected.
 pub struct ActivityFilter {
-    /// Whether taskstats works, and why not.
+    /// Whether taskstats works, or why it does not.
     pub taskstats: Reading<()>,
     paused_scans: u32,
     buf: Vec<u8>,
 }
 
 impl ActivityFilter {
-    /// Tries taskstats where `live` says that the tasks are this machine's own.
-    pub fn new(live: bool) -> Self {
-        let taskstats = if live { check_taskstats() } else { Reading::Absent(FOREIGN_PROC.into()) };
+    /// Tries taskstats if `is_live`: if the task IDs are valid on this machine.
+    pub fn new(is_live: bool) -> Self {
+        let taskstats = if is_live { check_taskstats() } else { Reading::Absent(FOREIGN_PROC.into()) };
         Self { taskstats, paused_scans: 0, buf: vec![0; 256] }
     }
 
@@ -96,39 +96,39 @@ impl ActivityFilter {
         Self::new(false)
     }
 
-    /// The questions about these places, in order; none if taskstats is not to be asked.
-    pub fn plan_queries(&mut self, places: &[TaskPath], asks: &mut Vec<TaskstatsQuery>) {
-        asks.clear();
+    /// Builds the queries for these tasks, in order; none if taskstats is unavailable or paused.
+    pub fn plan_queries(&mut self, locations: &[TaskPath], queries: &mut Vec<TaskstatsQuery>) {
+        queries.clear();
         self.paused_scans = self.paused_scans.saturating_sub(1);
         if self.taskstats.ok().is_none() || self.paused_scans > 0 {
             return;
         }
-        for chunk in places.chunks(MAX_IDS_PER_QUERY) {
+        for chunk in locations.chunks(MAX_IDS_PER_QUERY) {
             let mut ids = [0; MAX_IDS_PER_QUERY];
-            ids.iter_mut().zip(chunk).for_each(|(id, place)| *id = place.tid);
-            asks.push(TaskstatsQuery { ids, count: chunk.len() as u8, are_threads: chunk[0].is_thread });
+            ids.iter_mut().zip(chunk).for_each(|(id, location)| *id = location.tid);
+            queries.push(TaskstatsQuery { ids, count: chunk.len() as u8, are_threads: chunk[0].is_thread });
         }
     }
 
-    /// It hung: left alone for a while.
+    /// Stops using taskstats for a while, because a query hung.
     pub fn pause_taskstats(&mut self) {
         self.paused_scans = PAUSE_SCANS;
     }
 
-    /// What `schedstat` says; never blocks.
-    pub fn read_schedstat(&mut self, proc: BorrowedFd<'_>, place: TaskPath) -> ProbeResult {
-        read_schedstat(proc, place, &mut self.buf)
+    /// Reads `schedstat`, which never blocks.
+    pub fn read_schedstat(&mut self, proc: BorrowedFd<'_>, location: TaskPath) -> ProbeResult {
+        read_schedstat(proc, location, &mut self.buf)
     }
 }
 
-fn read_schedstat(proc: BorrowedFd<'_>, place: TaskPath, buf: &mut [u8]) -> ProbeResult {
-    match path::read_at(proc, &ProcPath::for_task(place, "schedstat"), buf) {
+fn read_schedstat(proc: BorrowedFd<'_>, location: TaskPath, buf: &mut [u8]) -> ProbeResult {
+    match path::read_at(proc, &ProcPath::for_task(location, "schedstat"), buf) {
         Ok(text) => match task::schedstat(text) {
-            Some(runs) => ProbeResult::RunCounts { counts: runs, delays: None, covers_all_threads: place.is_thread },
+            Some(counts) => ProbeResult::RunCounts { counts, delays: None, covers_all_threads: location.is_thread },
             None => ProbeResult::Unknown,
         },
-        // Without CONFIG_SCHED_INFO the file is missing while the task is there.
-        Err(err) if path::is_gone(err) => match path::read_at(proc, &ProcPath::for_task(place, "comm"), buf) {
+        // Without CONFIG_SCHED_INFO the file is missing although the task exists.
+        Err(err) if path::is_gone(err) => match path::read_at(proc, &ProcPath::for_task(location, "comm"), buf) {
             Err(err) if path::is_gone(err) => ProbeResult::Exited,
             _ => ProbeResult::Unknown,
         },
@@ -136,7 +136,7 @@ fn read_schedstat(proc: BorrowedFd<'_>, place: TaskPath, buf: &mut [u8]) -> Prob
     }
 }
 
-/// Asks for ourselves: says whether it is allowed, reachable, and whether run counts are kept.
+/// Queries our own process: is taskstats permitted and reachable, and does it report run counts?
 fn check_taskstats() -> Reading<()> {
     let mut stats = match TaskstatsSocket::open() {
         Ok(stats) => stats,

@@ -1,4 +1,4 @@
-//! Control group paths: which of a task's lines to show, shared between the tasks of a group.
+//! Control group paths of tasks: selects which line of `/proc/PID/cgroup` to show, and shares paths between tasks.
 
 use crate::model::process::container_hint;
 use crate::parse::bytes::lines;
@@ -6,27 +6,27 @@ use crate::sanitize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A group's path, cleaned, and the container it belongs to.
+/// Path of a control group and the container it belongs to.
 #[derive(Debug, Clone, Default)]
 pub struct TaskCgroup {
-    /// Cleaned path.
+    /// Path, sanitized.
     pub path: Arc<str>,
     /// See [`container_hint`].
     pub container: Option<Arc<str>>,
 }
 
-/// Groups seen, by raw path.
+/// Control groups by raw path.
 #[derive(Debug, Default)]
 pub struct CgroupCache {
     by_raw_path: HashMap<Box<[u8]>, TaskCgroup>,
     has_v1_lines: bool,
 }
 
-/// More than this many groups at once are not kept: the churn of short-lived ones must not grow us.
+/// The cache is cleared above this size, so that short-lived groups do not fill memory.
 const MAX_CACHED: usize = 20_000;
 
 impl CgroupCache {
-    /// The group of a `/proc/PID/cgroup` text.
+    /// Returns the group for the text of `/proc/PID/cgroup`.
     pub fn lookup(&mut self, text: &[u8]) -> TaskCgroup {
         let raw = select_path(text);
         self.has_v1_lines |= lines(text).any(|line| !line.starts_with(b"0::"));
@@ -43,14 +43,14 @@ impl CgroupCache {
         group
     }
 
-    /// There are hierarchies of version 1: a task's number in that of version 2 does not tell all its moves.
+    /// Whether there are hierarchies of cgroup v1: then the v2 cgroup ID does not reveal every move.
     pub fn has_v1_hierarchies(&self) -> bool {
         self.has_v1_lines
     }
 }
 
-/// Of `id:controllers:path` lines the version 2 one (id 0), unless it says nothing (`/`, as on hybrid
-/// machines) and a version 1 hierarchy, the one that governs I/O first, says more.
+/// Selects among lines `ID:CONTROLLERS:PATH`: the v2 line (ID 0), unless its path is `/` (as on hybrid machines) and a
+/// v1 hierarchy has a longer path; among those the one with the blkio controller first, then memory.
 fn select_path(text: &[u8]) -> &[u8] {
     let rank = |controllers: &[u8], path: &[u8]| -> u8 {
         let governs = |name: &[u8]| controllers.split(|b| *b == b',').any(|c| c == name);

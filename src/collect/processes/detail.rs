@@ -1,5 +1,5 @@
-//! One process looked at closely: limits, groups, ancestors, waiting times. Only files that return even
-//! of a stuck task are read here; its start time, whose file may not, is read on a guarded thread.
+//! Details of one process: limits, control groups, ancestors, delays. These files return even for a stuck task. `stat`,
+//! which holds the start time, may not; a [`DeadlineExecutor`] reads it.
 
 use super::deadline_executor::DeadlineExecutor;
 use super::path::{self, ProcPath, TaskPath};
@@ -16,14 +16,13 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// More ancestors than this are a loop.
+/// A longer chain of ancestors is a loop.
 const MAX_ANCESTORS: usize = 64;
 
-/// Why there are no waiting times.
-pub(super) const DELAYACCT_OFF: &str =
-    "the kernel does not count waiting times: `sysctl kernel.task_delayacct=1` switches it on";
+/// Why there are no delays.
+pub(super) const DELAYACCT_OFF: &str = "delay accounting is off; turn it on with `sysctl kernel.task_delayacct=1`";
 
-/// Reads details, one process at a time.
+/// Reads the details of one process at a time.
 pub struct DetailReader {
     root: Root,
     proc_fd: Arc<OwnedFd>,
@@ -33,7 +32,11 @@ pub struct DetailReader {
 }
 
 impl DetailReader {
-    /// Below `root`.
+    /// Reads below `root`.
+    ///
+    /// # Errors
+    ///
+    /// `/proc` cannot be opened.
     pub fn new(root: &Root) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
@@ -47,7 +50,7 @@ impl DetailReader {
         })
     }
 
-    /// The details of `key`; `Absent` if that process has ended.
+    /// Reads the details of `key`; `Absent` if that process has exited.
     pub fn read(&mut self, key: TaskKey) -> Reading<TaskDetail> {
         let starttime = self.read_starttime(key);
         if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
@@ -65,7 +68,7 @@ impl DetailReader {
         })
     }
 
-    /// `None`: not to be had without waiting; `Some(None)`: no such process.
+    /// Returns `None` if the file hangs, `Some(None)` if there is no such process.
     fn read_starttime(&self, key: TaskKey) -> Option<Option<u64>> {
         let path = TaskPath { pid: key.pid, tid: key.tid, is_thread: key.pid != key.tid };
         let proc = self.proc_fd.clone();
@@ -97,22 +100,24 @@ impl DetailReader {
 
     fn read_ancestors(&mut self, pid: u32) -> Vec<(u32, String)> {
         let mut out = Vec::new();
-        let mut at = pid;
+        let mut child = pid;
         while out.len() < MAX_ANCESTORS {
-            let status = self.read_file(at, "status").map(task::status).unwrap_or_default();
+            let status = self.read_file(child, "status").map(task::status).unwrap_or_default();
             let Some(parent) = status.ppid.filter(|ppid| *ppid != 0) else { break };
             let comm = self.read_file(parent, "comm").map(|raw| sanitize(raw.strip_suffix(b"\n").unwrap_or(raw)));
             out.push((parent, comm.unwrap_or_default()));
-            at = parent;
+            child = parent;
         }
         out
     }
 
     fn read_delays(&self, pid: u32) -> Reading<TaskDelays> {
         if !self.is_live {
-            return Reading::Absent("this /proc is not our own pid namespace's: taskstats not asked".into());
+            return Reading::Absent(
+                "this /proc belongs to another PID namespace: taskstats is not available for it".into(),
+            );
         }
-        // Switched off, the kernel answers 0 for everything, which is no measurement.
+        // While switched off, the kernel reports 0 for everything.
         let mut switch = Vec::new();
         if read_once(&self.root.proc("sys/kernel/task_delayacct"), &mut switch).is_ok_and(|t| t.trim_ascii() == b"0") {
             return Reading::Absent(DELAYACCT_OFF.into());
@@ -128,7 +133,7 @@ impl DetailReader {
             Some(TaskstatsAnswer::Failed(code)) if *code != 0 => {
                 Reading::from_io_error("taskstats", &std::io::Error::from_raw_os_error(*code))
             }
-            _ => Reading::Absent("taskstats: no answer that could be understood".into()),
+            _ => Reading::Absent("taskstats: invalid reply".into()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the files of one task that changed. Runs where a read may hang, because for a task stuck in exec
-//! or in a page fault some of these files do not return.
+//! Reads the files of one task. This runs where a read may hang: for a task stuck in exec or in a page fault some of
+//! these files do not return.
 
 use super::fd_cache::FdCache;
 use super::ionice;
@@ -12,16 +12,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Longest command line kept.
+/// Longest command line that is stored.
 const MAX_CMDLINE: usize = 4096;
 
-/// The files, in the order of their steps.
+/// The files of a task; a [`ProgressMarker`] publishes an index into this list.
 pub const FILES: [&str; 7] = ["stat", "io", "status", "wchan", "cmdline", "cgroup", "comm"];
 const STAT_FILE: usize = 0;
 const IO_FILE: usize = 1;
 const STATUS_FILE: usize = 2;
 const WCHAN_FILE: usize = 3;
-/// A task stuck in a page fault blocks this one and none of those before it.
+/// Of these files only this one blocks for a task stuck in a page fault.
 pub const CMDLINE_FILE: usize = 4;
 const CGROUP_FILE: usize = 5;
 const COMM_FILE: usize = 6;
@@ -37,52 +37,52 @@ pub struct FileSet {
     pub status: bool,
     /// ioprio_get.
     pub ioprio: bool,
-    /// `wchan`; read in any case for a task in state D.
+    /// `wchan`; always read for a task in state D.
     pub wchan: bool,
     /// `cmdline`.
     pub cmdline: bool,
     /// `cgroup`.
     pub cgroup: bool,
-    /// Only what never blocks: `status` and `comm`.
+    /// Only `status` and `comm`, which never block.
     pub nonblocking_only: bool,
-    /// Look at `status` first, and read no more of a task in state D: few threads are left to lose.
+    /// Read `status` first, and nothing else of a task in state D: few threads are left that may hang.
     pub check_state_first: bool,
 }
 
 /// One task to read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadJob {
-    /// Position in the collector's list.
+    /// Index in the scanner's list of tasks.
     pub task_index: u32,
     /// Where its files are.
     pub path: TaskPath,
-    /// Which of them.
+    /// Which files.
     pub files: FileSet,
-    /// Stop after `io` if its text still has this hash.
+    /// Stop after `io` if its text has this hash.
     pub skip_if_io_hash: Option<u64>,
-    /// It is read at every look.
+    /// The task is read in every scan.
     pub is_hot: bool,
 }
 
 impl ReadJob {
-    /// In any case, and not again soon.
-    pub fn once(at: usize, place: TaskPath, what: FileSet) -> Self {
-        Self { task_index: at as u32, path: place, files: what, skip_if_io_hash: None, is_hot: false }
+    /// Reads the files unconditionally, without cached descriptors.
+    pub fn once(task_index: usize, path: TaskPath, files: FileSet) -> Self {
+        Self { task_index: task_index as u32, path, files, skip_if_io_hash: None, is_hot: false }
     }
 }
 
-/// What was read of one task; `None` for files that were not asked for or could not be read.
+/// What was read of one task; `None` for files that were not requested or not readable.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     /// When `io` (or the first file) was read, CLOCK_BOOTTIME in ns.
     pub at_ns: u64,
-    /// It is no more.
+    /// The task has exited.
     pub has_exited: bool,
-    /// The kernel shows us nothing of it.
+    /// The kernel denies access to the task.
     pub is_denied: bool,
-    /// Only what never blocks was read.
+    /// Only `status` and `comm` were read.
     pub nonblocking_only: bool,
-    /// `io` was as before and nothing else was read.
+    /// `io` was unchanged, so nothing else was read.
     pub is_io_unchanged: bool,
     pub stat: Option<StatLine>,
     pub io: Option<TaskIoRaw>,
@@ -110,7 +110,7 @@ impl ProgressMarker {
     }
 }
 
-/// Reads on its own thread.
+/// Reads files; each thread has its own reader.
 pub struct TaskFileReader {
     proc_fd: Arc<OwnedFd>,
     is_live: bool,
@@ -119,60 +119,60 @@ pub struct TaskFileReader {
 }
 
 impl TaskFileReader {
-    /// Reads below the kept descriptor; `live` allows system calls about tasks.
-    pub fn new(proc: Arc<OwnedFd>, live: bool) -> Self {
-        Self { proc_fd: proc, is_live: live, buf: vec![0; MAX_CMDLINE.max(4096)], fd_cache: FdCache::default() }
+    /// Reads below the open directory `proc`; `is_live` permits system calls on tasks.
+    pub fn new(proc: Arc<OwnedFd>, is_live: bool) -> Self {
+        Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE.max(4096)], fd_cache: FdCache::default() }
     }
 
-    /// A new look begins.
+    /// Starts a scan.
     pub fn begin_scan(&mut self) {
         self.fd_cache.begin_scan();
     }
 
-    /// Reads the files of one task. `step` publishes the file being read, for the thread that watches for hangs.
-    pub fn run(&mut self, job: &ReadJob, step: &ProgressMarker) -> TaskFiles {
+    /// Reads the files of one task. `marker` publishes the file being read, for the thread that watches for hangs.
+    pub fn run(&mut self, job: &ReadJob, marker: &ProgressMarker) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
         if job.files.nonblocking_only {
-            self.fill_nonblocking(job, step, &mut out);
+            self.fill_nonblocking(job, marker, &mut out);
             return out;
         }
-        if job.files.check_state_first && self.is_in_disk_sleep(job, step) {
-            self.fill_nonblocking(job, step, &mut out);
+        if job.files.check_state_first && self.is_in_disk_sleep(job, marker) {
+            self.fill_nonblocking(job, marker, &mut out);
             return out;
         }
-        // With a hash to compare, `io` first: it may spare everything else.
+        // With a hash to compare, `io` comes first: if it is unchanged nothing else is read.
         let io_first = job.skip_if_io_hash.is_some();
-        if job.files.io && io_first && self.read_io(job, step, &mut out) {
+        if job.files.io && io_first && self.read_io(job, marker, &mut out) {
             return out;
         }
-        if job.files.stat && self.read_stat(job, step, &mut out) {
+        if job.files.stat && self.read_stat(job, marker, &mut out) {
             return out;
         }
-        if job.files.io && !io_first && self.read_io(job, step, &mut out) {
+        if job.files.io && !io_first && self.read_io(job, marker, &mut out) {
             return out;
         }
-        self.read_rest(job, step, &mut out);
+        self.read_rest(job, marker, &mut out);
         out
     }
 
-    /// What never blocks, read on the caller's own thread.
+    /// Reads only what never blocks.
     pub fn read_nonblocking(&mut self, job: &ReadJob) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
         self.fill_nonblocking(job, &ProgressMarker::default(), &mut out);
         out
     }
 
-    fn read_file(&mut self, place: TaskPath, file: usize, step: &ProgressMarker) -> Result<&[u8], Errno> {
-        step.set(file);
-        path::read_at(self.proc_fd.as_fd(), &ProcPath::for_task(place, FILES[file]), &mut self.buf)
+    fn read_file(&mut self, path: TaskPath, file: usize, marker: &ProgressMarker) -> Result<&[u8], Errno> {
+        marker.set(file);
+        path::read_at(self.proc_fd.as_fd(), &ProcPath::for_task(path, FILES[file]), &mut self.buf)
     }
 
-    /// One of the files read again and again, by a kept descriptor where the task is hot.
-    fn read_counters(&mut self, job: &ReadJob, file: usize, step: &ProgressMarker) -> Result<&[u8], Errno> {
+    /// Reads `stat` or `io`; uses a cached descriptor if the task is hot.
+    fn read_counters(&mut self, job: &ReadJob, file: usize, marker: &ProgressMarker) -> Result<&[u8], Errno> {
         if !job.is_hot {
-            return self.read_file(job.path, file, step);
+            return self.read_file(job.path, file, marker);
         }
-        step.set(file);
+        marker.set(file);
         if let Some(read) = self.fd_cache.read(job.path, file, &mut self.buf) {
             return read.map(|n| &self.buf[..n]);
         }
@@ -184,10 +184,10 @@ impl TaskFileReader {
         Ok(&self.buf[..n])
     }
 
-    /// `io`, and whether to stop because nothing moved.
-    fn read_io(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
+    /// Reads `io`. Returns whether to stop, because it is unchanged or the task has exited.
+    fn read_io(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
         out.at_ns = boot_ns();
-        let (io, hash) = match self.read_counters(job, IO_FILE, step) {
+        let (io, hash) = match self.read_counters(job, IO_FILE, marker) {
             Ok(text) => {
                 let bytes = task::io(text).map(|io| IoBytes {
                     read: io.read_bytes,
@@ -209,8 +209,8 @@ impl TaskFileReader {
         out.is_io_unchanged
     }
 
-    fn read_stat(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
-        match self.read_counters(job, STAT_FILE, step).map(task::stat) {
+    fn read_stat(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
+        match self.read_counters(job, STAT_FILE, marker).map(task::stat) {
             Ok(line) => out.stat = line,
             Err(err) if path::is_gone(err) => out.has_exited = true,
             Err(err) if path::is_denied(err) => out.is_denied = true,
@@ -219,40 +219,40 @@ impl TaskFileReader {
         out.stat.is_none()
     }
 
-    fn read_rest(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) {
-        let what = job.files;
-        if what.status {
-            out.status = self.read_file(job.path, STATUS_FILE, step).ok().map(task::status);
+    fn read_rest(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) {
+        let files = job.files;
+        if files.status {
+            out.status = self.read_file(job.path, STATUS_FILE, marker).ok().map(task::status);
         }
-        if what.ioprio && self.is_live {
+        if files.ioprio && self.is_live {
             out.ioprio = ionice::get(job.path.tid).ok();
         }
-        if what.wchan || out.stat.is_some_and(|s| s.state == b'D') {
-            out.wchan = self.read_file(job.path, WCHAN_FILE, step).ok().and_then(parse_wchan);
+        if files.wchan || out.stat.is_some_and(|s| s.state == b'D') {
+            out.wchan = self.read_file(job.path, WCHAN_FILE, marker).ok().and_then(parse_wchan);
         }
-        if what.cmdline {
-            step.set(CMDLINE_FILE);
+        if files.cmdline {
+            marker.set(CMDLINE_FILE);
             let path = ProcPath::for_task(job.path, FILES[CMDLINE_FILE]);
             out.cmdline =
                 path::read_all(self.proc_fd.as_fd(), &path, &mut self.buf[..MAX_CMDLINE]).ok().map(join_arguments);
         }
-        if what.cgroup {
-            out.cgroup = self.read_file(job.path, CGROUP_FILE, step).ok().map(Into::into);
+        if files.cgroup {
+            out.cgroup = self.read_file(job.path, CGROUP_FILE, marker).ok().map(Into::into);
         }
     }
 
-    fn is_in_disk_sleep(&mut self, job: &ReadJob, step: &ProgressMarker) -> bool {
-        self.read_file(job.path, STATUS_FILE, step).is_ok_and(|text| task::status(text).state == Some(b'D'))
+    fn is_in_disk_sleep(&mut self, job: &ReadJob, marker: &ProgressMarker) -> bool {
+        self.read_file(job.path, STATUS_FILE, marker).is_ok_and(|text| task::status(text).state == Some(b'D'))
     }
 
-    /// A task some of whose files block: what is left to see of it.
-    fn fill_nonblocking(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) {
+    /// Fills in what never blocks, for a task with files that do.
+    fn fill_nonblocking(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) {
         out.nonblocking_only = true;
-        match self.read_file(job.path, STATUS_FILE, step).map(task::status) {
+        match self.read_file(job.path, STATUS_FILE, marker).map(task::status) {
             Ok(lines) => out.status = Some(lines),
             Err(err) => out.has_exited = path::is_gone(err),
         }
-        if let Ok(text) = self.read_file(job.path, COMM_FILE, step) {
+        if let Ok(text) = self.read_file(job.path, COMM_FILE, marker) {
             let mut comm = [0; 16];
             let text = text.strip_suffix(b"\n").unwrap_or(text);
             let kept = text.len().min(15);
@@ -262,19 +262,19 @@ impl TaskFileReader {
     }
 }
 
-/// FNV-1a, never 0.
+/// FNV-1a hash, never 0.
 fn hash_text(text: &[u8]) -> u64 {
     let fold = |h: u64, b: &u8| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, fold).max(1)
 }
 
-/// The function name; `0` means that the task does not wait (or that we may not know).
+/// Returns the function name; `0` means that the task is not waiting, or that we may not know.
 fn parse_wchan(text: &[u8]) -> Option<Box<str>> {
     let name = text.trim_ascii();
     (!name.is_empty() && name != b"0").then(|| crate::sanitize::sanitize(name).into())
 }
 
-/// Arguments are separated by NUL; a program may have overwritten them with anything.
+/// Replaces the NUL between arguments by a space. A process may have overwritten them with anything.
 fn join_arguments(text: &[u8]) -> Box<[u8]> {
     let end = text.iter().rposition(|b| *b != 0 && *b != b' ').map_or(0, |at| at + 1);
     text[..end].iter().map(|b| if *b == 0 { b' ' } else { *b }).collect()

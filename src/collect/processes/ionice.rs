@@ -1,14 +1,13 @@
-//! I/O scheduling class and priority of a task (ioprio_get(2), ioprio_set(2)); neither libc nor rustix
-//! wraps them.
+//! I/O priority of a task (ioprio_get(2), ioprio_set(2)); neither libc nor rustix wraps these calls.
 
 use crate::model::process::IoPrio;
 use std::io;
 
-/// IOPRIO_WHO_PROCESS: one thread, in spite of its name.
+/// IOPRIO_WHO_PROCESS: one thread, despite the name.
 const WHO_PROCESS: libc::c_int = 1;
 
-/// The I/O priority of a task that has not set one, from its nice value and scheduling policy (task_nice_ioclass and
-/// task_nice_ioprio in include/linux/ioprio.h).
+/// Returns the I/O priority of a task that has not set one, from its nice value and scheduling policy
+/// (task_nice_ioclass and task_nice_ioprio in include/linux/ioprio.h).
 pub(super) fn default_priority(nice: i64, policy: u64) -> IoPrio {
     let class = match policy {
         // SCHED_FIFO, SCHED_RR and SCHED_DEADLINE are realtime.
@@ -20,14 +19,18 @@ pub(super) fn default_priority(nice: i64, policy: u64) -> IoPrio {
     IoPrio { class, level: ((nice + 20) / 5).clamp(0, 7) as u8 }
 }
 
-/// The class and level of one thread.
+/// Returns the I/O priority of one thread.
 pub fn get(tid: u32) -> io::Result<IoPrio> {
     let raw = ioprio(libc::SYS_ioprio_get, tid, 0)?;
     Ok(IoPrio::from_raw(raw))
 }
 
-/// Sets class and level of one thread. Others' threads need CAP_SYS_NICE, the realtime class
-/// CAP_SYS_NICE or CAP_SYS_ADMIN. Only schedulers with priorities (bfq, mq-deadline) heed it.
+/// Sets the I/O priority of one thread.
+///
+/// # Errors
+///
+/// EPERM: threads of other users need CAP_SYS_NICE, the realtime class CAP_SYS_NICE or CAP_SYS_ADMIN. Only schedulers
+/// with priorities (bfq, mq-deadline) use the value.
 pub fn set(tid: u32, prio: IoPrio) -> io::Result<()> {
     ioprio(libc::SYS_ioprio_set, tid, prio.to_raw()).map(|_| ())
 }
@@ -35,10 +38,10 @@ pub fn set(tid: u32, prio: IoPrio) -> io::Result<()> {
 #[allow(unsafe_code)]
 fn ioprio(call: libc::c_long, tid: u32, value: u32) -> io::Result<u32> {
     let who = libc::c_int::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-    // SAFETY: both calls take plain integers only, `value` is ignored by ioprio_get; no memory of ours
-    // is read or written by the kernel.
-    let got = unsafe { libc::syscall(call, WHO_PROCESS, who, value as libc::c_int) };
-    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as u32) }
+    // SAFETY: both calls take integers only; the kernel reads and writes no memory of this process. ioprio_get ignores
+    // `value`.
+    let result = unsafe { libc::syscall(call, WHO_PROCESS, who, value as libc::c_int) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as u32) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A task as the kernel's iterator tells it, in the terms of its files: the same numbers, letters and names as
-//! fs/proc/array.c makes of the same members.
+//! Converts a record of the BPF task iterator into the terms of `/proc`: the same numbers, letters and names that
+//! fs/proc/array.c derives from the same kernel fields.
 
 use super::ionice::default_priority;
 use super::task_state::{DelaySource, TaskChanges, TaskState};
@@ -7,7 +7,7 @@ use crate::bpf::task_iter::{TaskCounters, TaskRecord};
 use crate::model::process::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskRaw, USER_HZ};
 use crate::parse::task::{PF_FORKNOEXEC, PF_KTHREAD};
 
-/// ns in a tick.
+/// Nanoseconds per clock tick.
 const TICK_NS: u64 = 1_000_000_000 / USER_HZ;
 
 /// Bits of a task's state (include/linux/sched.h).
@@ -16,18 +16,18 @@ const TASK_IDLE: u32 = 0x402;
 const TASK_RTLOCK_WAIT: u32 = 0x1000;
 const TASK_FROZEN: u32 = 0x8000;
 
-/// The nice value 0 as a priority (MAX_RT_PRIO + 20).
+/// Priority of nice value 0 (MAX_RT_PRIO + 20).
 const NICE_0_PRIO: i64 = 120;
 
 impl TaskState {
-    /// Takes in what was told at `at_ns`.
-    pub fn apply_iter_record(&mut self, told: &TaskRecord, delays: DelaySource, page_size: u64) -> TaskChanges {
+    /// Applies a record of the iterator.
+    pub fn apply_iter_record(&mut self, record: &TaskRecord, delays: DelaySource, page_size: u64) -> TaskChanges {
         let mut changes = TaskChanges::default();
-        let starttime = told.start_ns / TICK_NS;
+        let starttime = record.start_ns / TICK_NS;
         if self.has_been_read && starttime != self.raw.key.starttime {
             changes.replaced_key = Some(self.raw.key);
             let (focus, key) = (self.is_visible, self.raw.key);
-            // One whose `stat` hangs is known without its start: that is the same task, and hangs still.
+            // A task whose `stat` hangs has no start time yet: this is the same task, and it is still stuck.
             let same = key.starttime == 0;
             let (stuck, names_stuck) = (same && self.is_stuck, same && self.is_cmdline_stuck);
             *self = Self {
@@ -39,33 +39,33 @@ impl TaskState {
         }
         let before = self.has_been_read.then_some(self.raw);
         changes.is_first = before.is_none();
-        let comm = full_name(told);
-        self.detect_exec_or_move(told, comm);
+        let comm = full_name(record);
+        self.detect_exec_or_move(record, comm);
         let raw = &mut self.raw;
         raw.key.starttime = starttime;
         raw.comm = comm;
-        raw.state = state_letter(told.state, told.exit_state);
-        raw.kernel_thread = told.flags & PF_KTHREAD as u32 != 0;
-        raw.ppid = told.ppid;
-        raw.uid = Some(told.uid);
-        raw.num_threads = told.thread_count;
-        raw.rss_bytes = told.rss_pages.saturating_mul(page_size);
-        if self.runtime_ns != told.counters.runtime || changes.is_first {
-            self.runtime_ns = told.counters.runtime;
-            raw.cpu_ticks = cpu_ticks(&told.counters);
+        raw.state = state_letter(record.state, record.exit_state);
+        raw.kernel_thread = record.flags & PF_KTHREAD as u32 != 0;
+        raw.ppid = record.ppid;
+        raw.uid = Some(record.uid);
+        raw.num_threads = record.thread_count;
+        raw.rss_bytes = record.rss_pages.saturating_mul(page_size);
+        if self.runtime_ns != record.counters.runtime || changes.is_first {
+            self.runtime_ns = record.counters.runtime;
+            raw.cpu_ticks = cpu_ticks(&record.counters);
         }
-        apply_counters(raw, told, delays);
-        let policy = u64::from(told.policy);
-        self.default_prio = default_priority(i64::from(told.static_prio) - NICE_0_PRIO, policy);
-        let prio = IoPrio::from_raw(told.ioprio);
+        apply_counters(raw, record, delays);
+        let policy = u64::from(record.policy);
+        self.default_prio = default_priority(i64::from(record.static_prio) - NICE_0_PRIO, policy);
+        let prio = IoPrio::from_raw(record.ioprio);
         raw.ioprio = Some(if prio.class == 0 { self.default_prio } else { prio });
-        let swap = told.has_memory().then(|| told.swap_pages.saturating_mul(page_size));
-        self.apply_iter_swap(swap, told.has_exact_pages());
+        let swap = record.has_memory().then(|| record.swap_pages.saturating_mul(page_size));
+        self.apply_iter_swap(swap, record.has_exact_pages());
         self.has_been_read = true;
         self.has_run = false;
         self.is_denied = false;
-        let ran = self.run_counts[2] != told.counters.runs;
-        self.run_counts = [0, 0, told.counters.runs];
+        let ran = self.run_counts[2] != record.counters.runs;
+        self.run_counts = [0, 0, record.counters.runs];
         changes.has_row_changed = before != Some(self.raw);
         if ran || changes.has_row_changed {
             self.is_wait_reported = false;
@@ -73,11 +73,11 @@ impl TaskState {
         changes
     }
 
-    /// What says that it became another program, or went to another control group.
-    fn detect_exec_or_move(&mut self, told: &TaskRecord, comm: [u8; 16]) {
-        let forked = told.flags & PF_FORKNOEXEC as u32 != 0;
-        let same = self.raw.comm == comm && self.start_stack == told.start_stack && self.is_forked == forked;
-        let executed = self.exec_count.is_some_and(|exec| exec != told.exec_count);
+    /// Detects an exec or a move to another control group.
+    fn detect_exec_or_move(&mut self, record: &TaskRecord, comm: [u8; 16]) {
+        let forked = record.flags & PF_FORKNOEXEC as u32 != 0;
+        let same = self.raw.comm == comm && self.start_stack == record.start_stack && self.is_forked == forked;
+        let executed = self.exec_count.is_some_and(|exec| exec != record.exec_count);
         if self.has_been_read && (!same || executed) {
             self.needs_names = true;
             self.is_io_denied = false;
@@ -85,36 +85,36 @@ impl TaskState {
         if executed {
             self.swap_correction = None;
         }
-        self.start_stack = told.start_stack;
+        self.start_stack = record.start_stack;
         self.is_forked = forked;
-        self.exec_count = Some(told.exec_count);
-        // One known from its files only may have moved since they were read.
-        self.needs_cgroup |= self.has_been_read && told.cgroup_id() != self.cgroup_id;
-        self.cgroup_id = told.cgroup_id();
+        self.exec_count = Some(record.exec_count);
+        // A task known only from its files may have moved since they were read.
+        self.needs_cgroup |= self.has_been_read && record.cgroup_id() != self.cgroup_id;
+        self.cgroup_id = record.cgroup_id();
     }
 
-    /// Swapped-out memory as told, put right by what its `status` once said.
-    fn apply_iter_swap(&mut self, told: Option<u64>, exact: bool) {
-        self.iter_swap_bytes = told;
+    /// Sets swapped-out memory, corrected by the difference that `status` showed.
+    fn apply_iter_swap(&mut self, swap_bytes: Option<u64>, exact: bool) {
+        self.iter_swap_bytes = swap_bytes;
         self.is_iter_swap_exact = exact;
-        let off = if exact { 0 } else { self.swap_correction.unwrap_or(0) };
-        self.raw.swap_bytes = told.map(|told| told.saturating_add_signed(off));
+        let correction = if exact { 0 } else { self.swap_correction.unwrap_or(0) };
+        self.raw.swap_bytes = swap_bytes.map(|bytes| bytes.saturating_add_signed(correction));
     }
 }
 
-fn apply_counters(raw: &mut TaskRaw, told: &TaskRecord, delays: DelaySource) {
-    let sums = &told.counters;
-    raw.majflt = sums.majflt;
-    raw.timeslices = sums.runs;
-    raw.io = match told.has_io() {
-        true => TaskIoRaw::Read(IoBytes { read: sums.read, write: sums.write, cancelled: sums.cancelled }),
+fn apply_counters(raw: &mut TaskRaw, record: &TaskRecord, delays: DelaySource) {
+    let counters = &record.counters;
+    raw.majflt = counters.majflt;
+    raw.timeslices = counters.runs;
+    raw.io = match record.has_io() {
+        true => TaskIoRaw::Read(IoBytes { read: counters.read, write: counters.write, cancelled: counters.cancelled }),
         false => TaskIoRaw::Absent,
     };
-    let waited = TaskDelays { blkio_ns: sums.blkio_ns, swapin_ns: Some(sums.swapin_ns) };
+    let waited = TaskDelays { blkio_ns: counters.blkio_ns, swapin_ns: Some(counters.swapin_ns) };
     raw.delays = (delays == DelaySource::Taskstats).then_some(waited);
 }
 
-/// The letter of a state (get_task_state).
+/// Returns the state letter (get_task_state).
 fn state_letter(state: u32, exit_state: u32) -> u8 {
     let mut bits = (state | exit_state) & TASK_REPORT;
     if state & TASK_IDLE == TASK_IDLE {
@@ -126,26 +126,26 @@ fn state_letter(state: u32, exit_state: u32) -> u8 {
     b"RSDTtXZPI"[(32 - bits.leading_zeros()) as usize]
 }
 
-/// CPU time as `stat` has it: what was measured, shared out between user space and kernel as sampled, and each
-/// rounded down to ticks (cputime_adjust).
-fn cpu_ticks(sums: &TaskCounters) -> u64 {
-    let sampled = u128::from(sums.utime) + u128::from(sums.stime);
-    let kernel = match (sums.utime, sums.stime) {
+/// CPU time as in `stat`: the measured runtime, split into user and system time in the sampled ratio, each rounded down
+/// to ticks (cputime_adjust).
+fn cpu_ticks(counters: &TaskCounters) -> u64 {
+    let sampled = u128::from(counters.utime) + u128::from(counters.stime);
+    let kernel = match (counters.utime, counters.stime) {
         (_, 0) => 0,
-        (0, _) => sums.runtime,
-        (_, stime) => (u128::from(stime) * u128::from(sums.runtime) / sampled) as u64,
+        (0, _) => counters.runtime,
+        (_, stime) => (u128::from(stime) * u128::from(counters.runtime) / sampled) as u64,
     };
-    kernel / TICK_NS + (sums.runtime - kernel) / TICK_NS
+    kernel / TICK_NS + (counters.runtime - kernel) / TICK_NS
 }
 
-/// The name; behind that of a worker of the kernel what it works on.
-fn full_name(told: &TaskRecord) -> [u8; 16] {
+/// Returns the name; that of a kernel worker includes its work item.
+fn full_name(record: &TaskRecord) -> [u8; 16] {
     let end = |text: &[u8]| text.iter().position(|b| *b == 0).unwrap_or(text.len());
     let mut name = [0; 16];
-    let len = end(&told.comm);
-    name[..len].copy_from_slice(&told.comm[..len]);
-    let more = end(&told.worker_item).min(name.len() - len);
-    name[len..len + more].copy_from_slice(&told.worker_item[..more]);
+    let len = end(&record.comm);
+    name[..len].copy_from_slice(&record.comm[..len]);
+    let more = end(&record.worker_item).min(name.len() - len);
+    name[len..len + more].copy_from_slice(&record.worker_item[..more]);
     name
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn states_map_to_the_letters_of_proc_stat() {
-        let told = [
+        let record = [
             (0, 0, b'R'),
             (1, 0, b'S'),
             (2, 0, b'D'),
@@ -171,34 +171,34 @@ mod tests {
             (0x1000, 0, b'D'),
             (u32::MAX, u32::MAX, b'D'),
         ];
-        for (state, exit_state, expected) in told {
+        for (state, exit_state, expected) in record {
             assert_eq!(state_letter(state, exit_state), expected, "{state:#x} {exit_state:#x}");
         }
     }
 
     #[test]
     fn cpu_time_is_split_and_rounded_as_the_kernel_does() {
-        let sums = |utime, stime, runtime| TaskCounters { utime, stime, runtime, ..TaskCounters::default() };
-        assert_eq!(cpu_ticks(&sums(0, 0, 19_999_999)), 1);
-        assert_eq!(cpu_ticks(&sums(0, 5, 30_000_000)), 3);
-        // 15 ms each: one tick and one tick, half a tick lost twice.
-        assert_eq!(cpu_ticks(&sums(7, 7, 30_000_000)), 2);
-        assert_eq!(cpu_ticks(&sums(u64::MAX, u64::MAX, u64::MAX)), u64::MAX / 2 / TICK_NS * 2);
+        let counters = |utime, stime, runtime| TaskCounters { utime, stime, runtime, ..TaskCounters::default() };
+        assert_eq!(cpu_ticks(&counters(0, 0, 19_999_999)), 1);
+        assert_eq!(cpu_ticks(&counters(0, 5, 30_000_000)), 3);
+        // 15 ms each: one tick and one tick; half a tick is lost twice.
+        assert_eq!(cpu_ticks(&counters(7, 7, 30_000_000)), 2);
+        assert_eq!(cpu_ticks(&counters(u64::MAX, u64::MAX, u64::MAX)), u64::MAX / 2 / TICK_NS * 2);
     }
 
     #[test]
     fn a_kworker_name_includes_its_work_item() {
-        let mut told = TaskRecord {
+        let mut record = TaskRecord {
             comm: *b"kworker/0:1\0\0\0\0\0",
             worker_item: *b"-events_long\0\0\0\0",
             ..TaskRecord::default()
         };
-        assert_eq!(&full_name(&told), b"kworker/0:1-even");
-        told.comm = *b"kworker/R-kvfree";
-        assert_eq!(&full_name(&told), b"kworker/R-kvfree");
-        // Whatever else was in the kernel's memory.
-        (told.comm, told.worker_item) = (*b"rcu_gp\0\xff\xff\xff\0\0\0\0\0\0", [0; 16]);
-        assert_eq!(&full_name(&told), b"rcu_gp\0\0\0\0\0\0\0\0\0\0");
+        assert_eq!(&full_name(&record), b"kworker/0:1-even");
+        record.comm = *b"kworker/R-kvfree";
+        assert_eq!(&full_name(&record), b"kworker/R-kvfree");
+        // Anything may follow the NUL in kernel memory.
+        (record.comm, record.worker_item) = (*b"rcu_gp\0\xff\xff\xff\0\0\0\0\0\0", [0; 16]);
+        assert_eq!(&full_name(&record), b"rcu_gp\0\0\0\0\0\0\0\0\0\0");
     }
 
     fn sample_record() -> TaskRecord {

@@ -1,11 +1,11 @@
-//! A look at all tasks by the kernel's own list of them ([`crate::trace::tasks`]) instead of by their files.
+//! Scans tasks with the BPF task iterator ([`crate::bpf::task_iter`]) instead of their files.
 //!
-//! What changes from look to look comes with it; from files comes what changes seldom or cannot be told there:
-//! command lines, names of groups, wait channels, exact swap. No lock of a task is taken on the way, so none can hold
-//! it up.
+//! The iterator reports what changes from scan to scan. Files provide what changes rarely or what the iterator cannot
+//! report: command lines, control group names, wait channels, exact swap. No lock of a task is taken, so no task can
+//! block the iterator.
 //!
-//! A kernel may keep tasks out of its list that it shows in `/proc`. So `/proc` is listed before the first walk and
-//! now and then, and what no walk tells is read as ever.
+//! The iterator may leave out tasks that `/proc` shows. Therefore `/proc` is listed before the first pass and at
+//! intervals, and tasks missing from the iterator are read from files.
 
 use super::file_reader::{FileSet, ReadJob};
 use super::scan::TaskScan;
@@ -20,46 +20,46 @@ use crate::model::reading::describe_io_error;
 use std::io;
 use std::ops::Range;
 
-/// Looks between two listings of `/proc`.
+/// Scans between two listings of `/proc`.
 const LISTING_INTERVAL_SCANS: u64 = 60;
 
-/// Looks between two in which threads of the kernel that did nothing are told whole: others may have changed their
-/// I/O priority or their group.
+/// Scans between two passes that report idle kernel threads in full: their I/O priority or control group may have been
+/// changed by others.
 const FULL_PASS_INTERVAL_SCANS: u64 = 5;
 
-/// Looks in which each task is looked at once more, for what is not told: a few at a time, at most so many.
+/// Scans in which every task is read once from files for what the iterator does not report, a few tasks at a time.
 const ROUND_SCANS: usize = 200;
 const MAX_DUE: usize = 100;
 
-/// What a way through all tasks needs, kept from look to look.
+/// State of scanning by iterator, kept between scans.
 #[derive(Default)]
 pub struct IterScanner {
-    /// Gives the iterator, once it is there.
+    /// The iterator, once it is loaded.
     pub probe: Option<ProbeHandle<Traced>>,
     buf: Vec<u8>,
     thread_groups: ThreadGroups,
-    /// The last look was one.
+    /// The last scan used the iterator.
     was_active: bool,
-    /// The last way, with what was asked of delays then. `None`: all have to be told.
+    /// The last pass and its source of delays; `None` if the next pass must report all tasks in full.
     last_pass: Option<(PassGeneration, DelaySource)>,
 }
 
-/// The tasks whose turn it is, of so many.
-fn due_tasks(tasks: usize, look: usize) -> Range<usize> {
-    let looks = ROUND_SCANS.max(tasks.div_ceil(MAX_DUE));
-    let look = look % looks;
-    tasks * look / looks..tasks * (look + 1) / looks
+/// Returns the tasks due in this scan, out of `tasks`.
+fn due_tasks(tasks: usize, scan_number: usize) -> Range<usize> {
+    let scans = ROUND_SCANS.max(tasks.div_ceil(MAX_DUE));
+    let scan_number = scan_number % scans;
+    tasks * scan_number / scans..tasks * (scan_number + 1) / scans
 }
 
-/// Where the walk stands in the list of entries.
+/// Position in the list of tasks.
 struct IterCursor {
-    /// Entries known before; those behind them are new, and not in order.
+    /// Number of tasks known before the pass; new ones follow them, unsorted.
     known_tasks: usize,
-    /// Tasks come nearly in the order of the entries.
+    /// Likely index of the next record: tasks arrive nearly in list order.
     next_index: usize,
 }
 
-/// Where a task stands among entries in order; it is likely the `next` one.
+/// Finds a task in the sorted list, trying index `next` first.
 fn find_task(entries: &[TaskState], next: usize, key: (u32, u32)) -> Result<usize, usize> {
     let of = |entry: &TaskState| (entry.raw.key.pid, entry.raw.key.tid);
     match entries.get(next) {
@@ -69,39 +69,39 @@ fn find_task(entries: &[TaskState], next: usize, key: (u32, u32)) -> Result<usiz
 }
 
 impl TaskScanner {
-    /// Looks by the iterator whenever it is there.
+    /// Uses the iterator whenever it is loaded.
     pub fn with_task_iter(mut self, part: ProbeHandle<Traced>) -> Self {
         self.iter_scanner.probe = Some(part);
         self
     }
 
-    /// The iterator, if it is there and its tasks are those of this `/proc`.
+    /// Returns the iterator if it is loaded and its task IDs are those of this `/proc`.
     pub(super) fn task_iter(&self) -> Option<TaskIter> {
         self.iter_scanner.probe.as_ref().filter(|_| self.is_live)?.read().ok().cloned()
     }
 
-    /// Has the kernel tell all tasks; false where that fails: then their files tell the rest, and it is said why.
-    pub(super) fn scan_by_iter(&mut self, walks: &TaskIter, pass: &mut TaskScan) -> bool {
+    /// Scans with the iterator. Returns false on failure and adds a note; the caller then reads files.
+    pub(super) fn scan_by_iter(&mut self, task_iter: &TaskIter, scan: &mut TaskScan) -> bool {
         let first = !std::mem::replace(&mut self.iter_scanner.was_active, true);
-        pass.may_have_new_tasks = first || pass.update.reset || self.seq.is_multiple_of(LISTING_INTERVAL_SCANS);
-        if pass.may_have_new_tasks || self.seq.is_multiple_of(FULL_PASS_INTERVAL_SCANS) {
+        scan.may_have_new_tasks = first || scan.update.reset || self.seq.is_multiple_of(LISTING_INTERVAL_SCANS);
+        if scan.may_have_new_tasks || self.seq.is_multiple_of(FULL_PASS_INTERVAL_SCANS) {
             self.iter_scanner.last_pass = None;
         }
-        let listed = if pass.may_have_new_tasks { self.list_processes().map_err(io::Error::from) } else { Ok(()) };
-        match listed.and_then(|()| self.run_iter(walks, pass)) {
+        let listed = if scan.may_have_new_tasks { self.list_processes().map_err(io::Error::from) } else { Ok(()) };
+        match listed.and_then(|()| self.run_iter(task_iter, scan)) {
             Ok(()) => {
-                self.plan_reads_after_iter(pass.options.wait_channels);
+                self.plan_reads_after_iter(scan.options.wait_channels);
                 true
             }
             Err(err) => {
                 let why = describe_io_error(&err);
-                pass.update.notes.push(format!("the iterator of tasks failed ({why}): files are read instead"));
+                scan.update.notes.push(format!("the task iterator failed ({why}): reading files instead"));
                 false
             }
         }
     }
 
-    /// The look is taken by files: what is known of walks is out of date at the next one.
+    /// Forgets which tasks are missing from the iterator, because this scan reads files.
     pub(super) fn reset_iter_state(&mut self) {
         if !std::mem::take(&mut self.iter_scanner.was_active) {
             return;
@@ -111,18 +111,18 @@ impl TaskScanner {
         }
     }
 
-    fn run_iter(&mut self, walks: &TaskIter, pass: &mut TaskScan) -> io::Result<()> {
-        let mut along = IterCursor { known_tasks: self.tasks.len(), next_index: 0 };
-        let mut walker = std::mem::take(&mut self.iter_scanner);
-        let walked = self.apply_all_records(walks, &mut walker, &mut along, pass);
-        self.iter_scanner = walker;
-        if self.tasks.len() > along.known_tasks {
+    fn run_iter(&mut self, task_iter: &TaskIter, scan: &mut TaskScan) -> io::Result<()> {
+        let mut cursor = IterCursor { known_tasks: self.tasks.len(), next_index: 0 };
+        let mut iter = std::mem::take(&mut self.iter_scanner);
+        let walked = self.apply_all_records(task_iter, &mut iter, &mut cursor, scan);
+        self.iter_scanner = iter;
+        if self.tasks.len() > cursor.known_tasks {
             self.sort_tasks();
         }
         walked?;
         for entry in &mut self.tasks {
             if entry.last_iter_seq != self.seq {
-                entry.is_missing_from_iter |= pass.may_have_new_tasks;
+                entry.is_missing_from_iter |= scan.may_have_new_tasks;
                 entry.has_exited |= !entry.is_missing_from_iter;
             }
         }
@@ -131,43 +131,43 @@ impl TaskScanner {
 
     fn apply_all_records(
         &mut self,
-        walks: &TaskIter,
-        walker: &mut IterScanner,
-        along: &mut IterCursor,
-        pass: &mut TaskScan,
+        task_iter: &TaskIter,
+        iter: &mut IterScanner,
+        cursor: &mut IterCursor,
+        scan: &mut TaskScan,
     ) -> io::Result<()> {
-        let after = walker.last_pass.take().filter(|(_, delays)| *delays == pass.delay_source);
-        let mut walk = walks.start_pass(self.is_per_thread, after.map(|(turn, _)| turn))?;
+        let after = iter.last_pass.take().filter(|(_, delays)| *delays == scan.delay_source);
+        let mut iter_pass = task_iter.start_pass(self.is_per_thread, after.map(|(turn, _)| turn))?;
         let mut all_known = true;
-        walker.thread_groups.clear();
+        iter.thread_groups.clear();
         loop {
             let now = boot_ns();
-            let Some(records) = walk.next_records(&mut walker.buf)? else { break };
+            let Some(records) = iter_pass.next_records(&mut iter.buf)? else { break };
             for record in records {
-                match record.ok_or_else(|| io::Error::other("a record that is not understood"))? {
-                    TaskIterItem::Unchanged(tid) => all_known &= self.apply_unchanged(tid, now, along),
+                match record.ok_or_else(|| io::Error::other("invalid record"))? {
+                    TaskIterItem::Unchanged(tid) => all_known &= self.apply_unchanged(tid, now, cursor),
                     TaskIterItem::Full(record) if self.is_per_thread || record.thread_count == 1 => {
-                        self.apply_record(&record, true, now, along, pass);
+                        self.apply_record(&record, true, now, cursor, scan);
                     }
-                    TaskIterItem::Full(record) => walker.thread_groups.add(&record, now),
+                    TaskIterItem::Full(record) => iter.thread_groups.add(&record, now),
                 }
             }
         }
-        walker.last_pass = (all_known && !self.is_per_thread).then(|| (walk.generation(), pass.delay_source));
-        for process in walker.thread_groups.processes() {
-            self.apply_record(&process.record, process.is_complete(), process.at_ns, along, pass);
+        iter.last_pass = (all_known && !self.is_per_thread).then(|| (iter_pass.generation(), scan.delay_source));
+        for process in iter.thread_groups.processes() {
+            self.apply_record(&process.record, process.is_complete(), process.at_ns, cursor, scan);
         }
         Ok(())
     }
 
-    /// A thread of the kernel is as it was told last. False if that was not to us: then it is read as one that
-    /// walks leave out, until the next one tells all.
-    fn apply_unchanged(&mut self, tid: u32, now: u64, along: &mut IterCursor) -> bool {
-        let known = &mut self.tasks[..along.known_tasks];
-        match find_task(known, along.next_index, (tid, tid)) {
-            Ok(at) => {
-                let entry = &mut known[at];
-                along.next_index = at + 1;
+    /// Marks a kernel thread as unchanged. Returns false if this scanner has not seen its full record: then it is read
+    /// from files until the next full pass.
+    fn apply_unchanged(&mut self, tid: u32, now: u64, cursor: &mut IterCursor) -> bool {
+        let known = &mut self.tasks[..cursor.known_tasks];
+        match find_task(known, cursor.next_index, (tid, tid)) {
+            Ok(index) => {
+                let entry = &mut known[index];
+                cursor.next_index = index + 1;
                 entry.is_missing_from_iter = entry.exec_count.is_none() || entry.last_iter_seq + 1 != self.seq;
                 entry.last_iter_seq = self.seq;
                 entry.has_exited = false;
@@ -186,9 +186,16 @@ impl TaskScanner {
         }
     }
 
-    fn apply_record(&mut self, told: &TaskRecord, whole: bool, now: u64, along: &mut IterCursor, pass: &mut TaskScan) {
-        let at = self.find_or_insert(told, along, pass);
-        let entry = &mut self.tasks[at];
+    fn apply_record(
+        &mut self,
+        record: &TaskRecord,
+        whole: bool,
+        now: u64,
+        cursor: &mut IterCursor,
+        scan: &mut TaskScan,
+    ) {
+        let index = self.find_or_insert(record, cursor, scan);
+        let entry = &mut self.tasks[index];
         entry.last_iter_seq = self.seq;
         entry.has_exited = false;
         entry.is_missing_from_iter = false;
@@ -197,71 +204,81 @@ impl TaskScanner {
             return;
         }
         let since_ns = entry.scanned_ns;
-        let changes = entry.apply_iter_record(told, pass.delay_source, self.page_size);
+        let changes = entry.apply_iter_record(record, scan.delay_source, self.page_size);
         entry.scanned_ns = now;
-        pass.update.exited.extend(changes.replaced_key);
+        scan.update.exited.extend(changes.replaced_key);
         if changes.has_row_changed {
             let since_ns = if changes.is_first { 0 } else { since_ns };
-            push_change(entry, &mut pass.update.changed, now, since_ns);
+            push_change(entry, &mut scan.update.changed, now, since_ns);
         }
     }
 
-    /// The entry of a task, made if there is none.
-    fn find_or_insert(&mut self, told: &TaskRecord, along: &mut IterCursor, pass: &TaskScan) -> usize {
-        let found = find_task(&self.tasks[..along.known_tasks], along.next_index, (told.pid, told.tid));
+    /// Returns the index of a task, which is added if it is new.
+    fn find_or_insert(&mut self, record: &TaskRecord, cursor: &mut IterCursor, scan: &TaskScan) -> usize {
+        let found = find_task(&self.tasks[..cursor.known_tasks], cursor.next_index, (record.pid, record.tid));
         match found {
-            Ok(at) => {
-                along.next_index = at + 1;
-                at
+            Ok(index) => {
+                cursor.next_index = index + 1;
+                index
             }
             Err(_) => {
-                let mut entry = TaskState::new(told.pid, told.tid, self.is_per_thread);
-                entry.is_visible = pass.options.all_visible;
+                let mut entry = TaskState::new(record.pid, record.tid, self.is_per_thread);
+                entry.is_visible = scan.options.all_visible;
                 self.tasks.push(entry);
                 self.tasks.len() - 1
             }
         }
     }
 
-    /// What to read of whom after a walk.
-    pub(super) fn plan_reads_after_iter(&mut self, waits: bool) {
-        let moved = self.swap_activity.has_changed();
-        let used = self.swap_activity.is_swap_used();
+    /// Plans which files to read after a pass.
+    pub(super) fn plan_reads_after_iter(&mut self, wait_channels: bool) {
+        let has_swap_activity = self.swap_activity.has_changed();
+        let is_swap_used = self.swap_activity.is_swap_used();
         let len = self.tasks.len();
         let due = due_tasks(len, self.round_position);
         self.round_position = self.round_position.wrapping_add(1);
         let mut budget = due.len().max(1);
-        let old_groups = self.cgroups.has_v1_hierarchies();
-        let (wary, seq) = (self.hung_threads >= CAUTIOUS_FROM, self.seq);
+        let has_v1_hierarchies = self.cgroups.has_v1_hierarchies();
+        let (is_cautious, seq) = (self.hung_threads >= CAUTIOUS_FROM, self.seq);
         self.jobs.clear();
-        for (at, entry) in self.tasks.iter_mut().enumerate() {
+        for (index, entry) in self.tasks.iter_mut().enumerate() {
             if entry.has_exited || entry.is_stuck {
                 continue;
             }
-            let due = due.contains(&at);
-            let mut what = FileSet::default();
+            let due = due.contains(&index);
+            let mut files = FileSet::default();
             let by_files = entry.needs_io_check || entry.is_missing_from_iter;
             entry.run_streak = if by_files { entry.run_streak.saturating_add(1) } else { 0 };
             if by_files {
                 let prio = entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
-                what = FileSet { stat: true, io: !entry.is_io_denied, ioprio: prio, check_state_first: wary, ..what };
-                what.status = entry.raw.uid.is_none();
+                files = FileSet {
+                    stat: true,
+                    io: !entry.is_io_denied,
+                    ioprio: prio,
+                    check_state_first: is_cautious,
+                    ..files
+                };
+                files.status = entry.raw.uid.is_none();
             }
-            what.wchan = !entry.is_wait_reported && (entry.raw.state == b'D' || entry.is_visible && waits);
-            if used && !entry.is_secondary_thread() && entry.iter_swap_bytes.is_some() && !entry.is_iter_swap_exact {
-                what.status |= (entry.is_visible || due) && (moved || entry.swap_correction.is_none());
+            files.wchan = !entry.is_wait_reported && (entry.raw.state == b'D' || entry.is_visible && wait_channels);
+            if is_swap_used
+                && !entry.is_secondary_thread()
+                && entry.iter_swap_bytes.is_some()
+                && !entry.is_iter_swap_exact
+            {
+                files.status |= (entry.is_visible || due) && (has_swap_activity || entry.swap_correction.is_none());
             }
-            // New ones have their names fetched, and the group with them.
+            // New tasks have their names read, and the control group with them.
             if !entry.needs_names && !entry.raw.kernel_thread && !entry.is_secondary_thread() {
-                what.cgroup = due && old_groups;
+                files.cgroup = due && has_v1_hierarchies;
                 if entry.needs_cgroup && (entry.is_visible || budget > 0) {
                     budget = budget.saturating_sub(1);
-                    what.cgroup = true;
+                    files.cgroup = true;
                 }
             }
-            if what != FileSet::default() {
+            if files != FileSet::default() {
                 let hot = entry.run_streak >= HOT_STREAK;
-                self.jobs.push(ReadJob { is_hot: hot, ..ReadJob::once(at, entry.path(), what) });
+                self.jobs.push(ReadJob { is_hot: hot, ..ReadJob::once(index, entry.path(), files) });
             }
         }
     }
@@ -275,10 +292,10 @@ mod tests {
 
     #[test]
     fn every_task_is_due_once_per_round() {
-        for (tasks, looks) in [(0, 200), (1, 200), (70, 200), (201, 200), (20_000, 200), (100_001, 1001)] {
-            let turns: Vec<_> = (0..looks).map(|look| due_tasks(tasks, look)).collect();
+        for (tasks, scans) in [(0, 200), (1, 200), (70, 200), (201, 200), (20_000, 200), (100_001, 1001)] {
+            let turns: Vec<_> = (0..scans).map(|scan_number| due_tasks(tasks, scan_number)).collect();
             assert!(turns.iter().cloned().flatten().eq(0..tasks), "{tasks}");
-            assert!(turns.iter().all(|turn| turn.len() <= MAX_DUE) && due_tasks(tasks, looks) == turns[0]);
+            assert!(turns.iter().all(|turn| turn.len() <= MAX_DUE) && due_tasks(tasks, scans) == turns[0]);
         }
     }
 
@@ -287,10 +304,10 @@ mod tests {
         let mut tasks = TaskScanner::new(&Root::live());
         assert!(tasks.task_iter().is_none(), "no tracer");
         tasks.begin_scan(ScanOptions::default()).unwrap();
-        let mut pass = tasks.scan.take().unwrap();
-        assert!(!tasks.scan_by_iter(&TaskIter::default(), &mut pass));
-        let notes = &pass.update.notes;
-        assert!(notes[0].contains("iterator of tasks failed") && notes[0].ends_with("files are read instead"));
+        let mut scan = tasks.scan.take().unwrap();
+        assert!(!tasks.scan_by_iter(&TaskIter::default(), &mut scan));
+        let notes = &scan.update.notes;
+        assert!(notes[0].contains("task iterator failed") && notes[0].ends_with("reading files instead"));
         assert!(tasks.tasks.iter().any(|e| e.raw.key.pid == std::process::id() && !e.has_exited));
     }
 
@@ -298,12 +315,12 @@ mod tests {
     fn idle_kernel_threads_are_read_from_files_when_unknown() {
         let mut tasks = TaskScanner::new(&Root::live());
         tasks.seq = 9;
-        let told =
+        let record =
             |tid, seen| TaskState { exec_count: Some(0), last_iter_seq: seen, ..TaskState::new(tid, tid, false) };
-        // The look before told the first one, an earlier look the second, none the third.
-        tasks.tasks = vec![told(7, 8), told(8, 6)];
-        let mut along = IterCursor { known_tasks: 2, next_index: 0 };
-        assert_eq!([7, 8, 9].map(|tid| tasks.apply_unchanged(tid, 5, &mut along)), [true, false, false]);
+        // The previous scan reported the first one, an earlier scan the second, none the third.
+        tasks.tasks = vec![record(7, 8), record(8, 6)];
+        let mut cursor = IterCursor { known_tasks: 2, next_index: 0 };
+        assert_eq!([7, 8, 9].map(|tid| tasks.apply_unchanged(tid, 5, &mut cursor)), [true, false, false]);
         let taken: Vec<_> =
             tasks.tasks.iter().map(|e| (e.is_missing_from_iter, e.last_iter_seq, e.scanned_ns)).collect();
         assert_eq!(taken, [(false, 9, 5), (true, 9, 0), (true, 9, 0)]);

@@ -1,8 +1,7 @@
-//! The mappings of one process with what of each is in memory and in swap (proc_pid_smaps(5)).
+//! Memory mappings of one process with resident and swapped-out size (proc_pid_smaps(5)).
 //!
-//! The kernel walks the page tables for it, holding the process's mmap_lock: seconds for hundreds of
-//! GB, and of a process stuck in a page fault it does not return at all. So it is only read when asked
-//! for, and only in a child process.
+//! The kernel walks the page tables under the process's mmap_lock. That takes seconds for hundreds of GB, and for a
+//! process stuck in a page fault it never returns. So this file is read only on request and only in a child process.
 
 use crate::collect::kernel_file::{open, read_once};
 use crate::model::process::MemoryMapping;
@@ -15,11 +14,11 @@ use crate::sanitize::sanitize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// More mappings than this are cut off (vm.max_map_count is 65,530 by default).
+/// Mappings above this number are dropped (vm.max_map_count is 65,530 by default).
 const MAX_MAPPINGS: usize = 1_000_000;
 
-/// The mappings of process `pid` that started at `starttime`, in address order. May block for ever:
-/// call it in a child process.
+/// Reads the mappings of process `pid` started at `starttime`, in address order. May never return: call it in a child
+/// process.
 pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<MemoryMapping>> {
     if let Some(ended) = check_same_process(root, pid, starttime) {
         return Reading::Absent(ended);
@@ -39,7 +38,7 @@ pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<Memor
     }
 }
 
-/// The file a process runs, cleaned. Blocks for a task stuck in exec: call it in a child process.
+/// Reads the path of the executable, sanitized. Blocks for a task stuck in exec: call it in a child process.
 pub fn read_exe(root: &Root, pid: u32) -> Reading<String> {
     match std::fs::read_link(root.proc(&format!("{pid}/exe"))) {
         Ok(path) => Reading::Ok(sanitize(path.into_os_string().into_encoded_bytes())),

@@ -1,11 +1,10 @@
-//! Processes and threads: finds out which ran since the last look, reads those, and tells only the
-//! differences.
+//! Processes and threads: detects which ones ran since the last scan, reads those, and reports only the differences.
 //!
-//! A look at 20,000 quiet processes must cost a fraction of a second of CPU per minute, and a task
-//! stuck in the kernel must not stop it. Hence: run counts filter first ([`probe`]), only tasks that
-//! ran are read ([`reader`]), names are fetched once, and a look is taken in steps ([`stage`]) so that
-//! another thread can go on where one hangs ([`relay`]). Where the kernel lets us, it tells all tasks itself
-//! ([`walk`]), and few files are left to read.
+//! A scan of 20,000 idle processes must cost a fraction of a second of CPU per minute, and a task stuck in the kernel
+//! must not stop it. Therefore run counts are compared first ([`activity_filter`]), only tasks that ran are read
+//! ([`file_reader`]), names are read once, and a scan proceeds in phases ([`scan`]) so that another thread can continue
+//! it when a read hangs ([`scan_threads`]). Where the kernel permits, a BPF iterator reports all tasks ([`iter_scan`])
+//! and few files are left to read.
 
 mod activity_filter;
 mod cgroups;
@@ -43,27 +42,26 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use task_scanner::TaskScanner;
 
-/// What the one who looks at the table wants of the next look.
+/// What the caller wants from the next scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScanOptions {
-    /// Rows are threads. Switching starts the table anew.
+    /// Rows are threads instead of processes. A change restarts the table.
     pub threads: bool,
-    /// Waiting times are shown.
+    /// Delay accounting is shown.
     pub delays: bool,
-    /// Visible rows: swap, I/O class and wait channel of these are kept fresh though they do not run.
+    /// Visible rows: their swap, I/O priority and wait channel are refreshed even while they sleep.
     pub visible: Vec<TaskKey>,
-    /// Wait channels of visible rows whatever their state; of tasks in state D they are told anyway.
+    /// Read the wait channels of visible rows in any state; those of tasks in state D are always read.
     pub wait_channels: bool,
-    /// Every row counts as visible: for who prints all.
+    /// Treat every row as visible, for output that prints all rows.
     pub all_visible: bool,
-    /// Fetch the names of all new tasks in one look, however long that takes: for who prints once.
+    /// Read the names of all new tasks in one scan, however long that takes, for output that prints once.
     pub all_names: bool,
-    /// Tell every row, as to a new listener (a recording's key frame). Reads nothing more.
+    /// Report every row, for example for a keyframe of a recording. Reads nothing more.
     pub full_update: bool,
 }
 
-/// Looks at all tasks when asked, and waits for the look: for who has nothing else to do. It may be slow
-/// but never hangs.
+/// Scans all tasks on request and waits for the result. A scan may be slow but never hangs.
 pub struct ProcessCollector {
     threads: ScanThreads,
     requests: SyncSender<ScanOptions>,
@@ -80,63 +78,58 @@ impl ScanConsumer for ChannelConsumer {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 
-    fn scan_finished(&self, look: Reading<ProcessUpdate>) -> bool {
-        self.updates.send(look).is_ok()
+    fn scan_finished(&self, update: Reading<ProcessUpdate>) -> bool {
+        self.updates.send(update).is_ok()
     }
 }
 
 impl ProcessCollector {
-    /// Nothing is read yet.
+    /// Creates a collector; nothing is read yet.
     pub fn new(root: &Root) -> Self {
         Self::from_scanner(TaskScanner::new(root))
     }
 
-    /// Filters by `schedstat`, as without CAP_NET_ADMIN.
+    /// Detects activity with `schedstat`, as without CAP_NET_ADMIN.
     pub fn without_taskstats(root: &Root) -> Self {
         Self::from_scanner(TaskScanner::with_filter(root, ActivityFilter::without_taskstats()))
     }
 
-    /// Has the kernel tell all tasks whenever the tracer is ready for it.
+    /// Uses the BPF task iterator as soon as the tracer has loaded it.
     pub fn with_tracer(root: &Root, tracer: &Tracer) -> Self {
         Self::from_scanner(TaskScanner::new(root).with_task_iter(tracer.tasks.clone()))
     }
 
-    fn from_scanner(tasks: TaskScanner) -> Self {
-        let (ask, asks) = sync_channel(1);
-        let (tell, looks) = channel();
-        Self {
-            threads: ScanThreads::new(tasks, Arc::new(ChannelConsumer { requests: Mutex::new(asks), updates: tell })),
-            requests: ask,
-            updates: looks,
-        }
+    fn from_scanner(scanner: TaskScanner) -> Self {
+        let (requests, request_receiver) = sync_channel(1);
+        let (update_sender, updates) = channel();
+        let consumer = ChannelConsumer { requests: Mutex::new(request_receiver), updates: update_sender };
+        Self { threads: ScanThreads::new(scanner, Arc::new(consumer)), requests, updates }
     }
 
-    /// One look. Returns within about the time its reads take, plus 100 ms for each task that hangs
-    /// for the first time.
-    pub fn scan(&mut self, wants: &ScanOptions) -> Reading<ProcessUpdate> {
+    /// Scans once. Takes about as long as the reads, plus 100 ms for each task that hangs for the first time.
+    pub fn scan(&mut self, options: &ScanOptions) -> Reading<ProcessUpdate> {
         if let Err(err) = self.threads.start() {
-            return Reading::from_io_error("a thread for /proc", &err);
+            return Reading::from_io_error("starting a thread to read /proc", &err);
         }
-        let _ = self.requests.send(wants.clone());
-        let gone = || Reading::Absent("the thread that reads /proc ended".into());
-        self.updates.recv().unwrap_or_else(|_| gone())
+        let _ = self.requests.send(options.clone());
+        self.updates.recv().unwrap_or_else(|_| Reading::Absent("the thread that reads /proc ended".into()))
     }
 
-    /// Tasks that the kernel told itself.
+    /// Number of tasks reported by the BPF iterator.
     #[cfg(test)]
     fn tasks_from_iter(&self) -> usize {
         self.threads.tasks_from_iter()
     }
 
-    /// Reads that hang at this moment.
+    /// Number of reads that hang right now.
     #[cfg(test)]
     fn hung_reads(&self) -> usize {
         self.threads.hung_reads()
     }
 }
 
-/// Whether the numbers in this `/proc` mean the same tasks to system calls: not on a captured tree, and
-/// not where another pid namespace's `/proc` is mounted, as in containers that are given the host's.
+/// Whether process IDs in this `/proc` are valid for system calls: not in a captured tree, and not where the `/proc` of
+/// another PID namespace is mounted, as in containers that are given the host's.
 fn is_own_pid_namespace(root: &Root) -> bool {
     let own = rustix::process::getpid().as_raw_nonzero().to_string();
     root.is_live() && std::fs::read_link(root.proc("self")).is_ok_and(|link| link.as_os_str() == own.as_str())

@@ -1,21 +1,20 @@
-//! Opening `PID/file` below a kept `/proc` descriptor without an allocation, and reading it with one
-//! call.
-//!
-//! Descriptors are kept of a few tasks only ([`super::warm`]).
+//! Opens `PID/FILE` below an open `/proc` directory without allocating, and reads it with one call. Compared with
+//! formatted paths below `/proc` this saves an allocation and a lookup per file, thousands of times per scan without
+//! taskstats.
 
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Where a task's files are: `PID/` or `PID/task/TID/`.
+/// Location of a task's files: `PID/` or `PID/task/TID/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskPath {
-    /// Process.
+    /// Process ID.
     pub pid: u32,
-    /// Thread.
+    /// Thread ID.
     pub tid: u32,
-    /// The thread's own files instead of the whole process's.
+    /// Use the thread's own files instead of those of the whole process.
     pub is_thread: bool,
 }
 
@@ -30,13 +29,13 @@ impl ProcPath {
         Self { buf: [0; 64], len: 0 }
     }
 
-    /// `PID/FILE` or `PID/task/TID/FILE`; FILE is one of ours, at most 16 bytes.
-    pub fn for_task(place: TaskPath, file: &str) -> Self {
+    /// Builds `PID/FILE` or `PID/task/TID/FILE`; FILE has at most 16 bytes.
+    pub fn for_task(task: TaskPath, file: &str) -> Self {
         let mut path = Self::empty();
-        path.push_number(place.pid);
-        if place.is_thread {
+        path.push_number(task.pid);
+        if task.is_thread {
             path.push_str("/task/");
-            path.push_number(place.tid);
+            path.push_number(task.tid);
         }
         if !file.is_empty() {
             path.push_str("/");
@@ -54,36 +53,36 @@ impl ProcPath {
 
     fn push_number(&mut self, n: u32) {
         let mut digits = [0u8; 10];
-        let mut at = digits.len();
+        let mut start = digits.len();
         let mut rest = n;
         loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
             rest /= 10;
             if rest == 0 {
                 break;
             }
         }
-        for digit in &digits[at..] {
+        for digit in &digits[start..] {
             self.buf[self.len] = *digit;
             self.len += 1;
         }
     }
 
-    /// The path for a system call.
+    /// Returns the path for a system call.
     pub fn as_cstr(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.buf).unwrap_or(c"")
     }
 }
 
-/// Reads a file that fits `buf` with open, read, close. A short read is the whole of a kernel file of
-/// one record, so no second read asks for the end.
+/// Opens, reads and closes a file that fits into `buf`. A kernel file of one record is returned by one read, so no
+/// second read checks for the end.
 pub fn read_at<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let n = read(&open_at(proc, path)?, buf)?;
     Ok(&buf[..n])
 }
 
-/// Opens for reading.
+/// Opens a file for reading.
 pub fn open_at(proc: BorrowedFd<'_>, path: &ProcPath) -> Result<OwnedFd, Errno> {
     openat(proc, path.as_cstr(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
@@ -98,7 +97,7 @@ pub fn read(fd: &OwnedFd, buf: &mut [u8]) -> Result<usize, Errno> {
     }
 }
 
-/// Reads up to `buf.len()` bytes, with as many reads as it takes: for files that come in pieces.
+/// Reads up to `buf.len()` bytes with as many reads as needed, for files returned in pieces.
 pub fn read_all<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let fd = open_at(proc, path)?;
     let mut len = 0;
@@ -111,12 +110,12 @@ pub fn read_all<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) ->
     Ok(&buf[..len])
 }
 
-/// Whether an error says that the task is no more.
+/// Whether the error means that the task has exited.
 pub fn is_gone(err: Errno) -> bool {
     matches!(err, Errno::NOENT | Errno::SRCH | Errno::NOTDIR)
 }
 
-/// Whether an error says that the task is not ours to see.
+/// Whether the error means that access to the task is denied.
 pub fn is_denied(err: Errno) -> bool {
     matches!(err, Errno::ACCESS | Errno::PERM)
 }

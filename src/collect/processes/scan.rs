@@ -1,7 +1,7 @@
-//! A look at all tasks, taken in steps.
+//! A scan of all tasks, in phases.
 //!
-//! Between two steps nothing is held but [`Tasks`], so whichever thread has it can take the next one. Only
-//! the [`Job`]s between them touch files that may not return.
+//! Between two jobs all state is in [`TaskScanner`], so any thread that holds it can continue. Only [`ScanJob`]s touch
+//! files that may not return.
 
 use super::activity_filter::{ProbeResult, TaskstatsQuery};
 use super::file_reader::{ReadJob, TaskFileReader, TaskFiles};
@@ -16,21 +16,21 @@ use crate::model::process::ProcessUpdate;
 use crate::model::reading::{Reading, describe_io_error};
 use std::os::fd::AsFd;
 
-/// Tasks whose names are fetched in one look; on a large machine the first table is there sooner.
+/// Tasks whose names are read in one scan, so that the first table of a large machine appears sooner.
 const MAX_NAMES_PER_SCAN: usize = 3_000;
 
-/// What a look has come to.
+/// A running scan.
 pub struct TaskScan {
     pub(super) options: ScanOptions,
     pub(super) delay_source: DelaySource,
     /// There may be new tasks.
     pub(super) may_have_new_tasks: bool,
-    /// The kernel tells all tasks itself.
+    /// The BPF iterator, if it is used.
     task_iter: Option<TaskIter>,
     phase: ScanPhase,
-    /// Next ask or read job of this stage.
+    /// Next taskstats query or read job of this phase.
     job_index: usize,
-    /// Next place to probe.
+    /// Next task to check for activity.
     target_index: usize,
     pub(super) update: ProcessUpdate,
 }
@@ -45,29 +45,33 @@ enum ScanPhase {
     ReadNames,
 }
 
-/// What may not return.
+/// Work that may not return.
 #[derive(Clone, Copy)]
 #[allow(clippy::large_enum_variant)] // one question for 64 tasks, copied once
 pub enum ScanJob {
-    /// A question to taskstats.
+    /// A query to taskstats.
     Taskstats(TaskstatsQuery),
-    /// Files of one task.
+    /// The files of one task.
     Files(ReadJob),
 }
 
 impl TaskScanner {
-    /// Begins a look.
-    pub(super) fn begin_scan(&mut self, wants: ScanOptions) -> std::io::Result<()> {
+    /// Starts a scan.
+    ///
+    /// # Errors
+    ///
+    /// `/proc` cannot be opened or listed.
+    pub(super) fn begin_scan(&mut self, options: ScanOptions) -> std::io::Result<()> {
         self.open_proc()?;
         let at = clock::now();
-        let reset = self.seq == 0 || wants.threads != self.is_per_thread;
+        let reset = self.seq == 0 || options.threads != self.is_per_thread;
         if reset {
             self.tasks.clear();
             self.user_names.forget_reported();
             self.previous_clock = None;
-            self.is_per_thread = wants.threads;
+            self.is_per_thread = options.threads;
         }
-        if wants.full_update {
+        if options.full_update {
             self.user_names.forget_reported();
         }
         self.seq += 1;
@@ -76,82 +80,82 @@ impl TaskScanner {
             time: at,
             previous_time: self.previous_clock,
             rows_are_threads: self.is_per_thread,
-            reset: reset || wants.full_update,
+            reset: reset || options.full_update,
             ..ProcessUpdate::default()
         };
-        let walks = self.task_iter();
-        let delays = self.choose_delay_source(&wants, walks.is_some(), &mut update);
+        let task_iter = self.task_iter();
+        let delays = self.choose_delay_source(&options, task_iter.is_some(), &mut update);
         self.clear_returned_jobs();
-        let born = walks.is_none() && (self.fork_detector.may_have_new_tasks() || reset);
-        if born {
+        let may_have_new_tasks = task_iter.is_none() && (self.fork_detector.may_have_new_tasks() || reset);
+        if may_have_new_tasks {
             self.list_processes()?;
         }
-        self.mark_visible(&wants);
-        let stage = if walks.is_some() { ScanPhase::Iterate } else { ScanPhase::Probe };
+        self.mark_visible(&options);
+        let phase = if task_iter.is_some() { ScanPhase::Iterate } else { ScanPhase::Probe };
         self.scan = Some(Box::new(TaskScan {
-            options: wants,
+            options,
             delay_source: delays,
-            may_have_new_tasks: born,
-            task_iter: walks,
-            phase: stage,
+            may_have_new_tasks,
+            task_iter,
+            phase,
             job_index: 0,
             target_index: 0,
             update,
         }));
-        if stage == ScanPhase::Probe {
+        if phase == ScanPhase::Probe {
             self.reset_iter_state();
             self.plan_scan_probe(false);
         }
         Ok(())
     }
 
-    /// Whether a look is under way.
+    /// Whether a scan is running.
     pub(super) fn is_scanning(&self) -> bool {
         self.scan.is_some()
     }
 
-    /// Goes on until there is something to do that may not return; `None`: the look is taken.
+    /// Advances to the next job that may not return; `None` when the scan is complete.
     pub(super) fn next_job(&mut self) -> Option<ScanJob> {
-        let mut pass = self.scan.take()?;
+        let mut scan = self.scan.take()?;
         let job = loop {
-            let job = match pass.phase {
+            let job = match scan.phase {
                 ScanPhase::Iterate => None,
                 ScanPhase::Probe | ScanPhase::ProbeThreads => {
-                    self.queries.get(pass.job_index).copied().map(ScanJob::Taskstats)
+                    self.queries.get(scan.job_index).copied().map(ScanJob::Taskstats)
                 }
-                _ => self.jobs.get(pass.job_index).copied().map(ScanJob::Files),
+                _ => self.jobs.get(scan.job_index).copied().map(ScanJob::Files),
             };
-            if job.is_some() || !self.advance_phase(&mut pass) {
+            if job.is_some() || !self.advance_phase(&mut scan) {
                 break job;
             }
         };
-        self.scan = Some(pass);
+        self.scan = Some(scan);
         job
     }
 
-    /// To the next stage; false after the last.
-    fn advance_phase(&mut self, pass: &mut TaskScan) -> bool {
-        pass.job_index = 0;
-        pass.target_index = 0;
-        pass.phase = match pass.phase {
-            ScanPhase::Iterate => match pass.task_iter.take().filter(|walks| self.scan_by_iter(walks, pass)) {
+    /// Starts the next phase; false after the last one.
+    fn advance_phase(&mut self, scan: &mut TaskScan) -> bool {
+        scan.job_index = 0;
+        scan.target_index = 0;
+        scan.phase = match scan.phase {
+            ScanPhase::Iterate => match scan.task_iter.take().filter(|task_iter| self.scan_by_iter(task_iter, scan)) {
                 None => {
-                    self.fall_back_to_files(pass);
+                    self.fall_back_to_files(scan);
                     ScanPhase::Probe
                 }
-                walks => {
-                    pass.task_iter = walks;
+                task_iter => {
+                    scan.task_iter = task_iter;
                     ScanPhase::Read
                 }
             },
             ScanPhase::Probe => {
-                self.plan_reads(pass.update.seq, pass.options.wait_channels);
+                self.plan_reads(scan.update.seq, scan.options.wait_channels);
                 ScanPhase::Read
             }
             ScanPhase::Read
-                if self.is_per_thread && pass.may_have_new_tasks && self.list_threads(pass.task_iter.is_some()) =>
+                if self.is_per_thread && scan.may_have_new_tasks && self.list_threads(scan.task_iter.is_some()) =>
             {
-                self.plan_probe(pass, true);
+                self.plan_probe(scan, true);
                 ScanPhase::ProbeThreads
             }
             ScanPhase::ProbeThreads => {
@@ -159,8 +163,8 @@ impl TaskScanner {
                 ScanPhase::ReadThreads
             }
             ScanPhase::Read | ScanPhase::ReadThreads => {
-                let most = if pass.options.all_names { usize::MAX } else { MAX_NAMES_PER_SCAN };
-                self.plan_names(most, pass.task_iter.is_some());
+                let most = if scan.options.all_names { usize::MAX } else { MAX_NAMES_PER_SCAN };
+                self.plan_names(most, scan.task_iter.is_some());
                 ScanPhase::ReadNames
             }
             ScanPhase::ReadNames => return false,
@@ -168,62 +172,62 @@ impl TaskScanner {
         true
     }
 
-    /// Begins with the files of tasks, where it was meant to be done without.
-    fn fall_back_to_files(&mut self, pass: &mut TaskScan) {
+    /// Reads files although the scan began with the iterator, because the iterator failed.
+    fn fall_back_to_files(&mut self, scan: &mut TaskScan) {
         if let Err(err) = self.list_processes() {
-            pass.update.notes.push(format!("listing /proc: {}", describe_io_error(&err.into())));
+            scan.update.notes.push(format!("listing /proc: {}", describe_io_error(&err.into())));
         }
         self.reset_iter_state();
-        pass.may_have_new_tasks = true;
-        pass.delay_source = self.choose_delay_source(&pass.options, false, &mut pass.update);
-        self.plan_probe(pass, false);
+        scan.may_have_new_tasks = true;
+        scan.delay_source = self.choose_delay_source(&scan.options, false, &mut scan.update);
+        self.plan_probe(scan, false);
     }
 
-    /// The answers to the ask that was next; too few where taskstats failed.
+    /// Applies the answers to the current query; there are too few of them if taskstats failed.
     pub(super) fn apply_answers(&mut self, answers: &[TaskstatsAnswer]) {
-        let Some(mut pass) = self.scan.take() else { return };
-        let (Some(ask), Some(proc)) = (self.queries.get(pass.job_index).copied(), self.proc_fd.clone()) else {
+        let Some(mut scan) = self.scan.take() else { return };
+        let (Some(query), Some(proc)) = (self.queries.get(scan.job_index).copied(), self.proc_fd.clone()) else {
             return;
         };
         let now = clock::boot_ns();
-        for n in 0..ask.len() {
-            let probed = match answers.get(n) {
+        for n in 0..query.len() {
+            let activity = match answers.get(n) {
                 Some(TaskstatsAnswer::Stats(stats)) => ProbeResult::from_stats(stats),
                 Some(TaskstatsAnswer::Exited) => ProbeResult::Exited,
                 Some(TaskstatsAnswer::Failed(_)) | None => {
-                    self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[pass.target_index])
+                    self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[scan.target_index])
                 }
             };
-            self.apply_probe(pass.target_index, probed, pass.delay_source, now);
-            pass.target_index += 1;
+            self.apply_probe(scan.target_index, activity, scan.delay_source, now);
+            scan.target_index += 1;
         }
-        pass.job_index += 1;
-        self.scan = Some(pass);
+        scan.job_index += 1;
+        self.scan = Some(scan);
     }
 
-    /// What the read that was next has brought.
+    /// Applies the result of the current read.
     pub(super) fn apply_read(&mut self, reading: TaskFiles) {
-        let Some(mut pass) = self.scan.take() else { return };
-        if let Some(job) = self.jobs.get(pass.job_index).copied() {
-            self.apply_files(&job, reading, &mut pass);
+        let Some(mut scan) = self.scan.take() else { return };
+        if let Some(job) = self.jobs.get(scan.job_index).copied() {
+            self.apply_files(&job, reading, &mut scan);
         }
-        pass.job_index += 1;
-        self.scan = Some(pass);
+        scan.job_index += 1;
+        self.scan = Some(scan);
     }
 
-    /// The job that was next does not return: not in this step, on the thread with this id.
-    pub(super) fn abandon_job(&mut self, job: &ScanJob, step: usize, thread: u32) {
+    /// Gives up the current job, which hangs in this file on this thread.
+    pub(super) fn abandon_job(&mut self, job: &ScanJob, file_index: usize, thread: u32) {
         match job {
             ScanJob::Taskstats(_) => {
-                // The other questions would hang as well.
+                // The remaining queries would hang as well.
                 self.activity_filter.pause_taskstats();
-                for _ in self.scan.as_ref().map_or(0, |pass| pass.job_index)..self.queries.len() {
+                for _ in self.scan.as_ref().map_or(0, |scan| scan.job_index)..self.queries.len() {
                     self.apply_answers(&[]);
                 }
             }
             ScanJob::Files(job) => {
                 let since = clock::boot_ns().saturating_sub(deadline_executor::DEADLINE.as_nanos() as u64);
-                let stuck = StuckRead::new(job.path, step, thread, since);
+                let stuck = StuckRead::new(job.path, file_index, thread, since);
                 let entry = &mut self.tasks[job.task_index as usize];
                 entry.is_cmdline_stuck = stuck.is_cmdline_only();
                 entry.is_stuck = !entry.is_cmdline_stuck;
@@ -237,7 +241,7 @@ impl TaskScanner {
         }
     }
 
-    /// The job that was next is not begun, because too many hang.
+    /// Skips the blocking part of the current job, because too many threads hang.
     pub(super) fn refuse_job(&mut self, job: &ScanJob) {
         match (job, self.proc_fd.clone()) {
             (ScanJob::Taskstats(_), _) => self.apply_answers(&[]),
@@ -249,50 +253,50 @@ impl TaskScanner {
     }
 
     fn skip_job(&mut self) {
-        if let Some(pass) = &mut self.scan {
-            pass.job_index += 1;
+        if let Some(scan) = &mut self.scan {
+            scan.job_index += 1;
         }
     }
 
-    /// The look, taken.
+    /// Completes the scan.
     pub(super) fn finish_scan(&mut self) -> Reading<ProcessUpdate> {
-        let Some(pass) = self.scan.take() else {
-            return Reading::Absent("no look at the tasks was begun".into());
+        let Some(scan) = self.scan.take() else {
+            return Reading::Absent("no scan was started".into());
         };
-        let TaskScan { options: wants, task_iter: walks, mut update, .. } = *pass;
+        let TaskScan { options, task_iter, mut update, .. } = *scan;
         self.copy_names_to_threads(&mut update);
-        self.finish_update(&wants, walks.is_some(), &mut update);
+        self.finish_update(&options, task_iter.is_some(), &mut update);
         if self.hung_threads >= MAX_STUCK_THREADS {
-            update
-                .notes
-                .push(format!("{MAX_STUCK_THREADS} reads hang: I/O of other tasks is not read until one returns"));
+            update.notes.push(format!(
+                "{MAX_STUCK_THREADS} reads hang: I/O of other tasks is not read until one of them returns"
+            ));
         }
         self.previous_clock = Some(update.time);
         update.duration_ns = clock::boot_ns().saturating_sub(update.time.boot_ns);
         Reading::Ok(update)
     }
 
-    /// Who is to be probed; `unknown` restricts it to tasks never read. What taskstats is not asked about
-    /// is probed at once.
+    /// Lists the tasks to check for activity; `unknown` restricts it to tasks never read. Without taskstats they are
+    /// checked right away.
     fn plan_scan_probe(&mut self, unknown: bool) {
-        if let Some(mut pass) = self.scan.take() {
-            self.plan_probe(&mut pass, unknown);
-            self.scan = Some(pass);
+        if let Some(mut scan) = self.scan.take() {
+            self.plan_probe(&mut scan, unknown);
+            self.scan = Some(scan);
         }
     }
 
-    fn plan_probe(&mut self, pass: &mut TaskScan, unknown: bool) {
+    fn plan_probe(&mut self, scan: &mut TaskScan, unknown: bool) {
         self.list_probe_targets(unknown);
         self.activity_filter.plan_queries(&self.probe_targets, &mut self.queries);
         let Some(proc) = self.proc_fd.clone().filter(|_| self.queries.is_empty()) else { return };
         let mut now = clock::boot_ns();
         for at in 0..self.probe_targets.len() {
-            // Tasks probed between two looks at the clock.
+            // One call of the clock for 64 tasks.
             if at % 64 == 0 {
                 now = clock::boot_ns();
             }
-            let probed = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[at]);
-            self.apply_probe(at, probed, pass.delay_source, now);
+            let activity = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[at]);
+            self.apply_probe(at, activity, scan.delay_source, now);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of a look at all tasks: list, probe, read, tell.
+//! Steps of a scan: list tasks, check activity, plan reads, apply results.
 
 use super::activity_filter::ProbeResult;
 use super::file_reader::{FileSet, ReadJob, TaskFiles};
@@ -13,35 +13,35 @@ use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Looks between two tries at a task of which everything was refused.
+/// Scans between two attempts to read a task to which all access was denied.
 const DENIED_RETRY_SCANS: u64 = 60;
 
-/// Looks in a row at which a task was found to have run, from which on it is read with kept descriptors.
+/// Scans in a row in which a task ran before its descriptors are cached.
 pub(super) const HOT_STREAK: u8 = 3;
 
-/// Stuck threads from which on tasks in state D are not touched any more.
+/// Number of hung threads from which on tasks in state D are no longer read.
 pub(super) const CAUTIOUS_FROM: usize = MAX_STUCK_THREADS - 2;
 
 impl TaskScanner {
-    /// Where waiting times come from this time, told in the update.
+    /// Chooses the source of delays and reports it in the update.
     pub(super) fn choose_delay_source(
         &mut self,
-        wants: &ScanOptions,
-        walks: bool,
+        options: &ScanOptions,
+        has_iter: bool,
         update: &mut ProcessUpdate,
     ) -> DelaySource {
         let switch = self.delayacct_file.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
-        let off = switch == Some(false);
-        if off {
+        let is_off = switch == Some(false);
+        if is_off {
             update.delays = Reading::Absent(super::detail::DELAYACCT_OFF.into());
             return DelaySource::Off;
         }
-        if !wants.delays {
-            update.delays = Reading::Absent("waiting times were not asked for".into());
+        if !options.delays {
+            update.delays = Reading::Absent("delays were not requested".into());
             return DelaySource::Off;
         }
         update.delays = Reading::Ok(());
-        if self.activity_filter.taskstats.ok().is_some() || walks && switch.is_some() {
+        if self.activity_filter.taskstats.ok().is_some() || has_iter && switch.is_some() {
             return DelaySource::Taskstats;
         }
         if switch.is_none() {
@@ -49,7 +49,7 @@ impl TaskScanner {
             return DelaySource::Off;
         }
         if let Some(why) = self.activity_filter.taskstats.unavailable_reason(update.time.boot_ns) {
-            update.notes.push(format!("no swap-in delays, I/O delays in steps of 10 ms: {why}"));
+            update.notes.push(format!("no swap-in delays; I/O delays in steps of 10 ms: {why}"));
         }
         DelaySource::Ticks
     }
@@ -69,13 +69,13 @@ impl TaskScanner {
     pub(super) fn list_processes(&mut self) -> Result<(), Errno> {
         let Some(proc) = self.proc_fd.clone() else { return Ok(()) };
         task_list::list_ids(proc.as_fd(), &mut self.dir_buf, &mut self.ids)?;
-        let (known, mut at) = (self.tasks.len(), 0);
+        let (known, mut index) = (self.tasks.len(), 0);
         for n in 0..self.ids.len() {
             let pid = self.ids[n];
-            while at < known && self.tasks[at].raw.key.pid < pid {
-                at += 1;
+            while index < known && self.tasks[index].raw.key.pid < pid {
+                index += 1;
             }
-            if at == known || self.tasks[at].raw.key.pid != pid {
+            if index == known || self.tasks[index].raw.key.pid != pid {
                 self.tasks.push(TaskState::new(pid, pid, self.is_per_thread));
             }
         }
@@ -85,18 +85,18 @@ impl TaskScanner {
         Ok(())
     }
 
-    /// Adds the threads of processes with several, of those only that walks leave out if there was one; tells
-    /// whether there were new ones.
-    pub(super) fn list_threads(&mut self, walked: bool) -> bool {
+    /// Adds the threads of multi-threaded processes. With the iterator only those of processes that it leaves out.
+    /// Returns whether there were new ones.
+    pub(super) fn list_threads(&mut self, has_iter: bool) -> bool {
         let Some(proc) = self.proc_fd.clone() else { return false };
         let known = self.tasks.len();
-        for at in 0..known {
-            let entry = &self.tasks[at];
+        for index in 0..known {
+            let entry = &self.tasks[index];
             let pid = entry.raw.key.pid;
             if entry.is_secondary_thread()
                 || entry.has_exited
                 || entry.raw.num_threads < 2
-                || walked && !entry.is_missing_from_iter
+                || has_iter && !entry.is_missing_from_iter
             {
                 continue;
             }
@@ -106,7 +106,7 @@ impl TaskScanner {
             for n in 0..self.ids.len() {
                 let tid = self.ids[n];
                 if find_task(&mut self.tasks[..known], pid, tid).is_none() {
-                    self.tasks.push(TaskState { is_missing_from_iter: walked, ..TaskState::new(pid, tid, true) });
+                    self.tasks.push(TaskState { is_missing_from_iter: has_iter, ..TaskState::new(pid, tid, true) });
                 }
             }
         }
@@ -120,19 +120,19 @@ impl TaskScanner {
         sort_tasks(&mut self.tasks);
     }
 
-    pub(super) fn mark_visible(&mut self, wants: &ScanOptions) {
+    pub(super) fn mark_visible(&mut self, options: &ScanOptions) {
         for entry in &mut self.tasks {
-            entry.is_visible = wants.all_visible;
+            entry.is_visible = options.all_visible;
             entry.change_index = u32::MAX;
         }
-        for key in &wants.visible {
+        for key in &options.visible {
             if let Some(entry) = find_task(&mut self.tasks, key.pid, key.tid) {
                 entry.is_visible = true;
             }
         }
     }
 
-    /// Who is to be probed; `unknown` restricts it to tasks never read.
+    /// Lists the tasks to check for activity; `unknown` restricts it to tasks never read.
     pub(super) fn list_probe_targets(&mut self, unknown: bool) {
         self.probe_targets.clear();
         self.probe_task_indexes.clear();
@@ -144,52 +144,53 @@ impl TaskScanner {
         }
     }
 
-    /// Takes in what the probe says of a place.
-    pub(super) fn apply_probe(&mut self, place: usize, probed: ProbeResult, delays: DelaySource, now: u64) {
-        apply_probe(&mut self.tasks[self.probe_task_indexes[place] as usize], probed, delays, now);
+    /// Applies the result of an activity check.
+    pub(super) fn apply_probe(&mut self, target: usize, activity: ProbeResult, delays: DelaySource, now: u64) {
+        apply_probe(&mut self.tasks[self.probe_task_indexes[target] as usize], activity, delays, now);
     }
 
-    /// What to read of whom.
-    pub(super) fn plan_reads(&mut self, seq: u64, waits: bool) {
-        let moved = self.swap_activity.has_changed();
-        let wary = self.hung_threads >= CAUTIOUS_FROM;
+    /// Plans which files of which tasks to read.
+    pub(super) fn plan_reads(&mut self, seq: u64, wait_channels: bool) {
+        let has_swap_activity = self.swap_activity.has_changed();
+        let is_cautious = self.hung_threads >= CAUTIOUS_FROM;
         let len = self.tasks.len();
-        let budget = if moved { (len / 10).clamp(50, 2_000) } else { (len / 200).clamp(1, 100) };
-        let round = self.round_position % len.max(1);
-        self.round_position = round + budget;
+        let budget = if has_swap_activity { (len / 10).clamp(50, 2_000) } else { (len / 200).clamp(1, 100) };
+        let round_start = self.round_position % len.max(1);
+        self.round_position = round_start + budget;
         self.jobs.clear();
-        for (at, entry) in self.tasks.iter_mut().enumerate() {
+        for (index, entry) in self.tasks.iter_mut().enumerate() {
             entry.run_streak = if entry.has_run { entry.run_streak.saturating_add(1) } else { 0 };
             if entry.has_exited || entry.is_denied && !seq.is_multiple_of(DENIED_RETRY_SCANS) {
                 continue;
             }
-            let due = at.wrapping_sub(round) < budget || at + len - round < budget;
-            let mut what = FileSet { check_state_first: wary, ..FileSet::default() };
+            let is_due = index.wrapping_sub(round_start) < budget || index + len - round_start < budget;
+            let mut what = FileSet { check_state_first: is_cautious, ..FileSet::default() };
             if entry.is_stuck {
                 what.nonblocking_only = true;
             } else if entry.has_run || entry.needs_io_check {
                 what.stat = true;
                 what.io = !entry.is_io_denied;
                 what.ioprio = entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
-                what.wchan = entry.is_visible && waits;
-                what.status = entry.is_visible && moved;
+                what.wchan = entry.is_visible && wait_channels;
+                what.status = entry.is_visible && has_swap_activity;
             }
             if !entry.is_stuck && entry.has_been_read && !entry.is_secondary_thread() && !entry.raw.kernel_thread {
-                // Swap moves with the machine's swap counters, or when the task itself runs and lets go of memory.
-                what.status |= due || entry.is_visible && (moved || entry.has_run && seq.is_multiple_of(5));
-                what.cgroup = due;
+                // Swap of a task changes with the swap counters of the machine, or when the task runs and frees memory.
+                what.status |=
+                    is_due || entry.is_visible && (has_swap_activity || entry.has_run && seq.is_multiple_of(5));
+                what.cgroup = is_due;
             }
             if entry.is_visible && entry.has_been_read && !entry.is_stuck {
-                // Somebody else may change it, but not every second.
+                // Others may change the priority, but not every second.
                 what.ioprio |= entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
-                what.wchan |= waits && !entry.is_wait_reported;
+                what.wchan |= wait_channels && !entry.is_wait_reported;
             }
-            if what != (FileSet { check_state_first: wary, ..FileSet::default() }) {
+            if what != (FileSet { check_state_first: is_cautious, ..FileSet::default() }) {
                 let unless_io = (entry.needs_io_check && !entry.has_run && what.io).then_some(entry.io_hash);
-                let (place, hot) = (entry.path(), entry.run_streak >= HOT_STREAK);
+                let (target, hot) = (entry.path(), entry.run_streak >= HOT_STREAK);
                 self.jobs.push(ReadJob {
-                    task_index: at as u32,
-                    path: place,
+                    task_index: index as u32,
+                    path: target,
                     files: what,
                     skip_if_io_hash: unless_io,
                     is_hot: hot,
@@ -201,24 +202,24 @@ impl TaskScanner {
     pub(super) fn plan_first_reads(&mut self) {
         self.jobs.clear();
         let what = FileSet { stat: true, io: true, ioprio: true, ..FileSet::default() };
-        for (at, entry) in self.tasks.iter().enumerate() {
+        for (index, entry) in self.tasks.iter().enumerate() {
             if !(entry.has_been_read || entry.has_exited || entry.is_denied || entry.is_stuck) {
-                self.jobs.push(ReadJob::once(at, entry.path(), what));
+                self.jobs.push(ReadJob::once(index, entry.path(), what));
             }
         }
     }
 
-    /// Names, uid and swap of tasks that are new or exec'd; visible ones first.
-    pub(super) fn plan_names(&mut self, most: usize, walked: bool) {
+    /// Plans reading names, uid and swap of tasks that are new or have called exec, visible ones first.
+    pub(super) fn plan_names(&mut self, limit: usize, has_iter: bool) {
         self.jobs.clear();
-        // The command line by itself, since it may hang where the rest does not.
+        // The command line is a job of its own, because it may hang where the rest does not.
         let cmdline = FileSet { cmdline: true, ..FileSet::default() };
         for focus in [true, false] {
-            for (at, entry) in self.tasks.iter_mut().enumerate() {
+            for (index, entry) in self.tasks.iter_mut().enumerate() {
                 let wanted = entry.needs_names
                     && entry.has_been_read
                     && !(entry.has_exited || entry.is_stuck || entry.is_cmdline_stuck);
-                if !wanted || entry.is_visible != focus || entry.is_secondary_thread() || self.jobs.len() / 2 >= most {
+                if !wanted || entry.is_visible != focus || entry.is_secondary_thread() || self.jobs.len() / 2 >= limit {
                     continue;
                 }
                 if entry.raw.kernel_thread {
@@ -226,37 +227,37 @@ impl TaskScanner {
                     continue;
                 }
                 let safe =
-                    FileSet { status: !walked || entry.is_missing_from_iter, cgroup: true, ..FileSet::default() };
-                self.jobs.push(ReadJob::once(at, entry.path(), safe));
-                self.jobs.push(ReadJob::once(at, entry.path(), cmdline));
+                    FileSet { status: !has_iter || entry.is_missing_from_iter, cgroup: true, ..FileSet::default() };
+                self.jobs.push(ReadJob::once(index, entry.path(), safe));
+                self.jobs.push(ReadJob::once(index, entry.path(), cmdline));
             }
         }
     }
 
-    /// Takes in what was read of a task.
-    pub(super) fn apply_files(&mut self, job: &ReadJob, got: TaskFiles, pass: &mut TaskScan) {
-        let (delays, update) = (pass.delay_source, &mut pass.update);
+    /// Applies what was read of a task.
+    pub(super) fn apply_files(&mut self, job: &ReadJob, files: TaskFiles, scan: &mut TaskScan) {
+        let (delays, update) = (scan.delay_source, &mut scan.update);
         let entry = &mut self.tasks[job.task_index as usize];
-        entry.has_exited |= got.has_exited;
-        entry.is_denied = got.is_denied;
-        if got.has_exited || got.is_denied {
+        entry.has_exited |= files.has_exited;
+        entry.is_denied = files.is_denied;
+        if files.has_exited || files.is_denied {
             return;
         }
         let since_ns = entry.scanned_ns;
-        let changes = entry.apply_files(&got, delays, self.page_size);
+        let changes = entry.apply_files(&files, delays, self.page_size);
         update.exited.extend(changes.replaced_key);
-        if got.io.is_some() || got.stat.is_some() {
-            entry.scanned_ns = got.at_ns;
+        if files.io.is_some() || files.stat.is_some() {
+            entry.scanned_ns = files.at_ns;
         }
         if changes.has_row_changed {
             let since_ns = if changes.is_first { 0 } else { since_ns };
-            push_change(entry, &mut update.changed, got.at_ns, since_ns);
+            push_change(entry, &mut update.changed, files.at_ns, since_ns);
         }
-        if got.stat.is_some() || job.files.wchan {
-            entry.is_wait_reported = job.files.wchan || got.wchan.is_some();
+        if files.stat.is_some() || job.files.wchan {
+            entry.is_wait_reported = job.files.wchan || files.wchan.is_some();
         }
         let entry = &self.tasks[job.task_index as usize];
-        if let Some(wait) = &got.wchan {
+        if let Some(wait) = &files.wchan {
             let wait = match self.wait_channels.get(&**wait) {
                 Some(known) => known.clone(),
                 None => {
@@ -267,28 +268,28 @@ impl TaskScanner {
             };
             update.wait_channels.push((entry.raw.key, wait));
         }
-        if got.cmdline.is_some() || got.cgroup.is_some() {
-            self.apply_names(job, got, update);
+        if files.cmdline.is_some() || files.cgroup.is_some() {
+            self.apply_names(job, files, update);
         }
     }
 
-    fn apply_names(&mut self, job: &ReadJob, got: TaskFiles, update: &mut ProcessUpdate) {
+    fn apply_names(&mut self, job: &ReadJob, files: TaskFiles, update: &mut ProcessUpdate) {
         let entry = &mut self.tasks[job.task_index as usize];
         let mut names = entry.names.as_deref().cloned().unwrap_or_default();
-        if let Some(text) = &got.cgroup {
+        if let Some(text) = &files.cgroup {
             let group = self.cgroups.lookup(text);
             names.cgroup = group.path;
             names.container = group.container;
             entry.needs_cgroup = false;
         }
-        if let Some(cmdline) = got.cmdline {
+        if let Some(cmdline) = files.cmdline {
             names.cmdline = Some(cmdline);
             entry.needs_names = false;
         }
         if entry.names.as_deref() != Some(&names) {
             let names: Arc<TaskNames> = Arc::new(names);
             entry.names = Some(names.clone());
-            // Group and command line come as two readings: told together.
+            // Control group and command line are read by two jobs but reported together.
             match update.names.last_mut().filter(|(key, _)| *key == entry.raw.key) {
                 Some(last) => last.1 = names,
                 None => update.names.push((entry.raw.key, names)),
@@ -296,13 +297,13 @@ impl TaskScanner {
         }
     }
 
-    /// Threads take names, uid and swap from their process.
+    /// Copies names, uid and swap of a process to its other threads.
     pub(super) fn copy_names_to_threads(&mut self, update: &mut ProcessUpdate) {
         if !self.is_per_thread {
             return;
         }
-        for at in 0..self.tasks.len() {
-            let entry = &self.tasks[at];
+        for index in 0..self.tasks.len() {
+            let entry = &self.tasks[index];
             if !entry.is_secondary_thread() || !entry.needs_names || !entry.has_been_read || entry.has_exited {
                 continue;
             }
@@ -311,7 +312,7 @@ impl TaskScanner {
                 continue;
             };
             let (names, uid, swap) = (main.names.clone(), main.raw.uid, main.raw.swap_bytes);
-            let entry = &mut self.tasks[at];
+            let entry = &mut self.tasks[index];
             entry.needs_names = false;
             entry.raw.uid = uid;
             entry.raw.swap_bytes = swap;
@@ -322,8 +323,8 @@ impl TaskScanner {
         }
     }
 
-    /// Ends, sums, and what a new listener needs.
-    pub(super) fn finish_update(&mut self, wants: &ScanOptions, walked: bool, update: &mut ProcessUpdate) {
+    /// Adds exited tasks, totals, and everything else if a full update was requested.
+    pub(super) fn finish_update(&mut self, options: &ScanOptions, has_iter: bool, update: &mut ProcessUpdate) {
         let mut ended = false;
         for entry in &self.tasks {
             ended |= entry.has_exited;
@@ -341,7 +342,7 @@ impl TaskScanner {
             let entries = &mut self.tasks;
             self.stuck_reads.retain(|stuck| find_task(entries, stuck.path.pid, stuck.path.tid).is_some());
         }
-        if wants.full_update {
+        if options.full_update {
             update.changed.clear();
             update.names.clear();
             for entry in self.tasks.iter().filter(|entry| entry.has_been_read) {
@@ -359,15 +360,15 @@ impl TaskScanner {
             let key = find_task(&mut self.tasks, stuck.path.pid, stuck.path.tid).map(|entry| entry.raw.key);
             let unknown = TaskKey { pid: stuck.path.pid, tid: stuck.path.tid, starttime: 0 };
             let mut task = stuck.to_blocked_task(key.unwrap_or(unknown));
-            task.counters_readable |= walked;
+            task.counters_readable |= has_iter;
             update.blocked.push(task);
         }
     }
 }
 
-fn apply_probe(entry: &mut TaskState, probed: ProbeResult, delays: DelaySource, now: u64) {
+fn apply_probe(entry: &mut TaskState, activity: ProbeResult, delays: DelaySource, now: u64) {
     entry.needs_io_check = false;
-    match probed {
+    match activity {
         ProbeResult::Exited => entry.has_exited = true,
         ProbeResult::Unknown => entry.has_run = true,
         ProbeResult::RunCounts { counts: runs, delays: waited, covers_all_threads: whole } => {
@@ -386,11 +387,11 @@ fn apply_probe(entry: &mut TaskState, probed: ProbeResult, delays: DelaySource, 
     }
 }
 
-/// Puts the row into the update. A task read twice in one look is told once: with what is known last,
-/// and with the interval of the reading that brought its counters.
+/// Adds a row to the update. A task read twice in one scan is reported once, with the latest values and with the
+/// interval of the reading that brought its counters.
 pub(super) fn push_change(entry: &mut TaskState, changed: &mut Vec<TaskChange>, at_ns: u64, since_ns: u64) {
-    if let Some(told) = changed.get_mut(entry.change_index as usize) {
-        told.raw = entry.raw;
+    if let Some(row) = changed.get_mut(entry.change_index as usize) {
+        row.raw = entry.raw;
         return;
     }
     entry.change_index = changed.len() as u32;
@@ -402,6 +403,6 @@ fn sort_tasks(entries: &mut [TaskState]) {
 }
 
 fn find_task(entries: &mut [TaskState], pid: u32, tid: u32) -> Option<&mut TaskState> {
-    let at = entries.binary_search_by_key(&(pid, tid), |e| (e.raw.key.pid, e.raw.key.tid)).ok()?;
-    Some(&mut entries[at])
+    let index = entries.binary_search_by_key(&(pid, tid), |e| (e.raw.key.pid, e.raw.key.tid)).ok()?;
+    Some(&mut entries[index])
 }

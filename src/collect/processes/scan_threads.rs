@@ -1,12 +1,11 @@
-//! Threads that take looks at the tasks, one after the other in the same look if need be.
+//! Threads that scan tasks, and continue each other's scan when a read hangs.
 //!
-//! One thread does everything, because handing each read to another costs more than most reads; where looks
-//! are short it is the caller's own, a [`Guest`], because a thread that wakes costs more than many reads. What
-//! is known is in [`Tasks`], let go of while a file is read that may not return. A timer is set for
-//! the look, and a second thread sleeps on it: if the look makes no progress within the deadline, that one
-//! puts the stuck read down as such and starts a fresh thread, which goes on with the same look from there.
-//! The one left behind ends when its read returns. These waits are killable, so it does not keep the process
-//! from exiting.
+//! One thread does everything, because handing each read to another thread costs more than most reads. Where scans are
+//! short the caller's own thread does it ([`InlineScanner`]), because waking a thread costs more than many reads. State
+//! is in [`TaskScanner`], unlocked while a file is read that may not return. A timer runs during a scan, and a second
+//! thread waits for it: if a job exceeds the deadline, that thread records the stuck read and starts a new thread,
+//! which continues the same scan. The abandoned thread ends when its read returns. Such reads are killable, so they do
+//! not keep the process from exiting.
 
 use super::ScanOptions;
 use super::activity_filter::TaskstatsClient;
@@ -30,29 +29,29 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// The one who wants looks.
+/// Requests scans and receives their results.
 pub trait ScanConsumer: Send + Sync + 'static {
-    /// Waits until a look is wanted; `None`: no more.
+    /// Waits until a scan is requested; `None` ends the thread.
     fn next_request(&self) -> Option<ScanOptions>;
-    /// The look that was wanted begins.
+    /// The requested scan starts.
     fn scan_started(&self) {}
-    /// Takes the look; returns false when no more are wanted.
-    fn scan_finished(&self, look: Reading<ProcessUpdate>) -> bool;
+    /// Receives the result; returns false if no more scans are needed.
+    fn scan_finished(&self, update: Reading<ProcessUpdate>) -> bool;
 }
 
 struct ScanState {
     tasks: TaskScanner,
-    /// The thread in charge of the look under way; one with another number was left behind.
+    /// ID of the thread that runs the scan; a thread with another ID was abandoned.
     owner_id: u64,
-    /// It is a guest.
+    /// The scan runs on the caller's thread.
     is_inline: bool,
-    /// What it is doing that may not return.
+    /// The job that may not return.
     running_job: Option<RunningJob>,
 }
 
 struct RunningJob {
     job: ScanJob,
-    /// Boot clock when it was begun, ns.
+    /// CLOCK_BOOTTIME, ns.
     started_ns: u64,
     marker: Arc<ProgressMarker>,
     thread_id: u32,
@@ -65,30 +64,30 @@ struct ScanShared {
     should_quit: AtomicBool,
 }
 
-/// The threads.
+/// The scanning threads.
 pub struct ScanThreads {
-    /// Until it is started.
+    /// State before the threads are started.
     not_started: Option<(TaskScanner, Arc<dyn ScanConsumer>)>,
     shared: Option<Arc<ScanShared>>,
 }
 
 impl ScanThreads {
-    /// Not started yet.
-    pub fn new(tasks: TaskScanner, client: Arc<dyn ScanConsumer>) -> Self {
-        Self { not_started: Some((tasks, client)), shared: None }
+    /// Creates the threads' state; starts nothing.
+    pub fn new(tasks: TaskScanner, consumer: Arc<dyn ScanConsumer>) -> Self {
+        Self { not_started: Some((tasks, consumer)), shared: None }
     }
 
-    /// Starts the threads, once: after a failure there is no client any more, and nobody waits for it.
+    /// Starts the threads, once.
+    ///
+    /// # Errors
+    ///
+    /// There is no timer or no thread. Scanning is impossible then, also at the next call.
     pub fn start(&mut self) -> io::Result<()> {
-        let Some((tasks, client)) = self.not_started.take() else { return Ok(()) };
+        let Some((tasks, consumer)) = self.not_started.take() else { return Ok(()) };
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
         let state = ScanState { tasks, owner_id: 0, is_inline: false, running_job: None };
-        let shared = Arc::new(ScanShared {
-            state: Mutex::new(state),
-            consumer: client,
-            timer,
-            should_quit: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(ScanShared { state: Mutex::new(state), consumer, timer, should_quit: AtomicBool::new(false) });
         let watched = shared.clone();
         spawn_thread("proc-watch", 128 * 1024, move || watch_deadline(&watched))?;
         let run = shared.clone();
@@ -100,19 +99,20 @@ impl ScanThreads {
         started
     }
 
-    /// For a thread that wants to take looks by itself; `None` before the start.
+    /// Returns a handle for scanning on the caller's thread; `None` before the start.
     pub fn inline_scanner(&self) -> Option<InlineScanner> {
         Some(InlineScanner { shared: self.shared.clone()?, workers: Mutex::default() })
     }
 
-    /// Tasks that the kernel told itself.
+    /// Number of tasks reported by the BPF iterator.
     #[cfg(test)]
     pub fn tasks_from_iter(&self) -> usize {
-        let told = |s: &Arc<ScanShared>| lock(&s.state).tasks.tasks.iter().filter(|e| e.exec_count.is_some()).count();
-        self.shared.as_ref().map_or(0, told)
+        let from_iter =
+            |s: &Arc<ScanShared>| lock(&s.state).tasks.tasks.iter().filter(|e| e.exec_count.is_some()).count();
+        self.shared.as_ref().map_or(0, from_iter)
     }
 
-    /// Reads that hang at this moment.
+    /// Number of reads that hang right now.
     #[cfg(test)]
     pub fn hung_reads(&self) -> usize {
         self.shared.as_ref().map_or(0, |s| lock(&s.state).tasks.hung_threads)
@@ -122,30 +122,30 @@ impl ScanThreads {
 impl Drop for ScanThreads {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            // The other thread ends with its client.
+            // The scanning thread ends with its consumer.
             shared.shut_down();
         }
     }
 }
 
-/// Takes looks on the caller's thread.
+/// Scans on the caller's thread.
 pub struct InlineScanner {
     shared: Arc<ScanShared>,
-    /// What earlier looks read with; a thread left behind keeps its own.
+    /// Buffers of earlier scans; an abandoned thread keeps its own.
     workers: Mutex<Vec<WorkerState>>,
 }
 
-/// A look that has begun.
+/// A scan that has started.
 pub struct RunningScan<'g> {
     scanner: &'g InlineScanner,
     owner_id: u64,
 }
 
 impl InlineScanner {
-    /// Begins a look; `None` if one is under way, or if `/proc` cannot be read, which the client is told.
-    pub fn begin_scan(&self, wants: ScanOptions) -> Option<RunningScan<'_>> {
-        match self.shared.begin_scan(wants, true) {
-            Ok(owner) => owner.map(|owner| RunningScan { scanner: self, owner_id: owner }),
+    /// Starts a scan; `None` if one is running, or if `/proc` cannot be read, which the consumer is told.
+    pub fn begin_scan(&self, options: ScanOptions) -> Option<RunningScan<'_>> {
+        match self.shared.begin_scan(options, true) {
+            Ok(owner_id) => owner_id.map(|owner_id| RunningScan { scanner: self, owner_id }),
             Err(err) => {
                 self.shared.consumer.scan_finished(Reading::from_io_error("/proc", &err));
                 None
@@ -155,31 +155,31 @@ impl InlineScanner {
 }
 
 impl RunningScan<'_> {
-    /// Takes the look; the client gets it. Returns false when no more are wanted. Where this thread was left
-    /// behind in a read that hung, another one has taken, or takes, the look to its end.
+    /// Runs the scan and passes the result to the consumer. Returns false if no more scans are needed. If this thread
+    /// was abandoned in a hung read, another one completes the scan.
     pub fn run(self) -> bool {
         let shared = &self.scanner.shared;
-        let mut hands = lock(&self.scanner.workers).pop().unwrap_or_default();
-        let look = run_scan(shared, self.owner_id, &mut hands);
-        lock(&self.scanner.workers).push(hands);
-        look.is_none_or(|look| shared.consumer.scan_finished(look))
+        let mut worker = lock(&self.scanner.workers).pop().unwrap_or_default();
+        let update = run_scan(shared, self.owner_id, &mut worker);
+        lock(&self.scanner.workers).push(worker);
+        update.is_none_or(|update| shared.consumer.scan_finished(update))
     }
 }
 
 impl ScanShared {
-    /// Begins a look and gives the number of the thread in charge; `None` if one is under way.
-    fn begin_scan(&self, wants: ScanOptions, guest: bool) -> io::Result<Option<u64>> {
+    /// Starts a scan and returns the ID of its thread; `None` if one is running.
+    fn begin_scan(&self, options: ScanOptions, is_inline: bool) -> io::Result<Option<u64>> {
         let mut state = lock(&self.state);
         if state.tasks.is_scanning() {
             return Ok(None);
         }
-        state.tasks.begin_scan(wants)?;
+        state.tasks.begin_scan(options)?;
         state.owner_id += 1;
-        state.is_inline = guest;
-        let owner = state.owner_id;
+        state.is_inline = is_inline;
+        let owner_id = state.owner_id;
         drop(state);
         self.set_timer(DEADLINE);
-        Ok(Some(owner))
+        Ok(Some(owner_id))
     }
 
     /// Wakes the watching thread, which ends.
@@ -188,7 +188,7 @@ impl ScanShared {
         self.set_timer(Duration::from_nanos(1));
     }
 
-    /// Fires after `first`, and from then on again and again; zero: never.
+    /// Fires after `first` and then repeatedly; zero disarms it.
     fn set_timer(&self, first: Duration) {
         let spec = |t: Duration| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() };
         let timer = Itimerspec { it_interval: spec(first / 4), it_value: spec(first) };
@@ -200,21 +200,21 @@ fn spawn_thread(name: &str, stack: usize, body: impl FnOnce() + Send + 'static) 
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(body).map(drop)
 }
 
-/// A thread's life: look after look, until nobody wants more or it finds itself given up. With an owner's
-/// number it takes on the look under way first.
+/// Scans until no more scans are needed or the thread was abandoned. With an `owner_id` it first completes the running
+/// scan.
 fn scan_loop(shared: &Arc<ScanShared>, mut under_way: Option<u64>) {
-    let mut hands = WorkerState::default();
+    let mut worker = WorkerState::default();
     loop {
-        let owner = match under_way.take() {
-            Some(owner) => owner,
+        let owner_id = match under_way.take() {
+            Some(owner_id) => owner_id,
             None => {
-                let Some(wants) = shared.consumer.next_request() else { return };
-                match shared.begin_scan(wants, false) {
-                    Ok(Some(owner)) => {
+                let Some(options) = shared.consumer.next_request() else { return };
+                match shared.begin_scan(options, false) {
+                    Ok(Some(owner_id)) => {
                         shared.consumer.scan_started();
-                        owner
+                        owner_id
                     }
-                    // Whoever takes it tells what there is to tell.
+                    // The thread that runs the scan reports the result.
                     Ok(None) => continue,
                     Err(err) if shared.consumer.scan_finished(Reading::from_io_error("/proc", &err)) => {
                         continue;
@@ -223,30 +223,30 @@ fn scan_loop(shared: &Arc<ScanShared>, mut under_way: Option<u64>) {
                 }
             }
         };
-        let Some(look) = run_scan(shared, owner, &mut hands) else { return };
-        if !shared.consumer.scan_finished(look) {
+        let Some(update) = run_scan(shared, owner_id, &mut worker) else { return };
+        if !shared.consumer.scan_finished(update) {
             return;
         }
     }
 }
 
-/// Takes on the look under way, where its thread was left behind.
-fn take_over(shared: &Arc<ScanShared>, owner: u64, guest: bool) {
-    match guest {
-        // The guest's place is not ours to fill.
+/// Completes a running scan whose thread was abandoned.
+fn take_over(shared: &Arc<ScanShared>, owner_id: u64, is_inline: bool) {
+    match is_inline {
+        // The caller's own thread is not replaced.
         true => {
-            if let Some(look) = run_scan(shared, owner, &mut WorkerState::default()) {
-                shared.consumer.scan_finished(look);
+            if let Some(update) = run_scan(shared, owner_id, &mut WorkerState::default()) {
+                shared.consumer.scan_finished(update);
             }
         }
-        false => scan_loop(shared, Some(owner)),
+        false => scan_loop(shared, Some(owner_id)),
     }
 }
 
-/// Takes the look under way to its end; `None` if this thread was given up meanwhile.
-fn run_scan(shared: &ScanShared, owner: u64, hands: &mut WorkerState) -> Option<Reading<ProcessUpdate>> {
-    hands.thread_id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    if let Some(reader) = &mut hands.reader {
+/// Runs the scan to its end; `None` if this thread was abandoned meanwhile.
+fn run_scan(shared: &ScanShared, owner_id: u64, worker: &mut WorkerState) -> Option<Reading<ProcessUpdate>> {
+    worker.thread_id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    if let Some(reader) = &mut worker.reader {
         reader.begin_scan();
     }
     let mut state = lock(&shared.state);
@@ -259,14 +259,14 @@ fn run_scan(shared: &ScanShared, owner: u64, hands: &mut WorkerState) -> Option<
             state.tasks.refuse_job(&job);
             continue;
         }
-        if hands.reader.is_none() {
-            hands.reader = state.tasks.new_reader();
+        if worker.reader.is_none() {
+            worker.reader = state.tasks.new_reader();
         }
-        state.running_job = Some(hands.start_job(job));
+        state.running_job = Some(worker.start_job(job));
         drop(state);
-        let reading = hands.run(&job);
+        let reading = worker.run(&job);
         state = lock(&shared.state);
-        if state.owner_id != owner {
+        if state.owner_id != owner_id {
             state.tasks.hung_threads -= 1;
             if let ScanJob::Files(job) = job {
                 state.tasks.returned_jobs.push(job);
@@ -276,19 +276,19 @@ fn run_scan(shared: &ScanShared, owner: u64, hands: &mut WorkerState) -> Option<
         state.running_job = None;
         match reading {
             Some(reading) => state.tasks.apply_read(reading),
-            None => state.tasks.apply_answers(&hands.answers),
+            None => state.tasks.apply_answers(&worker.answers),
         }
     }
 }
 
-/// Sleeps on the timer and gives up the thread in charge when what it does takes too long.
+/// Waits for the timer and abandons the scanning thread when its job takes too long.
 fn watch_deadline(shared: &Arc<ScanShared>) {
     let mut expired = [0; 8];
     while let Ok(_) | Err(Errno::INTR) = rustix::io::read(&shared.timer, &mut expired) {
         if shared.should_quit.load(Relaxed) {
             return;
         }
-        // Whoever holds the state is at work.
+        // If the state is locked, the scanning thread makes progress.
         let mut state = match shared.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
@@ -298,16 +298,16 @@ fn watch_deadline(shared: &Arc<ScanShared>) {
         if state.running_job.as_ref().is_none_or(|d| !late(d) || is_thread_runnable(d.thread_id)) {
             continue;
         }
-        let Some(doing) = state.running_job.take() else { continue };
+        let Some(running) = state.running_job.take() else { continue };
         state.owner_id += 1;
-        let (owner, guest) = (state.owner_id, state.is_inline);
+        let (owner_id, is_inline) = (state.owner_id, state.is_inline);
         state.tasks.hung_threads += 1;
-        state.tasks.abandon_job(&doing.job, doing.marker.get(), doing.thread_id);
+        state.tasks.abandon_job(&running.job, running.marker.get(), running.thread_id);
         drop(state);
         let next = shared.clone();
-        if spawn_thread("tasks", THREAD_STACK_BYTES, move || take_over(&next, owner, guest)).is_err() {
-            // No more threads to be had: this one takes the looks, and nobody watches it.
-            return take_over(shared, owner, guest);
+        if spawn_thread("tasks", THREAD_STACK_BYTES, move || take_over(&next, owner_id, is_inline)).is_err() {
+            // There is no other thread: this one scans, unwatched.
+            return take_over(shared, owner_id, is_inline);
         }
     }
 }
@@ -319,7 +319,7 @@ struct WorkerState {
     taskstats: TaskstatsClient,
     answers: Vec<TaskstatsAnswer>,
     marker: Arc<ProgressMarker>,
-    /// Whose they are in this look.
+    /// The thread that uses it in this scan.
     thread_id: u32,
 }
 
@@ -328,7 +328,7 @@ impl WorkerState {
         RunningJob { job, started_ns: boot_ns(), marker: self.marker.clone(), thread_id: self.thread_id }
     }
 
-    /// Does the job; the answers to a question are in `answers`.
+    /// Runs the job; the answers to a query are in `answers`.
     fn run(&mut self, job: &ScanJob) -> Option<TaskFiles> {
         match (job, &mut self.reader) {
             (ScanJob::Files(job), Some(reader)) => Some(reader.run(job, &self.marker)),

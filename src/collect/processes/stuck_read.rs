@@ -1,4 +1,4 @@
-//! Reads that do not return: which tasks, since when, and on what.
+//! Reads that do not return: of which task, since when, and where in the kernel.
 
 use super::file_reader::{CMDLINE_FILE, FILES};
 use super::path::TaskPath;
@@ -11,31 +11,31 @@ pub const MAX_STUCK_THREADS: usize = 8;
 /// One read that does not return.
 #[derive(Debug, Clone)]
 pub struct StuckRead {
-    /// Of which task.
+    /// The task.
     pub path: TaskPath,
-    /// Which of [`FILES`].
+    /// Index into [`FILES`].
     pub file_index: usize,
     since_boot_ns: u64,
     blocked_on: String,
 }
 
 impl StuckRead {
-    /// A read given up after its deadline, by the thread with this id.
-    pub fn new(place: TaskPath, step: usize, thread: u32, since_boot_ns: u64) -> Self {
-        let file = FILES.get(step).copied().unwrap_or("a file");
+    /// Records a read that exceeded its deadline, on the thread with this ID.
+    pub fn new(path: TaskPath, file_index: usize, thread: u32, since_boot_ns: u64) -> Self {
+        let file = FILES.get(file_index).copied().unwrap_or("a file");
         let on = match thread_wchan(thread) {
             Some(wchan) => format!("its {file} ({wchan})"),
             None => format!("its {file}"),
         };
-        Self { path: place, file_index: step, since_boot_ns, blocked_on: on }
+        Self { path, file_index, since_boot_ns, blocked_on: on }
     }
 
-    /// Only the command line hangs: the task is stuck in a page fault, its counters are readable.
+    /// Whether only the command line hangs: the task is stuck in a page fault, but its counters are readable.
     pub fn is_cmdline_only(&self) -> bool {
         self.file_index == CMDLINE_FILE
     }
 
-    /// As told in an update.
+    /// Converts it for an update.
     pub fn to_blocked_task(&self, key: TaskKey) -> BlockedTask {
         BlockedTask {
             key,
@@ -46,8 +46,8 @@ impl StuckRead {
     }
 }
 
-/// Whether one of our own threads runs or waits for a CPU, so that it is slow and not stuck. Our own
-/// `stat` never blocks: none of our threads is in exec.
+/// Whether one of our own threads is running or waits for a CPU, so that it is slow but not stuck. Our own `stat` never
+/// blocks, because none of our threads is in exec.
 pub fn is_thread_runnable(thread: u32) -> bool {
     let text = std::fs::read(Root::live().proc(&format!("self/task/{thread}/stat")));
     text.ok().and_then(|text| crate::parse::task::stat(&text)).is_some_and(|stat| stat.state == b'R')

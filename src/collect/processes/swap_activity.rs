@@ -1,10 +1,10 @@
-//! Whether pages went to or came from swap: only then does a task's VmSwap change without it running.
+//! Detects traffic to and from swap: without it the VmSwap of a task that does not run cannot change.
 
 use crate::collect::kernel_file::PersistentFile;
 use crate::parse::bytes::{lines, parse_u64};
 use crate::root::Root;
 
-/// The swap counters of `/proc/vmstat`, compared look by look.
+/// Compares the swap counters of `/proc/vmstat` from scan to scan.
 pub struct SwapActivity {
     file: PersistentFile,
     buf: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct SwapActivity {
 }
 
 impl SwapActivity {
-    /// Below `root`.
+    /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
         Self {
             file: PersistentFile::new(root.proc("vmstat")),
@@ -25,9 +25,9 @@ impl SwapActivity {
         }
     }
 
-    /// Whether any page moved since the last call; true if that cannot be told.
+    /// Whether pages moved since the last call; true if unknown.
     pub fn has_changed(&mut self) -> bool {
-        // One cheap call spares the file where nothing is swapped out.
+        // One cheap system call avoids reading the file where nothing is swapped out.
         if self.is_live {
             let info = rustix::system::sysinfo();
             self.is_in_use = info.totalswap != info.freeswap;
@@ -42,7 +42,7 @@ impl SwapActivity {
         moved
     }
 
-    /// Whether anything is swapped out, as of the last call of [`SwapSign::moved`].
+    /// Whether anything is swapped out, as of the last call of [`SwapActivity::has_changed`].
     pub fn is_swap_used(&self) -> bool {
         self.is_in_use
     }

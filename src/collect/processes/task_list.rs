@@ -1,4 +1,4 @@
-//! Which processes and threads there are: getdents only when something says that the set changed.
+//! Lists processes and threads with getdents, only when the set may have changed.
 
 use super::path::{ProcPath, TaskPath};
 use crate::collect::kernel_file::PersistentFile;
@@ -8,14 +8,14 @@ use rustix::fs::{Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
-/// A full listing at the latest after so many looks, should the sign below ever fail.
+/// Most scans without a full listing, in case the check below misses a new task.
 const MAX_SCANS_WITHOUT_LISTING: u32 = 10;
 
-/// Notices that tasks were created.
+/// Detects that tasks were created.
 ///
-/// `/proc/loadavg` ends with the id given out last. Comparing it costs far less than listing 20,000
-/// directories or making the kernel sum up `/proc/stat`, and it counts threads and processes of our
-/// own pid namespace. Ends of tasks are noticed by looking at the tasks.
+/// `/proc/loadavg` ends with the last process ID that was assigned. Comparing it costs far less than listing 20,000
+/// directories or reading `/proc/stat`, and it counts processes and threads of our own PID namespace. Exits are
+/// detected when the tasks are checked.
 pub struct ForkDetector {
     file: PersistentFile,
     buf: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct ForkDetector {
 }
 
 impl ForkDetector {
-    /// Below `root`.
+    /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
         Self {
             file: PersistentFile::whole(root.proc("loadavg")),
@@ -34,7 +34,7 @@ impl ForkDetector {
         }
     }
 
-    /// Whether tasks may have been created since the last call; true when that cannot be told.
+    /// Whether tasks may have been created since the last call; true if unknown.
     pub fn may_have_new_tasks(&mut self) -> bool {
         let last = self.file.read(&mut self.buf).ok().and_then(|text| parse_u64(words(text).nth(4)?));
         let changed = last.is_none() || last != self.last_pid;
@@ -48,7 +48,7 @@ impl ForkDetector {
     }
 }
 
-/// The numbers among the entries of a directory: process ids of `/proc`, thread ids of `PID/task`.
+/// Lists the numeric entries of a directory: process IDs in `/proc`, thread IDs in `PID/task`. Sorted.
 pub fn list_ids(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
     out.clear();
     if buf.capacity() < 32 * 1024 {
@@ -61,14 +61,14 @@ pub fn list_ids(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> R
             out.push(id);
         }
     }
-    // procfs lists in order; a captured tree need not.
+    // procfs lists in order; a captured tree may not.
     if !out.is_sorted() {
         out.sort_unstable();
     }
     Ok(())
 }
 
-/// The threads of a process.
+/// Lists the threads of a process.
 pub fn list_thread_ids(proc: BorrowedFd<'_>, pid: u32, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
     use std::os::fd::AsFd;
     let path = ProcPath::for_task(TaskPath { pid, tid: pid, is_thread: false }, "task");

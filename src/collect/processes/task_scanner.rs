@@ -1,4 +1,4 @@
-//! What is known of all tasks between two looks.
+//! State of all tasks, kept between scans.
 
 use super::activity_filter::{ActivityFilter, TaskstatsQuery};
 use super::file_reader::{ReadJob, TaskFileReader};
@@ -16,10 +16,10 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// All tasks, and the look under way.
+/// All tasks, and the running scan.
 pub struct TaskScanner {
     pub(super) root: Root,
-    /// The numbers in this `/proc` are tasks of ours to system calls.
+    /// Task IDs of this `/proc` are valid for system calls.
     pub(super) is_live: bool,
     pub(super) proc_fd: Option<Arc<OwnedFd>>,
     pub(super) fork_detector: ForkDetector,
@@ -31,9 +31,9 @@ pub struct TaskScanner {
     /// Sorted by (pid, tid).
     pub(super) tasks: Vec<TaskState>,
     pub(super) stuck_reads: Vec<StuckRead>,
-    /// Reads that hung and have come back since the last look.
+    /// Reads that hung and have returned since the last scan.
     pub(super) returned_jobs: Vec<ReadJob>,
-    /// Threads that hang.
+    /// Number of hung threads.
     pub(super) hung_threads: usize,
     pub(super) wait_channels: HashSet<Arc<str>>,
     pub(super) queries: Vec<TaskstatsQuery>,
@@ -45,7 +45,7 @@ pub struct TaskScanner {
     pub(super) is_per_thread: bool,
     pub(super) delayacct_file: PersistentFile,
     pub(super) buf: Vec<u8>,
-    /// Where the slow round over all tasks stands.
+    /// Position of the slow round over all tasks.
     pub(super) round_position: usize,
     pub(super) seq: u64,
     pub(super) previous_clock: Option<Timestamp>,
@@ -54,18 +54,18 @@ pub struct TaskScanner {
 }
 
 impl TaskScanner {
-    /// Nothing is read yet.
+    /// Creates a scanner; nothing is read yet.
     pub fn new(root: &Root) -> Self {
         Self::with_filter(root, ActivityFilter::new(super::is_own_pid_namespace(root)))
     }
 
-    pub(super) fn with_filter(root: &Root, prober: ActivityFilter) -> Self {
+    pub(super) fn with_filter(root: &Root, filter: ActivityFilter) -> Self {
         Self {
             root: root.clone(),
             is_live: super::is_own_pid_namespace(root),
             proc_fd: None,
             fork_detector: ForkDetector::new(root),
-            activity_filter: prober,
+            activity_filter: filter,
             user_names: user_names::UserNames::new(root),
             cgroups: cgroups::CgroupCache::default(),
             swap_activity: swap_activity::SwapActivity::new(root),
@@ -92,13 +92,13 @@ impl TaskScanner {
         }
     }
 
-    /// Reads below the `/proc` that was opened.
+    /// Returns a reader below the open `/proc`.
     pub(super) fn new_reader(&self) -> Option<TaskFileReader> {
         let proc = self.proc_fd.clone()?;
         Some(TaskFileReader::new(proc, self.is_live))
     }
 
-    /// `/proc`, kept open.
+    /// Opens `/proc` once.
     pub(super) fn open_proc(&mut self) -> std::io::Result<Arc<OwnedFd>> {
         if let Some(proc) = &self.proc_fd {
             return Ok(proc.clone());

@@ -1,4 +1,4 @@
-//! What the collector remembers of one task between two looks.
+//! State of one task, kept between scans.
 
 use super::file_reader::TaskFiles;
 use super::ionice::default_priority;
@@ -10,81 +10,81 @@ use std::sync::Arc;
 /// One task.
 #[derive(Debug, Clone)]
 pub struct TaskState {
-    /// As last read.
+    /// Values of the last reading.
     pub raw: TaskRaw,
-    /// Run counts of the last probe.
+    /// Run counts of the last activity check.
     pub run_counts: [u64; 3],
-    /// The last look, whether it found anything new or not, CLOCK_BOOTTIME in ns.
+    /// Last scan, whether it found a change or not, CLOCK_BOOTTIME in ns.
     pub scanned_ns: u64,
-    /// Its names, once they were fetched.
+    /// Names, once they are read.
     pub names: Option<Arc<TaskNames>>,
     pub(super) start_stack: u64,
     pub(super) default_prio: IoPrio,
     /// Hash of the last `io` text.
     pub io_hash: u64,
-    /// The row is one thread.
+    /// The row is a thread.
     pub is_thread: bool,
-    /// `raw` holds a reading.
+    /// `raw` is valid.
     pub has_been_read: bool,
-    /// It ran (or may have) and was not read since.
+    /// It ran, or may have run, and has not been read since.
     pub has_run: bool,
-    /// Looks in a row at which that was so.
+    /// Scans in a row in which it ran.
     pub run_streak: u8,
-    /// The probe speaks for one of several threads: `io` must tell.
+    /// The activity check covers only one of several threads: compare `io`.
     pub needs_io_check: bool,
-    /// A visible row.
+    /// The row is visible.
     pub is_visible: bool,
-    /// `io` was refused; not asked again before the next exec.
+    /// Access to `io` was denied; not tried again before the next exec.
     pub is_io_denied: bool,
-    /// Everything was refused (hidepid).
+    /// All access was denied (hidepid).
     pub is_denied: bool,
-    /// A read of it does not return.
+    /// A read of it hangs.
     pub is_stuck: bool,
-    /// Its command line does not return; the rest does.
+    /// Only its command line hangs.
     pub is_cmdline_stuck: bool,
-    /// Names, uid and swap are to be fetched.
+    /// Names, uid and swap must be read.
     pub needs_names: bool,
-    /// Its wait channel was told since it last ran.
+    /// Its wait channel was reported since it last ran.
     pub is_wait_reported: bool,
-    /// It ended.
+    /// It has exited.
     pub has_exited: bool,
-    /// Where in this look's changes it is told already; `u32::MAX` if it is not.
+    /// Index in the changes of this scan; `u32::MAX` if it is not among them.
     pub change_index: u32,
     pub(super) is_forked: bool,
-    /// Walks leave it out though it is there.
+    /// The iterator leaves it out although it exists.
     pub is_missing_from_iter: bool,
-    /// The walk that told it last, by the number of the look.
+    /// Number of the last scan in which the iterator reported it.
     pub last_iter_seq: u64,
-    /// Programs executed, as a walk told.
+    /// Number of execs, from the iterator.
     pub exec_count: Option<u32>,
-    /// Its control group by number, as a walk told.
+    /// Control group ID, from the iterator.
     pub cgroup_id: Option<u64>,
-    /// The name of its group is to be fetched.
+    /// The control group path must be read.
     pub needs_cgroup: bool,
-    /// CPU time as a walk told, in ns.
+    /// CPU time from the iterator, ns.
     pub runtime_ns: u64,
-    /// Swapped-out memory as a walk told, bytes; `None`: it has no memory, or its files were read.
+    /// Swapped-out memory from the iterator, bytes; `None` without memory, or if the task was read from files.
     pub iter_swap_bytes: Option<u64>,
-    /// What a walk tells of it is exact.
+    /// The swap value of the iterator is exact.
     pub is_iter_swap_exact: bool,
-    /// What `status` said more than the walk before it; `None`: never read.
+    /// Difference between `status` and the iterator before it, bytes; `None` if `status` was never read.
     pub swap_correction: Option<i64>,
 }
 
-/// What a reading changed.
+/// What applying a reading changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskChanges {
-    /// The row differs from what was told, or is new.
+    /// The row is new or differs from the one reported.
     pub has_row_changed: bool,
-    /// Another task has this number now; the old one, as it was known.
+    /// Key of an earlier task with the same ID.
     pub replaced_key: Option<TaskKey>,
-    /// A first reading.
+    /// First reading of the task.
     pub is_first: bool,
 }
 
 impl TaskState {
-    /// A task not read yet.
-    pub fn new(pid: u32, tid: u32, thread: bool) -> Self {
+    /// Creates a task that has not been read.
+    pub fn new(pid: u32, tid: u32, is_thread: bool) -> Self {
         let raw = TaskRaw {
             key: TaskKey { pid, tid, starttime: 0 },
             comm: [0; 16],
@@ -110,7 +110,7 @@ impl TaskState {
             start_stack: 0,
             default_prio: IoPrio { class: 2, level: 4 },
             io_hash: 0,
-            is_thread: thread,
+            is_thread,
             has_been_read: false,
             has_run: true,
             run_streak: 0,
@@ -137,20 +137,20 @@ impl TaskState {
         }
     }
 
-    /// Where its files are.
+    /// Location of its files.
     pub fn path(&self) -> TaskPath {
         TaskPath { pid: self.raw.key.pid, tid: self.raw.key.tid, is_thread: self.is_thread }
     }
 
-    /// A thread other than the main one: it borrows the names of its process.
+    /// Whether it is a thread other than the main thread: it has the names of its process.
     pub fn is_secondary_thread(&self) -> bool {
         self.raw.key.pid != self.raw.key.tid
     }
 
-    /// Takes in what was read.
-    pub fn apply_files(&mut self, got: &TaskFiles, delays: DelaySource, page_size: u64) -> TaskChanges {
+    /// Applies what was read from files.
+    pub fn apply_files(&mut self, files: &TaskFiles, delays: DelaySource, page_size: u64) -> TaskChanges {
         let mut changes = TaskChanges::default();
-        if let Some(stat) = &got.stat {
+        if let Some(stat) = &files.stat {
             if self.has_been_read && stat.starttime != self.raw.key.starttime {
                 changes.replaced_key = Some(self.raw.key);
                 let (delays, runs) = (self.raw.delays, self.run_counts);
@@ -165,37 +165,37 @@ impl TaskState {
         }
         let before = self.has_been_read.then_some(self.raw);
         changes.is_first = before.is_none();
-        if let Some(stat) = &got.stat {
+        if let Some(stat) = &files.stat {
             self.apply_stat(stat, delays, page_size);
         }
-        if let Some(io) = got.io {
+        if let Some(io) = files.io {
             self.raw.io = io;
-            self.io_hash = got.io_hash;
+            self.io_hash = files.io_hash;
             self.is_io_denied = io == TaskIoRaw::Denied;
         }
-        if let Some(status) = &got.status {
+        if let Some(status) = &files.status {
             self.apply_status(status);
         }
-        if got.nonblocking_only {
-            self.apply_nonblocking(got);
+        if files.nonblocking_only {
+            self.apply_nonblocking(files);
         }
-        if let Some(prio) = got.ioprio {
+        if let Some(prio) = files.ioprio {
             self.raw.ioprio = Some(if prio.class == 0 { self.default_prio } else { prio });
         }
         self.raw.timeslices = self.run_counts[2];
-        if got.stat.is_some() || got.nonblocking_only {
-            self.has_run = got.nonblocking_only;
+        if files.stat.is_some() || files.nonblocking_only {
+            self.has_run = files.nonblocking_only;
             self.has_been_read = true;
         }
-        if got.is_io_unchanged {
+        if files.is_io_unchanged {
             self.has_run = false;
         }
         changes.has_row_changed = self.has_been_read && before != Some(self.raw);
         changes
     }
 
-    /// A new name, another stack or the end of "forked, not exec'd" is an exec: names, uid and the
-    /// right to read it may have changed.
+    /// Detects an exec: another name or stack, or no longer "forked without exec". Names, uid and permissions may have
+    /// changed.
     fn detect_exec(&mut self, stat: &StatLine) {
         let same =
             self.raw.comm == stat.comm && self.start_stack == stat.start_stack && self.is_forked == stat.is_forked;
@@ -236,31 +236,31 @@ impl TaskState {
     fn apply_status(&mut self, status: &StatusLines) {
         self.raw.uid = status.uid.or(self.raw.uid);
         self.raw.swap_bytes = status.swap_bytes;
-        if let Some((exact, told)) = status.swap_bytes.zip(self.iter_swap_bytes) {
-            // Resident memory is told by walks as `stat` has it.
-            self.swap_correction = Some(exact.wrapping_sub(told) as i64);
+        if let Some((exact, iter_bytes)) = status.swap_bytes.zip(self.iter_swap_bytes) {
+            // The iterator reports resident memory as `stat` does.
+            self.swap_correction = Some(exact.wrapping_sub(iter_bytes) as i64);
             return;
         }
         self.raw.rss_bytes = status.rss_bytes.unwrap_or(self.raw.rss_bytes);
     }
 
-    fn apply_nonblocking(&mut self, got: &TaskFiles) {
-        let Some(status) = got.status else { return };
+    fn apply_nonblocking(&mut self, files: &TaskFiles) {
+        let Some(status) = files.status else { return };
         self.raw.state = status.state.unwrap_or(self.raw.state);
         self.raw.ppid = status.ppid.unwrap_or(self.raw.ppid);
         self.raw.num_threads = status.num_threads.unwrap_or(self.raw.num_threads);
-        self.raw.comm = got.comm.unwrap_or(self.raw.comm);
+        self.raw.comm = files.comm.unwrap_or(self.raw.comm);
         self.raw.io = TaskIoRaw::Blocked;
     }
 }
 
-/// Where waiting times come from.
+/// Source of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DelaySource {
-    /// taskstats.
+    /// taskstats, or the iterator.
     Taskstats,
-    /// The ticks in `stat`: block I/O only, in steps of 10 ms.
+    /// Ticks in `stat`: block I/O only, in steps of 10 ms.
     Ticks,
-    /// Not counted by the kernel.
+    /// The kernel does not count them.
     Off,
 }

@@ -1,10 +1,10 @@
-//! taskstats over generic netlink: run counts and waiting times of many tasks with one send
+//! taskstats over generic netlink: run counts and delays of many tasks with one send
 //! (Documentation/accounting/taskstats.rst).
 //!
-//! One request for a process sums over all its threads what `schedstat` tells about one thread only,
-//! so it is both the source of waiting times and the cheapest sign that any thread of a process ran:
-//! at 20,000 processes about half the CPU time of opening as many `schedstat` files.
-//! Needs CAP_NET_ADMIN in the first network and user namespace.
+//! A request for a process returns the sum over all its threads of what `schedstat` reports for one thread. So it is
+//! both the source of delays and the cheapest way to detect that any thread of a process ran: at 20,000 processes about
+//! half the CPU time of opening as many `schedstat` files. Needs CAP_NET_ADMIN in the initial network and user
+//! namespaces.
 
 use crate::model::process::TaskDelays;
 use rustix::io::Errno;
@@ -23,30 +23,30 @@ const CMD_ATTR_TGID: u16 = 2;
 const TYPE_STATS: u16 = 3;
 const TYPE_AGGR_PID: u16 = 4;
 const TYPE_AGGR_TGID: u16 = 5;
-/// nlmsghdr and genlmsghdr.
+/// Size of nlmsghdr and genlmsghdr.
 const HEADER_LEN: usize = 20;
 
-/// Tasks asked for with one send: their replies fit the default receive buffer.
+/// Most tasks per send: their replies fit the default receive buffer.
 pub const MAX_IDS_PER_QUERY: usize = 64;
 
-/// What one reply says.
+/// Contents of one reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskStats {
-    /// ns on a CPU, ns waiting for one, times it was given one: `schedstat`'s fields, over all live
-    /// threads of the process (or of the one thread asked for).
+    /// ns on a CPU, ns waiting for a CPU, number of timeslices: the fields of `schedstat`, summed over all live threads
+    /// of the process (or for the one thread queried).
     pub runs: [u64; 3],
-    /// Waiting times; all zero while `kernel.task_delayacct` is 0.
+    /// Delays; all zero while `kernel.task_delayacct` is 0.
     pub delays: TaskDelays,
 }
 
-/// The answer for one task.
+/// Answer for one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskstatsAnswer {
-    /// Told.
+    /// The values.
     Stats(TaskStats),
     /// No such task.
     Exited,
-    /// No answer, or one that was not understood.
+    /// No answer, or an invalid one; the errno, or 0.
     Failed(i32),
 }
 
@@ -59,8 +59,11 @@ pub struct TaskstatsSocket {
 }
 
 impl TaskstatsSocket {
-    /// Opens the socket and looks up the family; ENOENT where the kernel (or this network namespace)
-    /// does not have it.
+    /// Opens the socket and looks up the family.
+    ///
+    /// # Errors
+    ///
+    /// ENOENT if the kernel, or this network namespace, does not have taskstats.
     pub fn open() -> Result<Self, Errno> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
@@ -81,8 +84,7 @@ impl TaskstatsSocket {
         Ok(this)
     }
 
-    /// Asks for up to [`CHUNK`] tasks at once: whole processes, or single threads. `answers` gets one
-    /// entry per id, in order.
+    /// Queries up to [`MAX_IDS_PER_QUERY`] processes, or threads. `answers` gets one entry per ID, in order.
     pub fn query(&mut self, ids: &[u32], threads: bool, answers: &mut Vec<TaskstatsAnswer>) -> Result<(), Errno> {
         let attr = if threads { CMD_ATTR_PID } else { CMD_ATTR_TGID };
         self.request.clear();
@@ -92,7 +94,7 @@ impl TaskstatsSocket {
         let start = answers.len();
         answers.resize(start + ids.len(), TaskstatsAnswer::Failed(0));
         self.send()?;
-        // The kernel answers within the send, so what is not there now never comes.
+        // The kernel replies within the send: a reply that is not there now never comes.
         for _ in 0..ids.len() {
             let Some(reply) = self.receive()? else { break };
             if let Some(slot) = answers[start..].get_mut(reply.seq as usize) {
@@ -166,9 +168,9 @@ fn find_stats(body: &[u8]) -> Option<TaskStats> {
     attributes(nest).find(|(kind, _)| *kind == TYPE_STATS).and_then(|(_, raw)| parse_stats(raw))
 }
 
-/// `struct taskstats` (include/uapi/linux/taskstats.h). It only ever grew at its end, except for
-/// version 15 (Linux 6.14, 6.15), which put a maximum and a minimum behind each delay; version 16
-/// moved them away again. A version 15 of another length than that is not guessed at.
+/// Parses `struct taskstats` (include/uapi/linux/taskstats.h). It only grew at its end, except for version 15 (Linux
+/// 6.14, 6.15), which put a maximum and a minimum after each delay; version 16 moved them to the end. Version 15 with
+/// another length is rejected.
 fn parse_stats(raw: &[u8]) -> Option<TaskStats> {
     const V15_LEN: usize = V14_LEN + 16 * 8;
     const V14_LEN: usize = 432;
@@ -186,7 +188,7 @@ fn parse_stats(raw: &[u8]) -> Option<TaskStats> {
     })
 }
 
-/// Netlink attributes: length, type, data, padded to 4.
+/// Iterates over netlink attributes: length, type, data, padded to 4 bytes.
 fn attributes(raw: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = raw;
     std::iter::from_fn(move || {

@@ -1,44 +1,44 @@
-//! Processes of several threads, put together from what the kernel tells of each thread.
+//! Sums the iterator's records of threads into processes.
 //!
-//! Threads come and go while they are told. One that ends in between has left its counters to the process, and may
-//! be told itself as well: counted twice, or not at all. So a process is believed only if as many threads were told
-//! as it says it has.
+//! Threads start and exit during a pass. One that exits has added its counters to the process and may be reported
+//! itself as well: it is counted twice, or not at all. So a sum is used only if as many threads were reported as the
+//! process says it has.
 
 use crate::bpf::task_iter::{TaskCounters, TaskRecord};
 
-/// A process and what of its threads was told.
+/// A process and the sum over its reported threads.
 pub struct ThreadGroup {
-    /// Its main thread, with the sums of all.
+    /// Record of the main thread, with the counters of all threads.
     pub record: TaskRecord,
-    /// When it was told, CLOCK_BOOTTIME in ns.
+    /// When it was reported, CLOCK_BOOTTIME in ns.
     pub at_ns: u64,
     reported_threads: u32,
 }
 
 impl ThreadGroup {
-    /// All its threads were told.
+    /// Whether all threads were reported.
     pub fn is_complete(&self) -> bool {
         self.reported_threads == self.record.thread_count
     }
 }
 
-/// Those of one walk.
+/// The processes of one pass.
 #[derive(Default)]
 pub struct ThreadGroups {
-    /// By pid, as main threads are told in that order.
+    /// Sorted by pid, because main threads are reported in that order.
     processes: Vec<ThreadGroup>,
-    /// Threads told before their process: numbers are given out anew.
+    /// Threads reported before their process, because thread IDs are reused.
     early_threads: Vec<(u32, TaskCounters)>,
 }
 
 impl ThreadGroups {
-    /// Forgets the last walk.
+    /// Clears the last pass.
     pub fn clear(&mut self) {
         self.processes.clear();
         self.early_threads.clear();
     }
 
-    /// Takes in a thread of a process that has several; main threads in ascending order.
+    /// Adds a thread of a multi-threaded process; main threads in ascending order.
     pub fn add(&mut self, record: &TaskRecord, at_ns: u64) {
         match record.tid == record.pid {
             true => self.processes.push(ThreadGroup { record: *record, at_ns, reported_threads: 1 }),
@@ -59,7 +59,8 @@ impl ThreadGroups {
         true
     }
 
-    /// All processes, put together. A thread born after its process was told has none: it is in the next walk.
+    /// Returns all processes. Threads of a process that started after its ID was passed are dropped: they are in the
+    /// next pass.
     pub fn processes(&mut self) -> &[ThreadGroup] {
         for (pid, sums) in std::mem::take(&mut self.early_threads) {
             self.add_thread(pid, sums);

@@ -1,5 +1,5 @@
-//! User names from `/etc/passwd`, read on a guarded thread: it lies on the very file system that may
-//! be dead. No NSS: its modules open sockets and wait for servers.
+//! User names from `/etc/passwd`, read by a [`DeadlineExecutor`], because the root file system may be the one that
+//! hangs. NSS is not used: its modules open sockets and wait for servers.
 
 use super::deadline_executor::DeadlineExecutor;
 use crate::parse::bytes::{lines, parse_u64};
@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Looks between two checks whether the file changed.
+/// Scans between two checks whether the file changed.
 const CHECK_INTERVAL_SCANS: u32 = 30;
 
-/// Largest file read: more is no user list.
+/// A larger file is not a user list.
 const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// Modification time, in s and ns, and size.
@@ -28,7 +28,7 @@ fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, Hash
     Some((stamp, parse_passwd(&std::fs::read(path).ok()?)))
 }
 
-/// Names by uid; the first entry of a uid wins, as in getpwuid(3).
+/// Parses names by uid; the first line of a uid wins, as in getpwuid(3).
 fn parse_passwd(text: &[u8]) -> HashMap<u32, Arc<str>> {
     let mut names = HashMap::new();
     for line in lines(text) {
@@ -41,7 +41,7 @@ fn parse_passwd(text: &[u8]) -> HashMap<u32, Arc<str>> {
     names
 }
 
-/// The names known, and which of them were told already.
+/// User names, and which of them were reported.
 pub struct UserNames {
     path: PathBuf,
     executor: DeadlineExecutor,
@@ -52,7 +52,7 @@ pub struct UserNames {
 }
 
 impl UserNames {
-    /// Below `root`.
+    /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
         Self {
             path: root.etc("passwd"),
@@ -64,33 +64,33 @@ impl UserNames {
         }
     }
 
-    /// Forgets what was told: a new listener begins.
+    /// Forgets what was reported, for a full update.
     pub fn forget_reported(&mut self) {
         self.reported.clear();
     }
 
-    /// Whether the name of this uid was told (or found missing).
+    /// Whether this uid was reported, with or without a name.
     pub fn has_reported(&self, uid: u32) -> bool {
         self.reported.contains_key(&uid)
     }
 
-    /// Names to tell: of `wanted` users not told yet, and of those whose name changed.
+    /// Returns names not reported yet: of the `wanted` users, and of users whose name changed.
     pub fn take_unreported(&mut self, wanted: &[u32]) -> Vec<(u32, Arc<str>)> {
-        let due = self.scans == 0;
+        let is_due = self.scans == 0;
         self.scans = (self.scans + 1) % CHECK_INTERVAL_SCANS;
-        if due {
+        if is_due {
             self.refresh();
         }
         for uid in wanted {
             self.reported.entry(*uid).or_insert(None);
         }
         let mut out = Vec::new();
-        if due || !wanted.is_empty() {
-            for (uid, told) in &mut self.reported {
+        if is_due || !wanted.is_empty() {
+            for (uid, reported_name) in &mut self.reported {
                 if let Some(name) = self.names.get(uid)
-                    && told.as_ref() != Some(name)
+                    && reported_name.as_ref() != Some(name)
                 {
-                    *told = Some(name.clone());
+                    *reported_name = Some(name.clone());
                     out.push((*uid, name.clone()));
                 }
             }
@@ -124,7 +124,7 @@ mod tests {
         assert!(users.has_reported(7) && !users.has_reported(8));
         assert_eq!(users.take_unreported(&[0]), []);
         std::fs::write(&file, "admin:x:0:0:root:/root:/bin/sh\n").unwrap();
-        let told: Vec<_> = (0..CHECK_INTERVAL_SCANS).flat_map(|_| users.take_unreported(&[])).collect();
-        assert_eq!(told, [(0, Arc::from("admin"))]);
+        let reported_name: Vec<_> = (0..CHECK_INTERVAL_SCANS).flat_map(|_| users.take_unreported(&[])).collect();
+        assert_eq!(reported_name, [(0, Arc::from("admin"))]);
     }
 }

@@ -1,11 +1,11 @@
-//! On captured trees, where every change is ours.
+//! Scans of captured trees, where only the test changes anything.
 
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
 use crate::model::process::{IoBytes, ProcessTable, TaskIoRaw};
 
-fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcessUpdate {
-    match collector.scan(wants) {
+fn scan(collector: &mut ProcessCollector, options: &ScanOptions) -> ProcessUpdate {
+    match collector.scan(options) {
         Reading::Ok(update) => update,
         other => panic!("{other:?}"),
     }
@@ -51,12 +51,12 @@ fn a_task_that_did_not_run_is_not_read_again() {
     fake.write_task(&task);
     let mut collector = ProcessCollector::new(&fake.root());
     scan(&mut collector, &ScanOptions::default());
-    // Counters that move without a run cannot be: that they stay unseen shows that nothing was read.
+    // Counters cannot change without a run: if the change stays unseen, nothing was read.
     task.io = (1, 1, 1);
     fake.write_task(&task);
     let update = scan(&mut collector, &ScanOptions::default());
     assert!(update.changed.iter().all(|c| c.raw.io == TaskIoRaw::Read(IoBytes::default())), "{update:?}");
-    // With threads, schedstat tells about the main one only: its io is looked at all the same.
+    // For a process with threads `schedstat` covers the main thread only, so `io` is compared.
     (task.threads, task.runs) = (2, 2);
     fake.write_task(&task);
     scan(&mut collector, &ScanOptions::default());
@@ -137,8 +137,8 @@ fn visible_tasks_are_refreshed_while_asleep() {
     task.swap_kb = 64;
     fake.write_task(&task);
     fake.write("proc/vmstat", b"pswpin 0\npswpout 16\n");
-    let wants = ScanOptions { visible: vec![key(&task)], ..ScanOptions::default() };
-    let update = scan(&mut collector, &wants);
+    let options = ScanOptions { visible: vec![key(&task)], ..ScanOptions::default() };
+    let update = scan(&mut collector, &options);
     assert_eq!(update.changed[0].raw.swap_bytes, Some(64 * 1024));
 }
 
@@ -153,8 +153,8 @@ fn threads_have_rows_of_their_own() {
     let mut collector = ProcessCollector::new(&fake.root());
     let processes = scan(&mut collector, &ScanOptions::default());
     assert_eq!((processes.total, processes.rows_are_threads), (1, false));
-    let wants = ScanOptions { threads: true, ..ScanOptions::default() };
-    let update = scan(&mut collector, &wants);
+    let options = ScanOptions { threads: true, ..ScanOptions::default() };
+    let update = scan(&mut collector, &options);
     assert!(update.reset && update.rows_are_threads);
     let mut table = ProcessTable::new();
     table.apply(&update);
@@ -167,10 +167,10 @@ fn threads_have_rows_of_their_own() {
     );
     assert_eq!((row.uid, row.user.as_deref()), (Some(1000), Some("pg")));
     assert_eq!(update.total, 2);
-    // A thread that comes later, and one that ends.
+    // One thread starts later, and one exits.
     fake.write_thread(5, &FakeTask::new(8));
     fake.remove("proc/5/task/7");
-    let update = scan(&mut collector, &wants);
+    let update = scan(&mut collector, &options);
     assert_eq!(update.exited, [TaskKey { pid: 5, tid: 7, starttime: 1000 }]);
     assert!(update.changed.iter().any(|c| c.raw.key.tid == 8));
 }

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A captured tree under construction.
+/// A captured tree.
 pub struct FakeProc {
     dir: TempDir,
     last_pid: u32,
 }
 
-/// One task's files.
+/// Contents of the files of one task.
 #[derive(Debug, Clone)]
 pub struct FakeTask {
     pub pid: u32,
@@ -82,7 +82,7 @@ impl FakeProc {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Writes all files of a task; a new pid becomes the one given out last.
+    /// Writes all files of a task; a new pid becomes the last one assigned.
     pub fn write_task(&mut self, task: &FakeTask) {
         self.write_task_files(&format!("proc/{}", task.pid), task);
         self.last_pid = self.last_pid.max(task.pid);
@@ -114,7 +114,7 @@ impl FakeProc {
         self.write(&format!("{dir}/wchan"), b"io_schedule");
     }
 
-    /// The task ends.
+    /// Removes the files of a task.
     pub fn remove(&self, rel: &str) {
         std::fs::remove_dir_all(self.path(rel)).unwrap();
     }

@@ -1,5 +1,4 @@
-//! Tasks whose files do not return. A FIFO without a writer stands in for the file: opening it waits
-//! just as long.
+//! Tasks whose files do not return. A FIFO without a writer stands in for the file: opening it waits just as long.
 
 use super::super::stuck_read::MAX_STUCK_THREADS;
 use super::super::*;
@@ -14,13 +13,13 @@ fn scan(collector: &mut ProcessCollector) -> ProcessUpdate {
     }
 }
 
-/// Puts a FIFO in the place of a file.
+/// Replaces a file by a FIFO.
 fn make_hang(path: &Path) {
     std::fs::remove_file(path).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
 }
 
-/// Lets whoever waits for the FIFO go on, then puts the text there.
+/// Releases the reader of a FIFO, then writes the file.
 fn release(path: &Path, text: &[u8]) {
     let fifo = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     std::fs::remove_file(path).unwrap();
@@ -49,7 +48,7 @@ fn one_stuck_task_does_not_delay_the_others() {
     table.apply(&update);
     assert!(table.iter().all(|row| row.blocked == (row.pid == 6)));
 
-    // Its files are not touched again: no second thread hangs.
+    // Its files are not read again: no second thread hangs.
     let update = scan(&mut collector);
     assert_eq!(update.blocked.len(), 1);
     assert_eq!(collector.hung_reads(), 1);
@@ -111,11 +110,11 @@ fn the_number_of_abandoned_threads_is_bounded() {
     assert!(matches!(healthy.raw.io, TaskIoRaw::Read(_)), "{healthy:?}");
 }
 
-/// Looks until it is so: the thread left behind comes back in its own time.
-fn scan_until(collector: &mut ProcessCollector, so: impl Fn(&ProcessUpdate) -> bool) -> ProcessUpdate {
+/// Scans until the condition holds: an abandoned thread returns in its own time.
+fn scan_until(collector: &mut ProcessCollector, condition: impl Fn(&ProcessUpdate) -> bool) -> ProcessUpdate {
     for _ in 0..100_000 {
         let update = scan(collector);
-        if so(&update) {
+        if condition(&update) {
             return update;
         }
         std::thread::yield_now();

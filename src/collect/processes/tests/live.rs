@@ -1,18 +1,18 @@
-//! On the running machine, with children of our own.
+//! Scans of the running machine, with child processes.
 
 use super::super::*;
 use crate::model::process::{ProcessTable, TaskIoRaw};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcessUpdate {
-    match collector.scan(wants) {
+fn scan(collector: &mut ProcessCollector, options: &ScanOptions) -> ProcessUpdate {
+    match collector.scan(options) {
         Reading::Ok(update) => update,
         other => panic!("{other:?}"),
     }
 }
 
-/// A shell that does one line of its standard input after the other and answers each with a line.
+/// A shell that runs one line of standard input at a time and answers each with a line.
 struct Shell(Child, BufReader<std::process::ChildStdout>);
 
 impl Shell {
@@ -56,7 +56,7 @@ fn written_bytes_match_the_kernel() {
             eprintln!("skipped: io of a child is not readable here");
             return;
         };
-        // The shell itself writes: no child of its own whose counts would come with its exit.
+        // The shell itself writes: a child of it would add its counters when it exits.
         let file = dir.path().join("f");
         shell.run(&format!("printf %65536s x > {}", file.display()));
         table.apply(&scan(&mut collector, &ScanOptions::default()));
@@ -65,7 +65,7 @@ fn written_bytes_match_the_kernel() {
             eprintln!("skipped: the file system of {} counts no writes", dir.path().display());
             return;
         }
-        // Directory and bitmap pages may come on top of the 65,536: the kernel's own file is the judge.
+        // Directory and bitmap pages may be added to the 65,536 bytes: `io` is the reference.
         let io = std::fs::read(Root::live().proc(&format!("{pid}/io"))).unwrap();
         let kernel = crate::parse::task::io(&io).unwrap();
         assert_eq!(after.write_bytes_total, Some(kernel.write_bytes));
@@ -81,13 +81,13 @@ fn written_bytes_match_the_kernel() {
 fn a_child_process_appears_and_exits() {
     for mut collector in collectors() {
         let mut table = ProcessTable::new();
-        // A host of very many processes has their names only after several looks otherwise.
-        let wants = ScanOptions { all_names: true, ..ScanOptions::default() };
-        table.apply(&scan(&mut collector, &wants));
+        // With very many processes, names would otherwise be complete only after several scans.
+        let options = ScanOptions { all_names: true, ..ScanOptions::default() };
+        table.apply(&scan(&mut collector, &options));
         let mut shell = Shell::new();
         shell.run(":");
         let pid = shell.0.id();
-        table.apply(&scan(&mut collector, &wants));
+        table.apply(&scan(&mut collector, &options));
         let row = table.iter().find(|row| row.pid == pid).expect("seen at the next look");
         assert_eq!((&*row.comm, row.command.as_ref().map(|c| c.to_string()).as_deref()), ("sh", Some("sh")));
         assert_eq!(row.ppid, std::process::id());
@@ -95,7 +95,7 @@ fn a_child_process_appears_and_exits() {
         let key = row.key();
         assert!(!matches!(row.io, TaskIoRaw::Read(_)) || row.read_bytes_per_s.is_some(), "born since: has a rate");
         drop(shell);
-        table.apply(&scan(&mut collector, &wants));
+        table.apply(&scan(&mut collector, &options));
         assert!(table.get(&key).unwrap().exited);
         table.apply(&scan(&mut collector, &ScanOptions::default()));
         assert!(table.get(&key).is_none());
@@ -105,13 +105,13 @@ fn a_child_process_appears_and_exits() {
 #[test]
 fn own_threads_have_rows() {
     let (go, wait) = std::sync::mpsc::channel::<()>();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("row-of-mine".into());
     let thread = thread.spawn(move || {
-        tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
+        sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
         let _ = wait.recv();
     });
-    let tid = told.recv().unwrap();
+    let tid = receiver.recv().unwrap();
     for mut collector in collectors() {
         let update = scan(&mut collector, &ScanOptions { threads: true, ..ScanOptions::default() });
         let mut table = ProcessTable::new();

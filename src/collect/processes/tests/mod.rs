@@ -1,4 +1,4 @@
-//! The collector on captured trees and on live children.
+//! Scans of captured trees and of live child processes.
 
 mod captured_tree;
 mod fake_proc;

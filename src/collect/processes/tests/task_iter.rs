@@ -1,6 +1,6 @@
-//! The kernel's own list of tasks beside their files, on the running machine: the same of everything that is quiet.
+//! The BPF task iterator compared with `/proc` on the running machine: tasks that did nothing meanwhile must agree.
 //!
-//! Needs root and the kernel's type information; skips by name elsewhere.
+//! Needs root and BTF; skipped by name elsewhere.
 
 use super::super::*;
 use crate::bpf::{
@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What one look tells.
+/// Rows and names of one scan.
 struct ScanResult {
     rows: HashMap<TaskKey, TaskRaw>,
     names: HashMap<TaskKey, Arc<TaskNames>>,
@@ -31,7 +31,7 @@ fn scan(collector: &mut ProcessCollector, threads: bool) -> ScanResult {
     }
 }
 
-/// A tracer whose iterator is there, or why it is not.
+/// Returns a tracer with the iterator loaded, or why there is none.
 fn load_tracer() -> Result<Tracer, String> {
     let tracer = Tracer::new(&Root::live());
     tracer.start();
@@ -44,7 +44,7 @@ fn load_tracer() -> Result<Tracer, String> {
     }
 }
 
-/// A child that ends with this value.
+/// A child process, killed when this is dropped.
 struct TestProcess(Child);
 
 impl TestProcess {
@@ -61,7 +61,7 @@ impl TestProcess {
         assert!(lines.map_while(Result::ok).any(|l| l.ends_with(line)), "it ended");
     }
 
-    /// Until all its threads wait, one of them for its standard input.
+    /// Waits until all its threads sleep, one of them on its standard input.
     fn wait_until_asleep(&self) {
         let tasks = Root::live().proc(&format!("{}/task", self.0.id()));
         let sleeps = |task: std::io::Result<std::fs::DirEntry>| {
@@ -73,8 +73,8 @@ impl TestProcess {
         }
     }
 
-    fn key(&self, told: &ScanResult) -> TaskKey {
-        *told.rows.keys().find(|key| key.tid == self.0.id()).expect("it is a row")
+    fn key(&self, reported: &ScanResult) -> TaskKey {
+        *reported.rows.keys().find(|key| key.tid == self.0.id()).expect("it is a row")
     }
 }
 
@@ -85,7 +85,7 @@ impl Drop for TestProcess {
     }
 }
 
-/// Run as a child of another test: writes with threads that end, then stays with three that wait.
+/// Runs as a child of another test: writes from threads that exit, then stays with three that wait.
 #[test]
 fn run_as_process_with_many_threads() {
     let Some(dir) = std::env::var_os("TEST_PROCESS_DIR") else { return };
@@ -94,7 +94,7 @@ fn run_as_process_with_many_threads() {
         for n in 1..=3 {
             scope.spawn(move || write(n)).join().unwrap();
         }
-        let (tell, told) = channel();
+        let (tell, reported) = channel();
         for n in 4..=6 {
             let tell = tell.clone();
             scope.spawn(move || {
@@ -105,7 +105,7 @@ fn run_as_process_with_many_threads() {
                 }
             });
         }
-        (4..=6).for_each(|_| told.recv().unwrap());
+        (4..=6).for_each(|_| reported.recv().unwrap());
         println!("\nready");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
@@ -126,7 +126,7 @@ fn spawn_many_threads(dir: &Path) -> TestProcess {
     subject
 }
 
-/// A program whose name is what one would forge a line of `stat` with.
+/// Starts a program with a name that could forge a line of `stat`.
 fn spawn_hostile_name(dir: &Path) -> TestProcess {
     let path = dir.join(") R 1 (\n\x1b[2J");
     let cat = ["/bin/cat", "/usr/bin/cat"].into_iter().find(|p| Path::new(p).exists()).unwrap();
@@ -136,37 +136,37 @@ fn spawn_hostile_name(dir: &Path) -> TestProcess {
     subject
 }
 
-/// What the kernel may keep back of a count of pages: percpu_counter_batch on each CPU.
+/// What the kernel may hold back of a page count: percpu_counter_batch per CPU.
 fn percpu_counter_lag() -> u64 {
     let cpus = std::thread::available_parallelism().unwrap().get() as u64;
     let counters = 3;
     counters * cpus * (2 * cpus).max(32) * rustix::param::page_size() as u64
 }
 
-/// Compares what the files said alike before and after.
-fn compare_unchanged(before: &TaskRaw, told: &TaskRaw, after: &TaskRaw, subject: bool) -> usize {
+/// Compares the values that files showed both before and after.
+fn compare_unchanged(before: &TaskRaw, reported: &TaskRaw, after: &TaskRaw, is_own_child: bool) -> usize {
     let mut compared = 0;
     macro_rules! same {
         ($($field:ident)*) => {$(
             if before.$field == after.$field {
                 compared += 1;
-                assert_eq!(told.$field, before.$field, "{} of {before:?}\n{told:?}", stringify!($field));
+                assert_eq!(reported.$field, before.$field, "{} of {before:?}\n{reported:?}", stringify!($field));
             }
         )*};
     }
     same!(key kernel_thread ioprio ppid uid num_threads majflt io);
-    // A task can wake without having been given a CPU yet.
+    // A task can wake up before it is given a CPU.
     let slept = before.timeslices == after.timeslices && !matches!(before.state, b'R' | b'D');
     if slept {
         same!(comm state);
     }
-    // The runs of a process are those of its first thread: others may have worked meanwhile.
-    if slept && (before.num_threads == 1 || subject) {
-        assert_eq!(told.delays, before.delays, "{before:?}");
-        assert!(told.cpu_ticks.abs_diff(before.cpu_ticks) <= 1, "{before:?}\n{told:?}");
-        assert!(told.rss_bytes.abs_diff(before.rss_bytes) <= percpu_counter_lag(), "{before:?}\n{told:?}");
+    // The run count of a process is that of its main thread: others may have run meanwhile.
+    if slept && (before.num_threads == 1 || is_own_child) {
+        assert_eq!(reported.delays, before.delays, "{before:?}");
+        assert!(reported.cpu_ticks.abs_diff(before.cpu_ticks) <= 1, "{before:?}\n{reported:?}");
+        assert!(reported.rss_bytes.abs_diff(before.rss_bytes) <= percpu_counter_lag(), "{before:?}\n{reported:?}");
         let swap = |raw: &TaskRaw| raw.swap_bytes.unwrap_or(0);
-        assert!(swap(told).abs_diff(swap(before)) <= percpu_counter_lag(), "{before:?}\n{told:?}");
+        assert!(swap(reported).abs_diff(swap(before)) <= percpu_counter_lag(), "{before:?}\n{reported:?}");
         compared += 4;
     }
     compared
@@ -193,23 +193,27 @@ fn the_iterator_agrees_with_proc_files() {
     for threads in [false, true] {
         let before = scan(&mut ProcessCollector::new(&root), threads);
         let mut traced = ProcessCollector::with_tracer(&root, &tracer);
-        let told = scan(&mut traced, threads);
-        assert!(traced.tasks_from_iter() * 2 > told.rows.len(), "by files");
+        let reported = scan(&mut traced, threads);
+        assert!(traced.tasks_from_iter() * 2 > reported.rows.len(), "by files");
         let after = scan(&mut ProcessCollector::new(&root), threads);
         let (mut compared, mut tasks) = (0, 0);
-        // This process has other tests, whose threads come and go.
+        // Other tests of this process start and end threads.
         for (key, before) in before.rows.iter().filter(|(key, _)| key.pid != std::process::id()) {
             let Some(after) = after.rows.get(key) else { continue };
-            compared +=
-                compare_unchanged(before, told.rows.get(key).unwrap_or_else(|| panic!("no {before:?}")), after, false);
+            compared += compare_unchanged(
+                before,
+                reported.rows.get(key).unwrap_or_else(|| panic!("no {before:?}")),
+                after,
+                false,
+            );
             tasks += 1;
         }
         for subject in &subjects {
             let key = subject.key(&before);
-            assert_eq!(compare_unchanged(&before.rows[&key], &told.rows[&key], &after.rows[&key], true), 14);
-            assert_eq!(told.names.get(&key), before.names.get(&key), "names of {key:?}");
+            assert_eq!(compare_unchanged(&before.rows[&key], &reported.rows[&key], &after.rows[&key], true), 14);
+            assert_eq!(reported.names.get(&key), before.names.get(&key), "names of {key:?}");
         }
-        let [many, hostile, zombie] = subjects.each_ref().map(|s| &told.rows[&s.key(&told)]);
+        let [many, hostile, zombie] = subjects.each_ref().map(|s| &reported.rows[&s.key(&reported)]);
         let written = many.io.bytes().unwrap().write;
         assert!(threads || written >= (1..=6).map(|n| 8192 * n).sum(), "{written}");
         assert_eq!((hostile.comm(), zombie.state), (&b") R 1 (\n\x1b[2J"[..], b'Z'));
@@ -217,7 +221,7 @@ fn the_iterator_agrees_with_proc_files() {
     }
 }
 
-/// The threads of the kernel as the files tell them now.
+/// Returns the kernel threads as shown by files.
 fn kernel_threads() -> HashMap<TaskKey, TaskRaw> {
     let mut rows = scan(&mut ProcessCollector::new(&Root::live()), false).rows;
     rows.retain(|_, raw| raw.kernel_thread);
@@ -233,10 +237,10 @@ fn idle_kernel_threads_stay_correct_when_reported_as_unchanged() {
     };
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let mut traced = ProcessCollector::with_tracer(&Root::live(), &tracer);
-    let mut told = scan(&mut traced, false).rows;
+    let mut reported = scan(&mut traced, false).rows;
     let (mut compared, mut ran) = (0, 0);
     for round in 0..12 {
-        // Some of them have to work.
+        // Makes some kernel threads work.
         let mut file = std::fs::File::create(dir.path().join("f")).unwrap();
         file.write_all(&[round; 8192]).unwrap();
         file.sync_all().unwrap();
@@ -244,22 +248,22 @@ fn idle_kernel_threads_stay_correct_when_reported_as_unchanged() {
         let wants = ScanOptions { delays: true, ..ScanOptions::default() };
         let Reading::Ok(update) = traced.scan(&wants) else { panic!("no look") };
         for key in &update.exited {
-            told.remove(key);
+            reported.remove(key);
         }
-        told.extend(update.changed.iter().map(|c| (c.raw.key, c.raw)));
+        reported.extend(update.changed.iter().map(|c| (c.raw.key, c.raw)));
         ran += update.changed.iter().filter(|c| c.raw.kernel_thread).count();
         let after = kernel_threads();
         for (key, before) in &before {
             let Some(after) = after.get(key) else { continue };
-            let told = told.get(key).unwrap_or_else(|| panic!("no {before:?}"));
-            compared += compare_unchanged(before, told, after, true);
+            let reported = reported.get(key).unwrap_or_else(|| panic!("no {before:?}"));
+            compared += compare_unchanged(before, reported, after, true);
         }
     }
     assert!(ran > 0 && compared > 0, "{ran} {compared}");
     println!("{compared} figures alike, {ran} changes");
 }
 
-/// A way to its end: who was told at length, and who in short.
+/// Runs a pass to its end; counts full and short records.
 fn run_pass(walks: &TaskIter, after: Option<PassGeneration>) -> (PassGeneration, usize, usize) {
     let mut walk = walks.start_pass(false, after).unwrap();
     let (mut long, mut short) = (0, 0);
@@ -291,7 +295,7 @@ fn unchanged_records_need_the_directly_preceding_pass() {
     assert_ne!(first, second);
 }
 
-/// Where the control groups of version 2 are.
+/// Returns where cgroup v2 is mounted.
 fn cgroup2_mount() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string(Root::live().proc("self/mounts")).unwrap();
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -309,10 +313,10 @@ fn the_iterator_detects_exec_and_cgroup_moves() {
     let mut shell = TestProcess::spawn(Command::new("sh").args(["-s", "first"]));
     shell.send_line("echo ready");
     shell.wait_for_line("ready");
-    let told = scan(&mut traced, false);
-    let key = shell.key(&told);
-    assert_eq!(told.names[&key].cmdline.as_deref(), Some(&b"sh -s first"[..]));
-    // The same name, the same number: only the kernel's count of programs says so.
+    let reported = scan(&mut traced, false);
+    let key = shell.key(&reported);
+    assert_eq!(reported.names[&key].cmdline.as_deref(), Some(&b"sh -s first"[..]));
+    // Same name, same pid: only the kernel's exec counter differs.
     shell.send_line("exec sh -s second");
     let cmdline = Root::live().proc(&format!("{}/cmdline", shell.0.id()));
     while std::fs::read(&cmdline).unwrap() != b"sh\0-s\0second\0" {
@@ -345,7 +349,7 @@ fn files_are_read_when_tracing_is_disabled() {
     let tracer = Tracer::new(&Root::live());
     tracer.disable();
     let mut collector = ProcessCollector::with_tracer(&Root::live(), &tracer);
-    let told = scan(&mut collector, false);
-    assert!(told.rows.keys().any(|key| key.pid == std::process::id()));
+    let reported = scan(&mut collector, false);
+    assert!(reported.rows.keys().any(|key| key.pid == std::process::id()));
     assert_eq!(collector.tasks_from_iter(), 0);
 }
