@@ -1,6 +1,7 @@
-//! Tracing on the running kernel: what it counts, what it says where it may not, and that nothing of it stays.
+//! BPF tracing on the running kernel: what it counts, the reason shown without permission, and that nothing of it
+//! stays.
 //!
-//! Needs root, loop devices and the kernel's type information; skips by name elsewhere.
+//! Needs root, loop devices and BTF; skipped by name elsewhere.
 
 #[path = "trace/machine.rs"]
 mod machine;
@@ -15,7 +16,9 @@ use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::request_pattern::RequestPattern;
 use iotop_plus::root::Root;
-use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, read_directly_at, still_loaded};
+use machine::{
+    LoopDevice, UnprivilegedUser, any_loaded, bpf_programs, check_clang, check_tracing, read_direct, read_direct_at,
+};
 use pty_harness::{BINARY, TIMEOUT, Terminal};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -27,14 +30,14 @@ use std::time::Instant;
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/busy-vm/t0");
 
-/// Looks until there is what is wanted.
-fn poll_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is a value.
+fn poll_until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
-        assert!(began.elapsed() < TIMEOUT, "waited in vain for {what}");
+        assert!(began.elapsed() < TIMEOUT, "timed out waiting for {what}");
         std::thread::yield_now();
     }
 }
@@ -42,16 +45,16 @@ fn poll_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn bpf_objects_match_their_sources() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/trace");
-    if let Err(why) = clang() {
+    if let Err(why) = check_clang() {
         return println!("skipped the_object_is_what_its_source_gives: {why}");
     }
     let out = tempfile::tempdir().unwrap();
     assert!(Command::new(dir.join("build.sh")).arg(out.path()).status().unwrap().success());
     let mut compared = 0;
-    for made in std::fs::read_dir(out.path()).unwrap().flatten() {
-        let kept = std::fs::read(dir.join(made.file_name())).unwrap();
-        let same = std::fs::read(made.path()).unwrap() == kept;
-        assert!(same, "{:?} is stale: run assets/trace/build.sh", made.file_name());
+    for built in std::fs::read_dir(out.path()).unwrap().flatten() {
+        let committed = std::fs::read(dir.join(built.file_name())).unwrap();
+        let same = std::fs::read(built.path()).unwrap() == committed;
+        assert!(same, "{:?} is stale: run assets/trace/build.sh", built.file_name());
         compared += 1;
     }
     assert!(compared > 0);
@@ -61,7 +64,7 @@ fn device_counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceHistograms> 
     raw.devices.iter().find(|d| (d.id.major, d.id.minor) == id)
 }
 
-/// Requests of a kind: in all, and those of which the time in service is known.
+/// Number of requests of a kind: all, and those with a known service time.
 fn sample_counts(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
     let Reading::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
     let kind = device_counts(&raw, id).map(|d| &d.kinds[kind]);
@@ -70,20 +73,20 @@ fn sample_counts(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
 
 #[test]
 fn request_counts_match_diskstats() {
-    if let Err(why) = may_trace() {
+    if let Err(why) = check_tracing() {
         return println!("skipped every_request_is_counted_as_the_kernel_counts_it: {why}");
     }
-    let device = match Loop::new(64 << 20) {
+    let device = match LoopDevice::new(64 << 20) {
         Ok(device) => device,
         Err(why) => return println!("skipped every_request_is_counted_as_the_kernel_counts_it: {why}"),
     };
     let tracer = Tracer::new(&Root::live());
     tracer.start();
     poll_until("the programs", || tracer.latency.read().ok().map(drop));
-    // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
+    // Others that read a new device (udev) disturb the count: one undisturbed run is enough.
     let agreed = (0..20).any(|_| {
         let (kernel, ours) = (device.reads(), sample_counts(&tracer, device.id, 0));
-        read_directly(&device.path, 4000);
+        read_direct(&device.path, 4000);
         let (kernel, now) = (device.reads() - kernel, sample_counts(&tracer, device.id, 0));
         println!("/proc/diskstats {kernel}, tracing {:?}", [now[0] - ours[0], now[1] - ours[1]]);
         kernel == 4000 && now[0] - ours[0] == 4000 && now[1] - ours[1] == 4000
@@ -91,18 +94,18 @@ fn request_counts_match_diskstats() {
     assert!(agreed, "never the same count");
 }
 
-/// What reads of a device were like.
+/// Returns the request pattern of reads of a device.
 fn request_pattern(tracer: &Tracer, id: (u32, u32)) -> RequestPattern {
     let Reading::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
     device_counts(&raw, id).map(|d| d.kinds[0].pattern).unwrap_or_default()
 }
 
-/// A name, positions in units of 4 KiB, length, and how many go on from an earlier one.
+/// Name, block number (4 KiB) of the i-th request, length, and expected number of sequential requests.
 type LoadPattern = (&'static str, fn(u64) -> u64, usize, RangeInclusive<u32>);
 
 #[test]
 fn request_sizes_and_sequential_share_match_the_load() {
-    let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
         Ok(device) => device,
         Err(why) => return println!("skipped sizes_and_order_of_requests_are_those_asked_for: {why}"),
     };
@@ -117,10 +120,10 @@ fn request_sizes_and_sequential_share_match_the_load() {
         ("larger ones, in a row", |i| i * 16, 65536, 499..=500),
     ];
     for (what, at, len, sequential) in loads {
-        // Whoever else looks at the device (udev) must not disturb; a pass in which only we read counts.
+        // Others that read the device (udev) disturb the count: one undisturbed run is enough.
         let agreed = (0..20).any(|_| {
             let (kernel, before) = (device.reads(), request_pattern(&tracer, device.id));
-            read_directly_at(&device.path, len, (0..N).map(|i| at(i) * 4096));
+            read_direct_at(&device.path, len, (0..N).map(|i| at(i) * 4096));
             let (kernel, now) = (device.reads() - kernel, request_pattern(&tracer, device.id).since(&before));
             println!("{what}: {now:?}");
             let sized = now.sizes[(len / 512).ilog2() as usize];
@@ -137,7 +140,7 @@ fn snapshot(mut command: Command, args: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// Why there are no latencies; all else must be there, and nothing that could pass for one.
+/// Returns why there are no latencies; checks that no field has a value.
 fn latency_reason(object: &Value) -> String {
     let devices = object["devices"].as_array().unwrap();
     assert!(!devices.is_empty());
@@ -162,7 +165,7 @@ fn without_tracing_everything_else_works_and_the_reason_is_shown() {
 
 #[test]
 fn an_unprivileged_user_sees_which_capabilities_are_missing() {
-    let nobody = match may_trace().and_then(|()| Nobody::new()) {
+    let nobody = match check_tracing().and_then(|()| UnprivilegedUser::new()) {
         Ok(nobody) => nobody,
         Err(why) => return println!("skipped an_ordinary_user_is_told_what_is_missing: {why}"),
     };
@@ -171,7 +174,7 @@ fn an_unprivileged_user_sees_which_capabilities_are_missing() {
     let mut command = nobody.command(&["bpf", "perfmon"]);
     command.args(["snapshot", "--pane", "devices", "--format", "json", "-d", "0.2", "-n", "100"]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    // Loading takes its time; the first samples may be without.
+    // Loading takes time; the first samples may have no latencies.
     let measured = |d: &Value| d["latency_us"]["read"]["samples"].is_u64();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut objects = lines.map(|l| serde_json::from_str::<Value>(&l.unwrap()).unwrap());
@@ -180,19 +183,19 @@ fn an_unprivileged_user_sees_which_capabilities_are_missing() {
     child.wait().unwrap();
 }
 
-/// Ids of the programs that a process holds, once it holds them all.
+/// Waits until a process has loaded its programs; returns their IDs.
 fn wait_for_programs(pid: u32) -> Vec<u32> {
     poll_until("programs in the kernel", || {
-        let ids = programs_of(pid);
+        let ids = bpf_programs(pid);
         (ids.len() >= 2).then_some(ids)
     })
 }
 
 fn wait_until_unloaded(ids: &[u32]) {
-    poll_until("the programs to go", || (!still_loaded(ids)).then_some(()));
+    poll_until("the programs to go", || (!any_loaded(ids)).then_some(()));
 }
 
-/// A program that records; a test that fails does not leave it behind.
+/// A recording process, killed when this is dropped.
 struct RecordingProcess(Child);
 
 impl RecordingProcess {
@@ -212,7 +215,7 @@ impl Drop for RecordingProcess {
 
 #[test]
 fn programs_are_unloaded_however_the_process_ends() {
-    if let Err(why) = may_trace() {
+    if let Err(why) = check_tracing() {
         return println!("skipped nothing_stays_in_the_kernel_however_it_ends: {why}");
     }
     for signal in [Signal::TERM, Signal::KILL, Signal::ABORT] {
@@ -235,16 +238,16 @@ fn programs_are_unloaded_however_the_process_ends() {
 fn programs_are_unloaded_after_a_panic() {
     const NAME: &str = "programs_are_unloaded_after_a_panic";
     const ROLE: &str = "IOTOP_PLUS_TEST_PANICS";
-    if let Err(why) = may_trace() {
+    if let Err(why) = check_tracing() {
         return println!("skipped {NAME}: {why}");
     }
     if std::env::var_os(ROLE).is_some() {
         let tracer = Tracer::new(&Root::live());
         tracer.start();
         poll_until("the programs", || tracer.latency.read().ok().map(drop));
-        // Until the other side has seen them.
+        // Wait until the parent has seen the programs.
         let _ = std::io::stdin().read_line(&mut String::new());
-        panic!("as told");
+        panic!("on request");
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", NAME, "--nocapture"]).env(ROLE, "1").stdin(Stdio::piped());

@@ -1,12 +1,12 @@
-//! Who does the I/O, on the running kernel: requests counted as the kernel counts them, and page cache charged to who
-//! dirtied it, whoever writes it back and whether or not the dirtier still lives.
+//! I/O accounting on the running kernel: request counts match those of the kernel, and page cache is attributed to the
+//! process that dirtied it, whoever writes it back and even after that process has exited.
 //!
-//! Needs root, loop devices and the kernel's type information; skips by name elsewhere.
+//! Needs root, loop devices and BTF; skipped by name elsewhere.
 
 #[path = "trace/machine.rs"]
 #[allow(dead_code)]
 mod machine;
-/// What `machine` expects of the tests around it.
+/// `machine` expects this in the crate root.
 mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
@@ -15,13 +15,13 @@ use iotop_plus::bpf::Tracer;
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::io_accounting::{AccountKind, IoAccountsRaw};
 use iotop_plus::root::Root;
-use machine::{Loop, may_trace, programs_of, read_directly, still_loaded};
+use machine::{LoopDevice, any_loaded, bpf_programs, check_tracing, read_direct};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes.
+/// Longer than any step takes.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn load_tracer() -> Tracer {
@@ -40,32 +40,32 @@ fn read_accounting(tracer: &Tracer) -> Arc<IoAccountsRaw> {
     read.ok().cloned().unwrap_or_else(|| panic!("{read:?}"))
 }
 
-fn device_id(device: &Loop) -> DevId {
+fn device_id(device: &LoopDevice) -> DevId {
     DevId { major: device.id.0, minor: device.id.1 }
 }
 
-/// Requests and bytes of a process on a device.
+/// Sums requests and bytes of a process on a device.
 fn counts_of(raw: &IoAccountsRaw, pid: u32, dev: DevId, kind: AccountKind) -> (u64, u64) {
     let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.device, a.key.kind) == (pid, dev, kind));
     own.fold((0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes))
 }
 
-/// A file system on a device, mounted for as long as this lives.
+/// An ext4 file system on a device, mounted until this is dropped.
 struct MountedExt4 {
-    /// Where.
+    /// Mount point.
     dir: tempfile::TempDir,
 }
 
 impl MountedExt4 {
-    /// Makes an ext4 on it and mounts that, or says why not.
+    /// Formats and mounts the device.
     fn new(device: &Path) -> Result<Self, String> {
         let run = |command: &mut Command| {
             let name = format!("{:?}", command.get_program());
             let out = command.stdin(Stdio::null()).output().map_err(|err| format!("{name}: {err}"))?;
-            let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-            out.status.success().then_some(()).ok_or_else(|| format!("{name}: {said}"))
+            let message = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+            out.status.success().then_some(()).ok_or_else(|| format!("{name}: {message}"))
         };
-        // All of it now: no thread of the kernel writes tables meanwhile.
+        // Initialise everything now, so that no kernel thread writes tables later.
         let lazy = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
         run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", lazy]).arg(device))?;
         let dir = tempfile::tempdir().map_err(|err| err.to_string())?;
@@ -73,7 +73,7 @@ impl MountedExt4 {
         Ok(Self { dir })
     }
 
-    /// Has all of it written.
+    /// Writes everything to the device.
     fn sync(&self) {
         rustix::fs::syncfs(std::fs::File::open(self.dir.path()).unwrap()).unwrap();
     }
@@ -88,16 +88,16 @@ impl Drop for MountedExt4 {
 #[test]
 fn direct_read_counts_match_diskstats() {
     let name = "a_direct_readers_requests_are_counted_as_the_kernel_counts_them";
-    let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
         Ok(device) => device,
         Err(why) => return println!("skipped {name}: {why}"),
     };
     let tracer = load_tracer();
     let own = |raw: &IoAccountsRaw| counts_of(raw, std::process::id(), device_id(&device), AccountKind::Read);
-    // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
+    // Others that read a new device (udev) disturb the count: one undisturbed run is enough.
     let agreed = (0..20).any(|_| {
         let (kernel, before) = (device.reads(), own(&read_accounting(&tracer)));
-        read_directly(&device.path, 3000);
+        read_direct(&device.path, 3000);
         let (kernel, now) = (device.reads() - kernel, own(&read_accounting(&tracer)));
         println!("/proc/diskstats {kernel}, charged {} requests, {} bytes", now.0 - before.0, now.1 - before.1);
         kernel == 3000 && now.0 - before.0 == 3000 && now.1 - before.1 == 3000 * 4096
@@ -111,7 +111,7 @@ fn direct_read_counts_match_diskstats() {
     assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.cgroup_id, raw.cgroups);
 }
 
-/// Has a `dd` write so many MiB through the page cache; it has ended when this returns.
+/// Writes `mib` MiB through the page cache with `dd`; returns its pid after it has exited.
 fn dirty_with_dd(file: &Path, mib: u64) -> u32 {
     let mut command = Command::new("dd");
     command.arg("if=/dev/zero").arg(format!("of={}", file.display()));
@@ -125,7 +125,7 @@ fn dirty_with_dd(file: &Path, mib: u64) -> u32 {
 #[test]
 fn writeback_is_attributed_to_processes_that_dirtied_it_even_after_exit() {
     let name = "what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ended";
-    let device = match may_trace().and_then(|()| Loop::new(160 << 20)) {
+    let device = match check_tracing().and_then(|()| LoopDevice::new(160 << 20)) {
         Ok(device) => device,
         Err(why) => return println!("skipped {name}: {why}"),
     };
@@ -144,7 +144,7 @@ fn writeback_is_attributed_to_processes_that_dirtied_it_even_after_exit() {
         assert!(off * 100 <= mib << 20, "{charged} bytes charged for {mib} MiB");
         assert!(raw.names.iter().any(|n| n.0 == pid && &*n.1 == "dd"), "{:?}", raw.names);
     }
-    // All writes together, whoever submitted them, hold what was charged.
+    // All writes together must include what was attributed.
     let written: u64 = raw
         .accounts
         .iter()
@@ -156,7 +156,7 @@ fn writeback_is_attributed_to_processes_that_dirtied_it_even_after_exit() {
 
 #[test]
 fn programs_are_unloaded_after_sigkill() {
-    if let Err(why) = may_trace() {
+    if let Err(why) = check_tracing() {
         return println!("skipped its_programs_go_with_the_process_that_is_killed: {why}");
     }
     let dir = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ fn programs_are_unloaded_after_sigkill() {
         all.flatten().any(|p| p.id() == *id && p.name_as_str() == Some("dirtied"))
     };
     let ids = loop {
-        let ids = programs_of(child.id());
+        let ids = bpf_programs(child.id());
         if ids.iter().any(name) {
             break ids;
         }
@@ -180,7 +180,7 @@ fn programs_are_unloaded_after_sigkill() {
     };
     child.kill().unwrap();
     child.wait().unwrap();
-    while still_loaded(&ids) {
+    while any_loaded(&ids) {
         assert!(began.elapsed() < TIMEOUT, "they stayed: {ids:?}");
         std::thread::yield_now();
     }

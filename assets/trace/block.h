@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Numbers for devices and requests.
+ * Packs device numbers and identifies requests.
  */
 #pragma once
 #include "kernel.h"
@@ -9,7 +9,7 @@ INLINE u32 number(struct gendisk *disk)
 	return (u32)disk->major << 20 | ((u32)disk->first_minor & 0xfffff);
 }
 
-/* Two loads, never a choice between two pointers, which the verifier does not follow. */
+/* Two loads, because the verifier does not follow a choice between two pointers. */
 INLINE u64 subject(u64 *ctx, bool queue_first)
 {
 	u64 arg;
@@ -18,7 +18,7 @@ INLINE u64 subject(u64 *ctx, bool queue_first)
 	return arg;
 }
 
-/* A number for a request. The verifier forbids to calculate with a pointer, but for the distance between two. */
+/* A number for a request. The verifier forbids arithmetic on pointers, but allows the difference of two. */
 INLINE u64 id_of(struct request *rq)
 {
 	u64 id = (u64)rq, queue = (u64)rq->q;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Histograms of times: 2^SUB_BITS buckets to each power of two from 2^MIN_EXP ns, SLOTS in all. Whoever includes this
- * says how many those are; src/model has the same.
+ * Histograms of times: 2^SUB_BITS buckets per power of two from 2^MIN_EXP ns, SLOTS in total. The including file
+ * defines these numbers; src/model has the same.
  */
 #pragma once
 #include "kernel.h"
 
-/* The bucket of a time; everything shorter is in the first, everything longer in the last. */
+/* Returns the bucket of a time. Shorter times go into the first bucket, longer ones into the last. */
 INLINE u32 bucket(u64 ns)
 {
 	u32 exp = 0, slot;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Who does the I/O of the devices: requests, bytes and times for each process, control group, device and kind, and
- * whose pages are written back.
+ * I/O of each process: requests, bytes and times by process, control group, device and kind, and writeback by the
+ * process that dirtied the pages.
  *
- * A request belongs to the process in whose context it is made (block_io_start; before 6.5 when it is inserted or
- * issued) and to the control group its bio names, which for writeback under cgroup v2 is the dirtier's. What page cache it
- * writes is counted a second time, for the process that dirtied the file last: a flusher's work, a sync by another, all
- * of it, bio by bio, also after that process has ended.
+ * A request belongs to the process that submits it (block_io_start; before 6.5 the process that inserts or issues it)
+ * and to the control group of its bio, which for writeback under cgroup v2 is that of the dirtying process. Writes
+ * from the page cache are counted a second time, bio by bio, for the process that last dirtied the file, even after it
+ * has exited.
  *
- * Only devices that work in requests are seen; those that take whole bios (zram, dm, md) are not.
+ * Only request-based devices are seen, not bio-based ones (zram, dm, md).
  */
 #include "block.h"
 #include "lost.h"
@@ -15,11 +15,11 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* 1 where the tracepoint has the queue as its first argument (before 5.11): set by the loader from the kernel's
- * own type information. */
+/* 1 if the tracepoint has the queue as its first argument (before 5.11); the loader sets it from the kernel's
+ * BTF. */
 const volatile u8 RQ_INSERT_QUEUE = 0;
 const volatile u8 RQ_ISSUE_QUEUE = 0;
-/* 1 where there are more CPUs than shards, so that two may count in one account at once. */
+/* 1 if there are more CPUs than shards, so that two CPUs may update one account at once. */
 const volatile u8 SHARED = 1;
 
 static u32 (*const this_cpu)(void) = (void *)8;
@@ -67,7 +67,7 @@ struct task_struct {
 struct block_device___holder {
 	void *bd_holder;
 };
-/* What only this program looks at of types that kernel.h has. */
+/* Members that only this program uses, of types in kernel.h. */
 struct bio___charge {
 	struct bio___charge *bi_next;
 	struct block_device___holder *bi_bdev;
@@ -82,10 +82,10 @@ struct request___charge {
 
 enum req_flag_bits { __REQ_SYNC = 11, __REQ_IDLE = 15, __REQ_SWAP = 24 };
 
-/* The last three are page cache (and swap) as it is written, for its dirtier; 0 where that is not known. */
+/* The last three count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. */
 enum { READ, WRITE, FLUSH, OTHER, BACK, SWAPPED, METADATA };
 
-/* Buckets of time: two to each power of two from 2^11 ns to 2^33 ns (8.6 s). src/model/charge/times.rs has the same. */
+/* Time buckets: two per power of two from 2^11 ns to 2^33 ns (8.6 s), as in src/model. */
 #define MIN_EXP 11
 #define SUB_BITS 1
 #define SLOTS 44
@@ -112,7 +112,7 @@ struct {
 	MAP_TYPE(value, struct account);
 } accounts SEC(".maps");
 
-/* An account as it begins: too large for the stack beside all else. */
+/* A zeroed account: too large for the stack. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, 1);
@@ -120,7 +120,7 @@ struct {
 	MAP_TYPE(value, struct account);
 } empty SEC(".maps");
 
-/* Whose requests are under way: a place for two by the hash of their address, as in latency.bpf.c. */
+/* Submitters of requests in flight: a slot for two by hash of the request, as in latency.bpf.c. */
 #define PLACE_BITS 14
 struct place {
 	u64 rq[2];
@@ -134,8 +134,8 @@ struct {
 	MAP_TYPE(value, struct place);
 } submitted SEC(".maps");
 
-/* Who dirtied a file last: a place for two by the hash of its inode's address. What is put out is charged to nobody
- * when it is written. */
+/* Last process that dirtied each file: a slot for two by hash of the inode address. Writeback of an evicted file is
+ * attributed to nobody. */
 #define FILE_BITS 14
 struct files {
 	u64 inode[2];
@@ -149,7 +149,7 @@ struct {
 	MAP_TYPE(value, struct files);
 } dirtiers SEC(".maps");
 
-/* Names, for those that have ended before anybody looks. */
+/* Process names, for processes that exit before the next reading. */
 #define NAMES 4096
 struct named {
 	u32 tgid;
@@ -171,8 +171,8 @@ INLINE struct place *place_of(u64 rq)
 	return map_lookup(&submitted, &at);
 }
 
-/* Keeps the name of the process that runs now. Its first thread tells it each time: an exec renames it, after what it
- * runs has been read. */
+/* Stores the name of the current process. Its main thread stores it each time, because an exec changes the name
+ * after the program was read. */
 INLINE void keep_name(u64 ids)
 {
 	u32 tgid = ids >> 32, at = tgid & (NAMES - 1);
@@ -199,11 +199,11 @@ INLINE u64 group_of(struct request *rq)
 {
 	if (!HAS(struct bio___charge, bi_blkg) || !HAS(struct kernfs_node, id))
 		return 0;
-	/* What leads nowhere reads as 0. */
+	/* A null pointer on the way reads as 0. */
 	return ((struct request___charge *)rq)->bio->bi_blkg->blkcg->css.cgroup->kn->id;
 }
 
-/* Notes whose a request is. `anew`: it has just been made; else who was noted first is right. */
+/* Stores who submits a request. `anew`: it was just created; otherwise the first submitter is kept. */
 INLINE void submit(struct request *rq, bool anew)
 {
 	u64 id = id_of(rq), ids = current_ids(), group;
@@ -273,7 +273,7 @@ INLINE u32 file_place(u64 inode)
 	return ((inode >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - FILE_BITS);
 }
 
-/* For whom a bio of page cache is written: sets tgid and kind of the key. */
+/* Sets tgid and kind of the key for a bio of page cache: the process that dirtied it. */
 INLINE void dirtier(struct bio___charge *bio, struct key *key)
 {
 	struct page *page = bio->bi_io_vec->bv_page;
@@ -284,14 +284,14 @@ INLINE void dirtier(struct bio___charge *bio, struct key *key)
 	key->tgid = 0;
 	key->kind = BACK;
 	read_kernel(&head, sizeof(head), &page->compound_head);
-	/* A part of a larger folio points to its first page. */
+	/* A tail page points to the head page of its folio. */
 	if (head & 1)
 		page = (void *)(head - 1);
 	if (HAS(struct folio, mapping))
 		read_kernel(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
 	else
 		read_kernel(&mapping, sizeof(mapping), &page->mapping);
-	/* Anonymous memory has a mark there. */
+	/* Anonymous memory has flag bits here. */
 	if (!mapping || (mapping & 3))
 		return;
 	read_kernel(&inode, sizeof(inode), &((struct address_space *)mapping)->host);
@@ -313,15 +313,15 @@ INLINE void dirtier(struct bio___charge *bio, struct key *key)
 		key->tgid = which;
 		return;
 	}
-	/* A device's own pages: the metadata of the file system on it, whoever touched that last; written to by hand
-	 * where nobody has claimed it. */
+	/* Pages of a block device itself: metadata of the file system on it, or, if nobody has claimed the device,
+	 * written directly. */
 	if (HAS(struct block_device___holder, bd_holder) && HAS(struct bio___charge, bi_bdev) && !bio->bi_bdev->bd_holder)
 		key->tgid = which;
 	else
 		key->kind = METADATA;
 }
 
-/* More bios in one request than this are charged as the last of these. */
+/* Further bios of a request are attributed like the last of these. */
 #define MOST_BIOS 32
 
 INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
@@ -349,7 +349,7 @@ INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
 	}
 }
 
-/* Whose request it is; `last`: forgotten with that. False: not known. */
+/* Looks up who submitted a request; `last` removes the entry. Returns false if unknown. */
 INLINE bool owner(u64 rq, struct key *key, bool last)
 {
 	struct place *p = place_of(rq);
@@ -373,13 +373,13 @@ INLINE bool owner(u64 rq, struct key *key, bool last)
 	return 0;
 }
 
-/* Kinds as /proc/diskstats counts them. */
+/* Kinds as in /proc/diskstats. */
 INLINE u32 kind(u32 flags, u32 bytes)
 {
 	switch (flags & 0xff) {
 	case 0: return READ;
 	case 1: /* write */
-		/* A flush comes as a write of nothing. */
+		/* A flush is a write without data. */
 		return bytes ? WRITE : FLUSH;
 	case 7: /* zone append; write same in old kernels */
 	case 9: /* write zeroes */
@@ -434,12 +434,12 @@ int rq_complete(u64 *ctx)
 }
 
 #define PF_KTHREAD 0x00200000
-/* Kernel threads that write on behalf of somebody (loop devices, nfsd), unlike flushers. */
+/* Kernel threads that write for others (loop devices, nfsd), unlike flushers. */
 #define PF_LOCAL_THROTTLE 0x00100000
 #define S_IFMT 0170000
 #define S_IFBLK 0060000
 
-/* Before 5.16 writeback_dirty_page, with the mapping in the same place. */
+/* writeback_dirty_page before 5.16, with the mapping at the same position. */
 SEC("tp_btf/writeback_dirty_folio")
 int dirtied(u64 *ctx)
 {
@@ -460,7 +460,7 @@ int dirtied(u64 *ctx)
 		return 0;
 	one = f->inode[0] != inode;
 	if (one && f->inode[1] != inode) {
-		/* A file not known yet; whoever was noted first here moves on. */
+		/* A new file; the first entry of the slot moves to the second place. */
 		f->inode[1] = f->inode[0];
 		f->tgid[1] = f->tgid[0];
 		f->device[1] = f->device[0];
@@ -472,7 +472,7 @@ int dirtied(u64 *ctx)
 	}
 	if ((one ? f->tgid[1] : f->tgid[0]) == tgid)
 		return 0;
-	/* A flusher that could not write a page now dirties it again: it stays whose it was. */
+	/* A flusher that could not write a page dirties it again: the owner stays. */
 	task = current_task();
 	read_kernel(&flags, sizeof(flags), &task->flags);
 	if ((flags & PF_KTHREAD) && !(flags & PF_LOCAL_THROTTLE))

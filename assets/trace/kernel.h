@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The few kernel types that are looked at, and what of libbpf's headers is needed.
+ * The kernel types that are used, and the part of libbpf's headers that is needed.
  *
- * Only names count: every access to these structs is relocated against the running kernel's own type
- * information when the object is loaded, so offsets, sizes and members left out do not matter. What was named
- * otherwise in older kernels has a flavour of its own (`struct x___old`). No header of a kernel or of libbpf is
- * needed to compile.
+ * Only names matter: every access to these structs is relocated against the running kernel's BTF when the
+ * object is loaded, so offsets, sizes and omitted members do not matter. What had another name in older
+ * kernels is in a flavour of the struct (`struct x___old`). No header of the kernel or of libbpf is needed to
+ * compile.
  */
 #pragma once
 
@@ -17,13 +17,13 @@ typedef _Bool bool;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Maps as their BTF describes them. */
+/* Maps, as described by their BTF. */
 #define MAP_UINT(name, val) int(*name)[val]
 #define MAP_TYPE(name, val) typeof(val) *name
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
 enum { MAP_NO_PREALLOC = 1 };
 
-/* Helpers by their numbers (include/uapi/linux/bpf.h). */
+/* Helper functions by number (include/uapi/linux/bpf.h). */
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const map_delete)(void *map, const void *key) = (void *)3;
@@ -34,10 +34,10 @@ static void *(*const current_task)(void) = (void *)35;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
-/* Whether the running kernel has a member: decided once, when the object is loaded. */
+/* Whether the running kernel has a member; decided once, when the object is loaded. */
 #define HAS(type, member) __builtin_preserve_field_info(((type *)0)->member, 2)
 
-/* Keeps the compiler from moving a check of a number away from its use, where the verifier wants to see it. */
+/* Keeps the compiler from moving a range check away from the use of the number, where the verifier needs it. */
 #define OPAQUE(x) asm volatile("" : "+r"(x))
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * How long requests take, counted in the kernel: a histogram for each device and kind of request.
+ * Request latency: a histogram for each device and kind of request.
  *
- * Request-based devices (most): `total` is from the request's allocation (queueing and merging included, what
- * await is) to its completion, `service` from its issue to the driver. Devices that take whole bios (zram, md, dm,
- * brd) have no requests: `total` only, from the bio's submission to its end.
+ * Request-based devices (most): `total` is the time from allocation of the request (including queueing and merging,
+ * like await) to its completion, `service` the time from issue to the driver to completion. Bio-based devices (zram,
+ * md, dm, brd) have only `total`, from submission of the bio to its end.
  *
- * Beside the times, what the requests are like: their sizes, and how many go on where a recent one of the same kind
- * ended. The latter is decided when they are issued, in the order the device is asked, and kept with the time of that.
+ * Also counted: request sizes, and how many requests continue where a recent one of the same kind ended. That is
+ * decided at issue, in the order the device receives them, and stored with the issue time.
  *
- * User space makes the entries of `histograms`, one for each device and kind worth it, so nothing is allocated here
- * and memory goes with the devices there are. What has no entry is named in `unknown` and gets one at the next look.
+ * User space creates the entries of `histograms`, so nothing is allocated here and memory depends on the devices
+ * present. A missing entry is requested in `unknown` and created at the next reading.
  */
 #include "block.h"
 #include "lost.h"
@@ -17,18 +17,18 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* 1 where the tracepoint has the queue as its first argument (before 5.11): set by the loader from the kernel's
- * own type information. */
+/* 1 if the tracepoint has the queue as its first argument (before 5.11); the loader sets it from the kernel's
+ * BTF. */
 const volatile u8 RQ_ISSUE_QUEUE = 0;
 const volatile u8 BIO_QUEUE_QUEUE = 0;
 
-/* Buckets: 16 to each power of two from 2^8 ns to 2^36 ns (68 s). src/model/latency.rs has the same. */
+/* Buckets: 16 per power of two from 2^8 ns to 2^36 ns (68 s). src/model/latency.rs has the same. */
 #define SUB_BITS 4
 #define MIN_EXP 8
 #define SLOTS 448
 #include "buckets.h"
 
-/* Sizes: one to each power of two from 512 bytes; from 1 MiB on they are one. */
+/* Size buckets: one per power of two from 512 bytes; all sizes from 1 MiB share one. */
 #define SIZES 12
 
 enum { READ, WRITE, FLUSH, OTHER };
@@ -37,7 +37,7 @@ struct key {
 	u32 dev; /* major << 20 | minor, of the whole device */
 	u32 op;
 };
-/* Counts wrap at 32 bits; differences of their sums do not mind. */
+/* Counters wrap at 32 bits; differences of their sums stay right. */
 struct histogram {
 	u32 total[SLOTS];
 	u32 service[SLOTS];
@@ -66,8 +66,8 @@ struct {
 	MAP_TYPE(value, u32);
 } unknown SEC(".maps");
 
-/* When requests were issued: a place for two by the hash of their address. An array is looked into without a call,
- * takes no lock and is never full; a third one in the same place puts the first one out, which is counted. */
+/* Issue times: a slot for two by hash of the request. An array needs no helper call, takes no lock and is never
+ * full; a third request in a slot evicts the first, which is counted. */
 #define PLACE_BITS 15
 struct place {
 	u64 rq[2];
@@ -80,10 +80,10 @@ struct {
 	MAP_TYPE(value, struct place);
 } issued SEC(".maps");
 
-/* Where the last streams of reads and of writes ended, for each hardware queue: whoever is slow enough to have only one
- * such queue takes a lock for it anyway, others have one a CPU, so no line of memory is fought for that was not before.
- * A request that goes on from none of them begins a stream in the place of the oldest. The array is looked into without
- * a call; two queues in one place only know fewer streams. */
+/* Ends of the last streams of reads and of writes, for each hardware queue. A device with one queue takes a lock
+ * for it anyway, others have a queue per CPU, so this adds no contention. A request that continues none of them
+ * starts a stream in place of the oldest. The array needs no helper call; two queues that share a slot only track
+ * fewer streams. */
 #define STREAMS 7
 #define QUEUE_BITS 10
 struct streams {
@@ -100,7 +100,7 @@ struct {
 	MAP_TYPE(value, struct queue);
 } queues SEC(".maps");
 
-/* When a bio was submitted, by its address. */
+/* Submission times of bios, by address. */
 struct {
 	MAP_UINT(type, MAP_HASH);
 	MAP_UINT(map_flags, MAP_NO_PREALLOC);
@@ -130,7 +130,7 @@ INLINE struct histogram *find(struct key *key)
 	return h;
 }
 
-/* Kinds as /proc/diskstats counts them; discards, zone commands and passthrough are none of these. */
+/* Kinds as in /proc/diskstats; discards, zone commands and passthrough are none of them. */
 INLINE u32 kind(u32 flags)
 {
 	switch (flags & 0xff) {
@@ -144,7 +144,7 @@ INLINE u32 kind(u32 flags)
 	}
 }
 
-/* A number for the hardware queue of a request, likewise. */
+/* A number for the hardware queue of a request. */
 INLINE u64 hardware_queue(struct request *rq)
 {
 	u64 hctx = (u64)rq->mq_hctx, queue = (u64)rq->q;
@@ -153,10 +153,10 @@ INLINE u64 hardware_queue(struct request *rq)
 	return hctx - queue;
 }
 
-/* Whether a request goes on from one of the last streams; it ends its own then. */
+/* Whether a request continues a recent stream, whose end it becomes. */
 INLINE u64 follows(u64 queue, u32 kind, u64 sector, u32 bytes)
 {
-	/* Told apart by the queue as well, should two share a place. */
+	/* The queue is mixed in, in case two queues share a slot. */
 	u64 mixed = (queue >> 6) * 0x9e3779b97f4a7c15ULL;
 	u64 start = sector ^ mixed, end = (sector + (bytes >> 9)) ^ mixed, next;
 	u32 at = mixed >> (64 - QUEUE_BITS);
@@ -223,7 +223,7 @@ int rq_issue(u64 *ctx)
 
 	if (!p)
 		return 0;
-	/* The time's last bit says whether it goes on from another one. */
+	/* The last bit of the time stores whether the request is sequential. */
 	now |= follows(hardware_queue(r), kind(r->cmd_flags), r->__sector, r->__data_len);
 	if (p->rq[0] && p->rq[0] != rq) {
 		if (!p->rq[1] || p->rq[1] == rq) {
@@ -238,7 +238,7 @@ int rq_issue(u64 *ctx)
 	return 0;
 }
 
-/* When a request was issued, forgotten with that; 0: not known. */
+/* Returns and removes the issue time of a request; 0 if unknown. */
 INLINE u64 issue_of(u64 rq)
 {
 	struct place *p = place_of(rq);
@@ -266,7 +266,7 @@ int rq_complete(u64 *ctx)
 	struct histogram *h;
 	struct key of;
 
-	/* A part of it: the rest is still under way. */
+	/* Partial completion: the rest is still in flight. */
 	if (done && done < left)
 		return 0;
 	issue = issue_of(id_of(rq));
@@ -286,12 +286,12 @@ int rq_complete(u64 *ctx)
 	began = rq->start_time_ns;
 	if (began && began < now)
 		count(h->total, now - began);
-	/* Not for one issued before we came, or a flush without data, which is never issued. */
+	/* Unknown for a request issued before loading, and for a flush without data, which is never issued. */
 	if (issue && issue < now) {
 		count(h->service, now - issue);
 		count_order(h, issue & 1);
 	}
-	/* A flush without data is a write of nothing. */
+	/* A flush without data is a write of 0 bytes. */
 	if (left)
 		count_size(h, left);
 	note();
@@ -310,7 +310,7 @@ int bio_queue(u64 *ctx)
 		disk = ((struct bio___old *)bio)->bi_disk;
 	else
 		disk = bio->bi_bdev->bd_disk;
-	/* Only devices without requests. */
+	/* Only bio-based devices. */
 	if (!disk || !disk->fops->submit_bio)
 		return 0;
 	s.key.op = kind(bio->bi_opf);

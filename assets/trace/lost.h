@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What could not be followed for want of room: one count of an object.
+ * Number of events dropped because a map was full, one counter per object.
  */
 #pragma once
 #include "kernel.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Whether anything was counted since somebody looked, so that nobody looks again at what is as it was. One word that all
- * CPUs read and hardly one writes: it is 1 already, wherever there is much to count.
+ * A flag that tells whether anything was counted since the last reading, so that idle maps are not read again. All
+ * CPUs read this word but rarely write it: under load it is already 1.
  */
 #pragma once
 #include "kernel.h"
 
 volatile u32 news;
 
-/* To be called when all is counted. Who looks sets it to 0 first, and then reads the counts. */
+/* Call this after counting. The reader clears the flag first and then reads the counters. */
 INLINE void note(void)
 {
 	if (!news)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Who is held up by memory, and for how long: writers put to sleep because too many pages are dirty, and tasks that
- * have to make room themselves before they get memory (direct reclaim, of the machine or of a control group).
+ * Tasks stalled by memory, and for how long: writers throttled because too many pages are dirty, and tasks in direct
+ * reclaim (of the machine or of a memory cgroup).
  *
- * Both are rare paths on which somebody sleeps or scans pages anyway, so what is done here does not matter there.
- * Memory may be short by then: everything has its room beforehand.
+ * Both are rare paths on which the task sleeps or scans pages anyway, so the cost here does not matter. Memory may be
+ * short at that time, so everything is preallocated.
  */
 #include "lost.h"
 #include "news.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* 1 where balance_dirty_pages has twelve arguments (each threshold one of its own), 0 where it has eight: set by the
- * loader from the kernel's own type information. The pause is the last but one in both. */
+/* 1 if balance_dirty_pages has twelve arguments, 0 if it has eight; the loader sets it from the kernel's BTF. The
+ * pause is the last but one argument in both. */
 const volatile u8 PAUSE_ELEVENTH = 0;
 
 enum { THROTTLE, RECLAIM, KINDS };
@@ -35,14 +35,14 @@ struct bdi_writeback {
 };
 #pragma clang attribute pop
 
-/* A process, told apart from a later one of the same number. */
+/* A process, with its start time because process IDs are reused. */
 struct key {
 	u64 started; /* ns since boot */
 	u32 tgid;
 	u32 zero;
 };
-/* Times are jiffies for THROTTLE, as the kernel plans the pause, and ns for RECLAIM. The longest one is kept for each
- * of the last two periods, which begin when user space says so. */
+/* Times are jiffies for THROTTLE, as the kernel plans the pause, and ns for RECLAIM. The longest stall is stored
+ * for each of the last two periods; user space starts a period. */
 struct stall {
 	u64 count;
 	u64 time;
@@ -62,7 +62,7 @@ struct {
 	MAP_TYPE(value, struct held);
 } held SEC(".maps");
 
-/* Since when a thread is in reclaim. */
+/* Start of direct reclaim, by thread. */
 struct {
 	MAP_UINT(type, MAP_HASH);
 	MAP_UINT(max_entries, 8192);
@@ -83,7 +83,7 @@ INLINE void lose(void)
 	note();
 }
 
-/* The entry of the process that runs now. */
+/* Returns the entry of the current process. */
 INLINE struct held *mine(void)
 {
 	struct task_struct *task = (void *)current_task(), *leader = 0;
@@ -107,7 +107,7 @@ INLINE struct held *mine(void)
 	return h;
 }
 
-/* Threads of a process share an entry: a longest time may be missed when two of them store at once, a sum is not. */
+/* Threads of a process share an entry: of two concurrent updates a longest time may be lost, a sum is not. */
 INLINE void count(struct stall *s, u64 time)
 {
 	u32 zero = 0;
@@ -126,7 +126,7 @@ INLINE void count(struct stall *s, u64 time)
 	}
 }
 
-/* Only what has ended is told, so what is under way is no news. */
+/* Only completed stalls are counted, so the flag is set at the end. */
 INLINE void add(struct stall *s, u64 time)
 {
 	count(s, time);
@@ -141,7 +141,7 @@ int throttled(u64 *ctx)
 	long long pause;
 
 	if (PAUSE_ELEVENTH) { pause = ctx[10]; OPAQUE(pause); } else { pause = ctx[6]; OPAQUE(pause); }
-	/* Also told when the writer may go on at once. */
+	/* Also called when the writer may continue at once. */
 	if (pause <= 0)
 		return 0;
 	h = mine();
@@ -169,7 +169,7 @@ INLINE int end(void)
 	u64 *since = map_lookup(&begun, &tid), now = ktime_ns(), then;
 	struct held *h;
 
-	/* It began before we came. */
+	/* It started before the program was loaded. */
 	if (!since)
 		return 0;
 	then = *since;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Who waits for a sync, on which file, and how long: fsync and its kin, counted at the edge of the system call.
+ * Syncs by process and file, with their duration: fsync and related calls, counted at system call entry and
+ * exit.
  *
- * The tracepoints of system calls are asked for nothing while nobody looks: attached, they cost 10 to 50 ns on every
- * system call of the machine, whichever it is. What io_uring syncs is only counted, and writes that sync by
- * themselves (O_SYNC, O_DSYNC) are not seen.
+ * System call tracepoints cost 10 to 50 ns on every system call of the machine, so they are attached only on
+ * request. Syncs by io_uring are only counted; synchronous writes (O_SYNC, O_DSYNC) are not seen.
  *
- * A file is looked up when a call begins; its path is walked once for each process, file and call. Everything is
- * bounded; what had no room is counted in `lost`.
+ * The file is looked up at entry; its path is read once for each process, file and call. All maps are bounded;
+ * drops are counted.
  */
 #include "kernel.h"
 
@@ -21,7 +21,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 /* src/model/syncs/mod.rs has the same order. */
 enum { FSYNC, FDATASYNC, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
 
-/* What had no room: a process and file, a slow sync, a sync under way; and what io_uring synced. */
+/* Drops (a process and file, a slow sync, a sync in flight), and syncs by io_uring. */
 enum { LOST_FILE, LOST_SLOW, LOST_FLYING, URING, TALLIES };
 
 #define PARTS 6
@@ -104,7 +104,7 @@ struct trace_event_raw_io_uring_submit_sqe {
 };
 #pragma clang attribute pop
 
-/* What a program of a system call's tracepoint is handed: the same in every kernel. */
+/* Context of a system call tracepoint, the same in every kernel. */
 struct entered {
 	u64 common;
 	long nr;
@@ -117,7 +117,7 @@ struct left {
 };
 
 
-/* A member, through as many pointers as it takes. */
+/* Reads a member through a pointer. */
 #define GET(to, from) read_kernel(&(to), sizeof(to), &(from))
 
 struct {
@@ -128,7 +128,7 @@ struct {
 	MAP_TYPE(value, struct counts);
 } files SEC(".maps");
 
-/* Syncs under way, by thread. */
+/* Syncs in flight, by thread. */
 struct {
 	MAP_UINT(type, MAP_HASH);
 	MAP_UINT(map_flags, MAP_NO_PREALLOC);
@@ -137,7 +137,7 @@ struct {
 	MAP_TYPE(value, struct begun);
 } flying SEC(".maps");
 
-/* Syncs that took long, until user space has taken them out. */
+/* Slow syncs, until user space removes them. */
 struct {
 	MAP_UINT(type, MAP_HASH);
 	MAP_UINT(map_flags, MAP_NO_PREALLOC);
@@ -146,7 +146,7 @@ struct {
 	MAP_TYPE(value, struct slow);
 } slow SEC(".maps");
 
-/* What is called long, in ns. */
+/* Duration from which a sync is slow, ns. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, 1);
@@ -161,7 +161,7 @@ struct {
 	MAP_TYPE(value, u64);
 } tallies SEC(".maps");
 
-/* Room to put a new entry together: the stack is too small. */
+/* Space to build a new entry: the stack is too small. */
 struct {
 	MAP_UINT(type, MAP_PERCPU_ARRAY);
 	MAP_UINT(max_entries, 1);
@@ -177,7 +177,7 @@ INLINE void tally(u32 which)
 		(*n)++;
 }
 
-/* The file behind a descriptor of the current task, if it is one. */
+/* Returns the file of a descriptor of the current task, or null. */
 INLINE struct file *file_of(u32 fd)
 {
 	struct task_struct *task = current_task();
@@ -196,7 +196,7 @@ INLINE struct file *file_of(u32 fd)
 	return file;
 }
 
-/* A new entry, with the names that belong to it. Functions of their own: the calls share them. */
+/* Creates an entry with its names. A function of its own, shared by all calls. */
 static __attribute__((noinline)) int make(struct key *key, struct file *file)
 {
 	struct task_struct *task = current_task(), *leader = 0;
@@ -207,7 +207,7 @@ static __attribute__((noinline)) int make(struct key *key, struct file *file)
 
 	if (!c)
 		return 0;
-	/* Nothing but names is ever put into it. */
+	/* Only names are ever written to it. */
 	GET(leader, task->group_leader);
 	read_kernel(c->comm, sizeof(c->comm), &leader->comm);
 	if (file)
@@ -250,7 +250,7 @@ static __attribute__((noinline)) int begin(u32 call, bool has_file, u32 fd)
 		GET(inode, file->f_inode);
 		GET(sb, inode->i_sb);
 		GET(b.key.dev, sb->s_dev);
-		/* A whole file system is no file. */
+		/* syncfs is for a whole file system. */
 		if (call != SYNCFS) {
 			GET(ino, inode->i_ino);
 			b.key.ino = ino;
@@ -307,7 +307,7 @@ static __attribute__((noinline)) int end(long ret)
 	return 0;
 }
 
-/* Some have no arguments at all: then their programs may not even look for one. */
+/* The programs of calls without arguments must not read any. */
 #define CALL(name, which, has_file, fd, wanted)                                                                        \
 	SEC("tracepoint/syscalls/sys_enter_" #name) int enter_##name(struct entered *ctx)                              \
 	{                                                                                                              \
@@ -321,7 +321,7 @@ static __attribute__((noinline)) int end(long ret)
 CALL(fsync, FSYNC, 1, ctx->args[0], 1)
 CALL(fdatasync, FDATASYNC, 1, ctx->args[0], 1)
 CALL(sync_file_range, SYNC_FILE_RANGE, 1, ctx->args[0], 1)
-/* Without MS_SYNC nothing is waited for. Its file is not looked for: the mapping would have to be found. */
+/* Without MS_SYNC nothing is waited for. Its file is unknown: finding it would need the mapping. */
 CALL(msync, MSYNC, 0, 0, ctx->args[2] & 4)
 CALL(syncfs, SYNCFS, 1, ctx->args[0], 1)
 CALL(sync, SYNC, 0, 0, 1)
@@ -340,7 +340,7 @@ int uring_req(struct trace_event_raw_io_uring_submit_req *ctx)
 	return submitted(ctx->opcode);
 }
 
-/* Its name before 6.0. */
+/* Name before 6.0. */
 SEC("tracepoint/io_uring/io_uring_submit_sqe")
 int uring_sqe(struct trace_event_raw_io_uring_submit_sqe *ctx)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One record of every task: what the files of /proc/PID tell that may change from look to look.
+ * One record per task: the contents of /proc/PID files that change from scan to scan.
  *
- * Three iterators: `processes` gives each process as its files do, with what its threads that ended have left, and
- * of its other threads what is to be added to it; `changes` does the same, but of threads of the kernel that did
- * nothing since they were told last gives only that they are there; `threads` gives each thread by itself. What is
- * here comes from the same members of the kernel that fs/proc reads. No lock is taken and no page touched, so no
- * task can hold it up.
+ * Three iterators: `processes` reports each process as its files do, including its exited threads, and
+ * the counters of its other threads, to be added; `changes` does the same, but reports idle kernel
+ * threads only by their ID; `threads` reports each thread by itself. The values come from the same
+ * kernel fields that fs/proc reads. No lock is taken and no page is touched, so no task can block
+ * this.
  */
 #include "kernel.h"
 
@@ -135,7 +135,7 @@ struct bpf_iter__task {
 #define MARK_CALM 0x6d6c6163
 enum { HAS_MM = 1, HAS_IO = 2, HAS_DELAYS = 4, HAS_CGROUP = 8, HAS_EXACT = 16 };
 
-/* src/trace/tasks/record.rs has the same. */
+/* src/bpf/task_iter/record.rs has the same. */
 struct entry {
 	u32 mark;
 	u32 has;
@@ -170,14 +170,14 @@ struct entry {
 	char work[16];
 };
 
-/* What is said of a thread of the kernel that is as it was told last. */
+/* Short record of an unchanged kernel thread. */
 struct calm_entry {
 	u32 mark;
 	u32 tid;
 };
 
-/* A thread of the kernel as it was told last. There may be more of them than room is for: those that share a place
- * are told each time. */
+/* A kernel thread as last reported. If several share a slot, they are reported in full each
+ * time. */
 struct calm {
 	u32 tid;
 	u32 state;
@@ -195,9 +195,9 @@ struct {
 	MAP_TYPE(value, struct calm);
 } calms SEC(".maps");
 
-/* Whether a thread of the kernel was not given a CPU since it was told last; from now on it counts as told. To be
- * called before its counts are read: what it does meanwhile is one more run. The number of runs is read before the
- * look whether it runs, for the last of them may be under way. */
+/* Whether a kernel thread was not given a CPU since it was last reported; marks it as reported. Call it before
+ * reading its counters: what it does meanwhile counts as one more run. The number of runs is read before checking
+ * whether it is running, because the last run may still be in progress. */
 INLINE bool is_calm(struct task_struct *t)
 {
 	struct calm now = {};
@@ -227,7 +227,7 @@ INLINE bool is_calm(struct task_struct *t)
 	return 0;
 }
 
-/* What a thread did itself: all that is wanted of the other threads of a process. */
+/* Counters of the thread itself: all that is needed of the other threads of a process. */
 INLINE void count_own(struct entry *e, struct task_struct *t)
 {
 	e->majflt = t->maj_flt;
@@ -253,7 +253,7 @@ INLINE void count_own(struct entry *e, struct task_struct *t)
 	}
 }
 
-/* What the threads left that ended. */
+/* Counters of exited threads. */
 INLINE void count_ended(struct entry *e, struct signal_struct *s)
 {
 	e->majflt += s->maj_flt;
@@ -276,7 +276,7 @@ INLINE void count_ended(struct entry *e, struct signal_struct *s)
 	}
 }
 
-/* A counter of the kernel may be below zero for a moment. */
+/* A per-CPU counter may be negative for a moment. */
 INLINE u64 positive(long long n)
 {
 	return n > 0 ? n : 0;
@@ -300,7 +300,7 @@ INLINE void memory(struct entry *e, struct mm_struct *mm)
 	}
 }
 
-/* Threads of the kernel have longer names than others, and workers tell what they work on. */
+/* Kernel threads may have longer names than others, and workers report what they work on. */
 INLINE void kernel_name(struct entry *e, struct task_struct *t)
 {
 	struct kthread *k;
@@ -379,7 +379,7 @@ INLINE int tell(struct bpf_iter__task *ctx, enum tell what)
 		return 0;
 	}
 	s = t->signal;
-	/* It has ended meanwhile. */
+	/* It has exited. */
 	if (!s)
 		return 0;
 	e.tid = t->pid;

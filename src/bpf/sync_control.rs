@@ -111,7 +111,7 @@ mod tests {
     fn nothing_is_loaded_before_start_or_when_disabled() {
         let tracer = Tracer::new(&Root::live());
         tracer.request_syncs(Some(Duration::from_millis(10)));
-        assert!(syncs_reason(&tracer).contains("not begun"), "{}", syncs_reason(&tracer));
+        assert!(syncs_reason(&tracer).contains("not started"), "{}", syncs_reason(&tracer));
         tracer.disable();
         tracer.request_syncs(Some(Duration::from_millis(10)));
         assert!(

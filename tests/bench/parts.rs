@@ -1,8 +1,6 @@
-//! What the parts of one refresh cost, apart from the task pass (that is `process`):
-//! `cargo bench --bench parts`.
+//! Cost of each part of a refresh except scanning processes (see `process`): `cargo bench --bench parts`.
 //!
-//! Sources read the live machine, so the figures hold for its devices; parsing the kernel log reads a
-//! captured one.
+//! Sources read the running machine, so figures depend on its devices. The kernel log is a captured one.
 
 use divan::Bencher;
 use iotop_plus::collect::kmsg::parse_record;
@@ -32,7 +30,7 @@ fn main() {
     divan::main();
 }
 
-/// Reading and parsing of one source, by its file.
+/// Reads and parses one source.
 #[divan::bench(args = ["/proc/diskstats", "/proc/stat", "/proc/vmstat", "/proc/meminfo", "/proc/pressure"])]
 fn read(bencher: Bencher, file: &str) {
     let mut all = sources(&Root::live());
@@ -42,7 +40,7 @@ fn read(bencher: Bencher, file: &str) {
     bencher.bench_local(|| source.read());
 }
 
-/// Every source: one tick of counters.
+/// Reads all sources: one sample of counters.
 #[divan::bench]
 fn tick(bencher: Bencher) {
     let mut all = sources(&Root::live());
@@ -61,7 +59,7 @@ fn derive(bencher: Bencher) {
     bencher.bench_local(|| Snapshot::derive(Some(&a), &b));
 }
 
-/// A frame of a view, from the state to cells.
+/// Draws a frame of a view into cells.
 #[divan::bench(args = ViewId::ALL)]
 fn frame(bencher: Bencher, view: ViewId) {
     let app = app_with_samples(view);
@@ -73,7 +71,7 @@ fn frame(bencher: Bencher, view: ViewId) {
     });
 }
 
-/// The same, compared with the last one, when nothing changed: what a refresh costs at rest.
+/// Draws a frame and compares it with the last one, without changes: the cost of an idle refresh.
 #[divan::bench]
 fn frame_and_difference(bencher: Bencher) {
     let app = app_with_samples(ViewId::Overview);
@@ -81,7 +79,7 @@ fn frame_and_difference(bencher: Bencher) {
     bencher.bench_local(|| screen.draw_frame(|buf| draw(&app, buf), |_| Ok(())));
 }
 
-/// The class, device and task of every line of a captured log.
+/// Classifies every line of a captured log.
 #[divan::bench]
 fn classify_log(bencher: Bencher) {
     let records = captured_log();
@@ -90,7 +88,7 @@ fn classify_log(bencher: Bencher) {
         .bench_local(|| records.iter().filter(|r| classify(r).pid.is_some()).count());
 }
 
-/// The same with folding and counting.
+/// Classifies, folds and counts every line of a captured log.
 #[divan::bench]
 fn fold_log(bencher: Bencher) {
     let records = captured_log();
@@ -123,7 +121,7 @@ fn two_samples() -> (Sample, Sample) {
     (first, second)
 }
 
-/// The program as it stands after two looks at this machine.
+/// Returns the state of the program after two samples of this machine.
 fn app_with_samples(view: ViewId) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
@@ -132,14 +130,14 @@ fn app_with_samples(view: ViewId) -> App {
     let (first, second) = two_samples();
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
     let mut procs = ProcessCollector::new(&root);
-    let wants = ScanOptions { delays: true, ..ScanOptions::default() };
+    let options = ScanOptions { delays: true, ..ScanOptions::default() };
     update(&mut app, Event::Sample(Box::new(first)));
-    update(&mut app, Event::Processes(Box::new(procs.scan(&wants))));
+    update(&mut app, Event::Processes(Box::new(procs.scan(&options))));
     if let Some(topo) = TopologyReader::new(&root).refresh(&disks) {
         update(&mut app, Event::Topology(Box::new(topo)));
     }
     update(&mut app, Event::KernelLogRecords(captured_log(), clock::now_log_clock()));
     update(&mut app, Event::Sample(Box::new(second)));
-    update(&mut app, Event::Processes(Box::new(procs.scan(&wants))));
+    update(&mut app, Event::Processes(Box::new(procs.scan(&options))));
     app
 }

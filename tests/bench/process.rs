@@ -1,14 +1,16 @@
-//! What one look at all processes costs, and what the table makes of it:
-//! `cargo bench --bench process`. Run it beside `process-herd` of 5,000 or 20,000 for the large figures.
+//! Cost of scanning all processes and of updating the table: `cargo bench --bench process`. For large figures run it
+//! beside 5,000 or 20,000 sleeping processes (`cargo bench --bench peers -- --herd 5000` starts them).
 //!
-//! Besides divan's wall-clock figures, `look_*` print the CPU time and, under
-//! `strace -c -f`, the system calls of a single look.
+//! Before divan's wall-clock figures it prints CPU time per scan.
 
 use divan::Bencher;
 use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::model::process::{ProcessQuery, ProcessTable, ProcessUpdate};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 
 fn main() {
     for (name, collector) in [
@@ -20,25 +22,27 @@ fn main() {
     divan::main();
 }
 
-/// CPU time of the process (our reading threads included) per look, over some quiet looks.
+/// Prints the CPU time of this process per scan, including its reading threads, over several quiet scans.
 fn cpu_per_scan(name: &str, mut collector: ProcessCollector) {
-    let looks = 10;
+    let scans = 10;
     let first_cpu = cpu_ms();
     let mut tasks = 0;
     let update = collector.scan(&ScanOptions::default());
     let first = cpu_ms() - first_cpu;
-    // Names of a large herd come in over some looks.
+    // The names of many processes are read over several scans.
     for _ in 0..9 {
         let _ = collector.scan(&ScanOptions::default());
     }
     let before = cpu_ms();
-    for _ in 0..looks {
+    for _ in 0..scans {
         let update = collector.scan(&ScanOptions::default());
         tasks = update.ok().map_or(0, |u| u.total);
     }
-    let each = (cpu_ms() - before) / looks as f64;
-    let told = update.ok().map_or(0, |u| u.changed.len());
-    println!("{name}: {tasks} processes, first look {first:.1} ms CPU ({told} told), then {each:.2} ms CPU a look");
+    let each = (cpu_ms() - before) / scans as f64;
+    let reported = update.ok().map_or(0, |u| u.changed.len());
+    println!(
+        "{name}: {tasks} processes, first scan {first:.1} ms CPU ({reported} rows), then {each:.2} ms CPU per scan"
+    );
 }
 
 fn cpu_ms() -> f64 {
@@ -80,4 +84,19 @@ fn top_window(bencher: Bencher) {
     table.apply(&first_update());
     let query = ProcessQuery { height: 40, ..ProcessQuery::default() };
     bencher.bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm.len()).sum::<usize>());
+}
+
+/// Opens, reads and closes a file of procfs, as for a task read once.
+#[divan::bench]
+fn open_read_close(bencher: Bencher) {
+    let mut buf = [0; 1024];
+    bencher.bench_local(|| File::open(Root::live().proc("self/stat")).and_then(|mut file| file.read(&mut buf)));
+}
+
+/// Reads a file of procfs through an open descriptor, as for a task that runs all the time.
+#[divan::bench]
+fn read_cached_fd(bencher: Bencher) {
+    let mut buf = [0; 1024];
+    let file = File::open(Root::live().proc("self/stat")).expect("/proc is readable");
+    bencher.bench_local(|| file.read_at(&mut buf, 0));
 }

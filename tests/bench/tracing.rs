@@ -1,20 +1,21 @@
-//! What tracing tells beside fio, and what it costs: `cargo bench --bench tracing -- accuracy DIR` or `-- overhead`.
+//! Accuracy of tracing compared with fio, and its cost: `cargo bench --bench tracing -- accuracy DIR` or `-- overhead`.
 //!
-//! `accuracy`: fio at depth 1, past the page cache, on a file in DIR and on a loop device in memory; counts and
-//! percentiles of the same requests, as fio has them (lat: from its asking for a request to its seeing it done) and as
-//! tracing has them, and how many are sequential. fio sleeps meanwhile, so its times hold the wake-up as well; with
-//! `--awake` it looks for the end without ever sleeping. What is left are the 2 or 3 us of its own system calls: with
-//! larger requests (`--kib N`, 4) they weigh less.
-//! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices without tracing, with the histograms
-//! alone and with everything take turns within it, in every order, because runs differ from each other by more than
-//! tracing costs. Also what one reading, loading, and the memory left afterwards come to.
+//! `accuracy`: fio at queue depth 1 with O_DIRECT on a file in DIR and on a loop device in memory. Compares counts and
+//! percentiles of the same requests, measured by fio (lat: from submission to completion as seen by fio) and by
+//! tracing, and the share of sequential requests. fio sleeps until completion, so its times include the wake-up; with
+//! `--awake` it polls. The remaining difference is 2 to 3 us for its system calls; larger requests (`--kib N`, 4)
+//! reduce their weight.
 //!
-//! Options: `--pairs N` (60), `--slice MS` (400), `--seconds S` (8). Root, fio, losetup.
+//! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing, with histograms only,
+//! and with everything alternate in every order, because runs differ by more than tracing costs. Also prints the cost
+//! of loading and of one reading, and the memory left afterwards.
+//!
+//! Options: `--pairs N` (60), `--slice MS` (400), `--seconds S` (8). Needs root, fio, losetup.
 
 #[path = "../trace/machine.rs"]
 #[allow(dead_code)]
 mod machine;
-/// What `machine` expects of the tests around it.
+/// `machine` expects this in the crate root.
 mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
@@ -23,7 +24,7 @@ use iotop_plus::bpf::Tracer;
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
 use iotop_plus::root::Root;
-use machine::{Loop, may_trace};
+use machine::{LoopDevice, check_tracing};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -35,7 +36,7 @@ fn main() {
         let at = args.iter().position(|a| a == name);
         at.and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(or)
     };
-    if let Err(why) = may_trace() {
+    if let Err(why) = check_tracing() {
         return println!("skipped: {why}");
     }
     match args.first().map(String::as_str) {
@@ -49,11 +50,11 @@ fn main() {
     }
 }
 
-/// Programs that count, and how long they took to be loaded.
+/// Loads the programs; returns how long that took.
 fn load_tracer() -> (Tracer, Duration) {
     let (began, tracer) = (Instant::now(), Tracer::new(&Root::live()));
     tracer.start();
-    // The last one as well: what is still being loaded would be measured.
+    // Wait for all probes: loading would be measured otherwise.
     while tracer.latency.read().ok().is_none()
         || tracer.io_accounting.read().ok().is_none()
         || tracer.tasks.read().ok().is_none()
@@ -71,20 +72,20 @@ fn device_counts(tracer: &Tracer, id: DevId) -> DeviceHistograms {
 fn fio_command(file: &Path, more: &[&str]) -> Command {
     let mut command = Command::new("fio");
     command.args(["--name=t", "--direct=1", "--time_based", "--output-format=json", "--randrepeat=1"]);
-    // Writes would be altered while they are timed.
+    // By default fio changes buffers between writes, which would be timed.
     command.args(["--lat_percentiles=1", "--scramble_buffers=0"]);
     command.arg(format!("--filename={}", file.display())).args(more).stdin(Stdio::null());
     command
 }
 
-/// fio sleeps in its system call until the request is done.
+/// fio sleeps in its system call until the request completes.
 const SLEEPING: &[&str] = &["--ioengine=psync"];
-/// It asks again and again, without anything to do for the kernel between the asking and the device.
+/// fio polls for completion, with as little kernel work as possible between submission and device.
 const POLLING: &[&str] =
     &["--ioengine=io_uring", "--fixedbufs", "--registerfiles", "--nonvectored=1", "--iodepth_batch_complete_min=0"];
 
 fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
-    let device = Loop::new(1 << 30).expect("a loop device");
+    let device = LoopDevice::new(1 << 30).expect("a loop device");
     let file = dir.join(format!("tracing-{}.fio", std::process::id()));
     let on = rustix::fs::stat(dir).expect("the directory").st_dev;
     let disk = DevId { major: rustix::fs::major(on), minor: rustix::fs::minor(on) };
@@ -101,17 +102,17 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
         for rw in ["randread", "randwrite", "read", "write"] {
             let kind = rw.trim_start_matches("rand");
             let (tracer, _) = load_tracer();
-            let (before, plain) = (device_counts(&tracer, id), completed_requests(id, kind));
+            let (before, kernel_count) = (device_counts(&tracer, id), completed_requests(id, kind));
             let runtime = format!("--runtime={seconds}");
             let (rw_arg, block) = (format!("--rw={rw}"), format!("--bs={kib}k"));
             let job = [&rw_arg, &block, "--iodepth=1", "--size=1G", &runtime];
-            let told = run_fio(fio_command(target, &[job.as_slice(), how].concat()));
-            let plain = completed_requests(id, kind) - plain;
+            let report = run_fio(fio_command(target, &[job.as_slice(), how].concat()));
+            let kernel_count = completed_requests(id, kind) - kernel_count;
             let latency = DeviceLatency::derive(Some(&before), &device_counts(&tracer, id));
             print_accuracy(
                 &format!("{name} {rw}"),
-                &told["jobs"][0][kind],
-                plain,
+                &report["jobs"][0][kind],
+                kernel_count,
                 &latency.kinds[usize::from(kind == "write")],
             );
         }
@@ -119,7 +120,7 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
     let _ = std::fs::remove_file(&file);
 }
 
-/// Requests of a device that are done, as the kernel counts them by itself.
+/// Number of completed requests, from /proc/diskstats.
 fn completed_requests(id: DevId, kind: &str) -> u64 {
     let text = std::fs::read_to_string(Root::live().proc("diskstats")).unwrap_or_default();
     let line = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
@@ -127,18 +128,18 @@ fn completed_requests(id: DevId, kind: &str) -> u64 {
     line.and_then(|w| w[if kind == "write" { 7 } else { 3 }].parse().ok()).unwrap_or(0)
 }
 
-fn print_accuracy(what: &str, fio: &Value, plain: u64, ours: &RequestLatency) {
-    let of = |p: &str| fio["lat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
+fn print_accuracy(what: &str, fio: &Value, kernel_count: u64, ours: &RequestLatency) {
+    let percentile = |p: &str| fio["lat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
     let ios = fio["total_ios"].as_u64().unwrap_or(0);
     let (Some(total), Some(service)) = (ours.total, ours.service) else { return println!("{what}: nothing") };
     let share = (total.samples as f64 / ios as f64 - 1.0) * 100.0;
     println!(
-        "{what}: {ios}/{plain}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1} | {:.2} %",
+        "{what}: {ios}/{kernel_count}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1} | {:.2} %",
         total.samples,
-        of("50.000000"),
+        percentile("50.000000"),
         service.p50,
         total.p50,
-        of("99.000000"),
+        percentile("99.000000"),
         service.p99,
         total.p99,
         ours.pattern.sequential_pct().unwrap_or(f64::NAN),
@@ -151,7 +152,7 @@ fn run_fio(mut command: Command) -> Value {
     serde_json::from_str(&text[text.find('{').expect("fio's JSON")..]).expect("fio's JSON")
 }
 
-/// Ends fio however this ends.
+/// A running fio, killed when this is dropped.
 struct RunningFio(Child);
 
 impl Drop for RunningFio {
@@ -162,9 +163,9 @@ impl Drop for RunningFio {
 }
 
 fn overhead(pairs: u64, slice: Duration) {
-    let device = Loop::new(1 << 30).expect("a loop device");
+    let device = LoopDevice::new(1 << 30).expect("a loop device");
     let load_args = ["--rw=randread", "--bs=4k", "--iodepth=64", "--ioengine=io_uring", "--size=1G"];
-    // In threads: jobs of their own would outlive it.
+    // Threads, because separate jobs would outlive it.
     let more = ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
     let mut command = fio_command(&device.path, &[load_args.as_slice(), &more].concat());
     let _fio = RunningFio(command.stdout(Stdio::null()).spawn().expect("fio"));
@@ -177,7 +178,7 @@ fn overhead(pairs: u64, slice: Duration) {
     };
     let mut arms = [Vec::new(), Vec::new(), Vec::new()];
     for pair in 0..pairs {
-        // All six orders in turn: whatever drifts, drifts for each.
+        // All six orders in turn, so that drift affects each arm alike.
         let order = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][pair as usize % 6];
         for arm in order {
             let tracer = (arm > 0).then(|| load_tracer().0);
@@ -201,7 +202,7 @@ fn median(all: &[f64]) -> f64 {
     all[all.len() / 2]
 }
 
-/// How much less goes through, from pairs of the same round.
+/// Prints the relative loss of throughput, from pairs of slices of one round.
 fn print_overhead(what: &str, off: &[f64], on: &[f64]) {
     let ratios: Vec<f64> = off.iter().zip(on).map(|(off, on)| (on / off - 1.0) * 100.0).collect();
     let n = ratios.len() as f64;
@@ -210,15 +211,15 @@ fn print_overhead(what: &str, off: &[f64], on: &[f64]) {
     println!("{what}: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %", sd / n.sqrt(), median(&ratios));
 }
 
-/// What this process pays: CPU and memory of loading, and CPU of a reading.
+/// Prints the cost for this process: CPU and memory of loading, and CPU of a reading.
 fn own_cost() {
     let (rss, cpu) = (resident_kb(), cpu_us());
-    let (tracer, took) = load_tracer();
-    // The thread hands memory back after it has said that all is there.
+    let (tracer, duration) = load_tracer();
+    // The thread returns memory after the last probe is loaded.
     std::thread::sleep(Duration::from_millis(300));
     println!(
         "loading: {} ms, {:.0} ms of CPU; resident {rss} KB before, {} KB after",
-        took.as_millis(),
+        duration.as_millis(),
         (cpu_us() - cpu) as f64 / 1e3,
         resident_kb()
     );
@@ -244,7 +245,7 @@ fn resident_kb() -> u64 {
     line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// User and system time of all threads, also of those that ended.
+/// User and system time of all threads, including those that exited.
 fn cpu_us() -> u64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     spent.tv_sec as u64 * 1_000_000 + spent.tv_nsec as u64 / 1000

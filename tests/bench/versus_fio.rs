@@ -1,15 +1,15 @@
-//! Ours against fio, in turn, on the very same file: `cargo bench --bench versus_fio -- DIR [options]`.
+//! Compares the benchmark engine with fio on the same file: `cargo bench --bench versus_fio -- DIR [options]`.
 //!
-//! The file is made as every benchmark's is (nameless, filled with real data) and lent to fio as
-//! `/proc/PID/fd/N`. Within a round the three run A B C, in the next C B A; medians are reported. CPU per
-//! I/O is the counted interval's user and system time of the process: ours with every thread of it and the
-//! kernel's workers, fio's as its JSON has it (the job alone, without fio's start and its other threads).
-//! `machine` is what the whole machine used meanwhile, kernel threads of a loop device included.
+//! The file is created as for every benchmark (unnamed, filled with data) and passed to fio as `/proc/PID/fd/N`. A
+//! round runs the three contenders in the order A B C, the next round in the order C B A; medians are reported. CPU per
+//! I/O is user and system time of the process during measurement: for iotop-plus that of all its threads and kernel
+//! workers, for fio that of the job in its JSON output. `machine` is the CPU time of the whole machine, including
+//! kernel threads of a loop device.
 //!
 //! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw), `--size MIB` (1024),
-//! `--rate IOPS`: paced, for comparing percentiles (one direction only);
-//! `--batch S/C`: ours hands over S at a time and waits for C;
-//! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
+//! `--rate IOPS`: fixed rate, to compare percentiles (one direction only); `--batch S/C`: iotop-plus submits S at a
+//! time and waits for C; `--loop-tmpfs`: ignores DIR; creates ext4 on a loop device on tmpfs and removes it (root, 3
+//! GiB of memory).
 
 use iotop_plus::bench::plan::BenchPlan;
 use iotop_plus::bench::run_progress::RunProgress;
@@ -37,7 +37,7 @@ enum Contender {
 const CONTENDERS: [(Contender, &str); 3] =
     [(Contender::Ours, "iotop-plus"), (Contender::Fio, "fio, best"), (Contender::FioNoClock, "fio, gtod_reduce")];
 
-/// One run's figures.
+/// Figures of one run.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     iops: f64,
@@ -91,7 +91,7 @@ fn parse_options() -> Option<Options> {
     (o.loop_tmpfs || o.dir.is_dir()).then_some(o)
 }
 
-/// ext4 on a loop device on a file in tmpfs, for as long as it lives.
+/// ext4 on a loop device on a file in tmpfs, removed when this is dropped.
 struct LoopTmpfs {
     base: PathBuf,
     device: String,
@@ -127,7 +127,7 @@ impl Drop for LoopTmpfs {
             vec!["losetup", "-d", &self.device],
             vec!["umount", self.base.join("ram").to_str().unwrap_or_default()],
         ] {
-            // A ring lets go of its file a moment after it was closed.
+            // io_uring releases its file a moment after the ring was closed.
             for _ in 0..50 {
                 if Command::new(line[0]).args(&line[1..]).output().is_ok_and(|o| o.status.success()) {
                     break;
@@ -135,14 +135,14 @@ impl Drop for LoopTmpfs {
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
-        // Empty directories only: what is still mounted stays as it is.
+        // Removes empty directories only: what is still mounted stays.
         for dir in ["mnt", "ram", ""] {
             let _ = std::fs::remove_dir(self.base.join(dir));
         }
     }
 }
 
-/// CPU the whole machine used since boot, ns (10 ms steps).
+/// CPU time of the whole machine since boot, ns (10 ms steps).
 fn machine_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let v: Vec<f64> =
@@ -206,7 +206,7 @@ fn median(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Median over the rounds of ours : theirs within the round.
+/// Median over the rounds of the ratio within a round.
 fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     let mut v: Vec<f64> = a.iter().zip(b).map(|(x, y)| of(x) / of(y).max(1e-9)).collect();
     v.sort_by(f64::total_cmp);
@@ -251,8 +251,8 @@ fn run(o: &Options) -> Result<(), RunError> {
     let place = session.open_target()?;
     let file = session.lay_out_file(&place, plan.size)?;
     let over = Arc::new(AtomicBool::new(false));
-    // What looks on in the real program looks on here: progress four times a second.
-    let looker = {
+    // As in the real program, progress is read four times a second.
+    let progress_reader = {
         let over = over.clone();
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
@@ -294,24 +294,24 @@ fn run(o: &Options) -> Result<(), RunError> {
         print_table(pattern, &runs);
     }
     over.store(true, Ordering::Relaxed);
-    let _ = looker.join();
+    let _ = progress_reader.join();
     Ok(())
 }
 
 fn main() {
     let Some(mut o) = parse_options() else {
-        // Also how `cargo test --benches` and a bare `cargo bench` come by: nothing to measure, nothing wrong.
+        // `cargo test --benches` and a bare `cargo bench` get here: there is nothing to measure.
         println!(
             "versus_fio: name a directory: cargo bench --bench versus_fio -- DIR [--pairs N] [--seconds S] [--loop-tmpfs]"
         );
         return;
     };
-    let lab = o.loop_tmpfs.then(LoopTmpfs::create);
-    if let Some(lab) = &lab {
-        o.dir = lab.base.join("mnt");
+    let loop_tmpfs = o.loop_tmpfs.then(LoopTmpfs::create);
+    if let Some(loop_tmpfs) = &loop_tmpfs {
+        o.dir = loop_tmpfs.base.join("mnt");
     }
     if let Err(stop) = run(&o) {
         println!("{stop:?}");
     }
-    drop(lab);
+    drop(loop_tmpfs);
 }

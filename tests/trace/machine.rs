@@ -1,5 +1,5 @@
-//! What the tests of tracing need of the machine: a loop device in memory, direct reads, other users' rights, and a
-//! look at which programs are in the kernel.
+//! Helpers for tracing tests: a loop device in memory, direct reads, an unprivileged user, and the BPF programs that
+//! are loaded.
 
 use aya::programs::loaded_programs;
 use iotop_plus::root::Root;
@@ -10,21 +10,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// An ordinary user and group.
+/// User and group ID of nobody.
 const NOBODY: u32 = 65_534;
 
-/// Whether this machine lets us trace.
-pub fn may_trace() -> Result<(), String> {
-    let held = rustix::thread::capabilities(None).map_err(|err| err.to_string())?.effective;
-    if !held.contains(CapabilitySet::SYS_ADMIN) {
+/// Checks that this machine permits tracing.
+pub fn check_tracing() -> Result<(), String> {
+    let capabilities = rustix::thread::capabilities(None).map_err(|err| err.to_string())?.effective;
+    if !capabilities.contains(CapabilitySet::SYS_ADMIN) {
         return Err("needs root".into());
     }
-    let types = Root::live().sys("kernel/btf/vmlinux");
-    types.exists().then_some(()).ok_or_else(|| format!("no {}", types.display()))
+    let btf = Root::live().sys("kernel/btf/vmlinux");
+    btf.exists().then_some(()).ok_or_else(|| format!("no {}", btf.display()))
 }
 
-/// Whether the compiler is here that the objects were made with.
-pub fn clang() -> Result<(), String> {
+/// Checks that the compiler of the BPF objects is installed.
+pub fn check_clang() -> Result<(), String> {
     for tool in ["clang-14", "llvm-strip-14"] {
         let found = Command::new(tool).arg("--version").stdout(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
@@ -35,19 +35,19 @@ pub fn clang() -> Result<(), String> {
 }
 
 /// A loop device on a file in memory.
-pub struct Loop {
-    /// Its node.
+pub struct LoopDevice {
+    /// Device node.
     pub path: PathBuf,
-    /// Its number.
+    /// Device number.
     pub id: (u32, u32),
 }
 
-impl Loop {
-    /// Makes one of that many bytes, or says why not.
+impl LoopDevice {
+    /// Creates one of that many bytes.
     pub fn new(bytes: u64) -> Result<Self, String> {
         let dir = Root::live().dev("shm");
         let file = tempfile::NamedTempFile::new_in(dir).map_err(|err| format!("no file in memory: {err}"))?;
-        // Pages, not a hole: reads go the whole way.
+        // Data instead of a hole, so that reads reach the file.
         std::fs::write(file.path(), vec![1; bytes as usize]).map_err(|err| err.to_string())?;
         let out = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
         let out = out.map_err(|err| format!("losetup: {err}"))?;
@@ -59,7 +59,7 @@ impl Loop {
         Ok(Self { path, id: (rustix::fs::major(rdev), rustix::fs::minor(rdev)) })
     }
 
-    /// Reads completed, as `/proc/diskstats` has them.
+    /// Number of completed reads, from `/proc/diskstats`.
     pub fn reads(&self) -> u64 {
         let text = std::fs::read_to_string(Root::live().proc("diskstats")).unwrap();
         let name = self.path.file_name().unwrap().to_str().unwrap();
@@ -68,33 +68,33 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
     }
 }
 
-/// So many reads of 4 KiB past the page cache, one after the other.
-pub fn read_directly(path: &Path, times: usize) {
-    read_directly_at(path, 4096, (0..times).map(|i| (i * 7919 % 4096) as u64 * 4096));
+/// Reads 4 KiB blocks with O_DIRECT, one after the other.
+pub fn read_direct(path: &Path, times: usize) {
+    read_direct_at(path, 4096, (0..times).map(|i| (i * 7919 % 4096) as u64 * 4096));
 }
 
-/// Reads of that many bytes past the page cache, one after the other, at these places.
-pub fn read_directly_at(path: &Path, len: usize, places: impl Iterator<Item = u64>) {
+/// Reads blocks of `len` bytes with O_DIRECT at these offsets, one after the other.
+pub fn read_direct_at(path: &Path, len: usize, offsets: impl Iterator<Item = u64>) {
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).unwrap();
-    let mut room = vec![0u8; len + 4096];
-    let start = room.as_ptr().align_offset(4096);
-    for at in places {
-        assert_eq!(rustix::io::pread(&file, &mut room[start..start + len], at).unwrap(), len);
+    let mut buf = vec![0u8; len + 4096];
+    let start = buf.as_ptr().align_offset(4096);
+    for offset in offsets {
+        assert_eq!(rustix::io::pread(&file, &mut buf[start..start + len], offset).unwrap(), len);
     }
 }
 
-/// The program under test where an ordinary user finds it.
-pub struct Nobody(tempfile::TempDir);
+/// The program, installed where an unprivileged user can run it.
+pub struct UnprivilegedUser(tempfile::TempDir);
 
-impl Nobody {
-    /// Puts it there, or says why that user cannot be had.
+impl UnprivilegedUser {
+    /// Installs it.
     pub fn new() -> Result<Self, String> {
         let found = Command::new("setpriv").arg("--version").stdout(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
@@ -106,7 +106,7 @@ impl Nobody {
         Ok(Self(dir))
     }
 
-    /// To be run by that user, with these capabilities and no others.
+    /// Returns the command to run it as that user with only these capabilities.
     pub fn command(&self, capabilities: &[&str]) -> Command {
         let given: String = capabilities.iter().map(|c| format!(",+{c}")).collect();
         let mut command = Command::new("setpriv");
@@ -117,28 +117,28 @@ impl Nobody {
     }
 }
 
-/// Ids of the BPF programs a process holds.
-pub fn programs_of(pid: u32) -> Vec<u32> {
-    held_by(pid, |_| true)
+/// Returns the IDs of the BPF programs held by a process.
+pub fn bpf_programs(pid: u32) -> Vec<u32> {
+    bpf_programs_where(pid, |_| true)
 }
 
-/// Ids of those among them that are at tracepoints of tracefs, as the ones that trace system calls are.
+/// Returns those attached to tracepoints of tracefs, as for system calls.
 #[allow(dead_code)]
-pub fn of_calls(pid: u32) -> Vec<u32> {
+pub fn tracepoint_programs(pid: u32) -> Vec<u32> {
     // BPF_PROG_TYPE_TRACEPOINT
-    held_by(pid, |text| text.lines().any(|l| l.split_whitespace().eq(["prog_type:", "5"])))
+    bpf_programs_where(pid, |text| text.lines().any(|l| l.split_whitespace().eq(["prog_type:", "5"])))
 }
 
-fn held_by(pid: u32, which: impl Fn(&str) -> bool) -> Vec<u32> {
+fn bpf_programs_where(pid: u32, which: impl Fn(&str) -> bool) -> Vec<u32> {
     let dir = Root::live().proc(&format!("{pid}/fdinfo"));
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let text = entries.flatten().filter_map(|e| std::fs::read_to_string(e.path()).ok());
-    // Links name the program as well; once is enough.
+    // Links name the program as well; counting it once is enough.
     let ids = text.filter(|t| t.contains("prog_jited") && which(t));
     ids.filter_map(|t| t.lines().find_map(|l| l.strip_prefix("prog_id:"))?.trim().parse().ok()).collect()
 }
 
-/// Whether one of these programs is still in the kernel.
-pub fn still_loaded(ids: &[u32]) -> bool {
+/// Whether any of these programs is still loaded.
+pub fn any_loaded(ids: &[u32]) -> bool {
     loaded_programs().flatten().any(|p| ids.contains(&p.id()))
 }

@@ -1,7 +1,7 @@
-//! Tasks that are held up on purpose: a writer on a device that may have little dirty, a reader in a control group
-//! that may have little memory. Nothing of the whole machine is changed.
+//! Tasks stalled on purpose: a writer on a device with a low dirty limit, a reader in a control group with little
+//! memory. Settings of the whole machine are not changed.
 
-use crate::machine::{Loop, may_trace};
+use crate::machine::{LoopDevice, check_tracing};
 use crate::poll_until;
 use iotop_plus::bpf::Tracer;
 use iotop_plus::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
@@ -25,7 +25,7 @@ fn read_stalls(tracer: &Tracer) -> MemoryStallsRaw {
     }
 }
 
-/// A task, ended and waited for whatever happens.
+/// A child process, killed and reaped when this is dropped.
 struct ChildTask(Child);
 
 impl ChildTask {
@@ -33,7 +33,7 @@ impl ChildTask {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// Looks until it was held up in that way; what was counted of it, and the longest time seen meanwhile.
+    /// Waits until it stalled in that way; returns its counters and the longest stall seen.
     fn wait_until_stalled(&self, tracer: &Tracer, kind: usize) -> (TaskStallCounters, u64) {
         let mut longest = 0;
         let found = poll_until("the task to be held up", || {
@@ -53,25 +53,25 @@ impl Drop for ChildTask {
     }
 }
 
-/// A device whose writers the kernel throttles by that device's own limits (Linux 6.2). They outlive a loop device's
-/// file, so they are put back.
+/// A device whose own dirty limits throttle writers (Linux 6.2). The limits outlive the file of a loop device, so they
+/// are restored.
 struct ThrottledDevice {
-    device: Loop,
+    device: LoopDevice,
     bdi: PathBuf,
     saved_limits: Vec<(&'static str, String)>,
 }
 
 impl ThrottledDevice {
-    fn new(device: Loop) -> Result<Self, String> {
+    fn new(device: LoopDevice) -> Result<Self, String> {
         let bdi = Root::live().sys(&format!("class/bdi/{}:{}", device.id.0, device.id.1));
-        let mut held = Self { device, bdi, saved_limits: Vec::new() };
-        // Bytes are kept as a share of the machine's limit: put back as that.
+        let mut throttled = Self { device, bdi, saved_limits: Vec::new() };
+        // The kernel stores the limit as a share of the machine's limit, so it is restored as that.
         for (name, value, share) in [("max_bytes", "1048576", "max_ratio"), ("strict_limit", "1", "strict_limit")] {
             let failed = |err: std::io::Error| format!("{name} of its bdi: {err}");
-            held.saved_limits.push((share, std::fs::read_to_string(held.bdi.join(share)).map_err(failed)?));
-            std::fs::write(held.bdi.join(name), value).map_err(failed)?;
+            throttled.saved_limits.push((share, std::fs::read_to_string(throttled.bdi.join(share)).map_err(failed)?));
+            std::fs::write(throttled.bdi.join(name), value).map_err(failed)?;
         }
-        Ok(held)
+        Ok(throttled)
     }
 }
 
@@ -85,16 +85,16 @@ impl Drop for ThrottledDevice {
 
 #[test]
 fn a_throttled_writer_is_reported_with_its_pauses() {
-    let device = may_trace().and_then(|()| Loop::new(512 << 20));
-    let held = match device.and_then(ThrottledDevice::new) {
-        Ok(held) => held,
+    let device = check_tracing().and_then(|()| LoopDevice::new(512 << 20));
+    let throttled = match device.and_then(ThrottledDevice::new) {
+        Ok(throttled) => throttled,
         Err(why) => return println!("skipped a_throttled_writer_is_named_with_its_pauses: {why}"),
     };
-    let device = &held.device;
+    let device = &throttled.device;
     let (tracer, rare) = (load_tracer(), load_tracer());
     let mut write = Command::new("dd");
     write.args(["if=/dev/zero", "bs=64k", "count=1000000"]).arg(format!("of={}", device.path.display()));
-    // It is ended once it was held up; what it was is kept beyond that.
+    // It is killed after it was stalled; its counters outlive it.
     let mut writer = ChildTask::start(&mut write);
     let (task, longest) = writer.wait_until_stalled(&tracer, THROTTLE);
     println!("{task:?}, longest {longest} ns");
@@ -109,7 +109,7 @@ fn a_throttled_writer_is_reported_with_its_pauses() {
     assert_eq!(task.starttime, starttime(task.pid));
     writer.0.kill().unwrap();
     writer.0.wait().unwrap();
-    // Who looks only now sees all of it, in one period.
+    // A tracer that reads only now sees everything in one period.
     let of = |tracer: &Tracer| {
         read_stalls(tracer).tasks.into_iter().find(|t| t.pid == task.pid).map(|t| t.counters[THROTTLE])
     };
@@ -120,13 +120,13 @@ fn a_throttled_writer_is_reported_with_its_pauses() {
     assert_eq!((of(&rare), of(&rare)), (Some(quiet), Some(quiet)), "nothing came since");
 }
 
-/// As the process table has it.
+/// Returns the start time, as in the process table.
 fn starttime(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(Root::live().proc(&format!("{pid}/stat"))).unwrap();
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
 
-/// A control group that may have so much memory; gone afterwards.
+/// A control group with limited memory; removed when this is dropped.
 struct MemoryCgroup(PathBuf);
 
 impl MemoryCgroup {
@@ -155,7 +155,7 @@ impl Drop for MemoryCgroup {
     }
 }
 
-/// A file that is on its device and not in memory.
+/// Creates a file that is not in the page cache.
 fn uncached_file(bytes: usize) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     std::fs::write(file.path(), vec![7; bytes]).unwrap();
@@ -166,7 +166,7 @@ fn uncached_file(bytes: usize) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_reader_in_direct_reclaim_is_reported() {
-    let group = match may_trace().and_then(|()| MemoryCgroup::new(8 << 20)) {
+    let group = match check_tracing().and_then(|()| MemoryCgroup::new(8 << 20)) {
         Ok(group) => group,
         Err(why) => return println!("skipped a_reader_that_has_to_make_room_itself_is_named: {why}"),
     };
@@ -183,7 +183,7 @@ fn a_reader_in_direct_reclaim_is_reported() {
     });
     println!("{cat:?}");
     assert!(ns > 0 && cat.counters[THROTTLE].count == 0, "{cat:?}");
-    // First out of the group, then the group.
+    // The reader must leave the group before it can be removed.
     drop(reader);
     drop(group);
 }

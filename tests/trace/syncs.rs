@@ -1,9 +1,9 @@
-//! Syncs on the running kernel: every one is counted, on the file it was for, and nothing stays attached when nobody
-//! looks any more.
+//! Sync tracing on the running kernel: every sync is counted for its file, and nothing stays attached when it is not
+//! needed.
 //!
-//! Skips by name where this machine does not let us trace.
+//! Skipped by name where tracing is not permitted.
 
-use crate::machine::{Nobody, may_trace, of_calls, programs_of, still_loaded};
+use crate::machine::{UnprivilegedUser, any_loaded, bpf_programs, check_tracing, tracepoint_programs};
 use crate::poll_until;
 use crate::pty_harness::{BINARY, Terminal};
 use iotop_plus::bpf::Tracer;
@@ -17,17 +17,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Programs that trace syncs, at least: a begin and an end of each of six calls.
+/// Least number of programs for syncs: entry and exit of six calls.
 const MIN_PROGRAMS: usize = 12;
 
-/// Whether this machine lets us trace system calls.
+/// Checks that this machine permits tracing system calls.
 fn check_syscall_tracing() -> Result<(), String> {
-    may_trace()?;
+    check_tracing()?;
     let point = Root::live().sys("kernel/tracing/events/syscalls/sys_enter_fsync/id");
     std::fs::read(&point).map(drop).map_err(|err| format!("{}: {err}", point.display()))
 }
 
-/// A tracer whose syncs are there.
+/// Returns a tracer with syncs loaded.
 fn load_tracer(threshold: Duration) -> Tracer {
     let tracer = Tracer::new(&Root::live());
     tracer.start();
@@ -58,7 +58,7 @@ fn every_sync_is_counted_for_its_file() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let file = File::create(&path).unwrap();
     let ino = rustix::fs::stat(&path).unwrap().st_ino;
-    // Two threads at once: a count that is not atomic would lose some.
+    // Two threads at once would lose counts that are not atomic.
     std::thread::scope(|s| {
         for _ in 0..2 {
             s.spawn(|| (0..150).for_each(|_| rustix::fs::fsync(&file).unwrap()));
@@ -67,7 +67,7 @@ fn every_sync_is_counted_for_its_file() {
     (0..200).for_each(|_| rustix::fs::fdatasync(&file).unwrap());
     rustix::fs::syncfs(&file).unwrap();
     rustix::fs::sync();
-    // Room for what is listed one by one: that of the many is taken.
+    // Read slow syncs once, so that there is space for more.
     read_syncs(&tracer);
     let null = File::open(Root::live().dev("null")).unwrap();
     rustix::fs::fsync(&null).unwrap_err();
@@ -78,7 +78,7 @@ fn every_sync_is_counted_for_its_file() {
     assert!(fsync.max_ns > 0 && fsync.total_ns >= fsync.max_ns && fsync.last_ended_ns <= raw.read_ns);
     assert!(fsync.file.path_tail.sanitized().ends_with("/a/b/c/wal"), "{}", fsync.file.path_tail.sanitized());
     assert_eq!(find_counts(&raw, SyncCall::Fdatasync, ino).unwrap().calls, 200);
-    // Only what is on the machine's busy edge: others of this test's process may sync as well.
+    // Other tests of this process may sync as well.
     assert!(find_counts(&raw, SyncCall::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.device_id().is_some()));
     assert!(find_counts(&raw, SyncCall::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.device_id().is_none()));
     let failed = raw.files.iter().find(|c| c.errors > 0 && c.file.path_tail.sanitized() == "null").unwrap();
@@ -105,7 +105,7 @@ fn only_syncs_above_the_threshold_are_listed() {
     poll_until("nobody to want it", || tracer.syncs.read().unavailable_reason(0).and_then(unwanted));
 }
 
-/// A benchmark of our own, which says itself how often it synced.
+/// Compares with a benchmark that reports its own number of syncs.
 #[test]
 fn sync_counts_match_the_benchmark() {
     if let Err(why) = check_syscall_tracing() {
@@ -118,18 +118,19 @@ fn sync_counts_match_the_benchmark() {
     bench.args(["--time", "2", "--size", "1M", "--no-keep", "-q", "--format", "json"]);
     let out = bench.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let told = told["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {told}"));
+    let reported: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let reported =
+        reported["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {reported}"));
     let raw = read_syncs(&tracer);
     let seen = raw.files.iter().filter(|c| c.file.comm.sanitized() == "iotop-plus");
     let seen: Vec<u64> = seen.filter(|c| c.file.call == SyncCall::Fdatasync).map(|c| c.calls).collect();
-    println!("the benchmark says {told}, the kernel {seen:?}");
-    assert!(seen.contains(&told), "the benchmark says {told}, the kernel {seen:?}");
+    println!("the benchmark says {reported}, the kernel {seen:?}");
+    assert!(seen.contains(&reported), "the benchmark says {reported}, the kernel {seen:?}");
 }
 
-/// Ids of the programs a process holds for syncs, once it has them all.
+/// Waits until a process has loaded all programs for syncs; returns their IDs.
 fn wait_for_sync_programs(pid: u32) -> Vec<u32> {
-    poll_until("programs in the kernel", || Some(of_calls(pid)).filter(|ids| ids.len() >= MIN_PROGRAMS))
+    poll_until("programs in the kernel", || Some(tracepoint_programs(pid)).filter(|ids| ids.len() >= MIN_PROGRAMS))
 }
 
 #[test]
@@ -139,18 +140,18 @@ fn sync_programs_are_detached_on_leaving_the_view_and_on_exit() {
     }
     let mut screen = Terminal::with_args(&[]);
     screen.wait_for_text("q quit");
-    let without = poll_until("tracing of requests", || Some(programs_of(screen.pid())).filter(|ids| ids.len() >= 2));
-    assert_eq!(of_calls(screen.pid()), [0; 0], "syncs are traced though nobody asked");
+    let without = poll_until("tracing of requests", || Some(bpf_programs(screen.pid())).filter(|ids| ids.len() >= 2));
+    assert_eq!(tracepoint_programs(screen.pid()), [0; 0], "syncs are traced though nobody asked");
     screen.send("F");
     let of_syncs = wait_for_sync_programs(screen.pid());
     screen.send("1");
-    poll_until("the programs to go", || (!still_loaded(&of_syncs)).then_some(()));
-    assert!(still_loaded(&without), "the others stay");
+    poll_until("the programs to go", || (!any_loaded(&of_syncs)).then_some(()));
+    assert!(any_loaded(&without), "the others stay");
     screen.send("F");
     let again = wait_for_sync_programs(screen.pid());
     screen.send("q");
     assert_eq!(screen.wait_for_exit().exit_code(), 0);
-    poll_until("the programs to go", || (!still_loaded(&again)).then_some(()));
+    poll_until("the programs to go", || (!any_loaded(&again)).then_some(()));
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn sync_programs_are_detached_after_sigkill() {
     let ids = wait_for_sync_programs(recording.id());
     kill_process(Pid::from_child(&recording), Signal::KILL).unwrap();
     recording.wait().unwrap();
-    poll_until("the programs to go", || (!still_loaded(&ids)).then_some(()));
+    poll_until("the programs to go", || (!any_loaded(&ids)).then_some(()));
 }
 
 fn syncs_reason(mut command: Command) -> String {
@@ -180,14 +181,14 @@ fn syncs_reason(mut command: Command) -> String {
 
 #[test]
 fn missing_capabilities_for_sync_tracing_are_reported() {
-    let nobody = match check_syscall_tracing().and_then(|()| Nobody::new()) {
+    let nobody = match check_syscall_tracing().and_then(|()| UnprivilegedUser::new()) {
         Ok(nobody) => nobody,
         Err(why) => return println!("skipped who_may_not_trace_is_told_what_is_missing: {why}"),
     };
-    let told = syncs_reason(nobody.command(&[]));
-    assert!(told.contains("CAP_BPF") && told.contains("CAP_PERFMON"), "{told}");
-    let told = syncs_reason(nobody.command(&["bpf", "perfmon"]));
-    assert!(told.contains("CAP_DAC_READ_SEARCH"), "{told}");
+    let reported = syncs_reason(nobody.command(&[]));
+    assert!(reported.contains("CAP_BPF") && reported.contains("CAP_PERFMON"), "{reported}");
+    let reported = syncs_reason(nobody.command(&["bpf", "perfmon"]));
+    assert!(reported.contains("CAP_DAC_READ_SEARCH"), "{reported}");
     let mut off = Command::new(BINARY);
     off.arg("--no-tracing");
     assert!(syncs_reason(off).contains("--no-tracing"));

@@ -32,12 +32,12 @@ fn parse_kind(n: u32) -> Option<AccountKind> {
     })
 }
 
-fn read_u32(bytes: &[u8], key_bytes: usize) -> u32 {
-    u32::from_ne_bytes([bytes[key_bytes], bytes[key_bytes + 1], bytes[key_bytes + 2], bytes[key_bytes + 3]])
+fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_ne_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }
 
-fn read_u64(bytes: &[u8], key_bytes: usize) -> u64 {
-    u64::from(read_u32(bytes, key_bytes)) | u64::from(read_u32(bytes, key_bytes + 4)) << 32
+fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    u64::from(read_u32(bytes, offset)) | u64::from(read_u32(bytes, offset + 4)) << 32
 }
 
 fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {

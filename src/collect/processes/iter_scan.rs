@@ -60,18 +60,18 @@ struct IterCursor {
 }
 
 /// Finds a task in the sorted list, trying index `next` first.
-fn find_task(entries: &[TaskState], next: usize, key: (u32, u32)) -> Result<usize, usize> {
-    let of = |entry: &TaskState| (entry.raw.key.pid, entry.raw.key.tid);
-    match entries.get(next) {
-        Some(entry) if of(entry) == key => Ok(next),
-        _ => entries.binary_search_by_key(&key, of),
+fn find_task(tasks: &[TaskState], next: usize, key: (u32, u32)) -> Result<usize, usize> {
+    let key_of = |task: &TaskState| (task.raw.key.pid, task.raw.key.tid);
+    match tasks.get(next) {
+        Some(task) if key_of(task) == key => Ok(next),
+        _ => tasks.binary_search_by_key(&key, key_of),
     }
 }
 
 impl TaskScanner {
     /// Uses the iterator whenever it is loaded.
-    pub fn with_task_iter(mut self, part: ProbeHandle<Traced>) -> Self {
-        self.iter_scanner.probe = Some(part);
+    pub fn with_task_iter(mut self, probe: ProbeHandle<Traced>) -> Self {
+        self.iter_scanner.probe = Some(probe);
         self
     }
 
@@ -82,8 +82,8 @@ impl TaskScanner {
 
     /// Scans with the iterator. Returns false on failure and adds a note; the caller then reads files.
     pub(super) fn scan_by_iter(&mut self, task_iter: &TaskIter, scan: &mut TaskScan) -> bool {
-        let first = !std::mem::replace(&mut self.iter_scanner.was_active, true);
-        scan.may_have_new_tasks = first || scan.update.reset || self.seq.is_multiple_of(LISTING_INTERVAL_SCANS);
+        let is_first_pass = !std::mem::replace(&mut self.iter_scanner.was_active, true);
+        scan.may_have_new_tasks = is_first_pass || scan.update.reset || self.seq.is_multiple_of(LISTING_INTERVAL_SCANS);
         if scan.may_have_new_tasks || self.seq.is_multiple_of(FULL_PASS_INTERVAL_SCANS) {
             self.iter_scanner.last_pass = None;
         }
@@ -106,24 +106,24 @@ impl TaskScanner {
         if !std::mem::take(&mut self.iter_scanner.was_active) {
             return;
         }
-        for entry in &mut self.tasks {
-            entry.is_missing_from_iter = false;
+        for task in &mut self.tasks {
+            task.is_missing_from_iter = false;
         }
     }
 
     fn run_iter(&mut self, task_iter: &TaskIter, scan: &mut TaskScan) -> io::Result<()> {
         let mut cursor = IterCursor { known_tasks: self.tasks.len(), next_index: 0 };
         let mut iter = std::mem::take(&mut self.iter_scanner);
-        let walked = self.apply_all_records(task_iter, &mut iter, &mut cursor, scan);
+        let result = self.apply_all_records(task_iter, &mut iter, &mut cursor, scan);
         self.iter_scanner = iter;
         if self.tasks.len() > cursor.known_tasks {
             self.sort_tasks();
         }
-        walked?;
-        for entry in &mut self.tasks {
-            if entry.last_iter_seq != self.seq {
-                entry.is_missing_from_iter |= scan.may_have_new_tasks;
-                entry.has_exited |= !entry.is_missing_from_iter;
+        result?;
+        for task in &mut self.tasks {
+            if task.last_iter_seq != self.seq {
+                task.is_missing_from_iter |= scan.may_have_new_tasks;
+                task.has_exited |= !task.is_missing_from_iter;
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ impl TaskScanner {
         scan: &mut TaskScan,
     ) -> io::Result<()> {
         let after = iter.last_pass.take().filter(|(_, delays)| *delays == scan.delay_source);
-        let mut iter_pass = task_iter.start_pass(self.is_per_thread, after.map(|(turn, _)| turn))?;
+        let mut iter_pass = task_iter.start_pass(self.is_per_thread, after.map(|(generation, _)| generation))?;
         let mut all_known = true;
         iter.thread_groups.clear();
         loop {
@@ -166,21 +166,21 @@ impl TaskScanner {
         let known = &mut self.tasks[..cursor.known_tasks];
         match find_task(known, cursor.next_index, (tid, tid)) {
             Ok(index) => {
-                let entry = &mut known[index];
+                let task = &mut known[index];
                 cursor.next_index = index + 1;
-                entry.is_missing_from_iter = entry.exec_count.is_none() || entry.last_iter_seq + 1 != self.seq;
-                entry.last_iter_seq = self.seq;
-                entry.has_exited = false;
-                entry.scanned_ns = if entry.is_missing_from_iter { entry.scanned_ns } else { now };
-                !entry.is_missing_from_iter
+                task.is_missing_from_iter = task.exec_count.is_none() || task.last_iter_seq + 1 != self.seq;
+                task.last_iter_seq = self.seq;
+                task.has_exited = false;
+                task.scanned_ns = if task.is_missing_from_iter { task.scanned_ns } else { now };
+                !task.is_missing_from_iter
             }
             Err(_) => {
-                let untold = TaskState {
+                let unknown_task = TaskState {
                     is_missing_from_iter: true,
                     last_iter_seq: self.seq,
                     ..TaskState::new(tid, tid, false)
                 };
-                self.tasks.push(untold);
+                self.tasks.push(unknown_task);
                 false
             }
         }
@@ -189,27 +189,27 @@ impl TaskScanner {
     fn apply_record(
         &mut self,
         record: &TaskRecord,
-        whole: bool,
+        is_complete: bool,
         now: u64,
         cursor: &mut IterCursor,
         scan: &mut TaskScan,
     ) {
         let index = self.find_or_insert(record, cursor, scan);
-        let entry = &mut self.tasks[index];
-        entry.last_iter_seq = self.seq;
-        entry.has_exited = false;
-        entry.is_missing_from_iter = false;
-        entry.needs_io_check = !whole;
-        if !whole {
+        let task = &mut self.tasks[index];
+        task.last_iter_seq = self.seq;
+        task.has_exited = false;
+        task.is_missing_from_iter = false;
+        task.needs_io_check = !is_complete;
+        if !is_complete {
             return;
         }
-        let since_ns = entry.scanned_ns;
-        let changes = entry.apply_iter_record(record, scan.delay_source, self.page_size);
-        entry.scanned_ns = now;
+        let since_ns = task.scanned_ns;
+        let changes = task.apply_iter_record(record, scan.delay_source, self.page_size);
+        task.scanned_ns = now;
         scan.update.exited.extend(changes.replaced_key);
         if changes.has_row_changed {
             let since_ns = if changes.is_first { 0 } else { since_ns };
-            push_change(entry, &mut scan.update.changed, now, since_ns);
+            push_change(task, &mut scan.update.changed, now, since_ns);
         }
     }
 
@@ -222,9 +222,9 @@ impl TaskScanner {
                 index
             }
             Err(_) => {
-                let mut entry = TaskState::new(record.pid, record.tid, self.is_per_thread);
-                entry.is_visible = scan.options.all_visible;
-                self.tasks.push(entry);
+                let mut task = TaskState::new(record.pid, record.tid, self.is_per_thread);
+                task.is_visible = scan.options.all_visible;
+                self.tasks.push(task);
                 self.tasks.len() - 1
             }
         }
@@ -241,44 +241,35 @@ impl TaskScanner {
         let has_v1_hierarchies = self.cgroups.has_v1_hierarchies();
         let (is_cautious, seq) = (self.hung_threads >= CAUTIOUS_FROM, self.seq);
         self.jobs.clear();
-        for (index, entry) in self.tasks.iter_mut().enumerate() {
-            if entry.has_exited || entry.is_stuck {
+        for (index, task) in self.tasks.iter_mut().enumerate() {
+            if task.has_exited || task.is_stuck {
                 continue;
             }
             let due = due.contains(&index);
             let mut files = FileSet::default();
-            let by_files = entry.needs_io_check || entry.is_missing_from_iter;
-            entry.run_streak = if by_files { entry.run_streak.saturating_add(1) } else { 0 };
+            let by_files = task.needs_io_check || task.is_missing_from_iter;
+            task.run_streak = if by_files { task.run_streak.saturating_add(1) } else { 0 };
             if by_files {
-                let prio = entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
-                files = FileSet {
-                    stat: true,
-                    io: !entry.is_io_denied,
-                    ioprio: prio,
-                    check_state_first: is_cautious,
-                    ..files
-                };
-                files.status = entry.raw.uid.is_none();
+                let ioprio = task.raw.ioprio.is_none() || seq.is_multiple_of(5);
+                files = FileSet { stat: true, io: !task.is_io_denied, ioprio, check_state_first: is_cautious, ..files };
+                files.status = task.raw.uid.is_none();
             }
-            files.wchan = !entry.is_wait_reported && (entry.raw.state == b'D' || entry.is_visible && wait_channels);
-            if is_swap_used
-                && !entry.is_secondary_thread()
-                && entry.iter_swap_bytes.is_some()
-                && !entry.is_iter_swap_exact
+            files.wchan = !task.is_wait_reported && (task.raw.state == b'D' || task.is_visible && wait_channels);
+            if is_swap_used && !task.is_secondary_thread() && task.iter_swap_bytes.is_some() && !task.is_iter_swap_exact
             {
-                files.status |= (entry.is_visible || due) && (has_swap_activity || entry.swap_correction.is_none());
+                files.status |= (task.is_visible || due) && (has_swap_activity || task.swap_correction.is_none());
             }
             // New tasks have their names read, and the control group with them.
-            if !entry.needs_names && !entry.raw.kernel_thread && !entry.is_secondary_thread() {
+            if !task.needs_names && !task.raw.kernel_thread && !task.is_secondary_thread() {
                 files.cgroup = due && has_v1_hierarchies;
-                if entry.needs_cgroup && (entry.is_visible || budget > 0) {
+                if task.needs_cgroup && (task.is_visible || budget > 0) {
                     budget = budget.saturating_sub(1);
                     files.cgroup = true;
                 }
             }
             if files != FileSet::default() {
-                let hot = entry.run_streak >= HOT_STREAK;
-                self.jobs.push(ReadJob { is_hot: hot, ..ReadJob::once(index, entry.path(), files) });
+                let is_hot = task.run_streak >= HOT_STREAK;
+                self.jobs.push(ReadJob { is_hot, ..ReadJob::once(index, task.path(), files) });
             }
         }
     }
@@ -295,7 +286,7 @@ mod tests {
         for (tasks, scans) in [(0, 200), (1, 200), (70, 200), (201, 200), (20_000, 200), (100_001, 1001)] {
             let turns: Vec<_> = (0..scans).map(|scan_number| due_tasks(tasks, scan_number)).collect();
             assert!(turns.iter().cloned().flatten().eq(0..tasks), "{tasks}");
-            assert!(turns.iter().all(|turn| turn.len() <= MAX_DUE) && due_tasks(tasks, scans) == turns[0]);
+            assert!(turns.iter().all(|generation| generation.len() <= MAX_DUE) && due_tasks(tasks, scans) == turns[0]);
         }
     }
 

@@ -63,7 +63,7 @@ impl TaskScanner {
     /// `/proc` cannot be opened or listed.
     pub(super) fn begin_scan(&mut self, options: ScanOptions) -> std::io::Result<()> {
         self.open_proc()?;
-        let at = clock::now();
+        let index = clock::now();
         let reset = self.seq == 0 || options.threads != self.is_per_thread;
         if reset {
             self.tasks.clear();
@@ -77,14 +77,14 @@ impl TaskScanner {
         self.seq += 1;
         let mut update = ProcessUpdate {
             seq: self.seq,
-            time: at,
+            time: index,
             previous_time: self.previous_clock,
             rows_are_threads: self.is_per_thread,
             reset: reset || options.full_update,
             ..ProcessUpdate::default()
         };
         let task_iter = self.task_iter();
-        let delays = self.choose_delay_source(&options, task_iter.is_some(), &mut update);
+        let delay_source = self.choose_delay_source(&options, task_iter.is_some(), &mut update);
         self.clear_returned_jobs();
         let may_have_new_tasks = task_iter.is_none() && (self.fork_detector.may_have_new_tasks() || reset);
         if may_have_new_tasks {
@@ -94,7 +94,7 @@ impl TaskScanner {
         let phase = if task_iter.is_some() { ScanPhase::Iterate } else { ScanPhase::Probe };
         self.scan = Some(Box::new(TaskScan {
             options,
-            delay_source: delays,
+            delay_source,
             may_have_new_tasks,
             task_iter,
             phase,
@@ -163,8 +163,8 @@ impl TaskScanner {
                 ScanPhase::ReadThreads
             }
             ScanPhase::Read | ScanPhase::ReadThreads => {
-                let most = if scan.options.all_names { usize::MAX } else { MAX_NAMES_PER_SCAN };
-                self.plan_names(most, scan.task_iter.is_some());
+                let limit = if scan.options.all_names { usize::MAX } else { MAX_NAMES_PER_SCAN };
+                self.plan_names(limit, scan.task_iter.is_some());
                 ScanPhase::ReadNames
             }
             ScanPhase::ReadNames => return false,
@@ -216,7 +216,7 @@ impl TaskScanner {
     }
 
     /// Gives up the current job, which hangs in this file on this thread.
-    pub(super) fn abandon_job(&mut self, job: &ScanJob, file_index: usize, thread: u32) {
+    pub(super) fn abandon_job(&mut self, job: &ScanJob, file_index: usize, thread_id: u32) {
         match job {
             ScanJob::Taskstats(_) => {
                 // The remaining queries would hang as well.
@@ -227,11 +227,11 @@ impl TaskScanner {
             }
             ScanJob::Files(job) => {
                 let since = clock::boot_ns().saturating_sub(deadline_executor::DEADLINE.as_nanos() as u64);
-                let stuck = StuckRead::new(job.path, file_index, thread, since);
-                let entry = &mut self.tasks[job.task_index as usize];
-                entry.is_cmdline_stuck = stuck.is_cmdline_only();
-                entry.is_stuck = !entry.is_cmdline_stuck;
-                let hides_counters = entry.is_stuck;
+                let stuck = StuckRead::new(job.path, file_index, thread_id, since);
+                let task = &mut self.tasks[job.task_index as usize];
+                task.is_cmdline_stuck = stuck.is_cmdline_only();
+                task.is_stuck = !task.is_cmdline_stuck;
+                let hides_counters = task.is_stuck;
                 self.stuck_reads.push(stuck);
                 match hides_counters {
                     true => self.refuse_job(&ScanJob::Files(*job)),
@@ -290,13 +290,13 @@ impl TaskScanner {
         self.activity_filter.plan_queries(&self.probe_targets, &mut self.queries);
         let Some(proc) = self.proc_fd.clone().filter(|_| self.queries.is_empty()) else { return };
         let mut now = clock::boot_ns();
-        for at in 0..self.probe_targets.len() {
+        for index in 0..self.probe_targets.len() {
             // One call of the clock for 64 tasks.
-            if at % 64 == 0 {
+            if index % 64 == 0 {
                 now = clock::boot_ns();
             }
-            let activity = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[at]);
-            self.apply_probe(at, activity, scan.delay_source, now);
+            let activity = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[index]);
+            self.apply_probe(index, activity, scan.delay_source, now);
         }
     }
 }

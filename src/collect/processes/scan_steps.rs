@@ -30,8 +30,8 @@ impl TaskScanner {
         has_iter: bool,
         update: &mut ProcessUpdate,
     ) -> DelaySource {
-        let switch = self.delayacct_file.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
-        let is_off = switch == Some(false);
+        let is_enabled = self.delayacct_file.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
+        let is_off = is_enabled == Some(false);
         if is_off {
             update.delays = Reading::Absent(super::detail::DELAYACCT_OFF.into());
             return DelaySource::Off;
@@ -41,10 +41,10 @@ impl TaskScanner {
             return DelaySource::Off;
         }
         update.delays = Reading::Ok(());
-        if self.activity_filter.taskstats.ok().is_some() || has_iter && switch.is_some() {
+        if self.activity_filter.taskstats.ok().is_some() || has_iter && is_enabled.is_some() {
             return DelaySource::Taskstats;
         }
-        if switch.is_none() {
+        if is_enabled.is_none() {
             update.delays = self.activity_filter.taskstats.clone();
             return DelaySource::Off;
         }
@@ -57,11 +57,11 @@ impl TaskScanner {
     pub(super) fn clear_returned_jobs(&mut self) {
         for job in std::mem::take(&mut self.returned_jobs) {
             self.stuck_reads.retain(|stuck| stuck.path != job.path);
-            if let Some(entry) = find_task(&mut self.tasks, job.path.pid, job.path.tid) {
-                entry.has_run |= entry.is_stuck;
-                entry.is_stuck = false;
-                entry.needs_names |= entry.is_cmdline_stuck;
-                entry.is_cmdline_stuck = false;
+            if let Some(task) = find_task(&mut self.tasks, job.path.pid, job.path.tid) {
+                task.has_run |= task.is_stuck;
+                task.is_stuck = false;
+                task.needs_names |= task.is_cmdline_stuck;
+                task.is_cmdline_stuck = false;
             }
         }
     }
@@ -70,8 +70,8 @@ impl TaskScanner {
         let Some(proc) = self.proc_fd.clone() else { return Ok(()) };
         task_list::list_ids(proc.as_fd(), &mut self.dir_buf, &mut self.ids)?;
         let (known, mut index) = (self.tasks.len(), 0);
-        for n in 0..self.ids.len() {
-            let pid = self.ids[n];
+        for id_index in 0..self.ids.len() {
+            let pid = self.ids[id_index];
             while index < known && self.tasks[index].raw.key.pid < pid {
                 index += 1;
             }
@@ -91,20 +91,20 @@ impl TaskScanner {
         let Some(proc) = self.proc_fd.clone() else { return false };
         let known = self.tasks.len();
         for index in 0..known {
-            let entry = &self.tasks[index];
-            let pid = entry.raw.key.pid;
-            if entry.is_secondary_thread()
-                || entry.has_exited
-                || entry.raw.num_threads < 2
-                || has_iter && !entry.is_missing_from_iter
+            let task = &self.tasks[index];
+            let pid = task.raw.key.pid;
+            if task.is_secondary_thread()
+                || task.has_exited
+                || task.raw.num_threads < 2
+                || has_iter && !task.is_missing_from_iter
             {
                 continue;
             }
             if task_list::list_thread_ids(proc.as_fd(), pid, &mut self.dir_buf, &mut self.ids).is_err() {
                 continue;
             }
-            for n in 0..self.ids.len() {
-                let tid = self.ids[n];
+            for id_index in 0..self.ids.len() {
+                let tid = self.ids[id_index];
                 if find_task(&mut self.tasks[..known], pid, tid).is_none() {
                     self.tasks.push(TaskState { is_missing_from_iter: has_iter, ..TaskState::new(pid, tid, true) });
                 }
@@ -121,13 +121,13 @@ impl TaskScanner {
     }
 
     pub(super) fn mark_visible(&mut self, options: &ScanOptions) {
-        for entry in &mut self.tasks {
-            entry.is_visible = options.all_visible;
-            entry.change_index = u32::MAX;
+        for task in &mut self.tasks {
+            task.is_visible = options.all_visible;
+            task.change_index = u32::MAX;
         }
         for key in &options.visible {
-            if let Some(entry) = find_task(&mut self.tasks, key.pid, key.tid) {
-                entry.is_visible = true;
+            if let Some(task) = find_task(&mut self.tasks, key.pid, key.tid) {
+                task.is_visible = true;
             }
         }
     }
@@ -136,10 +136,10 @@ impl TaskScanner {
     pub(super) fn list_probe_targets(&mut self, unknown: bool) {
         self.probe_targets.clear();
         self.probe_task_indexes.clear();
-        for (n, entry) in self.tasks.iter().enumerate() {
-            if !(entry.has_exited || unknown && entry.has_been_read) {
-                self.probe_targets.push(entry.path());
-                self.probe_task_indexes.push(n as u32);
+        for (id_index, task) in self.tasks.iter().enumerate() {
+            if !(task.has_exited || unknown && task.has_been_read) {
+                self.probe_targets.push(task.path());
+                self.probe_task_indexes.push(id_index as u32);
             }
         }
     }
@@ -158,53 +158,47 @@ impl TaskScanner {
         let round_start = self.round_position % len.max(1);
         self.round_position = round_start + budget;
         self.jobs.clear();
-        for (index, entry) in self.tasks.iter_mut().enumerate() {
-            entry.run_streak = if entry.has_run { entry.run_streak.saturating_add(1) } else { 0 };
-            if entry.has_exited || entry.is_denied && !seq.is_multiple_of(DENIED_RETRY_SCANS) {
+        for (index, task) in self.tasks.iter_mut().enumerate() {
+            task.run_streak = if task.has_run { task.run_streak.saturating_add(1) } else { 0 };
+            if task.has_exited || task.is_denied && !seq.is_multiple_of(DENIED_RETRY_SCANS) {
                 continue;
             }
             let is_due = index.wrapping_sub(round_start) < budget || index + len - round_start < budget;
-            let mut what = FileSet { check_state_first: is_cautious, ..FileSet::default() };
-            if entry.is_stuck {
-                what.nonblocking_only = true;
-            } else if entry.has_run || entry.needs_io_check {
-                what.stat = true;
-                what.io = !entry.is_io_denied;
-                what.ioprio = entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
-                what.wchan = entry.is_visible && wait_channels;
-                what.status = entry.is_visible && has_swap_activity;
+            let mut files = FileSet { check_state_first: is_cautious, ..FileSet::default() };
+            if task.is_stuck {
+                files.nonblocking_only = true;
+            } else if task.has_run || task.needs_io_check {
+                files.stat = true;
+                files.io = !task.is_io_denied;
+                files.ioprio = task.raw.ioprio.is_none() || seq.is_multiple_of(5);
+                files.wchan = task.is_visible && wait_channels;
+                files.status = task.is_visible && has_swap_activity;
             }
-            if !entry.is_stuck && entry.has_been_read && !entry.is_secondary_thread() && !entry.raw.kernel_thread {
+            if !task.is_stuck && task.has_been_read && !task.is_secondary_thread() && !task.raw.kernel_thread {
                 // Swap of a task changes with the swap counters of the machine, or when the task runs and frees memory.
-                what.status |=
-                    is_due || entry.is_visible && (has_swap_activity || entry.has_run && seq.is_multiple_of(5));
-                what.cgroup = is_due;
+                files.status |=
+                    is_due || task.is_visible && (has_swap_activity || task.has_run && seq.is_multiple_of(5));
+                files.cgroup = is_due;
             }
-            if entry.is_visible && entry.has_been_read && !entry.is_stuck {
+            if task.is_visible && task.has_been_read && !task.is_stuck {
                 // Others may change the priority, but not every second.
-                what.ioprio |= entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
-                what.wchan |= wait_channels && !entry.is_wait_reported;
+                files.ioprio |= task.raw.ioprio.is_none() || seq.is_multiple_of(5);
+                files.wchan |= wait_channels && !task.is_wait_reported;
             }
-            if what != (FileSet { check_state_first: is_cautious, ..FileSet::default() }) {
-                let unless_io = (entry.needs_io_check && !entry.has_run && what.io).then_some(entry.io_hash);
-                let (target, hot) = (entry.path(), entry.run_streak >= HOT_STREAK);
-                self.jobs.push(ReadJob {
-                    task_index: index as u32,
-                    path: target,
-                    files: what,
-                    skip_if_io_hash: unless_io,
-                    is_hot: hot,
-                });
+            if files != (FileSet { check_state_first: is_cautious, ..FileSet::default() }) {
+                let skip_if_io_hash = (task.needs_io_check && !task.has_run && files.io).then_some(task.io_hash);
+                let (target, is_hot) = (task.path(), task.run_streak >= HOT_STREAK);
+                self.jobs.push(ReadJob { task_index: index as u32, path: target, files, skip_if_io_hash, is_hot });
             }
         }
     }
 
     pub(super) fn plan_first_reads(&mut self) {
         self.jobs.clear();
-        let what = FileSet { stat: true, io: true, ioprio: true, ..FileSet::default() };
-        for (index, entry) in self.tasks.iter().enumerate() {
-            if !(entry.has_been_read || entry.has_exited || entry.is_denied || entry.is_stuck) {
-                self.jobs.push(ReadJob::once(index, entry.path(), what));
+        let files = FileSet { stat: true, io: true, ioprio: true, ..FileSet::default() };
+        for (index, task) in self.tasks.iter().enumerate() {
+            if !(task.has_been_read || task.has_exited || task.is_denied || task.is_stuck) {
+                self.jobs.push(ReadJob::once(index, task.path(), files));
             }
         }
     }
@@ -214,22 +208,26 @@ impl TaskScanner {
         self.jobs.clear();
         // The command line is a job of its own, because it may hang where the rest does not.
         let cmdline = FileSet { cmdline: true, ..FileSet::default() };
-        for focus in [true, false] {
-            for (index, entry) in self.tasks.iter_mut().enumerate() {
-                let wanted = entry.needs_names
-                    && entry.has_been_read
-                    && !(entry.has_exited || entry.is_stuck || entry.is_cmdline_stuck);
-                if !wanted || entry.is_visible != focus || entry.is_secondary_thread() || self.jobs.len() / 2 >= limit {
+        for is_visible in [true, false] {
+            for (index, task) in self.tasks.iter_mut().enumerate() {
+                let needs_names = task.needs_names
+                    && task.has_been_read
+                    && !(task.has_exited || task.is_stuck || task.is_cmdline_stuck);
+                if !needs_names
+                    || task.is_visible != is_visible
+                    || task.is_secondary_thread()
+                    || self.jobs.len() / 2 >= limit
+                {
                     continue;
                 }
-                if entry.raw.kernel_thread {
-                    entry.needs_names = false;
+                if task.raw.kernel_thread {
+                    task.needs_names = false;
                     continue;
                 }
-                let safe =
-                    FileSet { status: !has_iter || entry.is_missing_from_iter, cgroup: true, ..FileSet::default() };
-                self.jobs.push(ReadJob::once(index, entry.path(), safe));
-                self.jobs.push(ReadJob::once(index, entry.path(), cmdline));
+                let status_and_cgroup =
+                    FileSet { status: !has_iter || task.is_missing_from_iter, cgroup: true, ..FileSet::default() };
+                self.jobs.push(ReadJob::once(index, task.path(), status_and_cgroup));
+                self.jobs.push(ReadJob::once(index, task.path(), cmdline));
             }
         }
     }
@@ -237,36 +235,36 @@ impl TaskScanner {
     /// Applies what was read of a task.
     pub(super) fn apply_files(&mut self, job: &ReadJob, files: TaskFiles, scan: &mut TaskScan) {
         let (delays, update) = (scan.delay_source, &mut scan.update);
-        let entry = &mut self.tasks[job.task_index as usize];
-        entry.has_exited |= files.has_exited;
-        entry.is_denied = files.is_denied;
+        let task = &mut self.tasks[job.task_index as usize];
+        task.has_exited |= files.has_exited;
+        task.is_denied = files.is_denied;
         if files.has_exited || files.is_denied {
             return;
         }
-        let since_ns = entry.scanned_ns;
-        let changes = entry.apply_files(&files, delays, self.page_size);
+        let since_ns = task.scanned_ns;
+        let changes = task.apply_files(&files, delays, self.page_size);
         update.exited.extend(changes.replaced_key);
         if files.io.is_some() || files.stat.is_some() {
-            entry.scanned_ns = files.at_ns;
+            task.scanned_ns = files.at_ns;
         }
         if changes.has_row_changed {
             let since_ns = if changes.is_first { 0 } else { since_ns };
-            push_change(entry, &mut update.changed, files.at_ns, since_ns);
+            push_change(task, &mut update.changed, files.at_ns, since_ns);
         }
         if files.stat.is_some() || job.files.wchan {
-            entry.is_wait_reported = job.files.wchan || files.wchan.is_some();
+            task.is_wait_reported = job.files.wchan || files.wchan.is_some();
         }
-        let entry = &self.tasks[job.task_index as usize];
-        if let Some(wait) = &files.wchan {
-            let wait = match self.wait_channels.get(&**wait) {
+        let task = &self.tasks[job.task_index as usize];
+        if let Some(function) = &files.wchan {
+            let function = match self.wait_channels.get(&**function) {
                 Some(known) => known.clone(),
                 None => {
-                    let wait: Arc<str> = Arc::from(&**wait);
-                    self.wait_channels.insert(wait.clone());
-                    wait
+                    let function: Arc<str> = Arc::from(&**function);
+                    self.wait_channels.insert(function.clone());
+                    function
                 }
             };
-            update.wait_channels.push((entry.raw.key, wait));
+            update.wait_channels.push((task.raw.key, function));
         }
         if files.cmdline.is_some() || files.cgroup.is_some() {
             self.apply_names(job, files, update);
@@ -274,25 +272,25 @@ impl TaskScanner {
     }
 
     fn apply_names(&mut self, job: &ReadJob, files: TaskFiles, update: &mut ProcessUpdate) {
-        let entry = &mut self.tasks[job.task_index as usize];
-        let mut names = entry.names.as_deref().cloned().unwrap_or_default();
+        let task = &mut self.tasks[job.task_index as usize];
+        let mut names = task.names.as_deref().cloned().unwrap_or_default();
         if let Some(text) = &files.cgroup {
             let group = self.cgroups.lookup(text);
             names.cgroup = group.path;
             names.container = group.container;
-            entry.needs_cgroup = false;
+            task.needs_cgroup = false;
         }
         if let Some(cmdline) = files.cmdline {
             names.cmdline = Some(cmdline);
-            entry.needs_names = false;
+            task.needs_names = false;
         }
-        if entry.names.as_deref() != Some(&names) {
+        if task.names.as_deref() != Some(&names) {
             let names: Arc<TaskNames> = Arc::new(names);
-            entry.names = Some(names.clone());
+            task.names = Some(names.clone());
             // Control group and command line are read by two jobs but reported together.
-            match update.names.last_mut().filter(|(key, _)| *key == entry.raw.key) {
+            match update.names.last_mut().filter(|(key, _)| *key == task.raw.key) {
                 Some(last) => last.1 = names,
-                None => update.names.push((entry.raw.key, names)),
+                None => update.names.push((task.raw.key, names)),
             }
         }
     }
@@ -303,52 +301,54 @@ impl TaskScanner {
             return;
         }
         for index in 0..self.tasks.len() {
-            let entry = &self.tasks[index];
-            if !entry.is_secondary_thread() || !entry.needs_names || !entry.has_been_read || entry.has_exited {
+            let task = &self.tasks[index];
+            if !task.is_secondary_thread() || !task.needs_names || !task.has_been_read || task.has_exited {
                 continue;
             }
-            let pid = entry.raw.key.pid;
-            let Some(main) = find_task(&mut self.tasks, pid, pid).filter(|main| main.names.is_some()) else {
+            let pid = task.raw.key.pid;
+            let Some(main_thread) =
+                find_task(&mut self.tasks, pid, pid).filter(|main_thread| main_thread.names.is_some())
+            else {
                 continue;
             };
-            let (names, uid, swap) = (main.names.clone(), main.raw.uid, main.raw.swap_bytes);
-            let entry = &mut self.tasks[index];
-            entry.needs_names = false;
-            entry.raw.uid = uid;
-            entry.raw.swap_bytes = swap;
-            let at_ns = entry.scanned_ns;
-            push_change(entry, &mut update.changed, at_ns, at_ns);
-            update.names.extend(names.clone().map(|names| (entry.raw.key, names)));
-            entry.names = names;
+            let (names, uid, swap) = (main_thread.names.clone(), main_thread.raw.uid, main_thread.raw.swap_bytes);
+            let task = &mut self.tasks[index];
+            task.needs_names = false;
+            task.raw.uid = uid;
+            task.raw.swap_bytes = swap;
+            let at_ns = task.scanned_ns;
+            push_change(task, &mut update.changed, at_ns, at_ns);
+            update.names.extend(names.clone().map(|names| (task.raw.key, names)));
+            task.names = names;
         }
     }
 
     /// Adds exited tasks, totals, and everything else if a full update was requested.
     pub(super) fn finish_update(&mut self, options: &ScanOptions, has_iter: bool, update: &mut ProcessUpdate) {
         let mut ended = false;
-        for entry in &self.tasks {
-            ended |= entry.has_exited;
-            match entry.has_exited {
-                true if entry.has_been_read => update.exited.push(entry.raw.key),
+        for task in &self.tasks {
+            ended |= task.has_exited;
+            match task.has_exited {
+                true if task.has_been_read => update.exited.push(task.raw.key),
                 true => {}
                 false => {
-                    update.total += usize::from(entry.has_been_read);
-                    update.hidden_count += usize::from(entry.is_denied || entry.raw.io == TaskIoRaw::Denied);
+                    update.total += usize::from(task.has_been_read);
+                    update.hidden_count += usize::from(task.is_denied || task.raw.io == TaskIoRaw::Denied);
                 }
             }
         }
         if ended {
-            self.tasks.retain(|entry| !entry.has_exited);
-            let entries = &mut self.tasks;
-            self.stuck_reads.retain(|stuck| find_task(entries, stuck.path.pid, stuck.path.tid).is_some());
+            self.tasks.retain(|task| !task.has_exited);
+            let tasks = &mut self.tasks;
+            self.stuck_reads.retain(|stuck| find_task(tasks, stuck.path.pid, stuck.path.tid).is_some());
         }
         if options.full_update {
             update.changed.clear();
             update.names.clear();
-            for entry in self.tasks.iter().filter(|entry| entry.has_been_read) {
-                let raw = entry.raw;
-                update.changed.push(TaskChange { raw, scanned_ns: entry.scanned_ns, previous_scan_ns: 0 });
-                update.names.extend(entry.names.iter().map(|names| (raw.key, names.clone())));
+            for task in self.tasks.iter().filter(|task| task.has_been_read) {
+                let raw = task.raw;
+                update.changed.push(TaskChange { raw, scanned_ns: task.scanned_ns, previous_scan_ns: 0 });
+                update.names.extend(task.names.iter().map(|names| (raw.key, names.clone())));
             }
         }
         let mut uids: Vec<u32> = update.changed.iter().filter_map(|change| change.raw.uid).collect();
@@ -357,7 +357,7 @@ impl TaskScanner {
         uids.retain(|uid| !self.user_names.has_reported(*uid));
         update.users = self.user_names.take_unreported(&uids);
         for stuck in &self.stuck_reads {
-            let key = find_task(&mut self.tasks, stuck.path.pid, stuck.path.tid).map(|entry| entry.raw.key);
+            let key = find_task(&mut self.tasks, stuck.path.pid, stuck.path.tid).map(|task| task.raw.key);
             let unknown = TaskKey { pid: stuck.path.pid, tid: stuck.path.tid, starttime: 0 };
             let mut task = stuck.to_blocked_task(key.unwrap_or(unknown));
             task.counters_readable |= has_iter;
@@ -366,22 +366,22 @@ impl TaskScanner {
     }
 }
 
-fn apply_probe(entry: &mut TaskState, activity: ProbeResult, delays: DelaySource, now: u64) {
-    entry.needs_io_check = false;
+fn apply_probe(task: &mut TaskState, activity: ProbeResult, delays: DelaySource, now: u64) {
+    task.needs_io_check = false;
     match activity {
-        ProbeResult::Exited => entry.has_exited = true,
-        ProbeResult::Unknown => entry.has_run = true,
+        ProbeResult::Exited => task.has_exited = true,
+        ProbeResult::Unknown => task.has_run = true,
         ProbeResult::RunCounts { counts: runs, delays: waited, covers_all_threads: whole } => {
-            entry.needs_io_check = !whole && entry.raw.num_threads > 1;
+            task.needs_io_check = !whole && task.raw.num_threads > 1;
             if delays == DelaySource::Taskstats {
-                entry.raw.delays = waited;
+                task.raw.delays = waited;
             }
-            if runs != entry.run_counts {
-                entry.run_counts = runs;
-                entry.has_run = true;
-                entry.is_wait_reported = false;
-            } else if !entry.has_run && !entry.needs_io_check && entry.has_been_read {
-                entry.scanned_ns = now;
+            if runs != task.run_counts {
+                task.run_counts = runs;
+                task.has_run = true;
+                task.is_wait_reported = false;
+            } else if !task.has_run && !task.needs_io_check && task.has_been_read {
+                task.scanned_ns = now;
             }
         }
     }
@@ -389,20 +389,20 @@ fn apply_probe(entry: &mut TaskState, activity: ProbeResult, delays: DelaySource
 
 /// Adds a row to the update. A task read twice in one scan is reported once, with the latest values and with the
 /// interval of the reading that brought its counters.
-pub(super) fn push_change(entry: &mut TaskState, changed: &mut Vec<TaskChange>, at_ns: u64, since_ns: u64) {
-    if let Some(row) = changed.get_mut(entry.change_index as usize) {
-        row.raw = entry.raw;
+pub(super) fn push_change(task: &mut TaskState, changed: &mut Vec<TaskChange>, at_ns: u64, since_ns: u64) {
+    if let Some(row) = changed.get_mut(task.change_index as usize) {
+        row.raw = task.raw;
         return;
     }
-    entry.change_index = changed.len() as u32;
-    changed.push(TaskChange { raw: entry.raw, scanned_ns: at_ns, previous_scan_ns: since_ns });
+    task.change_index = changed.len() as u32;
+    changed.push(TaskChange { raw: task.raw, scanned_ns: at_ns, previous_scan_ns: since_ns });
 }
 
-fn sort_tasks(entries: &mut [TaskState]) {
-    entries.sort_by_key(|entry| (entry.raw.key.pid, entry.raw.key.tid));
+fn sort_tasks(tasks: &mut [TaskState]) {
+    tasks.sort_by_key(|task| (task.raw.key.pid, task.raw.key.tid));
 }
 
-fn find_task(entries: &mut [TaskState], pid: u32, tid: u32) -> Option<&mut TaskState> {
-    let index = entries.binary_search_by_key(&(pid, tid), |e| (e.raw.key.pid, e.raw.key.tid)).ok()?;
-    Some(&mut entries[index])
+fn find_task(tasks: &mut [TaskState], pid: u32, tid: u32) -> Option<&mut TaskState> {
+    let index = tasks.binary_search_by_key(&(pid, tid), |e| (e.raw.key.pid, e.raw.key.tid)).ok()?;
+    Some(&mut tasks[index])
 }

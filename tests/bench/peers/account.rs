@@ -1,19 +1,19 @@
-//! What a process and all its descendants cost: CPU time in nanoseconds, memory, open files.
+//! Resources used by a process and all its descendants: CPU time, memory, open files.
 
 use std::fs;
 use std::os::raw::c_int;
 
-/// CPU time of a tree. Descendants that ended and were waited for are in it, in the kernel's 10 ms ticks.
+/// CPU time of a process tree, s. Includes descendants that were reaped, in ticks of 10 ms.
 pub fn cpu_secs(root: u32) -> f64 {
     tree(root).into_iter().filter_map(|pid| Some(process_cpu_secs(pid)? + reaped_secs(pid)?)).sum()
 }
 
-/// CPU time of one process, its ended threads included; `None` once it is gone.
+/// CPU time of one process, including its exited threads; `None` once it has exited.
 #[allow(unsafe_code)]
 fn process_cpu_secs(pid: u32) -> Option<f64> {
     let mut clock: libc::clockid_t = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both calls get valid pointers to locals and keep neither.
+    // SAFETY: both calls get valid pointers to locals and do not keep them.
     let failed: c_int = unsafe {
         match libc::clock_getcpuclockid(pid as libc::pid_t, &mut clock) {
             0 => libc::clock_gettime(clock, &mut time),
@@ -32,7 +32,7 @@ fn reaped_secs(pid: u32) -> Option<f64> {
     Some((field(13)? + field(14)?) as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 pub fn tree(root: u32) -> Vec<u32> {
     let (mut out, mut todo) = (Vec::new(), vec![root]);
     while let Some(pid) = todo.pop() {
@@ -46,23 +46,23 @@ pub fn tree(root: u32) -> Vec<u32> {
     out
 }
 
-/// Resident memory of a tree in MiB, shared pages counted for each.
+/// Resident memory of a tree in MiB; shared pages are counted for each process.
 pub fn rss_mib(root: u32) -> f64 {
-    let one = |pid| {
+    let of_process = |pid| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?;
         line.trim().trim_end_matches(" kB").parse::<f64>().ok()
     };
-    tree(root).into_iter().filter_map(one).sum::<f64>() / 1024.0
+    tree(root).into_iter().filter_map(of_process).sum::<f64>() / 1024.0
 }
 
-/// Open files of a tree: the kernel's memory is held too.
+/// Open files of a tree, because they use kernel memory.
 pub fn open_files(root: u32) -> f64 {
-    let one = |pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
-    tree(root).into_iter().map(one).sum::<usize>() as f64
+    let of_process = |pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    tree(root).into_iter().map(of_process).sum::<usize>() as f64
 }
 
-/// CPU time the whole machine has spent on anything, in seconds.
+/// CPU time of the whole machine since boot, s.
 pub fn machine_secs() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = stat.lines().next().unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn machine_secs() -> f64 {
     (all - idle) as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Processes there are.
+/// Number of processes.
 pub fn processes() -> usize {
     let numeric = |e: &fs::DirEntry| e.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit());
     fs::read_dir("/proc").map_or(0, |dir| dir.flatten().filter(numeric).count())

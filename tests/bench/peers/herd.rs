@@ -1,5 +1,5 @@
-//! Many sleeping processes, so that cost per process can be seen. One helper forks them all and ends them
-//! all; should it be killed, the kernel ends them.
+//! Many sleeping processes, to measure the cost per process. One helper forks and kills them all; if the helper is
+//! killed, the kernel kills them.
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -7,26 +7,24 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// Process numbers left to everybody else.
+/// Process IDs left to others.
 const SPARE: u64 = 2_000;
 
-/// A herd; it ends with this value.
+/// Sleeping processes, killed when this is dropped.
 pub struct Herd {
     helper: Child,
     stdin: Option<ChildStdin>,
 }
 
 impl Herd {
-    /// Starts `n` sleepers.
+    /// Starts `n` sleeping processes.
     pub fn start(n: u32) -> anyhow::Result<Self> {
         let limit = |file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
         let most = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"].into_iter().filter_map(limit);
         let most = most.min().unwrap_or(u64::MAX);
         let used = super::account::processes() as u64;
         if u64::from(n) + used + SPARE > most {
-            bail!(
-                "a herd of {n} does not fit below {most} tasks ({used} processes are there); a smaller one, or raise kernel.pid_max"
-            );
+            bail!("{n} processes exceed the limit of {most} tasks ({used} exist); use fewer, or raise kernel.pid_max");
         }
         let mut helper = Command::new(std::env::current_exe()?)
             .args(["--be-herd", &n.to_string()])
@@ -38,7 +36,7 @@ impl Herd {
         BufReader::new(helper.stdout.take().context("no pipe")?).read_line(&mut line)?;
         let herd = Self { helper, stdin };
         if line.trim() != format!("ready {n}") {
-            bail!("the herd could not be made: {}", line.trim());
+            bail!("cannot start the processes: {}", line.trim());
         }
         Ok(herd)
     }
@@ -46,13 +44,13 @@ impl Herd {
 
 impl Drop for Herd {
     fn drop(&mut self) {
-        // End of file tells the helper to end them.
+        // End of file tells the helper to kill them.
         self.stdin = None;
         let _ = self.helper.wait();
     }
 }
 
-/// The helper: forks, says so, waits for the end of its standard input, ends them.
+/// The helper: forks, reports, waits for the end of its standard input, then kills them.
 pub fn be_herd(n: u32) -> anyhow::Result<()> {
     let mut pids = Vec::new();
     let mut why = None;
@@ -90,11 +88,11 @@ fn sleeper(i: u32) -> ! {
     }
 }
 
-/// The child's number, or `None` in the child.
+/// Returns the child's ID, or `None` in the child.
 #[allow(unsafe_code)]
 fn fork() -> std::io::Result<Option<Pid>> {
-    // SAFETY: the helper has one thread, so the child finds no lock held by another; it uses memory of its
-    // own, and never returns to the code of the parent.
+    // SAFETY: the helper has one thread, so no lock is held by another in the child; the child uses only its own memory
+    // and never returns into the parent's code.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()),
         pid => Ok(Pid::from_raw(pid)),

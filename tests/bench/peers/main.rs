@@ -1,9 +1,9 @@
-//! What the whole program costs beside its peers:
-//! `cargo bench --bench peers -- --rounds 3 --seconds 30 [--herd 5000]`.
+//! Cost of the whole program compared with other monitors: `cargo bench --bench peers -- --rounds 3 --seconds 30
+//! [--herd 5000]`.
 //!
-//! Each program that is installed runs in turn in a pseudo-terminal of the same size, refreshing once a
-//! second, on the same machine with the same processes. A program that does not keep its refresh must not
-//! look cheap, so CPU is given per second and per frame made.
+//! Each installed program runs in turn in a pseudo-terminal of the same size, refreshing once a second, on the same
+//! machine with the same processes. CPU is given per second and per frame, so that a program that misses refreshes does
+//! not look cheap.
 
 mod account;
 mod herd;
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The programs, with the options that make them refresh once a second.
+/// The programs, with options for one refresh per second.
 const PEERS: [(&str, &str); 5] = [
     ("htop", "htop -d 10"),
     ("iotop-c", "iotop-c -d 1"),
@@ -26,35 +26,35 @@ const PEERS: [(&str, &str); 5] = [
 /// Compares iotop-plus with the monitors that are installed.
 #[derive(Parser)]
 struct Args {
-    /// Times each program runs, in turn.
+    /// Runs of each program, in turn.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds of each run; the first five (or a third, if that is less) are not in the steady figures.
+    /// Seconds of each run; the first five (or a third, if less) are excluded from the steady figures.
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
-    /// Sleeping processes to add: 5000, 20000.
+    /// Sleeping processes to add, for example 5000 or 20000.
     #[arg(long, default_value_t = 0)]
     herd: u32,
-    /// Only these, by name: iotop-plus,htop,iotop-c,btop,bottom,atop.
+    /// Run only these: iotop-plus,htop,iotop-c,btop,bottom,atop.
     #[arg(long, value_delimiter = ',')]
     tools: Vec<String>,
     /// Another program: NAME=COMMAND with options.
     #[arg(long, value_name = "NAME=COMMAND")]
     add: Vec<String>,
-    /// Columns and rows.
+    /// Columns and rows of the terminal.
     #[arg(long, default_value = "200x50")]
     size: String,
-    /// Wait so many seconds at most, before each run, for the rest of the machine to be idle.
+    /// Seconds to wait at most, before each run, until the machine is idle.
     #[arg(long, default_value_t = 20.0)]
     patience: f64,
     #[arg(long, hide = true)]
     be_herd: Option<u32>,
-    /// What cargo adds.
+    /// Set by cargo.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// One run's figures.
+/// Figures of one run.
 #[derive(Default, Clone)]
 struct PeerRun {
     cpu_pct: f64,
@@ -81,7 +81,7 @@ fn main() -> anyhow::Result<()> {
     fs::write(btop.join("btop.conf"), "update_ms = 1000\n")?;
     let tools = find_tools(&args);
     let herd = if args.herd > 0 { Some(herd::Herd::start(args.herd)?) } else { None };
-    let there = account::processes();
+    let process_count = account::processes();
     let mut runs: Vec<Vec<PeerRun>> = vec![Vec::new(); tools.len()];
     for round in 1..=args.rounds {
         for (i, (name, argv)) in tools.iter().enumerate() {
@@ -95,14 +95,14 @@ fn main() -> anyhow::Result<()> {
     }
     drop(herd);
     println!(
-        "\n{there} processes, {}, {} rounds of {} s, refresh 1 s; median (least to most)\n",
+        "\n{process_count} processes, {}, {} rounds of {} s, refresh 1 s; median (min to max)\n",
         args.size, args.rounds, args.seconds
     );
     table(&tools, &runs);
     Ok(())
 }
 
-/// What to run: the programs asked for that can be found.
+/// Returns the requested programs that are installed.
 fn find_tools(args: &Args) -> Vec<(String, Vec<String>)> {
     let ours = format!("{} --config none -d 1", env!("CARGO_BIN_EXE_iotop-plus"));
     let mut all = vec![("iotop-plus".to_owned(), ours)];
@@ -146,17 +146,17 @@ fn wait_for_quiet(patience: f64) {
 }
 
 fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyhow::Result<PeerRun> {
-    let (warm, end) = (Duration::from_secs_f64((seconds / 3.0).min(5.0)), Duration::from_secs_f64(seconds));
+    let (warm_up, end) = (Duration::from_secs_f64((seconds / 3.0).min(5.0)), Duration::from_secs_f64(seconds));
     let mut term = term::Term::start(argv, size, home)?;
     let pid = term.pid();
-    let alive = term.run_until(warm);
+    let alive = term.run_until(warm_up);
     let (cpu, machine, from) = (account::cpu_secs(pid), account::machine_secs(), Instant::now());
     if !alive || !term.run_until(end) {
         anyhow::bail!("ended early: {}", term.last_output());
     }
     let (cpu, secs) = (account::cpu_secs(pid) - cpu, from.elapsed().as_secs_f64());
     let machine = account::machine_secs() - machine;
-    let (frames, bytes) = term.frames(warm, end);
+    let (frames, bytes) = term.frames(warm_up, end);
     let per_frame = |n: f64| if frames > 0 { n / frames as f64 } else { f64::NAN };
     let (first, full) = term.first_frame_times();
     let ms = |d: Duration| d.as_secs_f64() * 1e3;
@@ -175,7 +175,7 @@ fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyh
     Ok(run)
 }
 
-/// The table, in Markdown.
+/// Prints the table in Markdown.
 fn table(tools: &[(String, Vec<String>)], runs: &[Vec<PeerRun>]) {
     println!(
         "| | CPU ms/frame | % of a core | frames/s | RSS MiB | open files | bytes/frame | first ms | full ms | others' cores |"
@@ -198,14 +198,14 @@ fn table(tools: &[(String, Vec<String>)], runs: &[Vec<PeerRun>]) {
     }
 }
 
-/// `median (least to most)`, or the one value there is.
+/// Formats `median (min to max)`, or the only value.
 fn format_median(values: impl Iterator<Item = f64>, digits: usize) -> String {
     let mut v: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     v.sort_by(f64::total_cmp);
-    let (Some(least), Some(most)) = (v.first(), v.last()) else { return "-".into() };
+    let (Some(min), Some(max)) = (v.first(), v.last()) else { return "-".into() };
     let median = (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0;
     match v.len() {
         1 => format!("{median:.digits$}"),
-        _ => format!("{median:.digits$} ({least:.digits$} to {most:.digits$})"),
+        _ => format!("{median:.digits$} ({min:.digits$} to {max:.digits$})"),
     }
 }

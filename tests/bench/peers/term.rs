@@ -1,17 +1,17 @@
-//! A program in a pseudo-terminal, and what it wrote when.
+//! Runs a program in a pseudo-terminal and records its output with times.
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Output so long after a frame began is the next frame: half a refresh, because a program may write one
-/// refresh in parts, what it knows at once and what takes it longer.
+/// Output this long after a frame began belongs to the next frame: half a refresh, because a program may write one
+/// refresh in parts.
 const FRAME_GAP: Duration = Duration::from_millis(500);
-/// Output with a pause of this length after it is a finished picture.
+/// A pause of this length completes a picture.
 const PICTURE_GAP: Duration = Duration::from_millis(15);
 
-/// What terminals are asked, and what an xterm answers.
+/// Terminal queries, and the answers of an xterm.
 const ANSWERS: [(&[u8], &[u8]); 5] = [
     (b"\x1b[6n", b"\x1b[1;1R"),
     (b"\x1b[c", b"\x1b[?62;22c"),
@@ -20,9 +20,9 @@ const ANSWERS: [(&[u8], &[u8]); 5] = [
     (b"\x1b[5n", b"\x1b[0n"),
 ];
 
-/// A piece of output and its time since the start.
+/// A piece of output with its time.
 pub struct Chunk {
-    /// Since the start.
+    /// Time since the start.
     pub at: Duration,
     bytes: Vec<u8>,
 }
@@ -35,12 +35,12 @@ pub struct Term {
     inbox: Receiver<(Instant, Vec<u8>)>,
     start: Instant,
     size: (u16, u16),
-    /// Everything written so far.
+    /// All output so far.
     pub chunks: Vec<Chunk>,
 }
 
 impl Term {
-    /// Starts `argv` on a terminal of that many columns and rows, with `home` for its settings.
+    /// Starts `argv` in a terminal of `size` columns and rows, with `home` as home directory.
     pub fn start(argv: &[String], size: (u16, u16), home: &std::path::Path) -> anyhow::Result<Self> {
         let (cols, rows) = size;
         let pair = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 })?;
@@ -70,12 +70,12 @@ impl Term {
         Ok(Self { child, _master: pair.master, writer, inbox, start, size, chunks: Vec::new() })
     }
 
-    /// Its process.
+    /// Process ID.
     pub fn pid(&self) -> u32 {
         self.child.process_id().unwrap_or(0)
     }
 
-    /// Takes what it writes until so long after the start; false if it ended before.
+    /// Records output until `end` after the start; false if the program exited before.
     pub fn run_until(&mut self, end: Duration) -> bool {
         loop {
             let left = end.saturating_sub(self.start.elapsed());
@@ -94,24 +94,24 @@ impl Term {
         }
     }
 
-    /// Asks it to end by its key, then makes it.
+    /// Quits it with `q`, or kills it.
     pub fn end(mut self) {
         let _ = self.writer.write_all(b"q");
         let patience = self.start.elapsed() + Duration::from_millis(1_500);
-        // Its end closes the terminal.
+        // Its exit closes the terminal.
         if self.run_until(patience) {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
     }
 
-    /// What it last wrote, for an error.
+    /// Returns the last output, for an error message.
     pub fn last_output(&self) -> String {
         let bytes: Vec<u8> = self.chunks.iter().flat_map(|c| c.bytes.iter().copied()).collect();
         iotop_plus::sanitize::sanitize(&bytes[bytes.len().saturating_sub(200)..])
     }
 
-    /// Frames and bytes written between two moments.
+    /// Number of frames and bytes written between two times.
     pub fn frames(&self, from: Duration, to: Duration) -> (usize, usize) {
         let (mut frames, mut bytes, mut began) = (0, 0, None::<Duration>);
         for c in self.chunks.iter().filter(|c| c.at >= from && c.at < to) {
@@ -124,9 +124,9 @@ impl Term {
         (frames, bytes)
     }
 
-    /// When the first output came that left anything on the screen, a letter or a digit, and when the screen was first
-    /// full: the end of the first burst after which it had 80 % of the letters and digits that it has in the end.
-    /// Frames around empty tables do not count.
+    /// Time of the first output that left a letter or digit on the screen, and time when the screen was first full: the
+    /// end of the first burst after which it had 80 % of its final letters and digits. Frames around empty tables do
+    /// not count.
     pub fn first_frame_times(&self) -> (Option<Duration>, Option<Duration>) {
         let (cols, rows) = self.size;
         let mut parser = vt100::Parser::new(rows, cols, 0);
