@@ -1,20 +1,40 @@
-//! What the README, the changelog and the man page say, held against the program.
+//! The README, the book, the changelog and the man page agree with the program. Three pages of the book are generated
+//! from it: `UPDATE_DOCS=1 cargo test --test docs` writes them.
 
 use clap::CommandFactory;
 use iotop_plus::cli::Cli;
-use iotop_plus::tui::action::ViewId;
 use iotop_plus::tui::keymap::{BINDINGS, KeyContext, key_name};
 use iotop_plus::tui::settings::{SETTING_DESCRIPTIONS, Settings};
+use iotop_plus::tuning::knobs::KNOBS;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const README: &str = include_str!("../README.md");
 const CHANGELOG: &str = include_str!("../CHANGELOG.md");
+const CONFIG: &str = include_str!("../docs/reference/config.md");
+const EXIT_CODES: &str = include_str!("../docs/reference/exit-codes.md");
 
-/// The README from a heading to the next of its rank.
-fn readme_section(title: &str) -> &'static str {
-    let from = README.find(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("no section {title}"));
-    let rest = &README[from + 4..];
-    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Markdown file a reader may start from: the ones at the top level, and the book.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut files: Vec<PathBuf> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(|f| repository().join(f)).collect();
+    let mut dirs = vec![repository().join("docs")];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files.into_iter().map(|f| (f.clone(), std::fs::read_to_string(f).unwrap())).collect()
 }
 
 /// The blocks of one language in a text.
@@ -43,51 +63,171 @@ fn the_readme_opens_with_a_screenshot_and_both_commands() {
 }
 
 #[test]
-fn every_readme_file_link_resolves() {
-    let base = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let links = README.split("](").skip(1).filter_map(|l| l.split(')').next());
-    let files: Vec<_> = links.filter(|l| !l.starts_with("http") && !l.starts_with('#')).collect();
-    assert!(files.len() >= 3, "{files:?}");
-    for file in files {
-        assert!(base.join(file).exists(), "{file}");
+fn the_readme_fits_two_screens() {
+    assert!(README.lines().count() <= 150, "{} lines", README.lines().count());
+}
+
+#[test]
+fn every_link_between_documents_resolves() {
+    let mut seen = 0;
+    for (file, text) in documents() {
+        for link in text.split("](").skip(1).filter_map(|l| l.split(')').next()) {
+            if link.starts_with("http") || link.starts_with('#') {
+                continue;
+            }
+            let target = file.parent().unwrap().join(link.split('#').next().unwrap());
+            assert!(target.exists(), "{}: {link}", file.display());
+            seen += 1;
+        }
     }
-    let svg = std::fs::read_to_string(base.join("assets/screen.svg")).unwrap();
+    assert!(seen >= 30, "only {seen} links found");
+    let svg = std::fs::read_to_string(repository().join("assets/screen.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
 }
 
 #[test]
-fn every_option_is_in_readme_and_man_page() {
-    let man = man_page();
-    let mut commands = vec![(String::from("iotop-plus"), Cli::command())];
-    while let Some((path, command)) = commands.pop() {
-        let below = command.get_subcommands().filter(|c| !c.is_hide_set());
-        commands.extend(below.map(|c| (format!("{path} {}", c.get_name()), c.clone())));
-        for long in command.get_arguments().filter(|a| !a.is_hide_set()).filter_map(|a| a.get_long()) {
-            let (option, place) = (format!("--{long}"), command.get_name());
-            assert!(man.contains(&option), "man page: {option} of {place}");
-            let known = matches!(long, "help" | "version") || README.contains(&option);
-            assert!(known, "README: {option} of {place}");
+fn every_page_of_the_book_is_in_its_summary() {
+    let summary = std::fs::read_to_string(repository().join("docs/SUMMARY.md")).unwrap();
+    for (file, _) in documents() {
+        if let Ok(page) = file.strip_prefix(repository().join("docs"))
+            && page != Path::new("SUMMARY.md")
+        {
+            assert!(summary.contains(&format!("]({})", page.display())), "{}", page.display());
         }
-        assert!(README.contains(&path), "README: {path}");
+    }
+}
+
+/// The subcommands a person sees, with their whole names, the program itself first.
+fn visible_commands() -> Vec<(String, clap::Command)> {
+    let (mut found, mut left) = (Vec::new(), vec![(String::from("iotop-plus"), Cli::command())]);
+    while let Some((path, command)) = left.pop() {
+        let below = command.get_subcommands().filter(|c| !c.is_hide_set());
+        left.extend(
+            below.map(|c| (format!("{path} {}", c.get_name()), c.clone())).collect::<Vec<_>>().into_iter().rev(),
+        );
+        found.push((path, command));
+    }
+    found
+}
+
+#[test]
+fn every_option_is_in_the_man_page() {
+    let man = man_page();
+    for (path, command) in visible_commands() {
+        for long in command.get_arguments().filter(|a| !a.is_hide_set()).filter_map(|a| a.get_long()) {
+            assert!(man.contains(&format!("--{long}")), "{path} --{long}");
+        }
     }
 }
 
 #[test]
-fn readme_commands_parse() {
+fn commands_in_the_documents_parse() {
     use clap::Parser;
-    let lines = README.lines().map(str::trim).filter(|l| l.starts_with("iotop-plus "));
     let mut seen = 0;
-    for line in lines {
-        let words = line.split('#').next().unwrap().split_whitespace();
-        Cli::try_parse_from(words).unwrap_or_else(|err| panic!("{line}: {err}"));
-        seen += 1;
+    for (file, text) in documents() {
+        let lines = code_blocks(&text, "sh").into_iter().flat_map(str::lines).map(str::trim);
+        for line in lines.filter(|l| l.starts_with("iotop-plus ")) {
+            let words = line.split(" #").next().unwrap().split_whitespace();
+            match Cli::try_parse_from(words) {
+                Err(err) if err.use_stderr() => panic!("{}: {line}: {err}", file.display()),
+                _ => seen += 1,
+            }
+        }
     }
-    assert!(seen >= 4, "only {seen} commands found");
+    assert!(seen >= 30, "only {seen} commands found");
+}
+
+/// Compares a page with what the program says; `UPDATE_DOCS=1` writes it.
+fn assert_page(name: &str, wanted: &str) {
+    let path = repository().join("docs/reference").join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == wanted, "docs/reference/{name} is out of date: run UPDATE_DOCS=1 cargo test --test docs");
 }
 
 #[test]
-fn the_readme_config_file_matches_the_defaults() {
-    let text = code_blocks(readme_section("Config file"), "toml")[0];
+fn the_options_page_is_the_programs_own_help() {
+    let mut page = String::from("# Options\n\nWhat `--help` prints, for every command.\n");
+    for (path, mut command) in visible_commands() {
+        if command.get_name() == "help" {
+            continue;
+        }
+        let help = command.clone().bin_name(&path).term_width(100).render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        command.build();
+        page.push_str(&format!("\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim()));
+    }
+    assert_page("options.md", &page);
+}
+
+#[test]
+fn the_keys_page_is_the_programs_own_table() {
+    let mut page = String::from(
+        "# Keys\n\nThe footer shows the keys that act where you are, `?` shows them all. A key of a more specific \
+         context takes precedence over the same key of a more general one.\n",
+    );
+    let mut contexts: Vec<KeyContext> = Vec::new();
+    for binding in BINDINGS {
+        if !contexts.contains(&binding.context) {
+            contexts.push(binding.context);
+        }
+        assert!(!binding.help.trim().is_empty(), "{}", key_name(binding));
+    }
+    for context in contexts {
+        page.push_str(&format!("\n## {}\n\n| key | does |\n|---|---|\n", context.title()));
+        for b in BINDINGS.iter().filter(|b| b.context == context) {
+            let key = key_name(b).replace('|', "\\|");
+            page.push_str(&format!("| `{key}` | {} |\n", b.help.replace('|', "\\|")));
+        }
+    }
+    assert_page("keys.md", &page);
+}
+
+#[test]
+fn the_knobs_page_is_the_programs_own_list() {
+    let mut page = String::from(
+        "# Knobs\n\nA knob is one kernel setting. `iotop-plus tune list` shows its value and range on this machine. Sizes, \
+         times and percentages may carry units; ratios are also shown in bytes of this machine, and a ratio may be given as \
+         a size and the reverse.\n\n\
+         - **All or none.** Everything is checked before anything is written; if one knob of several cannot be written the \
+         others are reverted.\n\
+         - **A lease.** `set` hands the change to a process of its own that reverts it after `--for` (120 s by default, 24 h \
+         at most), whatever becomes of your terminal, unless you `keep` it. `set --keep` does without a lease. `renew` \
+         restarts it.\n\
+         - **An admin's value is never overwritten.** A value is restored only while it is still ours; otherwise the \
+         conflict is reported. What the kernel changes along with it (the other half of a ratio/bytes pair, the queue depth \
+         of a new scheduler) is restored too.\n\
+         - **A journal** in `/run/iotop-plus` has each step before it is done. If the process is killed, `status` shows what \
+         was left behind and `undo` restores it.\n\
+         - **A hung device is left alone**: its knobs are refused while requests are in flight and none completes (exit code \
+         3). Knobs of devices and mounts are read and written by a child process, which is left behind if the kernel does \
+         not answer.\n\
+         - `persist` writes files of its own in `sysctl.d`, `udev/rules.d` or `tmpfiles.d`, and says so if another file \
+         wins. Order of files as in procps: for the same name `/etc`, `/run`, `/usr/local/lib`, `/usr/lib`; then by name; \
+         `/etc/sysctl.conf` last.\n",
+    );
+    let mut title = "";
+    for knob in KNOBS {
+        if knob.group.title() != title {
+            title = knob.group.title();
+            page.push_str(&format!("\n## {title}\n\n"));
+        }
+        page.push_str(&format!(
+            "- `{}`: {} Default: {}. Source: {}.\n",
+            knob.name,
+            knob.description,
+            knob.default_display(),
+            knob.source
+        ));
+    }
+    assert_page("knobs.md", &page);
+}
+
+#[test]
+fn the_documented_config_file_has_the_defaults() {
+    let text = code_blocks(CONFIG, "toml")[0];
     let shown = Settings::parse(text).unwrap();
     let mut default = Settings::default();
     default.kernel.exclude = Some(iotop_plus::model::kernel_log::DEFAULT_EXCLUDE.to_owned());
@@ -100,32 +240,8 @@ fn the_readme_config_file_matches_the_defaults() {
 }
 
 #[test]
-fn the_readme_key_table_matches_the_bindings() {
-    let table = readme_section("Keys");
-    let mut cells: Vec<&str> = table
-        .lines()
-        .filter(|l| l.starts_with("| `"))
-        .filter_map(|l| l.split('|').nth(1))
-        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
-        .collect();
-    let views: Vec<String> = (1..=ViewId::ALL.len()).map(|n| n.to_string()).collect();
-    cells.extend(views.iter().map(String::as_str));
-    for cell in &cells {
-        assert!(BINDINGS.iter().any(|b| key_name(b) == *cell), "no key {cell}");
-    }
-    for b in BINDINGS {
-        assert!(!b.help.trim().is_empty(), "{}", key_name(b));
-        let general = !matches!(b.context, KeyContext::Dialog | KeyContext::Help | KeyContext::Scroll);
-        // One key of an action is enough, and those of a detail stand in the text.
-        let mut same = BINDINGS.iter().filter(|o| o.action == b.action).map(key_name);
-        let told = same.any(|n| cells.contains(&&*n) || README.contains(&format!("`{n}`")));
-        assert!(!general || told, "README: {} {}", key_name(b), b.help);
-    }
-}
-
-#[test]
-fn exit_codes_match_the_readme() {
-    let table = readme_section("Exit codes");
+fn exit_codes_match_the_documentation() {
+    let table = EXIT_CODES;
     for code in 0..=4 {
         assert!(table.contains(&format!("\n| {code} | ")), "{code}");
     }

@@ -257,7 +257,7 @@ fn collect_keys(value: &Value, prefix: &str, out: &mut BTreeSet<String>) {
     }
 }
 
-/// `a{b,c[]{d}}` as the README writes it.
+/// `a{b,c[]{d}}` as the documentation writes it.
 fn documented_keys(text: &str) -> BTreeSet<String> {
     let (mut out, mut path, mut word) = (BTreeSet::new(), Vec::<String>::new(), String::new());
     for c in text.chars().chain([',']) {
@@ -285,8 +285,8 @@ fn documented_keys(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn json_keys_match_the_documentation() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let (_, after) = readme.split_once("```names\n").expect("README.md: the list of names");
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/json.md")).unwrap();
+    let (_, after) = page.split_once("```names\n").expect("docs/reference/json.md: the list of keys");
     let names = documented_keys(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [UnavailableSource::new("queue_settings", "test")];
@@ -299,7 +299,7 @@ fn json_keys_match_the_documentation() {
     )
     .unwrap();
     collect_keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
-    assert_eq!(found, names, "README.md and the program disagree");
+    assert_eq!(found, names, "docs/reference/json.md and the program disagree");
 }
 
 #[test]
