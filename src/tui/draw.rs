@@ -8,6 +8,7 @@ use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use super::tune::Confirmation;
 use super::update::{refusal_reason, shot_label};
+use super::view::Context;
 use super::widgets::cell_buffer::{CellBuffer, content_hash};
 use super::widgets::dialog::{draw_input, draw_popup, wrap};
 use super::widgets::text::{clear_area, draw_text, patch_style};
@@ -28,8 +29,17 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     let arranged = layout::compute_layout(app);
     draw_header(app, &theme, arranged.header, buf);
     let look = (app.shared.theme_name, app.shared.no_color);
+    let cx = Context { shared: &app.shared, screen: &app.screen, layout: &arranged, focused: app.focused_pane() };
     for (i, (id, area)) in arranged.panes.iter().enumerate() {
         let focused = arranged.panes.len() == 1 || i == app.screen.focus;
+        if let Some(view) = app.views.of_pane(*id) {
+            let render = |buf: &mut CellBuffer| view.render(*id, &cx, *area, buf);
+            match view.content_hash(*id, &cx) {
+                Some(seen) => buf.draw_cached(*area, content_hash(&(seen, *id, focused, look)), render),
+                None => render(buf),
+            }
+            continue;
+        }
         let pane = panes::pane_by_id(*id);
         let render = |buf: &mut CellBuffer| (pane.render)(app, &theme, *area, buf, focused);
         match (pane.content_hash)(app) {
@@ -276,7 +286,7 @@ pub fn active_key_contexts(app: &App) -> Vec<KeyContext> {
     if app.shared.replay.is_some() {
         out.push(KeyContext::Replay);
     }
-    out.extend(panes::pane_by_id(app.focused_pane()).contexts);
+    out.extend(panes::key_contexts(app, app.focused_pane()));
     out.push(KeyContext::Global);
     out
 }

@@ -4,23 +4,13 @@
 //! writeback, then the findings, then devices; the processes stay.
 
 use super::action::ViewId;
-use super::panes::PaneId;
 use super::state::{App, DetailPage};
+pub use super::view::ScreenLayout;
+use super::view::{Context, PaneId};
 use ratatui::layout::Rect;
 
 /// Smaller than this and only a line of text is shown.
 pub const MIN_SIZE: (u16, u16) = (40, 12);
-
-/// The screen's parts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScreenLayout {
-    /// The line at the top.
-    pub header: Rect,
-    /// The panes, in focus order.
-    pub panes: Vec<(PaneId, Rect)>,
-    /// The line at the bottom.
-    pub footer: Rect,
-}
 
 /// Whether the screen is too small for anything but saying so.
 pub fn is_too_small(size: (u16, u16)) -> bool {
@@ -47,8 +37,8 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
         (None, ViewId::Bench) => super::bench::layout::PANES.to_vec(),
         (None, ViewId::Tune) if app.views.experiments.is_open => super::experiment::layout::PANES.to_vec(),
         (None, ViewId::Tune) => super::panes::tune::visible_panes(app),
-        (None, ViewId::Syncs) => vec![PaneId::Syncs, PaneId::SlowSyncs],
         (None, ViewId::Findings) => vec![PaneId::Findings, PaneId::IncidentPage],
+        (None, tab) => converted_tab(app, tab).into_iter().map(|(id, _)| id).collect(),
     }
 }
 
@@ -71,13 +61,22 @@ pub fn compute_layout(app: &App) -> ScreenLayout {
             [PaneId::TuneKnobs, ..] => super::panes::tune::tune_layout(body, &list),
             [PaneId::ExperimentList, ..] => super::experiment::layout::arrange_panes(body, app.screen.focus),
             [PaneId::BenchResults, ..] => super::bench::layout::arrange_panes(body, app.screen.focus),
-            [PaneId::Syncs, ..] => syncs_layout(body),
             [PaneId::Devices, PaneId::DeviceGraphs] => devices_layout(body, device_row_count(app)),
+            _ if app.screen.detail.is_none() && app.views.of_tab(app.screen.view).is_some() => {
+                converted_tab(app, app.screen.view)
+            }
             _ => list.iter().map(|id| (*id, body)).collect(),
         }
     };
     panes.retain(|(_, r)| r.height > 0 && r.width > 0);
     ScreenLayout { header: row(0, 1), panes, footer: row(h.saturating_sub(1), 1) }
+}
+
+/// The layout of a tab by its view, without the context that depends on the layout.
+fn converted_tab(app: &App, tab: ViewId) -> Vec<(PaneId, Rect)> {
+    let layout = ScreenLayout::default();
+    let cx = Context { shared: &app.shared, screen: &app.screen, layout: &layout, focused: PaneId::Devices };
+    app.views.of_tab(tab).map_or(Vec::new(), |view| view.layout(&cx, body_area(app.screen.size)))
 }
 
 /// What lies between the line at the top and the one at the bottom.
@@ -134,30 +133,10 @@ fn devices_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
     vec![(PaneId::Devices, Rect { height: list, ..body }), (PaneId::DeviceGraphs, area_below(body, list))]
 }
 
-/// Who waits above, the slow ones below.
-fn syncs_layout(body: Rect) -> Vec<(PaneId, Rect)> {
-    let top = body.height - body.height * 2 / 5;
-    vec![(PaneId::Syncs, Rect { height: top, ..body }), (PaneId::SlowSyncs, area_below(body, top))]
-}
-
 /// What is left of `area` below its first `top` rows.
 fn area_below(area: Rect, top: u16) -> Rect {
     let top = top.min(area.height);
     Rect { y: area.y + top, height: area.height - top, ..area }
-}
-
-impl ScreenLayout {
-    /// The pane at a cell, with its index in focus order.
-    pub fn pane_at(&self, x: u16, y: u16) -> Option<(usize, PaneId, Rect)> {
-        let inside = |r: &Rect| x >= r.left() && x < r.right() && y >= r.top() && y < r.bottom();
-        let at = self.panes.iter().position(|(_, r)| inside(r))?;
-        Some((at, self.panes[at].0, self.panes[at].1))
-    }
-
-    /// Where a pane is, if it is on screen.
-    pub fn pane_area(&self, id: PaneId) -> Option<Rect> {
-        self.panes.iter().find(|(p, _)| *p == id).map(|p| p.1)
-    }
 }
 
 #[cfg(test)]
@@ -187,12 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn devices_and_syncs_views_cover_the_body_at_every_size() {
+    fn devices_view_covers_the_body_at_every_size() {
         for h in [10, 22, 38, 48] {
             for n in [0, 3, 40] {
                 let body = Rect::new(0, 1, 80, h);
                 assert_covers(body, &devices_layout(body, n));
-                assert_covers(body, &syncs_layout(body));
             }
         }
     }

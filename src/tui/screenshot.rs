@@ -3,8 +3,8 @@
 use super::draw::render_to_buffer;
 use super::layout;
 use super::panes::{self, PaneId};
+use super::shared::Shared;
 use super::state::{App, Overlay};
-use super::view::Shared;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
 use crate::export::screenshot::{FORMATS, Screenshot, ScreenshotFormat, crop};
@@ -79,7 +79,7 @@ impl ScreenCapture {
         let others = arranged.panes.iter().map(|p| p.0).filter(|id| *id != pane);
         let mut sheets: Vec<Table> = Vec::new();
         for id in std::iter::once(pane).chain(others) {
-            let sheet = (panes::pane_by_id(id).table)(app);
+            let sheet = panes::table(app, id);
             // Graphs have the table of what they show.
             if !sheets.contains(&sheet) {
                 sheets.push(sheet);

@@ -1,112 +1,351 @@
-//! What all views read, and nothing of any one of them.
+//! The interface between the program and its views.
+//!
+//! A view owns its state and the panes that show it. It reads what all views share through [`Context`], changes only
+//! itself, and asks for everything else (a job, another view, a prompt, a message) through [`Outbox`]. A tab is a layout
+//! of panes, possibly of several views.
 
-use super::widgets::theme::{Theme, ThemeName};
-use crate::doctor::RuleEngine;
-use crate::model::history::HistoryFrame;
-use crate::model::kernel_log::LogClock;
-use crate::model::process::TaskSnapshot;
-use crate::model::reading::Reading;
-use crate::model::snapshot::Snapshot;
-use crate::model::system_state::SystemState;
-use std::time::Duration;
+use super::action::{Action, ViewId};
+use super::effect::Effect;
+use super::keymap::KeyContext;
+use super::screen::{Dialog, PendingChange, Prompt, PromptPurpose, ScreenState};
+use super::shared::Shared;
+use super::widgets::cell_buffer::CellBuffer;
+use super::widgets::theme::Theme;
+use crate::export::table::Table;
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::disk::DevId;
+use crate::model::process::TaskKey;
+use crate::model::raw_bytes::RawBytes;
+use crossterm::event::KeyCode;
+use ratatui::layout::Rect;
 
-/// The state shared by all views. Views read it; only the program above them writes it.
-pub struct Shared {
-    /// The machine.
-    pub system: SystemState,
-    /// The rules' verdicts on it.
-    pub findings: RuleEngine,
-    /// Number of the tick frozen on screen; `None`: live.
-    pub frozen_seq: Option<u64>,
-    /// Time between samples.
-    pub interval: Duration,
-    /// The chosen theme.
-    pub theme_name: ThemeName,
-    /// `NO_COLOR` is set: every theme is shown without colour.
-    pub no_color: bool,
-    /// Whether latencies are traced.
-    pub tracing: bool,
-    /// The recording shown instead of the machine.
-    pub replay: Option<super::replay::ReplayUi>,
-    /// State of the recorder, while it runs.
-    pub recording_status: Option<crate::recording::writer::RecorderStatus>,
-    /// Offset of the local time zone from UTC, seconds east.
-    pub utc_offset_secs: i64,
-    /// The clocks at the newest batch of kernel log records.
-    pub log_clock: LogClock,
+/// A pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum PaneId {
+    Devices,
+    DeviceGraphs,
+    Processes,
+    Writeback,
+    Memory,
+    KernelLog,
+    BenchResults,
+    BenchPage,
+    TuneKnobs,
+    KnobPage,
+    ChangeHistory,
+    ExperimentList,
+    ExperimentPage,
+    Findings,
+    IncidentPage,
+    FindingsSummary,
+    DeviceDetail,
+    ProcessDetail,
+    KernelLogDetail,
+    PathDetail,
+    Syncs,
+    SlowSyncs,
 }
 
-impl Shared {
-    /// A machine of which nothing has been sampled yet.
-    pub fn new(system: SystemState, no_color: bool) -> Self {
-        Self {
-            system,
-            findings: RuleEngine::default(),
-            frozen_seq: None,
-            interval: Duration::default(),
-            theme_name: ThemeName::default(),
-            no_color,
-            tracing: false,
-            replay: None,
-            recording_status: None,
-            utc_offset_secs: 0,
-            log_clock: LogClock::default(),
+impl PaneId {
+    /// Its name in the file name of a screenshot.
+    pub fn file_name_part(self) -> &'static str {
+        match self {
+            PaneId::Devices => "devices",
+            PaneId::DeviceGraphs => "device-graphs",
+            PaneId::Processes => "processes",
+            PaneId::Writeback => "writeback",
+            PaneId::Memory => "memory",
+            PaneId::KernelLog => "kernel",
+            PaneId::BenchResults => "profiles",
+            PaneId::BenchPage => "bench",
+            PaneId::TuneKnobs => "knobs",
+            PaneId::KnobPage => "knob",
+            PaneId::ChangeHistory => "changes",
+            PaneId::ExperimentList => "experiments",
+            PaneId::ExperimentPage => "experiment",
+            PaneId::Findings | PaneId::FindingsSummary => "findings",
+            PaneId::IncidentPage => "finding",
+            PaneId::DeviceDetail => "device",
+            PaneId::ProcessDetail => "process",
+            PaneId::KernelLogDetail => "message",
+            PaneId::PathDetail => "path",
+            PaneId::Syncs => "syncs",
+            PaneId::SlowSyncs => "slow-syncs",
         }
     }
+}
 
+/// What the program must know of a pane beside what its view draws.
+pub struct PaneSpec {
+    /// The pane.
+    pub id: PaneId,
+    /// Key contexts that apply while it is focused, most specific first; `Global` follows them.
+    pub contexts: &'static [KeyContext],
+}
+
+/// Areas of the screen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScreenLayout {
+    /// The line at the top.
+    pub header: Rect,
+    /// The panes, in focus order.
+    pub panes: Vec<(PaneId, Rect)>,
+    /// The line at the bottom.
+    pub footer: Rect,
+}
+
+impl ScreenLayout {
+    /// The pane at a cell, with its index in focus order.
+    pub fn pane_at(&self, x: u16, y: u16) -> Option<(usize, PaneId, Rect)> {
+        let inside = |r: &Rect| x >= r.left() && x < r.right() && y >= r.top() && y < r.bottom();
+        let at = self.panes.iter().position(|(_, r)| inside(r))?;
+        Some((at, self.panes[at].0, self.panes[at].1))
+    }
+
+    /// Where a pane is, if it is on screen.
+    pub fn pane_area(&self, id: PaneId) -> Option<Rect> {
+        self.panes.iter().find(|(p, _)| *p == id).map(|p| p.1)
+    }
+}
+
+/// What a view may read.
+pub struct Context<'a> {
+    /// The machine, the findings, settings.
+    pub shared: &'a Shared,
+    /// The tab, prompts and dialogs.
+    pub screen: &'a ScreenState,
+    /// The areas of the panes; empty while the layout itself is computed.
+    pub layout: &'a ScreenLayout,
+    /// The focused pane.
+    pub focused: PaneId,
+}
+
+impl Context<'_> {
     /// The theme in force.
     pub fn theme(&self) -> Theme {
-        Theme::new(if self.no_color { ThemeName::Mono } else { self.theme_name })
+        self.shared.theme()
     }
 
-    /// The tick on screen: the newest, or the frozen one.
-    pub fn snapshot(&self) -> &Snapshot {
-        match self.frozen_seq.and_then(|seq| self.system.history.nearest(seq)) {
-            Some(frame) => &frame.snapshot,
-            None => &self.system.snapshot,
-        }
+    /// Whether a pane is drawn as the focused one: it is, or it is the only one.
+    pub fn is_focused(&self, pane: PaneId) -> bool {
+        self.focused == pane || self.layout.panes.len() == 1
     }
 
-    /// The ticks up to the one on screen, oldest first.
-    pub fn history_to_shown(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
-        self.system.history.up_to(self.snapshot().seq)
+    /// Area of a pane without its frame; empty if it is not visible.
+    pub fn inner_area(&self, pane: PaneId) -> Rect {
+        let area = self.layout.pane_area(pane).unwrap_or_default();
+        area.inner(ratatui::layout::Margin::new(1, 1))
+    }
+}
+
+/// A click inside the frame of a pane.
+#[derive(Debug, Clone, Copy)]
+pub struct PaneClick {
+    /// The pane.
+    pub pane: PaneId,
+    /// The pane without its frame.
+    pub inner: Rect,
+    /// Column of the screen.
+    pub x: u16,
+    /// Row of the screen.
+    pub y: u16,
+}
+
+/// A place in the program that a view can send the user to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// A tab.
+    Tab(ViewId),
+    /// The page of a device.
+    Device(DevId),
+    /// The page of a task.
+    Task(TaskKey),
+    /// The Kernel log tab, at the record of this sequence number if it is still stored.
+    KernelLogRecord(Option<u64>),
+    /// The Tune tab, at a knob.
+    Knob(String),
+    /// The Bench tab, at a profile, to be run in a directory.
+    Profile {
+        /// Name of the workload.
+        name: &'static str,
+        /// Where to run it; `None`: the directory already chosen.
+        directory: Option<RawBytes>,
+    },
+}
+
+/// What a view asks of the program above it.
+#[derive(Debug)]
+pub enum Request {
+    /// Send the user somewhere.
+    Navigate(Target),
+    /// Show a message.
+    Info(String),
+    /// Show an error.
+    Error(String),
+    /// Ask for a line of input; the view gets it by [`View::on_input`].
+    OpenPrompt(Prompt),
+    /// Ask for a confirmation; the view gets it by [`View::on_confirm`].
+    OpenDialog(Dialog),
+    /// Focus the visible pane of that index.
+    FocusPane(usize),
+}
+
+/// What a view wants done after it has handled something.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// For the runtime.
+    pub effects: Vec<Effect>,
+    /// For the program above the views, in order.
+    pub requests: Vec<Request>,
+}
+
+impl Outbox {
+    /// Asks the runtime for something.
+    pub fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
     }
 
-    /// Local time of day: `14:02:11`.
-    pub fn format_time_of_day(&self, wall_ns: i64) -> String {
-        crate::units::format_time_of_day(wall_ns, self.utc_offset_secs)
+    /// Sends the user somewhere.
+    pub fn navigate(&mut self, target: Target) {
+        self.requests.push(Request::Navigate(target));
     }
 
-    /// Date and time of the tick on screen, for exports.
-    pub fn timestamp(&self) -> String {
-        crate::units::format_rfc3339(self.snapshot().time.wall_ns)
+    /// Shows a message.
+    pub fn info(&mut self, text: impl Into<String>) {
+        self.requests.push(Request::Info(text.into()));
     }
 
-    /// What the rates on screen cover: `1.0 s`, `mean since boot`, `held at 14:02:11`.
-    pub fn interval_text(&self) -> String {
-        let snapshot = self.snapshot();
-        if self.frozen_seq.is_some() {
-            return format!("held at {}", self.format_time_of_day(snapshot.time.wall_ns));
-        }
-        if snapshot.is_since_boot { "mean since boot".into() } else { format!("{:.1} s", snapshot.interval_secs) }
+    /// Shows an error.
+    pub fn error(&mut self, text: impl Into<String>) {
+        self.requests.push(Request::Error(text.into()));
     }
 
-    /// Why processes cannot be shown; `None`: they can.
-    pub fn processes_unavailable_reason(&self) -> Option<String> {
-        self.reason(&self.system.processes_status)
+    /// Asks for a line of input.
+    pub fn open_prompt(&mut self, purpose: PromptPurpose, text: impl Into<String>) {
+        let text = text.into();
+        self.requests.push(Request::OpenPrompt(Prompt { purpose, cursor: text.len(), text, error: None }));
     }
 
-    /// Why the kernel log cannot be shown; `None`: it can.
-    pub fn kernel_log_unavailable_reason(&self) -> Option<String> {
-        self.reason(&self.system.kernel_log_status)
+    /// Asks for a confirmation.
+    pub fn open_dialog(&mut self, dialog: Dialog) {
+        self.requests.push(Request::OpenDialog(dialog));
     }
 
-    fn reason(&self, status: &Reading<()>) -> Option<String> {
-        match status {
-            Reading::Ok(()) => None,
-            other => other.unavailable_reason(self.system.now().boot_ns),
-        }
+    /// Focuses the visible pane of that index.
+    pub fn focus_pane(&mut self, index: usize) {
+        self.requests.push(Request::FocusPane(index));
+    }
+}
+
+/// A view. Only `panes`, `render` and `table` are required.
+pub trait View {
+    /// Its panes.
+    fn panes(&self) -> &'static [PaneSpec];
+
+    /// Panes of its tab with their areas in `body`, in focus order. Default: the first pane fills it.
+    fn layout(&self, _cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
+        vec![(self.panes()[0].id, body)]
+    }
+
+    /// Draws a pane with its frame.
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer);
+
+    /// The content of a pane as a table, for the clipboard and for screenshots.
+    fn table(&self, pane: PaneId, cx: &Context) -> Table;
+
+    /// Rows that a detail page can be scrolled by.
+    fn row_count(&self, _pane: PaneId, _cx: &Context) -> usize {
+        0
+    }
+
+    /// A hash of everything a pane draws, for one that rarely changes: while it is the same, the pane is not drawn again.
+    fn content_hash(&self, _pane: PaneId, _cx: &Context) -> Option<u64> {
+        None
+    }
+
+    /// Moves the selection of a pane, or scrolls it. False: it has none.
+    fn move_selection(&mut self, _pane: PaneId, _by: isize, _cx: &Context) -> bool {
+        false
+    }
+
+    /// Handles an action while one of its panes is focused. False: the action means nothing there.
+    fn on_action(&mut self, _pane: PaneId, _action: Action, _cx: &Context, _out: &mut Outbox) -> bool {
+        false
+    }
+
+    /// Handles a click.
+    fn on_click(&mut self, _click: PaneClick, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Called when its tab is opened.
+    fn on_open(&mut self, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Called for every new sample, and after every change that may alter which rows are visible.
+    fn refresh(&mut self, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Handles the reply to a job. `Err` returns a reply that is not its own.
+    fn on_job_reply(
+        &mut self,
+        _job: &WorkerJob,
+        reply: WorkerReply,
+        _cx: &Context,
+        _out: &mut Outbox,
+    ) -> Result<(), WorkerReply> {
+        Err(reply)
+    }
+
+    /// Handles a key in its own prompt that is not about editing. False: the prompt handles it.
+    fn on_prompt_key(&mut self, _prompt: &mut Prompt, _key: KeyCode, _cx: &Context) -> bool {
+        false
+    }
+
+    /// Draws its own prompt somewhere else than in the footer. False: the footer has it.
+    fn draw_prompt(&self, _prompt: &Prompt, _cx: &Context, _buf: &mut CellBuffer) -> bool {
+        false
+    }
+
+    /// Called while text is typed into its own prompt.
+    fn on_prompt_change(&mut self, _prompt: &Prompt, _cx: &Context) {}
+
+    /// Handles the line typed into its own prompt.
+    ///
+    /// # Errors
+    /// What is wrong with the text; the prompt stays open and shows it.
+    fn on_input(&mut self, _: PromptPurpose, _text: &str, _cx: &Context, _out: &mut Outbox) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The user confirmed its own dialog.
+    fn on_confirm(&mut self, _change: PendingChange, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Text that rows of a pane must contain.
+    fn filter(&self, _pane: PaneId) -> &str {
+        ""
+    }
+
+    /// Shows only rows that contain a text.
+    fn set_filter(&mut self, _pane: PaneId, _text: &str, _cx: &Context) {}
+
+    /// Shows all rows again.
+    fn clear_filter(&mut self, pane: PaneId, cx: &Context) {
+        self.set_filter(pane, "", cx);
+    }
+
+    /// Which rows of a pane contain a lower-case text.
+    fn search(&self, _pane: PaneId, _needle: &str, _cx: &Context) -> Vec<bool> {
+        Vec::new()
+    }
+
+    /// The selected row of a pane.
+    fn selected_row(&self, _pane: PaneId) -> usize {
+        0
+    }
+
+    /// Selects a row of a pane.
+    fn select_row(&mut self, _pane: PaneId, _row: usize, _cx: &Context) {}
+
+    /// What the header says about it, while it has something running.
+    fn status(&self) -> Option<String> {
+        None
     }
 }

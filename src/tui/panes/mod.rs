@@ -15,73 +15,16 @@ pub mod path_detail;
 pub mod process_detail;
 pub mod processes;
 pub mod request_sizes;
-pub mod syncs;
 pub mod tune;
 pub mod writeback;
 
 use super::keymap::KeyContext;
 use super::state::App;
+pub use super::view::PaneId;
 use super::widgets::theme::Theme;
 use crate::export::table::Table;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
-
-/// Which pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum PaneId {
-    Devices,
-    DeviceGraphs,
-    Processes,
-    Writeback,
-    Memory,
-    KernelLog,
-    BenchResults,
-    BenchPage,
-    TuneKnobs,
-    KnobPage,
-    ChangeHistory,
-    ExperimentList,
-    ExperimentPage,
-    Findings,
-    IncidentPage,
-    FindingsSummary,
-    DeviceDetail,
-    ProcessDetail,
-    KernelLogDetail,
-    PathDetail,
-    Syncs,
-    SlowSyncs,
-}
-
-impl PaneId {
-    /// A word for it, in lower case: in the name of a file.
-    pub fn file_name_part(self) -> &'static str {
-        match self {
-            PaneId::Devices => "devices",
-            PaneId::DeviceGraphs => "device-graphs",
-            PaneId::Processes => "processes",
-            PaneId::Writeback => "writeback",
-            PaneId::Memory => "memory",
-            PaneId::KernelLog => "kernel",
-            PaneId::BenchResults => "profiles",
-            PaneId::BenchPage => "bench",
-            PaneId::TuneKnobs => "knobs",
-            PaneId::KnobPage => "knob",
-            PaneId::ChangeHistory => "changes",
-            PaneId::ExperimentList => "experiments",
-            PaneId::ExperimentPage => "experiment",
-            PaneId::Findings | PaneId::FindingsSummary => "findings",
-            PaneId::IncidentPage => "finding",
-            PaneId::DeviceDetail => "device",
-            PaneId::ProcessDetail => "process",
-            PaneId::KernelLogDetail => "message",
-            PaneId::PathDetail => "path",
-            PaneId::Syncs => "syncs",
-            PaneId::SlowSyncs => "slow-syncs",
-        }
-    }
-}
 
 /// A pane: who it is, which keys act in it, how it looks on screen and on paper.
 pub struct Pane {
@@ -122,9 +65,23 @@ pub const PANES: &[Pane] = &[
     process_detail::PANE,
     kernel_log_detail::PANE,
     path_detail::PANE,
-    syncs::PANE,
-    syncs::slow::PANE,
 ];
+
+/// The content of a pane as a table.
+pub fn table(app: &App, id: PaneId) -> Table {
+    app.with_view(id, |view, cx| view.table(id, cx)).unwrap_or_else(|| (pane_by_id(id).table)(app))
+}
+
+/// Rows the selection of a pane can move among.
+pub fn row_count(app: &App, id: PaneId) -> usize {
+    app.with_view(id, |view, cx| view.row_count(id, cx)).unwrap_or_else(|| (pane_by_id(id).row_count)(app))
+}
+
+/// Key contexts of a pane.
+pub fn key_contexts(app: &App, id: PaneId) -> &'static [KeyContext] {
+    let spec = app.views.of_pane(id).and_then(|view| view.panes().iter().find(|p| p.id == id));
+    spec.map_or_else(|| pane_by_id(id).contexts, |spec| spec.contexts)
+}
 
 /// The pane of that name.
 pub fn pane_by_id(id: PaneId) -> &'static Pane {

@@ -19,6 +19,13 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     if let Some(why) = super::replay::refusal_reason(app, action) {
         return app.screen.error(why);
     }
+    let pane = app.focused_pane();
+    if app.screen.overlay.is_none()
+        && action != Action::Back
+        && app.update_view(pane, effects, |view, cx, out| view.on_action(pane, action, cx, out)) == Some(true)
+    {
+        return;
+    }
     match action {
         Action::Quit => super::tune::quit_or_ask(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
@@ -37,7 +44,7 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Zoom => app.screen.zoomed = !app.screen.zoomed,
         Action::Open => open_selected(app, effects),
         Action::Back => close_topmost(app, effects),
-        Action::MoveSelection(by) => move_selection(app, isize::from(by)),
+        Action::MoveSelection(by) => move_selection(app, isize::from(by), effects),
         Action::MovePage(by) => {
             let height = match app.screen.overlay {
                 Some(Overlay::Help(_)) => crate::tui::draw::visible_help_lines(app.screen.size),
@@ -46,12 +53,12 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
                     layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.height).saturating_sub(3)
                 }
             };
-            move_selection(app, isize::from(by) * height.max(1) as isize);
+            move_selection(app, isize::from(by) * height.max(1) as isize, effects);
         }
-        Action::MoveToFirst => move_selection(app, isize::MIN / 2),
+        Action::MoveToFirst => move_selection(app, isize::MIN / 2, effects),
         Action::MoveToLast => match app.shared.frozen_seq {
             Some(_) => unfreeze(app),
-            None => move_selection(app, isize::MAX / 2),
+            None => move_selection(app, isize::MAX / 2, effects),
         },
         Action::Freeze => toggle_freeze(app),
         Action::StepBack => freeze_tick(app, -1),
@@ -77,11 +84,10 @@ fn apply_setting(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::ReverseSort => match app.focused_pane() {
             PaneId::Devices | PaneId::DeviceGraphs => app.views.devices.reverse = !app.views.devices.reverse,
             PaneId::Processes => app.views.processes.reverse = !app.views.processes.reverse,
-            PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.reverse = !app.views.syncs.reverse,
             _ => {}
         },
-        Action::SearchNext => super::prompt::search(app, 1),
-        Action::SearchPrevious => super::prompt::search(app, -1),
+        Action::SearchNext => super::prompt::search(app, 1, effects),
+        Action::SearchPrevious => super::prompt::search(app, -1, effects),
         Action::ToggleActiveOnly => match app.focused_pane() {
             PaneId::Processes => app.views.processes.filter.only_active = !app.views.processes.filter.only_active,
             _ => app.views.devices.only_active = !app.views.devices.only_active,
@@ -104,7 +110,7 @@ fn apply_setting(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::SaveConfig => effects.push(Effect::SaveSettings(app.settings())),
         Action::Screenshot => super::screenshot::begin_capture(app),
         Action::CopyPane => {
-            let sheet = (panes::pane_by_id(app.focused_pane()).table)(app);
+            let sheet = panes::table(app, app.focused_pane());
             effects.push(Effect::CopyToClipboard(sheet.to_markdown()));
             app.screen.info("pane sent to the terminal's clipboard (OSC 52), if it allows that");
         }
@@ -204,7 +210,6 @@ fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => {
             super::findings::open_selected(app, effects)
         }
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::open_process(app, effects),
         PaneId::KernelLog if !app.views.kernel_log.visible_entries.is_empty() => {
             app.screen.detail = Some(DetailPage::KernelLog(app.views.kernel_log.scroll.selected));
         }
@@ -220,7 +225,13 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
     if app.screen.detail.take().is_some() {
         return;
     }
-    let closed = match app.focused_pane() {
+    let pane = app.focused_pane();
+    let closed = match pane {
+        _ if app.update_view(pane, effects, |view, cx, out| view.on_action(pane, Action::Back, cx, out))
+            == Some(true) =>
+        {
+            true
+        }
         PaneId::BenchResults | PaneId::BenchPage => super::bench::close_topmost(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::close_topmost(app, effects),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::close_topmost(app),
@@ -234,7 +245,7 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
         app.screen.zoomed = false;
     } else if app.shared.frozen_seq.is_some() {
         unfreeze(app);
-    } else {
+    } else if app.update_view(pane, effects, |view, cx, _| view.clear_filter(pane, cx)).is_none() {
         match app.focused_pane() {
             PaneId::Processes => {
                 app.views.processes.filter.text = None;
@@ -244,7 +255,6 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
                 app.views.kernel_log.filter.clear();
                 kernel_log::refresh_visible_entries(app);
             }
-            PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.filter.clear(),
             PaneId::BenchResults | PaneId::BenchPage | PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
             }
             PaneId::ExperimentList | PaneId::ExperimentPage => {}
@@ -254,7 +264,7 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn move_selection(app: &mut App, by: isize) {
+fn move_selection(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
     if let Some(Overlay::Dialog(dialog)) = &mut app.screen.overlay {
         let most = crate::tui::draw::hidden_dialog_lines(dialog, app.screen.size);
         dialog.scroll = (dialog.scroll as isize).saturating_add(by).clamp(0, most as isize) as u16;
@@ -267,11 +277,15 @@ fn move_selection(app: &mut App, by: isize) {
         return;
     }
     if app.screen.detail.is_some() {
-        let rows = (panes::pane_by_id(app.focused_pane()).row_count)(app);
+        let rows = panes::row_count(app, app.focused_pane());
         app.screen.detail_scroll.move_selection(by, rows);
         return;
     }
-    match app.focused_pane() {
+    let pane = app.focused_pane();
+    if app.update_view(pane, effects, |view, cx, _| view.move_selection(pane, by, cx)).is_some() {
+        return;
+    }
+    match pane {
         PaneId::Processes => {
             let len = app.matching_task_count();
             app.views.processes.scroll.move_selection(by, len);
@@ -290,7 +304,6 @@ fn move_selection(app: &mut App, by: isize) {
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::move_selection(app, by),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::move_selection(app, by),
         PaneId::Findings | PaneId::IncidentPage => super::findings::move_selection(app, by),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::move_selection(app, by),
         _ => {}
     }
 }
@@ -346,16 +359,12 @@ fn move_sort_column(app: &mut App, by: isize) {
             let at = at.rem_euclid(len + 1);
             app.views.devices.sort_column = (at > 0).then(|| at as usize - 1);
         }
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::move_sort_column(app, by),
         _ => {}
     }
 }
 
 /// Passes over one column more or less, as long as one is left to pass over.
 fn scroll_columns(app: &mut App, by: isize) {
-    if matches!(app.focused_pane(), PaneId::Syncs | PaneId::SlowSyncs) {
-        return super::syncs::scroll_columns(app, by);
-    }
     let (shift, columns) = match app.focused_pane() {
         PaneId::Processes => (app.views.processes.column_offset, processes::column_set(app, app.screen.size.0).len()),
         _ => (app.views.devices.column_offset, devices::column_set(app, app.screen.size.0).len()),

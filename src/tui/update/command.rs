@@ -20,7 +20,10 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
         ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),
         ("path", dir) => open_path(app, dir, effects),
-        ("syncs", ms) => super::syncs::set_threshold(app, ms)?,
+        ("syncs", ms) => {
+            app.views.syncs.set_threshold(ms)?;
+            app.screen.info(format!("syncs that take {} ms are listed one by one", app.views.syncs.threshold_ms));
+        }
         ("interval", secs) => actions::set_interval(app, prompt::parse_interval(secs)?, effects),
         ("theme", name) => {
             let names = ThemeName::ALL.map(ThemeName::name).join(", ");

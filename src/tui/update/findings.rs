@@ -1,19 +1,13 @@
 //! Decisions of the Findings view, and when the diagnosis looks.
 
 use super::actions;
-use crate::bench::workloads::WORKLOADS;
-use crate::doctor::finding::NavTarget;
 use crate::doctor::{fact_requests, incident::Incident};
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;
-use crate::tui::bench::BenchRow;
 use crate::tui::effect::Effect;
-use crate::tui::panes::{PaneId, findings as pane, kernel_log};
-use crate::tui::state::{App, DetailPage};
-use crate::tui::widgets::table::Scroll;
-use std::os::unix::ffi::OsStringExt;
+use crate::tui::panes::{PaneId, findings as pane};
+use crate::tui::state::App;
 
 /// The place of the page among the panes of the view.
 const PAGE_PANE: usize = 1;
@@ -112,54 +106,8 @@ pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     }
     let at = if app.focused_pane() == PaneId::IncidentPage { app.views.findings.selected_target } else { 0 };
     match pane::page::nav_targets(app).into_iter().nth(at) {
-        Some(jump) => navigate(app, jump, effects),
+        Some(jump) => super::navigate::navigate(app, jump.into(), effects),
         None => app.screen.info("nothing to go to"),
-    }
-}
-
-fn navigate(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
-    match jump {
-        NavTarget::Knob(knob) => {
-            if let Err(why) = super::tune::show_knob(app, &knob, effects) {
-                app.screen.error(why);
-            }
-        }
-        NavTarget::Bench(profile, dir) => open_bench(app, profile, dir, effects),
-        NavTarget::Device(id) => actions::open_device(app, id),
-        NavTarget::Task(key) if app.shared.system.processes.get(&key).is_some() => {
-            actions::open_task(app, key, effects)
-        }
-        NavTarget::Task(key) => app.screen.error(format!("task {} has ended", key.tid)),
-        NavTarget::KernelLog(seq) => open_kernel_entry(app, seq, effects),
-        NavTarget::Memory => actions::open_view(app, ViewId::Memory, effects),
-        NavTarget::Processes => actions::open_view(app, ViewId::Processes, effects),
-        NavTarget::Devices => actions::open_view(app, ViewId::Devices, effects),
-        NavTarget::Syncs => actions::open_view(app, ViewId::Syncs, effects),
-    }
-}
-
-/// The Bench view with this profile selected, in that directory; a run under way stays on screen.
-fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
-    if app.views.bench.active_run().is_none() {
-        if let Some(dir) = dir {
-            app.views.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
-        }
-        if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
-            app.views.bench.selected = BenchRow::Profile(at);
-            app.views.bench.opened = None;
-        }
-    }
-    actions::open_view(app, ViewId::Bench, effects);
-}
-
-fn open_kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
-    actions::open_view(app, ViewId::Kernel, effects);
-    let at = seq.and_then(|seq| kernel_log::visible_entries(app).position(|e| e.seq == Some(seq)));
-    if let Some(at) = at {
-        app.views.kernel_log.scroll.selected = at;
-        app.views.kernel_log.follows_newest = at + 1 == app.views.kernel_log.visible_entries.len();
-        app.screen.detail = Some(DetailPage::KernelLog(at));
-        app.screen.detail_scroll = Scroll::default();
     }
 }
 

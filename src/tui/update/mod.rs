@@ -7,10 +7,10 @@ mod events;
 mod experiment;
 mod findings;
 mod mouse;
+mod navigate;
 mod prompt;
 mod replay;
 mod screenshot;
-mod syncs;
 #[cfg(test)]
 mod tests;
 mod tune;
@@ -25,6 +25,7 @@ use super::effect::Effect;
 use super::event::Event;
 use super::keymap;
 use super::state::{App, Overlay};
+use super::view::{Outbox, Request};
 use crossterm::event::{KeyEvent, KeyEventKind};
 
 /// Takes in one event.
@@ -40,7 +41,7 @@ pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
         }
         other => events::on_event(app, other, &mut effects),
     }
-    syncs::update_trace_request(app, &mut effects);
+    app.refresh_views(&mut effects);
     if app.shared.replay.is_some() {
         effects.retain(replay::is_allowed_in_replay);
     }
@@ -59,4 +60,20 @@ fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     }
     app.refresh_visible_tasks();
     events::request_visible_tasks(app, effects);
+}
+
+/// Does what a view asks of the program, and passes its effects on.
+pub fn handle_outbox(app: &mut App, out: Outbox, effects: &mut Vec<Effect>) {
+    effects.extend(out.effects);
+    for request in out.requests {
+        match request {
+            Request::Navigate(target) => navigate::navigate(app, target, effects),
+            Request::Info(text) => app.screen.info(text),
+            Request::Error(text) => app.screen.error(text),
+            Request::OpenPrompt(prompt) => app.screen.overlay = Some(Overlay::Prompt(prompt)),
+            Request::OpenDialog(dialog) => app.screen.overlay = Some(Overlay::Dialog(dialog)),
+            Request::FocusPane(index) if !app.screen.zoomed => app.screen.focus = index,
+            Request::FocusPane(_) => {}
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::tui::effect::Effect;
 use crate::tui::layout;
 use crate::tui::panes::{PaneId, devices, kernel_log, processes};
 use crate::tui::state::{App, Overlay};
+use crate::tui::view::PaneClick;
 use crate::tui::widgets::table::Scroll;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
@@ -68,9 +69,12 @@ fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     if x < inner.x || x >= inner.right() || y < inner.y || y >= inner.bottom() {
         return;
     }
+    let click = PaneClick { pane: id, inner, x, y };
+    if app.update_view(id, effects, |view, cx, out| view.on_click(click, cx, out)).is_some() {
+        return;
+    }
     match id {
         PaneId::Devices => on_device_click(app, inner, x, y),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::on_click(app, id, inner, x, y),
         PaneId::Processes => on_task_click(app, inner, x, y),
         PaneId::TuneKnobs | PaneId::ChangeHistory => super::tune::on_click(app, id, inner, y),
         PaneId::Findings | PaneId::IncidentPage => super::findings::on_click(app, id, inner.height, y - inner.y),

@@ -96,9 +96,9 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
     match what {
         PromptPurpose::Search => {
             app.screen.search = text.to_owned();
-            search(app, 0);
+            search(app, 0, effects);
         }
-        PromptPurpose::Filter => set_filter(app, text),
+        PromptPurpose::Filter => set_filter(app, text, effects),
         PromptPurpose::UserFilter => app.views.processes.filter.user = (!text.is_empty()).then(|| text.to_owned()),
         // Nothing typed, nothing changed.
         PromptPurpose::Interval
@@ -189,16 +189,23 @@ pub fn set_log_patterns(app: &mut App, include: Option<String>, exclude: Option<
 
 /// The focused list's filter.
 pub fn current_filter(app: &App) -> String {
-    match app.focused_pane() {
+    let pane = app.focused_pane();
+    if let Some(filter) = app.views.of_pane(pane).map(|view| view.filter(pane).to_owned()) {
+        return filter;
+    }
+    match pane {
         PaneId::Processes => app.views.processes.filter.text.clone().unwrap_or_default(),
         PaneId::KernelLog => app.views.kernel_log.filter.clone(),
         PaneId::TuneKnobs => app.views.tune.filter.clone(),
-        PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.filter.clone(),
         _ => app.views.devices.filter.clone(),
     }
 }
 
-fn set_filter(app: &mut App, text: &str) {
+fn set_filter(app: &mut App, text: &str, effects: &mut Vec<Effect>) {
+    let pane = app.focused_pane();
+    if app.update_view(pane, effects, |view, cx, _| view.set_filter(pane, text, cx)).is_some() {
+        return;
+    }
     match app.focused_pane() {
         PaneId::Processes => app.views.processes.filter.text = (!text.is_empty()).then(|| text.to_owned()),
         PaneId::KernelLog => {
@@ -206,39 +213,48 @@ fn set_filter(app: &mut App, text: &str) {
             kernel_log::refresh_visible_entries(app);
         }
         PaneId::TuneKnobs => tune::set_filter(app, text),
-        PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.filter = text.to_owned(),
         _ => app.views.devices.filter = text.to_owned(),
     }
 }
 
 /// Moves the selection to the next row that contains the text searched for: `by` 1 forwards, -1 back, 0
 /// from the selected row on.
-pub fn search(app: &mut App, by: isize) {
+pub fn search(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
     let needle = app.screen.search.to_lowercase();
     if needle.is_empty() {
         return app.screen.error("nothing to search for: / asks");
     }
     let pane = app.focused_pane();
+    let found = app.with_view(pane, |view, cx| {
+        let rows = view.search(pane, &needle, cx);
+        next_match(&rows, view.selected_row(pane), by)
+    });
+    match found {
+        Some(Some(row)) => {
+            app.update_view(pane, effects, |view, cx, _| view.select_row(pane, row, cx));
+            return;
+        }
+        Some(None) => {
+            let text = app.screen.search.clone();
+            return app.screen.error(format!("\"{text}\" not found"));
+        }
+        None => {}
+    }
     let rows: Vec<bool> = match pane {
         PaneId::Processes => app.tasks_containing(&needle),
         PaneId::KernelLog => {
             kernel_log::visible_entries(app).map(|e| e.message.to_lowercase().contains(&needle)).collect()
         }
         PaneId::TuneKnobs => tune::matching_lines(app, &needle),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::matching_lines(app, &needle),
         _ => devices::device_lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
     };
     let scroll = match pane {
         PaneId::Processes => &mut app.views.processes.scroll,
         PaneId::KernelLog => &mut app.views.kernel_log.scroll,
         PaneId::TuneKnobs => &mut app.views.tune.scroll,
-        PaneId::Syncs => &mut app.views.syncs.scroll,
-        PaneId::SlowSyncs => &mut app.views.syncs.slow_scroll,
         _ => &mut app.views.devices.scroll,
     };
-    let (n, from) = (rows.len() as isize, scroll.selected as isize);
-    let order = (0..n).map(|i| (from + by + if by < 0 { -i } else { i }).rem_euclid(n.max(1)) as usize);
-    match order.into_iter().find(|i| rows[*i]) {
+    match next_match(&rows, scroll.selected, by) {
         Some(at) => {
             scroll.selected = at;
             if pane == PaneId::KernelLog {
@@ -250,4 +266,11 @@ pub fn search(app: &mut App, by: isize) {
             app.screen.error(format!("\"{text}\" not found"));
         }
     }
+}
+
+/// The first row that matches, from the selected one (`by` 0), the one after it (1) or the one before it (-1) on.
+fn next_match(rows: &[bool], selected: usize, by: isize) -> Option<usize> {
+    let (n, from) = (rows.len() as isize, selected as isize);
+    let order = (0..n).map(|i| (from + by + if by < 0 { -i } else { i }).rem_euclid(n.max(1)) as usize);
+    order.into_iter().find(|i| rows[*i])
 }

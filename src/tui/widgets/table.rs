@@ -30,6 +30,24 @@ impl Scroll {
             self.offset = self.selected + 1 - height;
         }
     }
+
+    /// The rows on screen in `body`, each with its `y` and whether it is selected.
+    pub fn visible<'r, T>(&self, rows: &'r [T], body: Rect) -> impl Iterator<Item = (&'r T, u16, bool)> + use<'r, T> {
+        let mut scroll = *self;
+        scroll.scroll_into_view(rows.len(), usize::from(body.height));
+        let shown = rows.iter().enumerate().skip(scroll.offset).zip(body.top()..body.bottom());
+        shown.map(move |((i, row), y)| (row, y, i == scroll.selected))
+    }
+
+    /// Selects the row at `y` of a table of `len` rows whose header is the first line of `inner`.
+    pub fn click(&mut self, len: usize, inner: Rect, y: u16) {
+        let mut scroll = *self;
+        scroll.scroll_into_view(len, usize::from(inner.height.saturating_sub(1)));
+        let row = scroll.offset + usize::from(y.saturating_sub(inner.y + 1));
+        if row < len {
+            self.selected = row;
+        }
+    }
 }
 
 /// How the columns share a width.

@@ -115,31 +115,31 @@ fn opening_requests_the_target_and_the_results_once() {
 #[test]
 fn keys_change_the_bench_state_as_listed() {
     for (keys, want) in [
-        ("", "Bench/BenchList"),
-        ("w", "Bench/Bench"),
+        ("", "Bench/BenchResults"),
+        ("w", "Bench/BenchPage"),
         ("ww", "Bench/Devices"),
         ("www", "Bench/Writeback"),
-        ("<right>", "Bench/Bench"),
-        ("<right><left>", "Bench/BenchList"),
-        ("<right><esc>", "Bench/BenchList"),
-        ("e", "Bench/Bench"),
-        ("ee", "Bench/Bench prompt \"/srv/lab\""),
-        ("e<enter>", "Bench/Bench prompt \"/srv/lab\""),
-        ("e<enter><esc>", "Bench/Bench"),
-        ("e<down><enter>", "Bench/Bench prompt \"1G\""),
-        ("e<down><enter><c-u>64X<enter>", "Bench/Bench prompt \"64X\" wrong"),
-        ("e<down><enter><c-u>1k<enter>", "Bench/Bench prompt \"1k\" wrong"),
-        ("e<down><enter><c-u>64M<enter>", "Bench/Bench"),
-        ("e<enter><c-u><enter>", "Bench/Bench prompt \"\" wrong"),
-        ("<enter>", "Bench/BenchList dialog \"Run randrw\""),
-        ("r", "Bench/BenchList dialog \"Run randrw\""),
-        ("<right>r", "Bench/Bench dialog \"Run randrw\""),
-        ("<down><down><enter>", "Bench/BenchList dialog \"Run randwrite\""),
-        ("<enter>n", "Bench/BenchList"),
-        ("z<enter>", "Bench/BenchList zoomed dialog \"Run randrw\""),
-        ("e<end><home>", "Bench/Bench"),
-        ("ez", "Bench/Bench zoomed"),
-        ("ez<esc>", "Bench/Bench"),
+        ("<right>", "Bench/BenchPage"),
+        ("<right><left>", "Bench/BenchResults"),
+        ("<right><esc>", "Bench/BenchResults"),
+        ("e", "Bench/BenchPage"),
+        ("ee", "Bench/BenchPage prompt \"/srv/lab\""),
+        ("e<enter>", "Bench/BenchPage prompt \"/srv/lab\""),
+        ("e<enter><esc>", "Bench/BenchPage"),
+        ("e<down><enter>", "Bench/BenchPage prompt \"1G\""),
+        ("e<down><enter><c-u>64X<enter>", "Bench/BenchPage prompt \"64X\" wrong"),
+        ("e<down><enter><c-u>1k<enter>", "Bench/BenchPage prompt \"1k\" wrong"),
+        ("e<down><enter><c-u>64M<enter>", "Bench/BenchPage"),
+        ("e<enter><c-u><enter>", "Bench/BenchPage prompt \"\" wrong"),
+        ("<enter>", "Bench/BenchResults dialog \"Run randrw\""),
+        ("r", "Bench/BenchResults dialog \"Run randrw\""),
+        ("<right>r", "Bench/BenchPage dialog \"Run randrw\""),
+        ("<down><down><enter>", "Bench/BenchResults dialog \"Run randwrite\""),
+        ("<enter>n", "Bench/BenchResults"),
+        ("z<enter>", "Bench/BenchResults zoomed dialog \"Run randrw\""),
+        ("e<end><home>", "Bench/BenchPage"),
+        ("ez", "Bench/BenchPage zoomed"),
+        ("ez<esc>", "Bench/BenchPage"),
     ] {
         let mut app = opened();
         let effects = visible_effects(press(&mut app, keys));
@@ -227,7 +227,7 @@ fn refused_plans_open_no_confirmation() {
         assert!(app.screen.overlay.is_none() && message(&app).contains(why), "{}", message(&app));
         // What needs no directory runs all the same.
         press(&mut app, "<end><up><enter>");
-        assert_eq!(state_summary(&app), "Bench/BenchList dialog \"Run intrinsic\"");
+        assert_eq!(state_summary(&app), "Bench/BenchResults dialog \"Run intrinsic\"");
     }
 }
 
@@ -236,7 +236,7 @@ fn a_network_mount_needs_a_second_confirmation() {
     let mut app = opened();
     send_target(&mut app, target_info(|s| s.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>y")), []);
-    assert_eq!(state_summary(&app), "Bench/BenchList dialog \"Over the network?\"");
+    assert_eq!(state_summary(&app), "Bench/BenchResults dialog \"Over the network?\"");
     let started = visible_effects(press(&mut app, "y"));
     let plan = BenchPlan { directory: DIR.into(), network: Some(DIR.into()), ..BenchPlan::default() };
     assert_eq!(started, [Effect::Bench(BenchEffect::Start { run: 1, plan: Box::new(plan) })]);
@@ -343,7 +343,7 @@ fn stored_results_are_shown_and_compared() {
     send_reply(&mut app, results(&["10-randrw"]), WorkerReply::LoadedResults(vec![report("10-randrw")]));
     assert!(matches!(app.views.bench.opened, Some(OpenedResult::Result(_))));
     press(&mut app, "<esc>");
-    assert_eq!((state_summary(&app), app.views.bench.opened.is_none()), ("Bench/BenchList".into(), true));
+    assert_eq!((state_summary(&app), app.views.bench.opened.is_none()), ("Bench/BenchResults".into(), true));
     // An answer nobody waits for any more.
     send_reply(&mut app, results(&["10-randrw"]), WorkerReply::LoadedResults(vec![report("10-randrw")]));
     assert!(app.views.bench.opened.is_none());
@@ -375,7 +375,7 @@ fn clicks_select_bench_rows_and_parameters() {
     super::click(&mut app, 5, 2);
     assert_eq!(app.views.bench.selected, BenchRow::Profile(2), "a heading is no row");
     super::click(&mut app, 40, 4);
-    assert_eq!((state_summary(&app), app.views.bench.params_scroll.selected), ("Bench/Bench".into(), 2));
+    assert_eq!((state_summary(&app), app.views.bench.params_scroll.selected), ("Bench/BenchPage".into(), 2));
 }
 
 #[test]

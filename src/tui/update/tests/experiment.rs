@@ -71,15 +71,15 @@ fn select_line(app: &mut App, name: &str) {
 #[test]
 fn arm_b_is_taken_from_pending_changes_preset_or_selected_knob() {
     for (keys, want, b) in [
-        ("e", "Tune/Experiment prompt \"vm.dirty_ratio=20\"", "vm.dirty_ratio=20"),
-        ("<enter><c-u>30<enter>e", "Tune/Experiment", "vm.dirty_ratio=30"),
+        ("e", "Tune/ExperimentPage prompt \"vm.dirty_ratio=20\"", "vm.dirty_ratio=20"),
+        ("<enter><c-u>30<enter>e", "Tune/ExperimentPage", "vm.dirty_ratio=30"),
         (
             "<enter><c-u>30<enter>\\<c-u>swap<enter><enter><c-u>10<enter>e",
-            "Tune/Experiment",
+            "Tune/ExperimentPage",
             "vm.dirty_ratio=30 vm.swappiness=10",
         ),
-        ("pe", "Tune/Experiment", "vm.dirty_background_ratio=50 vm.dirty_ratio=80 vm.swappiness=10"),
-        ("p<end>e", "Tune/Tune", ""),
+        ("pe", "Tune/ExperimentPage", "vm.dirty_background_ratio=50 vm.dirty_ratio=80 vm.swappiness=10"),
+        ("p<end>e", "Tune/TuneKnobs", ""),
         ("E", "Tune/ExperimentList", ""),
     ] {
         let (mut app, _tree) = knobs(SIZE);
@@ -95,35 +95,35 @@ fn arm_b_is_taken_from_pending_changes_preset_or_selected_knob() {
 #[test]
 fn keys_change_the_experiment_state_and_start_nothing_unconfirmed() {
     for (keys, want) in [
-        ("", "Tune/Experiment"),
+        ("", "Tune/ExperimentPage"),
         ("<esc>", "Tune/ExperimentList"),
-        ("<esc><esc>", "Tune/Tune"),
+        ("<esc><esc>", "Tune/TuneKnobs"),
         ("<esc><esc>E", "Tune/ExperimentList"),
-        ("<left><right>", "Tune/Experiment"),
-        ("z", "Tune/Experiment zoomed"),
-        ("z<esc>", "Tune/Experiment"),
-        ("t", "Tune/Tune"),
-        ("7", "Tune/Tune"),
+        ("<left><right>", "Tune/ExperimentPage"),
+        ("z", "Tune/ExperimentPage zoomed"),
+        ("z<esc>", "Tune/ExperimentPage"),
+        ("t", "Tune/TuneKnobs"),
+        ("7", "Tune/TuneKnobs"),
         ("1", "Overview/Processes"),
         ("1t", "Tune/ExperimentList"),
-        ("r", "Tune/Experiment dialog \"Start the experiment\""),
-        ("rn", "Tune/Experiment"),
-        ("r<esc>", "Tune/Experiment"),
-        ("<left><enter>", "Tune/Experiment"),
-        ("<left>e", "Tune/Experiment"),
-        ("<home><enter><c-u>bogus<enter>", "Tune/Experiment prompt \"bogus\" wrong"),
-        ("<home><enter><down>", "Tune/Experiment prompt \"append\""),
-        ("<home><enter><up><up>", "Tune/Experiment prompt \"seqwrite\""),
-        ("<home><down><down><enter><c-u>'<enter>", "Tune/Experiment prompt \"'\" wrong"),
-        ("<home><down><down><enter><c-u><enter>r", "Tune/Experiment"),
-        (":tune swappiness<enter>", "Tune/Tune"),
-        ("a", "Tune/Experiment"),
-        ("K", "Tune/Experiment"),
-        ("o", "Tune/Experiment"),
-        ("x", "Tune/Experiment"),
-        ("u", "Tune/Experiment"),
-        ("m", "Tune/Experiment"),
-        ("c", "Tune/Experiment"),
+        ("r", "Tune/ExperimentPage dialog \"Start the experiment\""),
+        ("rn", "Tune/ExperimentPage"),
+        ("r<esc>", "Tune/ExperimentPage"),
+        ("<left><enter>", "Tune/ExperimentPage"),
+        ("<left>e", "Tune/ExperimentPage"),
+        ("<home><enter><c-u>bogus<enter>", "Tune/ExperimentPage prompt \"bogus\" wrong"),
+        ("<home><enter><down>", "Tune/ExperimentPage prompt \"append\""),
+        ("<home><enter><up><up>", "Tune/ExperimentPage prompt \"seqwrite\""),
+        ("<home><down><down><enter><c-u>'<enter>", "Tune/ExperimentPage prompt \"'\" wrong"),
+        ("<home><down><down><enter><c-u><enter>r", "Tune/ExperimentPage"),
+        (":tune swappiness<enter>", "Tune/TuneKnobs"),
+        ("a", "Tune/ExperimentPage"),
+        ("K", "Tune/ExperimentPage"),
+        ("o", "Tune/ExperimentPage"),
+        ("x", "Tune/ExperimentPage"),
+        ("u", "Tune/ExperimentPage"),
+        ("m", "Tune/ExperimentPage"),
+        ("c", "Tune/ExperimentPage"),
     ] {
         let (mut app, _tree) = planned(SIZE);
         let effects = main_effects(press(&mut app, keys));
@@ -189,11 +189,11 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
 #[test]
 fn a_start_requested_during_the_check_is_asked_after_it() {
     for (meanwhile, want) in [
-        ("", "Tune/Experiment dialog"),
+        ("", "Tune/ExperimentPage dialog"),
         ("2", "Devices/Devices"),
         ("<esc>", "Tune/ExperimentList dialog"),
-        ("?", "Tune/Experiment help"),
-        ("<enter><c-u>vm.dirty_ratio=45<enter>", "Tune/Experiment"),
+        ("?", "Tune/ExperimentPage help"),
+        ("<enter><c-u>vm.dirty_ratio=45<enter>", "Tune/ExperimentPage"),
     ] {
         let (mut app, tree) = planned(SIZE);
         select_line(&mut app, "B sets");
@@ -279,7 +279,7 @@ fn an_experiment_can_be_followed_cancelled_and_killed() {
     press(&mut app, "1");
     assert!(app.is_experiment_event_invisible(&moment(10)) && !app.is_experiment_event_invisible(&moment(20)));
     press(&mut app, "t");
-    assert_eq!(state_summary(&app), "Tune/Experiment", "back to what is under way");
+    assert_eq!(state_summary(&app), "Tune/ExperimentPage", "back to what is under way");
     // News of another run are nobody's.
     let other = ExperimentEvent::Child(7, ChildEvent::Message(ExperimentMessage::Failed("x".into())));
     update(&mut app, Event::Experiment(Box::new(other)));
@@ -395,7 +395,7 @@ fn stored_experiments_are_shown_compared_and_exported() {
         assert!(contents.bytes().starts_with(begins.as_bytes()), "{name}: {contents:?}");
     }
     press(&mut app, "o<c-u><enter>");
-    assert_eq!(state_summary(&app), "Tune/Experiment prompt \"\" wrong");
+    assert_eq!(state_summary(&app), "Tune/ExperimentPage prompt \"\" wrong");
     press(&mut app, "<esc><esc>");
     assert_eq!(state_summary(&app), "Tune/ExperimentList");
     press(&mut app, "c");
@@ -444,6 +444,6 @@ fn clicks_select_experiment_rows_and_form_lines() {
     assert_eq!(app.views.experiments.selected, ExperimentRow::Next);
     let (x, y) = super::find_text(&app, "rounds ");
     super::mouse::click(&mut app, x, y);
-    assert_eq!(state_summary(&app), "Tune/Experiment");
+    assert_eq!(state_summary(&app), "Tune/ExperimentPage");
     assert_eq!(app.views.experiments.form.line_index("rounds"), Some(app.views.experiments.form_scroll.selected));
 }

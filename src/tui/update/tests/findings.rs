@@ -32,13 +32,13 @@ fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
 fn every_nav_target_opens_its_page() {
     let mut kernel = app_at_target("hung-task", |j| matches!(j, NavTarget::KernelLog(Some(_))));
     press(&mut kernel, "<enter>");
-    assert!(state_summary(&kernel).starts_with("Kernel/KernelDetail entry"), "{}", state_summary(&kernel));
+    assert!(state_summary(&kernel).starts_with("Kernel/KernelLogDetail entry"), "{}", state_summary(&kernel));
 
     let mut knob = app_at_target("swapping", |j| *j == NavTarget::Knob("vm.swappiness".into()));
     press(&mut knob, "<enter>");
     assert_eq!(
         (state_summary(&knob), knob.views.tune.knob_to_select.as_deref()),
-        ("Tune/Tune".into(), Some("vm.swappiness"))
+        ("Tune/TuneKnobs".into(), Some("vm.swappiness"))
     );
 
     let mut list = app_at_target("swapping", |j| *j == NavTarget::Processes);
@@ -50,7 +50,7 @@ fn every_nav_target_opens_its_page() {
     assert!(state_summary(&task).contains(" task "), "{}", state_summary(&task));
     assert!(effects.iter().any(|e| matches!(e, Effect::RunJob(WorkerJob::TaskDetails { .. }))), "{effects:?}");
     press(&mut task, "<esc>");
-    assert_eq!(state_summary(&task), "Findings/FindingPage", "back to the story");
+    assert_eq!(state_summary(&task), "Findings/IncidentPage", "back to the story");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
     press(&mut app, "<enter>");
     assert_eq!(state_summary(&app), "Findings/Findings");
     press(&mut app, "<right>");
-    assert_eq!(state_summary(&app), "Findings/FindingPage");
+    assert_eq!(state_summary(&app), "Findings/IncidentPage");
     press(&mut app, "<esc>");
     assert_eq!(state_summary(&app), "Findings/Findings");
 }

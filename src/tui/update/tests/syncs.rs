@@ -88,7 +88,7 @@ fn keys_move_sort_and_filter_syncs() {
 fn a_process_that_has_ended_is_not_opened() {
     let mut app = waiting(SIZE);
     press(&mut app, "F<enter>");
-    assert!(app.screen.message.as_ref().is_some_and(|m| m.text.contains("has ended")), "{:?}", app.screen.message);
+    assert!(app.screen.message.as_ref().is_some_and(|m| m.text.contains("has exited")), "{:?}", app.screen.message);
 }
 
 #[test]

@@ -135,7 +135,7 @@ pub fn move_selection(app: &mut App, by: isize) {
             tune.changes_scroll.move_selection(by, len);
         }
         PaneId::KnobPage => {
-            let most = (crate::tui::panes::pane_by_id(PaneId::KnobPage).row_count)(app);
+            let most = crate::tui::panes::row_count(app, PaneId::KnobPage);
             app.views.tune.page_scroll.move_selection(by, most);
         }
         _ => {

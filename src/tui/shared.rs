@@ -1,0 +1,112 @@
+//! What all views read, and nothing of any one of them.
+
+use super::widgets::theme::{Theme, ThemeName};
+use crate::doctor::RuleEngine;
+use crate::model::history::HistoryFrame;
+use crate::model::kernel_log::LogClock;
+use crate::model::process::TaskSnapshot;
+use crate::model::reading::Reading;
+use crate::model::snapshot::Snapshot;
+use crate::model::system_state::SystemState;
+use std::time::Duration;
+
+/// The state shared by all views. Views read it; only the program above them writes it.
+pub struct Shared {
+    /// The machine.
+    pub system: SystemState,
+    /// The rules' verdicts on it.
+    pub findings: RuleEngine,
+    /// Number of the tick frozen on screen; `None`: live.
+    pub frozen_seq: Option<u64>,
+    /// Time between samples.
+    pub interval: Duration,
+    /// The chosen theme.
+    pub theme_name: ThemeName,
+    /// `NO_COLOR` is set: every theme is shown without colour.
+    pub no_color: bool,
+    /// Whether latencies are traced.
+    pub tracing: bool,
+    /// The recording shown instead of the machine.
+    pub replay: Option<super::replay::ReplayUi>,
+    /// State of the recorder, while it runs.
+    pub recording_status: Option<crate::recording::writer::RecorderStatus>,
+    /// Offset of the local time zone from UTC, seconds east.
+    pub utc_offset_secs: i64,
+    /// The clocks at the newest batch of kernel log records.
+    pub log_clock: LogClock,
+}
+
+impl Shared {
+    /// A machine of which nothing has been sampled yet.
+    pub fn new(system: SystemState, no_color: bool) -> Self {
+        Self {
+            system,
+            findings: RuleEngine::default(),
+            frozen_seq: None,
+            interval: Duration::default(),
+            theme_name: ThemeName::default(),
+            no_color,
+            tracing: false,
+            replay: None,
+            recording_status: None,
+            utc_offset_secs: 0,
+            log_clock: LogClock::default(),
+        }
+    }
+
+    /// The theme in force.
+    pub fn theme(&self) -> Theme {
+        Theme::new(if self.no_color { ThemeName::Mono } else { self.theme_name })
+    }
+
+    /// The tick on screen: the newest, or the frozen one.
+    pub fn snapshot(&self) -> &Snapshot {
+        match self.frozen_seq.and_then(|seq| self.system.history.nearest(seq)) {
+            Some(frame) => &frame.snapshot,
+            None => &self.system.snapshot,
+        }
+    }
+
+    /// The ticks up to the one on screen, oldest first.
+    pub fn history_to_shown(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
+        self.system.history.up_to(self.snapshot().seq)
+    }
+
+    /// Local time of day: `14:02:11`.
+    pub fn format_time_of_day(&self, wall_ns: i64) -> String {
+        crate::units::format_time_of_day(wall_ns, self.utc_offset_secs)
+    }
+
+    /// Date and time of the tick on screen, for exports.
+    pub fn timestamp(&self) -> String {
+        crate::units::format_rfc3339(self.snapshot().time.wall_ns)
+    }
+
+    /// What the rates on screen cover: `1.0 s`, `mean since boot`, `held at 14:02:11`.
+    pub fn interval_text(&self) -> String {
+        let snapshot = self.snapshot();
+        if self.frozen_seq.is_some() {
+            return format!("held at {}", self.format_time_of_day(snapshot.time.wall_ns));
+        }
+        if snapshot.is_since_boot { "mean since boot".into() } else { format!("{:.1} s", snapshot.interval_secs) }
+    }
+
+    /// Why processes cannot be shown; `None`: they can.
+    pub fn processes_unavailable_reason(&self) -> Option<String> {
+        self.reason(&self.system.processes_status)
+    }
+
+    /// Why the kernel log cannot be shown; `None`: it can.
+    pub fn kernel_log_unavailable_reason(&self) -> Option<String> {
+        self.reason(&self.system.kernel_log_status)
+    }
+
+    fn reason(&self, status: &Reading<()>) -> Option<String> {
+        match status {
+            Reading::Ok(()) => None,
+            other => other.unavailable_reason(self.system.now().boot_ns),
+        }
+    }
+}

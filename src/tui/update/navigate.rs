@@ -1,0 +1,72 @@
+//! Sends the user to another place in the program.
+
+use super::actions;
+use crate::bench::workloads::WORKLOADS;
+use crate::doctor::finding::NavTarget;
+use crate::model::raw_bytes::RawBytes;
+use crate::tui::action::ViewId;
+use crate::tui::bench::BenchRow;
+use crate::tui::effect::Effect;
+use crate::tui::panes::kernel_log;
+use crate::tui::state::{App, DetailPage};
+use crate::tui::view::Target;
+use crate::tui::widgets::table::Scroll;
+use std::os::unix::ffi::OsStringExt;
+
+impl From<NavTarget> for Target {
+    fn from(target: NavTarget) -> Self {
+        match target {
+            NavTarget::Knob(knob) => Self::Knob(knob),
+            NavTarget::Bench(name, directory) => Self::Profile { name, directory },
+            NavTarget::Device(id) => Self::Device(id),
+            NavTarget::Task(key) => Self::Task(key),
+            NavTarget::KernelLog(seq) => Self::KernelLogRecord(seq),
+            NavTarget::Memory => Self::Tab(ViewId::Memory),
+            NavTarget::Processes => Self::Tab(ViewId::Processes),
+            NavTarget::Devices => Self::Tab(ViewId::Devices),
+            NavTarget::Syncs => Self::Tab(ViewId::Syncs),
+        }
+    }
+}
+
+/// Goes there.
+pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
+    match target {
+        Target::Tab(tab) => actions::open_view(app, tab, effects),
+        Target::Device(id) => actions::open_device(app, id),
+        Target::Task(key) if app.shared.system.processes.get(&key).is_some() => actions::open_task(app, key, effects),
+        Target::Task(key) => app.screen.error(format!("task {} has exited", key.tid)),
+        Target::KernelLogRecord(seq) => open_kernel_entry(app, seq, effects),
+        Target::Knob(knob) => {
+            if let Err(why) = super::tune::show_knob(app, &knob, effects) {
+                app.screen.error(why);
+            }
+        }
+        Target::Profile { name, directory } => open_bench(app, name, directory, effects),
+    }
+}
+
+/// The Bench view with this profile selected, in that directory; a run under way stays on screen.
+fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
+    if app.views.bench.active_run().is_none() {
+        if let Some(dir) = dir {
+            app.views.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
+        }
+        if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
+            app.views.bench.selected = BenchRow::Profile(at);
+            app.views.bench.opened = None;
+        }
+    }
+    actions::open_view(app, ViewId::Bench, effects);
+}
+
+fn open_kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
+    actions::open_view(app, ViewId::Kernel, effects);
+    let at = seq.and_then(|seq| kernel_log::visible_entries(app).position(|e| e.seq == Some(seq)));
+    if let Some(at) = at {
+        app.views.kernel_log.scroll.selected = at;
+        app.views.kernel_log.follows_newest = at + 1 == app.views.kernel_log.visible_entries.len();
+        app.screen.detail = Some(DetailPage::KernelLog(at));
+        app.screen.detail_scroll = Scroll::default();
+    }
+}

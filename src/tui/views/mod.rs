@@ -1,0 +1,3 @@
+//! The views, one directory each: state, keys, layout, rendering and tests.
+
+pub mod syncs;

@@ -1,0 +1,215 @@
+//! The Syncs view: which processes wait for fsync and its kin, on which file, for how long.
+
+mod callers;
+mod slow;
+
+use crate::model::columns::syncs::SYNC_COLUMNS;
+use crate::model::syncs::SLOW_THRESHOLD_MS;
+use crate::tui::action::{Action, ViewId};
+use crate::tui::effect::Effect;
+use crate::tui::keymap::KeyContext;
+use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
+use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::table::Scroll;
+use crate::{export::table::Table, sanitize::sanitize};
+use ratatui::layout::Rect;
+use std::time::Duration;
+
+const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
+
+/// The Syncs view.
+#[derive(Debug, Clone)]
+pub struct SyncsView {
+    /// Selection among the callers.
+    pub scroll: Scroll,
+    /// Selection among the slow syncs.
+    pub slow_scroll: Scroll,
+    /// Index of the column that callers are sorted by; `None`: longest wait first.
+    pub sort_column: Option<usize>,
+    /// Reverses the order.
+    pub reverse: bool,
+    /// Rows must contain this text.
+    pub filter: String,
+    /// Number of columns scrolled past after the first.
+    pub column_offset: usize,
+    /// Syncs of at least this many milliseconds are listed one by one.
+    pub threshold_ms: u64,
+    /// The threshold last sent to the collector; `None`: slow syncs are not listed.
+    pub requested_threshold: Option<Duration>,
+}
+
+impl Default for SyncsView {
+    fn default() -> Self {
+        Self {
+            scroll: Scroll::default(),
+            slow_scroll: Scroll::default(),
+            sort_column: None,
+            reverse: false,
+            filter: String::new(),
+            column_offset: 0,
+            threshold_ms: SLOW_THRESHOLD_MS,
+            requested_threshold: None,
+        }
+    }
+}
+
+impl SyncsView {
+    /// Sets the threshold from the text of `:syncs MS`.
+    ///
+    /// # Errors
+    /// The text is not a number in range.
+    pub fn set_threshold(&mut self, text: &str) -> Result<(), String> {
+        let ms = text.trim_end_matches("ms").trim().parse().ok().filter(|ms| SYNC_THRESHOLD_MS_RANGE.contains(ms));
+        self.threshold_ms =
+            ms.ok_or_else(|| format!("syncs \"{text}\": must be 0 to {} milliseconds", SYNC_THRESHOLD_MS_RANGE.end()))?;
+        Ok(())
+    }
+
+    /// A title, and the filter in force.
+    fn title_with_filter(&self, title: &str) -> String {
+        match self.filter.as_str() {
+            "" => title.to_owned(),
+            filter => format!("{title} · filter \"{}\"", sanitize(filter)),
+        }
+    }
+
+    fn scroll_mut(&mut self, pane: PaneId) -> &mut Scroll {
+        if pane == PaneId::Syncs { &mut self.scroll } else { &mut self.slow_scroll }
+    }
+
+    fn len(&self, pane: PaneId, cx: &Context) -> usize {
+        match pane {
+            PaneId::Syncs => self.callers(cx.shared).len(),
+            _ => self.slow_syncs(cx.shared).len(),
+        }
+    }
+
+    /// Moves the sort column; before the first column comes the default order.
+    fn move_sort_column(&mut self, by: isize) {
+        let position = self.sort_column.map_or(0, |i| i as isize + 1) + by;
+        let position = position.rem_euclid(SYNC_COLUMNS.len() as isize + 1);
+        self.sort_column = (position as usize).checked_sub(1);
+    }
+
+    fn scroll_columns(&mut self, by: isize) {
+        self.column_offset = self.column_offset.saturating_add_signed(by).min(SYNC_COLUMNS.len() - 3);
+    }
+
+    /// Opens the page of the selected row's process.
+    fn open_process(&self, pane: PaneId, cx: &Context, out: &mut Outbox) {
+        let pid = match pane {
+            PaneId::Syncs => self.callers(cx.shared).get(self.scroll.selected).map(|row| row.rate.file.pid),
+            _ => self.slow_syncs(cx.shared).get(self.slow_scroll.selected).map(|row| row.file.pid),
+        };
+        let Some(pid) = pid else { return };
+        match cx.shared.system.processes.live_tasks().map(|(_, raw)| raw.key).find(|key| key.pid == pid) {
+            Some(key) => out.navigate(Target::Task(key)),
+            None => out.error(format!("process {pid} has exited, or has not been scanned yet")),
+        }
+    }
+}
+
+impl View for SyncsView {
+    fn panes(&self) -> &'static [PaneSpec] {
+        &[PaneSpec { id: PaneId::Syncs, contexts: KEYS }, PaneSpec { id: PaneId::SlowSyncs, contexts: KEYS }]
+    }
+
+    /// Callers above, slow syncs below.
+    fn layout(&self, _: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
+        let slow = body.height * 2 / 5;
+        let callers = body.height - slow;
+        vec![
+            (PaneId::Syncs, Rect { height: callers, ..body }),
+            (PaneId::SlowSyncs, Rect { y: body.y + callers, height: slow, ..body }),
+        ]
+    }
+
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        match pane {
+            PaneId::Syncs => self.render_callers(cx, area, buf),
+            _ => self.render_slow_syncs(cx, area, buf),
+        }
+    }
+
+    fn table(&self, pane: PaneId, cx: &Context) -> Table {
+        match pane {
+            PaneId::Syncs => self.callers_table(cx),
+            _ => self.slow_syncs_table(cx),
+        }
+    }
+
+    fn move_selection(&mut self, pane: PaneId, by: isize, cx: &Context) -> bool {
+        let len = self.len(pane, cx);
+        self.scroll_mut(pane).move_selection(by, len);
+        true
+    }
+
+    fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        match action {
+            Action::Open => self.open_process(pane, cx, out),
+            Action::SortLeft => self.move_sort_column(-1),
+            Action::SortRight => self.move_sort_column(1),
+            Action::ColumnsLeft => self.scroll_columns(-1),
+            Action::ColumnsRight => self.scroll_columns(1),
+            Action::ReverseSort => self.reverse = !self.reverse,
+            _ => return false,
+        }
+        true
+    }
+
+    /// A click on a column's header sorts by it, a second one reverses the order; a click on a row selects it.
+    fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
+        if click.y == click.inner.y {
+            let column = Self::fitted_columns(self.column_offset, click.inner.width).column_at(click.x - click.inner.x);
+            match column.filter(|_| click.pane == PaneId::Syncs) {
+                Some(column) if self.sort_column == Some(column) => self.reverse = !self.reverse,
+                Some(column) => self.sort_column = Some(column),
+                None => {}
+            }
+            return;
+        }
+        let len = self.len(click.pane, cx);
+        self.scroll_mut(click.pane).click(len, click.inner, click.y);
+    }
+
+    /// Slow syncs are listed only while they, or the findings made of them, are on screen.
+    fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
+        let threshold = matches!(cx.screen.view, ViewId::Syncs | ViewId::Findings)
+            .then(|| Duration::from_millis(self.threshold_ms));
+        if threshold != self.requested_threshold {
+            self.requested_threshold = threshold;
+            out.push(Effect::ListSlowSyncs(threshold));
+        }
+    }
+
+    fn filter(&self, _: PaneId) -> &str {
+        &self.filter
+    }
+
+    fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
+        text.clone_into(&mut self.filter);
+    }
+
+    fn search(&self, pane: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
+        let any = |texts: [&str; 3]| texts.iter().any(|t| t.to_lowercase().contains(needle));
+        match pane {
+            PaneId::Syncs => {
+                self.callers(cx.shared).iter().map(|row| any([&row.comm, &row.path, &row.device])).collect()
+            }
+            _ => {
+                let waiting_on = |row: &crate::model::syncs::SlowSyncRow| row.waiting_on.clone().unwrap_or_default();
+                let slow = self.slow_syncs(cx.shared);
+                slow.iter().map(|row| any([&row.comm, &row.path, &waiting_on(row)])).collect()
+            }
+        }
+    }
+
+    fn selected_row(&self, pane: PaneId) -> usize {
+        if pane == PaneId::Syncs { self.scroll.selected } else { self.slow_scroll.selected }
+    }
+
+    fn select_row(&mut self, pane: PaneId, row: usize, _: &Context) {
+        self.scroll_mut(pane).selected = row;
+    }
+}
