@@ -63,7 +63,7 @@ impl TaskScanner {
     /// `/proc` cannot be opened or listed.
     pub(super) fn begin_scan(&mut self, options: ScanOptions) -> std::io::Result<()> {
         self.open_proc()?;
-        let index = clock::now();
+        let now = clock::now();
         let reset = self.seq == 0 || options.threads != self.is_per_thread;
         if reset {
             self.tasks.clear();
@@ -77,7 +77,7 @@ impl TaskScanner {
         self.seq += 1;
         let mut update = ProcessUpdate {
             seq: self.seq,
-            time: index,
+            time: now,
             previous_time: self.previous_clock,
             rows_are_threads: self.is_per_thread,
             reset: reset || options.full_update,
