@@ -20,6 +20,7 @@ pub mod parse;
 pub mod recording;
 pub mod root;
 pub mod sanitize;
+pub mod subprocess;
 pub mod tui;
 pub mod tuning;
 pub mod units;

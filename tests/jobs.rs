@@ -1,8 +1,10 @@
 //! Children of the pool, real ones: their replies, those that hang on a file that never opens, those that die.
 
+use iotop_plus::jobs::WorkerPool;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
-use iotop_plus::jobs::pool::{PendingJob, WorkerPool};
 use iotop_plus::root::Root;
+use iotop_plus::subprocess::budget::ChildBudget;
+use iotop_plus::subprocess::pool::PendingJob;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +30,11 @@ impl TestPool {
         let (tx, replies) = channel();
         let sink = Arc::new(move |job, reply| drop(tx.send((job, reply))));
         let program = Path::new(env!("CARGO_BIN_EXE_iotop-plus"));
-        Self { pool: Some(WorkerPool::with_program(program, Root::at(dir.path()), sink)), replies, dir }
+        Self {
+            pool: Some(WorkerPool::with_program(program, ChildBudget::default(), Root::at(dir.path()), sink)),
+            replies,
+            dir,
+        }
     }
 
     fn pool(&self) -> &WorkerPool {
@@ -56,7 +62,7 @@ impl TestPool {
     }
 
     /// What is pending, when its child is there.
-    fn running_jobs(&self) -> Vec<PendingJob> {
+    fn running_jobs(&self) -> Vec<PendingJob<WorkerJob>> {
         let start = Instant::now();
         loop {
             let pending = self.pool().pending();
@@ -143,7 +149,7 @@ fn jobs_fail_when_the_program_cannot_run() {
     for (program, why) in [("/bin/true", "ended without an answer (exit status: 0)"), ("/no/such", "No such file")] {
         let (tx, replies) = channel();
         let sink = Arc::new(move |job, reply| drop(tx.send((job, reply))));
-        let pool = WorkerPool::with_program(Path::new(program), Root::live(), sink);
+        let pool = WorkerPool::with_program(Path::new(program), ChildBudget::default(), Root::live(), sink);
         assert_eq!(pool.start_all(vec![WorkerJob::ListResults, WorkerJob::ListExperiments]), []);
         for job in [WorkerJob::ListResults, WorkerJob::ListExperiments] {
             let (answered, reply) = replies.recv_timeout(REPLY_TIMEOUT).unwrap();

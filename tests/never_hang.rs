@@ -15,8 +15,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const LAB_ENV: &str = "IOTOP_PLUS_HANG_LAB";
-/// Children that may be left behind, see `jobs::MAX_CHILDREN`.
-const MAX_CHILDREN: usize = iotop_plus::jobs::MAX_CHILDREN;
+/// Children that may be left behind, see `subprocess::budget::MAX_CHILDREN`.
+const MAX_CHILDREN: usize = iotop_plus::subprocess::budget::MAX_CHILDREN;
 
 #[test]
 fn hung_file_systems_do_not_block_the_program() {

@@ -2,15 +2,16 @@
 //! reads its messages, and may leave it behind.
 
 use super::engine::monotonic_ns;
-use super::message::{BenchMessage, ChildCommand};
+use super::message::BenchMessage;
 use super::plan::BenchPlan;
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
 use super::workloads::{self, Workload};
 use crate::root::Root;
+use crate::subprocess::child::{self, send, stdin_lines};
+use crate::subprocess::handle::ChildCommand;
 use crate::units::format_rfc3339;
-use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,8 +21,6 @@ use tokio::sync::mpsc;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a run that was told to stop may take until its figures are sent without it.
 const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
-/// Longest plan that is read.
-const MAX_PLAN_BYTES: usize = 1 << 20;
 
 /// What the run came to.
 enum RunOutcome {
@@ -32,35 +31,11 @@ enum RunOutcome {
 /// Reads a plan and commands from standard input, measures, writes messages to standard output.
 /// Does not return while threads may be stuck: it ends the process.
 pub fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
-    // A session of its own: the terminal's signals and its hang-up are the parent's business.
-    let _ = rustix::process::setsid();
-    // Started through a link in /proc it would be called `exe`, and so would it be when it is stuck.
-    let _ = rustix::thread::set_name(c"iotop-plus");
+    child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root, counters))?;
     // Not by returning: a thread stuck in the kernel must not be waited for.
     std::process::exit(0)
-}
-
-/// Sends a message as one line; `false`: nobody reads any more.
-pub fn send_message(message: &impl serde::Serialize) -> bool {
-    let mut out = std::io::stdout().lock();
-    let Ok(mut line) = serde_json::to_vec(message) else { return false };
-    line.push(b'\n');
-    out.write_all(&line).and_then(|()| out.flush()).is_ok()
-}
-
-/// Standard input line by line, on a thread of its own; its end is the channel's end.
-pub fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
-    let (tx, rx) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if line.len() > MAX_PLAN_BYTES || tx.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    rx
 }
 
 async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
@@ -69,7 +44,7 @@ async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     let plan: BenchPlan = match serde_json::from_str(&line) {
         Ok(plan) => plan,
         Err(err) => {
-            send_message(&BenchMessage::Failed(format!("plan not understood: {err}")));
+            send(&BenchMessage::Failed(format!("plan not understood: {err}")));
             return Ok(());
         }
     };
@@ -80,7 +55,7 @@ async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     match checked {
         Ok(workload) => run_workload(workload, plan, root, counters, &mut input).await,
         Err(why) => {
-            send_message(&BenchMessage::Failed(why));
+            send(&BenchMessage::Failed(why));
             Ok(())
         }
     }
@@ -114,14 +89,14 @@ async fn run_workload(
         RunOutcome::Finished(Ok(())) => RunEnd::Complete,
         RunOutcome::Finished(Err(RunError::Cancelled)) => RunEnd::Cancelled,
         RunOutcome::Finished(Err(RunError::Refused(refused))) => {
-            send_message(&BenchMessage::Refused(refused));
+            send(&BenchMessage::Refused(refused));
             return Ok(());
         }
         RunOutcome::Finished(Err(RunError::Failed(why))) => RunEnd::Failed(why),
     };
     let report = build_report(workload, plan, &watch, end, wall);
     let nothing = report.measurements.is_empty();
-    send_message(&match (&report.end, nothing) {
+    send(&match (&report.end, nothing) {
         (RunEnd::Failed(why) | RunEnd::Stalled(why), true) => BenchMessage::Failed(why.clone()),
         _ => BenchMessage::Report(Box::new(report)),
     });
@@ -155,7 +130,7 @@ async fn supervise(
                 };
             }
             line = input.recv(), if stopping.is_none() => {
-                let cancel = line.as_deref().is_none_or(|l| matches!(serde_json::from_str(l), Ok(ChildCommand::Cancel)));
+                let cancel = ChildCommand::is_cancel(line.as_deref());
                 stop = cancel.then_some(RunEnd::Cancelled);
             }
             _ = async { match &mut term { Some(s) => s.recv().await, None => std::future::pending().await } } => {
@@ -184,7 +159,7 @@ async fn supervise(
             )));
         }
         flush_notes(watch, &mut notes);
-        if !send_message(&BenchMessage::Progress(Box::new(progress))) && stopping.is_none() {
+        if !send(&BenchMessage::Progress(Box::new(progress))) && stopping.is_none() {
             // Nobody reads any more.
             stop = Some(RunEnd::Cancelled);
         }
@@ -201,7 +176,7 @@ async fn supervise(
 
 fn flush_notes(watch: &RunProgress, sent: &mut usize) {
     for note in watch.notes_from(*sent) {
-        send_message(&BenchMessage::Note(note));
+        send(&BenchMessage::Note(note));
         *sent += 1;
     }
 }

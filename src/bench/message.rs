@@ -1,7 +1,9 @@
 //! What passes between the program and the child that measures: JSON, one message a line.
 
+use super::plan::BenchPlan;
 use super::report::{BenchReport, SeriesPoint};
 use super::target::checks::BenchRefusal;
+use crate::subprocess::handle::ChildMessage;
 use serde::{Deserialize, Serialize};
 
 /// From the child.
@@ -45,10 +47,19 @@ pub struct BenchProgress {
     pub idle_ms: u64,
 }
 
-/// To the child, after the plan; closing the pipe means the same as `cancel`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChildCommand {
-    /// End now, with what there is.
-    Cancel,
+impl ChildMessage for BenchMessage {
+    const SUBCOMMAND: &'static str = "bench-child";
+    type Order = BenchPlan;
+
+    fn is_last(&self) -> bool {
+        !matches!(self, BenchMessage::Progress(_) | BenchMessage::Note(_))
+    }
+
+    fn from_crash(why: String) -> Self {
+        BenchMessage::Failed(format!("the measuring process {why}; its file went with it"))
+    }
+
+    fn from_spawn_error(why: String) -> Self {
+        BenchMessage::Failed(why)
+    }
 }

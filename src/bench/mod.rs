@@ -12,7 +12,6 @@ pub mod io_spec;
 pub mod measure;
 pub mod message;
 pub mod params;
-pub mod parent;
 pub mod plan;
 pub mod readahead;
 pub mod report;

@@ -5,7 +5,6 @@ use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, print_erro
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::{describe_run, progress_line};
 use crate::bench::message::BenchMessage;
-use crate::bench::parent::BenchChild;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{self, BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
@@ -226,17 +225,14 @@ fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Re
 /// Runs the plan in its child and shows progress until the last message.
 fn run_with_progress(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
-    let last = run_until_last_message(
-        |sink| BenchChild::start(root, plan, sink),
-        |message| match message {
-            BenchMessage::Progress(p) if live => overwrite_progress_line(&progress_line(&p)),
-            BenchMessage::Note(note) if !quiet => {
-                clear_progress_line(live);
-                print_error(&note);
-            }
-            _ => {}
-        },
-    );
+    let last = run_until_last_message(root, plan, |message: BenchMessage| match message {
+        BenchMessage::Progress(p) if live => overwrite_progress_line(&progress_line(&p)),
+        BenchMessage::Note(note) if !quiet => {
+            clear_progress_line(live);
+            print_error(&note);
+        }
+        _ => {}
+    });
     clear_progress_line(live);
     last
 }

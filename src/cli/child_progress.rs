@@ -1,17 +1,15 @@
 //! Looks on at a child that works, until its last message. Ctrl-C, SIGTERM and a closed terminal ask it to end,
 //! a second time they end it.
 
-use crate::bench::parent::{ChildHandle, ChildMessage};
+use crate::root::Root;
+use crate::subprocess::handle::{ChildHandle, ChildMessage};
 use std::io::Write;
-use std::ops::Deref;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Where a child's messages go.
-pub type MessageCallback<M> = Box<dyn FnMut(M) + Send>;
-
-/// Starts a child and hands its messages to `seen`; the last one comes back.
-pub fn run_until_last_message<M: ChildMessage + Send + 'static, W: Deref<Target = ChildHandle>>(
-    start: impl FnOnce(MessageCallback<M>) -> std::io::Result<W>,
+/// Starts a child with its order, calls `seen` with its messages, and returns the last one.
+pub fn run_until_last_message<M: ChildMessage>(
+    root: &Root,
+    order: &M::Order,
     mut seen: impl FnMut(M),
 ) -> anyhow::Result<M> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -19,7 +17,7 @@ pub fn run_until_last_message<M: ChildMessage + Send + 'static, W: Deref<Target 
         let (mut int, mut term, mut hup) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
         let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
-        let working = start(Box::new(move |message| drop(tx.send(message))))?;
+        let working = ChildHandle::start(root, order, move |message: M| drop(tx.send(message)))?;
         let mut asked = false;
         loop {
             tokio::select! {

@@ -28,7 +28,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(CliCommand::Tune(action)) => tune::run(&root, action),
         Some(CliCommand::Tuner { io: true, .. }) => crate::tuning::child_io::run_child_process(&root).map(|()| EXIT_OK),
         Some(CliCommand::Tuner { io: false, kill }) => tune::run_tuner(&root, kill.as_deref()),
-        Some(CliCommand::Worker) => crate::jobs::child::main(&root).map(|()| EXIT_OK),
+        Some(CliCommand::Worker) => crate::jobs::child_main(&root).map(|()| EXIT_OK),
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
         Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),

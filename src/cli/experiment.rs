@@ -14,7 +14,6 @@ use crate::bench::workloads;
 use crate::experiment::arm_settings;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
-use crate::experiment::parent::ExperimentChild;
 use crate::experiment::report::{ExperimentReport, ExperimentReportFormat, compare, verdict};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::experiment::{child, stored, system_environment};
@@ -276,43 +275,38 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
         clear_progress_line(live);
         let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(text));
     });
-    let last = run_until_last_message(
-        |sink| ExperimentChild::start(root, spec, sink),
-        |message| match message {
-            ExperimentMessage::Progress(p) => {
-                at = p.round;
-                if live {
-                    let what = match (&p.bench, p.phase) {
-                        (Some(bench), RoundPhase::Work) => progress_line(bench),
-                        (_, phase) => phase.description().into(),
-                    };
-                    let dirty = p
-                        .dirty_point
-                        .map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
-                    overwrite_progress_line(&format!(
-                        "round {} of {}, {}: {what}{dirty}",
-                        p.round,
-                        p.total_rounds,
-                        p.arm.name()
-                    ));
-                }
-            }
-            ExperimentMessage::Round(round) if !quiet => {
-                let plan = &round.bench.plan.profile;
-                let metric = workloads::primary_metric::primary_metric(plan);
-                let value =
-                    metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::format_metric(&m, v)));
-                note(&format!(
-                    "round {at} of {}, {}: {}",
-                    spec.total_rounds(),
-                    round.arm.name(),
-                    value.as_deref().unwrap_or("-")
+    let last = run_until_last_message(root, spec, |message: ExperimentMessage| match message {
+        ExperimentMessage::Progress(p) => {
+            at = p.round;
+            if live {
+                let what = match (&p.bench, p.phase) {
+                    (Some(bench), RoundPhase::Work) => progress_line(bench),
+                    (_, phase) => phase.description().into(),
+                };
+                let dirty =
+                    p.dirty_point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
+                overwrite_progress_line(&format!(
+                    "round {} of {}, {}: {what}{dirty}",
+                    p.round,
+                    p.total_rounds,
+                    p.arm.name()
                 ));
             }
-            ExperimentMessage::Note(text) if !quiet => note(&format!("iotop-plus: {text}")),
-            _ => {}
-        },
-    );
+        }
+        ExperimentMessage::Round(round) if !quiet => {
+            let plan = &round.bench.plan.profile;
+            let metric = workloads::primary_metric::primary_metric(plan);
+            let value = metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::format_metric(&m, v)));
+            note(&format!(
+                "round {at} of {}, {}: {}",
+                spec.total_rounds(),
+                round.arm.name(),
+                value.as_deref().unwrap_or("-")
+            ));
+        }
+        ExperimentMessage::Note(text) if !quiet => note(&format!("iotop-plus: {text}")),
+        _ => {}
+    });
     clear_progress_line(live);
     last
 }

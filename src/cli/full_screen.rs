@@ -2,8 +2,8 @@
 
 use super::args::parse_seconds;
 use super::exit::{EXIT_OK, EXIT_USAGE, print_error};
+use crate::jobs::WorkerPool;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::jobs::pool::WorkerPool;
 use crate::root::Root;
 use crate::tui::runtime::{TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;

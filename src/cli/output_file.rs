@@ -1,9 +1,9 @@
 //! Writes a file in a child process with a deadline: its file system may hang.
 
 use super::exit::{EXIT_FAILED, EXIT_OK, print_error};
+use crate::jobs::WorkerPool;
 use crate::jobs::atomic_write::{FileContents, IfExists};
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::jobs::pool::WorkerPool;
 use crate::root::Root;
 use std::path::Path;
 use std::sync::{Arc, mpsc};

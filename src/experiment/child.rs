@@ -7,9 +7,10 @@ use super::run::run_experiment;
 use super::spec::ExperimentSpec;
 use super::system_environment::SystemEnvironment;
 use super::{arm_settings, report};
-use crate::bench::child::{send_message, stdin_lines, wall_clock_ns};
-use crate::bench::message::ChildCommand;
+use crate::bench::child::wall_clock_ns;
 use crate::root::Root;
+use crate::subprocess::child::{self, send, stdin_lines};
+use crate::subprocess::handle::ChildCommand;
 use crate::tuning::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
@@ -20,8 +21,7 @@ use tokio::sync::mpsc;
 
 /// Reads a spec and commands from standard input, conducts, writes messages to standard output; ends the process.
 pub fn main(root: Root) -> anyhow::Result<()> {
-    // A session of its own: the terminal's signals and its hang-up are the parent's business.
-    let _ = rustix::process::setsid();
+    child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root))?;
     // Not by returning: the thread that reads standard input is not waited for.
@@ -36,7 +36,7 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     let spec: ExperimentSpec = match serde_json::from_str(&line) {
         Ok(spec) => spec,
         Err(err) => {
-            send_message(&ExperimentMessage::Refused(TuneError::Usage(format!("experiment not understood: {err}"))));
+            send(&ExperimentMessage::Refused(TuneError::Usage(format!("experiment not understood: {err}"))));
             return Ok(());
         }
     };
@@ -44,14 +44,14 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     let (finished, mut done) = mpsc::unbounded_channel();
     let stopping = stop.clone();
     std::thread::Builder::new().name("conduct".into()).spawn(move || {
-        send_message(&run_to_last_message(&root, spec, &stopping));
+        send(&run_to_last_message(&root, spec, &stopping));
         drop(finished);
     })?;
     loop {
         tokio::select! {
             () = wait_for_end(&mut done) => return Ok(()),
             line = input.recv(), if !stop.load(Ordering::Relaxed) => {
-                if line.as_deref().is_none_or(|l| matches!(serde_json::from_str(l), Ok(ChildCommand::Cancel))) {
+                if ChildCommand::is_cancel(line.as_deref()) {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
@@ -88,7 +88,7 @@ fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>
         Duration::from_millis(spec.baseline_ms),
     );
     let mut say = |message: ExperimentMessage| {
-        if !send_message(&message) {
+        if !send(&message) {
             // Nobody reads any more.
             stop.store(true, Ordering::Relaxed);
         }

@@ -1,13 +1,13 @@
 //! What passes between the program and the child that conducts: JSON, one message a line.
 
 use super::report::{DirtyPagesPoint, DirtyThresholds, ExperimentReport, Round};
-use super::spec::Arm;
+use super::spec::{Arm, ExperimentSpec};
 use crate::bench::message::BenchProgress;
-use crate::bench::parent::ChildMessage;
+use crate::subprocess::handle::ChildMessage;
 use crate::tuning::plan::TuneError;
 use serde::{Deserialize, Serialize};
 
-/// From the child. To it goes the [`super::spec::Spec`], then [`crate::bench::message::Command`].
+/// From the child. To it goes the [`super::spec::Spec`], then [`crate::subprocess::handle::ChildCommand`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)] // a few a second
@@ -28,6 +28,9 @@ pub enum ExperimentMessage {
 }
 
 impl ChildMessage for ExperimentMessage {
+    const SUBCOMMAND: &'static str = "experiment-child";
+    type Order = ExperimentSpec;
+
     fn is_last(&self) -> bool {
         matches!(self, ExperimentMessage::Refused(_) | ExperimentMessage::Failed(_) | ExperimentMessage::Report(_))
     }

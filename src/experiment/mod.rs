@@ -13,7 +13,6 @@ pub mod description;
 pub mod dirty_pages;
 pub mod environment;
 pub mod message;
-pub mod parent;
 pub mod report;
 pub mod run;
 pub mod spec;

@@ -3,12 +3,15 @@
 
 use super::dirty_pages::{DirtyPagesMonitor, SystemCounters};
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
+use super::message::ExperimentMessage;
 use super::report::Baseline;
 use crate::bench::message::BenchMessage;
-use crate::bench::parent::BenchChild;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::root::Root;
+use crate::subprocess::budget::ChildBudget;
+use crate::subprocess::handle::{ChildHandle, ChildMessage};
+use crate::subprocess::{self, child};
 use crate::tuning::apply::TuningContext;
 use crate::tuning::change_set::changes_from_records;
 use crate::tuning::child_io::ChildKnobIo;
@@ -19,14 +22,11 @@ use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::{self, RestoreResult};
 use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, pidfd_open};
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// A round's values come back so long after this process last gave a sign of life, at the latest.
@@ -51,7 +51,7 @@ pub struct SystemEnvironment {
     lease: Option<(LeaseHandle, u64)>,
     renewed_at: Instant,
     /// The measuring process of the round before, until it is gone with its file.
-    previous_child: Option<(u32, OwnedFd)>,
+    previous_child: Option<ChildHandle>,
     /// A file system did not finish its sync: asked again, another process would be left behind.
     sync_hangs: bool,
 }
@@ -89,13 +89,12 @@ impl SystemEnvironment {
     /// Has a child sync `directory`'s file system, or all; `false`: not within `limit`, the child is left behind.
     fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, StepError> {
         let failed = |err: std::io::Error| StepError::Failed(format!("draining dirty pages: {err}"));
-        let mut command = Command::new(Root::self_exe());
-        command.arg(super::parent::CHILD_SUBCOMMAND).arg("--sync");
-        if let Some(directory) = directory {
-            command.arg(directory);
-        }
+        let Some(slot) = ChildBudget::shared().acquire() else {
+            return Err(StepError::Failed("draining dirty pages: too many child processes are stuck already".into()));
+        };
+        let mut command = subprocess::command(Root::self_exe(), &self.root, &[ExperimentMessage::SUBCOMMAND]);
         let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(failed)?;
+            command.arg("--sync").args(directory).stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(failed)?;
         let begun = Instant::now();
         loop {
             match child.try_wait().map_err(failed)? {
@@ -110,8 +109,7 @@ impl SystemEnvironment {
             }
             let stopped = self.pause(Duration::from_millis(20));
             if stopped.is_err() || begun.elapsed() >= limit {
-                let _ = child.kill();
-                std::thread::spawn(move || child.wait());
+                subprocess::abandon(child, || drop(slot));
                 return stopped.map(|()| false);
             }
         }
@@ -139,20 +137,78 @@ impl SystemEnvironment {
     /// Waits for the measuring process of the round before: what is written of its file would be written into the
     /// next one.
     fn wait_for_previous_child(&mut self) -> Result<(), StepError> {
-        let Some((pid, fd)) = self.previous_child.take() else { return Ok(()) };
+        let Some(child) = self.previous_child.take() else { return Ok(()) };
         let end = Instant::now() + self.drain_limit;
         loop {
             self.check_cancelled()?;
-            let slice = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-            if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&slice)) == Ok(1) {
+            if child.wait_for_exit(Duration::from_millis(50)) {
                 return Ok(());
             }
             if Instant::now() >= end {
                 return Err(StepError::Failed(format!(
-                    "the measuring process {pid} has not ended within {} s: its file's last pages are still being \
+                    "the measuring process {} has not ended within {} s: its file's last pages are still being \
                      written. Allow more by --drain-limit",
+                    child.pid(),
                     self.drain_limit.as_secs()
                 )));
+            }
+        }
+    }
+
+    /// Passes on what the measuring process sends until its last message.
+    fn watch_workload(
+        &mut self,
+        child: &ChildHandle,
+        messages: &Receiver<BenchMessage>,
+        seen: &mut dyn FnMut(WorkloadEvent),
+    ) -> Result<RoundResult, StepError> {
+        let mut watch = DirtyPagesMonitor::default();
+        let (mut cancelled, mut trouble) = (false, None);
+        let mut heard = Instant::now();
+        loop {
+            let message = messages.recv_timeout(POLL_INTERVAL);
+            if let Err(fail) = self.renew_lease() {
+                trouble.get_or_insert(fail);
+            }
+            let stop = self.stop.load(Ordering::Relaxed) || trouble.is_some();
+            if stop && !std::mem::replace(&mut cancelled, true) {
+                child.cancel();
+                heard = Instant::now();
+            }
+            match message {
+                Ok(BenchMessage::Progress(progress)) => {
+                    heard = Instant::now();
+                    let point = watch.sample_if_counting(&progress, &mut self.counters);
+                    seen(WorkloadEvent::Progress(&progress, point));
+                }
+                Ok(BenchMessage::Note(note)) => seen(WorkloadEvent::Note(&note)),
+                Ok(BenchMessage::Report(report)) => {
+                    let (dirtied, written) = watch.dirtied_and_written();
+                    let worked = RoundResult {
+                        report: *report,
+                        dirty_points: watch.points,
+                        dirtied_bytes: dirtied,
+                        written_bytes: written,
+                    };
+                    return trouble.map_or(Ok(worked), Err);
+                }
+                Ok(BenchMessage::Refused(refused)) => {
+                    let refusal = if refused.needs_privilege { TuneError::Privilege } else { TuneError::Unsafe };
+                    return Err(trouble.unwrap_or(StepError::Refused(refusal(refused.reason))));
+                }
+                Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(StepError::Failed(why))),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(StepError::Failed("the measuring process broke off".into()));
+                }
+            }
+            if heard.elapsed() > SILENCE_TIMEOUT {
+                child.kill();
+                return Err(trouble.unwrap_or(StepError::Failed(format!(
+                    "the measuring process {} has said nothing for {} s and is left behind",
+                    child.pid(),
+                    SILENCE_TIMEOUT.as_secs()
+                ))));
             }
         }
     }
@@ -240,61 +296,13 @@ impl Environment for SystemEnvironment {
         seen: &mut dyn FnMut(WorkloadEvent),
     ) -> Result<RoundResult, StepError> {
         let (tx, messages) = channel();
-        let running = BenchChild::start(&self.root, plan, move |message| drop(tx.send(message)))
+        let child = ChildHandle::start(&self.root, plan, move |message| drop(tx.send(message)))
             .map_err(|err| StepError::Failed(format!("starting the measuring process: {err}")))?;
-        let pid = rustix::process::Pid::from_raw(running.pid() as i32);
-        // Without it, gone already.
-        let fd = pid.and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
-        self.previous_child = fd.map(|fd| (running.pid(), fd));
-        let mut watch = DirtyPagesMonitor::default();
-        let (mut cancelled, mut trouble) = (false, None);
-        let mut heard = Instant::now();
-        loop {
-            let message = messages.recv_timeout(POLL_INTERVAL);
-            if let Err(fail) = self.renew_lease() {
-                trouble.get_or_insert(fail);
-            }
-            let stop = self.stop.load(Ordering::Relaxed) || trouble.is_some();
-            if stop && !std::mem::replace(&mut cancelled, true) {
-                running.cancel();
-                heard = Instant::now();
-            }
-            match message {
-                Ok(BenchMessage::Progress(progress)) => {
-                    heard = Instant::now();
-                    let point = watch.sample_if_counting(&progress, &mut self.counters);
-                    seen(WorkloadEvent::Progress(&progress, point));
-                }
-                Ok(BenchMessage::Note(note)) => seen(WorkloadEvent::Note(&note)),
-                Ok(BenchMessage::Report(report)) => {
-                    let (dirtied, written) = watch.dirtied_and_written();
-                    let worked = RoundResult {
-                        report: *report,
-                        dirty_points: watch.points,
-                        dirtied_bytes: dirtied,
-                        written_bytes: written,
-                    };
-                    return trouble.map_or(Ok(worked), Err);
-                }
-                Ok(BenchMessage::Refused(refused)) => {
-                    let refusal = if refused.needs_privilege { TuneError::Privilege } else { TuneError::Unsafe };
-                    return Err(trouble.unwrap_or(StepError::Refused(refusal(refused.reason))));
-                }
-                Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(StepError::Failed(why))),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(StepError::Failed("the measuring process broke off".into()));
-                }
-            }
-            if heard.elapsed() > SILENCE_TIMEOUT {
-                running.kill();
-                return Err(trouble.unwrap_or(StepError::Failed(format!(
-                    "the measuring process {} has said nothing for {} s and is left behind",
-                    running.pid(),
-                    SILENCE_TIMEOUT.as_secs()
-                ))));
-            }
-        }
+        let result = self.watch_workload(&child, &messages, seen);
+        // Its work is over: this only closes its input.
+        child.cancel();
+        self.previous_child = Some(child);
+        result
     }
 
     fn restore(&mut self) -> Result<(), StepError> {
@@ -335,7 +343,7 @@ impl Environment for SystemEnvironment {
 /// The child that syncs: one file system, or all.
 pub fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     use rustix::fs::{CWD, Mode, OFlags};
-    let _ = rustix::process::setsid();
+    child::enter();
     let Some(directory) = directory else {
         rustix::fs::sync();
         return Ok(());

@@ -17,6 +17,7 @@ use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::root::Root;
+use crate::subprocess::pool::PoolJob;
 use crate::tuning::boot_value::{BootValue, boot_value};
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::knob_id::KnobId;
@@ -167,8 +168,21 @@ pub enum WorkerReply {
     Failed(String),
 }
 
+impl PoolJob for WorkerJob {
+    const SUBCOMMAND: &'static str = "worker";
+    type Reply = WorkerReply;
+
+    fn key(&self) -> String {
+        WorkerJob::key(self)
+    }
+
+    fn failure(why: String) -> WorkerReply {
+        WorkerReply::Failed(why)
+    }
+}
+
 impl WorkerJob {
-    /// Two jobs with the same key are the same work: the second is refused while the first runs.
+    /// Names the work: a second job with the same key is refused while the first is under way.
     pub fn key(&self) -> String {
         match self {
             WorkerJob::QueueSettings { .. } => "reading queue settings".into(),
@@ -242,7 +256,7 @@ impl WorkerJob {
             WorkerJob::DiskSpace { mounts, network } => {
                 WorkerReply::DiskSpace(collect::facts::read_disk_space(root, mounts, *network))
             }
-            WorkerJob::ReadFile { path } => match super::child::read_config_file(path) {
+            WorkerJob::ReadFile { path } => match super::config_file::read_config_file(path) {
                 Ok(text) => WorkerReply::File(text),
                 Err(err) => WorkerReply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
             },

@@ -1,16 +1,29 @@
-//! Child processes for whatever may block.
+//! Work that may block, done in children of the hidden subcommand `worker`.
 //!
-//! Resolving a path, statfs, queue files, the mappings of a process, writing a file: on a dead mount or
-//! a hung device these wait uninterruptibly, and a process with such a thread cannot even exit. So they
-//! run in a child of the same binary (`iotop-plus worker`, hidden): a session of its own, nothing
-//! inherited but its two pipes. A child that does not come back is left behind, named, and never waited
-//! for; there are never more than [`MAX_CHILDREN`] of them.
+//! Resolving a path, statfs, queue files, the mappings of a process, writing a file: on a dead mount or a hung device
+//! these wait uninterruptibly, see [`crate::subprocess`].
 
 pub mod atomic_write;
 mod bench_jobs;
-pub mod child;
+mod config_file;
 pub mod job;
-pub mod pool;
 
-/// Children that may be under way (or stuck) at once.
-pub const MAX_CHILDREN: usize = 8;
+use self::job::{WorkerJob, WorkerReply};
+use crate::root::Root;
+use crate::subprocess::{child, pool};
+
+/// The children that do [`WorkerJob`]s.
+pub type WorkerPool = pool::Pool<WorkerJob>;
+
+/// The child: does the jobs on standard input in order.
+pub fn child_main(root: &Root) -> anyhow::Result<()> {
+    child::enter();
+    // If the parent is killed nobody is left to read the reply.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    child::serve_requests(|job: serde_json::Result<WorkerJob>| {
+        Ok(match job {
+            Ok(job) => job.run(root),
+            Err(err) => WorkerReply::Failed(format!("worker: request not understood: {err}")),
+        })
+    })
+}

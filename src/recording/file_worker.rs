@@ -60,7 +60,7 @@ pub enum WriteReply {
 
 /// Starts a child for `task`.
 pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
-    let mut child = crate::bench::parent::spawn_child(root, SUBCOMMAND)?;
+    let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
     if let Some(pipe) = &mut child.stdin {
         pipe.write_all(&to_json_line(task))?;
     }
@@ -76,10 +76,8 @@ pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
 
 /// The child's whole life.
 pub fn worker_main() -> anyhow::Result<()> {
-    // The terminal's signals are the parent's business; when it is gone the pipe ends, and what is in it by then
-    // is still written.
-    let _ = rustix::process::setsid();
-    let _ = rustix::thread::set_name(c"iotop-plus");
+    // When the parent is gone the pipe ends, and what is in it by then is still written.
+    crate::subprocess::child::enter();
     let mut stdin = BufReader::new(io::stdin().lock());
     let mut first = Vec::new();
     (&mut stdin).take(64 << 10).read_until(b'\n', &mut first)?;

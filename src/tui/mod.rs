@@ -2,7 +2,6 @@
 
 pub mod action;
 pub mod bench;
-pub mod child_runner;
 pub mod comparison;
 pub mod diff_renderer;
 pub mod draw;

@@ -7,19 +7,19 @@ use super::knob_id::KnobId;
 use super::knob_io::{DirectKnobIo, KnobError, KnobIo, KnobReading};
 use super::progress_check;
 use crate::root::Root;
+use crate::subprocess::budget::{ChildBudget, MAX_CHILDREN};
+use crate::subprocess::request::RequestChild;
+use crate::subprocess::{self, child};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// The longest wait for one response. A scheduler switch waits until the queue is empty, which takes a while.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest response line, bytes.
-const MAX_LINE: u64 = 256 * 1024;
 
 /// A request to the child, one JSON line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl ChildKnobIo {
         let mut left: VecDeque<usize> = (0..asks.len()).filter(|i| answers[*i].is_none()).collect();
         while !left.is_empty() {
             let part: Vec<usize> = left.drain(..).collect();
-            let got = self.run_child(part.iter().map(|i| &asks[*i]));
+            let got = self.run_child(&part.iter().map(|i| &asks[*i]).collect::<Vec<_>>());
             for (i, answer) in part.iter().zip(&got.0) {
                 answers[*i] = Some(answer.clone());
             }
@@ -105,64 +105,40 @@ impl ChildKnobIo {
     }
 
     /// Runs one child: the responses that arrived, and why the next one did not.
-    fn run_child<'a>(&self, asks: impl Iterator<Item = &'a KnobRequest>) -> (Vec<KnobResponse>, NoResponse) {
-        let mut request = Vec::new();
-        let mut count = 0;
-        for ask in asks {
-            count += 1;
-            request.extend(serde_json::to_vec(ask).unwrap_or_default());
-            request.push(b'\n');
-        }
-        let spawned = Command::new(&self.program)
-            .args(["tuner", "--io", "--root"])
-            .arg(self.root.base())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
+    fn run_child(&self, asks: &[&KnobRequest]) -> (Vec<KnobResponse>, NoResponse) {
+        let mut got = Vec::new();
+        let Some(slot) = ChildBudget::shared().acquire() else {
+            return (got, NoResponse::ChildFailed(format!("{MAX_CHILDREN} are stuck already")));
+        };
+        let command = &mut subprocess::command(&self.program, &self.root, &["tuner", "--io"]);
+        let spawned =
+            RequestChild::spawn(command).and_then(|mut child| child.send(asks.iter().copied()).map(|()| child));
         let mut child = match spawned {
             Ok(child) => child,
-            Err(err) => return (Vec::new(), NoResponse::ChildFailed(err.to_string())),
+            Err(err) => return (got, NoResponse::ChildFailed(err.to_string())),
         };
-        let pid = child.id();
-        let lives = Arc::new(AtomicBool::new(true));
-        let ends = lives.clone();
-        let (tx, rx) = mpsc::channel();
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        // The thread ends with the child, or stays blocked with it.
-        std::thread::spawn(move || {
-            // The write cannot block for long: the child reads all requests before it accesses a knob.
-            if let Some(mut stdin) = stdin {
-                let _ = stdin.write_all(&request);
+        let mut missing = String::new();
+        while got.len() < asks.len() {
+            if !child.wait_for_reply(self.timeout) {
+                let (pid, is_alive) = (child.pid(), Arc::new(AtomicBool::new(true)));
+                let ended = is_alive.clone();
+                child.abandon(move || {
+                    ended.store(false, Ordering::Relaxed);
+                    drop(slot);
+                });
+                return (got, NoResponse::TimedOut(pid, is_alive));
             }
-            if let Some(stdout) = stdout {
-                for line in BufReader::new(stdout.take(MAX_LINE)).lines().map_while(Result::ok) {
-                    let answer = serde_json::from_str::<KnobResponse>(&line);
-                    if answer.is_err() || answer.is_ok_and(|a| tx.send(a).is_err()) {
-                        break;
-                    }
-                }
-            }
-            drop(tx);
-            let _ = child.wait();
-            ends.store(false, Ordering::Relaxed);
-        });
-        let mut got = Vec::new();
-        while got.len() < count {
-            match rx.recv_timeout(self.timeout) {
-                Ok(answer) => got.push(answer),
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
-                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-                    }
-                    return (got, NoResponse::TimedOut(pid, lives));
-                }
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    return (got, NoResponse::ChildFailed("it ended without an answer".into()));
+            match child.read_reply() {
+                Ok(Some(answer)) => got.push(answer),
+                Ok(None) | Err(_) => {
+                    missing = "it ended without an answer".into();
+                    break;
                 }
             }
         }
-        (got, NoResponse::ChildFailed(String::new()))
+        // It has sent all its answers, or closed its pipe.
+        let _ = child.finish();
+        (got, NoResponse::ChildFailed(missing))
     }
 
     fn request(&mut self, ask: KnobRequest) -> KnobResponse {
@@ -247,29 +223,19 @@ fn unexpected_response(knob_id: &KnobId, answer: KnobResponse) -> KnobError {
 
 /// The child process: requests on standard input, responses on standard output.
 pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
-    let _ = rustix::process::setsid();
-    let mut text = String::new();
-    std::io::stdin().take(16 * MAX_LINE).read_to_string(&mut text)?;
+    child::enter();
     let mut io = DirectKnobIo::new(root.clone());
-    let mut out = std::io::stdout().lock();
-    for line in text.lines() {
-        let answer = match serde_json::from_str::<KnobRequest>(line) {
-            Ok(KnobRequest::Read(knob_id)) => {
-                io.read(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Reading)
-            }
-            Ok(KnobRequest::Write(knob_id, value)) => {
+    child::serve_requests(|request| {
+        Ok(match request.context("request not understood")? {
+            KnobRequest::Read(knob_id) => io.read(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Reading),
+            KnobRequest::Write(knob_id, value) => {
                 io.write(&knob_id, &value).map_or_else(KnobResponse::Failed, |()| KnobResponse::Written)
             }
-            Ok(KnobRequest::Identity(knob_id)) => {
+            KnobRequest::Identity(knob_id) => {
                 io.identity(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Identity)
             }
-            Err(err) => anyhow::bail!("question not understood: {err}"),
-        };
-        serde_json::to_writer(&mut out, &answer)?;
-        out.write_all(b"\n")?;
-        out.flush()?;
-    }
-    Ok(())
+        })
+    })
 }
 
 #[cfg(test)]

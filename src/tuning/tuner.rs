@@ -31,7 +31,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a tuner on standard input and output.
 pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Result<()> {
-    let _ = rustix::process::setsid();
+    crate::subprocess::child::enter();
     // Do not keep a mount busy.
     let _ = std::env::set_current_dir("/");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -4,10 +4,11 @@ use super::journal::Journal;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use super::tuner::socket_path;
 use crate::root::Root;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use crate::subprocess::{self, frame};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
@@ -41,13 +42,7 @@ impl LeaseHandle {
         assignments: Vec<String>,
         lease_secs: Option<u64>,
     ) -> io::Result<(Self, TunerReply)> {
-        let mut child = Command::new(program)
-            .args(["tuner", "--root"])
-            .arg(root.base())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut child = subprocess::command(program, root, &["tuner"]).spawn()?;
         let pid = child.id();
         let no_pipes = || io::Error::other("the tuner has no pipes");
         let (stdin, stdout) = (child.stdin.take().ok_or_else(no_pipes)?, child.stdout.take().ok_or_else(no_pipes)?);
@@ -73,9 +68,7 @@ impl LeaseHandle {
 
     /// Sends a request and waits for the reply.
     pub fn request(&mut self, request: &TunerRequest) -> io::Result<TunerReply> {
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        self.stdin.write_all(&line)?;
+        frame::write(&mut self.stdin, request)?;
         self.replies.recv_timeout(REPLY_TIMEOUT).map_err(|_| {
             io::Error::other(format!("tuner {} does not answer; `iotop-plus tune status` shows what it did", self.pid))
         })
@@ -115,9 +108,7 @@ pub fn call_tuner_within(
 fn exchange(mut stream: UnixStream, request: &TunerRequest, timeout: Duration) -> io::Result<TunerReply> {
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
+    frame::write(&mut stream, request)?;
     let mut text = String::new();
     BufReader::new(stream.take(MAX_LINE as u64)).read_line(&mut text)?;
     Ok(serde_json::from_str(&text)?)

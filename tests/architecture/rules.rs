@@ -17,8 +17,9 @@ pub const LAYERS: &[&[&str]] = &[
     &["bpf"],
     &["bench"],
     &["tuning"],
+    &["subprocess"],
     &["model"],
-    &["subprocess", "parse"],
+    &["parse"],
     &["root", "units", "sanitize", "allocator"],
 ];
 
@@ -59,7 +60,7 @@ fn panes_only_draw(file: &SourceFile) -> Vec<String> {
     if !file.path.starts_with("src/tui/panes/") {
         return Vec::new();
     }
-    let forbidden = ["collect", "tuning", "recording", "jobs::pool", "jobs::child"];
+    let forbidden = ["collect", "tuning", "recording", "subprocess"];
     let breaks = |name: &String| forbidden.iter().any(|prefix| is_within(name, prefix));
     names(file).filter(breaks).map(|name| format!("a pane may not import {name}")).collect()
 }

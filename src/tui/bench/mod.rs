@@ -142,7 +142,7 @@ pub struct BenchEvent {
 }
 
 /// News of a run.
-pub type BenchChildEvent = super::child_runner::ChildEvent<BenchMessage>;
+pub type BenchChildEvent = crate::subprocess::runner::ChildEvent<BenchMessage>;
 
 impl Default for BenchUi {
     fn default() -> Self {

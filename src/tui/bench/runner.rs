@@ -2,9 +2,9 @@
 
 use super::{BenchChildEvent, BenchEffect, BenchEvent};
 use crate::bench::message::BenchMessage;
-use crate::bench::parent::{CHILD_SUBCOMMAND, ChildMessage};
 use crate::root::Root;
-use crate::tui::child_runner::ChildRunner;
+use crate::subprocess::handle::ChildMessage;
+use crate::subprocess::runner::ChildRunner;
 use std::sync::Arc;
 
 /// Takes news to the run loop; may be called from any thread.
@@ -16,7 +16,7 @@ pub struct BenchEffectRunner(ChildRunner<BenchMessage>);
 impl BenchEffectRunner {
     /// Nothing runs yet.
     pub fn new(root: Root, sink: BenchEventSink) -> Self {
-        Self(ChildRunner::new(root, CHILD_SUBCOMMAND, Arc::new(move |run, what| sink(BenchEvent { run, event: what }))))
+        Self(ChildRunner::new(root, Arc::new(move |run, what| sink(BenchEvent { run, event: what }))))
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.

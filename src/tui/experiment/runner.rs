@@ -2,13 +2,12 @@
 //! of a plan, for which it asks a child where a device may not answer.
 
 use super::{ArmCheck, ArmSettings, ChildEvent, ExperimentEffect, ExperimentEvent};
-use crate::bench::parent::ChildMessage;
 use crate::experiment::arm_settings::validate;
 use crate::experiment::message::ExperimentMessage;
-use crate::experiment::parent::CHILD_SUBCOMMAND;
 use crate::experiment::spec::ExperimentSpec;
 use crate::root::Root;
-use crate::tui::child_runner::ChildRunner;
+use crate::subprocess::handle::ChildMessage;
+use crate::subprocess::runner::ChildRunner;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -29,12 +28,7 @@ impl ExperimentEffectRunner {
     pub fn new(root: Root, sink: ExperimentEventSink) -> Self {
         let to = sink.clone();
         let news = move |run, what| to(ExperimentEvent::Child(run, what));
-        Self {
-            launcher: ChildRunner::new(root.clone(), CHILD_SUBCOMMAND, Arc::new(news)),
-            root,
-            sink,
-            check_requests: None,
-        }
+        Self { launcher: ChildRunner::new(root.clone(), Arc::new(news)), root, sink, check_requests: None }
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.

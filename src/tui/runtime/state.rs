@@ -9,7 +9,7 @@ use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::processes::ScanOptions;
 use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::{clock, host};
-use crate::jobs::pool::WorkerPool;
+use crate::jobs::WorkerPool;
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;
 use crate::tui::bench::runner::BenchEffectRunner;

@@ -1,0 +1,33 @@
+//! The config file, read in a child because its file system may not answer.
+
+use rustix::fs::{CWD, Mode, OFlags};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A config file's text, at most 64 KiB; `None` if there is none. Refused, when run as root, if it is
+/// another user's: whoever can write there would steer a root program.
+pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(err) => return Err(err.into()),
+    };
+    let stat = rustix::fs::fstat(&fd)?;
+    let refuse = |why: String| Err(io::Error::other(why));
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
+        return refuse("is not a regular file".into());
+    }
+    if rustix::process::geteuid().is_root() && stat.st_uid != 0 {
+        return refuse(format!(
+            "belongs to user {}, and root does not read another user's settings; use --config none",
+            stat.st_uid
+        ));
+    }
+    if stat.st_size > 64 * 1024 {
+        return refuse("is larger than 64 KiB".into());
+    }
+    let mut text = String::new();
+    std::fs::File::from(fd).take(64 * 1024).read_to_string(&mut text)?;
+    Ok(Some(text))
+}

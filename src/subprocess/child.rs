@@ -1,0 +1,59 @@
+//! The child's end: what every child does first, and how it reads requests and writes replies.
+
+use super::frame;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, BufRead, Read, Write};
+use tokio::sync::mpsc;
+
+/// The longest line a child reads from [`stdin_lines`].
+const MAX_LINE_BYTES: usize = 1 << 20;
+/// The most a child reads as one batch of requests.
+const MAX_REQUESTS_BYTES: u64 = 256 << 20;
+
+/// Separates the process from its parent's terminal: first call of every child.
+pub fn enter() {
+    // A session of its own: the terminal's signals and its hang-up reach the parent only.
+    let _ = rustix::process::setsid();
+    // Started through /proc/self/exe the process would be named `exe`.
+    let _ = rustix::thread::set_name(c"iotop-plus");
+}
+
+/// Answers every request on standard input, one reply each, in order. A request that is not understood comes as an
+/// error; an error of `handle` ends the child without a reply.
+///
+/// # Errors
+/// Those of `handle`, and those of the pipes.
+pub fn serve_requests<Q: DeserializeOwned, A: Serialize>(
+    mut handle: impl FnMut(serde_json::Result<Q>) -> anyhow::Result<A>,
+) -> anyhow::Result<()> {
+    // All at once: the parent must not wait for room in this pipe while the child waits for room in the other.
+    let mut requests = String::new();
+    io::stdin().take(MAX_REQUESTS_BYTES).read_to_string(&mut requests)?;
+    let mut out = io::stdout().lock();
+    for line in requests.lines() {
+        // Each reply is out before the next request begins, which may never end.
+        frame::write(&mut out, &handle(serde_json::from_str(line))?)?;
+    }
+    Ok(())
+}
+
+/// Sends a message to the parent; `false` if nobody reads any more.
+pub fn send(message: &impl Serialize) -> bool {
+    let mut out = io::stdout().lock();
+    let Ok(line) = frame::to_line(message) else { return false };
+    out.write_all(&line).and_then(|()| out.flush()).is_ok()
+}
+
+/// The lines of standard input, read by a thread; the channel ends with the input.
+pub fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
+    let (tx, rx) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if line.len() > MAX_LINE_BYTES || tx.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    rx
+}
