@@ -20,6 +20,7 @@ use iotop_plus::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAcc
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw, SparseHistogram};
 use iotop_plus::model::memory_stalls::{MemoryStallsRaw, StallCounter, TaskStallCounters};
+use iotop_plus::model::observation::Observation;
 use iotop_plus::model::process::ProcessUpdate;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::request_pattern::RequestPattern;
@@ -109,14 +110,13 @@ fn captured_system() -> SystemState {
         if step == 1 {
             copy_tree_over(&fixture.join("t1"), dir.path());
         }
-        world.apply_sample(read_sample(&mut sources, step));
+        world.apply(Observation::Sample(Box::new(read_sample(&mut sources, step))));
         let wants =
             ScanOptions { delays: true, all_names: true, all_visible: true, wait_channels: true, ..Default::default() };
-        world.apply_processes(scan(&mut collector, step, &wants));
+        world.apply(Observation::Tasks(Box::new(scan(&mut collector, step, &wants))));
         let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
         let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
-        world.apply_records(records, clock(step));
-        world.kernel_log_status = Reading::Ok(());
+        world.apply(Observation::KernelLog(records, clock(step)));
     }
     world.topology = topology.refresh(&[]).unwrap();
     world.queues = read_queue_attrs(&root, &world.devices_to_query());
@@ -146,7 +146,7 @@ fn traced_system() -> SystemState {
         d.kinds[0].pattern.sizes[3] = 4;
     }
     sample.latency = Reading::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }));
-    world.apply_sample(sample);
+    world.apply(Observation::Sample(Box::new(sample)));
     world
 }
 
@@ -305,7 +305,7 @@ fn json_keys_match_the_documentation() {
 #[test]
 fn unread_sources_are_null_and_listed_as_unavailable() {
     let mut blank = SystemState::new(Default::default(), LogClock::default());
-    blank.apply_sample(Sample { time: clock_at(0), ..Default::default() });
+    blank.apply(Observation::Sample(Box::new(Sample { time: clock_at(0), ..Default::default() })));
     let v = snapshot_value(&blank, SnapshotScope::ALL, LogSince::Time(0));
     for key in ["devices", "network_filesystems", "processes", "kernel_log"] {
         assert!(v[key].is_null() && v.get(key).is_some(), "{key}");

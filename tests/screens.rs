@@ -16,6 +16,7 @@ mod syncs;
 use fixture::{app, empty, press, send_processes, tree};
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
+use iotop_plus::model::observation::Observation;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use iotop_plus::tui::draw;
@@ -124,7 +125,7 @@ fn device_detail_says_why_tracing_is_unavailable() {
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     sample.latency = Reading::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into());
-    update(&mut app, Event::Sample(Box::new(sample)));
+    update(&mut app, Event::Observed(Observation::Sample(Box::new(sample))));
     press(&mut app, "2<enter>");
     assert_screen("device_detail_untraced_120x40", &app);
 }

@@ -12,11 +12,12 @@ use crate::export::report::markdown::to_markdown;
 use crate::export::report::{ReportExtras, WindowFindings, build_report};
 use crate::export::snapshot;
 use crate::model::kernel_log::LogClock;
+use crate::model::observation::{Change, Observation};
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::{ReadAt, RecordingReader};
-use crate::recording::{Observation, apply, file_worker, time_spec};
+use crate::recording::{file_worker, time_spec};
 use crate::root::Root;
 use crate::tui::action::ViewId;
 use crate::tui::replay::ReplayUi;
@@ -192,13 +193,13 @@ impl RecordingPlayer {
     pub(super) fn apply_tick(&mut self, moment: DecodedTick) {
         let told = self.last_record;
         self.tick = moment.number;
-        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| self.apply_event(entry));
+        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| _ = self.apply(entry));
         self.findings.evaluate(&self.state);
         self.observed.update(&self.findings, self.state.now());
         self.since = LogSince::after_record(told, self.state.now().wall_ns);
     }
 
-    fn apply_event(&mut self, entry: Observation) {
+    fn apply(&mut self, entry: Observation) -> Change {
         match &entry {
             Observation::Unavailable(gaps) => {
                 self.gaps =
@@ -211,7 +212,7 @@ impl RecordingPlayer {
             }
             _ => {}
         }
-        apply(&mut self.state, entry);
+        self.state.apply(entry)
     }
 }
 
@@ -269,9 +270,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     if let Some(from) = from {
         let number = reader.tick_number_at(from)?;
         for entry in reader.seek(number.saturating_sub(WARM_UP_SAMPLES).max(span.first_number))? {
-            let tick = matches!(entry, Observation::Tasks(_));
-            player.apply_event(entry);
-            if tick {
+            if player.apply(entry) == Change::Tasks {
                 player.findings.evaluate(&player.state);
             }
         }

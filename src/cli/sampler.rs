@@ -6,7 +6,7 @@
 //! blocked, never waited for.
 
 use crate::collect::clock;
-use crate::collect::collectors::{CollectorEvent, Collectors};
+use crate::collect::collectors::Collectors;
 use crate::collect::host::read_host;
 use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use crate::collect::processes::ScanOptions;
@@ -14,10 +14,10 @@ use crate::doctor::{RuleEngine, fact_requests};
 use crate::export::json::{LogSince, UnavailableSource};
 use crate::jobs::WorkerPool;
 use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::observation::Observation;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::system_state::SystemState;
-use crate::recording::Observation;
 use crate::root::Root;
 use anyhow::{Context, bail};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub struct SamplerOptions {
 }
 
 enum SamplerInput {
-    Collector(CollectorEvent),
+    Collector(Vec<Observation>),
     Worker(Box<WorkerJob>, WorkerReply),
 }
 
@@ -230,43 +230,18 @@ impl Sampler {
         self.collectors.update_scan_options(|w| w.all_visible = fresh);
     }
 
-    fn keep_event(&mut self, news: impl FnOnce() -> Observation) {
+    /// Updates the state, and keeps a copy where one is wanted.
+    fn apply(&mut self, observation: Observation) {
         if self.options.keep_events {
-            self.events.push(news());
+            self.events.push(observation.clone());
         }
+        self.state.apply(observation);
     }
 
     fn apply_input(&mut self, input: SamplerInput) {
         match input {
-            SamplerInput::Collector(CollectorEvent::SampleAndTasks(sample, procs)) => {
-                self.apply_input(SamplerInput::Collector(CollectorEvent::Sample(sample)));
-                self.apply_input(SamplerInput::Collector(CollectorEvent::Tasks(procs)));
-            }
-            SamplerInput::Collector(CollectorEvent::Sample(sample)) => {
-                let (at, first) = (sample.time.boot_ns, self.state.last_sample.is_none());
-                self.keep_event(|| Observation::Sample(sample.clone()));
-                self.state.apply_sample(*sample);
-                self.tick_deadline = Instant::now() + self.interval + SAMPLE_DEADLINE;
-                // A tick during which the look at the tasks was still under way belongs to the same sample,
-                // and none is worth anything before the first look, which has all names to fetch.
-                let ready = self.last_scan_boot_ns > 0 || Instant::now() > self.started + FIRST_SCAN_TIMEOUT;
-                let ready = ready
-                    && (self.collectors.is_tracing_settled() || Instant::now() > self.started + TRACING_LOAD_TIMEOUT);
-                if !first && ready && self.pending_sample.is_none() {
-                    self.pending_sample = Some((at, Instant::now() + SAMPLE_DEADLINE));
-                }
-            }
-            SamplerInput::Collector(CollectorEvent::Tasks(update)) => {
-                self.last_scan_duration = Duration::from_nanos(update.ok().map_or(0, |u| u.duration_ns));
-                self.last_scan_boot_ns = update.ok().map_or_else(clock::boot_ns, |u| u.time.boot_ns);
-                self.keep_event(|| Observation::Tasks(update.clone()));
-                self.state.apply_processes(*update);
-            }
-            SamplerInput::Collector(CollectorEvent::Topology(topo)) => {
-                self.keep_event(|| Observation::Topology(topo.clone()));
-                self.state.topology = *topo;
-                self.topology_arrived = true;
-                self.request_queue_settings();
+            SamplerInput::Collector(observations) => {
+                observations.into_iter().for_each(|observation| self.apply_reading(observation));
             }
             SamplerInput::Worker(job, WorkerReply::Failed(why)) => match *job {
                 WorkerJob::QueueSettings { .. } => self.queue_settings_request = RequestState::Failed(why),
@@ -274,24 +249,48 @@ impl Sampler {
                 WorkerJob::DiskSpace { network, .. } => self.disk_space_errors[usize::from(network)] = Some(why),
                 _ => {}
             },
-            SamplerInput::Worker(_, WorkerReply::QueueSettings(queues)) => {
-                self.keep_event(|| Observation::Queues(queues.clone()));
-                self.state.queues.extend(queues);
-                self.queue_settings_request = RequestState::Answered;
-            }
-            SamplerInput::Worker(_, WorkerReply::DoctorFacts(facts)) => {
-                self.keep_event(|| Observation::Facts(facts.clone()));
-                self.state.slow_facts.update(*facts);
-                self.facts_request = RequestState::Answered;
-            }
-            SamplerInput::Worker(job, WorkerReply::DiskSpace(room)) => {
-                if let WorkerJob::DiskSpace { network, .. } = *job {
-                    self.disk_space_errors[usize::from(network)] = None;
+            SamplerInput::Worker(job, WorkerReply::Observed(observation)) => {
+                self.apply(observation);
+                match *job {
+                    WorkerJob::QueueSettings { .. } => self.queue_settings_request = RequestState::Answered,
+                    WorkerJob::DoctorFacts { .. } => self.facts_request = RequestState::Answered,
+                    WorkerJob::DiskSpace { network, .. } => self.disk_space_errors[usize::from(network)] = None,
+                    _ => {}
                 }
-                self.keep_event(|| Observation::DiskSpace(room.clone()));
-                self.state.slow_facts.update_space(room);
             }
             SamplerInput::Worker(..) => {}
+        }
+    }
+
+    /// Applies what a collector read.
+    fn apply_reading(&mut self, observation: Observation) {
+        if let Observation::Tasks(update) = &observation {
+            self.last_scan_duration = Duration::from_nanos(update.ok().map_or(0, |u| u.duration_ns));
+            self.last_scan_boot_ns = update.ok().map_or_else(clock::boot_ns, |u| u.time.boot_ns);
+        }
+        let is_first = self.state.last_sample.is_none();
+        let (is_sample, is_topology) =
+            (matches!(observation, Observation::Sample(_)), matches!(observation, Observation::Topology(_)));
+        self.apply(observation);
+        if is_sample {
+            self.on_sample(is_first);
+        }
+        if is_topology {
+            self.topology_arrived = true;
+            self.request_queue_settings();
+        }
+    }
+
+    /// A tick of counters has come: the scan of the tasks that follows completes the sample.
+    fn on_sample(&mut self, is_first: bool) {
+        let now = Instant::now();
+        self.tick_deadline = now + self.interval + SAMPLE_DEADLINE;
+        // A tick during which the scan is still running belongs to the same sample. No sample is complete before
+        // the first scan, which has all names to fetch.
+        let is_ready = (self.last_scan_boot_ns > 0 || now > self.started + FIRST_SCAN_TIMEOUT)
+            && (self.collectors.is_tracing_settled() || now > self.started + TRACING_LOAD_TIMEOUT);
+        if !is_first && is_ready && self.pending_sample.is_none() {
+            self.pending_sample = Some((self.state.now().boot_ns, now + SAMPLE_DEADLINE));
         }
     }
 
@@ -335,8 +334,7 @@ impl Sampler {
         if let (Some(b), false) = (self.state.blocked_reads.first(), self.topology_arrived) {
             let blocked = Reading::Blocked(b.clone());
             if self.state.topology != blocked {
-                self.state.topology = blocked.clone();
-                self.keep_event(|| Observation::Topology(Box::new(blocked)));
+                self.apply(Observation::Topology(Box::new(blocked)));
             }
         }
     }
@@ -354,8 +352,7 @@ impl Sampler {
         if self.last_scan_boot_ns < at {
             let on = "/proc/PID: the look at the tasks".into();
             let late = BlockedRead { since_boot_ns: at, waiting_on: on };
-            self.state.processes_status = Reading::Blocked(late.clone());
-            self.keep_event(|| Observation::Tasks(Box::new(Reading::Blocked(late))));
+            self.apply(Observation::Tasks(Box::new(Reading::Blocked(late))));
         }
     }
 
@@ -370,10 +367,7 @@ impl Sampler {
             self.last_record = record.seq;
             records.push(record);
         }
-        self.state.kernel_log_status = Reading::Ok(());
-        let clock = clock::now_log_clock();
-        self.keep_event(|| Observation::KernelLog(records.clone(), clock));
-        self.state.apply_records(records, clock);
+        self.apply(Observation::KernelLog(records, clock::now_log_clock()));
     }
 
     /// What is missing from the sample that the world does not know of: as it stood when the sample was

@@ -17,10 +17,10 @@ use super::topology::TopologyReader;
 use super::{clock, sources};
 use crate::bpf::Tracer;
 use crate::model::disk::DevId;
+use crate::model::observation::Observation;
 use crate::model::process::ProcessUpdate;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
-use crate::model::topology::Topology;
 use crate::root::Root;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,21 +28,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Something new.
-#[derive(Debug)]
-pub enum CollectorEvent {
-    /// A tick of counters; its look at the tasks may follow.
-    Sample(Box<Sample>),
-    /// A tick of counters, with the look at the tasks that was taken right after it.
-    SampleAndTasks(Box<Sample>, Box<Reading<ProcessUpdate>>),
-    /// A look at the tasks.
-    Tasks(Box<Reading<ProcessUpdate>>),
-    /// Devices or mounts changed.
-    Topology(Box<Reading<Topology>>),
-}
-
-/// Takes news, on the collector's thread; returns false when nobody wants more.
-pub type CollectorCallback = Arc<dyn Fn(CollectorEvent) -> bool + Send + Sync>;
+/// Takes what was read, on the collector's thread: a tick's counters, with the scan of the tasks that was taken right
+/// after it where that was quick, or a scan or the topology by itself. Returns false to end the collectors.
+pub type CollectorCallback = Arc<dyn Fn(Vec<Observation>) -> bool + Send + Sync>;
 
 /// A look at the tasks that takes longer is not waited for by its tick.
 const MAX_INLINE_SCAN: Duration = Duration::from_millis(15);
@@ -177,7 +165,7 @@ impl TickScans {
     /// Takes the look on this thread and hands over both, or the tick at once.
     fn deliver(&self, sample: Box<Sample>, guest: Option<&InlineScanner>, look: &SyncSender<()>) -> bool {
         if self.is_slow.load(Ordering::Acquire) {
-            let more = (self.on_event)(CollectorEvent::Sample(sample));
+            let more = (self.on_event)(vec![Observation::Sample(sample)]);
             let _ = look.try_send(());
             return more;
         }
@@ -186,7 +174,7 @@ impl TickScans {
                 *lock_unpoisoned(&self.running) = Some((Instant::now(), Some(sample)));
                 look.run()
             }
-            None => (self.on_event)(CollectorEvent::Sample(sample)),
+            None => (self.on_event)(vec![Observation::Sample(sample)]),
         }
     }
 }
@@ -209,8 +197,8 @@ impl ScanConsumer for TickScans {
         }
         let procs = Box::new(procs);
         match under_way.and_then(|(_, sample)| sample) {
-            Some(sample) => (self.on_event)(CollectorEvent::SampleAndTasks(sample, procs)),
-            None => (self.on_event)(CollectorEvent::Tasks(procs)),
+            Some(sample) => (self.on_event)(vec![Observation::Sample(sample), Observation::Tasks(procs)]),
+            None => (self.on_event)(vec![Observation::Tasks(procs)]),
         }
     }
 }
@@ -225,7 +213,7 @@ fn run_topology_reader(
         since.store(clock::now().boot_ns, Ordering::Relaxed);
         let news = lock_unpoisoned(reader).refresh(&ids);
         since.store(0, Ordering::Relaxed);
-        if news.is_some_and(|topo| !sink(CollectorEvent::Topology(Box::new(topo)))) {
+        if news.is_some_and(|topo| !sink(vec![Observation::Topology(Box::new(topo))])) {
             return;
         }
     }
@@ -243,14 +231,12 @@ mod tests {
         let sink: CollectorCallback = Arc::new(move |news| lock_unpoisoned(&tx).send(news).is_ok());
         let feed = Collectors::start(&Root::live(), Duration::from_secs(3600), ScanOptions::default(), sink).unwrap();
         let mut got = [false; 3];
-        for news in rx {
-            match news {
-                CollectorEvent::Sample(s) => got[0] |= s.disks.ok().is_some() && s.cpu.ok().is_some(),
-                CollectorEvent::Tasks(p) => got[1] |= p.ok().is_some_and(|p| !p.changed.is_empty()),
-                CollectorEvent::Topology(_) => got[2] = true,
-                CollectorEvent::SampleAndTasks(..) => {
-                    unreachable!("it is not known yet how long a look takes")
-                }
+        for observation in rx.into_iter().flatten() {
+            match observation {
+                Observation::Sample(s) => got[0] |= s.disks.ok().is_some() && s.cpu.ok().is_some(),
+                Observation::Tasks(p) => got[1] |= p.ok().is_some_and(|p| !p.changed.is_empty()),
+                Observation::Topology(_) => got[2] = true,
+                other => panic!("unexpected {other:?}"),
             }
             if got == [true; 3] {
                 break;

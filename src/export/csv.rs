@@ -187,6 +187,7 @@ mod tests {
     use super::*;
     use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
     use crate::model::kernel_log::LogClock;
+    use crate::model::observation::Observation;
     use crate::model::reading::Reading;
     use crate::model::sample::Sample;
     use crate::model::system_state::HostInfo;
@@ -209,11 +210,11 @@ mod tests {
             read: DiskOpRaw { ios: 100, ..DiskOpRaw::default() },
             ..DiskRaw::default()
         };
-        world.apply_sample(Sample {
+        world.apply(Observation::Sample(Box::new(Sample {
             time: Timestamp { boot_ns: 10_000_000_000, wall_ns: 0 },
             disks: Reading::Ok(vec![disk(0, "sda"), disk(1, "=cmd,\"x\"")]),
             ..Sample::default()
-        });
+        })));
         world
     }
 
@@ -244,8 +245,7 @@ mod tests {
         let clock = LogClock { mono_ns: boot, wall_ns: 0 };
         let error = line(1, "I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
         let damage = line(2, "EXT4-fs error (device sda): ext4_find_entry:1455: inode #2: comm ls: \"bad\"");
-        world.apply_records(vec![error, damage], clock);
-        world.kernel_log_status = Reading::Ok(());
+        world.apply(Observation::KernelLog(vec![error, damage], clock));
         let mut engine = RuleEngine::default();
         engine.evaluate(&world);
         let scope = SnapshotScope { findings: true, ..NO_PANES };

@@ -10,12 +10,11 @@ use crate::collect::processes::detail::DetailReader;
 use crate::collect::processes::mappings::read_mappings;
 use crate::experiment::report::ExperimentReport as Experiment;
 use crate::experiment::stored::StoredExperiment as KeptExperiment;
+use crate::model::observation::Observation;
 use crate::model::path::PathReport;
 use crate::model::process::{MappingSummary, TaskDetail, TaskKey};
-use crate::model::queue::QueueAttrs;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
-use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::root::Root;
 use crate::subprocess::pool::PoolJob;
 use crate::tuning::boot_value::{BootValue, boot_value};
@@ -127,16 +126,12 @@ pub enum WorkerJob {
 /// A job's outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum WorkerReply {
-    /// Queue settings by device.
-    QueueSettings(BTreeMap<String, QueueAttrs>),
+    /// Part of the system state: queue settings, facts for the doctor, or free disk space.
+    Observed(Observation),
     /// Limits and the like.
     TaskDetails(Reading<TaskDetail>),
     /// Mappings.
     Mappings(Reading<MappingSummary>),
-    /// What a diagnosis wanted to know.
-    DoctorFacts(Box<SystemFacts>),
-    /// Room on file systems.
-    DiskSpace(SpaceReport),
     /// The file's text; `None`: there is no such file.
     File(Option<String>),
     /// What the path lies on.
@@ -231,7 +226,7 @@ impl WorkerJob {
     pub fn run(&self, root: &Root) -> WorkerReply {
         match self {
             WorkerJob::QueueSettings { names } => {
-                WorkerReply::QueueSettings(collect::queue::read_queue_attrs(root, names))
+                WorkerReply::Observed(Observation::Queues(collect::queue::read_queue_attrs(root, names)))
             }
             WorkerJob::ResolvePath { path } => match collect::path::inspect_path(root, Path::new(path)) {
                 Ok(report) => WorkerReply::ResolvedPath(Box::new(report)),
@@ -251,10 +246,10 @@ impl WorkerJob {
             WorkerJob::DoctorFacts { tasks } => {
                 let mut facts = collect::facts::read_facts(root, tasks);
                 facts.results = bench_jobs::doctor_results();
-                WorkerReply::DoctorFacts(Box::new(facts))
+                WorkerReply::Observed(Observation::Facts(Box::new(facts)))
             }
             WorkerJob::DiskSpace { mounts, network } => {
-                WorkerReply::DiskSpace(collect::facts::read_disk_space(root, mounts, *network))
+                WorkerReply::Observed(Observation::DiskSpace(collect::facts::read_disk_space(root, mounts, *network)))
             }
             WorkerJob::ReadFile { path } => match super::config_file::read_config_file(path) {
                 Ok(text) => WorkerReply::File(text),

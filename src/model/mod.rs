@@ -14,6 +14,7 @@ pub mod memory;
 pub mod memory_stalls;
 pub mod mount;
 pub mod network;
+pub mod observation;
 pub mod path;
 pub mod pressure;
 pub mod process;

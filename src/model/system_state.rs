@@ -6,7 +6,8 @@
 use super::disk::DevId;
 use super::history::History;
 use super::kernel_log::hung_tasks::{DStateTask, HungTask, HungTaskDetector};
-use super::kernel_log::{KernelLog, KernelLogLimits, KmsgRecord, LogClock};
+use super::kernel_log::{KernelLog, KernelLogLimits, LogClock};
+use super::observation::{Change, Observation};
 use super::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessTable, ProcessUpdate, TaskSnapshot};
 use super::queue::QueueAttrs;
 use super::reading::{BlockedRead, Reading};
@@ -90,8 +91,39 @@ impl SystemState {
         self.snapshot.time
     }
 
-    /// Takes in a tick of counters.
-    pub fn apply_sample(&mut self, sample: Sample) {
+    /// Takes in what a collector read.
+    pub fn apply(&mut self, observation: Observation) -> Change {
+        match observation {
+            Observation::Sample(sample) => {
+                self.apply_sample(*sample);
+                return Change::Counters;
+            }
+            Observation::Tasks(update) => {
+                self.apply_tasks(*update);
+                return Change::Tasks;
+            }
+            Observation::Topology(topology) => {
+                self.topology = *topology;
+                return Change::Topology;
+            }
+            Observation::KernelLog(records, clock) => {
+                self.kernel_log_status = Reading::Ok(());
+                let before = self.kernel_log.revision();
+                records.iter().for_each(|record| self.kernel_log.push(record, clock));
+                return if self.kernel_log.revision() == before { Change::None } else { Change::KernelLog };
+            }
+            Observation::Queues(queues) => self.queues.extend(queues),
+            Observation::KernelLogState(status) => self.kernel_log_status = status,
+            Observation::BlockedSources(reads) => self.blocked_reads = reads,
+            Observation::HungTaskWarnings(left) => self.hung_task_warnings = left,
+            Observation::Facts(facts) => self.slow_facts.update(*facts),
+            Observation::DiskSpace(space) => self.slow_facts.update_space(space),
+            Observation::Unavailable(_) => return Change::None,
+        }
+        Change::Other
+    }
+
+    fn apply_sample(&mut self, sample: Sample) {
         let mut snap = Snapshot::derive(self.last_sample.as_ref(), &sample);
         snap.share_unchanged(&self.snapshot);
         let snap = Arc::new(snap);
@@ -102,8 +134,7 @@ impl SystemState {
         self.history.push(snap);
     }
 
-    /// Takes in a look at the tasks.
-    pub fn apply_processes(&mut self, update: Reading<ProcessUpdate>) {
+    fn apply_tasks(&mut self, update: Reading<ProcessUpdate>) {
         match update {
             Reading::Ok(update) => {
                 self.processes.apply(&update);
@@ -137,13 +168,6 @@ impl SystemState {
         let filter = ProcessFilter { only_active: true, ..Default::default() };
         let query = ProcessQuery { sort_by: ProcessColumn::Io, filter, height: TASKS_PER_TICK, ..Default::default() };
         self.processes.window(&query).rows.into_iter().map(|at| self.processes.task_snapshot(at)).collect()
-    }
-
-    /// Takes in lines of the kernel log.
-    pub fn apply_records(&mut self, records: Vec<KmsgRecord>, clock: LogClock) {
-        for record in &records {
-            self.kernel_log.push(record, clock);
-        }
     }
 
     /// Whole devices that ever did I/O: those whose queue settings are worth asking for.

@@ -1,10 +1,10 @@
 //! Frames in, news out: the reading side without any file.
 
-use super::Observation;
 use super::codec::DecodeError;
 use super::compress::Decompressor;
 use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
+use crate::model::observation::Observation;
 
 /// What a frame brought.
 #[derive(Debug, PartialEq)]

@@ -1,9 +1,9 @@
 //! News in, frames out: the writing side without any file.
 
-use super::Observation;
 use super::compress::{Compressor, MAX_FRAME_BYTES};
 use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
+use crate::model::observation::Observation;
 
 /// Frames from one that a reader can begin at to the next.
 pub const CHECKPOINT_INTERVAL: u32 = 60;

@@ -3,9 +3,9 @@
 //! Memory is bounded whatever the file holds: the places a reader can begin at (at most
 //! [`MOST_PLACES`], 24 bytes each; a day at one second has 1440), a window of the file, and one frame unpacked.
 
-use super::Observation;
 use super::decoder::{DecodedTick, FrameDecoder, decode_log_frame};
 use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, FrameKind, HEADER_LEN, RecordingHeader};
+use crate::model::observation::Observation;
 use std::io;
 
 /// Places kept of each kind. Beyond it places are thinned out, and finding one's way takes longer.

@@ -3,11 +3,11 @@
 //! News that is rare (devices, mounts, queue settings, kernel lines) is JSON within the compressed frame: a
 //! name that a later program adds is passed over, one that an old file lacks takes its default.
 
-use super::Observation;
 use super::codec::{Coded, DecodeError, Wire, next_section, put_section};
 use super::sample::{decode_sample, encode_sample};
 use super::tasks::RecordedTasks;
 use crate::model::kernel_log::{KmsgRecord, LogClock};
+use crate::model::observation::Observation;
 use crate::model::process::ProcessUpdate;
 use crate::model::queue::QueueAttrs;
 use crate::model::reading::{BlockedRead, Reading};

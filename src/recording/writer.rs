@@ -4,10 +4,10 @@
 //! a few megabytes are kept for it; then frames are dropped and counted, and the first one after that stands by
 //! itself.
 
-use super::Observation;
 use super::encoder::FrameEncoder;
 use super::file_worker::{self as child, FileWorkerTask, WriteCommand, WriteReply, to_json_line};
 use super::frame::{FrameKind, RecordingHeader};
+use crate::model::observation::Observation;
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

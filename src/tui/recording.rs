@@ -4,10 +4,10 @@ use super::event::Event;
 use super::state::App;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
-use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::jobs::job::WorkerReply;
+use crate::model::observation::Observation;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::SlowFacts;
-use crate::recording::Observation;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
 use crate::root::Root;
@@ -95,31 +95,15 @@ impl ActiveRecording {
     /// Takes a copy of an event that is news; after each tick, how far it is.
     pub fn observe_event(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
         self.recorder.as_ref()?;
-        let tick = matches!(event, Event::Sample(_));
-        let entry = match event {
-            Event::Sample(sample) => {
-                if self.pending_events.iter().any(|e| matches!(e, Observation::Sample(_))) {
-                    // Its look at the tasks did not come in time.
-                    self.flush(wall_ns);
-                }
-                Observation::Sample(sample.clone())
-            }
-            Event::Processes(look) => Observation::Tasks(look.clone()),
-            Event::Topology(topology) => Observation::Topology(topology.clone()),
-            Event::KernelLogRecords(records, clock) => Observation::KernelLog(records.clone(), *clock),
-            Event::KernelLogUnavailable(why) => Observation::KernelLogState(why.clone()),
-            Event::Blocked(list) => Observation::BlockedSources(list.clone()),
-            Event::HungTaskWarnings(left) => Observation::HungTaskWarnings(*left),
-            Event::JobReply(WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => {
-                Observation::Queues(queues.clone())
-            }
-            Event::JobReply(_, WorkerReply::DoctorFacts(facts)) => Observation::Facts(facts.clone()),
-            Event::JobReply(_, WorkerReply::DiskSpace(room)) => Observation::DiskSpace(room.clone()),
-            _ => return None,
-        };
+        let (Event::Observed(entry) | Event::JobReply(_, WorkerReply::Observed(entry))) = event else { return None };
+        let tick = matches!(entry, Observation::Sample(_));
+        if tick && self.pending_events.iter().any(|e| matches!(e, Observation::Sample(_))) {
+            // The scan of the previous tick is late.
+            self.flush(wall_ns);
+        }
         let complete = matches!(entry, Observation::Tasks(_));
         if !self.is_stopping {
-            self.pending_events.push(entry);
+            self.pending_events.push(entry.clone());
         }
         if complete && self.pending_events.iter().any(|e| matches!(e, Observation::Sample(_))) {
             self.flush(wall_ns);

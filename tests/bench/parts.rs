@@ -10,6 +10,7 @@ use iotop_plus::collect::{clock, host, sources};
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::kernel_log::classify::classify;
 use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, KmsgRecord, LogClock};
+use iotop_plus::model::observation::Observation;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::snapshot::Snapshot;
 use iotop_plus::model::system_state::SystemState;
@@ -131,13 +132,13 @@ fn app_with_samples(view: ViewId) -> App {
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
     let mut procs = ProcessCollector::new(&root);
     let options = ScanOptions { delays: true, ..ScanOptions::default() };
-    update(&mut app, Event::Sample(Box::new(first)));
-    update(&mut app, Event::Processes(Box::new(procs.scan(&options))));
+    update(&mut app, Event::Observed(Observation::Sample(Box::new(first))));
+    update(&mut app, Event::Observed(Observation::Tasks(Box::new(procs.scan(&options)))));
     if let Some(topo) = TopologyReader::new(&root).refresh(&disks) {
-        update(&mut app, Event::Topology(Box::new(topo)));
+        update(&mut app, Event::Observed(Observation::Topology(Box::new(topo))));
     }
-    update(&mut app, Event::KernelLogRecords(captured_log(), clock::now_log_clock()));
-    update(&mut app, Event::Sample(Box::new(second)));
-    update(&mut app, Event::Processes(Box::new(procs.scan(&options))));
+    update(&mut app, Event::Observed(Observation::KernelLog(captured_log(), clock::now_log_clock())));
+    update(&mut app, Event::Observed(Observation::Sample(Box::new(second))));
+    update(&mut app, Event::Observed(Observation::Tasks(Box::new(procs.scan(&options)))));
     app
 }

@@ -7,6 +7,7 @@ use crate::doctor::incident::group_into_incidents;
 use crate::doctor::known_servers::ServerKind;
 use crate::doctor::rule_context::RuleContext;
 use crate::model::memory_stalls::THROTTLE;
+use crate::model::observation::Observation;
 use crate::model::process::{IoBytes, ProcessUpdate, TaskNames};
 use crate::model::reading::Reading;
 use std::sync::Arc;
@@ -244,7 +245,7 @@ fn java_servers_are_found_by_command_line() {
     let line: &[u8] = b"java -Xmx8G -cp /x.jar org.apache.cassandra.service.CassandraDaemon";
     let names = Arc::new(TaskNames { cmdline: Some(line.into()), ..TaskNames::default() });
     let update = ProcessUpdate { seq: 9, time: stage.now(), names: vec![(key, names)], ..ProcessUpdate::default() };
-    stage.system.apply_processes(Reading::Ok(update));
+    stage.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
     let case = RuleContext::new(&stage.system);
     let servers: Vec<_> = case.servers(|kind| kind == ServerKind::Database).map(|at| case.task_name(at)).collect();
     assert_eq!(servers, ["java (77)"]);

@@ -6,6 +6,7 @@ use crate::doctor::finding::{RuleStatus, Severity};
 use crate::model::memory::ReclaimRate;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::network::{NetFsKind, NetFsRaw};
+use crate::model::observation::Observation;
 use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
@@ -213,7 +214,7 @@ pub const QUIET: &[QuietCase] = &[
         s.idle_ticks(30);
         let at = s.now();
         let update = crate::model::process::ProcessUpdate { seq: 99, time: at, ..Default::default() };
-        s.system.apply_processes(Reading::Ok(update));
+        s.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
         assert!(!s.system.hung_tasks.is_empty());
     }),
     early_case("hung-task", "in D, and watched for a moment only", |s| {

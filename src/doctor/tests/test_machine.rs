@@ -13,6 +13,7 @@ use crate::model::latency::DeviceLatency;
 use crate::model::memory::{MemRaw, ReclaimRate, SwapRate, WritebackRate};
 use crate::model::memory_stalls::{MemoryStalls, ProcessStalls};
 use crate::model::network::{NetFsRate, NicRate};
+use crate::model::observation::Observation;
 use crate::model::path::FilesystemSpace;
 use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
 use crate::model::process::{IoBytes, ProcessUpdate, TaskChange, TaskIoRaw, TaskKey, TaskRaw};
@@ -294,7 +295,7 @@ impl TestMachine {
             delays: Reading::Ok(()),
             ..ProcessUpdate::default()
         };
-        self.system.apply_processes(Reading::Ok(update));
+        self.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
     }
 
     /// A task in state D for so many seconds, with a tick for each.
@@ -306,7 +307,7 @@ impl TestMachine {
             let waits = vec![(key, wchan.into())];
             let update =
                 ProcessUpdate { seq: 100 + i as u64, time: at, wait_channels: waits, ..ProcessUpdate::default() };
-            self.system.apply_processes(Reading::Ok(update));
+            self.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
         }
         key
     }
@@ -328,7 +329,7 @@ impl TestMachine {
             message: message.as_bytes().to_vec(),
             ..KmsgRecord::default()
         };
-        self.system.apply_records(vec![record], clock);
+        self.system.apply(Observation::KernelLog(vec![record], clock));
         self
     }
 

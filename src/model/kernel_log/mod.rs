@@ -62,7 +62,7 @@ pub enum DeviceTag {
 /// suspend and the wall clock does not, so a record from *before* a suspend that is converted *after* it
 /// comes out late by the length of the sleep (`dmesg -T` has the same flaw). What is converted on arrival
 /// stays right.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogClock {
     /// CLOCK_MONOTONIC in ns.
     pub mono_ns: u64,

@@ -100,10 +100,10 @@ fn a_lost_key_frame_omits_unchanged_tasks_and_is_flagged_partial() {
             partial.push(moment.number);
         }
         let number = moment.number;
-        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|e| apply(&mut damaged, e));
+        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|e| _ = damaged.apply(e));
         while let Some(m) = intact.next_tick().unwrap() {
             let there = m.number == number;
-            m.observations.into_iter().for_each(|e| apply(&mut whole, e));
+            m.observations.into_iter().for_each(|e| _ = whole.apply(e));
             if there {
                 break;
             }

@@ -30,7 +30,7 @@ fn frame_payloads(tape: &TestRecording) -> Vec<Vec<u8>> {
 fn assert_payload_is_harmless(raw: &[u8]) {
     let mut world = SystemState::new(RecordingHeader::default().host(), LogClock::default());
     let mut show = |entries: Vec<Observation>| {
-        entries.into_iter().for_each(|entry| apply(&mut world, entry));
+        entries.into_iter().for_each(|entry| _ = world.apply(entry));
         let json = to_json(&world);
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         let mut engine = crate::doctor::RuleEngine::default();

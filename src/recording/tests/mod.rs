@@ -9,13 +9,13 @@ use super::codec::{Coded, Wire};
 use super::encoder::FrameEncoder;
 use super::frame::RecordingHeader;
 use super::reader::{ReadAt, RecordingReader};
-use super::{Observation, apply};
 use crate::export::json::{self, LogSince};
 use crate::export::snapshot::SnapshotScope;
 use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
 use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::memory::{MemRaw, VmRaw};
 use crate::model::network::NicRaw;
+use crate::model::observation::Observation;
 use crate::model::process::{
     IoBytes, IoPrio, ProcessUpdate, TaskChange, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw,
 };
@@ -321,8 +321,8 @@ fn replay_equals_the_live_session() {
     for (n, told) in tape.ticks.iter().enumerate() {
         let moment = reader.next_tick().unwrap().unwrap();
         assert_eq!((moment.number as usize, moment.full_state.is_some()), (n, n == 0), "tick {n}");
-        told.iter().cloned().for_each(|entry| apply(&mut live, entry));
-        moment.observations.into_iter().for_each(|entry| apply(&mut replayed, entry));
+        told.iter().cloned().for_each(|entry| _ = live.apply(entry));
+        moment.observations.into_iter().for_each(|entry| _ = replayed.apply(entry));
         assert_eq!(to_json(&replayed), to_json(&live), "tick {n}");
     }
     assert_eq!(reader.next_tick().unwrap(), None);

@@ -8,7 +8,7 @@ fn replay_all(bytes: &[u8]) -> Vec<String> {
     let mut world = new_state(&reader);
     let mut out = Vec::new();
     while let Some(moment) = reader.next_tick().unwrap() {
-        moment.observations.into_iter().for_each(|entry| apply(&mut world, entry));
+        moment.observations.into_iter().for_each(|entry| _ = world.apply(entry));
         out.push(to_json(&world));
     }
     out
@@ -31,16 +31,16 @@ fn seeking_to_any_tick_matches_a_full_replay() {
     for number in (0..100).rev() {
         let mut world = new_state(&reader);
         for entry in reader.seek(number).unwrap() {
-            apply(&mut world, entry);
+            world.apply(entry);
         }
         let mut first = true;
         loop {
             let moment = reader.next_tick().unwrap().unwrap();
             if std::mem::take(&mut first) {
                 assert!(moment.number <= number && number - moment.number < 10, "{number}");
-                moment.full_state.into_iter().flatten().for_each(|entry| apply(&mut world, entry));
+                moment.full_state.into_iter().flatten().for_each(|entry| _ = world.apply(entry));
             }
-            moment.observations.into_iter().for_each(|entry| apply(&mut world, entry));
+            moment.observations.into_iter().for_each(|entry| _ = world.apply(entry));
             if moment.number == number {
                 break;
             }
@@ -84,13 +84,13 @@ fn dropped_ticks_leave_only_a_gap_in_the_numbers() {
         } else {
             bytes.extend(encoder.encode_tick(&news, machine.clock().wall_ns));
         }
-        news.into_iter().for_each(|entry| apply(&mut live, entry));
+        news.into_iter().for_each(|entry| _ = live.apply(entry));
     }
     let mut reader = RecordingReader::open(bytes.as_slice()).unwrap();
     let mut numbers = Vec::new();
     while let Some(moment) = reader.next_tick().unwrap() {
         numbers.push(moment.number);
-        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|e| apply(&mut replayed, e));
+        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|e| _ = replayed.apply(e));
     }
     assert_eq!(numbers, (0..12).chain(17..30).collect::<Vec<u32>>());
     assert_eq!(without_hung_tasks(&to_json(&replayed)), without_hung_tasks(&to_json(&live)));

@@ -9,8 +9,8 @@ mod tests;
 
 use crate::doctor::transitions::FindingTransition;
 use crate::model::kernel_log::LogClock;
+use crate::model::observation::Observation;
 use crate::model::system_state::HostInfo;
-use crate::recording::Observation;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::RecordingSpan;
 

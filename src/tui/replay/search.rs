@@ -5,9 +5,8 @@
 use super::player::HISTORY_TICKS;
 use crate::doctor::RuleEngine;
 use crate::doctor::transitions::{FindingTransition, TransitionDetector};
+use crate::model::observation::Observation;
 use crate::model::system_state::SystemState;
-use crate::recording::Observation;
-use crate::recording::apply;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
 use std::io;
@@ -114,7 +113,7 @@ struct TickScan {
 impl TickScan {
     fn new<B: ReadAt>(reader: &RecordingReader<B>, lines: Vec<Observation>) -> Self {
         let mut world = SystemState::new(reader.header.host(), reader.header.log_clock());
-        lines.into_iter().for_each(|entry| apply(&mut world, entry));
+        lines.into_iter().for_each(|entry| _ = world.apply(entry));
         Self { system_state: world, engine: RuleEngine::default(), transitions: TransitionDetector::default() }
     }
 
@@ -124,7 +123,7 @@ impl TickScan {
             .into_iter()
             .flatten()
             .chain(moment.observations)
-            .for_each(|entry| apply(&mut self.system_state, entry));
+            .for_each(|entry| _ = self.system_state.apply(entry));
         self.engine.evaluate(&self.system_state);
         self.transitions.update(&self.engine)
     }

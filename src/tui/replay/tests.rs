@@ -3,11 +3,11 @@
 use super::player::{ReplayEventSink, ReplayPlayer};
 use super::{ReplayEffect, ReplayEvent};
 use crate::model::kernel_log::{KmsgRecord, LogClock};
+use crate::model::observation::Observation;
 use crate::model::process::ProcessUpdate;
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
 use crate::model::timestamp::Timestamp;
-use crate::recording::Observation;
 use crate::recording::encoder::FrameEncoder;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::reader::RecordingReader;

@@ -4,6 +4,7 @@ use super::EventLoop;
 use super::async_fd::register_fd;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
+use crate::model::observation::Observation;
 use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::tui::event::Event;
@@ -54,12 +55,12 @@ impl EventLoop {
         let records = std::iter::from_fn(|| reader.next_record().ok().flatten()).collect();
         self.runtime.with(|runtime| {
             runtime.schedule_draw(Duration::ZERO);
-            runtime.dispatch(Event::KernelLogRecords(records, clock))
+            runtime.dispatch(Event::Observed(Observation::KernelLog(records, clock)))
         })
     }
 
     fn report_no_kernel_log(&self, why: Reading<()>) -> anyhow::Result<()> {
-        self.runtime.with(|runtime| runtime.dispatch(Event::KernelLogUnavailable(why)))
+        self.runtime.with(|runtime| runtime.dispatch(Event::Observed(Observation::KernelLogState(why))))
     }
 
     /// Reads new records; after an error the log is not read any more.

@@ -15,7 +15,7 @@
 use super::TuiOptions;
 use super::state::Runtime;
 use super::timer::Timer;
-use crate::collect::collectors::CollectorEvent;
+use crate::model::observation::Observation;
 use crate::tui::event::EventSender;
 use crate::tui::terminal::Tty;
 use anyhow::Context;
@@ -30,8 +30,8 @@ impl SharedRuntime {
     pub(super) fn start(&self, options: TuiOptions, tty: Tty, timer: Timer, events: EventSender) -> anyhow::Result<()> {
         let mut slot = self.lock();
         let shared = self.clone();
-        let on_collector_event = Arc::new(move |event| shared.handle_collector_event(event));
-        *slot = Some(Runtime::start(options, tty, timer, events, on_collector_event)?);
+        let on_observations = Arc::new(move |observations| shared.handle_observations(observations));
+        *slot = Some(Runtime::start(options, tty, timer, events, on_observations)?);
         Ok(())
     }
 
@@ -41,8 +41,8 @@ impl SharedRuntime {
     }
 
     /// Applies a collector's event and draws, on the collector's thread. Returns whether the collector should go on.
-    fn handle_collector_event(&self, event: CollectorEvent) -> bool {
-        self.lock().as_mut().is_some_and(|runtime| runtime.on_collector_event(event))
+    fn handle_observations(&self, observations: Vec<Observation>) -> bool {
+        self.lock().as_mut().is_some_and(|runtime| runtime.on_observations(observations))
     }
 
     /// Takes the runtime out; callbacks find nothing from then on.

@@ -4,12 +4,13 @@ use super::TuiOptions;
 use super::recordings::start_replay;
 use super::signals::SignalEvent;
 use super::timer::Timer;
-use crate::collect::collectors::{CollectorCallback, CollectorEvent, Collectors};
+use crate::collect::collectors::{CollectorCallback, Collectors};
 use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::processes::ScanOptions;
 use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::{clock, host};
 use crate::jobs::WorkerPool;
+use crate::model::observation::Observation;
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;
 use crate::tui::bench::runner::BenchEffectRunner;
@@ -67,7 +68,7 @@ impl Runtime {
         tty: Tty,
         timer: Timer,
         events: EventSender,
-        on_collector_event: CollectorCallback,
+        on_observations: CollectorCallback,
     ) -> anyhow::Result<Self> {
         let size = tty.size();
         let system = SystemState::new(host::read_host(&options.root), clock::now_log_clock());
@@ -80,7 +81,7 @@ impl Runtime {
             None => {
                 let threads = app.views.processes.show_threads;
                 let scan = ScanOptions { threads, delays: true, ..Default::default() };
-                (Some(Collectors::start(&options.root, app.shared.interval, scan, on_collector_event)?), None)
+                (Some(Collectors::start(&options.root, app.shared.interval, scan, on_observations)?), None)
             }
         };
         let root = &options.root;
@@ -186,31 +187,23 @@ impl Runtime {
         Ok(())
     }
 
-    /// Handles a collector's event on the collector's thread, and draws. Returns whether the collector should go on.
-    pub(super) fn on_collector_event(&mut self, event: CollectorEvent) -> bool {
-        if let Err(err) = self.apply_collector_event(event).and_then(|()| self.draw_if_due()) {
+    /// Handles a collector's readings on the collector's thread, and draws. Returns whether the collector should go on.
+    pub(super) fn on_observations(&mut self, observations: Vec<Observation>) -> bool {
+        if let Err(err) = self.apply_observations(observations).and_then(|()| self.draw_if_due()) {
             self.collector_error = Some(err);
         }
         self.set_timer();
         !self.should_quit
     }
 
-    fn apply_collector_event(&mut self, event: CollectorEvent) -> anyhow::Result<()> {
-        if matches!(event, CollectorEvent::Sample(_) | CollectorEvent::SampleAndTasks(..)) {
+    fn apply_observations(&mut self, observations: Vec<Observation>) -> anyhow::Result<()> {
+        if matches!(observations.first(), Some(Observation::Sample(_))) {
             self.sample_due = Instant::now() + self.app.shared.interval;
             self.refresh_blocked();
         }
-        let tasks_follow = matches!(event, CollectorEvent::Sample(_));
+        let tasks_follow = matches!(observations.last(), Some(Observation::Sample(_)));
         self.schedule_draw(if tasks_follow { PROCESS_WAIT } else { Duration::ZERO });
-        match event {
-            CollectorEvent::Sample(sample) => self.dispatch(Event::Sample(sample)),
-            CollectorEvent::Tasks(tasks) => self.dispatch(Event::Processes(tasks)),
-            CollectorEvent::SampleAndTasks(sample, tasks) => {
-                self.dispatch(Event::Sample(sample))?;
-                self.dispatch(Event::Processes(tasks))
-            }
-            CollectorEvent::Topology(topology) => self.dispatch(Event::Topology(topology)),
-        }
+        observations.into_iter().try_for_each(|observation| self.dispatch(Event::Observed(observation)))
     }
 
     /// Records the event, updates the state and applies the effects.
@@ -287,11 +280,11 @@ impl Runtime {
             }
         }
         if blocked != self.app.shared.system.blocked_reads {
-            let _ = self.dispatch(Event::Blocked(blocked));
+            let _ = self.dispatch(Event::Observed(Observation::BlockedSources(blocked)));
         }
         if !self.app.shared.system.hung_tasks.is_empty() {
             let left = read_hung_task_warnings(&self.options.root).ok().copied();
-            let _ = self.dispatch(Event::HungTaskWarnings(left));
+            let _ = self.dispatch(Event::Observed(Observation::HungTaskWarnings(left)));
         }
     }
 

@@ -1,7 +1,7 @@
 //! News from the machine.
 
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::model::reading::Reading;
+use crate::model::observation::{Change, Observation};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::kernel_log;
@@ -11,37 +11,10 @@ use crate::units::format_bytes_long;
 /// Takes in an event that no person caused.
 pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
-        Event::Sample(sample) => {
-            super::findings::on_tick(app, effects);
-            app.shared.system.apply_sample(*sample);
-            if app.shared.replay.is_none() {
-                super::tune::on_tick(app, effects);
-            }
-            age_message(app);
-        }
-        Event::Processes(update) => {
-            app.shared.system.apply_processes(*update);
-            clamp_selection(app);
-            super::findings::run_rules_if_due(app, effects);
-            app.refresh_visible_tasks();
-            request_visible_tasks(app, effects);
-        }
-        Event::Topology(topo) => on_topology(app, *topo, effects),
-        Event::KernelLogRecords(records, clock) => {
-            app.shared.log_clock = clock;
-            app.shared.system.kernel_log_status = Reading::Ok(());
-            let before = app.shared.system.kernel_log.revision();
-            app.shared.system.apply_records(records, clock);
-            if app.shared.system.kernel_log.revision() != before {
-                kernel_log::refresh_visible_entries(app);
-            }
-        }
-        Event::KernelLogUnavailable(why) => app.shared.system.kernel_log_status = why,
+        Event::Observed(observation) => on_observation(app, observation, effects),
         Event::JobReply(WorkerJob::BootValues { .. }, reply) => super::tune::on_boot_values(app, reply),
         Event::JobReply(WorkerJob::Persist { .. }, reply) => super::tune::on_persisted(app, reply, effects),
         Event::JobReply(job, reply) => on_reply(app, job, reply, effects),
-        Event::Blocked(list) => app.shared.system.blocked_reads = list,
-        Event::HungTaskWarnings(left) => app.shared.system.hung_task_warnings = left,
         Event::IoPrioSet(key, result) => match result {
             Ok(prio) => app.screen.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
             Err(why) => app.screen.error(why),
@@ -53,6 +26,32 @@ pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
         Event::RecordingStatus(status) => super::replay::on_recorder_status(app, *status),
         Event::Notice(text) => app.screen.error(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
+    }
+}
+
+/// Updates the system state with what a collector read, and what is shown of it.
+pub fn on_observation(app: &mut App, observation: Observation, effects: &mut Vec<Effect>) {
+    match &observation {
+        Observation::Sample(_) => super::findings::on_tick(app, effects),
+        Observation::KernelLog(_, clock) => app.shared.log_clock = *clock,
+        _ => {}
+    }
+    match app.shared.system.apply(observation) {
+        Change::Counters => {
+            if app.shared.replay.is_none() {
+                super::tune::on_tick(app, effects);
+            }
+            age_message(app);
+        }
+        Change::Tasks => {
+            clamp_selection(app);
+            super::findings::run_rules_if_due(app, effects);
+            app.refresh_visible_tasks();
+            request_visible_tasks(app, effects);
+        }
+        Change::Topology => request_queue_settings(app, effects),
+        Change::KernelLog => kernel_log::refresh_visible_entries(app),
+        Change::Other | Change::None => {}
     }
 }
 
@@ -84,8 +83,7 @@ pub fn request_visible_tasks(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn on_topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
-    app.shared.system.topology = topo;
+fn request_queue_settings(app: &App, effects: &mut Vec<Effect>) {
     let names = app.shared.system.devices_to_query();
     if !names.is_empty() {
         effects.push(Effect::RunJob(WorkerJob::QueueSettings { names }));
@@ -112,9 +110,7 @@ fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec
         }
         (job, reply) if job.is_for_experiments() => super::experiment::on_reply(app, job, reply, effects),
         (job, reply) if job.is_for_doctor() => super::findings::on_reply(app, &job, reply),
-        (WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => {
-            app.shared.system.queues.extend(queues)
-        }
+        (WorkerJob::QueueSettings { .. }, WorkerReply::Observed(queues)) => _ = app.shared.system.apply(queues),
         (WorkerJob::QueueSettings { .. }, WorkerReply::Failed(why)) => app.screen.error(why),
         (WorkerJob::ResolvePath { path }, reply) => {
             if let Some(DetailPage::Path(open)) = &mut app.screen.detail

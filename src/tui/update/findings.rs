@@ -92,10 +92,8 @@ pub fn on_reply(app: &mut App, job: &WorkerJob, reply: WorkerReply) {
         WorkerJob::DiskSpace { network: false, .. } => app.views.findings.pending.local_disk_space = false,
         _ => app.views.findings.pending.facts = false,
     }
-    match reply {
-        WorkerReply::DoctorFacts(facts) => app.shared.system.slow_facts.update(*facts),
-        WorkerReply::DiskSpace(room) => app.shared.system.slow_facts.update_space(room),
-        _ => {}
+    if let WorkerReply::Observed(observation) = reply {
+        app.shared.system.apply(observation);
     }
 }
 

@@ -4,13 +4,13 @@ use super::events;
 use crate::doctor::RuleEngine;
 use crate::doctor::transitions::FindingTransition;
 use crate::jobs::job::WorkerJob;
+use crate::model::observation::{Change, Observation};
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
+use crate::recording::time_spec;
 use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
-use crate::recording::{Observation, apply, time_spec};
 use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
-use crate::tui::event::Event;
 use crate::tui::panes::kernel_log;
 use crate::tui::recording::RecordingEffect;
 use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
@@ -199,9 +199,8 @@ fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Ve
     moment.full_state.into_iter().flatten().for_each(|entry| apply_past(app, entry));
     for entry in moment.observations {
         match entry {
-            Observation::Sample(sample) if settled => events::on_event(app, Event::Sample(sample), effects),
-            Observation::Tasks(look) if settled => events::on_event(app, Event::Processes(look), effects),
-            other => apply_past(app, other),
+            Observation::Sample(_) | Observation::Tasks(_) if settled => events::on_observation(app, entry, effects),
+            _ => apply_past(app, entry),
         }
     }
     if settled {
@@ -215,9 +214,7 @@ fn apply_past(app: &mut App, entry: Observation) {
     if let Observation::KernelLog(_, clock) = &entry {
         app.shared.log_clock = *clock;
     }
-    let tick = matches!(entry, Observation::Tasks(_));
-    apply(&mut app.shared.system, entry);
-    if tick {
+    if app.shared.system.apply(entry) == Change::Tasks {
         app.shared.findings.evaluate(&app.shared.system);
     }
 }

@@ -5,6 +5,7 @@ use super::{SIZE, state_summary, visible_effects};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
 use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::observation::Observation;
 use crate::model::sample::Sample;
 use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::model::timestamp::Timestamp;
@@ -116,12 +117,15 @@ fn slow_facts_are_requested_once_per_interval() {
         &mut app,
         Event::JobReply(
             job.clone(),
-            WorkerReply::DoctorFacts(Box::new(SystemFacts { thp: Some("never".into()), ..SystemFacts::default() })),
+            WorkerReply::Observed(Observation::Facts(Box::new(SystemFacts {
+                thp: Some("never".into()),
+                ..SystemFacts::default()
+            }))),
         ),
     );
     assert_eq!(app.shared.system.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
     let room = WorkerJob::DiskSpace { mounts: Vec::new(), network: false };
-    update(&mut app, Event::JobReply(room, WorkerReply::DiskSpace(SpaceReport::default())));
+    update(&mut app, Event::JobReply(room, WorkerReply::Observed(Observation::DiskSpace(SpaceReport::default()))));
     assert!(!app.views.findings.pending.facts && !app.views.findings.pending.local_disk_space);
     assert!(app.shared.system.slow_facts.local_space.is_some());
     app.views.findings.requested_at_ns = Some(0);
@@ -167,7 +171,7 @@ fn rule_run_ticks(app: &mut App, ticks: u64) -> Vec<u64> {
         let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
         let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
         let before = app.shared.findings.evaluated_at_ns();
-        update(app, Event::Sample(Box::new(sample)));
+        update(app, Event::Observed(Observation::Sample(Box::new(sample))));
         super::super::findings::run_rules_if_due(app, &mut Vec::new());
         if app.shared.findings.evaluated_at_ns() != before {
             assert_eq!(app.shared.findings.evaluated_at_ns(), boot_ns, "never an older tick than the newest");

@@ -15,6 +15,7 @@ mod tune;
 
 use super::update;
 use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::observation::Observation;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -294,7 +295,7 @@ fn history_can_be_stepped_through_and_left() {
     let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
-    update(&mut app, Event::Sample(Box::new(sample)));
+    update(&mut app, Event::Observed(Observation::Sample(Box::new(sample))));
     assert_eq!((app.shared.snapshot().seq, app.shared.system.snapshot.seq), (1, newest + 1));
     press(&mut app, "<end>");
     assert_eq!((app.shared.snapshot().seq, app.shared.frozen_seq), (newest + 1, None));
@@ -311,7 +312,7 @@ fn tasks_may_exit_while_the_view_is_frozen() {
     let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
-    update(&mut app, Event::Sample(Box::new(sample)));
+    update(&mut app, Event::Observed(Observation::Sample(Box::new(sample))));
     // The new table is much smaller.
     press(&mut app, "p");
     send_processes(&mut app, false);

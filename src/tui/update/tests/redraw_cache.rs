@@ -2,6 +2,7 @@
 
 use super::fixture::{app, empty, press, send_processes};
 use crate::model::kernel_log::{KmsgRecord, LogClock};
+use crate::model::observation::Observation;
 use crate::tui::draw::{draw, render_to_buffer};
 use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
@@ -53,7 +54,7 @@ fn apply_step(app: &mut App, step: RedrawStep, n: u64) {
             sample.time.wall_ns += ms as i64 * 1_000_000;
             app.shared.log_clock.mono_ns += ms * 1_000_000;
             app.shared.log_clock.wall_ns += ms as i64 * 1_000_000;
-            update(app, Event::Sample(Box::new(sample)));
+            update(app, Event::Observed(Observation::Sample(Box::new(sample))));
         }
         RedrawStep::KernelLine(which) => {
             let clock = app.shared.log_clock;
@@ -65,7 +66,7 @@ fn apply_step(app: &mut App, step: RedrawStep, n: u64) {
                 message: message[which as usize].into(),
                 ..KmsgRecord::default()
             };
-            update(app, Event::KernelLogRecords(vec![record], LogClock { ..clock }));
+            update(app, Event::Observed(Observation::KernelLog(vec![record], LogClock { ..clock })));
         }
         RedrawStep::TaskScan => send_processes(app, true),
     }

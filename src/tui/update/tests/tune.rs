@@ -5,6 +5,7 @@ use super::fixture::{app, press};
 use super::{SIZE, state_summary, visible_effects};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::change_impact::MIN_WINDOW_TICKS;
+use crate::model::observation::Observation;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
@@ -138,7 +139,11 @@ fn a_lease_is_kept_renewed_or_undone_only_by_key() {
     assert_eq!(app.views.tune.leases.iter().map(|l| (l.id, l.secs_left)).collect::<Vec<_>>(), [(id, 90)]);
     for _ in 0..20 {
         let tick = app.shared.system.last_sample.clone().unwrap();
-        assert_eq!(main_effects(update(&mut app, Event::Sample(Box::new(tick)))), [], "nobody renews by himself");
+        assert_eq!(
+            main_effects(update(&mut app, Event::Observed(Observation::Sample(Box::new(tick))))),
+            [],
+            "nobody renews by himself"
+        );
     }
     assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
     assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
