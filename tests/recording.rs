@@ -111,7 +111,7 @@ fn existing_files_and_link_targets_are_not_overwritten() {
     assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     let out = record(Path::new("/dev/null"), &["--replace"]);
     assert_eq!(out.status.code(), Some(1));
-    assert!(stderr(&out).contains("no regular file"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("not a regular file"), "{}", stderr(&out));
     // Nothing half-made is left.
     let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
@@ -151,7 +151,7 @@ fn a_full_disk_keeps_the_recording_and_is_reported() {
     assert_eq!(out.status.code(), Some(1), "{out:?}");
     assert!(stderr(&out).contains("no space left") && stderr(&out).contains("free some space"), "{}", stderr(&out));
     // Either not one frame had room, and no file is left, or every whole one can be read.
-    assert!(!exists || readable.status.success() || stderr(&readable).contains("no whole frame"), "{readable:?}");
+    assert!(!exists || readable.status.success() || stderr(&readable).contains("no complete frame"), "{readable:?}");
     assert!(replaced.status.success() || kept == b"precious");
 }
 

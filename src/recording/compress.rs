@@ -1,24 +1,24 @@
-//! Frames made small: one deflate stream from a frame that stands by itself to the next, flushed at each frame.
+//! Compression of frames: one deflate stream from one checkpoint to the next, flushed at each frame.
 //!
-//! A frame of differences is a few hundred bytes, too few to be worth compressing alone; with what went
-//! before in the window its repetitions go. The stream costs no more to lose than the differences do.
+//! A frame of differences is a few hundred bytes, too few to compress well alone; the frames before it in the window
+//! make its repetitions cheap. Losing the stream costs no more than losing the differences.
 
 use super::codec::DecodeError;
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZFlush, deflate::stream::deflate};
 
-/// Bytes of a frame, unpacked, at the most: a hundred thousand tasks told in full are about a fifth of it.
+/// Uncompressed bytes of a frame at most: a full update of 100,000 tasks takes about a fifth.
 pub const MAX_FRAME_BYTES: usize = 32 << 20;
 
-/// Deflate's own limit of how much smaller anything gets.
+/// Deflate's highest compression ratio.
 const MAX_RATIO: usize = 1032;
-/// What ends each flush; not kept.
+/// The end of each flush, which is not stored.
 const SYNC_FLUSH_MARKER: [u8; 4] = [0, 0, 0xff, 0xff];
 const COMPRESSION_LEVEL: i32 = 6;
 const RAW_WINDOW_BITS: i32 = -15;
 
-/// The writing side.
+/// The compressing side.
 pub struct Compressor(Box<CompressorOxide>);
 
 impl Default for Compressor {
@@ -28,9 +28,9 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// Packs a frame; `fresh` begins a new stream.
-    pub fn compress(&mut self, raw: &[u8], fresh: bool) -> Vec<u8> {
-        if fresh {
+    /// Compresses a frame; `is_new_stream` starts a new stream.
+    pub fn compress(&mut self, raw: &[u8], is_new_stream: bool) -> Vec<u8> {
+        if is_new_stream {
             self.0.reset();
         }
         let (mut out, mut at) = (Vec::new(), 0);
@@ -52,7 +52,7 @@ impl Compressor {
     }
 }
 
-/// The reading side.
+/// The decompressing side.
 pub struct Decompressor(Box<InflateState>);
 
 impl Default for Decompressor {
@@ -62,16 +62,16 @@ impl Default for Decompressor {
 }
 
 impl Decompressor {
-    /// Unpacks a frame of exactly `len` bytes; `fresh` begins a new stream. After an error only a fresh
-    /// stream makes sense.
-    pub fn decompress(&mut self, packed: &[u8], len: usize, fresh: bool) -> Result<Vec<u8>, DecodeError> {
-        if fresh {
+    /// Decompresses a frame of exactly `len` bytes; `is_new_stream` starts a new stream. After an error only a new
+    /// stream can be decompressed.
+    pub fn decompress(&mut self, packed: &[u8], len: usize, is_new_stream: bool) -> Result<Vec<u8>, DecodeError> {
+        if is_new_stream {
             self.0.reset(DataFormat::Raw);
         }
         if len > MAX_FRAME_BYTES || len > packed.len().saturating_add(8).saturating_mul(MAX_RATIO) {
-            return Err(DecodeError("a frame larger than any"));
+            return Err(DecodeError("a frame is too large"));
         }
-        // One byte of room more, so that the end of a flush is reached and one too many is seen.
+        // One more byte than needed, so that the end of a flush is reached and a byte too many is noticed.
         let mut out = vec![0; len + 1];
         let mut have = 0;
         for piece in [packed, &SYNC_FLUSH_MARKER] {
@@ -80,12 +80,12 @@ impl Decompressor {
                 let done = inflate(&mut self.0, &piece[at..], &mut out[have..], MZFlush::None);
                 (at, have) = (at + done.bytes_consumed, have + done.bytes_written);
                 if done.bytes_consumed == 0 && done.bytes_written == 0 || have > len {
-                    return Err(DecodeError("packed bytes that are damaged"));
+                    return Err(DecodeError("compressed bytes are damaged"));
                 }
             }
         }
         if have != len {
-            return Err(DecodeError("packed bytes that are damaged"));
+            return Err(DecodeError("compressed bytes are damaged"));
         }
         out.truncate(len);
         Ok(out)
@@ -102,26 +102,26 @@ mod tests {
         let zeros = vec![0; 1 << 20];
         let packed = Compressor::default().compress(&zeros, true);
         assert!(packed.len() < 4096);
-        let mut unpacker = Decompressor::default();
-        assert!(unpacker.decompress(&packed, MAX_FRAME_BYTES + 1, true).is_err());
-        assert!(unpacker.decompress(&[], 1 << 20, true).is_err());
-        assert!(unpacker.decompress(&packed, 4096, true).is_err(), "more than was said");
-        assert_eq!(unpacker.decompress(&packed, 1 << 20, true).unwrap(), zeros);
+        let mut decompressor = Decompressor::default();
+        assert!(decompressor.decompress(&packed, MAX_FRAME_BYTES + 1, true).is_err());
+        assert!(decompressor.decompress(&[], 1 << 20, true).is_err());
+        assert!(decompressor.decompress(&packed, 4096, true).is_err(), "more than was said");
+        assert_eq!(decompressor.decompress(&packed, 1 << 20, true).unwrap(), zeros);
     }
 
     proptest! {
         #[test]
-        fn frames_come_back(frames in proptest::collection::vec(
+        fn frames_round_trip(frames in proptest::collection::vec(
             (proptest::collection::vec(0..9u8, 0..3000), any::<bool>()), 1..12)) {
-            let (mut packer, mut unpacker) = (Compressor::default(), Decompressor::default());
-            for (n, (raw, fresh)) in frames.iter().enumerate() {
-                let packed = packer.compress(raw, n == 0 || *fresh);
-                prop_assert_eq!(&unpacker.decompress(&packed, raw.len(), n == 0 || *fresh)?, raw);
+            let (mut compressor, mut decompressor) = (Compressor::default(), Decompressor::default());
+            for (n, (raw, is_new_stream)) in frames.iter().enumerate() {
+                let packed = compressor.compress(raw, n == 0 || *is_new_stream);
+                prop_assert_eq!(&decompressor.decompress(&packed, raw.len(), n == 0 || *is_new_stream)?, raw);
             }
         }
 
         #[test]
-        fn nonsense_is_survived(bytes in any::<Vec<u8>>(), len in 0..10_000usize) {
+        fn random_bytes_do_not_panic(bytes in any::<Vec<u8>>(), len in 0..10_000usize) {
             let _ = Decompressor::default().decompress(&bytes, len, true);
         }
     }

@@ -1,4 +1,4 @@
-//! Frames in, news out: the reading side without any file.
+//! Frames to observations: the reading side, without any file.
 
 use super::codec::DecodeError;
 use super::compress::Decompressor;
@@ -6,53 +6,56 @@ use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
 use crate::model::observation::Observation;
 
-/// What a frame brought.
+/// What a frame contains.
 #[derive(Debug, PartialEq)]
 pub struct DecodedTick {
     /// Its number in the file.
     pub number: u32,
-    /// Wall clock of its tick, ns.
+    /// Wall clock of the tick, ns.
     pub wall_ns: i64,
-    /// What was known before it, told anew, because the frames before it were not read.
+    /// What was known before it as observations, if the frames before it were not read.
     pub full_state: Option<Vec<Observation>>,
-    /// Some of the tasks that did nothing lately are missing: a key frame could not be read.
+    /// A key frame could not be read: tasks that have not changed since are missing.
     pub is_partial: bool,
-    /// What came.
+    /// The observations of the tick.
     pub observations: Vec<Observation>,
 }
 
 impl DecodedTick {
-    /// Rows of tasks in it: a measure of what it takes in memory.
+    /// Rows of tasks in it, as a measure of its size in memory.
     pub fn row_count(&self) -> usize {
         let all = self.full_state.iter().flatten().chain(&self.observations);
-        all.map(|entry| match entry {
-            Observation::Tasks(look) => look.ok().map_or(0, |u| u.changed.len() + u.names.len()),
+        all.map(|observation| match observation {
+            Observation::Tasks(update) => update.ok().map_or(0, |u| u.changed.len() + u.names.len()),
             _ => 1,
         })
         .sum()
     }
 }
 
-/// Reads frames in the order of their numbers.
+/// Decodes frames in the order of their numbers.
 #[derive(Default)]
 pub struct FrameDecoder {
     state: CodecState,
     decompressor: Decompressor,
-    /// The frame read last, if the next one can follow it.
+    /// The number of the last decoded frame, if the next one can follow it.
     last_number: Option<u32>,
-    /// Kernel lines for the tick to come.
+    /// Kernel log records that belong to the next tick.
     pending_log: Vec<Observation>,
 }
 
 impl FrameDecoder {
-    /// Forgets everything; the next frame must stand by itself.
+    /// Forgets everything; the next frame must be a checkpoint or key frame.
     pub fn reset(&mut self) {
         (self.state, self.last_number) = (CodecState::default(), None);
         self.pending_log.clear();
     }
 
-    /// What a frame holds; nothing yet where its news belong to the tick to come. An error means that it
-    /// cannot be used, and no other up to the next one that stands by itself.
+    /// Decodes a frame; `None` for a log frame, whose records come with the next tick.
+    ///
+    /// # Errors
+    ///
+    /// The frame, and all that follow up to the next checkpoint, cannot be decoded.
     pub fn decode_frame(&mut self, head: &FrameHeader, packed: &[u8]) -> Result<Option<DecodedTick>, DecodeError> {
         if head.kind == FrameKind::Log {
             self.pending_log.extend(decode_log_frame(head, packed)?);
@@ -60,21 +63,21 @@ impl FrameDecoder {
         }
         let follows = self.last_number.take().is_some_and(|last| last.wrapping_add(1) == head.number);
         if head.kind == FrameKind::Delta && !follows {
-            return Err(DecodeError("a frame before it is missing"));
+            return Err(DecodeError("the frame before it is missing"));
         }
         verify_checksum(head, packed)?;
         let raw = self.decompressor.decompress(packed, head.raw_len as usize, head.kind != FrameKind::Delta)?;
-        let known = follows && !(head.kind == FrameKind::Key && self.state.is_partial());
-        self.state.get_base(&raw, known)?;
-        let before = (!known).then(|| self.state.full_update());
-        let mut news = self.state.decode(&raw)?;
-        news.append(&mut self.pending_log);
+        let is_known = follows && !(head.kind == FrameKind::Key && self.state.is_partial());
+        self.state.get_base(&raw, is_known)?;
+        let full_state = (!is_known).then(|| self.state.full_update());
+        let mut observations = self.state.decode(&raw)?;
+        observations.append(&mut self.pending_log);
         self.last_number = Some(head.number);
-        let (number, wall_ns, partial) = (head.number, head.wall_ns, self.state.is_partial());
-        Ok(Some(DecodedTick { number, wall_ns, full_state: before, is_partial: partial, observations: news }))
+        let (number, wall_ns, is_partial) = (head.number, head.wall_ns, self.state.is_partial());
+        Ok(Some(DecodedTick { number, wall_ns, full_state, is_partial, observations }))
     }
 
-    /// Takes in a key frame without telling it, so that an anchor behind it can be begun at.
+    /// Loads a key frame without returning its observations, so that a checkpoint after it can be decoded.
     pub fn load_key_frame(&mut self, head: &FrameHeader, packed: &[u8]) -> Result<(), DecodeError> {
         self.reset();
         verify_checksum(head, packed)?;
@@ -84,7 +87,7 @@ impl FrameDecoder {
     }
 }
 
-/// The kernel lines of a frame that holds nothing else.
+/// The kernel log records of a log frame.
 pub fn decode_log_frame(head: &FrameHeader, packed: &[u8]) -> Result<Vec<Observation>, DecodeError> {
     verify_checksum(head, packed)?;
     let raw = Decompressor::default().decompress(packed, head.raw_len as usize, true)?;
@@ -93,6 +96,6 @@ pub fn decode_log_frame(head: &FrameHeader, packed: &[u8]) -> Result<Vec<Observa
 }
 
 fn verify_checksum(head: &FrameHeader, packed: &[u8]) -> Result<(), DecodeError> {
-    let right = packed.len() == head.packed_len as usize && crc32fast::hash(packed) == head.crc;
-    if right { Ok(()) } else { Err(DecodeError("damaged")) }
+    let is_intact = packed.len() == head.packed_len as usize && crc32fast::hash(packed) == head.crc;
+    if is_intact { Ok(()) } else { Err(DecodeError("a frame is damaged")) }
 }

@@ -1,27 +1,27 @@
-//! News in, frames out: the writing side without any file.
+//! Observations to frames: the writing side, without any file.
 
 use super::compress::{Compressor, MAX_FRAME_BYTES};
 use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
 use crate::model::observation::Observation;
 
-/// Frames from one that a reader can begin at to the next.
+/// Frames from one checkpoint to the next.
 pub const CHECKPOINT_INTERVAL: u32 = 60;
-/// Those among them that hold everything.
+/// Checkpoints from one key frame to the next.
 const CHECKPOINTS_PER_KEY: u32 = 15;
 
-/// Makes frames.
+/// Encodes ticks as frames.
 pub struct FrameEncoder {
     state: CodecState,
     compressor: Compressor,
     next_number: u32,
-    /// Frames since the last one that stands by itself; `None`: the next one must.
+    /// Frames since the last checkpoint; `None`: the next frame must be one.
     frames_since_checkpoint: Option<u32>,
-    /// Such frames since the last key frame; `None`: the next one must be one.
+    /// Checkpoints since the last key frame; `None`: the next checkpoint must be a key frame.
     checkpoints_since_key: Option<u32>,
     /// Number of the last key frame.
     key_number: u32,
-    /// Frames from one that can be begun at to the next, and how many of those to one that holds everything.
+    /// Frames from checkpoint to checkpoint, and checkpoints from key frame to key frame.
     intervals: (u32, u32),
 }
 
@@ -32,8 +32,9 @@ impl Default for FrameEncoder {
 }
 
 impl FrameEncoder {
-    /// A frame that can be begun at every `anchor` frames, each `key`th of them complete.
-    pub fn new(anchor: u32, key: u32) -> Self {
+    /// An encoder with a checkpoint every `checkpoint_interval` frames, of which each `checkpoints_per_key`th is a key
+    /// frame.
+    pub fn new(checkpoint_interval: u32, checkpoints_per_key: u32) -> Self {
         Self {
             state: CodecState::default(),
             compressor: Compressor::default(),
@@ -41,16 +42,16 @@ impl FrameEncoder {
             frames_since_checkpoint: None,
             checkpoints_since_key: None,
             key_number: 0,
-            intervals: (anchor, key),
+            intervals: (checkpoint_interval, checkpoints_per_key),
         }
     }
 
-    /// The next frame stands by itself: a new file begins, or frames were dropped.
+    /// Makes the next frame a key frame: a new file starts, or frames were dropped.
     pub fn force_key_frame(&mut self) {
         (self.frames_since_checkpoint, self.checkpoints_since_key) = (None, None);
     }
 
-    /// What kind the next frame will be.
+    /// The kind of the next frame.
     pub fn next_kind(&self) -> FrameKind {
         match (self.frames_since_checkpoint, self.checkpoints_since_key) {
             (Some(n), Some(_)) if n + 1 < self.intervals.0 => FrameKind::Delta,
@@ -59,20 +60,20 @@ impl FrameEncoder {
         }
     }
 
-    /// Takes news in without making a frame of it; the next frame stands by itself.
-    pub fn skip_tick(&mut self, news: &[Observation]) {
-        let mut nowhere = Vec::new();
-        for entry in news {
-            nowhere.clear();
-            self.state.encode(&mut nowhere, entry);
+    /// Takes over the observations of a tick that is not written. The next frame is a key frame.
+    pub fn skip_tick(&mut self, observations: &[Observation]) {
+        let mut discarded = Vec::new();
+        for observation in observations {
+            discarded.clear();
+            self.state.encode(&mut discarded, observation);
         }
         self.next_number = self.next_number.wrapping_add(1);
         self.force_key_frame();
     }
 
-    /// A tick of this news, as it stands in the file: a frame, before it one of kernel lines if there are any.
-    /// `wall_ns` is its time.
-    pub fn encode_tick(&mut self, news: &[Observation], wall_ns: i64) -> Vec<u8> {
+    /// Encodes the observations of a tick at `wall_ns`: a frame, with a log frame before it if there are kernel log
+    /// records.
+    pub fn encode_tick(&mut self, observations: &[Observation], wall_ns: i64) -> Vec<u8> {
         let mut out = Vec::new();
         let kind = self.next_kind();
         let mut raw = Vec::new();
@@ -82,15 +83,16 @@ impl FrameEncoder {
             }
             self.state.put_base(&mut raw, self.key_number, kind == FrameKind::Key);
         }
-        let mut too_much = false;
-        for entry in news.iter().filter(|e| matches!(e, Observation::Sample(_) | Observation::Tasks(_))) {
-            too_much |= self.add_observation(&mut raw, entry);
+        let mut is_too_large = false;
+        for observation in observations.iter().filter(|e| matches!(e, Observation::Sample(_) | Observation::Tasks(_))) {
+            is_too_large |= self.add_observation(&mut raw, observation);
         }
         let mut lines = Vec::new();
-        for entry in news.iter().filter(|e| !matches!(e, Observation::Sample(_) | Observation::Tasks(_))) {
-            if !self.state.is_known(entry) {
-                let to = if matches!(entry, Observation::KernelLog(..)) { &mut lines } else { &mut raw };
-                too_much |= self.add_observation(to, entry);
+        for observation in observations.iter().filter(|e| !matches!(e, Observation::Sample(_) | Observation::Tasks(_)))
+        {
+            if !self.state.is_known(observation) {
+                let to = if matches!(observation, Observation::KernelLog(..)) { &mut lines } else { &mut raw };
+                is_too_large |= self.add_observation(to, observation);
             }
         }
         if !lines.is_empty() {
@@ -113,21 +115,21 @@ impl FrameEncoder {
                 self.state.mark_key_frame();
             }
         }
-        if too_much {
+        if is_too_large {
             self.force_key_frame();
         }
         out
     }
 
-    /// Adds news; what is beyond any machine is left out, and true is the answer.
-    fn add_observation(&mut self, raw: &mut Vec<u8>, entry: &Observation) -> bool {
+    /// Appends an observation. One that is larger than a frame may be is left out; then the result is true.
+    fn add_observation(&mut self, raw: &mut Vec<u8>, observation: &Observation) -> bool {
         let before = raw.len();
-        self.state.encode(raw, entry);
-        let too_much = raw.len() > MAX_FRAME_BYTES;
-        if too_much {
+        self.state.encode(raw, observation);
+        let is_too_large = raw.len() > MAX_FRAME_BYTES;
+        if is_too_large {
             raw.truncate(before);
         }
-        too_much
+        is_too_large
     }
 
     fn write_frame(&self, out: &mut Vec<u8>, kind: FrameKind, raw: &[u8], packed: &[u8], wall_ns: i64) {

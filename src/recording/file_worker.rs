@@ -1,7 +1,7 @@
-//! The child processes that touch recordings, and the parent's ends of their pipes.
+//! The child processes that read and write recording files, and the parent's ends of their pipes.
 //!
-//! A disk may hang, and whoever waits for it then cannot even be ended. So a child of the same binary writes
-//! and reads; it decides nothing, and is left behind if it does not come back.
+//! A disk may hang, and a process that waits for it cannot even be killed. So a child of the same binary does the I/O;
+//! it decides nothing, and is abandoned if it does not return.
 
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
@@ -15,44 +15,44 @@ use std::process::Child;
 
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "record-io";
-/// The longest message.
+/// The longest message, bytes.
 const MAX_MESSAGE_BYTES: u32 = 80 << 20;
-/// The longest piece that is read at once.
+/// The most that is read at once, bytes.
 const MAX_READ_BYTES: u32 = 1 << 20;
 
-/// What a child is for.
+/// What a child is started for.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FileWorkerTask {
-    /// Write what follows.
+    /// Write files as commanded.
     Write,
     /// Read pieces of this file.
     Read(PathBuf),
 }
 
-/// What the writing child is told, before the bytes of a [`Order::Data`].
+/// A command to the writing child. The bytes of a [`WriteCommand::Data`] follow it.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum WriteCommand {
-    /// Begin this file; the one before is complete.
+    /// Start this file; the one before is complete.
     Open {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// An existing file may be replaced, as soon as the first bytes of the new one are on disk.
+        /// Whether an existing file may be replaced, once the first frame of the new one is on disk.
         replace: bool,
     },
-    /// Append so many bytes that follow.
+    /// Append as many bytes, which follow.
     Data(u32),
-    /// Bring what was written to the disk.
+    /// Sync the file to the disk.
     Sync,
-    /// Remove a file of this run.
+    /// Remove a file of this recording.
     Remove(PathBuf),
 }
 
-/// What the writing child says.
+/// A reply of the writing child.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteReply {
-    /// So many bytes are in the file, all told.
+    /// Bytes written to files so far.
     Written(u64),
-    /// It cannot be done; nothing more is written.
+    /// An error; nothing more is written.
     Failed(String),
     /// Everything is written and on disk.
     Done,
@@ -67,16 +67,16 @@ pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     Ok(child)
 }
 
-/// One message as a line.
+/// A message as a line of JSON.
 pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// The child's whole life.
+/// The main function of the child.
 pub fn worker_main() -> anyhow::Result<()> {
-    // When the parent is gone the pipe ends, and what is in it by then is still written.
+    // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter();
     let mut stdin = BufReader::new(io::stdin().lock());
     let mut first = Vec::new();
@@ -87,32 +87,32 @@ pub fn worker_main() -> anyhow::Result<()> {
     }
 }
 
-fn run_writer(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
+fn run_writer(mut commands: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
     let mut files = OutputFiles::default();
     let mut failed = false;
     let mut text = Vec::new();
     let mut data = Vec::new();
     loop {
         text.clear();
-        if (&mut orders).take(64 << 10).read_until(b'\n', &mut text)? == 0 {
+        if (&mut commands).take(64 << 10).read_until(b'\n', &mut text)? == 0 {
             break;
         }
-        let order: WriteCommand = serde_json::from_slice(&text)?;
-        if let WriteCommand::Data(n) = order {
+        let command: WriteCommand = serde_json::from_slice(&text)?;
+        if let WriteCommand::Data(n) = command {
             anyhow::ensure!(n <= MAX_MESSAGE_BYTES, "too much at once");
             data.resize(n as usize, 0);
-            if orders.read_exact(&mut data).is_err() {
-                // The parent was killed in the midst of it: a piece of a frame helps nobody.
+            if commands.read_exact(&mut data).is_err() {
+                // The parent was killed while it wrote: part of a frame is useless.
                 break;
             }
         }
         if failed {
             continue;
         }
-        let said =
-            files.execute(&order, &data).map_or_else(WriteReply::Failed, |()| WriteReply::Written(files.total_bytes));
-        failed = matches!(said, WriteReply::Failed(_));
-        send_reply(&mut out, &said);
+        let reply =
+            files.execute(&command, &data).map_or_else(WriteReply::Failed, |()| WriteReply::Written(files.total_bytes));
+        failed = matches!(reply, WriteReply::Failed(_));
+        send_reply(&mut out, &reply);
     }
     if !failed {
         send_reply(&mut out, &files.close().map_or_else(WriteReply::Failed, |()| WriteReply::Done));
@@ -120,17 +120,16 @@ fn run_writer(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<(
     Ok(())
 }
 
-/// Tells the parent. It may be gone while the disk was waited for: then nobody hears it, and what it had handed
-/// over is written all the same.
-fn send_reply(out: &mut impl Write, said: &WriteReply) {
-    let _ = out.write_all(&to_json_line(said)).and_then(|()| out.flush());
+/// Replies to the parent. It may have exited meanwhile; what it sent is written all the same.
+fn send_reply(out: &mut impl Write, reply: &WriteReply) {
+    let _ = out.write_all(&to_json_line(reply)).and_then(|()| out.flush());
 }
 
-/// The files of one run.
+/// The files of one recording.
 #[derive(Default)]
 struct OutputFiles {
     current: Option<OutputFile>,
-    /// Made in this run: path, device and inode.
+    /// Created by this recording: path, device and inode.
     created: Vec<(PathBuf, u64, u64)>,
     total_bytes: u64,
 }
@@ -140,16 +139,16 @@ struct OutputFile {
     path: PathBuf,
     dir: OwnedFd,
     name: String,
-    /// Under this name until its first bytes are on disk.
+    /// Its name until its first frame is on disk, if it replaces a file.
     temp_name: Option<String>,
     len: u64,
-    /// Pieces in it: the header, then frames.
+    /// Chunks in it: the header, then frames.
     chunks: u64,
 }
 
 impl OutputFiles {
-    fn execute(&mut self, order: &WriteCommand, data: &[u8]) -> Result<(), String> {
-        match order {
+    fn execute(&mut self, command: &WriteCommand, data: &[u8]) -> Result<(), String> {
+        match command {
             WriteCommand::Open { path, replace } => {
                 self.close()?;
                 let open = OutputFile::new(path, *replace).map_err(|err| describe_error(path, &err))?;
@@ -174,11 +173,11 @@ impl OutputFiles {
             },
             WriteCommand::Remove(path) => {
                 let stat = rustix::fs::lstat(path).map_err(|err| describe_error(path, &err.into()));
-                let mine = |s: &rustix::fs::Stat| {
+                let is_ours = |s: &rustix::fs::Stat| {
                     self.created.iter().any(|(p, dev, ino)| p == path && (*dev, *ino) == (s.st_dev, s.st_ino))
                 };
-                // Somebody else put another there, or took ours away: not ours to remove.
-                if stat.as_ref().is_ok_and(mine) {
+                // A file that somebody else put there is not removed.
+                if stat.as_ref().is_ok_and(is_ours) {
                     std::fs::remove_file(path).map_err(|err| describe_error(path, &err))?;
                 }
                 Ok(())
@@ -199,13 +198,13 @@ impl OutputFiles {
 }
 
 fn describe_error(path: &Path, err: &io::Error) -> String {
-    let next = match rustix::io::Errno::from_io_error(err) {
+    let hint = match rustix::io::Errno::from_io_error(err) {
         Some(rustix::io::Errno::EXIST) => "; name another file, or --replace",
         Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => "; free some space or write elsewhere",
         Some(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS) => "; write elsewhere",
         _ => "",
     };
-    format!("{}: {}{next}", path.display(), describe_io_error(err))
+    format!("{}: {}{hint}", path.display(), describe_io_error(err))
 }
 
 impl OutputFile {
@@ -222,27 +221,27 @@ impl OutputFile {
         if replace {
             match rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW).map(|s| s.st_mode) {
                 Ok(mode) if !matches!(FileType::from_raw_mode(mode), FileType::RegularFile | FileType::Symlink) => {
-                    return Err(io::Error::other("is no regular file, and is not replaced"));
+                    return Err(io::Error::other("is not a regular file and is not replaced"));
                 }
                 Ok(_) => temporary = Some(format!(".{name}.{}", std::process::id())),
                 Err(rustix::io::Errno::NOENT) => {}
                 Err(err) => return Err(err.into()),
             }
         }
-        // Neither through a link nor onto what is there.
+        // Neither through a symbolic link nor over an existing file.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = temporary.as_ref().unwrap_or(&name);
-        let file = rustix::fs::openat(&dir, made, flags, Mode::RUSR | Mode::WUSR)?.into();
+        let created = temporary.as_ref().unwrap_or(&name);
+        let file = rustix::fs::openat(&dir, created, flags, Mode::RUSR | Mode::WUSR)?.into();
         Ok(Self { file, path: path.to_owned(), dir, name, temp_name: temporary, len: 0, chunks: 0 })
     }
 
-    /// Appends all of it or nothing.
+    /// Appends all of `data` or nothing.
     fn append(&mut self, data: &[u8]) -> io::Result<()> {
         if let Err(err) = self.file.write_all(data) {
             let _ = self.file.set_len(self.len);
             return Err(err);
         }
-        // It takes the old one's place when it is a recording: with its first frame.
+        // With its first frame it is a recording, and replaces the old file.
         if let Some(temporary) = self.temp_name.as_ref().filter(|_| self.chunks > 0) {
             self.file.sync_all()?;
             rustix::fs::renameat_with(&self.dir, temporary, &self.dir, &self.name, RenameFlags::empty())?;
@@ -252,28 +251,28 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Takes away a file into which not even one frame could be written.
+    /// Removes a file into which not even one frame could be written.
     fn discard(&self) {
         let name = self.temp_name.as_ref().unwrap_or(&self.name);
         let _ = rustix::fs::unlinkat(&self.dir, name, AtFlags::empty());
     }
 }
 
-/// Opens a recording to be read: a regular file, and nothing that waits.
+/// Opens a recording for reading: a regular file, without waiting (for a FIFO, say).
 pub fn open_recording(path: &Path) -> Result<File, String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let told = |err: io::Error| format!("{}: {}", path.display(), describe_io_error(&err));
-    let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|err| told(err.into()))?;
-    let stat = rustix::fs::fstat(&fd).map_err(|err| told(err.into()))?;
+    let error = |err: io::Error| format!("{}: {}", path.display(), describe_io_error(&err));
+    let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|err| error(err.into()))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|err| error(err.into()))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(format!("{}: is not a regular file", path.display()));
     }
     Ok(fd.into())
 }
 
-/// Serves pieces of a file: first why it cannot be opened, or an empty line; then for each place and length the
-/// count of bytes (or, negative, an errno) and the bytes.
-fn serve_reads(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Result<()> {
+/// Serves reads: first why the file cannot be opened, or `null`; then for each offset and length the number of bytes
+/// (or a negative errno) and the bytes.
+fn serve_reads(path: &Path, mut requests: impl Read, mut out: impl Write) -> io::Result<()> {
     let file = match open_recording(path) {
         Ok(file) => file,
         Err(why) => return out.write_all(&to_json_line(&Some(why))),
@@ -282,12 +281,12 @@ fn serve_reads(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Res
     out.flush()?;
     let mut buf = Vec::new();
     loop {
-        let mut ask = [0; 12];
-        if asks.read_exact(&mut ask).is_err() {
+        let mut request = [0; 12];
+        if requests.read_exact(&mut request).is_err() {
             return Ok(());
         }
-        let at = u64::from_le_bytes(std::array::from_fn(|i| ask[i]));
-        let n = u32::from_le_bytes(std::array::from_fn(|i| ask[8 + i])).min(MAX_READ_BYTES);
+        let at = u64::from_le_bytes(std::array::from_fn(|i| request[i]));
+        let n = u32::from_le_bytes(std::array::from_fn(|i| request[8 + i])).min(MAX_READ_BYTES);
         buf.resize(n as usize, 0);
         match std::os::unix::fs::FileExt::read_at(&file, &mut buf, at) {
             Ok(n) => {
@@ -303,13 +302,17 @@ fn serve_reads(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Res
     }
 }
 
-/// A file read by a child. It ends with its pipes; a child that is stuck is left behind.
+/// A file that a child reads. Dropping it ends the child; one that is stuck is abandoned.
 pub struct RemoteFile {
     child: Child,
 }
 
 impl RemoteFile {
-    /// Opens the file; an error says which, why, and what next.
+    /// Opens the file.
+    ///
+    /// # Errors
+    ///
+    /// Which file, why, and what to do next.
     pub fn open(root: &Root, path: &Path) -> Result<Self, String> {
         let broken = |err: io::Error| format!("{}: the reading process: {}", path.display(), describe_io_error(&err));
         let mut remote = Self { child: spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)? };
@@ -337,9 +340,9 @@ impl RemoteFile {
 impl super::reader::ReadAt for RemoteFile {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         let n = (buf.len() as u64).min(u64::from(MAX_READ_BYTES)) as u32;
-        let mut ask = at.to_le_bytes().to_vec();
-        ask.extend(n.to_le_bytes());
-        self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&ask)?;
+        let mut request = at.to_le_bytes().to_vec();
+        request.extend(n.to_le_bytes());
+        self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&request)?;
         let mut count = [0; 4];
         self.read_exact(&mut count)?;
         match i32::from_le_bytes(count) {
@@ -365,7 +368,7 @@ impl Drop for RemoteFile {
 mod tests {
     use super::*;
 
-    /// A parent that is gone.
+    /// The pipe to a parent that has exited.
     struct ClosedPipe;
 
     impl Write for ClosedPipe {
@@ -382,12 +385,12 @@ mod tests {
     fn pending_data_is_written_after_the_parent_exits() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.iotop");
-        let mut orders = to_json_line(&WriteCommand::Open { path: path.clone(), replace: false });
+        let mut commands = to_json_line(&WriteCommand::Open { path: path.clone(), replace: false });
         for piece in ["header", "frame", "and another"] {
-            orders.extend(to_json_line(&WriteCommand::Data(piece.len() as u32)));
-            orders.extend(piece.as_bytes());
+            commands.extend(to_json_line(&WriteCommand::Data(piece.len() as u32)));
+            commands.extend(piece.as_bytes());
         }
-        run_writer(orders.as_slice(), ClosedPipe).unwrap();
+        run_writer(commands.as_slice(), ClosedPipe).unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), "headerframeand another");
     }
 }

@@ -1,14 +1,14 @@
-//! How a recording lies in its file: a header, then frames, each with its own checksum.
+//! The layout of a recording file: a header, then frames, each with its own checksum.
 //!
 //! ```text
 //! header   8 magic "iotop+r\n"   2 version   2 least version that understands it
-//!          4 length of the text   4 CRC-32 of all but itself   text: JSON
-//! frame    4 magic   1 kind   3 zero   4 number   4 packed length   4 length   8 wall clock (ns)
-//!          4 CRC-32 of the packed bytes   4 CRC-32 of all before it   packed bytes
+//!          4 text length     4 CRC-32 of all but itself text: JSON
+//! frame    4 magic   1 kind   3 zero   4 number   4 compressed length   4 uncompressed length   8 wall clock (ns)
+//!          4 CRC-32 of the compressed bytes   4 CRC-32 of all before it   compressed bytes
 //! ```
 //!
-//! Numbers are little-endian; CRC-32 is that of zip and Ethernet. After damage a reader looks for the next
-//! frame magic that begins a frame whose checksum is right.
+//! Numbers are little-endian; the CRC-32 is that of zip and Ethernet. After damage a reader searches for the next
+//! frame magic with a valid header checksum.
 
 use super::codec::DecodeError;
 use super::compress::MAX_FRAME_BYTES;
@@ -17,26 +17,26 @@ use crate::model::system_state::HostInfo;
 use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// How a recording begins.
+/// The start of a recording.
 pub const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
-/// How a frame begins: no text, and no UTF-8.
+/// The start of a frame: neither ASCII nor UTF-8.
 pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
-/// The format written. Raised when something is added that an older program does not see.
+/// The format written. It is raised when something is added that an older version does not show.
 pub const FORMAT_VERSION: u16 = 1;
-/// What is read.
+/// The newest format that can be read.
 pub const COMPATIBLE_VERSION: u16 = 1;
-/// Bytes before a frame's content.
+/// Bytes of a frame's header.
 pub const FRAME_HEADER_LEN: usize = 36;
-/// Bytes before the header's text.
+/// Bytes of the file header before its text.
 pub const HEADER_LEN: usize = 20;
-/// Longest text of a header.
+/// Bytes of the file header's text at most.
 pub const MAX_HEADER_TEXT: usize = 64 << 10;
 
-/// Whose machine, by what program, from when on.
+/// The host, the program and the start of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingHeader {
-    /// Which program wrote it, with its version.
+    /// The program that wrote it, with its version.
     pub program: String,
     /// Host name.
     pub host: String,
@@ -49,12 +49,12 @@ pub struct RecordingHeader {
     pub mono_ns: u64,
     /// Time between ticks, ns.
     pub interval_ns: u64,
-    /// The recorder's zone, seconds east of Greenwich.
+    /// The recorder's time zone, seconds east of UTC.
     pub utc_offset_secs: i64,
 }
 
 impl RecordingHeader {
-    /// Names as the world wants them: cleaned.
+    /// The host's names, sanitized.
     pub fn host(&self) -> HostInfo {
         use crate::sanitize::sanitize;
         HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
@@ -65,7 +65,7 @@ impl RecordingHeader {
         LogClock { mono_ns: self.mono_ns, wall_ns: self.started_at.wall_ns }
     }
 
-    /// As it stands in the file.
+    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.truncate(MAX_HEADER_TEXT);
@@ -81,22 +81,26 @@ impl RecordingHeader {
         out
     }
 
-    /// Length of the text that follows these first [`HEAD`] bytes; or why this is no recording of ours.
+    /// Length of the text that follows the first [`HEADER_LEN`] bytes.
+    ///
+    /// # Errors
+    ///
+    /// Why this is not a recording that can be read, to follow the file's name.
     pub fn parse_text_len(head: &[u8]) -> Result<usize, String> {
         if head.len() < HEADER_LEN || !head.starts_with(FILE_MAGIC) {
-            return Err("is no recording of iotop-plus".into());
+            return Err("is not a recording of iotop-plus".into());
         }
         let least = u16::from_le_bytes([head[10], head[11]]);
         if least > COMPATIBLE_VERSION {
             return Err(format!(
-                "was written by a later iotop-plus (format {least}; this one reads up to {COMPATIBLE_VERSION})"
+                "was written by a newer iotop-plus (format {least}; this one reads up to {COMPATIBLE_VERSION})"
             ));
         }
         let len = u32_at(head, 12) as usize;
         if len > MAX_HEADER_TEXT { Err("its header is damaged".into()) } else { Ok(len) }
     }
 
-    /// The header from its bytes, all of them.
+    /// Parses the whole header.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let len = Self::parse_text_len(bytes)?;
         let text = bytes.get(HEADER_LEN..HEADER_LEN + len).ok_or("ends within its header")?;
@@ -106,43 +110,43 @@ impl RecordingHeader {
         if crc.finalize() != u32_at(bytes, 16) {
             return Err("its header is damaged".into());
         }
-        serde_json::from_slice(text).map_err(|_| "its header is not what it should be".into())
+        serde_json::from_slice(text).map_err(|_| "its header cannot be parsed".into())
     }
 }
 
-/// What a frame can be begun with.
+/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameKind {
     /// Differences to the frame before.
     Delta,
-    /// Besides, what changed since the last key frame.
+    /// Also what changed since the last key frame.
     Checkpoint,
-    /// Besides, everything known.
+    /// Also everything known.
     Key,
-    /// No tick: lines of the kernel log, packed by themselves, so that they can be read whatever else is
-    /// damaged, and gone through without the rest. It has the number of the tick that follows.
+    /// Only records of the kernel log, compressed on their own: they can be read whatever else is damaged, and
+    /// searched without decoding the rest. It has the number of the tick that follows.
     Log,
 }
 
-/// A frame without its content.
+/// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// What it begins with.
+    /// The kind of frame.
     pub kind: FrameKind,
-    /// Counts up by one; a gap is a frame that could not be written.
+    /// Counts up by one; a gap means frames that could not be written.
     pub number: u32,
-    /// Bytes that follow.
+    /// Compressed bytes that follow.
     pub packed_len: u32,
-    /// Bytes of them unpacked.
+    /// Their uncompressed size.
     pub raw_len: u32,
     /// Wall clock of its tick, ns.
     pub wall_ns: i64,
-    /// Checksum of the bytes that follow.
+    /// Checksum of the compressed bytes.
     pub crc: u32,
 }
 
 impl FrameHeader {
-    /// As it stands before the content.
+    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
         let mut out = [0; FRAME_HEADER_LEN];
         out[..4].copy_from_slice(FRAME_MAGIC);
@@ -157,31 +161,31 @@ impl FrameHeader {
         out
     }
 
-    /// From the first [`FRAME_HEAD`] bytes.
+    /// Parses the first [`FRAME_HEADER_LEN`] bytes.
     pub fn from_bytes(b: &[u8]) -> Result<Self, DecodeError> {
         if b.len() < FRAME_HEADER_LEN || !b.starts_with(FRAME_MAGIC) {
-            return Err(DecodeError("no frame"));
+            return Err(DecodeError("there is no frame"));
         }
         if crc32fast::hash(&b[..32]) != u32_at(b, 32) {
-            return Err(DecodeError("a frame's head is damaged"));
+            return Err(DecodeError("a frame's header is damaged"));
         }
         let kind = match b[4] {
             0 => FrameKind::Delta,
             1 => FrameKind::Checkpoint,
             2 => FrameKind::Key,
             3 => FrameKind::Log,
-            _ => return Err(DecodeError("a frame of an unknown kind")),
+            _ => return Err(DecodeError("a frame is of an unknown kind")),
         };
         let (packed_len, len) = (u32_at(b, 12), u32_at(b, 16));
-        // Bytes that cannot be made smaller grow by a few in a thousand.
+        // Incompressible bytes grow by a few per thousand.
         if packed_len as usize > MAX_FRAME_BYTES + MAX_FRAME_BYTES / 64 || len as usize > MAX_FRAME_BYTES {
-            return Err(DecodeError("a frame larger than any"));
+            return Err(DecodeError("a frame is too large"));
         }
         let wall_ns = i64::from_le_bytes(std::array::from_fn(|i| b[20 + i]));
         Ok(Self { kind, number: u32_at(b, 8), packed_len, raw_len: len, wall_ns, crc: u32_at(b, 28) })
     }
 
-    /// Bytes up to the next frame.
+    /// Bytes from this frame to the next.
     pub fn total_len(&self) -> u64 {
         FRAME_HEADER_LEN as u64 + u64::from(self.packed_len)
     }
@@ -211,7 +215,7 @@ mod tests {
         for at in 0..frame.len() * 8 {
             let mut bad = frame;
             bad[at / 8] ^= 1 << (at % 8);
-            assert!(FrameHeader::from_bytes(&bad).is_err(), "bit {at} of a frame's head");
+            assert!(FrameHeader::from_bytes(&bad).is_err(), "bit {at} of a frame's header");
         }
     }
 
@@ -219,7 +223,7 @@ mod tests {
     fn a_newer_format_is_rejected_with_a_reason() {
         let mut bytes = RecordingHeader::default().to_bytes();
         bytes[10] = 9;
-        assert!(RecordingHeader::from_bytes(&bytes).unwrap_err().contains("later iotop-plus"));
-        assert!(RecordingHeader::from_bytes(b"GIF89a").unwrap_err().contains("no recording"));
+        assert!(RecordingHeader::from_bytes(&bytes).unwrap_err().contains("newer iotop-plus"));
+        assert!(RecordingHeader::from_bytes(b"GIF89a").unwrap_err().contains("not a recording"));
     }
 }

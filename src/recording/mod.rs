@@ -1,13 +1,13 @@
-//! Recordings: what the collectors told, kept so that the whole program works over it later.
+//! Recordings: every observation of the collectors in a file, so that the whole program can run on it later.
 //!
-//! A recording is a header and frames, one for each tick ([`frame`]). A frame holds what came since the frame
-//! before, as raw as it came ([`Entry`]), written as differences ([`sample`], [`tasks`], [`state`]). Every
-//! sixty frames one holds besides what has changed since the last key frame, and every fifteen of those all that
-//! is known, so a reader can begin there: to seek, and after damage. Frames from one such point to the next are
-//! one compressed stream ([`pack`]), given out at each frame.
+//! A recording is a header and frames, one for each tick ([`frame`]). A frame holds the observations since the frame
+//! before, unprocessed, as differences ([`sample`], [`tasks`], [`state`]). Every 60th frame (a checkpoint) also holds
+//! what has changed since the last key frame, and every 15th checkpoint (a key frame) holds everything known. A reader
+//! can start there: to seek, and after damage. The frames from one checkpoint to the next are one compressed stream
+//! ([`compress`]), flushed at each frame.
 //!
-//! The writer ([`writer`]) is a thread that never touches a file: a child process does ([`io`]), because the
-//! disk may hang. A reader ([`reader`]) trusts nothing it reads.
+//! The writer ([`writer`]) is a thread that never touches a file, because the disk may hang: a child process does
+//! ([`file_worker`]). The reader ([`reader`]) trusts nothing it reads.
 
 pub mod codec;
 pub mod compress;

@@ -1,24 +1,24 @@
-//! A recording in a file: found its way about by time, read frame by frame, damage passed over.
+//! Reads a recording file frame by frame, seeks by time, and skips damage.
 //!
-//! Memory is bounded whatever the file holds: the places a reader can begin at (at most
-//! [`MOST_PLACES`], 24 bytes each; a day at one second has 1440), a window of the file, and one frame unpacked.
+//! Memory is bounded whatever the file holds: the checkpoints (at most [`MAX_SEEK_POINTS`] of 24 bytes; a day at one
+//! second has 1,440), a window of the file, and one uncompressed frame.
 
 use super::decoder::{DecodedTick, FrameDecoder, decode_log_frame};
 use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, FrameKind, HEADER_LEN, RecordingHeader};
 use crate::model::observation::Observation;
 use std::io;
 
-/// Places kept of each kind. Beyond it places are thinned out, and finding one's way takes longer.
+/// Seek points, and log frames, that are kept. Beyond that they are thinned out, and seeking takes longer.
 const MAX_SEEK_POINTS: usize = 65_536;
 /// Bytes read from the file at once.
 const WINDOW_BYTES: usize = 256 << 10;
-/// Kernel lines told of the time before the place begun at, and readings of them looked at.
+/// Records of the kernel log returned when seeking, and log frames searched for them.
 const MAX_LOG_LINES: usize = 4_096;
 const MAX_LOG_FRAMES: usize = 1_024;
 
-/// Where the bytes come from.
+/// The source of a recording's bytes.
 pub trait ReadAt {
-    /// Fills as much of `buf` as the file has from `at` on.
+    /// Fills as much of `buf` as the file has from offset `at` on.
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -37,7 +37,7 @@ impl ReadAt for &[u8] {
     }
 }
 
-/// A frame that can be begun at.
+/// A checkpoint or key frame.
 #[derive(Debug, Clone, Copy)]
 struct SeekPoint {
     offset: u64,
@@ -51,38 +51,42 @@ struct SeekPoint {
 pub struct RecordingSpan {
     /// Wall clock of the first tick, ns.
     pub first_ns: i64,
-    /// Of the last one.
+    /// Wall clock of the last tick, ns.
     pub last_ns: i64,
     /// Number of the first tick.
     pub first_number: u32,
-    /// Of the last one.
+    /// Number of the last tick.
     pub last_number: u32,
-    /// Ticks whose heads are intact.
+    /// Ticks with an intact header.
     pub ticks: u64,
     /// Bytes that belong to no frame.
     pub damaged_bytes: u64,
 }
 
-/// A recording.
+/// An open recording.
 pub struct RecordingReader<B> {
     source: B,
-    /// Whose.
+    /// The file's header.
     pub header: RecordingHeader,
     window: Vec<u8>,
     window_offset: u64,
     seek_points: Vec<SeekPoint>,
     log_offsets: Vec<u64>,
     span: RecordingSpan,
-    /// First frame, end of what is read.
+    /// Offset of the first frame, and of the next one to be read.
     first_frame_offset: u64,
     next_offset: u64,
     decoder: FrameDecoder,
-    /// Frames passed over because they or one before them are damaged.
+    /// Frames skipped because they or one before them are damaged.
     pub unreadable_frames: u64,
 }
 
 impl<B: ReadAt> RecordingReader<B> {
-    /// Reads the header and looks through the frames; an error says what is wrong with the file.
+    /// Reads the header and indexes the frames.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file, to follow its name.
     pub fn open(bytes: B) -> Result<Self, String> {
         let mut reader = Self {
             source: bytes,
@@ -97,24 +101,24 @@ impl<B: ReadAt> RecordingReader<B> {
             decoder: FrameDecoder::default(),
             unreadable_frames: 0,
         };
-        let said = |err: io::Error| crate::model::reading::describe_io_error(&err);
-        let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN).map_err(said)?)?;
-        reader.header = RecordingHeader::from_bytes(reader.read_window(0, HEADER_LEN + len).map_err(said)?)?;
+        let describe = |err: io::Error| crate::model::reading::describe_io_error(&err);
+        let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN).map_err(describe)?)?;
+        reader.header = RecordingHeader::from_bytes(reader.read_window(0, HEADER_LEN + len).map_err(describe)?)?;
         reader.first_frame_offset = (HEADER_LEN + len) as u64;
-        reader.index_frames().map_err(said)?;
+        reader.index_frames().map_err(describe)?;
         if reader.span.ticks == 0 {
-            return Err("holds no whole frame".into());
+            return Err("holds no complete frame".into());
         }
         reader.next_offset = reader.first_frame_offset;
         Ok(reader)
     }
 
-    /// What it covers.
+    /// What the recording covers.
     pub fn span(&self) -> RecordingSpan {
         self.span
     }
 
-    /// Up to `n` bytes of the file.
+    /// Up to `n` bytes of the file from offset `at` on.
     fn read_window(&mut self, at: u64, n: usize) -> io::Result<&[u8]> {
         let end = self.window_offset + self.window.len() as u64;
         if at < self.window_offset || at + n as u64 > end {
@@ -139,7 +143,7 @@ impl<B: ReadAt> RecordingReader<B> {
         Ok(&self.window[from..self.window.len().min(from + n)])
     }
 
-    /// The frame at `at`, or the first one after it; `None` at the end.
+    /// The frame at offset `at`, or the first one after it; `None` at the end.
     fn find_frame(&mut self, at: u64) -> io::Result<Option<(u64, FrameHeader)>> {
         let mut at = at;
         loop {
@@ -151,20 +155,20 @@ impl<B: ReadAt> RecordingReader<B> {
                 return Ok(Some((at, head)));
             }
             let bytes = self.read_window(at, WINDOW_BYTES / 4)?;
-            // The next magic; its first bytes may be the last ones seen.
+            // The next magic, of which the first bytes may be the last ones of the window.
             let next = bytes[1..].windows(FRAME_MAGIC.len()).position(|w| w == FRAME_MAGIC);
             at += next.map_or(bytes.len() - (FRAME_MAGIC.len() - 1), |n| n + 1) as u64;
         }
     }
 
-    /// Goes through the heads once and notes the places.
+    /// Goes through all headers once and notes the seek points.
     fn index_frames(&mut self) -> io::Result<()> {
         let mut at = self.first_frame_offset;
         while let Some((found, head)) = self.find_frame(at)? {
             self.span.damaged_bytes += found - at;
             let whole = self.read_window(found, head.total_len() as usize)?.len() as u64 == head.total_len();
             if !whole {
-                // Cut off, or its length is of another frame: what follows may be intact all the same.
+                // It is truncated, or its length belongs to another frame: frames may follow all the same.
                 at = found + 1;
                 self.span.damaged_bytes += 1;
                 continue;
@@ -207,12 +211,12 @@ impl<B: ReadAt> RecordingReader<B> {
         }
     }
 
-    /// The number of the tick at this time: the last one that is not later, else the first.
+    /// The number of the last tick that is not later than `wall_ns`, else of the first tick.
     pub fn tick_number_at(&mut self, wall_ns: i64) -> io::Result<u32> {
-        let place = self.seek_points.partition_point(|p| p.wall_ns <= wall_ns);
-        let place = place.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied();
+        let point = self.seek_points.partition_point(|p| p.wall_ns <= wall_ns);
+        let point = point.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied();
         let (mut at, mut number) =
-            place.map_or((self.first_frame_offset, self.span.first_number), |p| (p.offset, p.number));
+            point.map_or((self.first_frame_offset, self.span.first_number), |p| (p.offset, p.number));
         while let Some((found, head)) = self.find_frame(at)? {
             if head.wall_ns > wall_ns {
                 break;
@@ -223,8 +227,8 @@ impl<B: ReadAt> RecordingReader<B> {
         Ok(number)
     }
 
-    /// The next tick read is that of this number or one a little before it, with all that was known then. The
-    /// kernel lines of the time before it come back.
+    /// Makes the next tick read the last checkpoint at or before tick `number`, with everything known then. Returns
+    /// the kernel log records before it.
     pub fn seek(&mut self, number: u32) -> io::Result<Vec<Observation>> {
         let upto = self.seek_points.partition_point(|p| p.number <= number);
         self.decoder.reset();
@@ -235,7 +239,7 @@ impl<B: ReadAt> RecordingReader<B> {
             if let Some(key) = key.filter(|_| !place.is_key)
                 && let Some((head, packed)) = self.read_frame(key.offset)?
             {
-                // A damaged one is done without.
+                // If it is damaged, the checkpoint is decoded without it.
                 let _ = self.decoder.load_key_frame(&head, &packed);
             }
         }
@@ -285,9 +289,11 @@ impl<B: ReadAt> RecordingReader<B> {
                 }
                 Err(_) => {
                     self.unreadable_frames += 1;
-                    // A head may be right by chance within a damaged stretch; its length is not relied on.
-                    let trusted = crc32fast::hash(&packed) == head.crc;
-                    self.next_offset = if trusted { found + head.total_len() } else { found + FRAME_HEADER_LEN as u64 };
+                    // Within damaged bytes a header can be valid by chance: only trust its length if its content is
+                    // intact.
+                    let is_intact = crc32fast::hash(&packed) == head.crc;
+                    self.next_offset =
+                        if is_intact { found + head.total_len() } else { found + FRAME_HEADER_LEN as u64 };
                 }
             }
         }

@@ -1,7 +1,7 @@
-//! What writer and reader both know at a frame, and how the news of a frame changes it.
+//! What writer and reader both know at a frame, and how observations change it.
 //!
-//! News that is rare (devices, mounts, queue settings, kernel lines) is JSON within the compressed frame: a
-//! name that a later program adds is passed over, one that an old file lacks takes its default.
+//! Rare observations (devices, mounts, queue settings, kernel log) are JSON within the compressed frame: an unknown
+//! name is skipped, a missing one takes its default.
 
 use super::codec::{Coded, DecodeError, Wire, next_section, put_section};
 use super::sample::{decode_sample, encode_sample};
@@ -19,10 +19,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Longest JSON that is looked at: a hostile one takes a multiple of it in memory.
+/// The longest JSON that is parsed: it takes a multiple of its size in memory.
 const MAX_JSON_BYTES: usize = 8 << 20;
 
-/// Sections of a frame. A number is never used anew.
+/// Sections of a frame. A number is never reused.
 mod tag {
     pub const SAMPLE: u64 = 1;
     pub const TASKS: u64 = 2;
@@ -35,14 +35,14 @@ mod tag {
     pub const HUNG_TASK_WARNINGS: u64 = 9;
     pub const FACTS: u64 = 10;
     pub const DISK_SPACE: u64 = 11;
-    /// Which key frame the base belongs to, by its number; then what was known before this frame.
+    /// The key frame that a base refers to; then what was known before this frame.
     pub const BASE_KEY: u64 = 31;
     pub const BASE_SAMPLE: u64 = 32;
     pub const BASE_TASKS: u64 = 33;
     pub const BASE_SLOW_STATE: u64 = 34;
 }
 
-/// Kernel lines of one reading.
+/// Kernel log records read at one time.
 #[derive(Serialize, Deserialize)]
 struct LogBatch {
     mono_ns: u64,
@@ -50,7 +50,7 @@ struct LogBatch {
     records: Vec<KmsgRecord>,
 }
 
-/// All that is known but counters and tasks.
+/// Everything known except counters and tasks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct SlowState {
@@ -73,7 +73,7 @@ struct SlowState {
 }
 
 impl SlowState {
-    /// Takes over what is there in `other`.
+    /// Replaces what is known by what `other` has.
     fn merge(&mut self, other: SlowState) {
         fn replace_if_some<T>(mine: &mut Option<T>, other: Option<T>) {
             if other.is_some() {
@@ -90,17 +90,17 @@ impl SlowState {
     }
 }
 
-/// What is known.
+/// Everything known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CodecState {
     sample: Option<Sample>,
     tasks: RecordedTasks,
     slow_state: SlowState,
-    /// What of `rest` changed since the last complete frame.
+    /// What of `slow_state` changed since the last key frame.
     slow_changes: SlowState,
-    /// The key frame all this began with.
+    /// The number of the last key frame.
     key_number: Option<u32>,
-    /// It could not be read: tasks that did nothing since then are missing.
+    /// That key frame could not be read: tasks that have not changed since are missing.
     is_partial: bool,
 }
 
@@ -117,15 +117,15 @@ impl CodecState {
         put_section(out, tag::BASE_SLOW_STATE, &to_json(rest));
     }
 
-    /// A key frame is complete, its news too: from now on counts what has changed since.
+    /// A key frame has been written: from now on a base holds what changes after it.
     pub fn mark_key_frame(&mut self) {
         self.slow_changes = SlowState::default();
         self.tasks.mark_key_frame();
     }
 
-    /// Appends news, and takes it in.
-    pub fn encode(&mut self, out: &mut Vec<u8>, entry: &Observation) {
-        let (tag, body) = match entry {
+    /// Appends an observation and takes it over.
+    pub fn encode(&mut self, out: &mut Vec<u8>, observation: &Observation) {
+        let (tag, body) = match observation {
             Observation::Sample(sample) => {
                 let body = encode_sample(self.sample.as_ref(), sample);
                 self.sample = Some((**sample).clone());
@@ -145,14 +145,14 @@ impl CodecState {
             Observation::Facts(facts) => (tag::FACTS, to_json(facts)),
             Observation::DiskSpace(space) => (tag::DISK_SPACE, to_json(space)),
         };
-        self.remember(entry);
+        self.remember(observation);
         put_section(out, tag, &body);
     }
 
-    /// Whether news says nothing that is not known.
-    pub fn is_known(&self, entry: &Observation) -> bool {
+    /// Whether an observation says nothing new.
+    pub fn is_known(&self, observation: &Observation) -> bool {
         let rest = &self.slow_state;
-        match entry {
+        match observation {
             Observation::Topology(t) => rest.topology.as_ref() == Some(&**t),
             Observation::Queues(q) => rest.queues.as_ref() == Some(q),
             Observation::Unavailable(g) => rest.unavailable.as_ref().map_or(g.is_empty(), |known| known == g),
@@ -164,42 +164,41 @@ impl CodecState {
         }
     }
 
-    /// Keeps the newest of what is not counters or tasks.
-    fn remember(&mut self, entry: &Observation) {
-        let mut news = SlowState::default();
-        match entry {
-            Observation::Topology(t) => news.topology = Some((**t).clone()),
+    /// Takes over an observation that is neither counters nor tasks.
+    fn remember(&mut self, observation: &Observation) {
+        let mut changes = SlowState::default();
+        match observation {
+            Observation::Topology(t) => changes.topology = Some((**t).clone()),
             Observation::Queues(q) => {
                 let mut all = self.slow_state.queues.clone().unwrap_or_default();
                 all.extend(q.clone());
-                news.queues = Some(all);
+                changes.queues = Some(all);
             }
-            Observation::Unavailable(g) => news.unavailable = Some(g.clone()),
-            Observation::KernelLogState(s) => news.log_state = Some(s.clone()),
-            Observation::KernelLog(..) => news.log_state = Some(Reading::Ok(())),
-            Observation::BlockedSources(b) => news.blocked = Some(b.clone()),
-            Observation::HungTaskWarnings(n) => news.hung_task_warnings = Some(*n),
+            Observation::Unavailable(g) => changes.unavailable = Some(g.clone()),
+            Observation::KernelLogState(s) => changes.log_state = Some(s.clone()),
+            Observation::KernelLog(..) => changes.log_state = Some(Reading::Ok(())),
+            Observation::BlockedSources(b) => changes.blocked = Some(b.clone()),
+            Observation::HungTaskWarnings(n) => changes.hung_task_warnings = Some(*n),
             Observation::Facts(facts) => {
-                news.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
-                news.facts.iter_mut().for_each(|known| known.update((**facts).clone()));
+                changes.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
+                changes.facts.iter_mut().for_each(|known| known.update((**facts).clone()));
             }
             Observation::DiskSpace(room) => {
-                news.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
-                news.facts.iter_mut().for_each(|known| known.update_space(room.clone()));
+                changes.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
+                changes.facts.iter_mut().for_each(|known| known.update_space(room.clone()));
             }
             Observation::Sample(_) | Observation::Tasks(_) => return,
         }
-        self.slow_changes.merge(news.clone());
-        self.slow_state.merge(news);
+        self.slow_changes.merge(changes.clone());
+        self.slow_state.merge(changes);
     }
 
-    /// What a frame says was known before it, taken in; nothing but which key frame it belongs to where the
-    /// rest is known already.
-    pub fn get_base(&mut self, mut payload: &[u8], known: bool) -> Result<(), DecodeError> {
+    /// Takes over the state before a frame. If that `is_known` already, only the number of the key frame.
+    pub fn get_base(&mut self, mut payload: &[u8], is_known: bool) -> Result<(), DecodeError> {
         while let Some((tag, body)) = next_section(&mut payload)? {
             match tag {
-                tag::BASE_KEY => self.begin_base(body, known)?,
-                _ if known => {}
+                tag::BASE_KEY => self.begin_base(body, is_known)?,
+                _ if is_known => {}
                 tag::BASE_SAMPLE => self.sample = Some(decode_sample(body, None)?),
                 tag::BASE_TASKS => self.tasks.code_base(&mut Wire::Read(body), false)?,
                 tag::BASE_SLOW_STATE => self.slow_state.merge(sanitize_slow_state(from_json(body)?)),
@@ -209,32 +208,32 @@ impl CodecState {
         Ok(())
     }
 
-    /// A base begins. One that builds on a key frame that was not read has to do without.
-    fn begin_base(&mut self, body: &[u8], known: bool) -> Result<(), DecodeError> {
+    /// Starts a base. If it refers to a key frame that was not read, the state is partial.
+    fn begin_base(&mut self, body: &[u8], is_known: bool) -> Result<(), DecodeError> {
         let (mut key, mut is_complete) = (0, false);
         base_key(&mut Wire::Read(body), &mut key, &mut is_complete)?;
-        if !known && (is_complete || self.key_number != Some(key)) {
+        if !is_known && (is_complete || self.key_number != Some(key)) {
             *self = Self { is_partial: !is_complete, ..Self::default() };
         }
         self.key_number = Some(key);
         Ok(())
     }
 
-    /// Tasks that did nothing since a key frame that could not be read are missing.
+    /// Whether tasks that have not changed since an unreadable key frame are missing.
     pub fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// What a frame brings, taken in.
+    /// Decodes the observations of a frame and takes them over.
     pub fn decode(&mut self, mut payload: &[u8]) -> Result<Vec<Observation>, DecodeError> {
-        let mut news = Vec::new();
+        let mut observations = Vec::new();
         while let Some((tag, body)) = next_section(&mut payload)? {
-            if let Some(entry) = self.decode_observation(tag, body)? {
-                self.remember(&entry);
-                news.push(entry);
+            if let Some(observation) = self.decode_observation(tag, body)? {
+                self.remember(&observation);
+                observations.push(observation);
             }
         }
-        Ok(news)
+        Ok(observations)
     }
 
     fn decode_observation(&mut self, tag: u64, body: &[u8]) -> Result<Option<Observation>, DecodeError> {
@@ -265,7 +264,7 @@ impl CodecState {
         }))
     }
 
-    /// All that is known, for a listener who knows nothing.
+    /// Everything known, as observations for a consumer that knows nothing.
     pub fn full_update(&self) -> Vec<Observation> {
         let rest = self.slow_state.clone();
         let mut out: Vec<Observation> = Vec::new();
@@ -300,18 +299,18 @@ fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {
-    // Maps with other keys than texts are the only thing that fails, and there are none.
+    // Only maps with keys that are not strings can fail, and there are none.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
 fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     if body.len() > MAX_JSON_BYTES {
-        return Err(DecodeError("a list longer than any machine has"));
+        return Err(DecodeError("a list is too long"));
     }
-    serde_json::from_slice(body).map_err(|_| DecodeError("not what it should be"))
+    serde_json::from_slice(body).map_err(|_| DecodeError("JSON cannot be parsed"))
 }
 
-/// Reasons are only ever shown; a stranger's are cleaned.
+/// Sanitizes the reasons, which are only ever shown: the file may come from anybody.
 fn sanitize_reading<T>(section: Reading<T>) -> Reading<T> {
     match section {
         Reading::Ok(value) => Reading::Ok(value),
@@ -325,8 +324,7 @@ fn sanitize_blocked(list: Vec<BlockedRead>) -> Vec<BlockedRead> {
     list.into_iter().map(|b| BlockedRead { waiting_on: sanitize(b.waiting_on), ..b }).collect()
 }
 
-/// Names for people are cleaned where they are made; in a stranger's file that is here. The list is sought by
-/// number, so it must be in order.
+/// Sanitizes names, which collectors do when they read them. Devices are found by binary search, so they are sorted.
 fn sanitize_topology(topology: Reading<Topology>) -> Reading<Topology> {
     let mut topology = sanitize_reading(topology);
     if let Reading::Ok(t) = &mut topology {

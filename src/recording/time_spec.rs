@@ -1,25 +1,24 @@
-//! Times as people type them, within a recording.
+//! Parses times within a recording, as users type them.
 
 use super::reader::RecordingSpan;
 
 const NS_PER_SEC: i64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_SEC;
 
-/// The wall clock (ns) that `text` means: a time of day, date and time, or a distance from the start (`+`) or the
-/// end (`-`). Times of day are in the zone `offset_secs` east of Greenwich, and mean the first one in the
-/// recording.
+/// The wall clock (ns) that `text` means: a time of day, date and time, or a distance from the start (`+`) or end
+/// (`-`). Times of day are in the zone `offset_secs` east of UTC, and mean the first such time in the recording.
 pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, String> {
     let text = text.trim();
-    let wrong = || {
+    let error = || {
         format!(
             "\"{text}\": a time is 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start) or -10m (before the end)"
         )
     };
     if let Some(after) = text.strip_prefix('+') {
-        return Ok(span.first_ns.saturating_add(parse_duration(after).ok_or_else(wrong)?));
+        return Ok(span.first_ns.saturating_add(parse_duration(after).ok_or_else(error)?));
     }
     if let Some(before) = text.strip_prefix('-') {
-        return Ok(span.last_ns.saturating_sub(parse_duration(before).ok_or_else(wrong)?));
+        return Ok(span.last_ns.saturating_sub(parse_duration(before).ok_or_else(error)?));
     }
     if let Some((date, time)) = text.split_once(['T', ' ']) {
         let (time, utc) = match time.strip_suffix('Z') {
@@ -29,13 +28,13 @@ pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, 
         let local =
             parse_date(date).zip(parse_time_of_day(time)).and_then(|(d, t)| d.checked_mul(NS_PER_DAY)?.checked_add(t));
         let offset = if utc { 0 } else { offset_secs.saturating_mul(NS_PER_SEC) };
-        return local.and_then(|l| l.checked_sub(offset)).ok_or_else(wrong);
+        return local.and_then(|l| l.checked_sub(offset)).ok_or_else(error);
     }
-    let time = parse_time_of_day(text).ok_or_else(wrong)?;
+    let time = parse_time_of_day(text).ok_or_else(error)?;
     let offset = offset_secs.saturating_mul(NS_PER_SEC);
     let first = span.first_ns.saturating_add(offset);
     let mut at = first.div_euclid(NS_PER_DAY).saturating_mul(NS_PER_DAY).saturating_add(time);
-    // The minute the recording began in is within it, though its first second may be past.
+    // The minute in which the recording starts is within it, even if its first second is not.
     if at.saturating_add(60 * NS_PER_SEC) <= first {
         at = at.saturating_add(NS_PER_DAY);
     }

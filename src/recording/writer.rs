@@ -1,8 +1,7 @@
-//! A recording under way: a thread that makes frames and hands them to the child that writes.
+//! Records to a file: a thread encodes frames and sends them to the child that writes them.
 //!
-//! Whoever draws only sends news and never waits. If the child does not take its frames, because its disk hangs,
-//! a few megabytes are kept for it; then frames are dropped and counted, and the first one after that stands by
-//! itself.
+//! The caller only sends observations and never waits. If the child does not take its frames because its disk hangs, a
+//! few megabytes are queued; then frames are dropped and counted, and the next one written is a key frame.
 
 use super::encoder::FrameEncoder;
 use super::file_worker::{self as child, FileWorkerTask, WriteCommand, WriteReply, to_json_line};
@@ -19,32 +18,31 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes kept for a child that does not take them.
+/// Bytes queued for a child that does not take them.
 const MAX_BACKLOG_BYTES: usize = 8 << 20;
-/// How long one look waits for the child, and how long the end does.
+/// How long to wait for the child at each tick, and at the end.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(250);
-/// What was handed over and is not answered for so long is not being written: the longest of syncs on a busy disk
-/// is over sooner, mostly.
+/// Bytes without a reply for so long are not being written: nearly every sync on a busy disk is faster.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(4);
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// A file that is to have a size ends where the next frame might go beyond it.
+/// A file ends before its maximum size if the next frame could exceed it by this fraction.
 const SIZE_MARGIN_DIVISOR: u64 = 4;
 
-/// What is to be recorded where.
+/// What to record where.
 #[derive(Debug, Clone)]
 pub struct RecorderOptions {
-    /// The file; with `rotate` its name gets a number.
+    /// The file; with `rotate` a number is appended to its name.
     pub path: PathBuf,
-    /// An existing file may be replaced.
+    /// Whether an existing file may be replaced.
     pub replace: bool,
-    /// Bytes a file may have.
+    /// Bytes of a file at most.
     pub max_size: Option<u64>,
-    /// Files kept; a full one is followed by another. Without: a full file ends the recording.
+    /// Files kept, of which a full one is followed by the next. Without it a full file ends the recording.
     pub rotate: Option<u32>,
 }
 
 impl RecorderOptions {
-    /// The `n`th file.
+    /// The path of the `n`th file.
     fn file_path(&self, n: u32) -> PathBuf {
         match self.rotate {
             None => self.path.clone(),
@@ -57,38 +55,38 @@ impl RecorderOptions {
     }
 }
 
-/// Whether it goes on.
+/// Whether the recording goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RecorderState {
-    /// Yes.
+    /// It does.
     #[default]
     Running,
-    /// The file has its size.
+    /// The file has its maximum size.
     Full,
     /// It was ended, and everything is on disk.
     Done,
-    /// It could not go on: why, and what next.
+    /// It failed: why, and what to do next.
     Failed(String),
 }
 
-/// How far it is.
+/// The progress of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecorderStatus {
-    /// The file written now.
+    /// The current file.
     pub path: PathBuf,
-    /// Frames handed over.
+    /// Frames sent to the child.
     pub frames_sent: u64,
-    /// Bytes handed over.
+    /// Bytes sent to the child.
     pub bytes_sent: u64,
-    /// Bytes that the child says are in the file.
+    /// Bytes that the child has written.
     pub bytes_written: u64,
-    /// Frames dropped because the disk does not answer.
+    /// Frames dropped because the disk does not respond.
     pub frames_dropped: u64,
-    /// The child does not take its frames, or does not get on with those it took.
+    /// The child takes no frames, or does not get on with those it has.
     pub is_stuck: bool,
-    /// It was ended, and the child has everything: this process may go.
+    /// It was ended, and the child has everything: this process may exit.
     pub is_handed_over: bool,
-    /// Whether it goes on.
+    /// Whether the recording goes on.
     pub state: RecorderState,
 }
 
@@ -97,7 +95,7 @@ enum RecorderMessage {
     Finish,
 }
 
-/// A recording under way. Dropping it ends it, without waiting.
+/// A recording in progress. Dropping it ends it without waiting.
 pub struct RecordingWriter {
     sender: Sender<RecorderMessage>,
     status: Arc<Mutex<RecorderStatus>>,
@@ -108,7 +106,7 @@ fn lock_unpoisoned(status: &Mutex<RecorderStatus>) -> MutexGuard<'_, RecorderSta
 }
 
 impl RecordingWriter {
-    /// Begins; whether the file can be had is told by [`Recorder::status`].
+    /// Starts recording; [`Self::status`] reports whether the file could be opened.
     pub fn start(root: &Root, plan: RecorderOptions, header: RecordingHeader) -> std::io::Result<Self> {
         let (to, from) = channel();
         let status = Arc::new(Mutex::new(RecorderStatus { path: plan.file_path(1), ..RecorderStatus::default() }));
@@ -122,17 +120,17 @@ impl RecordingWriter {
         Ok(Self { sender: to, status })
     }
 
-    /// Hands over what a tick brought; `wall_ns` is its time.
-    pub fn record_tick(&self, news: Vec<Observation>, wall_ns: i64) {
-        let _ = self.sender.send(RecorderMessage::Tick(news, wall_ns));
+    /// Sends the observations of a tick at `wall_ns`.
+    pub fn record_tick(&self, observations: Vec<Observation>, wall_ns: i64) {
+        let _ = self.sender.send(RecorderMessage::Tick(observations, wall_ns));
     }
 
-    /// Ends it: [`Status::course`] says when all is written.
+    /// Ends the recording: [`RecorderStatus::state`] reports when everything is written.
     pub fn finish(&self) {
         let _ = self.sender.send(RecorderMessage::Finish);
     }
 
-    /// How far it is.
+    /// The progress.
     pub fn status(&self) -> RecorderStatus {
         lock_unpoisoned(&self.status).clone()
     }
@@ -162,44 +160,44 @@ fn run_recorder(
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (stdin, stdout) = pipes.ok_or(std::io::ErrorKind::BrokenPipe)?;
     rustix::io::ioctl_fionbio(&stdin, true)?;
-    let told = status.clone();
+    let replies_status = status.clone();
     std::thread::Builder::new().name("record-said".into()).stack_size(128 * 1024).spawn(move || {
-        read_replies(stdout, &told);
-        // So that no zombie stays. A child stuck in the kernel keeps this thread, and nothing else.
+        read_replies(stdout, &replies_status);
+        // Reaps the child. One that is stuck in the kernel keeps only this thread.
         let _ = child.wait();
     })?;
-    let mut pen = WorkerPipe { stdin, queue: VecDeque::new(), queued_bytes: 0, front_offset: 0, is_stuck: false };
-    let mut line = FileSequence {
+    let mut pipe = WorkerPipe { stdin, queue: VecDeque::new(), queued_bytes: 0, front_offset: 0, is_stuck: false };
+    let mut files = FileSequence {
         options: plan,
         encoder: FrameEncoder::default(),
         file_number: 0,
         file_bytes: 0,
         largest_frames: [0; 2],
     };
-    line.start_next_file(header, &mut pen, status);
-    pen.flush(WRITE_TIMEOUT)?;
+    files.start_next_file(header, &mut pipe, status);
+    pipe.flush(WRITE_TIMEOUT)?;
     let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
     loop {
         match from.recv_timeout(Duration::from_secs(1)) {
-            Ok(RecorderMessage::Tick(news, wall_ns)) => {
+            Ok(RecorderMessage::Tick(observations, wall_ns)) => {
                 if lock_unpoisoned(status).state == RecorderState::Running {
-                    line.write_tick(&news, wall_ns, header, &mut pen, status);
+                    files.write_tick(&observations, wall_ns, header, &mut pipe, status);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(RecorderMessage::Finish) | Err(RecvTimeoutError::Disconnected) => break,
         }
-        pen.flush(WRITE_TIMEOUT)?;
+        pipe.flush(WRITE_TIMEOUT)?;
         let mut status = lock_unpoisoned(status);
-        status.is_stuck = pen.is_stuck || answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
+        status.is_stuck = pipe.is_stuck || answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
     }
-    pen.is_stuck = false;
-    let done = pen.flush(FINAL_WRITE_TIMEOUT);
+    pipe.is_stuck = false;
+    let done = pipe.flush(FINAL_WRITE_TIMEOUT);
     lock_unpoisoned(status).is_handed_over = true;
     done
 }
 
-/// What the child says, until it ends.
+/// Reads the child's replies until it exits.
 fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
     for text in BufReader::new(stdout).lines().map_while(Result::ok) {
         match serde_json::from_str(&text) {
@@ -212,43 +210,43 @@ fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
                 }
                 return;
             }
-            Err(err) => set_failed(status, format!("the writing process sent nonsense: {err}")),
+            Err(err) => set_failed(status, format!("the writing process sent an unknown reply: {err}")),
         }
     }
     fail_if_unreported(status);
 }
 
-/// The child ended without a last word.
+/// The child exited without reporting why.
 fn fail_if_unreported(status: &Mutex<RecorderStatus>) {
     let failed = matches!(lock_unpoisoned(status).state, RecorderState::Failed(_));
     if !failed {
-        set_failed(status, "the writing process broke off; what it had written is in the file".into());
+        set_failed(status, "the writing process ended unexpectedly; what it had written is in the file".into());
     }
 }
 
-/// The files one after the other, and their frames.
+/// The files of the recording, one after the other.
 struct FileSequence {
     options: RecorderOptions,
     encoder: FrameEncoder,
     file_number: u32,
-    /// In this file.
+    /// Of this file.
     file_bytes: u64,
-    /// The largest tick of differences, and the largest that stood by itself.
+    /// The largest frame of differences, and the largest with a base.
     largest_frames: [u64; 2],
 }
 
 impl FileSequence {
-    fn start_next_file(&mut self, header: &RecordingHeader, pen: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+    fn start_next_file(&mut self, header: &RecordingHeader, pipe: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
         self.file_number += 1;
         let path = self.options.file_path(self.file_number);
-        pen.enqueue(to_json_line(&WriteCommand::Open { path: path.clone(), replace: self.options.replace }));
+        pipe.enqueue(to_json_line(&WriteCommand::Open { path: path.clone(), replace: self.options.replace }));
         if let Some(old) = self.options.rotate.and_then(|keep| self.file_number.checked_sub(keep)).filter(|n| *n > 0) {
-            pen.enqueue(to_json_line(&WriteCommand::Remove(self.options.file_path(old))));
+            pipe.enqueue(to_json_line(&WriteCommand::Remove(self.options.file_path(old))));
         }
         let bytes = header.to_bytes();
         self.file_bytes = bytes.len() as u64;
-        pen.enqueue(to_json_line(&WriteCommand::Data(bytes.len() as u32)));
-        pen.enqueue(bytes);
+        pipe.enqueue(to_json_line(&WriteCommand::Data(bytes.len() as u32)));
+        pipe.enqueue(bytes);
         self.encoder.force_key_frame();
         let mut status = lock_unpoisoned(status);
         status.path = path;
@@ -257,10 +255,10 @@ impl FileSequence {
 
     fn write_tick(
         &mut self,
-        news: &[Observation],
+        observations: &[Observation],
         wall_ns: i64,
         header: &RecordingHeader,
-        pen: &mut WorkerPipe,
+        pipe: &mut WorkerPipe,
         status: &Mutex<RecorderStatus>,
     ) {
         let large = usize::from(self.encoder.next_kind() != FrameKind::Delta);
@@ -274,23 +272,23 @@ impl FileSequence {
                 lock_unpoisoned(status).state = RecorderState::Full;
                 return;
             }
-            self.start_next_file(header, pen, status);
+            self.start_next_file(header, pipe, status);
         }
-        if pen.queued_bytes > MAX_BACKLOG_BYTES {
-            self.encoder.skip_tick(news);
+        if pipe.queued_bytes > MAX_BACKLOG_BYTES {
+            self.encoder.skip_tick(observations);
             lock_unpoisoned(status).frames_dropped += 1;
             return;
         }
         let kind = self.encoder.next_kind();
-        let frame = self.encoder.encode_tick(news, wall_ns);
+        let frame = self.encoder.encode_tick(observations, wall_ns);
         let len = frame.len() as u64;
         let largest = &mut self.largest_frames[usize::from(kind != FrameKind::Delta)];
         *largest = len.max(*largest);
         self.file_bytes += len;
-        pen.enqueue(to_json_line(&WriteCommand::Data(frame.len() as u32)));
-        pen.enqueue(frame);
+        pipe.enqueue(to_json_line(&WriteCommand::Data(frame.len() as u32)));
+        pipe.enqueue(frame);
         if kind != FrameKind::Delta {
-            pen.enqueue(to_json_line(&WriteCommand::Sync));
+            pipe.enqueue(to_json_line(&WriteCommand::Sync));
         }
         let mut status = lock_unpoisoned(status);
         status.frames_sent += 1;
@@ -298,12 +296,12 @@ impl FileSequence {
     }
 }
 
-/// Whether the child gets on. The pipe to it holds a minute of samples before it is full, so a full pipe tells of
-/// a disk that hangs too late.
+/// Whether the child gets on. The pipe to it holds about a minute of samples, so a full pipe would reveal a hung disk
+/// too late.
 struct ReplyMonitor {
-    /// Bytes it had written when it last got on.
+    /// Bytes it had written when it last made progress.
     last_written: u64,
-    /// When that was, or when there was nothing left to write.
+    /// When that was, or when there was last nothing to write.
     last_progress: Instant,
 }
 
@@ -321,7 +319,7 @@ struct WorkerPipe {
     stdin: ChildStdin,
     queue: VecDeque<Vec<u8>>,
     queued_bytes: usize,
-    /// Bytes of the first piece that are through.
+    /// Bytes of the first chunk that are written.
     front_offset: usize,
     is_stuck: bool,
 }
@@ -332,9 +330,9 @@ impl WorkerPipe {
         self.queue.push_back(bytes);
     }
 
-    /// Writes until all is through or the child has taken nothing for `patience`; a child that is known not to
-    /// take anything is not waited for.
-    fn flush(&mut self, patience: Duration) -> std::io::Result<()> {
+    /// Writes until everything is written or the child has taken nothing for `timeout`. A child that is known to be
+    /// stuck is not waited for.
+    fn flush(&mut self, timeout: Duration) -> std::io::Result<()> {
         while let Some(piece) = self.queue.front() {
             match rustix::io::write(&self.stdin, &piece[self.front_offset..]) {
                 Ok(n) => {
@@ -350,13 +348,13 @@ impl WorkerPipe {
                 Err(Errno::AGAIN) if self.is_stuck => return Ok(()),
                 Err(Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&self.stdin, PollFlags::OUT)];
-                    let wait = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+                    let wait = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
                     if poll(&mut fds, Some(&wait)) == Ok(0) {
                         self.is_stuck = true;
                         return Ok(());
                     }
                 }
-                // It has said why, or will have.
+                // The child has reported why, or will.
                 Err(Errno::PIPE) => {
                     self.queue.clear();
                     (self.queued_bytes, self.front_offset) = (0, 0);
@@ -369,7 +367,7 @@ impl WorkerPipe {
     }
 }
 
-/// A name for a recording nobody named: host and time, so that names sort.
+/// The default file name: host and time, so that names sort.
 pub fn default_file_name(host: &str, wall_ns: i64) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
     let time = crate::units::format_rfc3339(wall_ns);
@@ -377,7 +375,7 @@ pub fn default_file_name(host: &str, wall_ns: i64) -> String {
     format!("{host}-{}.iotop", time.get(..19).unwrap_or(&time).replace(':', ""))
 }
 
-/// Whether a path names a file at all.
+/// Whether a path has a file name.
 pub fn has_file_name(path: &Path) -> bool {
     path.file_name().is_some()
 }

@@ -121,10 +121,10 @@ fn a_lost_key_frame_omits_unchanged_tasks_and_is_flagged_partial() {
 #[test]
 fn files_that_are_no_recording_are_rejected_with_a_reason() {
     for (bytes, has) in [
-        (&b""[..], "no recording"),
-        (b"iotop+r", "no recording"),
-        (&[0; 5000], "no recording"),
-        (&RecordingHeader::default().to_bytes(), "no whole frame"),
+        (&b""[..], "not a recording"),
+        (b"iotop+r", "not a recording"),
+        (&[0; 5000], "not a recording"),
+        (&RecordingHeader::default().to_bytes(), "no complete frame"),
     ] {
         let why = RecordingReader::open(bytes).err().unwrap();
         assert!(why.contains(has), "{why}");
