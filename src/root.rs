@@ -1,11 +1,11 @@
-//! The one place that names the kernel's directories.
+//! The kernel's directories, named in one place.
 //!
-//! Every reader asks a [`Root`] for its paths, so the whole program runs on a captured tree
-//! (`--root DIR`) exactly as it does on the live machine, and a test needs no kernel.
+//! Every reader gets its paths from a [`Root`], so the program runs on a captured tree (`--root DIR`) as on the live
+//! machine, and tests need no kernel.
 
 use std::path::{Path, PathBuf};
 
-/// Where `/proc`, `/sys`, `/dev`, `/run` and `/etc` are taken from.
+/// The directory that contains `/proc`, `/sys`, `/dev`, `/run` and `/etc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     base: PathBuf,
@@ -18,7 +18,7 @@ impl Default for Root {
 }
 
 impl Root {
-    /// How the kernel spells the directory of device nodes in mount sources, swap names and backing files.
+    /// The prefix of device nodes in mount sources, swap names and backing files.
     pub const DEV_PREFIX: &'static [u8] = b"/dev/";
 
     /// The running machine.
@@ -26,17 +26,17 @@ impl Root {
         Self { base: PathBuf::from("/") }
     }
 
-    /// A captured tree that holds `proc/`, `sys/`, `dev/`, `run/`, `etc/`.
+    /// A captured tree with `proc/`, `sys/`, `dev/`, `run/`, `etc/`.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Self { base: base.into() }
     }
 
-    /// The directory everything hangs below.
+    /// The directory that all others are below.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// Whether this is the running machine (system calls about live tasks make sense only there).
+    /// Whether this is the running machine: only then do system calls about tasks make sense.
     pub fn is_live(&self) -> bool {
         self.base == Path::new("/")
     }
@@ -74,18 +74,18 @@ impl Root {
         self.path_in("etc", rel)
     }
 
-    /// Where sysctl settings are read from at boot, the directory whose files count first in front.
+    /// The directories of sysctl settings applied at boot, highest priority first.
     pub fn sysctl_dirs(&self) -> [PathBuf; 5] {
         ["etc", "run", "usr/local/lib", "usr/lib", "lib"].map(|top| self.path_in(top, "sysctl.d"))
     }
 
-    /// The running program, for starting a child of the same binary even after the file was replaced.
+    /// This program, to start a child of the same binary even if its file was replaced.
     pub fn self_exe() -> &'static Path {
         Path::new("/proc/self/exe")
     }
 
-    /// The controlling terminal. Opening it asks no permission of the terminal's own node, which may
-    /// belong to another user after `su` or `sudo -u`.
+    /// The controlling terminal. Opening it needs no permission for the terminal's own node, which may belong to
+    /// another user after `su` or `sudo -u`.
     pub fn tty() -> &'static Path {
         Path::new("/dev/tty")
     }

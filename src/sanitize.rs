@@ -1,17 +1,17 @@
-//! Cleaning of hostile text.
+//! Sanitizes hostile text.
 //!
-//! Process names, command lines, kernel lines, mount points, device and cgroup names are written by
-//! anybody. Every sink (screen, export, stderr, panic message) passes them through here: no C0, C1 or
-//! DEL byte, no bidirectional or zero-width control, no invalid UTF-8 gets out. What is taken out
-//! stays visible as an escape (`\x1b`, `\u{202e}`), so that nobody is fooled about the name.
+//! Anybody can choose process names, command lines, kernel messages, mount points, device and cgroup names. Every
+//! output (screen, export, stderr, panic message) passes them through here: no C0, C1 or DEL byte, no bidirectional or
+//! zero-width control character and no invalid UTF-8 gets out. They become visible escapes (`\x1b`, `\u{202e}`), so
+//! that nobody mistakes the name for another.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Combining marks kept on one base character; more is an attack on the cell, not a script.
+/// Combining marks kept per base character; more are an attack on the screen, not a script.
 const MAX_COMBINING_MARKS: usize = 3;
 
-/// Whether a character may reach a sink as it is.
+/// Whether a character may be output as it is.
 pub fn is_safe(c: char) -> bool {
     !matches!(c,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}'          // C0, DEL, C1
@@ -25,13 +25,13 @@ pub fn is_safe(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}') // tags, more variation selectors
 }
 
-/// Text of printable ASCII alone, which nearly all is: it stays as it is.
+/// Text of printable ASCII only, which nearly all text is: it needs no change.
 fn as_printable_ascii(raw: &[u8]) -> Option<&str> {
     let printable = raw.iter().all(|b| (0x20..0x7f).contains(b));
     if printable { std::str::from_utf8(raw).ok() } else { None }
 }
 
-/// Appends `raw` to `out`, cleaned. Invalid UTF-8 bytes appear as `\xNN`.
+/// Appends `raw` to `out`, sanitized. Invalid UTF-8 bytes become `\xNN`.
 pub fn sanitize_into(out: &mut String, raw: &[u8]) {
     if let Some(plain) = as_printable_ascii(raw) {
         out.push_str(plain);
@@ -73,19 +73,19 @@ fn write_escape(out: &mut String, c: char) {
     };
 }
 
-/// `raw` cleaned, as a new string.
+/// `raw` sanitized, as a new string.
 pub fn sanitize(raw: impl AsRef<[u8]>) -> String {
     let mut out = String::with_capacity(raw.as_ref().len());
     sanitize_into(&mut out, raw.as_ref());
     out
 }
 
-/// `raw` cleaned, without a copy where nothing is to be cleaned: for what is shown at every frame.
+/// `raw` sanitized, without a copy if nothing has to be changed.
 pub fn sanitize_cow(raw: &[u8]) -> Cow<'_, str> {
     as_printable_ascii(raw).map_or_else(|| Cow::Owned(sanitize(raw)), Cow::Borrowed)
 }
 
-/// The longest prefix of `s` that is at most `cells` wide on a terminal, and its width in cells.
+/// The longest prefix of `s` that is at most `cells` wide on a terminal, and its width.
 pub fn fit_width(s: &str, cells: usize) -> (&str, usize) {
     let mut width = 0;
     for (at, c) in s.char_indices() {
@@ -98,7 +98,7 @@ pub fn fit_width(s: &str, cells: usize) -> (&str, usize) {
     (s, width)
 }
 
-/// `text` cut into lines of at most `width` cells, at blanks where there are any.
+/// Wraps `text` into lines of at most `width` cells, at blanks where possible.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {

@@ -1,4 +1,4 @@
-//! Numbers as people read them. Powers of 1024 throughout, as iotop, iostat and the kernel count.
+//! Formats numbers for people. Byte units are powers of 1024, as in iotop, iostat and the kernel.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub fn write_bytes(out: &mut impl Write, bytes: f64) {
         return;
     }
     let (mut n, mut unit) = (bytes, 0);
-    // 999.5 would be shown as 1000: step up before it needs a fifth digit.
+    // 999.5 would be shown as 1000: use the next unit before a fifth digit is needed.
     while n >= 999.5 && unit < UNITS.len() - 1 {
         n /= 1024.0;
         unit += 1;
@@ -35,7 +35,7 @@ pub fn format_bytes(n: u64) -> String {
     out
 }
 
-/// A byte count with its unit spelt out: `488 MiB`, `1.50 GiB`, `0 B`.
+/// A byte count with a spelled-out unit: `488 MiB`, `1.50 GiB`, `0 B`.
 pub fn format_bytes_long(n: u64) -> String {
     let short = format_bytes(n);
     match short.chars().last() {
@@ -45,7 +45,7 @@ pub fn format_bytes_long(n: u64) -> String {
     }
 }
 
-/// Bytes in the form that [`parse_bytes`] reads back exactly: `1G`, `22M`, `2300`.
+/// Bytes in a form that [`parse_bytes`] reads back exactly: `1G`, `22M`, `2300`.
 pub fn format_bytes_exact(n: u64) -> String {
     let unit = |shift: u32| n > 0 && n.is_multiple_of(1 << shift);
     match [(40, 'T'), (30, 'G'), (20, 'M'), (10, 'k')].into_iter().find(|(shift, _)| unit(*shift)) {
@@ -54,7 +54,11 @@ pub fn format_bytes_exact(n: u64) -> String {
     }
 }
 
-/// Bytes with an optional k, M, G or T (powers of 1024). The error says what is wrong with the text.
+/// Parses bytes with an optional k, M, G or T (powers of 1024).
+///
+/// # Errors
+///
+/// What is wrong with the text.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim_end_matches("iB").trim_end_matches('B');
     let (digits, shift) = match text.char_indices().next_back() {
@@ -79,7 +83,7 @@ pub fn write_count(out: &mut impl Write, n: f64) {
     };
 }
 
-/// A span of time in at most two units: `12s`, `4m05s`, `3h12m`, `12d 4h`.
+/// A duration in at most two units: `12s`, `4m05s`, `3h12m`, `12d 4h`.
 pub fn format_duration(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs}s"),
@@ -106,7 +110,7 @@ pub fn format_time_of_day(wall_ns: i64, offset_secs: i64) -> String {
     out
 }
 
-/// [`time_of_day`], written.
+/// Like [`format_time_of_day`], into `out`.
 pub fn write_time_of_day(out: &mut impl Write, wall_ns: i64, offset_secs: i64) {
     let secs = (wall_ns.div_euclid(1_000_000_000) + offset_secs).rem_euclid(86_400);
     let _ = write!(out, "{:02}:{:02}:{:02}", secs / 3600, secs / 60 % 60, secs % 60);
@@ -121,7 +125,7 @@ pub fn format_rfc3339(wall_ns: i64) -> String {
     format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}.{ms:03}Z", s / 3600, s / 60 % 60, s % 60)
 }
 
-/// Days since 1970-01-01 to year, month, day (Howard Hinnant's `civil_from_days`).
+/// Year, month and day of a number of days since 1970-01-01 (Howard Hinnant's `civil_from_days`).
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);

@@ -174,7 +174,7 @@ fn mounts_without_a_device_are_explained() {
     assert_eq!((nfs.storage, nfs.chain.len(), nfs.is_bind), (StorageKind::Network, 0, true));
     assert_eq!(
         nfs.note,
-        "NFS from nas.example.net:/back up (2001:db8:1::20): over the network, no block device of this machine beneath"
+        "NFS from nas.example.net:/back up (2001:db8:1::20): over the network, no block device of this machine"
     );
     assert_eq!(report_for("database-host", "/proc/1").storage, StorageKind::Kernel);
     let tmp = report_for("layered-vm", "/srv/lab/over/f");
@@ -240,11 +240,11 @@ fn path_errors_state_cause_and_remedy() {
     assert_eq!(
         live(&format!("{base}/a\u{1b}[2J/b")),
         format!(
-            "cannot find {base}/a\\x1b[2J/b: no such file or directory; {base} exists: ask for that, or check the spelling"
+            "cannot find {base}/a\\x1b[2J/b: no such file or directory; {base} exists: use that, or check the spelling"
         )
     );
     std::os::unix::fs::symlink("round", dir.path().join("round")).unwrap();
-    assert!(live(&format!("{base}/round")).contains("circle"));
+    assert!(live(&format!("{base}/round")).contains("loop"));
     assert!(live("").contains("give a directory"));
     let old = inspect_path(&Root::at(fixture("layered-vm")), Path::new("var")).unwrap_err();
     assert!(old.to_string().contains("absolute"));

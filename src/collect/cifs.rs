@@ -4,7 +4,7 @@ use crate::model::mount::{MountInfo, MountTable, is_cifs};
 use crate::model::network::{NetFsKind, NetFsRaw};
 use crate::parse::bytes::{lines, parse_u64, words};
 
-/// Every connected share, joined with the mount table.
+/// Every connected share, with its mount.
 pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut rows: Vec<NetFsRaw> = Vec::new();
     for line in lines(text) {
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {
     join_mounts(rows, mounts)
 }
 
-/// `1) \\server\share`, perhaps with `DISCONNECTED` behind it. A share may hold blanks.
+/// `1) \\server\share`, possibly with `DISCONNECTED` after it. A share may contain blanks.
 fn parse_share_header(line: &[u8]) -> Option<&[u8]> {
     let paren = line.iter().position(|b| *b == b')')?;
     parse_u64(&line[..paren])?;
@@ -64,7 +64,7 @@ fn parse_stat_line(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
     Some(())
 }
 
-/// A share stays connected for a while after its last unmount: then it stands under its own name.
+/// A share stays connected for a while after its last unmount: then it is listed under its own name.
 fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut left: Vec<&MountInfo> = mounts.0.iter().filter(|m| is_cifs(m.fs_type.as_bytes())).collect();
     for row in &mut rows {
@@ -84,13 +84,13 @@ fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
     rows
 }
 
-/// `//Server/Share` and `\\server\share` are the same.
+/// `//Server/Share` and `\\server\share` are the same share.
 fn normalize_share_name(name: &[u8]) -> Vec<u8> {
     let slashed: Vec<u8> = name.iter().map(|b| if *b == b'\\' { b'/' } else { b.to_ascii_lowercase() }).collect();
     slashed.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(slashed)
 }
 
-/// A mount may be of a directory within the share.
+/// The source of a mount may be a directory within the share.
 fn is_on_share(source: &[u8], share: &[u8]) -> bool {
     source.strip_prefix(share).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }

@@ -1,10 +1,10 @@
-//! The clocks of the running machine.
+//! The clocks of this machine.
 
 use crate::model::kernel_log::LogClock;
 use crate::model::timestamp::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Now, on both clocks.
+/// The current time of both clocks.
 pub fn now() -> Timestamp {
     let boot = clock_gettime(ClockId::Boottime);
     let wall = clock_gettime(ClockId::Realtime);
@@ -14,13 +14,13 @@ pub fn now() -> Timestamp {
     }
 }
 
-/// CLOCK_BOOTTIME now, in ns.
+/// The current CLOCK_BOOTTIME, ns.
 pub fn boot_ns() -> u64 {
     let boot = clock_gettime(ClockId::Boottime);
     boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64
 }
 
-/// Now, as the kernel log dates: CLOCK_MONOTONIC and the wall clock.
+/// The current time of the clocks that date the kernel log: CLOCK_MONOTONIC and the wall clock.
 pub fn now_log_clock() -> LogClock {
     let mono = clock_gettime(ClockId::Monotonic);
     LogClock { mono_ns: mono.tv_sec as u64 * 1_000_000_000 + mono.tv_nsec as u64, wall_ns: now().wall_ns }

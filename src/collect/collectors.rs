@@ -1,9 +1,9 @@
-//! All collectors, handing their news to one sink.
+//! All collectors, which send their events to one callback.
 //!
-//! A tick of counters starts the look at the processes and at the block topology. At rest most of the cost is
-//! in waking up: where looks are quick the thread that read the counters takes the look as well, and hands over
-//! both together, and the topology has its thread woken only when there may be something new. A look that is
-//! not quick has a thread of its own; if it takes longer than the interval it skips ticks; nothing queues up.
+//! A tick of counters starts a scan of the processes and a reading of the block topology. On an idle machine most of
+//! the cost is waking threads up: where scans are quick, the thread that read the counters also scans and sends both
+//! together, and the topology thread is woken only when there may be something new. A slow scan runs on its own
+//! thread; if it takes longer than the interval, it skips ticks, and nothing queues up.
 
 use super::io_accounting::IoAccountingSource;
 use super::latency::LatencySource;
@@ -28,33 +28,33 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Takes what was read, on the collector's thread: a tick's counters, with the scan of the tasks that was taken right
-/// after it where that was quick, or a scan or the topology by itself. Returns false to end the collectors.
+/// Takes what was read, on the collector's thread: a tick of counters (with the scan of the tasks made right after it
+/// if that was quick), a scan, or the topology. Returns false to end the collectors.
 pub type CollectorCallback = Arc<dyn Fn(Vec<Observation>) -> bool + Send + Sync>;
 
-/// A look at the tasks that takes longer is not waited for by its tick.
+/// A tick does not wait for a longer scan.
 const MAX_INLINE_SCAN: Duration = Duration::from_millis(15);
 
-/// The collectors, running.
+/// The running collectors.
 pub struct Collectors {
     sampler: CounterSampler,
     scan_options: Arc<Mutex<ScanOptions>>,
     scan_requests: SyncSender<()>,
     _scan_threads: ScanThreads,
     tracer: Tracer,
-    /// Boot clock since which the topology is being read; 0: it is not.
+    /// Boot clock since when the topology is being read; 0 if it is not.
     topology_read_since: Arc<AtomicU64>,
 }
 
 impl Collectors {
-    /// Starts everything; the first news comes at once.
+    /// Starts everything; the first events come at once.
     pub fn start(root: &Root, interval: Duration, wants: ScanOptions, sink: CollectorCallback) -> io::Result<Self> {
         let wants = Arc::new(Mutex::new(wants));
-        let (look, looks) = sync_channel(1);
-        let (seen, sights) = sync_channel(1);
+        let (scan_requests, requests) = sync_channel(1);
+        let (disk_list_sender, disk_lists) = sync_channel(1);
         let topology_since = Arc::new(AtomicU64::new(0));
-        let looks = Arc::new(TickScans {
-            requests: Mutex::new(looks),
+        let scans = Arc::new(TickScans {
+            requests: Mutex::new(requests),
             options: wants.clone(),
             on_event: sink.clone(),
             is_slow: AtomicBool::new(true),
@@ -62,15 +62,15 @@ impl Collectors {
         });
         let tracer = Tracer::new(root);
         let tasks = TaskScanner::new(root).with_task_iter(tracer.tasks.clone());
-        let mut tasks = ScanThreads::new(tasks, looks.clone());
+        let mut tasks = ScanThreads::new(tasks, scans.clone());
         tasks.start()?;
-        let guest = tasks.inline_scanner();
+        let inline_scanner = tasks.inline_scanner();
         let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
         spawn_thread("topology", {
             let (topology, sink, since) = (topology.clone(), sink.clone(), topology_since.clone());
-            move || run_topology_reader(&topology, &sights, &sink, &since)
+            move || run_topology_reader(&topology, &disk_lists, &sink, &since)
         })?;
-        let tick = look.clone();
+        let request_scan = scan_requests.clone();
         let mut sources = sources(root);
         sources.push(Box::new(LatencySource(tracer.clone())));
         sources.push(Box::new(MemoryStallSource(tracer.clone())));
@@ -82,35 +82,35 @@ impl Collectors {
             Arc::new(move |sample: Sample| {
                 let ids: Vec<DevId> = sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
                 let seq = sample.seq;
-                let more = looks.deliver(Box::new(sample), guest.as_ref(), &tick);
-                // Mounts and devices can wait for a second tick.
+                let goes_on = scans.deliver(Box::new(sample), inline_scanner.as_ref(), &request_scan);
+                // Mounts and devices may be a tick late.
                 if seq % 2 == 1 && topology.try_lock().map_or(true, |mut reader| reader.is_due(&ids)) {
-                    let _ = seen.try_send(ids);
+                    let _ = disk_list_sender.try_send(ids);
                 }
-                more
+                goes_on
             }),
         )?;
         Ok(Self {
             sampler: lane,
             scan_options: wants,
-            scan_requests: look,
+            scan_requests,
             topology_read_since: topology_since,
             tracer,
             _scan_threads: tasks,
         })
     }
 
-    /// Begins to trace, or says that it shall not be done.
-    pub fn set_tracing(&self, on: bool) {
-        if on { self.tracer.start() } else { self.tracer.disable() }
+    /// Starts or ends tracing.
+    pub fn set_tracing(&self, is_enabled: bool) {
+        if is_enabled { self.tracer.start() } else { self.tracer.disable() }
     }
 
-    /// From which duration on syncs are to be listed, or that nobody wants them any more: then nothing traces them.
+    /// Traces syncs and lists those of at least this duration; `None` ends it.
     pub fn set_sync_threshold(&self, from: Option<Duration>) {
         self.tracer.request_syncs(from);
     }
 
-    /// Whether what is to be traced on demand is as it was wished.
+    /// Whether what is traced on request is in the requested state.
     pub fn is_tracing_settled(&self) -> bool {
         self.tracer.is_sync_worker_idle()
     }
@@ -120,17 +120,17 @@ impl Collectors {
         self.sampler.set_interval(interval);
     }
 
-    /// Changes what is wanted of the tasks, from the next look on.
+    /// Changes the scan options from the next scan on.
     pub fn update_scan_options(&self, change: impl FnOnce(&mut ScanOptions)) {
         change(&mut lock_unpoisoned(&self.scan_options));
     }
 
-    /// Looks at the tasks now.
+    /// Scans the tasks now.
     pub fn scan_now(&self) {
         let _ = self.scan_requests.try_send(());
     }
 
-    /// Looks for collectors that do not return; see [`Lane::watch`].
+    /// Checks for collectors that do not return; see [`CounterSampler::detect_stuck_source`].
     pub fn find_blocked(&mut self) -> Vec<BlockedRead> {
         self.sampler.detect_stuck_source();
         let since = self.topology_read_since.load(Ordering::Relaxed);
@@ -149,30 +149,30 @@ fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<
     std::thread::Builder::new().name(name.into()).stack_size(THREAD_STACK_BYTES).spawn(body).map(drop)
 }
 
-/// The looks that ticks ask for.
+/// The scans that ticks ask for.
 struct TickScans {
     requests: Mutex<Receiver<()>>,
     options: Arc<Mutex<ScanOptions>>,
     on_event: CollectorCallback,
-    /// Looks take long: ticks go ahead. So until the first has shown how long one takes, and while one is
-    /// under way on a thread of its own.
+    /// Scans are slow: ticks do not wait for them. True until the first scan has shown how long one takes, and while
+    /// one runs on its own thread.
     is_slow: AtomicBool,
-    /// The look being taken: since when, and the tick that waits for it.
+    /// The running scan: since when, and the tick that waits for it.
     running: Mutex<Option<(Instant, Option<Box<Sample>>)>>,
 }
 
 impl TickScans {
-    /// Takes the look on this thread and hands over both, or the tick at once.
-    fn deliver(&self, sample: Box<Sample>, guest: Option<&InlineScanner>, look: &SyncSender<()>) -> bool {
+    /// Scans on this thread and delivers both, or delivers the tick at once.
+    fn deliver(&self, sample: Box<Sample>, scanner: Option<&InlineScanner>, request_scan: &SyncSender<()>) -> bool {
         if self.is_slow.load(Ordering::Acquire) {
-            let more = (self.on_event)(vec![Observation::Sample(sample)]);
-            let _ = look.try_send(());
-            return more;
+            let goes_on = (self.on_event)(vec![Observation::Sample(sample)]);
+            let _ = request_scan.try_send(());
+            return goes_on;
         }
-        match guest.and_then(|guest| guest.begin_scan(lock_unpoisoned(&self.options).clone())) {
-            Some(look) => {
+        match scanner.and_then(|scanner| scanner.begin_scan(lock_unpoisoned(&self.options).clone())) {
+            Some(scan) => {
                 *lock_unpoisoned(&self.running) = Some((Instant::now(), Some(sample)));
-                look.run()
+                scan.run()
             }
             None => (self.on_event)(vec![Observation::Sample(sample)]),
         }
@@ -205,15 +205,15 @@ impl ScanConsumer for TickScans {
 
 fn run_topology_reader(
     reader: &Mutex<TopologyReader>,
-    sights: &Receiver<Vec<DevId>>,
+    disk_lists: &Receiver<Vec<DevId>>,
     sink: &CollectorCallback,
     since: &AtomicU64,
 ) {
-    while let Ok(ids) = sights.recv() {
+    while let Ok(ids) = disk_lists.recv() {
         since.store(clock::now().boot_ns, Ordering::Relaxed);
-        let news = lock_unpoisoned(reader).refresh(&ids);
+        let changed = lock_unpoisoned(reader).refresh(&ids);
         since.store(0, Ordering::Relaxed);
-        if news.is_some_and(|topo| !sink(vec![Observation::Topology(Box::new(topo))])) {
+        if changed.is_some_and(|topo| !sink(vec![Observation::Topology(Box::new(topo))])) {
             return;
         }
     }
@@ -228,7 +228,7 @@ mod tests {
     fn the_first_tick_delivers_sample_tasks_and_topology() {
         let (tx, rx) = channel();
         let tx = Mutex::new(tx);
-        let sink: CollectorCallback = Arc::new(move |news| lock_unpoisoned(&tx).send(news).is_ok());
+        let sink: CollectorCallback = Arc::new(move |observations| lock_unpoisoned(&tx).send(observations).is_ok());
         let feed = Collectors::start(&Root::live(), Duration::from_secs(3600), ScanOptions::default(), sink).unwrap();
         let mut got = [false; 3];
         for observation in rx.into_iter().flatten() {

@@ -18,7 +18,7 @@ pub struct DiskstatsSource {
 }
 
 impl DiskstatsSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root) -> Self {
         Self { file: PersistentFile::new(root.proc("diskstats")), buf: Vec::new(), names: HashMap::new() }
     }
@@ -46,8 +46,8 @@ impl Source for DiskstatsSource {
     }
 }
 
-/// One row; `None` if it is not one (a truncated last line, say). A device without any history whose
-/// name is a loop or ram placeholder is kept here: whether to show it is not this file's business.
+/// Parses a row; `None` if it is malformed (a truncated last line, say). Loop and RAM devices without I/O are
+/// included.
 fn parse_line(line: &[u8], names: &mut HashMap<DevId, Arc<str>>) -> Option<DiskRaw> {
     let mut w = words(line);
     let id = DevId { major: next_number(&mut w)? as u32, minor: next_number(&mut w)? as u32 };
@@ -57,7 +57,7 @@ fn parse_line(line: &[u8], names: &mut HashMap<DevId, Arc<str>>) -> Option<DiskR
     let (in_flight, busy_ms, queue_ms) = (next_number(&mut w)?, next_number(&mut w)?, next_number(&mut w)?);
     let discard = parse_op(&mut w);
     let flush = next_number(&mut w).zip(next_number(&mut w));
-    // Flushes are not counted for partitions: their columns are always 0, which is no measurement.
+    // Partitions do not count flushes: their columns are always 0.
     Some(DiskRaw { id, name, read, write, discard, flush, in_flight, busy_ms, queue_ms })
 }
 

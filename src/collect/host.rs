@@ -1,11 +1,11 @@
-//! Whose machine this is.
+//! The names of the host.
 
 use super::kernel_file::read_once;
 use crate::model::system_state::HostInfo;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 
-/// Host name and kernel release, cleaned; from the tree itself, so that a capture keeps its own.
+/// Host name and kernel release, sanitized. They are read from the tree, so that a captured one shows its own.
 pub fn read_host(root: &Root) -> HostInfo {
     let mut buf = Vec::new();
     let mut read = |rel: &str| {

@@ -1,11 +1,11 @@
-//! Who does the I/O of the devices, read from the kernel's side of [`crate::trace`].
+//! Which process does the I/O of each device, from [`crate::bpf`].
 
 use super::{SampleUpdate, Source};
 use crate::bpf::Tracer;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
 
-/// Reads what is counted.
+/// Reads the I/O accounts.
 pub struct IoAccountingSource(pub Tracer);
 
 impl Source for IoAccountingSource {

@@ -1,4 +1,4 @@
-//! Reading kernel files with the fewest system calls: a descriptor that stays open, one reused buffer.
+//! Reads kernel files with few system calls: a descriptor that stays open, one reused buffer.
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// A file under /proc or /sys that is read again and again: opened once, `pread` from 0 each time.
+/// A file under /proc or /sys that is read repeatedly: opened once, `pread` from 0 each time.
 ///
-/// seq_file regenerates its content on a read at offset 0, so a kept descriptor sees fresh counters.
+/// seq_file regenerates its content on a read at offset 0, so an open descriptor sees new counters.
 #[derive(Debug)]
 pub struct PersistentFile {
     path: PathBuf,
@@ -17,13 +17,13 @@ pub struct PersistentFile {
 }
 
 impl PersistentFile {
-    /// Nothing is opened until the first read.
+    /// A file that is opened at its first read.
     pub fn new(path: PathBuf) -> Self {
         Self { path, fd: None, single_read: false }
     }
 
-    /// For files that the kernel makes in one piece (`single_open` in fs/seq_file.c: stat, meminfo, pressure):
-    /// a read that did not fill the buffer was the last one, no second is needed to find the end.
+    /// A file that the kernel generates in one piece (`single_open` in fs/seq_file.c: stat, meminfo, pressure): a read
+    /// that did not fill the buffer was the last one, so no second read has to find the end.
     pub fn whole(path: PathBuf) -> Self {
         Self { path, fd: None, single_read: true }
     }
@@ -33,7 +33,7 @@ impl PersistentFile {
         &self.path
     }
 
-    /// The whole content, in `buf`. The descriptor is dropped after an error, so the next read tries anew.
+    /// The whole content, in `buf`. An error closes the descriptor, so the next read opens the file again.
     pub fn read<'b>(&mut self, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         let fd = match &self.fd {
             Some(fd) => fd,
@@ -49,7 +49,7 @@ impl PersistentFile {
     }
 }
 
-/// Opens for reading, close-on-exec, never a controlling terminal, never waiting for a FIFO.
+/// Opens for reading, close-on-exec, never as controlling terminal, never waiting for a FIFO.
 pub fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(
         CWD,
@@ -59,14 +59,14 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Reads a file once, whole.
+/// Opens, reads and closes a file.
 pub fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     let fd = open(path)?;
     read_to_end(&fd, buf)?;
     Ok(&buf[..])
 }
 
-/// Reads from offset 0 to the end into `buf`, growing it as needed; its capacity is kept for next time.
+/// Reads from offset 0 to the end into `buf`, growing it as needed. Its capacity is kept for the next read.
 pub fn read_to_end(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
     read_until(fd, buf, false)
 }

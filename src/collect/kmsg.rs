@@ -1,8 +1,8 @@
 //! `/dev/kmsg`: the kernel log as records, not as lines.
 //!
-//! One read(2) returns one record; the descriptor can be polled, so a silent kernel costs nothing. A
-//! record that was overwritten before it was read gives EPIPE once, and the next read goes on with the
-//! oldest one left; how much was lost is the gap in the sequence numbers, which the log itself counts.
+//! One read(2) returns one record, and the descriptor can be polled, so an idle log costs nothing. If a record was
+//! overwritten before it was read, one read fails with EPIPE and the next continues at the oldest record. The gap in
+//! the sequence numbers shows how many were lost.
 
 mod record;
 
@@ -17,10 +17,10 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// One record with its dictionary, escaped, fits in the kernel's 8 KiB (CONSOLE_EXT_LOG_MAX); a smaller
-/// buffer is refused with EINVAL, so a kernel that grows the record has room here.
+/// One record with its dictionary, escaped, fits in the kernel's 8 KiB (CONSOLE_EXT_LOG_MAX). A smaller buffer fails
+/// with EINVAL, so there is room for larger records of newer kernels.
 const RECORD_BUFFER_BYTES: usize = 16 * 1024;
-/// A captured log larger than this is cut: it is a test's or a stranger's file.
+/// A captured log larger than this is not read.
 const MAX_CAPTURE_BYTES: usize = 64 << 20;
 
 /// An open kernel log.
@@ -32,9 +32,9 @@ pub struct KmsgReader {
 
 #[derive(Debug)]
 enum LogInput {
-    /// The device: one record a read.
+    /// The device: one record per read.
     Device { fd: OwnedFd, buf: Box<[u8]> },
-    /// A captured file: what `cat /dev/kmsg` printed, records one after the other.
+    /// A captured file: the output of `cat /dev/kmsg`, records one after the other.
     Capture { fd: OwnedFd, text: Vec<u8>, offset: usize },
 }
 
@@ -69,8 +69,8 @@ impl KmsgReader {
         Reading::Ok(Self { input, overruns: 0 })
     }
 
-    /// Whether more can arrive: poll the descriptor for reading only then. A captured file is always
-    /// readable and is finished when [`next_record`](Self::next_record) returns `None`.
+    /// Whether more records can arrive: only then poll the descriptor. A captured file is finished when
+    /// [`next_record`](Self::next_record) returns `None`.
     pub fn is_live(&self) -> bool {
         matches!(self.input, LogInput::Device { .. })
     }
@@ -80,7 +80,7 @@ impl KmsgReader {
         self.overruns
     }
 
-    /// The next record, or `None` when there is nothing more for now. Never waits.
+    /// The next record, or `None` if there is none now. Never waits.
     pub fn next_record(&mut self) -> std::io::Result<Option<KmsgRecord>> {
         match &mut self.input {
             LogInput::Device { fd, buf } => loop {
@@ -140,13 +140,13 @@ fn open_error(root: &Root, path: &str, err: &std::io::Error) -> Reading<KmsgRead
                 describe_io_error(err)
             ))
         }
-        // Outside the first user namespace the device can be there and yet not be a device.
+        // In a user namespace the node can exist and yet not be a device.
         _ => Reading::from_io_error(path, err),
     }
 }
 
-/// `kernel.hung_task_warnings`: how many hung tasks the kernel will still report; 0 means that it has
-/// gone silent, -1 that it never does (Documentation/admin-guide/sysctl/kernel.rst).
+/// `kernel.hung_task_warnings`: how many hung tasks the kernel will still report; 0: no more, -1: no limit
+/// (Documentation/admin-guide/sysctl/kernel.rst).
 pub fn read_hung_task_warnings(root: &Root) -> Reading<i64> {
     read_sysctl(root, "kernel/hung_task_warnings")
 }

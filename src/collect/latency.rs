@@ -1,11 +1,11 @@
-//! Histograms of request latency, read from the kernel's side of [`crate::trace`].
+//! Histograms of request latency, from [`crate::bpf`].
 
 use super::{SampleUpdate, Source};
 use crate::bpf::Tracer;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
 
-/// Reads what is counted.
+/// Reads the histograms.
 pub struct LatencySource(pub Tracer);
 
 impl Source for LatencySource {

@@ -15,7 +15,7 @@ pub struct MeminfoSource {
 }
 
 impl MeminfoSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root) -> Self {
         Self { file: PersistentFile::whole(root.proc("meminfo")), buf: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl Source for MeminfoSource {
     }
 }
 
-/// The whole file, kB turned into bytes; `None` without MemTotal.
+/// Parses the whole file, kB as bytes; `None` without MemTotal.
 pub fn parse(text: &[u8]) -> Option<MemRaw> {
     let mut raw = MemRaw::default();
     for (name, kb) in lines(text).filter_map(key_value) {

@@ -1,11 +1,11 @@
-//! Who is held up by memory, read from the kernel's side of [`crate::trace`].
+//! Processes stalled by memory pressure, from [`crate::bpf`].
 
 use super::{SampleUpdate, Source};
 use crate::bpf::Tracer;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
 
-/// Reads what is counted.
+/// Reads the stall counters.
 pub struct MemoryStallSource(pub Tracer);
 
 impl Source for MemoryStallSource {

@@ -37,16 +37,16 @@ use crate::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A reading's way into the sample: run by whoever assembles the tick.
+/// A value read, to be put into the sample by the thread that assembles the tick.
 pub type SampleUpdate = Box<dyn FnOnce(&mut Sample) + Send>;
 
 /// One kernel source of counters.
 pub trait Source: Send {
-    /// Its name on screen when it is blocked or missing: the file it reads.
+    /// The file it reads: shown where the source is blocked or missing.
     fn name(&self) -> &'static str;
-    /// How a sample says that this source is stuck.
+    /// Puts into a sample that this source is blocked.
     fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead);
-    /// Reads once. May block; the caller watches the time.
+    /// Reads once. May block; the caller supervises it.
     fn read(&mut self) -> SampleUpdate;
 }
 

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it changed.
+//! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it has changed.
 
 use super::kernel_file::{open, read_to_end};
 use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
@@ -11,11 +11,11 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The kernel tells of mounts and unmounts but not of a file system that turns itself read-only.
+/// The kernel announces mounts and unmounts, but not a file system that becomes read-only.
 const REREAD_INTERVAL: Duration = Duration::from_secs(10);
-/// Where only mounting and unmounting matter.
+/// For those who need only mounts and unmounts.
 const NETWORK_REREAD_INTERVAL: Duration = Duration::from_secs(600);
-/// A table of some hundred mounts.
+/// Enough for a few hundred mounts.
 const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
 /// A kernel table that announces its changes through poll(2): mountinfo, swaps.
@@ -28,12 +28,12 @@ pub struct PolledFile {
     hash: u64,
     read_at: Option<Instant>,
     max_age: Duration,
-    /// Announced and not read since.
+    /// A change was announced and has not been read.
     change_pending: bool,
 }
 
 impl PolledFile {
-    /// `path` below `root`; read anyhow after `reread`.
+    /// A table at `path`, read again after `max_age` even without an announcement.
     pub fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
         Self {
             path,
@@ -47,14 +47,14 @@ impl PolledFile {
         }
     }
 
-    /// Whether it is to be read: one poll(2), which never waits.
+    /// Whether the file should be read: costs one poll(2), never waits.
     pub fn is_due(&mut self) -> bool {
         let fresh = self.fd.is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.max_age);
         self.change_pending |= !fresh || self.poll_changed();
         self.change_pending
     }
 
-    /// The content if it differs from the last one; costs one poll(2) if nothing happened.
+    /// The content if it has changed since the last read. Costs one poll(2) if it has not.
     pub fn read_if_changed(&mut self) -> io::Result<Option<&[u8]>> {
         if !self.is_due() {
             return Ok(None);
@@ -77,15 +77,15 @@ impl PolledFile {
         Ok((!same).then_some(&self.buf[..]))
     }
 
-    /// Gives back a large buffer: the next reading may be hours away.
+    /// Frees a large buffer: the next read may be hours away.
     fn release_buffer(&mut self) {
         if self.buf.capacity() > MAX_RETAINED_BYTES {
             self.buf = Vec::new();
         }
     }
 
-    /// mounts_poll() and swaps_poll() raise POLLPRI and POLLERR once per reader after a change. A captured
-    /// tree's plain file cannot: there the content decides.
+    /// mounts_poll() and swaps_poll() raise POLLPRI and POLLERR once per reader after a change. Files of a captured
+    /// tree cannot be polled: their content is compared.
     fn poll_changed(&self) -> bool {
         let Some(fd) = self.fd.as_ref().filter(|_| self.is_live) else { return true };
         let mut fds = [PollFd::new(fd, PollFlags::PRI)];
@@ -97,7 +97,7 @@ impl PolledFile {
     }
 }
 
-/// The mount table of this process, kept up to date.
+/// The mount table of this process, kept current.
 #[derive(Debug)]
 pub struct MountWatcher {
     file: PolledFile,
@@ -111,7 +111,7 @@ impl MountWatcher {
         Self::with_filter(root, REREAD_INTERVAL, |_| true)
     }
 
-    /// Only NFS and CIFS mounts: most machines have none, container hosts have thousands of others.
+    /// Only NFS and CIFS mounts: most machines have none, while container hosts have thousands of others.
     pub fn network_only(root: &Root) -> Self {
         Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| {
             is_nfs(m.fs_type.as_bytes()) || is_cifs(m.fs_type.as_bytes())
@@ -123,12 +123,12 @@ impl MountWatcher {
         Self { file, mounts: MountTable::default(), filter: keep }
     }
 
-    /// Whether the table is to be read anew; never waits.
+    /// Whether the table should be read again; never waits.
     pub fn is_due(&mut self) -> bool {
         self.file.is_due()
     }
 
-    /// Whether the table changed since the last call; the first call says yes.
+    /// Reads the table if it has changed; true if it has. The first call returns true.
     pub fn refresh(&mut self) -> io::Result<bool> {
         let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
         self.mounts = MountTable(mountinfo::parse(text).map(mount_info).filter(self.filter).collect());
@@ -136,7 +136,7 @@ impl MountWatcher {
         Ok(true)
     }
 
-    /// As of the last refresh.
+    /// The table as of the last refresh.
     pub fn mounts(&self) -> &MountTable {
         &self.mounts
     }

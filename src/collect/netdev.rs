@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Asking a driver for its speed takes a lock of the whole network stack: seldom.
+/// Reading the speed takes a lock of the whole network stack, so it is done rarely.
 const SPEED_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reads the byte counters of every interface in one system call.
@@ -23,12 +23,12 @@ pub struct NetdevSource {
     speed_buf: Vec<u8>,
     speeds: HashMap<String, Option<u64>>,
     speeds_read_at: Option<Instant>,
-    /// Whether any network file system is mounted: interfaces matter only then.
+    /// Whether a network file system is mounted: otherwise interfaces are not read.
     has_network_mounts: Arc<AtomicBool>,
 }
 
 impl NetdevSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root, wanted: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
@@ -66,7 +66,7 @@ impl NetdevSource {
         Reading::Ok(nics)
     }
 
-    /// EINVAL for what has no speed (loopback, down), -1 for what does not know it (virtual).
+    /// EINVAL for an interface without speed (loopback, down), -1 for one that does not know it (virtual).
     fn read_link_speed(&mut self, name: &str) -> Option<u64> {
         if name.contains('/') || name.starts_with('.') {
             return None;
@@ -93,7 +93,7 @@ impl Source for NetdevSource {
     }
 }
 
-/// Two lines of heading, then `name: rx_bytes 7 more tx_bytes ...`, on old kernels without the blank.
+/// Two header lines, then `name: rx_bytes 7 more tx_bytes ...`; old kernels omit the blank.
 fn parse(text: &[u8]) -> Vec<NicRaw> {
     lines(text).filter_map(parse_line).collect()
 }

@@ -1,7 +1,7 @@
 //! Network file systems: NFS and CIFS mounts with their counters and the interface towards the server.
 //!
-//! Without such a mount a tick costs one poll(2) on the mount table. The counters come from memory: a
-//! server that is gone does not block their reading.
+//! Without such a mount a tick costs one poll(2) on the mount table. The counters are in memory: reading them does not
+//! block if the server is gone.
 
 use super::kernel_file::PersistentFile;
 use super::mountinfo::MountWatcher;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Routes change without a word to us.
+/// Changes of routes are not announced.
 const ROUTE_REREAD_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Reads `/proc/self/mountstats` and `/proc/fs/cifs/Stats` where there is something to read.
+/// Reads `/proc/self/mountstats` and `/proc/fs/cifs/Stats` if there are such mounts.
 pub struct NetFsSource {
     root: Root,
     mounts: MountWatcher,
@@ -29,12 +29,12 @@ pub struct NetFsSource {
     has_nfs: bool,
     has_cifs: bool,
     routes: Option<(Instant, RouteTable)>,
-    /// Told to whoever reads the interfaces.
+    /// Shared with the reader of the interfaces.
     has_network_mounts: Arc<AtomicBool>,
 }
 
 impl NetFsSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root, any: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),

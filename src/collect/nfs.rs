@@ -4,10 +4,10 @@ use crate::model::mount::{MountTable, is_nfs};
 use crate::model::network::{NetFsKind, NetFsRaw};
 use crate::parse::bytes::{lines, parse_u64, unescape_octal, words};
 
-/// The only layout there has been since 2.6.17; another one is not guessed at.
+/// The only format since 2.6.17; others are skipped.
 const SUPPORTED_STATVERS: &[u8] = b"statvers=1.";
 
-/// Every NFS file system, once, joined with the mount table for its device number and server address.
+/// Every NFS file system once, with its device number and server address from the mount table.
 pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut rows: Vec<NetFsRaw> = Vec::new();
     let mut open = false;
@@ -17,7 +17,7 @@ pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {
             open = row.is_some();
             rows.extend(row);
         } else if let Some(row) = rows.last_mut().filter(|_| open) {
-            // A line that does not parse leaves its fields unknown.
+            // A malformed line leaves its fields unknown.
             let _ = parse_stat_line(line, row);
         }
     }
@@ -47,12 +47,12 @@ fn parse_stat_line(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
             row.version = Some(crate::sanitize::sanitize(vers));
         }
         b"age:" => row.age_s = Some(parse_u64(w.next()?)?),
-        // Normal read and write, direct read and write, then what went over the wire, then pages.
+        // Normal reads and writes, direct reads and writes, bytes from and to the server, pages.
         b"bytes:" => {
             row.read_bytes = Some(parse_u64(w.nth(4)?)?);
             row.write_bytes = Some(parse_u64(w.next()?)?);
         }
-        // All operations have at least one line, so these start from what they count.
+        // Every operation has a line, so the sums start at 0.
         b"per-op" => {
             let all = [
                 &mut row.ops,
@@ -94,7 +94,7 @@ fn add_operation<'a>(op: &[u8], w: impl Iterator<Item = &'a [u8]>, row: &mut Net
     Some(())
 }
 
-/// Both files list mounts in the same order. A file system mounted twice repeats its counters: one is kept.
+/// Both files list mounts in the same order. A file system that is mounted twice repeats its counters: one is kept.
 fn join_mounts(rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut left: Vec<_> = mounts.0.iter().filter(|m| is_nfs(m.fs_type.as_bytes())).collect();
     let mut out: Vec<NetFsRaw> = Vec::with_capacity(rows.len());

@@ -1,7 +1,7 @@
-//! Which device a path is on, and everything on the way down to it.
+//! Which device a path is on, and all devices below it.
 //!
-//! Resolving a path and asking a file system for its free space can block for good on a dead one: only for
-//! a child process.
+//! Resolving a path and asking a file system for its free space can block forever on a dead one: only for child
+//! processes.
 
 use super::kernel_file::read_once;
 use super::mountinfo;
@@ -19,9 +19,12 @@ use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The place of `path`. A relative one is taken from the working directory, so the caller makes it absolute
-/// before it asks a child. On a captured tree the path is looked up as text and nothing is asked of a file
-/// system.
+/// Where `path` is stored. The caller makes it absolute, because a child has another working directory. On a captured
+/// tree the path is only looked up in the mount table.
+///
+/// # Errors
+///
+/// Why the path cannot be resolved, and what to do next.
 pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     let canonical = canonicalize(root, path)?;
     let mut buf = Vec::new();
@@ -30,14 +33,14 @@ pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     let mounts = mountinfo::parse(table);
     let mount = find_mount(root, &mounts, &canonical).ok_or_else(|| {
         PathError(format!(
-            "no mount holds {}: the table of this process does not show it; try outside the container or chroot",
+            "no mount contains {}: it is not in the mount table of this process; try outside the container or chroot",
             sanitize(canonical.as_os_str().as_bytes())
         ))
     })?;
     let mut reader = TopologyReader::new(root);
     let topo = match reader.refresh(&[]) {
         Some(Reading::Ok(topo)) => topo,
-        // The mount is worth telling even where sysfs is hidden.
+        // The mount is worth reporting even if sysfs is hidden.
         _ => Topology::default(),
     };
     let node = device_node_id(root, &canonical);
@@ -82,29 +85,29 @@ fn canonicalize(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
         let hint = match err.kind() {
             std::io::ErrorKind::NotFound => not_found_hint(path),
             std::io::ErrorKind::PermissionDenied => {
-                "a directory on the way may not be searched: ask as its owner or root".into()
+                "a directory of the path may not be searched: run as its owner or root".into()
             }
-            std::io::ErrorKind::NotADirectory => "a part of it that should be a directory is a file".into(),
+            std::io::ErrorKind::NotADirectory => "a component that should be a directory is a file".into(),
             _ if err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-                "its symbolic links lead in a circle: see `namei -l` on it".into()
+                "its symbolic links form a loop: see `namei -l` on it".into()
             }
-            _ => "the file system it is on does not answer properly: see the kernel log".into(),
+            _ => "its file system does not respond properly: see the kernel log".into(),
         };
         PathError(format!("cannot find {shown}: {}; {hint}", describe_io_error(&err)))
     })
 }
 
-/// The longest part of a path that exists, as a next step.
+/// Suggests the longest part of a path that exists.
 fn not_found_hint(path: &Path) -> String {
     match path.ancestors().skip(1).find(|a| !a.as_os_str().is_empty() && a.exists()) {
         Some(dir) => {
-            format!("{} exists: ask for that, or check the spelling", sanitize(dir.as_os_str().as_bytes()))
+            format!("{} exists: use that, or check the spelling", sanitize(dir.as_os_str().as_bytes()))
         }
         None => "check the spelling".into(),
     }
 }
 
-/// The kernel's own answer (stx_mnt_id, since 5.8), else the table walked by name.
+/// The mount as the kernel reports it (stx_mnt_id, since 5.8), else by name from the mount table.
 fn find_mount<'m>(root: &Root, mounts: &'m MountTable, path: &Path) -> Option<&'m MountInfo> {
     let by_id = || {
         let want = StatxFlags::MNT_ID;
@@ -136,7 +139,7 @@ pub(super) fn read_space(root: &Root, path: &Path) -> Reading<FilesystemSpace> {
     }
 }
 
-/// The devices below, each once, with the queue settings of those that have a queue.
+/// The devices below a path, each once, with the queue settings of those that have a queue.
 fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<DeviceChainEntry> {
     let mut links: Vec<(usize, &BlockDevice)> = Vec::new();
     for (id, _) in found {
@@ -146,7 +149,7 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<De
             }
         }
     }
-    // A partition's queue is its disk's; a kpartx partition is a map with a queue of its own.
+    // A partition uses its disk's queue; a kpartx partition is a mapping with a queue of its own.
     let queue_of = |dev: &BlockDevice| -> String {
         let disk = (dev.kind == DeviceKind::Partition && dev.slaves.is_empty())
             .then(|| dev.parent.and_then(|p| topo.get(p)))
@@ -173,7 +176,7 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<De
         .collect()
 }
 
-/// A file system that should have a device but shows none is `Unknown`.
+/// Where a mount without a known device stores its data; `Unknown` if its type should have a device.
 fn store_without_device(mount: &MountInfo) -> StorageKind {
     match mount.storage_kind() {
         StorageKind::Block => StorageKind::Unknown,
@@ -181,7 +184,7 @@ fn store_without_device(mount: &MountInfo) -> StorageKind {
     }
 }
 
-/// The place in a sentence.
+/// Describes the location in a sentence.
 fn describe_location(
     mount: &MountInfo,
     store: StorageKind,
@@ -205,22 +208,24 @@ fn describe_location(
         }
         (StorageKind::Block, _) if disks > 1 => format!("{kind} on {device}, spread over {disks} disks"),
         (StorageKind::Block, _) => format!("{kind} on {device}"),
-        (StorageKind::Memory, _) => format!("{kind}: in memory and swap, no block device beneath"),
+        (StorageKind::Memory, _) => format!("{kind}: in memory and swap, no block device"),
         (StorageKind::Network, fs) => {
             let addr = mount.super_option("addr").map(|a| format!(" ({})", sanitize(a))).unwrap_or_default();
             let name = if is_nfs(fs) { "NFS" } else { &kind };
-            format!("{name} from {source}{addr}: over the network, no block device of this machine beneath")
+            format!("{name} from {source}{addr}: over the network, no block device of this machine")
         }
         (StorageKind::Fuse, _) => {
-            format!("{kind} ({source}): served by a program in user space; what lies beneath only that program knows")
+            format!(
+                "{kind} ({source}): served by a program in user space; only that program knows where it stores data"
+            )
         }
-        (StorageKind::Kernel, _) => format!("{kind}: made up by the kernel, nothing is stored"),
+        (StorageKind::Kernel, _) => format!("{kind}: generated by the kernel, nothing is stored"),
         (StorageKind::Unknown, b"zfs") => {
             let pool = source.split('/').next().unwrap_or_default().to_owned();
             format!("ZFS dataset {source}: the kernel does not name the pool's devices; `zpool status {pool}` does")
         }
         (StorageKind::Unknown, b"virtiofs") => {
-            format!("virtiofs ({source}): a directory of the host, its disks are not seen here")
+            format!("virtiofs ({source}): a directory of the host, its disks are not visible here")
         }
         (StorageKind::Unknown, _) => {
             format!("{kind} ({source}): its device was not found in the mount table or sysfs")

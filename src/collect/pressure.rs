@@ -15,7 +15,7 @@ pub struct PressureSource {
 }
 
 impl PressureSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root) -> Self {
         let file = |name| PersistentFile::whole(root.proc(&format!("pressure/{name}")));
         Self { files: [file("cpu"), file("memory"), file("io")], buf: Vec::new() }
@@ -29,7 +29,7 @@ impl PressureSource {
                 Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
                     return Reading::Absent("/proc/pressure: this kernel has no PSI (CONFIG_PSI)".into());
                 }
-                // Built in but switched off: open works, read says EOPNOTSUPP.
+                // PSI is built in but disabled: open succeeds, read fails with EOPNOTSUPP.
                 Err(err) if err.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {
                     return Reading::Absent("/proc/pressure: PSI is off (boot with psi=1)".into());
                 }

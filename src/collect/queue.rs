@@ -1,6 +1,6 @@
 //! `/sys/block/*/queue/*` (Documentation/ABI/stable/sysfs-block).
 //!
-//! Blocking, unkillably so on a hung device somebody is reconfiguring: only for a child process.
+//! Can block unkillably while a hung device is being reconfigured: only for child processes.
 
 use super::kernel_file::read_once;
 use crate::model::queue::QueueAttrs;
@@ -8,8 +8,8 @@ use crate::parse::bytes::{parse_i64, parse_u64, words};
 use crate::root::Root;
 use std::collections::BTreeMap;
 
-/// The queue settings of the named disks (kernel names; a partition has no queue of its own: ask for its
-/// disk). A name without a queue directory, or one that is no plain name, is left out.
+/// The queue settings of the named disks (kernel names; partitions have no queue of their own). Names without a queue
+/// directory, and names that are paths, are left out.
 pub fn read_queue_attrs(root: &Root, names: &[impl AsRef<str>]) -> BTreeMap<String, QueueAttrs> {
     let mut buf = Vec::new();
     names
@@ -20,7 +20,7 @@ pub fn read_queue_attrs(root: &Root, names: &[impl AsRef<str>]) -> BTreeMap<Stri
         .collect()
 }
 
-/// Names come from other processes: nothing that could leave the directory.
+/// Names come from other processes: they must not leave the directory.
 fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains('/') && !name.contains('\0')
 }
@@ -57,7 +57,8 @@ fn read_one_queue(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
     }
 }
 
-/// `none [mq-deadline] kyber`: the one in brackets, and all. Old kernels write a lone `none` bare.
+/// `none [mq-deadline] kyber`: the value in brackets, and all values. Old kernels write a single `none` without
+/// brackets.
 fn parse_bracketed(text: &[u8]) -> (Option<String>, Vec<String>) {
     let mut active = None;
     let mut all = Vec::new();

@@ -1,7 +1,7 @@
-//! Which interface carries the traffic to a server: `/proc/net/route` and `/proc/net/ipv6_route`
-//! (net/ipv4/fib_trie.c fib_route_seq_show(), net/ipv6/route.c rt6_info_route()).
+//! Which interface carries the traffic to a server: `/proc/net/route` and `/proc/net/ipv6_route` (net/ipv4/fib_trie.c
+//! fib_route_seq_show(), net/ipv6/route.c rt6_info_route()).
 //!
-//! Longest prefix, then lowest metric, of the main table; policy routing is not looked at.
+//! The longest prefix wins, then the lowest metric, in the main table; policy routing is ignored.
 
 use super::kernel_file::read_once;
 use crate::parse::bytes::{lines, parse_u64, words};
@@ -13,7 +13,7 @@ const RTF_UP: u32 = 0x1;
 const RTF_REJECT: u32 = 0x200;
 const RTF_LOCAL: u32 = 0x8000_0000;
 
-/// The routes that lead somewhere.
+/// The usable routes.
 #[derive(Debug, Default)]
 pub(super) struct RouteTable(Vec<Route>);
 
@@ -21,14 +21,14 @@ pub(super) struct RouteTable(Vec<Route>);
 struct Route {
     /// IPv4 as its mapped IPv6 address, so that one comparison serves both.
     net: u128,
-    /// Leading bits that count, of 128.
+    /// Significant leading bits, of 128.
     prefix: u32,
     metric: u64,
     interface: String,
 }
 
 impl RouteTable {
-    /// As they are now; a family that is off has none.
+    /// Reads the current routes; a disabled address family has none.
     pub fn read(root: &Root) -> Self {
         let mut buf = Vec::new();
         let mut routes = Vec::new();
@@ -41,7 +41,7 @@ impl RouteTable {
         Self(routes)
     }
 
-    /// The interface towards an address as mount options spell it (`10.0.0.5`, `fe80::1%eth0`).
+    /// The interface towards an address in the form of mount options (`10.0.0.5`, `fe80::1%eth0`).
     pub fn interface_to(&self, address: &str) -> Option<String> {
         let bare = address.trim_start_matches('[').split(']').next()?;
         let (host, scope) = bare.split_once('%').map_or((bare, None), |(h, s)| (h, Some(s)));
@@ -74,7 +74,7 @@ fn prefix_mask(prefix: u32) -> u128 {
     if prefix == 0 { 0 } else { u128::MAX << (128 - prefix.min(128)) }
 }
 
-/// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`; addresses as the machine's own words.
+/// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`; addresses are hexadecimal in native byte order.
 fn parse_ipv4_route(line: &[u8]) -> Option<Route> {
     let w: Vec<&[u8]> = words(line).collect();
     let [name, net, _, flags, _, _, metric, mask, ..] = w[..] else { return None };

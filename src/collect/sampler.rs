@@ -1,10 +1,9 @@
-//! Runs the counter sources on a thread of their own, and goes on when one of them does not return.
+//! Reads the counter sources on a thread of their own, and goes on when one of them blocks.
 //!
-//! In the normal case this is one thread that wakes once an interval, reads every source and hands
-//! over one [`Sample`]. The owner calls [`Lane::watch`] now and then: if a source has been reading for
-//! longer than the deadline, its thread is left to it and a fresh thread takes over the others; the
-//! source stays `Blocked` until the stuck read comes back by itself. One read of a source is under way
-//! at any time, so no more threads than sources can ever be stuck.
+//! Normally one thread wakes once per interval, reads every source and delivers one [`Sample`]. The owner calls
+//! [`CounterSampler::detect_stuck_source`] regularly: if a source has been reading for longer than the deadline, its
+//! thread is abandoned and a new thread takes over the other sources. The source stays `Blocked` until the stuck read
+//! returns. A source has one read at a time, so no more threads than sources can be stuck.
 
 use super::{SampleUpdate, Source, clock};
 use crate::model::reading::BlockedRead;
@@ -14,14 +13,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A read that takes longer is called blocked.
+/// A longer read counts as blocked.
 pub const READ_DEADLINE: Duration = Duration::from_millis(250);
 
-/// Stack of a collector's thread, bytes: whoever takes the news may do much with it there. What is not touched costs
+/// Stack of a collector's thread, bytes. The callback may draw the screen on it; pages that are not touched cost
 /// nothing.
 pub const THREAD_STACK_BYTES: usize = 2 << 20;
 
-/// Takes over each finished sample, and may use the thread for a while; returns false when nobody wants more.
+/// Takes each sample, and may use the thread for a while; returns false to end the sampler.
 pub type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
 enum SamplerCommand {
@@ -32,27 +31,27 @@ enum SamplerCommand {
 
 struct SourceSlot {
     name: &'static str,
-    /// Kept outside the lock: a stuck source cannot be asked.
+    /// Outside the lock: a stuck source cannot be called.
     mark_blocked: fn(&mut Sample, BlockedRead),
     source: Mutex<Box<dyn Source>>,
 }
 
 struct SamplerState {
     sources: Vec<SourceSlot>,
-    /// Which thread is in charge; an older one that wakes up ends itself.
+    /// The thread in charge; an older one that wakes up exits.
     generation: AtomicU64,
-    /// 1 + index of the source being read, one more than that of the last while the sink has the sample,
-    /// 0 between ticks.
+    /// 1 + index of the source being read; one more than the last source while the sink has the sample; 0 between
+    /// ticks.
     reading_index: AtomicUsize,
-    /// Boot clock at which that read began.
+    /// Boot clock when that read began.
     reading_since: AtomicU64,
-    /// For each source: boot clock since which it is stuck, 0 if it is not.
+    /// For each source the boot clock since when it is stuck, or 0.
     stuck_since: Vec<AtomicU64>,
     seq: AtomicU64,
     sink: SampleSink,
 }
 
-/// The counter sources, running.
+/// The running sampler.
 pub struct CounterSampler {
     state: Arc<SamplerState>,
     commands: Sender<SamplerCommand>,
@@ -60,7 +59,7 @@ pub struct CounterSampler {
 }
 
 impl CounterSampler {
-    /// Starts reading at once, then every `interval`.
+    /// Starts: reads at once, then every `interval`.
     pub fn start(sources: Vec<Box<dyn Source>>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
         let stuck = sources.iter().map(|_| AtomicU64::new(0)).collect();
         let shared = Arc::new(SamplerState {
@@ -85,13 +84,13 @@ impl CounterSampler {
         let _ = self.commands.send(SamplerCommand::SetInterval(interval));
     }
 
-    /// Reads once more right now.
+    /// Reads once more now.
     pub fn read_now(&self) {
         let _ = self.commands.send(SamplerCommand::ReadNow);
     }
 
-    /// Looks for a source (or a sink) that does not return; call it a few times a second. Returns the name
-    /// of a source newly found stuck.
+    /// Checks for a source (or the sink) that does not return; to be called a few times a second. Returns the name of
+    /// a newly stuck source.
     pub fn detect_stuck_source(&mut self) -> Option<&'static str> {
         let shared = &self.state;
         let at = shared.reading_index.load(Ordering::Acquire).checked_sub(1)?;
@@ -104,7 +103,7 @@ impl CounterSampler {
         }
         shared.reading_index.store(0, Ordering::Release);
         let next = shared.generation.fetch_add(1, Ordering::AcqRel) + 1;
-        // The deadline is over already: the fresh thread reads at once what the stuck one did not.
+        // The deadline has passed already: the new thread reads at once what the stuck one did not.
         if let Ok(commands) = spawn_thread(shared, next, self.interval, Duration::ZERO) {
             self.commands = commands;
         }
@@ -163,7 +162,7 @@ fn run_sampler(
     }
 }
 
-/// Gives the sample away; false if nobody wants more, or if another thread has taken over meanwhile.
+/// Delivers the sample; false if the sink wants no more, or another thread has taken over meanwhile.
 fn deliver(shared: &SamplerState, generation: u64, sample: Sample) -> bool {
     shared.reading_since.store(clock::boot_ns(), Ordering::Release);
     shared.reading_index.store(shared.sources.len() + 1, Ordering::Release);
@@ -175,7 +174,7 @@ fn deliver(shared: &SamplerState, generation: u64, sample: Sample) -> bool {
     more
 }
 
-/// One tick; `None` if another thread has taken over meanwhile.
+/// Reads all sources; `None` if another thread has taken over meanwhile.
 fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
     let at = clock::now();
     let mut sample = Sample { seq: shared.seq.fetch_add(1, Ordering::Relaxed) + 1, time: at, ..Default::default() };
@@ -198,7 +197,7 @@ fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<R
     shared.reading_index.store(index + 1, Ordering::Release);
     let patch = source.read();
     if shared.generation.load(Ordering::Acquire) != generation {
-        // The lock is let go only now: the source is whole again and others may read it.
+        // The lock is released only now: the source is consistent again and others may read it.
         shared.stuck_since[index].store(0, Ordering::Release);
         return None;
     }
@@ -226,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Returns only when told to.
+    /// Returns only when a message arrives.
     struct BlockingSource(Receiver<()>);
     impl Source for BlockingSource {
         fn name(&self) -> &'static str {
@@ -252,9 +251,9 @@ mod tests {
             std::thread::yield_now();
         }
         let first = rx.recv().unwrap();
-        assert!(first.cpu.ok().is_some(), "the others go on");
+        assert!(first.cpu.ok().is_some(), "the other sources go on");
         assert!(matches!(&first.disks, Reading::Blocked(b) if b.waiting_on == "slow" && b.since_boot_ns > 0));
-        drop(go); // every further read of it returns at once
+        drop(go); // every later read returns at once
         assert!(rx.iter().any(|s| s.disks.ok().is_some()), "it is read again once it has returned");
     }
 
@@ -271,7 +270,7 @@ mod tests {
         });
         let mut lane = CounterSampler::start(vec![Box::new(FastSource)], Duration::from_millis(20), sink).unwrap();
         while lane.state.generation.load(Ordering::Acquire) == 0 {
-            assert_eq!(lane.detect_stuck_source(), None, "no source is to blame");
+            assert_eq!(lane.detect_stuck_source(), None, "no source is stuck");
             std::thread::yield_now();
         }
         assert_eq!(rx.recv().unwrap(), 2, "the next tick comes from another thread");

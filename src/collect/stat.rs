@@ -15,7 +15,7 @@ pub struct StatSource {
 }
 
 impl StatSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root) -> Self {
         Self { file: PersistentFile::whole(root.proc("stat")), buf: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl Source for StatSource {
     }
 }
 
-/// The whole file; `None` without the `cpu` line.
+/// Parses the whole file; `None` without the `cpu` line.
 pub fn parse(text: &[u8]) -> Option<CpuRaw> {
     let mut raw = CpuRaw::default();
     let mut seen = false;

@@ -9,19 +9,19 @@ use crate::parse::swaps::{self, SwapLine};
 use crate::root::Root;
 use std::time::{Duration, Instant};
 
-/// A machine without swap is asked again only so often.
+/// How often a machine without swap is checked.
 const EMPTY_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reads `/proc/swaps`.
 pub struct SwapsSource {
     file: PersistentFile,
     buf: Vec<u8>,
-    /// When there was last seen to be none.
+    /// When the list was last seen empty.
     seen_empty_at: Option<Instant>,
 }
 
 impl SwapsSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root) -> Self {
         Self { file: PersistentFile::new(root.proc("swaps")), buf: Vec::new(), seen_empty_at: None }
     }

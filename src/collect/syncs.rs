@@ -1,11 +1,11 @@
-//! Who waits for syncs, read from the kernel's side of [`crate::trace`].
+//! Processes waiting for syncs, from [`crate::bpf`].
 
 use super::{SampleUpdate, Source};
 use crate::bpf::Tracer;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
 
-/// Reads what is counted.
+/// Reads the sync counters.
 pub struct SyncSource(pub Tracer);
 
 impl Source for SyncSource {

@@ -15,7 +15,7 @@ pub struct VmstatSource {
 }
 
 impl VmstatSource {
-    /// Reads below `root`.
+    /// A source below `root`.
     pub fn new(root: &Root) -> Self {
         Self { file: PersistentFile::new(root.proc("vmstat")), buf: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Source for VmstatSource {
     }
 }
 
-/// The lines wanted; a line that is not there stays `None`.
+/// Parses the lines that are used; missing ones are `None`.
 pub fn parse(text: &[u8], page_size: u64) -> VmRaw {
     let mut raw = VmRaw { page_size, ..Default::default() };
     for (name, value) in lines(text).filter_map(key_value) {

@@ -1,5 +1,5 @@
-//! Limits of control groups, version 2 (Documentation/admin-guide/cgroup-v2.rst) and the version 1
-//! controllers blkio, memory and cpu (Documentation/admin-guide/cgroup-v1/).
+//! Limits of control groups: version 2 (Documentation/admin-guide/cgroup-v2.rst) and the version 1 controllers blkio,
+//! memory and cpu (Documentation/admin-guide/cgroup-v1/).
 
 use super::read_number;
 use crate::collect::kernel_file::read_once;
@@ -11,16 +11,16 @@ use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::path::{Path, PathBuf};
 
-/// Groups looked at; a machine with more has most of them idle.
+/// Groups read at most; on a machine with more, most are idle.
 const MAX_GROUPS: usize = 256;
-/// Levels above a group that may hold a limit.
+/// Ancestors of a group that may have a limit.
 const MAX_ANCESTORS: usize = 16;
 
-/// Where the version 1 controllers' files may be: mounted alone or together.
+/// Names under which version 1 controllers may be mounted.
 const V1_MOUNT_NAMES: &[(&str, &[&str])] =
     &[("blkio", &["blkio"]), ("memory", &["memory"]), ("cpu", &["cpu", "cpu,cpuacct", "cpuacct,cpu"])];
 
-/// The groups of these tasks and those above them, as far as they have a limit.
+/// The control groups of these tasks and their ancestors, if they have a limit.
 pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<CgroupFacts> {
     let mut seen: Vec<(PathBuf, CgroupHierarchy, CgroupFacts)> = Vec::new();
     for task in tasks {
@@ -63,7 +63,7 @@ enum CgroupHierarchy {
     Cpu,
 }
 
-/// The task's groups of the hierarchies that limit.
+/// The task's groups in the hierarchies that can limit it.
 fn memberships(text: &[u8]) -> Vec<(CgroupHierarchy, Vec<u8>)> {
     let mut out = Vec::new();
     for line in lines(text) {
@@ -87,10 +87,10 @@ fn memberships(text: &[u8]) -> Vec<(CgroupHierarchy, Vec<u8>)> {
     out
 }
 
-/// The directory of the group and of those above it, but for the root, which has no limits.
+/// The directories of a group and its ancestors, without the root, which has no limits.
 fn group_dirs(root: &Root, kind: CgroupHierarchy, path: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
     use std::os::unix::ffi::OsStrExt;
-    // Seen from a namespace a path may lead upwards; nothing is to be found there.
+    // In a cgroup namespace a path may lead upwards, where nothing can be read.
     if path.split(|b| *b == b'/').any(|part| part == b"..") {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ fn hierarchy_root(root: &Root, kind: CgroupHierarchy) -> PathBuf {
     let place = |name: &str| root.sys(&format!("fs/cgroup/{name}"));
     let name = match kind {
         CgroupHierarchy::Unified => {
-            // Hybrid machines mount it beside the others.
+            // In hybrid mode it is mounted beside the others.
             let beside = place("unified");
             return if beside.is_dir() { beside } else { root.sys("fs/cgroup") };
         }
@@ -126,7 +126,7 @@ fn parse_device(word: &[u8]) -> Option<DevId> {
     Some(DevId { major: parse_u64(&word[..at])? as u32, minor: parse_u64(&word[at + 1..])? as u32 })
 }
 
-/// `max` and nonsense are no limit.
+/// A limit; `None` for `max` and malformed values.
 fn read_limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
     // Version 1 writes "no limit" as the largest number of whole pages.
     read_number(&dir.join(file), buf).filter(|n| *n < 1 << 62)
@@ -233,7 +233,7 @@ fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
     if group.io.is_empty() {
         return false;
     }
-    // `254:0 Read 4096`: bytes first, then operations; both with what the groups below moved, if told.
+    // `254:0 Read 4096`: bytes, then operations; preferably with those of the groups below.
     for (offset, names) in [
         (0, ["blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"]),
         (2, ["blkio.throttle.io_serviced_recursive", "blkio.throttle.io_serviced"]),
@@ -270,7 +270,7 @@ fn read_memory_limit(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
 }
 
 fn read_cpu_quota(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
-    // -1 is no limit.
+    // -1 means no limit.
     let quota = read_number(&dir.join("cpu.cfs_quota_us"), buf);
     group.cpu_max = quota.zip(read_number(&dir.join("cpu.cfs_period_us"), buf));
     group.cpu_periods = group.cpu_max.and_then(|_| read_cpu_periods(dir, buf));

@@ -1,7 +1,7 @@
-//! The slow facts of a diagnosis: kernel settings, open files and limits of chosen processes, limits of
-//! their control groups, room on file systems.
+//! Slow facts for the doctor: kernel settings, open files and limits of chosen processes, limits of their control
+//! groups, free space of file systems.
 //!
-//! Only for a child process: statfs(2) blocks on a dead file system, and a process' files may as well.
+//! Only for child processes: statfs(2) blocks on a dead file system, and a process' files may block, too.
 
 mod cgroup_limits;
 
@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Settings that findings look at.
+/// Settings that rules use.
 const REPORTED_SYSCTLS: &[&str] = &[
     "kernel.hung_task_timeout_secs",
     "kernel.hung_task_warnings",
@@ -32,7 +32,7 @@ const REPORTED_SYSCTLS: &[&str] = &[
     "vm.swappiness",
 ];
 
-/// Everything but the room on file systems and the kept results, for these tasks.
+/// All facts of these tasks except free space and stored benchmark results.
 pub fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
     let mut buf = Vec::new();
     SystemFacts {
@@ -54,7 +54,7 @@ fn read_sysctls(root: &Root, buf: &mut Vec<u8>) -> BTreeMap<String, String> {
     REPORTED_SYSCTLS.iter().filter_map(read).collect()
 }
 
-/// `always [madvise] never`: the one in brackets.
+/// `always [madvise] never`: the value in brackets.
 fn read_thp_mode(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
     let text = read_once(&root.sys("kernel/mm/transparent_hugepage/enabled"), buf).ok()?;
     let text = String::from_utf8_lossy(text);
@@ -62,8 +62,7 @@ fn read_thp_mode(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
     Some(rest.split_once(']')?.0.to_owned())
 }
 
-/// Since 6.2 the size of the directory of descriptors is their number (fs/proc/fd.c); before that they are
-/// counted.
+/// Since 6.2 the size of the fd directory is the number of descriptors (fs/proc/fd.c); before that they are counted.
 fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<OpenFiles> {
     let dir = root.proc(&format!("{}/fd", key.pid));
     let told = std::fs::metadata(&dir).ok()?.size();
@@ -76,7 +75,7 @@ fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<Open
     Some(OpenFiles { key, open, soft: limit.soft, hard: limit.hard })
 }
 
-/// The room on these mounts, one after the other: on a dead one this does not return.
+/// The free space of these mounts, one after the other: blocks on a dead one.
 pub fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -> SpaceReport {
     let at = clock::now();
     let of = |point: &RawBytes| {
@@ -86,7 +85,7 @@ pub fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -> Space
     SpaceReport { time: at, is_network: network, mounts: mounts.iter().map(of).collect() }
 }
 
-/// A number of a small file; `max` and what cannot be read are `None`.
+/// The number in a small file; `None` for `max` and unreadable files.
 fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
     parse_u64(read_once(path, buf).ok()?.trim_ascii())
 }

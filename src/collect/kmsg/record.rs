@@ -1,15 +1,15 @@
-//! The text of one record: `prio,seq,usec,flags[,more];message`, then a dictionary of ` KEY=value` lines.
+//! Parses one record: `prio,seq,usec,flags[,more];message`, then a dictionary of ` KEY=value` lines.
 //!
-//! Written by `info_print_ext_header`, `msg_add_ext_text` and `msg_add_dict_text` in
-//! kernel/printk/printk.c and described in Documentation/ABI/testing/dev-kmsg. Bytes below blank, from
-//! DEL on and the backslash itself arrive as `\xNN`, so a line break in a record is never its text.
+//! Written by `info_print_ext_header`, `msg_add_ext_text` and `msg_add_dict_text` in kernel/printk/printk.c and
+//! described in Documentation/ABI/testing/dev-kmsg. Control characters, bytes from DEL on and the backslash are
+//! escaped as `\xNN`, so a line break never belongs to the message.
 
 use crate::model::kernel_log::{DeviceTag, KmsgRecord};
 use crate::parse::bytes::parse_u64;
 use std::io::Write as _;
 
-/// Reads one record; `None` if it is not one. Unknown header fields and dictionary keys are passed over,
-/// as the ABI asks.
+/// Parses a record; `None` if it is malformed. Unknown header fields and dictionary keys are skipped, as the ABI
+/// demands.
 pub fn parse_record(raw: &[u8]) -> Option<KmsgRecord> {
     let semicolon = raw.iter().position(|b| matches!(b, b';' | b'\n')).filter(|i| raw[*i] == b';')?;
     let mut fields = raw[..semicolon].split(|b| *b == b',');
@@ -39,7 +39,7 @@ pub fn parse_record(raw: &[u8]) -> Option<KmsgRecord> {
     Some(record)
 }
 
-/// The first record of a capture: its head line and the dictionary lines that follow, with line breaks.
+/// The first record of a capture: its first line and the dictionary lines that follow, with line breaks.
 pub(super) fn first_record(text: &[u8]) -> &[u8] {
     let mut end = 0;
     loop {
@@ -53,7 +53,7 @@ pub(super) fn first_record(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Writes a record as the kernel would: for captures and fixtures.
+/// Formats a record as the kernel does: for captures and fixtures.
 pub fn format_record(record: &KmsgRecord) -> Vec<u8> {
     let mut out = Vec::with_capacity(record.message.len() + 48);
     let priority = u64::from(record.facility) << 3 | u64::from(record.level & 7);

@@ -1,8 +1,8 @@
-//! Mounts, swap areas and loop files put on the devices they live on.
+//! Assigns mounts, swap areas and loop files to their devices.
 //!
-//! btrfs, bcachefs and overlay have device numbers that belong to no device: the source, or the directory
-//! overlay writes to, leads on. Paths are followed in the mount table as text; the file systems themselves
-//! are never touched, as they may be dead. Only device nodes under /dev are looked at, with stat(2).
+//! btrfs, bcachefs and overlay have device numbers of no device: their source, or the directory that overlay writes
+//! to, identifies the device. Paths are resolved in the mount table as text. The file systems are not touched, because
+//! they may be dead; only device nodes under /dev are, with stat(2).
 
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
@@ -13,15 +13,20 @@ use crate::root::Root;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A device under a mount, and how it was found.
+/// A device below a mount, and how it was found.
 pub type BackingDevice = (DevId, DeviceMatch);
 
-/// Overlay on overlay on loop on overlay ... ends here.
+/// Stacked overlay and loop mounts are followed this deep.
 const MAX_DEPTH: usize = 8;
 
-/// The topology: `bare` devices with everything that is on them.
-pub(super) fn build_topology(root: &Root, bare: &[BlockDevice], mounts: &MountTable, areas: &[SwapArea]) -> Topology {
-    let mut topo = Topology { devices: bare.to_vec() };
+/// The topology: `devices` with everything that is on them.
+pub(super) fn build_topology(
+    root: &Root,
+    devices: &[BlockDevice],
+    mounts: &MountTable,
+    areas: &[SwapArea],
+) -> Topology {
+    let mut topo = Topology { devices: devices.to_vec() };
     let found = {
         let join = DeviceResolver { root, topology: &topo, mount_resolver: mounts.resolver() };
         join.resolve_all(mounts, areas)
@@ -45,7 +50,7 @@ pub(super) fn build_topology(root: &Root, bare: &[BlockDevice], mounts: &MountTa
     topo
 }
 
-/// The devices a mount keeps its data on, the main one first; empty if it has none that the kernel tells of.
+/// The devices that a mount stores its data on, the main one first; empty if the kernel reports none.
 pub fn devices_of(root: &Root, topo: &Topology, mounts: &MountTable, mount: &MountInfo) -> Vec<BackingDevice> {
     DeviceResolver { root, topology: topo, mount_resolver: mounts.resolver() }.mount_devices(mount, 0)
 }
@@ -55,7 +60,7 @@ fn device_mut(topo: &mut Topology, id: DevId) -> Option<&mut BlockDevice> {
     topo.devices.get_mut(at)
 }
 
-/// Fills `holders` from slaves and parents; a partition does not hold its disk.
+/// Fills `holders` from slaves and parents; a partition is not a holder of its disk.
 fn fill_holders(topo: &mut Topology) {
     let pairs: Vec<(DevId, DevId)> = topo
         .devices
@@ -125,7 +130,7 @@ impl DeviceResolver<'_> {
                 Some(main) => self.btrfs_devices(main),
                 None => Vec::new(),
             },
-            // bcachefs names its devices with colons between.
+            // bcachefs separates its devices by colons.
             _ if mount.source.as_bytes().starts_with(Root::DEV_PREFIX) => {
                 let ids = mount.source.as_bytes().split(|b| *b == b':').filter_map(|s| self.node_device(s));
                 ids.enumerate()
@@ -152,7 +157,7 @@ impl DeviceResolver<'_> {
         }
     }
 
-    /// All devices of the btrfs that `main` is part of: `/sys/fs/btrfs/UUID/devices/`.
+    /// All devices of the btrfs file system that `main` belongs to: `/sys/fs/btrfs/UUID/devices/`.
     fn btrfs_devices(&self, main: DevId) -> Vec<BackingDevice> {
         let mut out = vec![(main, DeviceMatch::Source)];
         let Some(name) = self.topology.get(main).map(|d| d.name.replace('/', "!")) else { return out };
@@ -176,14 +181,14 @@ impl DeviceResolver<'_> {
         out
     }
 
-    /// The main device of the mount that holds a file.
+    /// The main device of the mount that contains a file.
     fn file_device(&self, path: &[u8], depth: usize) -> Option<DevId> {
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
         let mount = path.starts_with(b"/").then(|| self.mount_resolver.resolve(path)).flatten()?;
         self.mount_devices(mount, depth + 1).first().map(|(id, _)| *id)
     }
 
-    /// The number of a device node. stat(2) does not open it; and only where /dev is the kernel's own.
+    /// The number of a device node. stat(2) does not open it, and is used only if /dev is in memory.
     fn node_device(&self, path: &[u8]) -> Option<DevId> {
         let rel = path.strip_prefix(Root::DEV_PREFIX)?;
         if self.root.is_live() {
@@ -201,7 +206,7 @@ impl DeviceResolver<'_> {
     }
 }
 
-/// A `dev_t` taken apart.
+/// Splits a `dev_t`.
 pub(crate) fn dev_id_from_raw(dev: rustix::fs::Dev) -> DevId {
     DevId { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) }
 }

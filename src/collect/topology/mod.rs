@@ -1,8 +1,8 @@
 //! Block topology: sysfs joined with the mount table and the swap areas.
 //!
-//! A steady tick costs two poll(2), one recv(2) and a look at the device numbers in diskstats. sysfs is
-//! read again when devices come or go or the kernel announces a change to one; mounts are only joined anew
-//! when the mount table changes, which on a container host happens all the time.
+//! An idle tick costs two poll(2), one recv(2) and a comparison of the device numbers in diskstats. sysfs is read
+//! again when devices appear or disappear or the kernel announces a change; mounts are joined again when the mount
+//! table changes, which on a container host happens all the time.
 
 mod join;
 mod sysfs;
@@ -23,18 +23,18 @@ use std::time::{Duration, Instant};
 pub(super) use join::dev_id_from_raw;
 pub use join::{BackingDevice, devices_of};
 
-/// sysfs tells of a RAID's rebuild or a read-only switch without an announcement.
+/// RAID rebuilds and read-only changes are not announced.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(60);
-/// Where no announcement can be heard (another network namespace), look more often.
+/// Used where announcements cannot be received (in another network namespace).
 const RESCAN_INTERVAL_WITHOUT_UEVENTS: Duration = Duration::from_secs(10);
-/// Thousands of LUNs that come and go must not keep a core busy: scans longer than `LONG_SCAN` take at most
-/// this part of the time.
+/// Thousands of LUNs that come and go must not keep a core busy: after a scan longer than `LONG_SCAN`, this many times
+/// its duration passes before the next.
 const SCAN_PAUSE_FACTOR: u32 = 20;
 const LONG_SCAN: Duration = Duration::from_millis(50);
-/// Swap areas announce themselves; this is for captured trees only.
+/// Swap areas are announced; this is for captured trees only.
 const SWAPS_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Keeps the topology up to date.
+/// Keeps the topology current.
 pub struct TopologyReader {
     root: Root,
     mounts: MountWatcher,
@@ -50,7 +50,7 @@ pub struct TopologyReader {
 }
 
 impl TopologyReader {
-    /// Reads below `root`; nothing is read before the first refresh.
+    /// A reader below `root`; it reads at the first refresh.
     pub fn new(root: &Root) -> Self {
         Self {
             root: root.clone(),
@@ -67,13 +67,13 @@ impl TopologyReader {
         }
     }
 
-    /// Whether there may be something new to read; never waits.
+    /// Whether there may be something new; never waits.
     pub fn is_due(&mut self, disks_seen: &[DevId]) -> bool {
-        // Each of them remembers what it was told.
+        // All three must be called: each notes what it is given.
         self.needs_scan(disks_seen) | self.mounts.is_due() | self.swaps_file.is_due()
     }
 
-    /// The topology, if it differs from what the last call gave. `disks_seen`: the numbers in diskstats.
+    /// The topology, if it differs from the last result. `disks_seen`: the device numbers in diskstats.
     pub fn refresh(&mut self, disks_seen: &[DevId]) -> Option<Reading<Topology>> {
         let rescan = self.needs_scan(disks_seen);
         let moved = self.mounts.refresh();
@@ -124,7 +124,7 @@ impl TopologyReader {
         Ok(())
     }
 
-    /// Whether the areas changed; a kernel without swap has none.
+    /// Reads the swap areas; true if they have changed. A kernel without swap has none.
     fn read_swaps(&mut self) -> bool {
         match self.swaps_file.read_if_changed() {
             Ok(Some(text)) => {

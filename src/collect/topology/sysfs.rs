@@ -1,7 +1,7 @@
 //! `/sys/block` (Documentation/ABI/stable/sysfs-block): one pass over the disks and their partitions.
 //!
-//! Only files that answer from memory are read: not `queue/` (can block for good), not `serial` (asks the
-//! device).
+//! Only files that the kernel answers from memory are read: not `queue/` (can block forever), not `serial` (queries
+//! the device).
 
 use crate::collect::kernel_file::read_once;
 use crate::model::disk::{DevId, SECTOR_BYTES};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Every device and partition, sorted by number; slaves and the parents of partitions, dm and md are set.
+/// Every device and partition, sorted by number, with slaves and the parents of partitions, dm and md.
 pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDevice>> {
     let mut scan = SysfsScan { buf: Vec::new(), found: Vec::new() };
     for entry in std::fs::read_dir(root.sys("block"))?.flatten() {
@@ -21,7 +21,7 @@ pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDevice>> {
     Ok(link_devices(scan.found))
 }
 
-/// A device with its slaves still by name.
+/// A device whose slaves are still names.
 struct ScannedDevice {
     dev: BlockDevice,
     slaves: Vec<String>,
@@ -33,7 +33,7 @@ struct SysfsScan {
 }
 
 impl SysfsScan {
-    /// Gone before it was read, or hidden (a path of a multipath NVMe has no number): left out.
+    /// Skips a device that disappeared, or is hidden (a path of a multipath NVMe has no number).
     fn scan_disk(&mut self, dir: &Path, sys_name: &str) {
         let Some(mut dev) = self.read_common(dir, sys_name) else { return };
         let inside = sorted_entry_names(dir);
@@ -93,7 +93,7 @@ impl SysfsScan {
         }
     }
 
-    /// Without the newline and padding; an empty file is no text.
+    /// The content without trailing newline and padding; `None` if it is empty.
     fn read_text(&mut self, path: PathBuf) -> Option<Vec<u8>> {
         let text = read_once(&path, &mut self.buf).ok()?.trim_ascii_end();
         (!text.is_empty()).then(|| text.to_vec())
@@ -111,7 +111,7 @@ fn sorted_entry_names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Turns slave names into numbers and sorts.
+/// Resolves the names of slaves, and sorts.
 fn link_devices(found: Vec<ScannedDevice>) -> Vec<BlockDevice> {
     let ids: HashMap<String, DevId> = found.iter().map(|f| (f.dev.name.clone(), f.dev.id)).collect();
     let mut out: Vec<BlockDevice> = found
@@ -127,7 +127,7 @@ fn link_devices(found: Vec<ScannedDevice>) -> Vec<BlockDevice> {
     out
 }
 
-/// Fixed majors by Documentation/admin-guide/devices.txt, the rest by the driver's naming.
+/// Fixed majors from Documentation/admin-guide/devices.txt, the others by the driver's naming scheme.
 fn kind_by_name(id: DevId, name: &str) -> DeviceKind {
     match id.major {
         1 => return DeviceKind::Ram,
@@ -153,7 +153,7 @@ fn kind_by_name(id: DevId, name: &str) -> DeviceKind {
     }
 }
 
-/// The owner writes itself before the dash (libdevmapper's convention; lsblk reads the same).
+/// The owner is the part before the dash (libdevmapper's convention, which lsblk uses as well).
 fn kind_by_dm_uuid(uuid: &[u8]) -> DeviceKind {
     let owner = uuid.split(|b| *b == b'-').next().unwrap_or_default();
     match owner {

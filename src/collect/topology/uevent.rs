@@ -1,18 +1,18 @@
-//! The kernel's announcements of devices (NETLINK_KOBJECT_UEVENT, lib/kobject_uevent.c).
+//! The kernel's announcements of device changes (NETLINK_KOBJECT_UEVENT, lib/kobject_uevent.c).
 //!
-//! A loop device gets its file, a map its table and a drive its disc without any change in the list of
-//! devices; the announcement says so, to anybody, without a privilege.
+//! A loop device gets its file, a mapping its table and a drive its disc without any change in the list of devices.
+//! The announcements can be received without privilege.
 
 use rustix::io::Errno;
 use rustix::net::netlink::{KOBJECT_UEVENT, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with, sockopt};
 use std::os::fd::OwnedFd;
 
-/// The kernel's own messages; udev re-sends them on group 2.
+/// The kernel's own messages; udev sends its copies to group 2.
 const KERNEL_GROUP: u32 = 1;
-/// Kept small: an overflow is as good an announcement as any.
+/// Small: an overflow is as good as an announcement.
 const SOCKET_BUFFER_BYTES: usize = 16 * 1024;
-/// A flood ends the reading of one tick, not the tick.
+/// Messages read per tick at most.
 const MAX_MESSAGES_PER_CALL: usize = 1024;
 
 pub(super) struct UeventListener {
@@ -21,7 +21,7 @@ pub(super) struct UeventListener {
 }
 
 impl UeventListener {
-    /// `None` where the kernel refuses.
+    /// A listener, or `None` if the kernel refuses.
     pub fn new() -> Option<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(KOBJECT_UEVENT)).ok()?;
