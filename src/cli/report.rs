@@ -226,7 +226,7 @@ fn changed_settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
                 default: at.definition().default_display().into(),
             }),
             Ok(_) | Err(KnobError::Absent(_)) => {}
-            Err(fail) => unread.push(format!("{at}: {}", fail.message())),
+            Err(fail) => unread.push(format!("{at}: {}", fail)),
         }
     }
     (differ, unread)

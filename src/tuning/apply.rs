@@ -2,33 +2,20 @@
 //! knobs or none.
 
 use super::change_set::{ChangeSet, changes_from_records, next_id};
+use super::context::{LOCK_TIMEOUT, TuningContext, is_accepted};
 use super::journal::Journal;
-use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
+use super::journal_record::{JournalRecord, RestoreOutcome};
 use super::kill_points::KillPoints;
-use super::knob_id::KnobId;
-use super::knob_io::{KnobError, KnobIo};
 use super::plan::{PlannedWrite, TuneError};
 use super::restore::{RestoreResult, restore};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
-use std::time::Duration;
-
-/// How long to wait for another process that is making a change.
-pub const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// What applying and restoring work on.
-pub struct TuningContext<'a> {
-    /// Reads and writes knobs.
-    pub io: &'a mut dyn KnobIo,
-    /// The journal of this boot.
-    pub journal: Journal,
-    /// Where tests kill processes.
-    pub kill_points: KillPoints,
-}
 
 /// Writes all of `plan`, or leaves every knob as it was. `lease_secs` is only recorded; the caller holds the lease.
-/// | # Errors
-/// | If a knob cannot be written, reads back another value or the journal cannot be written; the text says what was
+///
+/// # Errors
+///
+/// If a knob cannot be written, reads back another value or the journal cannot be written; the text says what was
 /// rolled back.
 pub fn apply(
     context: &mut TuningContext,
@@ -67,26 +54,6 @@ pub fn mark_kept(journal: &mut Journal, steps: &mut KillPoints, id: u64) -> io::
     journal.append(&JournalRecord::Kept { id }, steps)
 }
 
-impl TuningContext<'_> {
-    /// Appends a record and counts the kill points of doing so.
-    pub fn append_record(&mut self, record: &JournalRecord) -> io::Result<()> {
-        self.journal.append(record, &mut self.kill_points)
-    }
-
-    /// The values of a knob and of its linked knobs, the knob itself first. Linked knobs that cannot be read are left
-    /// out.
-    pub fn read_with_linked(&mut self, knob_id: &KnobId) -> Result<Vec<KnobValuePair>, KnobError> {
-        let own = self.io.read(knob_id)?.value;
-        let mut all = vec![(knob_id.clone(), own)];
-        for other in knob_id.with_linked().into_iter().skip(1) {
-            if let Ok(reading) = self.io.read(&other) {
-                all.push((other, reading.value));
-            }
-        }
-        Ok(all)
-    }
-}
-
 fn apply_one(context: &mut TuningContext, id: u64, n: u32, write: &PlannedWrite) -> Result<(), TuneError> {
     let knob_id = &write.knob;
     let ident = context.io.identity(knob_id)?;
@@ -119,12 +86,6 @@ fn apply_one(context: &mut TuningContext, id: u64, n: u32, write: &PlannedWrite)
         return Err(TuneError::Failed(format!("{knob_id}: the kernel made {} of {target}", after[0].1)));
     }
     Ok(())
-}
-
-/// Whether the kernel accepted `target` as `current`. `-1` asks wbt_lat_usec for a default that only the kernel
-/// knows.
-pub fn is_accepted(knob_id: &KnobId, target: &str, got: &str) -> bool {
-    target == got || (knob_id.definition().name == "wbt_lat_usec" && target == "-1")
 }
 
 fn roll_back(context: &mut TuningContext, id: u64) -> String {

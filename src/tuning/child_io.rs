@@ -1,6 +1,7 @@
 //! Accesses knobs of devices and mounts in a child process with a deadline: such a read or write can block for ever,
 //! and SIGKILL does not end it.
-//! | A child that does not answer is abandoned and named in the error. While it lives, knobs of the same device or
+//!
+//! A child that does not answer is abandoned and named in the error. While it lives, knobs of the same device or
 //! mount are not accessed again, so that blocked children cannot accumulate.
 
 use super::knob_id::KnobId;
@@ -180,7 +181,7 @@ impl KnobIo for ChildKnobIo {
             return self.direct.write(knob_id, value);
         }
         // Restores are refused too: the journal keeps the old value until the device makes progress.
-        progress_check::require_progress(&self.root, knob_id).map_err(KnobError::Blocked)?;
+        progress_check::require_progress(&self.root, knob_id).map_err(|error| KnobError::Blocked(error.to_string()))?;
         match self.request(KnobRequest::Write(knob_id.clone(), value.into())) {
             KnobResponse::Written => Ok(()),
             other => Err(unexpected_response(knob_id, other)),

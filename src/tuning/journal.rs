@@ -1,5 +1,6 @@
 //! The journal file, which makes every change restorable: one per boot, in the run directory, private to root.
-//! | Settings are lost at reboot, and so is the need to restore them. The file name therefore contains the boot id,
+//!
+//! Settings are lost at reboot, and so is the need to restore them. The file name therefore contains the boot id,
 //! and journals of other boots are deleted.
 
 use super::journal_record::{JournalRecord, decode_all};
@@ -35,8 +36,10 @@ pub struct JournalLock(#[allow(dead_code, reason = "held for its drop")] OwnedFd
 
 impl Journal {
     /// Opens the journal of this boot and creates it if necessary.
-    /// | # Errors
-    /// | If the directory or the file cannot be opened, or belongs to or is open to other users.
+    ///
+    /// # Errors
+    ///
+    /// If the directory or the file cannot be opened, or belongs to or is open to other users.
     pub fn open(root: &Root) -> io::Result<Self> {
         Self::open_with(root, true)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }

@@ -1,5 +1,6 @@
 //! Journal records and their encoding, which detects torn and altered records.
-//! | Each record is one line, `CRC32 LENGTH JSON\n`. The JSON contains no newline, so that a reader finds the next
+//!
+//! Each record is one line, `CRC32 LENGTH JSON\n`. The JSON contains no newline, so that a reader finds the next
 //! record after damage.
 
 use super::knob_id::KnobId;

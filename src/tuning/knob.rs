@@ -1,5 +1,7 @@
 //! The definition of a knob: one kernel setting with everything needed to change it safely.
 
+use serde::{Deserialize, Serialize};
+
 /// The heading a knob is listed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnobGroup {
@@ -193,4 +195,15 @@ impl Knob {
     pub fn default_display(&self) -> &'static str {
         self.default.unwrap_or(self.default_text)
     }
+}
+
+/// The current state of a knob.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnobReading {
+    /// The value, as it would be written.
+    pub value: String,
+    /// The words to choose from, if the kernel lists them.
+    pub choices: Vec<String>,
+    /// The device's upper bound, if it has one.
+    pub max: Option<i64>,
 }

@@ -14,27 +14,63 @@ pub struct KnobId {
     instance: Option<String>,
 }
 
+/// Why a text is not a knob id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KnobIdError {
+    /// There is no knob with this name.
+    #[error("{name}: no such knob; `iotop-plus tune list` shows them all{suggestion}")]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// A hint, or nothing.
+        suggestion: String,
+    },
+    /// A knob of the whole machine was given with an instance.
+    #[error("{0}: applies to the whole machine, so nothing may follow it")]
+    NoInstance(&'static str),
+    /// The device, mount point or pid is missing.
+    #[error("{name}: say which: {name}@{kind}")]
+    MissingInstance {
+        /// The knob.
+        name: &'static str,
+        /// What is missing.
+        kind: &'static str,
+    },
+    /// The device, mount point or pid is invalid.
+    #[error("{name}@{instance}: not a valid {kind}")]
+    InvalidInstance {
+        /// The knob.
+        name: &'static str,
+        /// What was given.
+        instance: String,
+        /// What it should be.
+        kind: &'static str,
+    },
+}
+
 impl KnobId {
     /// Parses `KNOB` or `KNOB@WHERE`.
-    /// | # Errors
-    /// | If the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (name, at) = match text.split_once('@') {
-            Some((name, at)) => (name, Some(at)),
+    ///
+    /// # Errors
+    ///
+    /// If the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
+    pub fn parse(text: &str) -> Result<Self, KnobIdError> {
+        let (name, instance) = match text.split_once('@') {
+            Some((name, instance)) => (name, Some(instance)),
             None => (text, None),
         };
-        let knob = find_knob(name).ok_or_else(|| {
-            format!("{name}: no such knob; `iotop-plus tune list` shows them all{}", suggestion(name))
-        })?;
-        match (knob.instance_kind(), at) {
-            (None, None) => Ok(Self { name: knob.name, instance: None }),
-            (None, Some(_)) => Err(format!("{}: is the machine's, nothing may follow @", knob.name)),
-            (Some(what), None) => Err(format!("{}: name which: {}@{what}", knob.name, knob.name)),
-            (Some(_), Some(at)) => {
-                let at = parse_instance(knob, at).map_err(|why| format!("{}@{at}: {why}", knob.name))?;
-                Ok(Self { name: knob.name, instance: Some(at) })
+        let knob = find_knob(name)
+            .ok_or_else(|| KnobIdError::Unknown { name: name.to_owned(), suggestion: suggestion(name) })?;
+        let instance = match (knob.instance_kind(), instance) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(KnobIdError::NoInstance(knob.name)),
+            (Some(kind), None) => return Err(KnobIdError::MissingInstance { name: knob.name, kind }),
+            (Some(kind), Some(text)) => {
+                let invalid = || KnobIdError::InvalidInstance { name: knob.name, instance: text.to_owned(), kind };
+                Some(parse_instance(knob, text).ok_or_else(invalid)?)
             }
-        }
+        };
+        Ok(Self { name: knob.name, instance })
     }
 
     /// The knob's definition.
@@ -64,7 +100,7 @@ impl KnobId {
 impl fmt::Display for KnobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.instance {
-            Some(at) => write!(f, "{}@{at}", self.name),
+            Some(instance) => write!(f, "{}@{instance}", self.name),
             None => f.write_str(self.name),
         }
     }
@@ -72,37 +108,32 @@ impl fmt::Display for KnobId {
 
 // Not derived: the derive would borrow the static name from the input.
 impl<'de> Deserialize<'de> for KnobId {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
 impl From<KnobId> for String {
-    fn from(address: KnobId) -> String {
-        address.to_string()
+    fn from(id: KnobId) -> String {
+        id.to_string()
     }
 }
 
 /// Checks what follows `@`; a device name must not lead out of its directory.
-fn parse_instance(knob: &Knob, at: &str) -> Result<String, String> {
+fn parse_instance(knob: &Knob, text: &str) -> Option<String> {
     match knob.location {
         KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
             let dev = std::str::from_utf8(Root::DEV_PREFIX).unwrap_or_default();
-            let name = at.strip_prefix(dev).unwrap_or(at).replace('/', "!");
-            if name.is_empty() || name.starts_with('.') || name.len() > 255 || name.contains('\0') {
-                return Err("is no device name".into());
-            }
-            Ok(name)
+            let name = text.strip_prefix(dev).unwrap_or(text).replace('/', "!");
+            let is_valid = !name.is_empty() && !name.starts_with('.') && name.len() <= 255 && !name.contains('\0');
+            is_valid.then_some(name)
         }
-        KnobLocation::Atime => match at.starts_with('/') && at.len() <= 4096 && !at.contains('\0') {
-            true if at.len() > 1 => Ok(at.trim_end_matches('/').to_owned()),
-            true => Ok(at.to_owned()),
-            false => Err("is no absolute mount point".into()),
-        },
-        _ => match at.parse::<i32>() {
-            Ok(pid) if pid > 0 => Ok(pid.to_string()),
-            _ => Err("is no process number".into()),
-        },
+        KnobLocation::Atime => {
+            let is_valid = text.starts_with('/') && text.len() <= 4096 && !text.contains('\0');
+            let path = if text.len() > 1 { text.trim_end_matches('/') } else { text };
+            is_valid.then(|| path.to_owned())
+        }
+        _ => text.parse::<i32>().ok().filter(|pid| *pid > 0).map(|pid| pid.to_string()),
     }
 }
 
@@ -155,7 +186,7 @@ mod tests {
         ] {
             assert!(KnobId::parse(text).is_err(), "{text:?}");
         }
-        assert_eq!(KnobId::parse("scheduler@a/../b").unwrap().instance(), "a!..!b", "a slash never stays");
+        assert_eq!(KnobId::parse("scheduler@a/../b").unwrap().instance(), "a!..!b", "slashes are replaced");
     }
 
     proptest! {

@@ -1,7 +1,8 @@
 //! Access to knobs: the trait, which tests implement with a simulated kernel, and the implementation for the real
 //! one.
 
-use super::knob::KnobLocation;
+pub use super::knob::KnobReading;
+use super::knob::{AllowedValues, KnobLocation};
 use super::knob_id::KnobId;
 use super::syscalls;
 use crate::model::reading::describe_io_error;
@@ -14,19 +15,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-/// The current state of a knob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnobReading {
-    /// The value, as it would be written.
-    pub value: String,
-    /// The words to choose from, if the kernel lists them.
-    pub choices: Vec<String>,
-    /// The device's upper bound, if it has one.
-    pub max: Option<i64>,
-}
-
 /// Why a knob could not be read or written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
 pub enum KnobError {
     /// This kernel, device, mount or process does not have the knob.
     Absent(String),
@@ -39,13 +30,6 @@ pub enum KnobError {
 }
 
 impl KnobError {
-    /// The text of the error.
-    pub fn message(&self) -> &str {
-        match self {
-            KnobError::Absent(t) | KnobError::Denied(t) | KnobError::Invalid(t) | KnobError::Blocked(t) => t,
-        }
-    }
-
     fn from_io(knob_id: &KnobId, err: &io::Error) -> Self {
         let text = format!("{knob_id}: {}", describe_io_error(err));
         match err.raw_os_error() {
@@ -229,7 +213,7 @@ impl KnobIo for DirectKnobIo {
         let text = read_text(&path).map_err(|e| KnobError::from_io(knob_id, &e))?;
         let text = text.trim();
         let (value, choices) = match knob_id.definition().values {
-            super::knob::AllowedValues::Listed => parse_bracketed_choice(text),
+            AllowedValues::Listed => parse_bracketed_choice(text),
             _ => (text.to_owned(), Vec::new()),
         };
         if !super::value::is_plausible(knob_id.definition(), &value) {

@@ -1,5 +1,6 @@
 //! The list of all knobs.
-//! | Descriptions follow Documentation/admin-guide/sysctl/{vm,kernel}.rst, Documentation/ABI/stable/sysfs-block,
+//!
+//! Descriptions follow Documentation/admin-guide/sysctl/{vm,kernel}.rst, Documentation/ABI/stable/sysfs-block,
 //! Documentation/ABI/testing/sysfs-class-bdi and Documentation/admin-guide/mm/transhuge.rst.
 
 use super::knob::{AllowedValues, Knob, KnobGroup, KnobLink, KnobLocation, KnobUnit, PersistMethod, RangeBound};

@@ -1,8 +1,9 @@
 //! Renews, keeps and undoes earlier changes: through the tuner that holds the lease if it is alive, otherwise
 //! directly with the journal.
 
-use super::apply::{self, TuningContext};
+use super::apply;
 use super::change_set::{ChangeSet, changes_from_records};
+use super::context::TuningContext;
 use super::journal::Journal;
 use super::kill_points::KillPoints;
 use super::knob_id::KnobId;

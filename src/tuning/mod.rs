@@ -1,5 +1,6 @@
 //! Changes kernel settings so that they can always be restored.
-//! | [`plan`] checks a change completely. [`apply`] captures, journals, writes, reads back and marks each knob, in a
+//!
+//! [`plan`] checks a change completely. [`apply`] captures, journals, writes, reads back and marks each knob, in a
 //! [`tuner`] process that holds the lease. [`restore`] brings back the old values, but only while the current values
 //! are ours. [`knobs`] lists what can be changed, and [`persist`] makes values survive a reboot.
 
@@ -7,6 +8,7 @@ pub mod apply;
 pub mod boot_value;
 pub mod change_set;
 pub mod child_io;
+pub mod context;
 pub mod discover;
 pub mod journal;
 pub mod journal_record;

@@ -1,6 +1,6 @@
 //! Makes values survive a reboot: writes one file of our own for each mechanism, atomically.
 
-use super::knob::{KnobLocation, PersistMethod};
+use super::knob::{KnobLink, KnobLocation, PersistMethod};
 use super::knob_id::KnobId;
 use super::value::is_plausible;
 use crate::model::reading::describe_io_error;
@@ -8,6 +8,7 @@ use crate::root::Root;
 use crate::sanitize::sanitize;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,33 +20,76 @@ const HEADER: &str = "# Written by `iotop-plus tune persist`; `iotop-plus tune u
 /// Starts the comment line that is parsed when the file is read again.
 const ENTRY_PREFIX: &str = "# iotop-plus: ";
 
+/// Why a value could not be persisted.
+#[derive(Debug, thiserror::Error)]
+pub enum PersistError {
+    /// Persisting the knob is left to the administrator.
+    #[error("{knob}: not by this program; {instruction}")]
+    Manual {
+        /// The knob.
+        knob: KnobId,
+        /// Where the setting belongs.
+        instruction: &'static str,
+    },
+    /// The knob has no file format.
+    #[error("{0}: cannot be persisted")]
+    Unsupported(KnobId),
+    /// The device name would break a udev rule.
+    #[error("{0}: its name cannot be used in a udev rule")]
+    UdevName(KnobId),
+    /// Our file is a symbolic link.
+    #[error("{path}: is a link; remove it first", path = .0.display())]
+    Link(PathBuf),
+    /// Our file was written by somebody else.
+    #[error("{path}: was not written by this program; move it away first", path = .0.display())]
+    Foreign(PathBuf),
+    /// A file could not be read or written.
+    #[error("{path}: {problem}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        problem: String,
+    },
+}
+
+impl PersistError {
+    fn io(path: &Path, err: &io::Error) -> Self {
+        PersistError::Io { path: path.to_owned(), problem: describe_io_error(err) }
+    }
+}
+
 /// The file a knob is persisted in.
-/// | # Errors
-/// | If the knob is not persisted by this program; the text says where it belongs.
-pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, String> {
+///
+/// # Errors
+///
+/// If the knob is not persisted by this program; the text says where it belongs.
+pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> {
     match knob_id.definition().persist_method {
         PersistMethod::Sysctl => Ok(root.etc(SYSCTL_FILE)),
         PersistMethod::Udev => Ok(root.etc(UDEV_FILE)),
         PersistMethod::Tmpfiles => Ok(root.etc(TMPFILES_FILE)),
-        PersistMethod::Manual(where_to) => Err(format!("{knob_id}: not by this program; {where_to}")),
+        PersistMethod::Manual(instruction) => Err(PersistError::Manual { knob: knob_id.clone(), instruction }),
     }
 }
 
 /// The values in one of our files; none if it does not exist.
-/// | # Errors
-/// | If the file does not start with our header: rewriting it would lose lines that are not ours.
-pub fn read_persisted(path: &Path) -> io::Result<BTreeMap<KnobId, String>> {
+///
+/// # Errors
+///
+/// If the file does not start with our header: rewriting it would lose lines that are not ours.
+pub fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Ok(fd) => fd,
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(BTreeMap::new()),
-        Err(rustix::io::Errno::LOOP) => return Err(path_error(path, "is a link; take it away first")),
-        Err(err) => return Err(path_error(path, &describe_io_error(&err.into()))),
+        Err(rustix::io::Errno::LOOP) => return Err(PersistError::Link(path.to_owned())),
+        Err(err) => return Err(PersistError::io(path, &err.into())),
     };
     let mut text = String::new();
-    std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text)?;
+    std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text).map_err(|err| PersistError::io(path, &err))?;
     if !text.starts_with(HEADER) {
-        return Err(path_error(path, "was not written by this program; move it away first"));
+        return Err(PersistError::Foreign(path.to_owned()));
     }
     let entry = |line: &str| {
         let (knob_id, value) = line.strip_prefix(ENTRY_PREFIX)?.rsplit_once('=')?;
@@ -55,24 +99,18 @@ pub fn read_persisted(path: &Path) -> io::Result<BTreeMap<KnobId, String>> {
     Ok(text.lines().filter_map(entry).collect())
 }
 
-fn path_error(path: &Path, why: &str) -> io::Error {
-    io::Error::other(format!("{}: {why}", path.display()))
-}
-
 /// Adds or replaces values (`Some`) and removes them (`None`). Returns the files that were written. All files are
 /// read and rendered before the first one is written.
-pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result<Vec<PathBuf>, String> {
+pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result<Vec<PathBuf>, PersistError> {
     let mut files: BTreeMap<PathBuf, BTreeMap<KnobId, String>> = BTreeMap::new();
     for (knob_id, value) in changes {
         let path = file_for(root, knob_id)?;
         let all = match files.entry(path.clone()) {
-            std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
-            std::collections::btree_map::Entry::Vacant(e) => {
-                e.insert(read_persisted(&path).map_err(|e| e.to_string())?)
-            }
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(read_persisted(&path)?),
         };
         // Only one half of a pair: the kernel sets the other to 0.
-        if let (super::knob::KnobLink::Pair(other), Some(_)) = (knob_id.definition().link, value) {
+        if let (KnobLink::Pair(other), Some(_)) = (knob_id.definition().link, value) {
             all.retain(|a, _| a.definition().name != other);
         }
         match value {
@@ -89,13 +127,13 @@ pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result
             Some(text) => write_atomically(path, &text),
             None => remove_if_exists(path),
         };
-        done.map_err(|err| format!("{}: {}", path.display(), describe_io_error(&err)))?;
+        done.map_err(|err| PersistError::io(path, &err))?;
     }
     Ok(files.into_keys().collect())
 }
 
 /// The text of a file; `None` if it would have no entries.
-fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<String>, String> {
+fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<String>, PersistError> {
     let mut text = HEADER.to_owned();
     for (knob_id, value) in all {
         let line = match (knob_id.definition().persist_method, knob_id.definition().location) {
@@ -109,7 +147,7 @@ fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<Str
                 udev_rule(root, knob_id, &format!("queue/{file}"), value)?
             }
             (PersistMethod::Udev, KnobLocation::Bdi(file)) => udev_rule(root, knob_id, &format!("bdi/{file}"), value)?,
-            _ => return Err(format!("{knob_id}: cannot be persisted")),
+            _ => return Err(PersistError::Unsupported(knob_id.clone())),
         };
         text.push_str(&format!("{ENTRY_PREFIX}{knob_id}={value}\n{line}\n"));
     }
@@ -118,7 +156,7 @@ fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<Str
 
 /// A udev rule for this disk. It matches the disk's WWID or serial number, because names such as sda may change at
 /// boot.
-fn udev_rule(root: &Root, knob_id: &KnobId, attr: &str, value: &str) -> Result<String, String> {
+fn udev_rule(root: &Root, knob_id: &KnobId, attr: &str, value: &str) -> Result<String, PersistError> {
     let plain = |s: &str| s.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+:!@ ".contains(&b));
     let attribute = |file: &str| {
         let text = std::fs::read_to_string(root.sys(&format!("block/{}/{file}", knob_id.instance()))).ok()?;
@@ -128,7 +166,7 @@ fn udev_rule(root: &Root, knob_id: &KnobId, attr: &str, value: &str) -> Result<S
         (Some(wwid), _) => format!("ATTRS{{wwid}}==\"{wwid}\""),
         (None, Some(serial)) => format!("ATTR{{serial}}==\"{serial}\""),
         _ if plain(knob_id.instance()) => format!("KERNEL==\"{}\"", knob_id.instance()),
-        _ => return Err(format!("{knob_id}: its name cannot stand in a udev rule")),
+        _ => return Err(PersistError::UdevName(knob_id.clone())),
     };
     Ok(format!(
         "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {match_key}, ATTR{{{attr}}}=\"{value}\""
@@ -230,13 +268,16 @@ mod tests {
         let path = root.etc(SYSCTL_FILE);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "vm.swappiness=1\n").unwrap();
-        let err =
-            update_files(&root, &[assignment("scheduler@a", "none"), assignment("vm.swappiness", "2")]).unwrap_err();
+        let err = update_files(&root, &[assignment("scheduler@a", "none"), assignment("vm.swappiness", "2")])
+            .unwrap_err()
+            .to_string();
         assert!(err.contains("not written by this program"), "{err}");
         assert!(!root.etc(UDEV_FILE).exists(), "nothing is written before all is known to be fine");
         std::fs::remove_file(&path).unwrap();
         symlink("/dev/null", &path).unwrap();
-        assert!(update_files(&root, &[assignment("vm.swappiness", "2")]).unwrap_err().contains("is a link"));
-        assert!(update_files(&root, &[assignment("atime@/srv", "noatime")]).unwrap_err().contains("fstab"));
+        assert!(
+            update_files(&root, &[assignment("vm.swappiness", "2")]).unwrap_err().to_string().contains("is a link")
+        );
+        assert!(update_files(&root, &[assignment("atime@/srv", "noatime")]).unwrap_err().to_string().contains("fstab"));
     }
 }

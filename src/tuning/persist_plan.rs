@@ -21,7 +21,7 @@ pub fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> R
         .map(|p| (p.knob, Some(p.target)))
         .collect();
     for argument in &knobs {
-        let knob_id = KnobId::parse(argument).map_err(TuneError::Usage)?;
+        let knob_id = KnobId::parse(argument)?;
         let value = io.read(&knob_id)?.value;
         if value == "0"
             && knob_id.definition().name.starts_with("vm.dirty_")
@@ -38,21 +38,23 @@ pub fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> R
 
 /// Parses the knobs to remove from our files.
 pub fn plan_unpersist(root: &Root, arguments: &[String]) -> Result<PersistChanges, TuneError> {
-    let one = |w: &String| Ok((KnobId::parse(w).map_err(TuneError::Usage)?, None));
+    let one = |w: &String| Ok((KnobId::parse(w)?, None));
     let changes = arguments.iter().map(one).collect::<Result<PersistChanges, TuneError>>()?;
     require_persistable(root, &changes)?;
     Ok(changes)
 }
 
 fn require_persistable(root: &Root, changes: &PersistChanges) -> Result<(), TuneError> {
-    changes.iter().try_for_each(|(knob_id, _)| file_for(root, knob_id).map(drop).map_err(TuneError::Usage))
+    changes.iter().try_for_each(|(knob_id, _)| {
+        file_for(root, knob_id).map(drop).map_err(|error| TuneError::Usage(error.to_string()))
+    })
 }
 
 /// Writes the files. Reports which were written and which values will be in force after a reboot. Accesses /etc, so
 /// the caller must be able to wait.
 pub fn write_and_report(root: &Root, changes: &PersistChanges) -> Result<Vec<String>, TuneError> {
     let mut lines = Vec::new();
-    for path in update_files(root, changes).map_err(TuneError::Failed)? {
+    for path in update_files(root, changes).map_err(|error| TuneError::Failed(error.to_string()))? {
         let how = if path.exists() { "wrote" } else { "nothing is left in" };
         lines.push(format!("{how} {}", display_path(root, &path)));
     }

@@ -1,16 +1,17 @@
 //! Parses and checks assignments completely before anything is written.
 
 use super::knob::{KnobLink, KnobLocation};
-use super::knob_id::KnobId;
+use super::knob_id::{KnobId, KnobIdError};
 use super::knob_io::{KnobError, KnobIo, KnobReading};
 use super::machine_limits::MachineLimits;
+use super::progress_check::StalledDevice;
 use super::value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Why a change was not made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
 pub enum TuneError {
     /// The input is wrong.
     Usage(String),
@@ -22,23 +23,25 @@ pub enum TuneError {
     Failed(String),
 }
 
-impl fmt::Display for TuneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TuneError::Usage(t) | TuneError::Unsafe(t) | TuneError::Privilege(t) | TuneError::Failed(t) => {
-                f.write_str(t)
-            }
-        }
-    }
-}
-
 impl From<KnobError> for TuneError {
-    fn from(fail: KnobError) -> Self {
-        match fail {
+    fn from(error: KnobError) -> Self {
+        match error {
             KnobError::Absent(t) | KnobError::Invalid(t) => TuneError::Failed(t),
             KnobError::Denied(t) => TuneError::Privilege(t),
             KnobError::Blocked(t) => TuneError::Unsafe(t),
         }
+    }
+}
+
+impl From<KnobIdError> for TuneError {
+    fn from(error: KnobIdError) -> Self {
+        TuneError::Usage(error.to_string())
+    }
+}
+
+impl From<StalledDevice> for TuneError {
+    fn from(error: StalledDevice) -> Self {
+        TuneError::Unsafe(error.to_string())
     }
 }
 
@@ -67,7 +70,7 @@ pub fn plan_writes(
         let (knob, text) = assignment
             .rsplit_once('=')
             .ok_or_else(|| TuneError::Usage(format!("{assignment}: write KNOB=VALUE, as in vm.dirty_ratio=20")))?;
-        let knob_id = KnobId::parse(knob).map_err(TuneError::Usage)?;
+        let knob_id = KnobId::parse(knob)?;
         if all.iter().any(|p| {
             p.knob == knob_id || p.knob.with_linked().iter().skip(1).any(|o| is_half_of_pair(&p.knob) && *o == knob_id)
         }) {
@@ -118,8 +121,8 @@ fn is_half_of_pair(knob_id: &KnobId) -> bool {
     matches!(knob_id.definition().link, KnobLink::Pair(_))
 }
 
-fn absent_as_usage_error(fail: KnobError) -> TuneError {
-    match fail {
+fn absent_as_usage_error(error: KnobError) -> TuneError {
+    match error {
         KnobError::Absent(text) => TuneError::Usage(text),
         other => other.into(),
     }

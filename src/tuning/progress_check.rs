@@ -12,22 +12,34 @@ const SAMPLES: u32 = 20;
 /// Requests in flight, and requests completed since boot.
 pub type RequestCounts = (u64, u64);
 
+/// A device has requests in flight and completes none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{knob}: refused, {device} makes no progress: {in_flight} requests in flight and none completed in {ms} ms; a \
+     write to its queue could block for ever. Find out what blocks it first",
+    device = knob.instance(),
+    ms = (SAMPLE_INTERVAL * SAMPLES).as_millis()
+)]
+pub struct StalledDevice {
+    /// The knob that was to be written.
+    pub knob: KnobId,
+    /// Requests in flight.
+    pub in_flight: u64,
+}
+
 /// Checks that the device of a knob is idle or completes a request within half a second. Reads two files that never
 /// block.
-/// | # Errors
-/// | If requests are in flight and none completes.
-pub fn require_progress(root: &Root, at: &KnobId) -> Result<(), String> {
-    if !matches!(at.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_)) {
+///
+/// # Errors
+///
+/// If requests are in flight and none completes.
+pub fn require_progress(root: &Root, knob_id: &KnobId) -> Result<(), StalledDevice> {
+    if !matches!(knob_id.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_)) {
         return Ok(());
     }
-    let sample = || read_counts(root, at.instance());
+    let sample = || read_counts(root, knob_id.instance());
     match find_stall(sample, || std::thread::sleep(SAMPLE_INTERVAL)) {
-        Some(in_flight) => Err(format!(
-            "{at}: refused, {} makes no progress: {in_flight} requests in flight and none completed in {} ms; a write \
-             to its queue could wait for ever. See what holds it first",
-            at.instance(),
-            (SAMPLE_INTERVAL * SAMPLES).as_millis()
-        )),
+        Some(in_flight) => Err(StalledDevice { knob: knob_id.clone(), in_flight }),
         None => Ok(()),
     }
 }
@@ -91,8 +103,8 @@ mod tests {
         std::fs::create_dir_all(&disk).unwrap();
         std::fs::write(disk.join("inflight"), "       2        3\n").unwrap();
         std::fs::write(disk.join("stat"), "1 0 0 0 2 0 0 0 5 0 0\n").unwrap();
-        let at = KnobId::parse("scheduler@vda").unwrap();
-        let why = require_progress(&Root::at(dir.path()), &at).unwrap_err();
+        let knob_id = KnobId::parse("scheduler@vda").unwrap();
+        let why = require_progress(&Root::at(dir.path()), &knob_id).unwrap_err().to_string();
         assert!(why.contains("5 requests in flight"), "{why}");
         assert!(require_progress(&Root::at(dir.path()), &KnobId::parse("vm.swappiness").unwrap()).is_ok());
     }

@@ -1,7 +1,7 @@
 //! Restores the values from before a change, unless somebody else has changed them since.
 
-use super::apply::{LOCK_TIMEOUT, TuningContext, is_accepted};
 use super::change_set::{ChangeSet, KnobChange, changes_from_records};
+use super::context::{LOCK_TIMEOUT, TuningContext, is_accepted};
 use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
 use super::knob::KnobLink;
 use super::knob_id::KnobId;
@@ -31,7 +31,7 @@ impl fmt::Display for RestoreResult {
             RestoreResult::Closed(RestoreOutcome::HandedOver { change_id: to }) => {
                 write!(f, "change {to} stands on it and will restore the old value")
             }
-            RestoreResult::Failed(error) => write!(f, "FAILED: {}", error.message()),
+            RestoreResult::Failed(error) => write!(f, "FAILED: {}", error),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Determines the value a sysctl will have after the next boot, and the file that sets it.
-//! | The order is that of procps (sysctl(8) --system). Of files with the same name, the one in the first of /etc,
+//!
+//! The order is that of procps (sysctl(8) --system). Of files with the same name, the one in the first of /etc,
 //! /run, /usr/local/lib, /usr/lib and /lib counts; a link to /dev/null masks the name. Files are applied sorted by
 //! name, then /etc/sysctl.conf, which systemd-sysctl ignores. `sysctl.NAME=` on the kernel command line comes before
 //! all files.

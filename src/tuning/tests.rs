@@ -1,7 +1,8 @@
 //! Changes against a simulated kernel: atomicity, compare and swap, pairs, and a crash at every byte of the journal.
 
-use super::apply::{TuningContext, apply, mark_kept};
+use super::apply::{apply, mark_kept};
 use super::change_set::{ChangeSet, changes_from_records};
+use super::context::TuningContext;
 use super::fake_knob_io::{FakeKnobIo, ValueMap};
 use super::journal::Journal;
 use super::journal_record::RestoreOutcome;

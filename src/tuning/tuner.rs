@@ -1,11 +1,13 @@
 //! The tuner: a process that makes a change and holds its lease.
-//! | It runs in its own session, so that a closing terminal does not signal it. It restores the old values when the
+//!
+//! It runs in its own session, so that a closing terminal does not signal it. It restores the old values when the
 //! lease expires; when its client closes the pipe without having detached; on SIGTERM, SIGHUP and SIGINT; and on
 //! request, by the pipe or its socket. After SIGKILL, `iotop-plus tune undo` restores them from the journal.
 
-use super::apply::{TuningContext, apply, mark_kept};
+use super::apply::{apply, mark_kept};
 use super::change_set::ChangeSet;
 use super::child_io::ChildKnobIo;
+use super::context::TuningContext;
 use super::journal::Journal;
 use super::kill_points::{KillPlan, KillPoints};
 use super::machine_limits::MachineLimits;
@@ -30,7 +32,7 @@ pub const MAX_LEASE_SECS: u64 = 24 * 3600;
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a tuner on standard input and output.
-pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Result<()> {
+pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     crate::subprocess::child::enter();
     // Do not keep a mount busy.
     let _ = std::env::set_current_dir("/");
@@ -38,24 +40,24 @@ pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Re
     runtime.block_on(run(root, kill_plan))
 }
 
-async fn run(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Result<()> {
+async fn run(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     // Before anything is written: from here on these signals restore the old values.
-    let signals = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
-    let mut signals = signals.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
+    let mut signals =
+        [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?];
     let mut input = LineReader::new(pipe::Receiver::from_owned_fd(rustix::io::dup(io::stdin())?)?);
     let (assignments, lease_secs) = match input.next_line().await.as_deref().map(parse_request) {
         Some(Ok(TunerRequest::Set { assignments, lease_secs })) => {
             (assignments, lease_secs.map(|s| s.min(MAX_LEASE_SECS)))
         }
         Some(Ok(_)) => return write_reply(&TunerReply::Error("the first request must be Set".into())),
-        Some(Err(why)) => return write_reply(&TunerReply::Error(why)),
+        Some(Err(err)) => return write_reply(&invalid_request(&err)),
         None => return Ok(()),
     };
     let mut io = ChildKnobIo::new(root, Root::self_exe().into());
-    let steps = KillPoints::with_plan(kill_plan);
-    let (mut context, change) = match make_change(root, &mut io, steps, &assignments, lease_secs) {
-        Ok(made) => made,
-        Err(refusal) => return write_reply(&TunerReply::Refused(refusal)),
+    let kill_points = KillPoints::with_plan(kill_plan);
+    let (mut context, change) = match make_change(root, &mut io, kill_points, &assignments, lease_secs) {
+        Ok(applied) => applied,
+        Err(error) => return write_reply(&TunerReply::Refused(error)),
     };
     context.kill_points.reach("before the answer");
     let reply_sent = write_reply(&TunerReply::for_change(&change));
@@ -71,19 +73,19 @@ async fn run(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Result<()> {
 fn make_change<'a>(
     root: &Root,
     io: &'a mut ChildKnobIo,
-    steps: KillPoints,
+    kill_points: KillPoints,
     assignments: &[String],
     lease_secs: Option<u64>,
 ) -> Result<(TuningContext<'a>, ChangeSet), TuneError> {
     let planned = plan_writes(io, &MachineLimits::read(root), assignments)?;
     for p in &planned {
-        progress_check::require_progress(root, &p.knob).map_err(TuneError::Unsafe)?;
+        progress_check::require_progress(root, &p.knob)?;
     }
     let journal = Journal::open(root).map_err(|err| match err.kind() {
         io::ErrorKind::PermissionDenied => TuneError::Privilege(err.to_string()),
         _ => TuneError::Failed(format!("nothing was changed, as there is no journal: {err}")),
     })?;
-    let mut context = TuningContext { io, journal, kill_points: steps };
+    let mut context = TuningContext { io, journal, kill_points };
     let change = apply(&mut context, &planned, lease_secs)?;
     Ok((context, change))
 }
@@ -97,12 +99,12 @@ struct Tuner<'a> {
 }
 
 impl Tuner<'_> {
-    async fn serve(&mut self, input: &mut LineReader<pipe::Receiver>, signals: &mut [Signal]) -> anyhow::Result<()> {
+    async fn serve(&mut self, input: &mut LineReader<pipe::Receiver>, signals: &mut [Signal; 3]) -> io::Result<()> {
         let path = socket_path(&self.context.journal, self.id);
         let _ = std::fs::remove_file(&path);
         // Without a socket, the lease and the pipe still work.
         let listener = UnixListener::bind(&path).ok();
-        let [term, hup, int] = signals else { anyhow::bail!("three signals") };
+        let [term, hup, int] = signals;
         loop {
             let left = self.expires_at - now_boot_secs();
             if left <= 0.0 {
@@ -134,7 +136,7 @@ impl Tuner<'_> {
     }
 
     /// The reply, and whether the tuner is done.
-    fn handle(&mut self, request: Result<TunerRequest, String>) -> (TunerReply, bool) {
+    fn handle(&mut self, request: serde_json::Result<TunerRequest>) -> (TunerReply, bool) {
         match request {
             Ok(TunerRequest::Renew { secs }) => {
                 self.expires_at = now_boot_secs() + secs.min(MAX_LEASE_SECS) as f64;
@@ -159,7 +161,7 @@ impl Tuner<'_> {
                 Err(err) => (TunerReply::Error(format!("not undone: {err}")), false),
             },
             Ok(TunerRequest::Set { .. }) => (TunerReply::Error("a tuner makes one change".into()), false),
-            Err(why) => (TunerReply::Error(why), false),
+            Err(err) => (invalid_request(&err), false),
         }
     }
 
@@ -168,7 +170,7 @@ impl Tuner<'_> {
     }
 
     /// Restores the old values, repeatedly if that fails.
-    async fn restore_and_exit(&mut self, path: Option<&PathBuf>) -> anyhow::Result<()> {
+    async fn restore_and_exit(&mut self, path: Option<&PathBuf>) -> io::Result<()> {
         for _ in 0..RESTORE_RETRY.1 {
             match restore_locked(&mut self.context, self.id) {
                 Ok(all) if all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_))) => {
@@ -190,8 +192,12 @@ pub fn socket_path(journal: &Journal, id: u64) -> PathBuf {
     journal.dir().join(format!("{id}.sock"))
 }
 
-fn parse_request(line: impl AsRef<[u8]>) -> Result<TunerRequest, String> {
-    serde_json::from_slice(line.as_ref()).map_err(|err| format!("request not understood: {err}"))
+fn parse_request(line: impl AsRef<[u8]>) -> serde_json::Result<TunerRequest> {
+    serde_json::from_slice(line.as_ref())
+}
+
+fn invalid_request(err: &serde_json::Error) -> TunerReply {
+    TunerReply::Error(format!("invalid request: {err}"))
 }
 
 fn encode_reply(reply: &TunerReply) -> Vec<u8> {
@@ -200,7 +206,7 @@ fn encode_reply(reply: &TunerReply) -> Vec<u8> {
     line
 }
 
-fn write_reply(reply: &TunerReply) -> anyhow::Result<()> {
+fn write_reply(reply: &TunerReply) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&encode_reply(reply))?;
     Ok(out.flush()?)

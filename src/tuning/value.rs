@@ -1,37 +1,65 @@
 //! Converts values between what users type, what the kernel takes, and what is displayed.
 
-use super::knob::{AllowedValues, Knob, KnobUnit, RangeBound};
-use super::knob_io::KnobReading;
+use super::knob::{AllowedValues, Knob, KnobLink, KnobReading, KnobUnit, RangeBound};
 use super::machine_limits::MachineLimits;
 use crate::units;
+use std::borrow::Cow;
+
+/// A typed value that the knob does not accept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} {problem}; allowed: {allowed}")]
+pub struct ValueError {
+    /// What was typed.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: Cow<'static, str>,
+    /// The allowed values.
+    pub allowed: String,
+}
 
 /// Converts typed text to the value to write.
-/// | # Errors
-/// | If the text is not a valid value; the error names the allowed range.
-pub fn parse_value(knob: &Knob, text: &str, limits: &MachineLimits, reading: &KnobReading) -> Result<String, String> {
-    let refuse = |why: &str| Err(format!("{text:?} {why}; allowed: {}", describe_allowed(knob, limits, reading)));
-    let text = text.trim();
+///
+/// # Errors
+///
+/// If the text is not a valid value; the error names the allowed range.
+pub fn parse_value(
+    knob: &Knob,
+    text: &str,
+    limits: &MachineLimits,
+    reading: &KnobReading,
+) -> Result<String, ValueError> {
+    let parsed = parse_allowed(knob, text.trim(), limits, reading);
+    parsed.map_err(|problem| ValueError {
+        text: text.to_owned(),
+        problem,
+        allowed: describe_allowed(knob, limits, reading),
+    })
+}
+
+fn parse_allowed(
+    knob: &Knob,
+    text: &str,
+    limits: &MachineLimits,
+    reading: &KnobReading,
+) -> Result<String, Cow<'static, str>> {
     match knob.values {
         AllowedValues::Range(min, max) => {
-            let n = match parse_number(knob, text, limits) {
-                Ok(n) => n,
-                Err(why) => return refuse(&why),
-            };
+            let n = parse_number(knob, text, limits)?;
             let (min, max) = (resolve_bound(min, limits, reading), resolve_bound(max, limits, reading));
             if min.is_some_and(|min| n < min) || max.is_some_and(|max| n > max) {
-                return refuse("is out of range");
+                return Err("is out of range".into());
             }
             let page_kb = limits.page_bytes as i64 / 1024;
             if knob.name == "read_ahead_kb" && page_kb > 0 && n % page_kb != 0 {
-                return refuse("is not a multiple of the page size");
+                return Err("is not a multiple of the page size".into());
             }
             Ok(n.to_string())
         }
         AllowedValues::Listed if reading.choices.iter().any(|c| c == text) => Ok(text.to_owned()),
-        AllowedValues::Listed => refuse("is not offered by this kernel or device"),
-        AllowedValues::Nofile => parse_nofile(text, limits, reading).or_else(|why| refuse(&why)),
-        AllowedValues::IoPrio => parse_io_prio(text).map_or_else(|| refuse("is no I/O priority"), Ok),
-        AllowedValues::Atime => parse_atime(text).map_or_else(|| refuse("is no access time option"), Ok),
+        AllowedValues::Listed => Err("is not offered by this kernel or device".into()),
+        AllowedValues::Nofile => parse_nofile(text, limits, reading),
+        AllowedValues::IoPrio => parse_io_prio(text).ok_or("is not an I/O priority".into()),
+        AllowedValues::Atime => parse_atime(text).ok_or("is not an access time option".into()),
     }
 }
 
@@ -55,16 +83,16 @@ pub fn is_plausible(knob: &Knob, value: &str) -> bool {
 pub fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
     match knob.values {
         AllowedValues::Range(min, max) => {
-            let end = |b| match resolve_bound(b, limits, reading) {
+            let describe_bound = |b| match resolve_bound(b, limits, reading) {
                 Some(n) => format_with_unit(knob.unit, &n.to_string()),
-                None => "what the kernel takes".into(),
+                None => "whatever the kernel accepts".into(),
             };
             let also = match knob.name {
                 "vm.dirty_bytes" | "vm.dirty_background_bytes" => ", also K M G or a percentage of dirtyable memory",
                 "vm.dirty_ratio" | "vm.dirty_background_ratio" => ", also a size in K M G",
                 _ => "",
             };
-            format!("{} to {}{also}", end(min), end(max))
+            format!("{} to {}{also}", describe_bound(min), describe_bound(max))
         }
         AllowedValues::Listed if reading.choices.is_empty() => "the words the kernel's file lists".into(),
         AllowedValues::Listed => reading.choices.join(", "),
@@ -139,39 +167,39 @@ fn resolve_bound(bound: RangeBound, limits: &MachineLimits, reading: &KnobReadin
     }
 }
 
-fn parse_number(knob: &Knob, text: &str, limits: &MachineLimits) -> Result<i64, String> {
+fn parse_number(knob: &Knob, text: &str, limits: &MachineLimits) -> Result<i64, Cow<'static, str>> {
     if let (KnobUnit::Switch, Some(n)) = (knob.unit, parse_switch(text)) {
         return Ok(n);
     }
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let at = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()) + text.len() - digits.len();
-    let (digits, suffix) = text.split_at(at);
+    let suffix_start = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()) + text.len() - digits.len();
+    let (digits, suffix) = text.split_at(suffix_start);
     let suffix = suffix.trim();
     if !digits.bytes().any(|b| b.is_ascii_digit()) {
         return Err("is not a number".into());
     }
-    let n = digits.parse::<i64>().map_err(|_| "is too large".to_owned())?;
-    let pair = matches!(knob.link, crate::tuning::knob::KnobLink::Pair(_));
+    let n = digits.parse::<i64>().map_err(|_| "is too large")?;
+    let is_pair = matches!(knob.link, KnobLink::Pair(_));
     match (knob.unit, size_factor(suffix), suffix) {
         (_, _, "") => Ok(n),
         (KnobUnit::Percent, _, "%") => Ok(n),
-        (KnobUnit::Bytes, _, "%") if pair => {
-            let percent = u64::try_from(n).ok().filter(|n| *n <= 100).ok_or("is no percentage of memory")?;
+        (KnobUnit::Bytes, _, "%") if is_pair => {
+            let percent = u64::try_from(n).ok().filter(|n| *n <= 100).ok_or("is not a percentage of memory")?;
             let bytes = limits.percent_to_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
             Ok(bytes as i64)
         }
-        (KnobUnit::Percent, Some(factor), _) if pair => {
+        (KnobUnit::Percent, Some(factor), _) if is_pair => {
             let bytes = n.checked_mul(factor).and_then(|b| u64::try_from(b).ok()).ok_or("is too large")?;
             let percent = limits.bytes_to_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
             match percent.round() as i64 {
-                0 => Err(format!("is {percent:.2} % of dirtyable memory here: set the _bytes knob instead")),
+                0 => Err(format!("is {percent:.2} % of dirtyable memory here: set the _bytes knob instead").into()),
                 whole => Ok(whole),
             }
         }
         (KnobUnit::Bytes, Some(factor), _) => n.checked_mul(factor).ok_or_else(|| "is too large".into()),
         (KnobUnit::KiB, Some(factor), _) => {
             let bytes = n.checked_mul(factor).ok_or("is too large")?;
-            if bytes % 1024 == 0 { Ok(bytes / 1024) } else { Err("is no whole number of KiB".into()) }
+            if bytes % 1024 == 0 { Ok(bytes / 1024) } else { Err("is not a whole number of KiB".into()) }
         }
         (unit @ (KnobUnit::Centisecs | KnobUnit::Seconds | KnobUnit::Microsecs), ..) => {
             let us = n.checked_mul(micros_factor(suffix).ok_or("has an unknown unit")?).ok_or("is too large")?;
@@ -226,7 +254,7 @@ fn parse_file_limit(text: &str) -> Option<Option<u64>> {
     if text == "unlimited" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
-fn parse_nofile(text: &str, limits: &MachineLimits, reading: &KnobReading) -> Result<String, String> {
+fn parse_nofile(text: &str, limits: &MachineLimits, reading: &KnobReading) -> Result<String, Cow<'static, str>> {
     let hard_now = reading.value.split_once(':').and_then(|(_, hard)| parse_file_limit(hard)).flatten();
     let (soft, hard) = match text.split_once(':') {
         Some((soft, hard)) => (soft.parse().ok(), hard.parse().ok()),
@@ -235,9 +263,9 @@ fn parse_nofile(text: &str, limits: &MachineLimits, reading: &KnobReading) -> Re
             (soft, soft.map(|s| hard_now.map_or(s, |h| h.max(s))))
         }
     };
-    let (Some(soft), Some(hard)) = (soft, hard) else { return Err("is no number of files".into()) };
+    let (Some(soft), Some(hard)) = (soft, hard) else { return Err("is not a number of files".into()) };
     if soft > hard {
-        return Err("has its soft above its hard limit".into());
+        return Err("has a soft limit above the hard limit".into());
     }
     // With only a handful of descriptors, the process could not open anything any more.
     if soft < 16 || limits.nr_open.is_some_and(|max| hard > max) {
@@ -287,7 +315,7 @@ mod tests {
         KnobReading { value: "1024:4096".into(), choices: vec!["none".into(), "mq-deadline".into()], max: Some(1280) }
     }
 
-    fn parse(name: &str, text: &str) -> Result<String, String> {
+    fn parse(name: &str, text: &str) -> Result<String, ValueError> {
         parse_value(find_knob(name).unwrap(), text, &machine_limits(), &current_reading())
     }
 
@@ -364,11 +392,11 @@ mod tests {
             ("atime", "noatime,relatime"),
             ("atime", "nodiratime"),
         ] {
-            let why = parse(name, text).expect_err(&format!("{name}={text}"));
+            let why = parse(name, text).expect_err(&format!("{name}={text}")).to_string();
             assert!(why.contains("allowed: "), "{why}");
         }
-        assert!(parse("vm.dirty_bytes", "1").unwrap_err().contains("8192 (8.00 KiB) to 25769803776"));
-        assert!(parse("scheduler", "bfq").unwrap_err().contains("none, mq-deadline"));
+        assert!(parse("vm.dirty_bytes", "1").unwrap_err().to_string().contains("8192 (8.00 KiB) to 25769803776"));
+        assert!(parse("scheduler", "bfq").unwrap_err().to_string().contains("none, mq-deadline"));
     }
 
     #[test]

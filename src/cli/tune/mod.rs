@@ -144,7 +144,8 @@ pub(super) fn print_refusal(refusal: &TuneError) -> u8 {
 /// The process behind `tune set`; `kill` is a test's plan.
 pub fn run_tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
     let plan = kill.map(str::parse).transpose().map_err(anyhow::Error::msg::<String>)?;
-    crate::tuning::tuner::run_tuner_process(root, plan).map(|()| EXIT_OK)
+    crate::tuning::tuner::run_tuner_process(root, plan)?;
+    Ok(EXIT_OK)
 }
 
 /// What a step of `tune` comes to: refused with a reason, or an exit code, or an error of the output.
@@ -164,7 +165,7 @@ pub(super) fn require_root(root: &Root, what: &str) -> Result<(), TuneError> {
 }
 
 fn parse_knob_ids(words: &[String]) -> Result<Vec<KnobId>, TuneError> {
-    words.iter().map(|w| KnobId::parse(w).map_err(TuneError::Usage)).collect()
+    words.iter().map(|w| Ok(KnobId::parse(w)?)).collect()
 }
 
 /// This very command under sudo.

@@ -19,7 +19,7 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bo
     let machine = MachineLimits::read(root);
     let planned = plan_writes(&mut child_knob_io(root), &machine, &words)?;
     for p in &planned {
-        progress_check::require_progress(root, &p.knob).map_err(TuneError::Unsafe)?;
+        progress_check::require_progress(root, &p.knob)?;
     }
     if dry_run {
         return Ok(render_dry_run(&planned, &machine, lease_secs).print().map(|()| EXIT_OK));

@@ -89,7 +89,7 @@ pub fn get(root: &Root, knobs: &[String]) -> CommandResult {
         match reading {
             Ok(r) => out.push_line(format!("{at} = {}", value::format_with_meaning(knob, &r.value, &machine))),
             Err(fail) => {
-                out.push_line(format!("{at}: {}", fail.message()));
+                out.push_line(format!("{at}: {}", fail));
                 code = EXIT_FAILED;
             }
         }

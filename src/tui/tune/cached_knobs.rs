@@ -65,8 +65,8 @@ pub fn preset_assignments(
 /// A value as it would be written, from what was typed.
 pub fn canonical_value(survey: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
     let row = survey.rows.iter().find(|r| r.name == name).ok_or("no such knob any more")?;
-    let reading = row.reading.as_ref().map_err(|fail| fail.message().to_owned())?;
-    value::parse_value(row.id.definition(), text, &survey.machine, reading)
+    let reading = row.reading.as_ref().map_err(|fail| fail.to_string())?;
+    value::parse_value(row.id.definition(), text, &survey.machine, reading).map_err(|error| error.to_string())
 }
 
 /// What a value means, as it is shown while it is typed.

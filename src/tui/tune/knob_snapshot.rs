@@ -198,7 +198,7 @@ fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, ma
     let knob = at.definition();
     let (brief, long) = match &reading {
         Ok(r) => (value::format_short(knob, &r.value), value::format_with_meaning(knob, &r.value, machine)),
-        Err(fail) => ("-".into(), format!("- {}", fail.message())),
+        Err(fail) => ("-".into(), format!("- {}", fail)),
     };
     let unknown = KnobReading::default();
     let allowed = value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&unknown));
@@ -228,7 +228,9 @@ fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, ma
             KnobLink::Independent => String::new(),
         },
         written_to: sanitize(write_destination(&at)),
-        persist_path: file_for(root, &at).map(|f| sanitize(display_path(root, &f))).map_err(sanitize),
+        persist_path: file_for(root, &at)
+            .map(|f| sanitize(display_path(root, &f)))
+            .map_err(|error| sanitize(error.to_string())),
         reading,
         id: at,
     }

@@ -134,7 +134,7 @@ pub fn knobs_to_try(app: &App) -> Result<(Vec<String>, bool), String> {
     let row = tune.selected_knob().ok_or("the knobs have not been looked at yet")?;
     match &row.reading {
         Ok(reading) => Ok((vec![format!("{}={}", row.name, reading.value)], true)),
-        Err(fail) => Err(format!("{}: {}", row.display_name, fail.message())),
+        Err(fail) => Err(format!("{}: {}", row.display_name, fail)),
     }
 }
 
@@ -237,7 +237,7 @@ pub fn ask_persist(app: &mut App) {
     let value = match (tune.pending.get(&name), &row.reading) {
         (Some(value), _) => value.clone(),
         (None, Ok(reading)) => reading.value.clone(),
-        (None, Err(fail)) => return refused(app, fail.message().to_owned()),
+        (None, Err(fail)) => return refused(app, fail.to_string()),
     };
     let pair = matches!(row.id.definition().link, crate::tuning::knob::KnobLink::Pair(_));
     if pair && value == "0" {

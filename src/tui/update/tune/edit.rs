@@ -13,7 +13,7 @@ pub fn edit_selected(app: &mut App) {
     let (name, text) = match &row.reading {
         Ok(reading) => (row.name.clone(), tune.pending.get(&row.name).unwrap_or(&reading.value).clone()),
         Err(fail) => {
-            tune.error = Some(crate::sanitize::sanitize(format!("cannot be changed: {}", fail.message())));
+            tune.error = Some(crate::sanitize::sanitize(format!("cannot be changed: {}", fail)));
             return;
         }
     };

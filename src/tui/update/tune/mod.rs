@@ -204,7 +204,7 @@ fn focus_pane(app: &mut App, pane: PaneId) {
 
 /// Opens the view at a knob, adding it to the list if it is not one of those always there.
 pub fn show_knob(app: &mut App, knob: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let at = KnobId::parse(knob)?.to_string();
+    let at = KnobId::parse(knob).map_err(|error| error.to_string())?.to_string();
     show_knobs(app, &[at], effects);
     Ok(())
 }
