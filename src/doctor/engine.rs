@@ -1,26 +1,24 @@
-//! Looks at every tick, and keeps findings from flapping: what was found stays until it was not found for a
-//! while, and does not get milder sooner either.
+//! Evaluates every rule on every tick and keeps findings from flapping: a finding clears, or gets a lower severity,
+//! only after it has been away or milder for [`CLEAR_AFTER_NS`].
 
-use super::finding::{Finding, Rule, RuleStatus, Severity};
+use super::RULES;
+use super::finding::{Finding, Rule, RuleSkipped, Severity};
 use super::incident::{Incident, group_into_incidents};
 use super::rule_context::RuleContext;
-use super::rules::RULES;
 use crate::model::system_state::SystemState;
+use crate::sanitize::sanitize;
 
-/// A finding that is no longer so stays for this long (ns): rules look over windows of several seconds, and
-/// a figure at the edge of its limit must not blink.
-pub const CLEAR_AFTER_NS: u64 = 10_000_000_000;
+/// How long a finding stays after its rule last reported it, ns. A value near its limit must not make it blink.
+const CLEAR_AFTER_NS: u64 = 10_000_000_000;
 
-/// A rule that could not judge.
+/// A rule that could not be evaluated on the last tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRule {
-    /// Its name.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// What it looks for.
-    pub description: &'static str,
-    /// What it lacks, cleaned.
+    /// What is missing, sanitized.
     pub reason: String,
-    /// It only needs more time.
+    /// Whether more samples alone make the rule work.
     pub needs_more_data: bool,
 }
 
@@ -29,11 +27,11 @@ struct ActiveFinding {
     finding: Finding,
     since_ns: u64,
     last_seen_ns: u64,
-    /// The severity shown, and when it was last that bad.
+    /// The severity shown, and when the rule last reported it or a worse one.
     worst: (Severity, u64),
 }
 
-/// What is found, from tick to tick.
+/// The rules and what they have found so far.
 #[derive(Debug, Default)]
 pub struct RuleEngine {
     active: Vec<ActiveFinding>,
@@ -44,57 +42,52 @@ pub struct RuleEngine {
 }
 
 impl RuleEngine {
-    /// Looks at the newest tick with every rule.
-    pub fn evaluate(&mut self, world: &SystemState) {
-        self.evaluate_rules(world, RULES);
+    /// Evaluates every rule on the newest tick.
+    pub fn evaluate(&mut self, system: &SystemState) {
+        self.evaluate_rules(system, RULES);
     }
 
-    /// Looks with these rules.
-    pub fn evaluate_rules(&mut self, world: &SystemState, rules: &[Rule]) {
-        let now = world.now().boot_ns;
+    /// Evaluates these rules on the newest tick. A tick older than the last one, as after seeking in a recording,
+    /// drops all findings first.
+    pub fn evaluate_rules(&mut self, system: &SystemState, rules: &[Rule]) {
+        let now = system.now().boot_ns;
         if now < self.evaluated_at_ns {
-            // A replay went back.
             *self = Self::default();
         }
-        (self.evaluated_at_ns, self.seq) = (now, world.snapshot.seq);
-        let case = RuleContext::new(world);
+        (self.evaluated_at_ns, self.seq) = (now, system.snapshot.seq);
+        let ctx = RuleContext::new(system);
         let mut found = Vec::new();
         self.skipped_rules.clear();
         for rule in rules {
-            let (why, for_now) = match (rule.evaluate)(&case, &mut found) {
-                RuleStatus::Evaluated => continue,
-                RuleStatus::NeedsMoreData(why) => (why.to_owned(), true),
-                RuleStatus::Unavailable(why) => (crate::sanitize::sanitize(why), false),
+            let (reason, needs_more_data) = match (rule.evaluate)(&ctx, &mut found) {
+                Ok(()) => continue,
+                Err(RuleSkipped::NeedsMoreData(what)) => (what.to_owned(), true),
+                Err(RuleSkipped::Unavailable(why)) => (sanitize(why), false),
             };
-            self.skipped_rules.push(SkippedRule {
-                rule: rule.name,
-                description: rule.description,
-                reason: why,
-                needs_more_data: for_now,
-            });
+            self.skipped_rules.push(SkippedRule { rule: rule.name, reason, needs_more_data });
         }
-        let same = found.is_empty() && self.active.is_empty();
+        let unchanged = found.is_empty() && self.active.is_empty();
         for finding in found {
             self.raise(finding, now);
         }
-        self.active.retain(|r| now.saturating_sub(r.last_seen_ns) <= CLEAR_AFTER_NS);
-        if !same {
-            self.incidents = group_into_incidents(self.active.iter().map(|r| r.to_displayed()).collect());
+        self.active.retain(|a| now.saturating_sub(a.last_seen_ns) <= CLEAR_AFTER_NS);
+        if !unchanged {
+            self.incidents = group_into_incidents(self.active.iter().map(ActiveFinding::to_displayed).collect());
         }
     }
 
     fn raise(&mut self, finding: Finding, now: u64) {
-        let same = |r: &&mut ActiveFinding| r.finding.rule == finding.rule && r.finding.subject == finding.subject;
         let since = finding.since_ns.unwrap_or(now);
+        let same = |a: &&mut ActiveFinding| (a.finding.rule, &a.finding.subject) == (finding.rule, &finding.subject);
         match self.active.iter_mut().find(same) {
-            Some(r) => {
-                r.last_seen_ns = now;
-                // The history forgets, the finding does not.
-                r.since_ns = r.since_ns.min(since);
-                if finding.severity >= r.worst.0 || now.saturating_sub(r.worst.1) > CLEAR_AFTER_NS {
-                    r.worst = (finding.severity, now);
+            Some(active) => {
+                active.last_seen_ns = now;
+                // The history is shorter than a long-lasting finding.
+                active.since_ns = active.since_ns.min(since);
+                if finding.severity >= active.worst.0 || now.saturating_sub(active.worst.1) > CLEAR_AFTER_NS {
+                    active.worst = (finding.severity, now);
                 }
-                r.finding = finding;
+                active.finding = finding;
             }
             None => self.active.push(ActiveFinding {
                 worst: (finding.severity, now),
@@ -105,29 +98,29 @@ impl RuleEngine {
         }
     }
 
-    /// What is found, worst first, each with what it causes.
+    /// What is wrong, most severe first.
     pub fn incidents(&self) -> &[Incident] {
         &self.incidents
     }
 
-    /// Rules that could not judge.
+    /// Rules that could not be evaluated on the last tick.
     pub fn skipped_rules(&self) -> &[SkippedRule] {
         &self.skipped_rules
     }
 
-    /// The tick last looked at; 0 before the first.
+    /// Sequence number of the last evaluated tick; 0 before the first.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// When that tick was, CLOCK_BOOTTIME in ns; 0 before the first.
+    /// CLOCK_BOOTTIME of the last evaluated tick, ns; 0 before the first.
     pub fn evaluated_at_ns(&self) -> u64 {
         self.evaluated_at_ns
     }
 
-    /// The worst there is; `None`: nothing found.
+    /// The highest severity found; `None` if nothing was found.
     pub fn worst_severity(&self) -> Option<Severity> {
-        self.incidents.iter().map(|s| s.severity).max()
+        self.incidents.iter().map(|incident| incident.severity).max()
     }
 }
 

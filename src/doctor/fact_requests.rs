@@ -1,52 +1,46 @@
-//! Which slow facts are worth asking for now, and when: only tasks that matter are looked at closely.
+//! Which slow facts to read, and how often. They are read by a child process, so only for tasks and mounts that matter.
 
 use super::rule_context::RuleContext;
+use super::rules::disk_space;
 use crate::model::process::{ProcessColumn, ProcessQuery, TaskKey};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::system_state::SystemState;
 
-/// How often slow facts are read while something is wrong, seconds: settings and limits change rarely, and each reading
-/// is a child.
+/// Seconds between two readings while there are findings: settings and limits change rarely.
 pub const INTERVAL_SECS: f64 = 30.0;
-/// The same while nothing is: at rest such a child costs as much as five ticks.
+/// Seconds between two readings while there are none: one reading costs as much CPU time as five ticks.
 pub const IDLE_INTERVAL_SECS: f64 = 60.0;
-/// Tasks looked at for their open files and control groups.
+/// Tasks whose open files and control groups are read.
 const MAX_TASKS: usize = 48;
 
-/// The tasks whose limits and groups matter: servers, the busiest, the largest.
-pub fn tasks_to_query(world: &SystemState) -> Vec<TaskKey> {
-    let case = RuleContext::new(world);
+/// The tasks whose limits and control groups to read, one a process: servers, hung tasks, the busiest, the largest.
+pub fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
+    let (ctx, processes) = (RuleContext::new(system), &system.processes);
+    let largest = ProcessQuery { sort_by: ProcessColumn::Rss, height: MAX_TASKS / 3, ..ProcessQuery::default() };
+    let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(index, _)| processes.key_at(*index));
+    let hung = system.hung_tasks.iter().take(MAX_TASKS / 6);
+    let candidates = servers
+        .chain(hung.map(|task| TaskKey { pid: task.pid, tid: task.tid, starttime: task.starttime }))
+        .chain(ctx.busiest_tasks().iter().take(MAX_TASKS / 3).map(|task| task.key))
+        .chain(processes.window(&largest).rows.into_iter().map(|index| processes.key_at(index)));
     let mut out: Vec<TaskKey> = Vec::new();
-    let mut add = |key: TaskKey| {
-        // Limits and groups are a process' own; a thread's number is asked for by its process.
+    for key in candidates {
         if out.len() < MAX_TASKS && !out.iter().any(|k| k.pid == key.pid) {
             out.push(key);
         }
-    };
-    let procs = &world.processes;
-    for (at, _) in case.task_survey().servers.iter().take(MAX_TASKS / 3) {
-        add(procs.key_at(*at));
     }
-    world
-        .hung_tasks
-        .iter()
-        .take(MAX_TASKS / 6)
-        .for_each(|s| add(TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime }));
-    case.busiest_tasks().iter().take(MAX_TASKS / 3).for_each(|m| add(m.key));
-    let largest = ProcessQuery { sort_by: ProcessColumn::Rss, height: MAX_TASKS / 3, ..ProcessQuery::default() };
-    procs.window(&largest).rows.into_iter().for_each(|at| add(procs.key_at(at)));
     out
 }
 
-/// Mount points whose room is worth knowing: on block devices, or on the network.
-pub fn mounts_to_query(world: &SystemState, network: bool) -> Vec<RawBytes> {
+/// The mount points whose free space to read: those of network file systems or those of block devices.
+pub fn mounts_to_query(system: &SystemState, network: bool) -> Vec<RawBytes> {
     if network {
-        let all = world.last_sample.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
+        let all = system.last_sample.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
         return all.iter().map(|m| m.mount.clone()).collect();
     }
-    let Some(topo) = world.topology.ok() else { return Vec::new() };
-    let all = topo.devices.iter().flat_map(|d| &d.mounts).filter(|m| super::rules::disk_space::is_checked(m));
-    let mut points: Vec<RawBytes> = all.map(|m| m.mount_point.clone()).collect();
+    let Some(topology) = system.topology.ok() else { return Vec::new() };
+    let mounts = topology.devices.iter().flat_map(|d| &d.mounts).filter(|m| disk_space::is_checked(m));
+    let mut points: Vec<RawBytes> = mounts.map(|m| m.mount_point.clone()).collect();
     points.sort();
     points.dedup();
     points

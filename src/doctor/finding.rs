@@ -1,17 +1,19 @@
-//! What a rule says: how bad, about what, on which figures, and what can be done.
+//! What a rule reports: severity, subject, evidence, remedies.
 
+use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
+use crate::sanitize::sanitize;
 
-/// How bad it is.
+/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong by itself.
+    /// Worth knowing; not a problem by itself.
     Note,
-    /// Costs speed, or will go wrong.
+    /// Costs performance, or will become a problem.
     Warn,
-    /// Work stands still, or data is at risk.
+    /// Work is blocked, or data is at risk.
     Critical,
 }
 
@@ -25,7 +27,7 @@ impl Severity {
         }
     }
 
-    /// The mark before a line: the twin of the colour.
+    /// The symbol before a title, so that severity does not depend on colour.
     pub fn symbol(self) -> &'static str {
         match self {
             Severity::Note => "·",
@@ -35,22 +37,22 @@ impl Severity {
     }
 }
 
-/// What a finding is about. Names are cleaned.
+/// What a finding is about. Names are sanitized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindingSubject {
-    /// The machine as a whole.
+    /// The whole machine.
     Machine,
     /// A block device.
     Device(DevId, String),
-    /// A task.
+    /// A running task.
     Task(TaskKey, String),
-    /// A task that the kernel named and that is gone, or not ours to see.
+    /// A task named by the kernel or by tracing that is not in the task list.
     Pid(u32, String),
     /// A mounted file system.
     Mount(RawBytes),
     /// A control group.
     Cgroup(String),
-    /// Something only the kernel log names: `ata4.00`, a server.
+    /// A name from the kernel log that is no block device: `ata4.00`, a server.
     KernelName(String),
 }
 
@@ -67,7 +69,7 @@ impl FindingSubject {
         }
     }
 
-    /// Its name, cleaned.
+    /// The name, sanitized; empty for the machine.
     pub fn name(&self) -> String {
         match self {
             FindingSubject::Machine => String::new(),
@@ -81,18 +83,18 @@ impl FindingSubject {
     }
 }
 
-/// Where one key leads.
+/// A place in the program that a finding links to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NavTarget {
-    /// A knob in the Tune view, by its address (`vm.dirty_bytes`, `scheduler@sda`).
+    /// A knob in the Tune view, by its id (`vm.dirty_bytes`, `scheduler@sda`).
     Knob(String),
-    /// A benchmark, in this directory if one is known.
+    /// A benchmark profile, in this directory if one is known.
     Bench(&'static str, Option<RawBytes>),
-    /// A device's page.
+    /// A device's detail page.
     Device(DevId),
-    /// A task's page.
+    /// A task's detail page.
     Task(TaskKey),
-    /// An entry of the kernel log, by its record number; `None`: the view.
+    /// An entry of the kernel log, by its sequence number; `None`: the Kernel view.
     KernelLog(Option<u64>),
     /// The Memory view.
     Memory,
@@ -105,15 +107,20 @@ pub enum NavTarget {
 }
 
 impl NavTarget {
-    /// Where to, in a few words.
+    /// A knob by its id.
+    pub(super) fn knob(id: impl Into<String>) -> Self {
+        NavTarget::Knob(id.into())
+    }
+
+    /// The place in a few words.
     pub fn label(&self) -> String {
         match self {
-            NavTarget::Knob(knob) => format!("Tune {}", crate::sanitize::sanitize(knob)),
+            NavTarget::Knob(knob) => format!("Tune {}", sanitize(knob)),
             NavTarget::Bench(profile, Some(dir)) => format!("Bench {profile} in {}", dir.sanitized()),
             NavTarget::Bench(profile, None) => format!("Bench {profile}"),
             NavTarget::Device(_) => "the device's page".into(),
             NavTarget::Task(key) => format!("the page of task {}", key.tid),
-            NavTarget::KernelLog(_) => "the kernel's own words".into(),
+            NavTarget::KernelLog(_) => "the kernel log".into(),
             NavTarget::Memory => "the Memory view".into(),
             NavTarget::Processes => "the Processes view".into(),
             NavTarget::Devices => "the Devices view".into(),
@@ -122,61 +129,64 @@ impl NavTarget {
     }
 }
 
-/// Something to try.
+/// The cost of a remedy that has none. Text output leaves it out.
+pub const NO_COST: &str = "none";
+
+/// Something to do about a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remedy {
-    /// What.
+    /// What to do, in the imperative.
     pub action: String,
-    /// What that costs, or what speaks against it.
+    /// What it costs, or [`NO_COST`].
     pub cost: &'static str,
-    /// Where it is done.
+    /// Where in the program it is done.
     pub nav_target: Option<NavTarget>,
 }
 
-/// A figure that says so.
+/// A value that supports a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// The field's own name.
+    /// Name of the value, as the kernel or iostat calls it where they have it.
     pub name: &'static str,
-    /// Value with its unit, cleaned.
+    /// The value with its unit, sanitized.
     pub value: String,
 }
 
-/// Something a rule found.
+/// A problem found by a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule's name.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// How bad.
+    /// How bad it is.
     pub severity: Severity,
-    /// About what.
+    /// What it is about.
     pub subject: FindingSubject,
-    /// One line that names it and its figures, cleaned.
+    /// One line with the subject and the main values, sanitized.
     pub title: String,
-    /// The figures.
+    /// The values it rests on.
     pub evidence: Vec<Evidence>,
-    /// CLOCK_BOOTTIME in ns since which it is so, as far as is known.
+    /// When it began (CLOCK_BOOTTIME, ns), as far as known.
     pub since_ns: Option<u64>,
-    /// CLOCK_BOOTTIME in ns when it was last so; `None`: it is so now.
+    /// When it last happened (CLOCK_BOOTTIME, ns); `None`: it is happening now.
     pub last_seen_ns: Option<u64>,
     /// Why it matters.
     pub why: &'static str,
-    /// What to try, the most promising first.
+    /// What to do, most promising first.
     pub remedies: Vec<Remedy>,
-    /// Where it can be seen.
+    /// Where to see it.
     pub see_also: Option<NavTarget>,
-    /// Block devices it has to do with: its own first, then what that lies on; none: any.
+    /// Block devices it concerns: its own first, then those below it; empty: any.
     pub devices: Vec<DevId>,
 }
 
 impl Finding {
-    /// A finding without figures yet.
-    pub fn new(rule: &'static str, severity: Severity, subject: FindingSubject, title: String) -> Self {
+    /// A finding without evidence yet.
+    pub fn new(rule: &'static str, severity: Severity, subject: FindingSubject, title: impl Into<String>) -> Self {
         Self {
             rule,
             severity,
             subject,
-            title,
+            title: title.into(),
             evidence: Vec::new(),
             since_ns: None,
             last_seen_ns: None,
@@ -187,13 +197,25 @@ impl Finding {
         }
     }
 
-    /// Adds a figure.
+    /// A finding about a device, which concerns the devices below it as well.
+    pub(super) fn of_device(
+        rule: &'static str,
+        severity: Severity,
+        ctx: &RuleContext<'_>,
+        id: DevId,
+        title: String,
+    ) -> Self {
+        let subject = FindingSubject::Device(id, ctx.device_name(id));
+        Self::new(rule, severity, subject, title).see_also(NavTarget::Device(id)).on_devices(ctx.device_chain(id))
+    }
+
+    /// Adds a value.
     pub fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.evidence.push(Evidence { name, value: value.into() });
         self
     }
 
-    /// Adds a figure if it is known.
+    /// Adds a value if it is known.
     pub fn fact_opt(self, name: &'static str, value: Option<String>) -> Self {
         match value {
             Some(value) => self.fact(name, value),
@@ -201,71 +223,70 @@ impl Finding {
         }
     }
 
-    /// Says since when.
+    /// Sets when it began.
     pub fn since(mut self, boot_ns: u64) -> Self {
         self.since_ns = Some(boot_ns);
         self
     }
 
-    /// Says when it was last so.
+    /// Sets when it last happened.
     pub fn last_seen(mut self, boot_ns: u64) -> Self {
         self.last_seen_ns = Some(boot_ns);
         self
     }
 
-    /// Says why it matters.
+    /// Sets why it matters.
     pub fn why(mut self, why: &'static str) -> Self {
         self.why = why;
         self
     }
 
-    /// Adds something to try.
-    pub fn advise(mut self, what: impl Into<String>, cost: &'static str) -> Self {
-        self.remedies.push(Remedy { action: what.into(), cost, nav_target: None });
+    /// Adds a remedy.
+    pub fn advise(mut self, action: impl Into<String>, cost: &'static str) -> Self {
+        self.remedies.push(Remedy { action: action.into(), cost, nav_target: None });
         self
     }
 
-    /// Adds something to try, and where that is done.
-    pub fn advise_at(mut self, what: impl Into<String>, cost: &'static str, jump: NavTarget) -> Self {
-        self.remedies.push(Remedy { action: what.into(), cost, nav_target: Some(jump) });
+    /// Adds a remedy with the place where it is done.
+    pub fn advise_at(mut self, action: impl Into<String>, cost: &'static str, nav_target: NavTarget) -> Self {
+        self.remedies.push(Remedy { action: action.into(), cost, nav_target: Some(nav_target) });
         self
     }
 
-    /// Says where it can be seen.
-    pub fn see_also(mut self, jump: NavTarget) -> Self {
-        self.see_also = Some(jump);
+    /// Sets where to see it.
+    pub fn see_also(mut self, nav_target: NavTarget) -> Self {
+        self.see_also = Some(nav_target);
         self
     }
 
-    /// Names the devices it has to do with.
+    /// Sets the devices it concerns.
     pub fn on_devices(mut self, devices: Vec<DevId>) -> Self {
         self.devices = devices;
         self
     }
 
-    /// Every place one key leads to: what to try first, then where to look.
+    /// Every linked place: those of the remedies first.
     pub fn nav_targets(&self) -> impl Iterator<Item = &NavTarget> {
         self.remedies.iter().filter_map(|r| r.nav_target.as_ref()).chain(self.see_also.as_ref())
     }
 }
 
-/// What a rule answers besides what it found.
+/// Why a rule was not, or not fully, evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RuleStatus {
-    /// It had what it needs.
-    Evaluated,
-    /// Not enough data yet: what is still to come.
+pub enum RuleSkipped {
+    /// More samples are needed; the text says of what.
     NeedsMoreData(&'static str),
-    /// It cannot tell: what is missing, and why.
+    /// A source is missing; the text says which and why.
     Unavailable(String),
 }
 
+/// Outcome of a rule besides its findings.
+pub type RuleResult = Result<(), RuleSkipped>;
+
 /// A rule.
 pub struct Rule {
-    /// Its name in JSON and in tests: never changes its meaning.
+    /// Name in JSON and in tests. Its meaning never changes.
     pub name: &'static str,
-    /// What it looks for, in a line.
-    pub description: &'static str,
-    /// Looks, and adds what it finds.
-    pub evaluate: fn(&super::rule_context::RuleContext<'_>, &mut Vec<Finding>) -> RuleStatus,
+    /// Adds what it finds to the list.
+    pub evaluate: fn(&RuleContext<'_>, &mut Vec<Finding>) -> RuleResult,
 }

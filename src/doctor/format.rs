@@ -1,14 +1,14 @@
-//! Figures as findings write them.
+//! Values as findings write them.
 
 use crate::units;
 
 /// `0.06 ms`, `4.1 ms`, `480 ms`, `12.4 s`.
 pub fn ms(ms: f64) -> String {
     match ms {
-        m if m >= 10_000.0 => format!("{:.1} s", m / 1000.0),
-        m if m >= 100.0 => format!("{m:.0} ms"),
-        m if m >= 1.0 => format!("{m:.1} ms"),
-        m => format!("{m:.2} ms"),
+        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1000.0),
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms if ms >= 1.0 => format!("{ms:.1} ms"),
+        ms => format!("{ms:.2} ms"),
     }
 }
 
@@ -18,16 +18,16 @@ pub fn bytes(n: f64) -> String {
 }
 
 /// `12.3 MiB/s`.
-pub fn bytes_per_s(bytes_per_s: f64) -> String {
-    format!("{}/s", bytes(bytes_per_s))
+pub fn bytes_per_s(n: f64) -> String {
+    format!("{}/s", bytes(n))
 }
 
-/// Rates in iostat's MB (2^20): `0.27 MB/s`, `145 MB/s`.
-pub fn mb_per_s(mb_per_s: f64) -> String {
-    match mb_per_s {
-        m if m >= 100.0 => format!("{m:.0} MB/s"),
-        m if m >= 10.0 => format!("{m:.1} MB/s"),
-        m => format!("{m:.2} MB/s"),
+/// `0.27 MB/s`, `145 MB/s`; as in iostat a MB is 2^20 bytes.
+pub fn mb_per_s(n: f64) -> String {
+    match n {
+        n if n >= 100.0 => format!("{n:.0} MB/s"),
+        n if n >= 10.0 => format!("{n:.1} MB/s"),
+        n => format!("{n:.2} MB/s"),
     }
 }
 
@@ -36,14 +36,24 @@ pub fn count(n: f64) -> String {
     if n >= 10.0 { format!("{n:.0}") } else { format!("{n:.1}") }
 }
 
-/// `42 %`.
-pub fn percent(n: f64) -> String {
-    format!("{n:.0} %")
+/// `119/s`.
+pub fn per_s(n: f64) -> String {
+    format!("{}/s", count(n))
 }
 
-/// Seconds as a span.
-pub fn duration(s: f64) -> String {
-    if s < 10.0 { format!("{s:.1} s") } else { units::format_duration(s as u64) }
+/// `42%`.
+pub fn percent(n: f64) -> String {
+    format!("{n:.0}%")
+}
+
+/// `4.0 s`, `1m01s`.
+pub fn duration(secs: f64) -> String {
+    if secs < 10.0 { format!("{secs:.1} s") } else { units::format_duration(secs as u64) }
+}
+
+/// `fio (1234)`.
+pub fn task(comm: &str, pid: u32) -> String {
+    format!("{comm} ({pid})")
 }
 
 #[cfg(test)]
@@ -51,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_keep_significant_digits() {
+    fn values_keep_two_or_three_significant_digits() {
         assert_eq!([ms(0.058), ms(4.12), ms(480.3), ms(12_400.0)], ["0.06 ms", "4.1 ms", "480 ms", "12.4 s"]);
         assert_eq!([mb_per_s(0.27), mb_per_s(12.34), mb_per_s(688.0)], ["0.27 MB/s", "12.3 MB/s", "688 MB/s"]);
         assert_eq!([count(119.2), count(0.44), duration(4.0), duration(61.0)], ["119", "0.4", "4.0 s", "1m01s"]);

@@ -1,16 +1,16 @@
-//! Several findings with one cause are one story, told cause first.
+//! Groups findings with one cause into an incident.
 //!
-//! [`CAUSES`] says which finding explains which. One explains another only if it can reach it: a fault of a
-//! device is felt on that device and on what lies on it, not below it.
+//! [`CAUSAL_RULES`] says which finding explains which. A finding explains another one only if it can reach it: a device
+//! fault affects that device and the devices above it, not those below.
 
 use super::finding::{Finding, Severity};
 
-/// A cause and what it leads to: its findings in order, the cause first.
+/// A cause and its effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incident {
-    /// The worst of its findings.
+    /// The highest severity of its findings.
     pub severity: Severity,
-    /// The cause, then what follows from it.
+    /// The cause, then its effects.
     pub findings: Vec<Finding>,
 }
 
@@ -20,21 +20,21 @@ impl Incident {
         &self.findings[0]
     }
 
-    /// What follows from it.
+    /// The effects.
     pub fn effects(&self) -> &[Finding] {
         &self.findings[1..]
     }
 
-    /// CLOCK_BOOTTIME in ns since which it goes on. A note, such as a setting that has always been so, does not
-    /// make a fault older than it is.
+    /// When it began, CLOCK_BOOTTIME in ns. Notes do not count unless there is nothing else: a setting that was always
+    /// wrong does not make a fault older.
     pub fn since_ns(&self) -> Option<u64> {
         let least = self.severity.min(Severity::Warn);
         self.findings.iter().filter(|f| f.severity >= least).filter_map(|f| f.since_ns).min()
     }
 }
 
-/// From the deepest cause to the last effect: a rule may be explained by those before it that list it.
-pub const CAUSAL_RULES: &[(&str, &[&str])] = &[
+/// Which findings each rule explains, deepest cause first.
+pub(super) const CAUSAL_RULES: &[(&str, &[&str])] = &[
     (
         "device-reset",
         &["io-error", "device-stalled", "slow-device", "device-saturated", "filesystem-error", "hung-task"],
@@ -105,28 +105,29 @@ pub const CAUSAL_RULES: &[(&str, &[&str])] = &[
     ("hung-task", &["hung-task-silent", "delay-accounting-off"]),
 ];
 
-/// A cause explains only what began within this time after it was last seen, ns: a task may hang for so long
-/// on a device that answers with errors.
+/// A past cause explains only what began within this time after it was last seen, ns: a task may stay blocked for so
+/// long on a device that returned errors.
 const CAUSE_REACH_NS: u64 = 60_000_000_000;
 
-/// Puts findings into stories, the worst first; of equals what goes on now comes before what is over.
-pub fn group_into_incidents(mut findings: Vec<Finding>) -> Vec<Incident> {
-    // A cause comes before what it may explain; equals keep the order they were raised in, so nothing jumps.
+/// Groups findings into incidents, most severe first; of equals, ongoing ones come before past ones.
+pub(super) fn group_into_incidents(mut findings: Vec<Finding>) -> Vec<Incident> {
+    // Causes come before what they may explain. The sort is stable, so equals do not change places on screen.
     findings.sort_by_key(|f| causal_rank(f.rule));
     let mut out: Vec<Incident> = Vec::new();
     for finding in findings {
-        // The nearest cause: a stalled device rather than an error of another one.
-        let near = |story: &Incident| story.findings.iter().filter(|f| explains(f, &finding)).map(cause_priority).max();
-        let home = out.iter_mut().filter_map(|story| Some((near(story)?, story))).max_by_key(|(near, _)| *near);
-        match home {
-            Some((_, story)) => {
-                story.severity = story.severity.max(finding.severity);
-                story.findings.push(finding);
+        let best_cause = |incident: &Incident| {
+            incident.findings.iter().filter(|f| explains(f, &finding)).map(|f| (f.severity, causal_rank(f.rule))).max()
+        };
+        let incident = out.iter_mut().filter_map(|i| Some((best_cause(i)?, i))).max_by_key(|(cause, _)| *cause);
+        match incident {
+            Some((_, incident)) => {
+                incident.severity = incident.severity.max(finding.severity);
+                incident.findings.push(finding);
             }
             None => out.push(Incident { severity: finding.severity, findings: vec![finding] }),
         }
     }
-    out.sort_by_key(|s| (std::cmp::Reverse(s.severity), s.findings.iter().all(|f| f.last_seen_ns.is_some())));
+    out.sort_by_key(|i| (std::cmp::Reverse(i.severity), i.findings.iter().all(|f| f.last_seen_ns.is_some())));
     out
 }
 
@@ -134,23 +135,17 @@ fn causal_rank(rule: &str) -> usize {
     CAUSAL_RULES.iter().position(|(cause, _)| *cause == rule).unwrap_or(CAUSAL_RULES.len())
 }
 
-/// Worse and nearer causes explain more.
-fn cause_priority(cause: &Finding) -> (Severity, usize) {
-    (cause.severity, causal_rank(cause.rule))
-}
-
 fn explains(cause: &Finding, effect: &Finding) -> bool {
     let listed = CAUSAL_RULES.iter().any(|(rule, effects)| *rule == cause.rule && effects.contains(&effect.rule));
-    let over = cause.last_seen_ns.zip(effect.since_ns).is_some_and(|(last, since)| last + CAUSE_REACH_NS < since);
-    listed && !over && cause.severity > Severity::Note && affects(cause, effect)
+    let too_late = cause.last_seen_ns.zip(effect.since_ns).is_some_and(|(last, since)| last + CAUSE_REACH_NS < since);
+    listed && !too_late && cause.severity > Severity::Note && affects(cause, effect)
 }
 
-/// Causes that are a load: it comes down from above, while a fault below is felt by what lies on it.
+/// Rules about load, which reaches the devices below; a fault reaches those above.
 const LOAD_RULES: &[&str] = &["swapping", "cgroup-io"];
 
-/// Whether the cause can reach the effect: a fault is felt on the same device and on what lies on it, a load
-/// on what lies beneath; what has to do with no device in particular is felt anywhere.
+/// Whether the cause reaches the effect. Findings without a device reach everything.
 fn affects(cause: &Finding, effect: &Finding) -> bool {
-    let (Some(own), Some(its)) = (cause.devices.first(), effect.devices.first()) else { return true };
-    effect.devices.contains(own) || (LOAD_RULES.contains(&cause.rule) && cause.devices.contains(its))
+    let (Some(source), Some(target)) = (cause.devices.first(), effect.devices.first()) else { return true };
+    effect.devices.contains(source) || (LOAD_RULES.contains(&cause.rule) && cause.devices.contains(target))
 }

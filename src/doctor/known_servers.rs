@@ -1,17 +1,16 @@
-//! Programs known by their names: databases that live by their storage, and those that fork to write a
-//! snapshot of their memory; those that run in a Java machine by its command line. A name proves nothing, so
-//! findings name the task and let a person judge.
+//! Recognises servers whose performance depends on storage or memory, by task name; servers on a Java virtual machine by
+//! its command line. A name proves nothing, so findings always name the task.
 
-/// What a server is known for.
+/// What a server is known to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerKind {
-    /// Keeps data in files and waits for syncs.
+    /// Keeps its data in files and waits for syncs.
     Database,
-    /// Keeps data in memory and forks to write it out: every page written meanwhile is copied.
+    /// Keeps its data in memory and forks to save it: every page written meanwhile is copied.
     ForksForSnapshots,
 }
 
-/// The server of that task name (at most 15 bytes, as the kernel keeps it).
+/// The kind of the server with this task name (at most 15 bytes: the kernel truncates it).
 pub fn server_kind(comm: &[u8]) -> Option<ServerKind> {
     Some(match comm {
         b"redis-server" | b"keydb-server" | b"valkey-server" | b"redict-server" | b"redis-sentinel" => {
@@ -25,7 +24,7 @@ pub fn server_kind(comm: &[u8]) -> Option<ServerKind> {
     })
 }
 
-/// Main classes of servers that keep data in files and run in a Java machine: these or those below them.
+/// Prefixes of the main classes of Java servers that keep their data in files.
 const JAVA_SERVER_CLASSES: &[&str] = &[
     "org.apache.cassandra.service.",
     "org.neo4j.server.",
@@ -45,7 +44,7 @@ const JAVA_SERVER_CLASSES: &[&str] = &[
     "org.h2.tools.Server",
     "org.hsqldb.server.",
 ];
-/// Properties that only the servers among them are started with, for command lines that are cut off before the class.
+/// Properties that only servers are started with, for command lines that are cut off before the main class.
 const JAVA_SERVER_PROPERTIES: &[&str] = &[
     "-Dcassandra.storagedir=",
     "-Dcassandra.logdir=",
@@ -55,7 +54,7 @@ const JAVA_SERVER_PROPERTIES: &[&str] = &[
     "-Dzookeeper.log.dir=",
     "-Dsolr.solr.home=",
 ];
-/// Options of `java` whose value is the next word.
+/// Options of `java` whose value is the next argument.
 const JAVA_OPTIONS_WITH_VALUE: &[&str] = &[
     "-cp",
     "-classpath",
@@ -71,34 +70,34 @@ const JAVA_OPTIONS_WITH_VALUE: &[&str] = &[
     "--enable-native-access",
 ];
 
-/// The server that a Java machine runs, by its command line with blanks between the arguments.
+/// The kind of the server that a Java virtual machine runs, by its command line with spaces between the arguments.
 pub fn java_server_kind(comm: &[u8], cmdline: &[u8]) -> Option<ServerKind> {
     if comm != b"java" {
         return None;
     }
-    let mut words = cmdline.split(|b| *b == b' ').filter_map(|word| std::str::from_utf8(word).ok());
-    let program = words.next()?;
+    let mut args = cmdline.split(|b| *b == b' ').filter_map(|arg| std::str::from_utf8(arg).ok());
+    let program = args.next()?;
     if program.rsplit('/').next() != Some("java") {
         return None;
     }
-    let is = |word: &str, list: &[&str]| list.iter().any(|known| word.starts_with(known));
-    let mut property = false;
-    while let Some(word) = words.next() {
-        match word {
+    let matches = |arg: &str, prefixes: &[&str]| prefixes.iter().any(|prefix| arg.starts_with(prefix));
+    let mut has_property = false;
+    while let Some(arg) = args.next() {
+        match arg {
             // `-m MODULE/CLASS`.
             "-m" | "--module" => {
-                let (_, class) = words.next()?.split_once('/')?;
-                return is(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database);
+                let (_, class) = args.next()?.split_once('/')?;
+                return matches(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database);
             }
-            // What a file of any name holds is not known; its properties may tell.
+            // The main class is in the file; only the properties are visible.
             "-jar" => break,
-            option if JAVA_OPTIONS_WITH_VALUE.contains(&option) => drop(words.next()),
-            option if option.starts_with('-') => property |= is(option, JAVA_SERVER_PROPERTIES),
+            option if JAVA_OPTIONS_WITH_VALUE.contains(&option) => drop(args.next()),
+            option if option.starts_with('-') => has_property |= matches(option, JAVA_SERVER_PROPERTIES),
             "" => {}
-            class => return is(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database),
+            class => return matches(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database),
         }
     }
-    property.then_some(ServerKind::Database)
+    has_property.then_some(ServerKind::Database)
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What is wrong, and why: rules over what is known of the machine.
+//! Finds storage problems, their causes and what to do about them.
 //!
-//! A rule is a pure function of the [`crate::model::world::World`]: history, tasks, kernel log, topology,
-//! queues, slow facts. It touches no file and no clock, so a replay finds what the live machine found. One
-//! file holds a rule or a few of one subject, and [`RULES`] lists them all. [`engine::Engine`] looks at
-//! every tick, keeps findings from flapping, and puts those with one cause into one [`story::Story`].
+//! A rule is a pure function of [`SystemState`](crate::model::system_state::SystemState): history, tasks, kernel log,
+//! topology, queue settings, slow facts. It reads no file and no clock, so a replay finds what the live machine found.
+//! Each file in [`rules`] holds the rules of one subject; [`RULES`] lists them all. [`RuleEngine`] evaluates them on
+//! every tick, keeps findings from flapping, and groups findings with one cause into an [`incident::Incident`].
 
-pub mod engine;
+mod engine;
 pub mod fact_requests;
 pub mod finding;
-pub mod format;
+mod format;
 pub mod incident;
-pub mod known_servers;
-pub mod rule_context;
-pub mod rules;
-pub mod storage_class;
+mod known_servers;
+mod rule_context;
+mod rules;
+mod storage_class;
 #[cfg(test)]
 mod tests;
 pub mod transitions;
 
-pub use engine::RuleEngine;
-pub use rules::RULES;
+pub use engine::{RuleEngine, SkippedRule};
+use rules::RULES;

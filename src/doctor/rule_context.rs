@@ -1,101 +1,109 @@
-//! What rules ask of the world: conditions that held for a while, means over a while, who is busy, who is a
-//! server. Worked out once a look, however many rules ask.
+//! What rules ask of the system state: conditions sustained over time, means over time, the busiest tasks, known
+//! servers. Expensive answers are computed once per tick, however many rules need them.
 
-use super::known_servers::{self, ServerKind};
+use super::finding::RuleSkipped;
+use super::format;
+use super::known_servers::{ServerKind, java_server_kind, server_kind};
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
-use crate::model::process::{TaskActivity, TaskKey, TaskRaw};
+use crate::model::process::{TaskActivity, TaskKey};
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
+use crate::sanitize::sanitize;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A condition counts as lasting when it was so for this share of the time looked at.
+/// A condition is sustained when it held for this share of the window.
 const SUSTAINED_SHARE: f64 = 0.8;
-/// Ticks that may miss within a stretch before the stretch is over: one slow second is no recovery.
+/// Consecutive ticks a condition may miss before its streak ends: one good second is no recovery.
 const MAX_MISSED_TICKS: usize = 2;
-/// Fewer ticks than this say nothing, however long they are.
+/// Fewer ticks than this prove nothing, however long they are.
 const MIN_TICKS: usize = 3;
-/// Processes that are told of as charged with something.
+/// Processes considered by [`RuleContext::attributed_io`].
 const MAX_ATTRIBUTED_PROCESSES: usize = 32;
-/// Swapped out and in by so much, a task is worth a second look.
+/// Tasks with at least this much in swap are listed in the survey.
 const MIN_SWAPPED_BYTES: u64 = 64 << 20;
 
-/// Whether a condition has lasted.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sustained {
-    /// Too little was seen yet.
-    TooEarly,
-    /// It did not.
-    NotSustained,
-    /// It did, since then (CLOCK_BOOTTIME, ns).
-    Since(u64),
-}
-
-impl Sustained {
-    /// Since when, if it lasted.
-    pub fn since(self) -> Option<u64> {
-        match self {
-            Sustained::Since(ns) => Some(ns),
-            _ => None,
-        }
-    }
-}
-
-/// A process and what it moved, bytes per second.
+/// A process and its I/O.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IoTask {
-    /// Who; of threads the first that was seen.
+    /// The process; of several threads the first one seen.
     pub key: TaskKey,
-    /// `fio (1234)`, cleaned.
+    /// `fio (1234)`, sanitized.
     pub name: String,
-    /// Read.
+    /// Bytes read per second.
     pub read_bytes_per_s: f64,
-    /// Dirtied.
+    /// Bytes dirtied per second.
     pub write_bytes_per_s: f64,
-    /// A thread of the kernel: it does others' work.
+    /// Whether it is a kernel thread, which does I/O for others.
     pub is_kernel_thread: bool,
 }
 
-/// A process that was held up by memory over a while.
+impl IoTask {
+    /// Bytes read and dirtied per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.read_bytes_per_s + self.write_bytes_per_s
+    }
+}
+
+/// A process stalled by memory management.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StalledTask {
-    /// Who; it may have ended since.
+    /// The process; it may have exited.
     pub key: TaskKey,
-    /// `dd (1234)`, cleaned.
+    /// `dd (1234)`, sanitized.
     pub name: String,
-    /// Milliseconds of each second.
+    /// Milliseconds stalled per second.
     pub ms_per_s: f64,
-    /// The longest time, milliseconds.
+    /// The longest stall, ms.
     pub max_ms: f64,
-    /// For which device it was throttled last.
+    /// The device it was last throttled for.
     pub device: Option<DevId>,
 }
 
-/// Tasks worth a look, from one pass over all of them.
+impl StalledTask {
+    /// Share of its time spent stalled, as text.
+    pub fn percent(&self) -> String {
+        format::percent(self.ms_per_s / 10.0)
+    }
+}
+
+/// A process with the I/O that tracing attributed to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttributedProcess {
+    /// Process id.
+    pub pid: u32,
+    /// `fio (1234)`, sanitized.
+    pub name: String,
+    /// Mean bytes per second.
+    pub bytes_per_s: f64,
+}
+
+/// Tasks that rules look at closely, from one pass over all tasks.
 #[derive(Debug, Default)]
 pub struct TaskSurvey {
-    /// Servers: position and kind.
+    /// Row index and kind of each known server.
     pub servers: Vec<(u32, ServerKind)>,
-    /// Tasks with much in swap.
+    /// Row indexes of tasks with much in swap.
     pub swapped_tasks: Vec<u32>,
 }
 
-/// The world under examination.
+/// The system state with answers derived from it for rules.
 pub struct RuleContext<'a> {
-    /// What is known.
+    /// The state under evaluation.
     pub system: &'a SystemState,
     task_survey: OnceCell<TaskSurvey>,
     busiest_tasks: OnceCell<Vec<TaskActivity>>,
 }
 
 impl<'a> RuleContext<'a> {
-    /// A case of this world.
-    pub fn new(world: &'a SystemState) -> Self {
-        Self { system: world, task_survey: OnceCell::new(), busiest_tasks: OnceCell::new() }
+    /// A context over this state.
+    pub fn new(system: &'a SystemState) -> Self {
+        Self { system, task_survey: OnceCell::new(), busiest_tasks: OnceCell::new() }
     }
 
     /// CLOCK_BOOTTIME now, ns.
@@ -103,148 +111,202 @@ impl<'a> RuleContext<'a> {
         self.system.now().boot_ns
     }
 
-    /// The newest tick's rates; `None` while there are only means since boot.
-    pub fn snapshot(&self) -> Option<&Snapshot> {
+    /// Seconds since a CLOCK_BOOTTIME.
+    pub fn secs_since(&self, boot_ns: u64) -> f64 {
+        self.now_ns().saturating_sub(boot_ns) as f64 / 1e9
+    }
+
+    /// The value of a reading.
+    ///
+    /// # Errors
+    /// [`RuleSkipped::Unavailable`] if there is none.
+    pub fn require<'r, T>(&self, reading: &'r Reading<T>) -> Result<&'r T, RuleSkipped> {
+        let reason = || reading.unavailable_reason(self.now_ns()).unwrap_or_default();
+        reading.ok().ok_or_else(|| RuleSkipped::Unavailable(reason()))
+    }
+
+    /// The newest tick; `None` while there are only means since boot.
+    pub fn snapshot(&self) -> Option<&'a Snapshot> {
         Some(&*self.system.snapshot).filter(|s| !s.is_since_boot && s.seq > 0)
     }
 
-    /// Ticks with rates of their own, newest first.
-    pub fn ticks(&self) -> impl Iterator<Item = &Snapshot> {
-        self.system.history.iter().rev().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot)
+    /// Ticks with rates of their own interval, newest first.
+    pub fn ticks(&self) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
+        self.system.history.iter().rev().map(|frame| &*frame.snapshot).filter(|s| !s.is_since_boot)
     }
 
-    /// Whether `test` held over the last `secs` seconds, and since when. A tick where `test` answers `None`
-    /// counts as a miss.
-    pub fn sustained(&self, secs: f64, test: impl Fn(&Snapshot) -> Option<bool>) -> Sustained {
-        let (mut looked, mut hit, mut ticks) = (0.0, 0.0, 0);
-        let mut stretch = Streak::default();
-        for snap in self.ticks() {
-            let within = looked < secs || ticks < MIN_TICKS;
-            let yes = test(snap) == Some(true);
-            if within {
-                looked += snap.interval_secs;
+    /// The ticks of the last `secs` seconds, newest first.
+    pub fn window(&self, secs: f64) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
+        within(secs, self.ticks(), |tick| tick.interval_secs)
+    }
+
+    /// Since when (CLOCK_BOOTTIME, ns) `test` has held, if it held for most of the last `secs` seconds. A tick for
+    /// which `test` returns `None` counts as a miss.
+    ///
+    /// # Errors
+    /// [`RuleSkipped::NeedsMoreData`] with `missing` if the history is too short.
+    pub fn sustained(
+        &self,
+        secs: f64,
+        test: impl Fn(&Snapshot) -> Option<bool>,
+        missing: &'static str,
+    ) -> Result<Option<u64>, RuleSkipped> {
+        let (mut covered, mut hit_secs, mut ticks) = (0.0, 0.0, 0);
+        let (mut since, mut missed_ticks) = (None, 0);
+        for tick in self.ticks() {
+            let in_window = covered < secs || ticks < MIN_TICKS;
+            let hit = test(tick) == Some(true);
+            if in_window {
+                covered += tick.interval_secs;
                 ticks += 1;
-                hit += if yes { snap.interval_secs } else { 0.0 };
+                hit_secs += if hit { tick.interval_secs } else { 0.0 };
             }
-            if !stretch.push_older(snap, yes) && !within {
+            // The streak of hits goes back beyond the window.
+            missed_ticks = if hit && missed_ticks <= MAX_MISSED_TICKS { 0 } else { missed_ticks + 1 };
+            if hit && missed_ticks == 0 {
+                since = Some(tick.time.boot_ns.saturating_sub((tick.interval_secs * 1e9) as u64));
+            }
+            if missed_ticks > MAX_MISSED_TICKS && !in_window {
                 break;
             }
         }
-        match stretch.since {
-            _ if ticks < MIN_TICKS || looked + 0.2 * secs < secs => Sustained::TooEarly,
-            Some(since) if hit >= SUSTAINED_SHARE * looked => Sustained::Since(since),
-            _ => Sustained::NotSustained,
+        if ticks < MIN_TICKS || covered + 0.2 * secs < secs {
+            return Err(RuleSkipped::NeedsMoreData(missing));
+        }
+        Ok(since.filter(|_| hit_secs >= SUSTAINED_SHARE * covered))
+    }
+
+    /// Whether `test` held for most of the last `secs` seconds.
+    pub fn is_sustained(&self, secs: f64, test: impl Fn(&Snapshot) -> Option<bool>) -> bool {
+        self.sustained(secs, test, "").is_ok_and(|since| since.is_some())
+    }
+
+    /// Those of the `devices` for which `test` has held for most of the last `secs` seconds, each with since when.
+    ///
+    /// # Errors
+    /// If devices cannot be read, or no device has enough history.
+    pub fn sustained_devices(
+        &self,
+        devices: impl Iterator<Item = &'a DiskRate>,
+        secs: f64,
+        test: impl Fn(&Snapshot, &DiskRate) -> Option<bool>,
+    ) -> Result<Vec<(&'a DiskRate, u64)>, RuleSkipped> {
+        self.require(&self.system.snapshot.devices)?;
+        let (mut out, mut any_evaluated) = (Vec::new(), false);
+        for device in devices {
+            if let Ok(since) = self.sustained(secs, |tick| test(tick, tick.device(device.id)?), "") {
+                any_evaluated = true;
+                out.extend(since.map(|since| (device, since)));
+            }
+        }
+        let has_none = self.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty));
+        match any_evaluated || has_none {
+            true => Ok(out),
+            false => Err(RuleSkipped::NeedsMoreData("a few seconds of device counters")),
         }
     }
 
-    /// Mean of a figure over the last `secs` seconds, each tick by its length; `None` before that much was seen.
+    /// Mean of a value over the last `secs` seconds, weighted by tick length; `None` before that much history exists.
     pub fn mean(&self, secs: f64, get: impl Fn(&Snapshot) -> Option<f64>) -> Option<f64> {
-        let (mut looked, mut sum, mut known) = (0.0, 0.0, 0.0);
-        for snap in self.ticks() {
-            if looked >= secs {
-                break;
-            }
-            looked += snap.interval_secs;
-            if let Some(n) = get(snap) {
-                sum += n * snap.interval_secs;
-                known += snap.interval_secs;
+        let (mut covered, mut sum, mut known) = (0.0, 0.0, 0.0);
+        for tick in self.window(secs) {
+            covered += tick.interval_secs;
+            if let Some(value) = get(tick) {
+                sum += value * tick.interval_secs;
+                known += tick.interval_secs;
             }
         }
-        (known > 0.0 && looked >= 0.8 * secs).then(|| sum / known)
+        (known > 0.0 && covered >= 0.8 * secs).then(|| sum / known)
     }
 
-    /// Mean of a device's figure over the last `secs` seconds.
+    /// Mean of a device's value over the last `secs` seconds.
     pub fn device_mean(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
-        self.mean(secs, |s| s.device(id).map(&get))
+        self.mean(secs, |tick| tick.device(id).map(&get))
     }
 
-    /// Mean of a device's figure for each request, each tick by its requests: an await of a quiet second weighs
-    /// little.
+    /// Mean of a device's value per request: a tick counts by its number of requests, so that the await of an idle
+    /// second weighs little.
     pub fn mean_per_request(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
-        let (mut looked, mut sum, mut requests) = (0.0, 0.0, 0.0);
-        for snap in self.ticks() {
-            if looked >= secs {
-                break;
-            }
-            looked += snap.interval_secs;
-            if let Some(d) = snap.device(id) {
-                let n = d.tps * snap.interval_secs;
-                sum += get(d) * n;
-                requests += n;
+        let (mut sum, mut requests) = (0.0, 0.0);
+        for tick in self.window(secs) {
+            if let Some(device) = tick.device(id) {
+                let count = device.tps * tick.interval_secs;
+                sum += get(device) * count;
+                requests += count;
             }
         }
         (requests > 0.0).then(|| sum / requests)
     }
 
-    /// Whole devices of the newest tick: partitions repeat their disk.
-    pub fn devices(&self) -> impl Iterator<Item = &DiskRate> {
+    /// Devices of the newest tick without partitions, whose I/O is their disk's.
+    pub fn devices(&self) -> impl Iterator<Item = &'a DiskRate> {
         let rates = self.snapshot().and_then(|s| s.devices.ok()).map(Vec::as_slice).unwrap_or_default();
-        rates.iter().map(|r| &**r).filter(|r| self.device_kind(r.id) != Some(DeviceKind::Partition))
+        rates.iter().map(|rate| &**rate).filter(|rate| self.device_kind(rate.id) != Some(DeviceKind::Partition))
     }
 
-    /// What kind of device it is, if that is known.
+    /// Kind of a device, if known.
     pub fn device_kind(&self, id: DevId) -> Option<DeviceKind> {
         Some(self.system.topology.ok()?.get(id)?.kind)
     }
 
-    /// A device's name, cleaned, with its mapper name.
+    /// Name of a device with its mapper name, sanitized.
     pub fn device_name(&self, id: DevId) -> String {
-        let topo = self.system.topology.ok().and_then(|t| t.get(id));
-        match topo {
-            Some(dev) => dev.display_name().into_owned(),
-            None => crate::sanitize::sanitize(self.system.snapshot.device(id).map_or("?", |d| &d.name)),
+        match self.system.topology.ok().and_then(|topology| topology.get(id)) {
+            Some(device) => device.display_name().into_owned(),
+            None => sanitize(self.system.snapshot.device(id).map_or("?", |device| &device.name)),
         }
     }
 
-    /// The device and what it lies on, its partition's disk included.
+    /// The device and those below it, down to the disk.
     pub fn device_chain(&self, id: DevId) -> Vec<DevId> {
         match self.system.topology.ok() {
-            Some(topo) if topo.get(id).is_some() => topo.chain(id).into_iter().map(|l| l.device.id).collect(),
+            Some(topology) if topology.get(id).is_some() => {
+                topology.chain(id).into_iter().map(|link| link.device.id).collect()
+            }
             _ => vec![id],
         }
     }
 
-    /// The block device that the kernel log calls by this name: `sda`, `dm-0`, a partition, a journal `sda1-8`.
+    /// The block device with this name in the kernel log: `sda`, `dm-0`, a partition, a journal `sda1-8`.
     pub fn find_device(&self, name: &str) -> Option<DevId> {
-        let topo = self.system.topology.ok();
         let find = |name: &str| {
-            let known = topo.and_then(|t| t.by_name(name)).map(|d| d.id);
+            let in_topology = self.system.topology.ok().and_then(|t| t.by_name(name)).map(|device| device.id);
             let rates = self.system.snapshot.devices.ok().map(Vec::as_slice).unwrap_or_default();
-            known.or_else(|| rates.iter().find(|r| &*r.name == name).map(|r| r.id))
+            in_topology.or_else(|| rates.iter().find(|rate| &*rate.name == name).map(|rate| rate.id))
         };
         find(name).or_else(|| find(name.rsplit_once('-')?.0))
     }
 
-    /// One pass over all tasks.
+    /// Known servers and tasks with much in swap.
     pub fn task_survey(&self) -> &TaskSurvey {
         self.task_survey.get_or_init(|| {
             let mut out = TaskSurvey::default();
-            for (at, raw) in self.system.processes.live_tasks() {
-                if raw.key.pid != raw.key.tid || raw.kernel_thread {
+            for (index, task) in self.system.processes.live_tasks() {
+                if task.key.pid != task.key.tid || task.kernel_thread {
                     continue;
                 }
-                let java = || known_servers::java_server_kind(raw.comm(), self.system.processes.cmdline_at(at)?);
-                out.servers.extend(known_servers::server_kind(raw.comm()).or_else(java).map(|kind| (at, kind)));
-                if raw.swap_bytes.is_some_and(|n| n >= MIN_SWAPPED_BYTES) {
-                    out.swapped_tasks.push(at);
+                let java = || java_server_kind(task.comm(), self.system.processes.cmdline_at(index)?);
+                out.servers.extend(server_kind(task.comm()).or_else(java).map(|kind| (index, kind)));
+                if task.swap_bytes.is_some_and(|n| n >= MIN_SWAPPED_BYTES) {
+                    out.swapped_tasks.push(index);
                 }
             }
             out
         })
     }
 
-    /// The raw counters of the servers of a kind.
-    pub fn servers(&self, wanted: impl Fn(ServerKind) -> bool) -> impl Iterator<Item = u32> {
-        self.task_survey().servers.iter().filter(move |(_, kind)| wanted(*kind)).map(|(at, _)| *at)
+    /// Row indexes of the servers of a kind.
+    pub fn servers(&self, kind: ServerKind) -> impl Iterator<Item = u32> {
+        self.task_survey().servers.iter().filter(move |server| server.1 == kind).map(|server| server.0)
     }
 
-    /// Processes that moved bytes in the last interval, most first; threads added up.
+    /// Processes with I/O in the last interval, busiest first; threads are summed.
     pub fn busiest_tasks(&self) -> &[TaskActivity] {
         self.busiest_tasks.get_or_init(|| {
             let mut all: Vec<TaskActivity> =
-                self.system.processes.active_tasks().filter(|m| m.bytes_per_s() > 0.0).collect();
+                self.system.processes.active_tasks().filter(|task| task.bytes_per_s() > 0.0).collect();
             if self.system.processes.rows_are_threads() {
-                all.sort_unstable_by_key(|m| m.key.pid);
+                all.sort_unstable_by_key(|task| task.key.pid);
                 all.dedup_by(|next, first| {
                     let same = next.key.pid == first.key.pid;
                     if same {
@@ -259,64 +321,54 @@ impl<'a> RuleContext<'a> {
         })
     }
 
-    /// What processes moved over the last `secs` seconds, as far as they were among the busiest of a tick; most
-    /// first. For naming somebody: it makes text.
+    /// Mean I/O of processes over the last `secs` seconds, busiest first, as far as they were among the busiest of a
+    /// tick.
     pub fn top_io_tasks(&self, secs: f64) -> Vec<IoTask> {
-        let (mut looked, mut counted) = (0.0, 0.0);
+        let mut covered = 0.0;
         let mut out: Vec<IoTask> = Vec::new();
-        for frame in self.system.history.iter().rev().filter(|f| !f.snapshot.is_since_boot) {
-            if looked >= secs {
-                break;
-            }
-            looked += frame.snapshot.interval_secs;
-            // A tick whose tasks have not come yet says nothing of them.
-            counted += if frame.tasks.is_empty() { 0.0 } else { frame.snapshot.interval_secs };
+        let frames = self.system.history.iter().rev().filter(|frame| !frame.snapshot.is_since_boot);
+        for frame in within(secs, frames, |frame| frame.snapshot.interval_secs) {
+            let interval = frame.snapshot.interval_secs;
+            // A tick whose task scan has not arrived yet does not count.
+            covered += if frame.tasks.is_empty() { 0.0 } else { interval };
             for task in &frame.tasks {
                 let row = task.row();
-                let read = row.read_bytes_per_s.unwrap_or(0.0) * frame.snapshot.interval_secs;
-                let write = row.write_bytes_per_s.unwrap_or(0.0) * frame.snapshot.interval_secs;
-                match out.iter_mut().find(|m| m.key.pid == row.pid) {
-                    Some(m) => {
-                        (m.read_bytes_per_s, m.write_bytes_per_s) =
-                            (m.read_bytes_per_s + read, m.write_bytes_per_s + write)
-                    }
-                    None => out.push(IoTask {
+                let index = out.iter().position(|t| t.key.pid == row.pid).unwrap_or_else(|| {
+                    out.push(IoTask {
                         key: row.key(),
-                        name: format!("{} ({})", row.comm, row.pid),
-                        read_bytes_per_s: read,
-                        write_bytes_per_s: write,
+                        name: format::task(&row.comm, row.pid),
+                        read_bytes_per_s: 0.0,
+                        write_bytes_per_s: 0.0,
                         is_kernel_thread: row.kernel_thread,
-                    }),
-                }
+                    });
+                    out.len() - 1
+                });
+                out[index].read_bytes_per_s += row.read_bytes_per_s.unwrap_or(0.0) * interval;
+                out[index].write_bytes_per_s += row.write_bytes_per_s.unwrap_or(0.0) * interval;
             }
         }
-        for m in &mut out {
-            (m.read_bytes_per_s, m.write_bytes_per_s) =
-                (m.read_bytes_per_s / f64::max(counted, 1e-9), m.write_bytes_per_s / f64::max(counted, 1e-9));
+        for task in &mut out {
+            task.read_bytes_per_s /= f64::max(covered, 1e-9);
+            task.write_bytes_per_s /= f64::max(covered, 1e-9);
         }
-        out.sort_by(|a, b| {
-            (b.read_bytes_per_s + b.write_bytes_per_s).total_cmp(&(a.read_bytes_per_s + a.write_bytes_per_s))
-        });
+        out.sort_by(|a, b| b.bytes_per_s().total_cmp(&a.bytes_per_s()));
         out
     }
 
-    /// Who was held up in that way over the last `secs` seconds, the most first; none where it is not counted.
+    /// Tasks stalled over the last `secs` seconds, most stalled first; empty where stalls are not traced. `kind` is
+    /// an index as in [`crate::model::memory_stalls`].
     pub fn stalled_tasks(&self, secs: f64, kind: usize) -> Vec<StalledTask> {
-        let (mut looked, mut counted) = (0.0, 0.0);
+        let mut covered = 0.0;
         let mut out: Vec<StalledTask> = Vec::new();
-        for snap in self.ticks() {
-            if looked >= secs {
-                break;
-            }
-            looked += snap.interval_secs;
-            let Some(stalls) = snap.memory_stalls.ok() else { continue };
-            counted += snap.interval_secs;
-            for task in stalls.processes.iter().filter(|t| t.rates[kind].count > 0) {
-                let (stall, ms) = (task.rates[kind], task.rates[kind].ms_per_s * snap.interval_secs);
-                match out.iter_mut().find(|v| v.key == task.key) {
-                    Some(v) => {
-                        v.ms_per_s += ms;
-                        v.max_ms = v.max_ms.max(stall.max_ms);
+        for tick in self.window(secs) {
+            let Some(stalls) = tick.memory_stalls.ok() else { continue };
+            covered += tick.interval_secs;
+            for task in stalls.processes.iter().filter(|task| task.rates[kind].count > 0) {
+                let (stall, ms) = (task.rates[kind], task.rates[kind].ms_per_s * tick.interval_secs);
+                match out.iter_mut().find(|t| t.key == task.key) {
+                    Some(total) => {
+                        total.ms_per_s += ms;
+                        total.max_ms = total.max_ms.max(stall.max_ms);
                     }
                     None => out.push(StalledTask {
                         key: task.key,
@@ -328,62 +380,50 @@ impl<'a> RuleContext<'a> {
                 }
             }
         }
-        out.iter_mut().for_each(|v| v.ms_per_s /= f64::max(counted, 1e-9));
+        out.iter_mut().for_each(|task| task.ms_per_s /= f64::max(covered, 1e-9));
         out.sort_by(|a, b| b.ms_per_s.total_cmp(&a.ms_per_s));
         out
     }
 
-    /// What tracing charged processes with over the last `secs` seconds, mean per second, most first: process id,
-    /// name, how much. Threads of the kernel, which do others' work, are left out. `None` where it was not traced.
-    pub fn attributed_io(&self, secs: f64, get: impl Fn(&OwnerIo<u32>) -> f64) -> Option<Vec<(u32, String, f64)>> {
-        let mut looked = 0.0;
+    /// Mean of the I/O that tracing attributed to processes over the last `secs` seconds, largest first, without
+    /// kernel threads, which do I/O for others. `None` where it was not traced.
+    pub fn attributed_io(&self, secs: f64, get: impl Fn(&OwnerIo<u32>) -> f64) -> Option<Vec<AttributedProcess>> {
+        let mut covered = 0.0;
         let mut sums: BTreeMap<u32, (f64, Option<Arc<str>>)> = BTreeMap::new();
-        for snap in self.ticks() {
-            if looked >= secs {
-                break;
-            }
-            looked += snap.interval_secs;
-            let charged = snap.io_attribution.ok()?;
-            for task in &charged.processes {
-                let sum = sums.entry(task.owner).or_insert_with(|| (0.0, charged.process_name(task.owner).cloned()));
-                sum.0 += get(task) * snap.interval_secs;
+        for tick in self.window(secs) {
+            covered += tick.interval_secs;
+            let attribution = tick.io_attribution.ok()?;
+            for process in &attribution.processes {
+                let name = || attribution.process_name(process.owner).cloned();
+                let sum = sums.entry(process.owner).or_insert_with(|| (0.0, name()));
+                sum.0 += get(process) * tick.interval_secs;
             }
         }
-        let kernel = |pid: u32| self.system.processes.find_by_pid(pid).is_some_and(|row| row.kernel_thread);
-        let mut out: Vec<(u32, f64, Option<Arc<str>>)> =
-            sums.into_iter().map(|(pid, (sum, name))| (pid, sum / f64::max(looked, 1e-9), name)).collect();
-        out.sort_by(|a, b| b.1.total_cmp(&a.1));
-        // Whether it is the kernel's is looked up among all tasks: not for everybody.
-        out.truncate(MAX_ATTRIBUTED_PROCESSES);
-        out.retain(|(pid, sum, _)| *sum > 0.0 && !kernel(*pid));
-        let named = |(pid, sum, name): (u32, f64, Option<Arc<str>>)| {
-            let name = name.map(|n| crate::sanitize::sanitize(&*n)).unwrap_or_else(|| "?".into());
-            (pid, format!("{name} ({pid})"), sum)
+        let mut largest: Vec<_> = sums.into_iter().filter(|(_, (sum, _))| *sum > 0.0).collect();
+        largest.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+        // Looking up a process costs a search among all tasks.
+        largest.truncate(MAX_ATTRIBUTED_PROCESSES);
+        let is_kernel_thread = |pid| self.system.processes.find_by_pid(pid).is_some_and(|row| row.kernel_thread);
+        largest.retain(|(pid, _)| !is_kernel_thread(*pid));
+        let process = |(pid, (sum, name)): (u32, (f64, Option<Arc<str>>))| AttributedProcess {
+            pid,
+            name: format::task(&name.map_or("?".into(), |name| sanitize(&*name)), pid),
+            bytes_per_s: sum / covered,
         };
-        (looked > 0.0).then(|| out.into_iter().map(named).collect())
+        (covered > 0.0).then(|| largest.into_iter().map(process).collect())
     }
 
-    /// `fio (1234)`, cleaned.
-    pub fn task_name(&self, at: u32) -> String {
-        let row = self.system.processes.row(at);
-        format!("{} ({})", row.comm, row.pid)
+    /// `fio (1234)`, sanitized.
+    pub fn task_name(&self, row_index: u32) -> String {
+        let row = self.system.processes.row(row_index);
+        format::task(&row.comm, row.pid)
     }
 
-    /// A task's name alone, cleaned.
-    pub fn comm(raw: &TaskRaw) -> String {
-        crate::sanitize::sanitize(raw.comm())
-    }
-
-    /// A task by its key.
-    pub fn raw_task(&self, key: &TaskKey) -> Option<&TaskRaw> {
-        self.system.processes.live_tasks().map(|(_, raw)| raw).find(|raw| raw.key == *key)
-    }
-
-    /// What the kernel itself said of a class within the last `secs` seconds, newest first.
-    pub fn kernel_messages(&self, class: KernelLogClass, secs: u64) -> impl Iterator<Item = &LogEntry> {
+    /// Messages of the kernel itself (not of programs) of a class in the last `secs` seconds, newest first.
+    pub fn kernel_messages(&self, class: KernelLogClass, secs: u64) -> impl Iterator<Item = &'a LogEntry> + use<'a> {
         let from = self.system.now().wall_ns.saturating_sub((secs * 1_000_000_000) as i64);
-        let recent = self.system.kernel_log.entries().rev().take_while(move |e| e.wall_ns >= from);
-        recent.filter(move |e| e.class == class && e.origin == LogOrigin::Kernel)
+        let recent = self.system.kernel_log.entries().rev().take_while(move |entry| entry.wall_ns >= from);
+        recent.filter(move |entry| entry.class == class && entry.origin == LogOrigin::Kernel)
     }
 
     /// CLOCK_BOOTTIME of a wall time, ns.
@@ -391,34 +431,14 @@ impl<'a> RuleContext<'a> {
         let now = self.system.now();
         now.boot_ns.saturating_sub(u64::try_from(now.wall_ns.saturating_sub(wall_ns)).unwrap_or(0))
     }
-
-    /// Why the kernel log cannot be judged, if it cannot.
-    pub fn kernel_log_unavailable(&self) -> Option<String> {
-        self.system.kernel_log_status.unavailable_reason(self.now_ns())
-    }
 }
 
-/// The newest stretch of hits, with few misses in it.
-#[derive(Default)]
-struct Streak {
-    since: Option<u64>,
-    missed_ticks: usize,
-    is_over: bool,
-}
-
-impl Streak {
-    /// Takes the next older tick; false when the stretch is over.
-    fn push_older(&mut self, snap: &Snapshot, hit: bool) -> bool {
-        if self.is_over {
-            return false;
-        }
-        if hit {
-            self.missed_ticks = 0;
-            self.since = Some(snap.time.boot_ns.saturating_sub((snap.interval_secs * 1e9) as u64));
-        } else {
-            self.missed_ticks += 1;
-            self.is_over = self.missed_ticks > MAX_MISSED_TICKS;
-        }
-        !self.is_over
-    }
+/// The first items that together cover `secs` seconds.
+fn within<T>(secs: f64, items: impl Iterator<Item = T>, length: impl Fn(&T) -> f64) -> impl Iterator<Item = T> {
+    let mut covered = 0.0;
+    items.take_while(move |item| {
+        let inside = covered < secs;
+        covered += length(item);
+        inside
+    })
 }

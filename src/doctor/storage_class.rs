@@ -1,21 +1,22 @@
-//! What to expect of a device: its class, and what is slow for that.
+//! The class of a device, and what is slow for that class.
 
 use crate::model::disk::DevId;
 use crate::model::system_state::SystemState;
 use crate::model::topology::{BlockDevice, DeviceKind};
 
-/// Kinds of storage that differ by orders of magnitude.
+/// Kinds of storage that differ in speed by orders of magnitude. A device on several disks has the class that
+/// comes first here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageClass {
-    /// It spins.
+    /// A spinning disk.
     Spinning,
-    /// A virtual or cloud disk: whatever the host gives.
+    /// A virtual or cloud disk.
     Virtual,
     /// SATA or SAS flash.
     Flash,
     /// NVMe.
     Nvme,
-    /// Over the network.
+    /// Storage over the network.
     Network,
     /// Memory.
     Memory,
@@ -24,29 +25,24 @@ pub enum StorageClass {
 /// What is slow for a class.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassLimits {
-    /// A request that takes longer, with few in the queue, is slow: several times the class's own service
-    /// time.
+    /// A request that takes longer with few in the queue is slow.
     pub slow_ms: f64,
     /// A request that takes longer hurts whoever waits for it, however deep the queue.
     pub critical_ms: f64,
-    /// With requests waiting, fewer small ones per second than this are not the class's doing.
+    /// With a full queue, fewer small requests per second than this are slow.
     pub min_tps: f64,
-    /// Requests in the queue from which on it is the queue that makes them wait.
+    /// Requests in the queue from which on queueing dominates the await.
     pub deep_queue: f64,
 }
 
 impl StorageClass {
-    /// What to expect. Guide figures for random 4 KiB at depth 64: disk 66 IOPS (15 ms each), cloud volume 3,000
-    /// (21 ms of queue), laptop SSD 26,800 (2.4 ms), NVMe 205,000 (0.3 ms). `slow_ms` is at least three times
-    /// what one request alone takes there, `bad_ms` is what a person notices; the least rates are below the
-    /// slowest device sold as that class (a gp2 volume has 100 IOPS at least).
+    /// The limits of the class. Reference values for random 4 KiB at depth 64: disk 66 IOPS (15 ms each), cloud volume
+    /// 3,000 (21 ms of queue), laptop SSD 26,800 (2.4 ms), NVMe 205,000 (0.3 ms). `slow_ms` is at least three times the
+    /// service time, `critical_ms` is noticeable to people; `min_tps` is below the slowest device sold as that class
+    /// (an EBS gp2 volume has at least 100 IOPS).
     pub fn limits(self) -> ClassLimits {
-        let limits = |slow_ms, bad_ms, least_tps, deep| ClassLimits {
-            slow_ms,
-            critical_ms: bad_ms,
-            min_tps: least_tps,
-            deep_queue: deep,
-        };
+        let limits =
+            |slow_ms, critical_ms, min_tps, deep_queue| ClassLimits { slow_ms, critical_ms, min_tps, deep_queue };
         match self {
             StorageClass::Spinning => limits(60.0, 500.0, 40.0, 2.0),
             StorageClass::Virtual => limits(20.0, 200.0, 90.0, 4.0),
@@ -57,7 +53,7 @@ impl StorageClass {
         }
     }
 
-    /// How it reads: `a virtual disk`.
+    /// The class with its article: `a virtual disk`.
     pub fn description(self) -> &'static str {
         match self {
             StorageClass::Spinning => "a spinning disk",
@@ -70,7 +66,7 @@ impl StorageClass {
     }
 }
 
-/// Words in a model name that hypervisors and clouds use.
+/// Words in the model names of hypervisors and clouds.
 const VIRTUAL_MODEL_WORDS: &[&str] = &[
     "QEMU",
     "VBOX",
@@ -85,31 +81,31 @@ const VIRTUAL_MODEL_WORDS: &[&str] = &[
     "BlockVolume",
 ];
 
-/// The class of a device: its own, or the slowest of the disks it lies on.
-pub fn storage_class(world: &SystemState, id: DevId) -> StorageClass {
-    let Some(topo) = world.topology.ok() else { return StorageClass::Virtual };
-    let classes = topo.physical_disks(id).map(|d| disk_class(world, d));
-    classes.min_by_key(|c| *c as u8).unwrap_or(StorageClass::Virtual)
+/// The class of a device, from the disks below it; virtual if they are unknown.
+pub fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
+    let Some(topology) = system.topology.ok() else { return StorageClass::Virtual };
+    let classes = topology.physical_disks(id).map(|disk| disk_class(system, disk));
+    classes.min_by_key(|class| *class as u8).unwrap_or(StorageClass::Virtual)
 }
 
-/// Whether the device, or a disk it lies on, is one that a hypervisor offers.
-pub fn is_virtual_disk(dev: &BlockDevice) -> bool {
+/// Whether a hypervisor provides the disk.
+fn is_virtual_disk(dev: &BlockDevice) -> bool {
     let model = dev.model.as_deref().unwrap_or_default();
     dev.name.starts_with("vd")
         || dev.name.starts_with("xvd")
         || VIRTUAL_MODEL_WORDS.iter().any(|word| model.contains(word))
 }
 
-fn disk_class(world: &SystemState, dev: &BlockDevice) -> StorageClass {
+fn disk_class(system: &SystemState, dev: &BlockDevice) -> StorageClass {
     match dev.kind {
         DeviceKind::Zram | DeviceKind::Ram | DeviceKind::Pmem => StorageClass::Memory,
         DeviceKind::Nbd | DeviceKind::Drbd => StorageClass::Network,
-        // A file whose own device is not known: whatever that is.
+        // The device that holds the backing file is unknown.
         DeviceKind::Loop | DeviceKind::Zvol => StorageClass::Virtual,
         _ if is_virtual_disk(dev) => StorageClass::Virtual,
         _ if dev.name.starts_with("nvme") => StorageClass::Nvme,
         _ if dev.name.starts_with("rbd") => StorageClass::Network,
-        _ => match world.queues.get(&dev.name).and_then(|q| q.rotational) {
+        _ => match system.queues.get(&dev.name).and_then(|q| q.rotational) {
             Some(true) => StorageClass::Spinning,
             Some(false) => StorageClass::Flash,
             None => StorageClass::Virtual,

@@ -1,44 +1,39 @@
-//! When findings begin, from tick to tick: what a recording is searched for.
+//! Reports when findings begin or get worse, for searching a recording.
 
 use super::RuleEngine;
-use super::finding::{Finding, FindingSubject, Severity};
+use super::finding::{FindingSubject, Severity};
 
-/// A finding that was not there at the tick before, or that was milder.
+/// A finding that is new, or more severe than at the tick before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingTransition {
-    /// As bad as it is now.
+    /// Its severity now.
     pub severity: Severity,
-    /// One line that names it and its figures, cleaned.
+    /// Its title, sanitized.
     pub title: String,
-    /// It was there already and got worse.
+    /// Whether it existed before and got worse.
     pub got_worse: bool,
 }
 
-/// Remembers what was found at the tick before.
+/// Compares the findings of successive ticks.
 #[derive(Debug, Default)]
 pub struct TransitionDetector {
     previous: Vec<(&'static str, FindingSubject, Severity)>,
 }
 
 impl TransitionDetector {
-    /// What began or got worse with the tick the engine looked at last: the worst first, of equals the cause
-    /// before what it leads to.
+    /// What began or got worse with the last evaluated tick: most severe first; of equals, causes first.
     pub fn update(&mut self, engine: &RuleEngine) -> Vec<FindingTransition> {
-        let found = || engine.incidents().iter().flat_map(|story| &story.findings);
-        let mut out: Vec<FindingTransition> = found().filter_map(|finding| self.transition(finding)).collect();
-        out.sort_by_key(|onset| std::cmp::Reverse(onset.severity));
-        self.previous.clear();
-        self.previous.extend(found().map(|f| (f.rule, f.subject.clone(), f.severity)));
+        let findings = || engine.incidents().iter().flat_map(|incident| &incident.findings);
+        let mut out = Vec::new();
+        for f in findings() {
+            let before = self.previous.iter().find(|(rule, subject, _)| (*rule, subject) == (f.rule, &f.subject));
+            if before.is_none_or(|(.., severity)| *severity < f.severity) {
+                let (severity, title) = (f.severity, f.title.clone());
+                out.push(FindingTransition { severity, title, got_worse: before.is_some() });
+            }
+        }
+        out.sort_by_key(|transition| std::cmp::Reverse(transition.severity));
+        self.previous = findings().map(|f| (f.rule, f.subject.clone(), f.severity)).collect();
         out
-    }
-
-    fn transition(&self, finding: &Finding) -> Option<FindingTransition> {
-        let known =
-            self.previous.iter().find(|(rule, subject, _)| (*rule, subject) == (finding.rule, &finding.subject));
-        let worse = match known {
-            Some((.., severity)) if *severity >= finding.severity => return None,
-            known => known.is_some(),
-        };
-        Some(FindingTransition { severity: finding.severity, title: finding.title.clone(), got_worse: worse })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::table::Table;
 use crate::doctor::RuleEngine;
-use crate::doctor::finding::{Finding, NavTarget, Severity};
+use crate::doctor::finding::{Finding, NO_COST, NavTarget, Severity};
 use crate::doctor::incident::Incident;
 use crate::model::timestamp::Timestamp;
 use crate::sanitize::wrap;
@@ -69,7 +69,9 @@ fn push_finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<Inciden
             kind: ParagraphKind::Remedy,
             nav_target: r.nav_target.clone(),
         });
-        out.push(paragraph("", format!("costs: {}", r.cost), ParagraphKind::Secondary));
+        if r.cost != NO_COST {
+            out.push(paragraph("", format!("costs: {}", r.cost), ParagraphKind::Secondary));
+        }
     }
     if let Some(look) = &f.see_also {
         out.push(IncidentParagraph {
@@ -289,7 +291,7 @@ fn remedy_json(r: &crate::doctor::finding::Remedy) -> RemedyJson {
 
 /// The rules that could not judge.
 pub fn skipped_rules_json(engine: &RuleEngine) -> Vec<SkippedRuleJson> {
-    let one = |u: &crate::doctor::engine::SkippedRule| SkippedRuleJson {
+    let one = |u: &crate::doctor::SkippedRule| SkippedRuleJson {
         rule: u.rule,
         reason: u.reason.clone(),
         more_time: u.needs_more_data,

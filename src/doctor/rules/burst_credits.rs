@@ -1,46 +1,38 @@
-//! Fast, then slow: burst credits of a cloud volume, or a write cache that ran full, as benchmarks kept on this
-//! machine have shown.
+//! Devices that are fast, then slow, in a stored benchmark: burst credits of a cloud volume, or a full write cache.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
 use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::DevId;
+use crate::model::disk::{DevId, DiskRate};
 use crate::model::slow_facts::BenchResultFacts;
+use crate::sanitize::sanitize;
 
-/// The rule.
-pub const RULE: Rule = Rule {
-    name: "burst-credits",
-    description: "a device that was fast, then slow in a kept benchmark",
-    evaluate: look,
-};
+/// A busy device is known to slow down.
+pub const RULE: Rule = Rule { name: "burst-credits", evaluate };
 
-/// It matters while the device works, share of time with a request in flight.
+/// Share of time with a request in flight from which on it matters.
 const BUSY_PCT: f64 = 50.0;
-/// Over so long.
 const WINDOW_SECS: f64 = 5.0;
-/// The device is in its slow state when it gives at most this much more than the slow figure.
+/// The device is in its slow state up to this multiple of the slow rate.
 const SLOW_STATE_FACTOR: f64 = 1.2;
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let Some(facts) = &case.system.slow_facts.latest else {
-        return RuleStatus::NeedsMoreData("the kept benchmark results");
-    };
-    let mut told = Vec::new();
-    for r in &facts.results {
-        let (Some((fast, slow)), Some(id)) = (r.burst, r.device.as_deref().and_then(parse_device)) else {
-            continue;
-        };
-        if told.contains(&id) {
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let facts = ctx.system.slow_facts.latest.as_ref();
+    let facts = facts.ok_or(RuleSkipped::NeedsMoreData("stored benchmark results"))?;
+    let mut seen = Vec::new();
+    for result in &facts.results {
+        let (Some(rates), Some(id)) = (result.burst, result.device.as_deref().and_then(parse_device)) else { continue };
+        if seen.contains(&id) {
             continue;
         }
-        told.push(id);
-        let mean = |get: fn(&crate::model::disk::DiskRate) -> f64| case.device_mean(id, WINDOW_SECS, get);
-        let (Some(util), Some(tps)) = (mean(|d| d.util_pct), mean(|d| d.tps)) else { continue };
-        if util >= BUSY_PCT {
-            out.push(build_finding(case, id, r, (fast, slow), tps));
+        seen.push(id);
+        let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, WINDOW_SECS, get);
+        let (Some(util_pct), Some(tps)) = (mean(|d| d.util_pct), mean(|d| d.tps)) else { continue };
+        if util_pct >= BUSY_PCT {
+            out.push(build_finding(ctx, id, result, rates, tps));
         }
     }
-    RuleStatus::Evaluated
+    Ok(())
 }
 
 fn parse_device(text: &str) -> Option<DevId> {
@@ -49,28 +41,28 @@ fn parse_device(text: &str) -> Option<DevId> {
 }
 
 fn build_finding(
-    case: &RuleContext<'_>,
+    ctx: &RuleContext<'_>,
     id: DevId,
-    r: &BenchResultFacts,
+    result: &BenchResultFacts,
     (fast, slow): (f64, f64),
     tps: f64,
 ) -> Finding {
-    let name = case.device_name(id);
-    let spent = tps <= slow * SLOW_STATE_FACTOR;
-    let now = if spent { ", and it is at its slow rate now" } else { "" };
-    Finding::new(
-        RULE.name,
-        if spent { Severity::Warn } else { Severity::Note },
-        FindingSubject::Device(id, name.clone()),
-        format!("{name} gives {} IOPS at first and {} later{now}", format::count(fast), format::count(slow)),
-    )
-    .fact("at first", format!("{} IOPS", format::count(fast)))
-    .fact("later", format!("{} IOPS", format::count(slow)))
-    .fact("now", format!("{} tps", format::count(tps)))
-    .fact("measured by", format!("{} of {}", crate::sanitize::sanitize(&r.profile), crate::sanitize::sanitize(&r.time)))
-    .why("Cloud volumes save up credits while idle; disks with a write cache are fast until it is full. What lasts is the later figure.")
-    .advise("plan with the later figure: a larger volume or one with provisioned IOPS", "money")
-    .advise_at("measure again for long enough to see both", "spends the credits", NavTarget::Bench("randrw", None))
-    .see_also(NavTarget::Device(id))
-    .on_devices(case.device_chain(id))
+    let (severity, now) = match tps <= slow * SLOW_STATE_FACTOR {
+        true => (Severity::Warn, ", and runs at the slow rate now"),
+        false => (Severity::Note, ""),
+    };
+    let (fast, slow) = (format!("{} IOPS", format::count(fast)), format!("{} IOPS", format::count(slow)));
+    let title = format!("{} gives {fast} at first and {slow} later{now}", ctx.device_name(id));
+    Finding::of_device(RULE.name, severity, ctx, id, title)
+        .fact("at first", fast)
+        .fact("later", slow)
+        .fact("now", format!("{} tps", format::count(tps)))
+        .fact("measured by", format!("{} of {}", sanitize(&result.profile), sanitize(&result.time)))
+        .why("Cloud volumes save credits while idle, and write caches are fast until they are full. Only the later rate lasts.")
+        .advise("plan with the later rate: a larger volume, or one with provisioned IOPS", "money")
+        .advise_at(
+            "run the benchmark again for long enough to see both",
+            "spends the credits",
+            NavTarget::Bench("randrw", None),
+        )
 }

@@ -1,86 +1,76 @@
-//! Streams of file data that push programs out of memory: a backup or a copy fills the page cache, and the
-//! kernel takes the pages from whoever has not used theirs lately.
+//! Streaming I/O that pushes programs out of memory: a backup or a copy fills the page cache, and the kernel reclaims the
+//! pages that were not used lately.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
 use crate::model::memory_stalls::RECLAIM;
 use crate::model::snapshot::Snapshot;
 
-/// The rule.
-pub const RULE: Rule = Rule {
-    name: "cache-pressure",
-    description: "streaming I/O fills the page cache and pushes programs out",
-    evaluate: look,
-};
+/// Streaming I/O pushes programs out of memory.
+pub const RULE: Rule = Rule { name: "cache-pressure", evaluate };
 
-/// Over so long.
 const WINDOW_SECS: f64 = 5.0;
-/// A stream: bytes per second through the cache.
+/// I/O of all disks together that fills the cache.
 const STREAM_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
-/// Recycling its own cache is what the kernel is for; it hurts when programs go to swap ...
+/// Recycling the cache is normal; it hurts when programs are swapped out ...
 const SWAP_OUT_BYTES_PER_S: f64 = 1_048_576.0;
-/// ... or have to look for memory themselves, times a second.
+/// ... or tasks reclaim memory themselves.
 const RECLAIM_STALLS_PER_S: f64 = 20.0;
-/// Milliseconds of each second in which a task notices that it makes room itself.
+/// From here on a task notices that it reclaims.
 const NOTICEABLE_MS_PER_S: f64 = 10.0;
-/// The cache is at least this share of memory; with less it is programs that fill it.
+/// With a smaller cache it is programs that fill memory.
 const MIN_CACHE_PCT: f64 = 30.0;
 
-fn is_under_pressure(s: &Snapshot) -> Option<bool> {
-    let r = s.reclaim?;
-    let out = s.swap.ok()?.out_bytes_per_s.unwrap_or(0.0);
-    let scanned = r.background_bytes_per_s + r.direct_bytes_per_s;
-    Some(scanned >= STREAM_BYTES_PER_S / 2.0 && (out >= SWAP_OUT_BYTES_PER_S || r.stalls_per_s >= RECLAIM_STALLS_PER_S))
+fn is_under_pressure(tick: &Snapshot) -> Option<bool> {
+    let reclaim = tick.reclaim?;
+    let swap_out = tick.swap.ok()?.out_bytes_per_s.unwrap_or(0.0);
+    let scanned = reclaim.background_bytes_per_s + reclaim.direct_bytes_per_s;
+    let hurts = swap_out >= SWAP_OUT_BYTES_PER_S || reclaim.stalls_per_s >= RECLAIM_STALLS_PER_S;
+    Some(scanned >= STREAM_BYTES_PER_S / 2.0 && hurts)
 }
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let since = match case.sustained(WINDOW_SECS, is_under_pressure) {
-        Sustained::TooEarly => return RuleStatus::NeedsMoreData("a few seconds of memory counters"),
-        Sustained::NotSustained => return RuleStatus::Evaluated,
-        Sustained::Since(since) => since,
-    };
-    let Some((mem, snap)) = case.system.snapshot.mem.ok().zip(case.snapshot()) else {
-        return RuleStatus::Evaluated;
-    };
-    let share = mem.cached as f64 * 100.0 / mem.total.max(1) as f64;
-    let Some((read, written)) = snap.disks_mb_per_s(case.system.topology.ok()) else {
-        return RuleStatus::Unavailable("which devices are disks is not known".into());
-    };
-    let through = case
-        .mean(WINDOW_SECS, |s| s.disks_mb_per_s(case.system.topology.ok()).map(|(r, w)| (r + w) * 1_048_576.0))
-        .unwrap_or(0.0);
-    if share < MIN_CACHE_PCT || through < STREAM_BYTES_PER_S {
-        return RuleStatus::Evaluated;
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let missing = "a few seconds of memory counters";
+    let Some(since) = ctx.sustained(WINDOW_SECS, is_under_pressure, missing)? else { return Ok(()) };
+    let Some((mem, tick)) = ctx.system.snapshot.mem.ok().zip(ctx.snapshot()) else { return Ok(()) };
+    let cache_pct = mem.cached as f64 * 100.0 / mem.total.max(1) as f64;
+    let disks = |tick: &Snapshot| tick.disks_mb_per_s(ctx.system.topology.ok());
+    let (read, written) =
+        disks(tick).ok_or_else(|| RuleSkipped::Unavailable("which devices are disks: unknown".into()))?;
+    let throughput = ctx.mean(WINDOW_SECS, |tick| disks(tick).map(|(read, written)| (read + written) * 1_048_576.0));
+    if cache_pct < MIN_CACHE_PCT || throughput.unwrap_or(0.0) < STREAM_BYTES_PER_S {
+        return Ok(());
     }
-    let reclaim = snap.reclaim.unwrap_or_default();
-    let by = case.busiest_tasks().first().map(|m| case.task_name(m.row_index));
-    let title =
-        format!("streaming I/O fills the page cache ({} of memory) and pushes programs out", format::percent(share));
-    let held = case.stalled_tasks(WINDOW_SECS, RECLAIM).into_iter().find(|v| v.ms_per_s >= NOTICEABLE_MS_PER_S);
-    let held = held.map(|v| format!("{}, {} of its time", v.name, format::percent(v.ms_per_s / 10.0)));
+    let reclaim = tick.reclaim.unwrap_or_default();
+    let busiest = ctx.busiest_tasks().first().map(|task| ctx.task_name(task.row_index));
+    let stalled = ctx.stalled_tasks(WINDOW_SECS, RECLAIM).into_iter().find(|t| t.ms_per_s >= NOTICEABLE_MS_PER_S);
+    let title = format!(
+        "streaming I/O fills the page cache ({} of memory) and pushes programs out",
+        format::percent(cache_pct)
+    );
     out.push(
         Finding::new(RULE.name, Severity::Warn, FindingSubject::Machine, title)
             .fact("page cache", format::bytes(mem.cached as f64))
             .fact("disks read", format::mb_per_s(read))
             .fact("disks written", format::mb_per_s(written))
-            .fact("scanned for pages", format::bytes_per_s(reclaim.background_bytes_per_s + reclaim.direct_bytes_per_s))
-            .fact("tasks that had to look themselves", format!("{}/s", format::count(reclaim.stalls_per_s)))
-            .fact_opt("so", snap.swap.ok().and_then(|s| s.out_bytes_per_s).map(format::bytes_per_s))
-            .fact_opt("busiest", by)
-            .fact_opt("held up most", held)
+            .fact("pages scanned", format::bytes_per_s(reclaim.background_bytes_per_s + reclaim.direct_bytes_per_s))
+            .fact("direct reclaim", format::per_s(reclaim.stalls_per_s))
+            .fact_opt("so", tick.swap.ok().and_then(|swap| swap.out_bytes_per_s).map(format::bytes_per_s))
+            .fact_opt("busiest", busiest)
+            .fact_opt("most stalled", stalled.map(|task| format!("{}, {} of its time", task.name, task.percent())))
             .since(since)
-            .why("The data of a stream is used once; what it pushes out is used again and comes back from disk, page by page.")
+            .why("Streamed data is used once; what it evicts is used again and comes back from disk page by page.")
             .advise(
-                "run the stream past the cache or in its own group: dd iflag=direct, rsync under memory.high, nocache",
+                "bypass the cache or give the stream its own cgroup: dd iflag=direct, rsync under memory.high, nocache",
                 "it may get slower",
             )
             .advise_at(
-                "lower vm.swappiness: the cache is recycled before programs are swapped",
-                "files are read from disk again sooner",
-                NavTarget::Knob("vm.swappiness".into()),
+                "lower vm.swappiness: the cache is reclaimed before programs are swapped",
+                "files are read from disk again earlier",
+                NavTarget::knob("vm.swappiness"),
             )
             .see_also(NavTarget::Memory),
     );
-    RuleStatus::Evaluated
+    Ok(())
 }

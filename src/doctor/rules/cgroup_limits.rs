@@ -1,185 +1,161 @@
-//! Limits of control groups. They are invisible in the device's own counters: a loop device held to 66 IOPS
-//! shows 0.06 ms await and no utilisation, while the program waits 66 ms for each request.
+//! Control groups at their limits. The limits do not show in the device's counters: a loop device limited to 66 IOPS has
+//! an await of 0.06 ms and no utilisation while its program waits 66 ms for each request.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
 use crate::doctor::rule_context::RuleContext;
-use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit, SystemFacts};
+use crate::model::disk::DevId;
+use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 
-/// I/O.
-pub const IO_LIMIT: Rule =
-    Rule { name: "cgroup-io", description: "a control group at its I/O limit", evaluate: evaluate_io };
-/// Memory.
-pub const MEMORY_LIMIT: Rule = Rule {
-    name: "cgroup-memory",
-    description: "a control group held back at its memory limit",
-    evaluate: evaluate_memory,
-};
-/// CPU.
-pub const CPU_LIMIT: Rule =
-    Rule { name: "cgroup-cpu", description: "a control group stopped by its CPU limit", evaluate: evaluate_cpu };
+/// A control group is at its I/O limit.
+pub const IO_LIMIT: Rule = Rule { name: "cgroup-io", evaluate: evaluate_io };
+/// A control group is at its memory limit.
+pub const MEMORY_LIMIT: Rule = Rule { name: "cgroup-memory", evaluate: evaluate_memory };
+/// A control group is throttled by its CPU limit.
+pub const CPU_LIMIT: Rule = Rule { name: "cgroup-cpu", evaluate: evaluate_cpu };
 
-/// At this share of a limit it is the limit that slows it down.
+/// From this share of a limit on, the limit slows the group down.
 const LIMIT_SHARE: f64 = 0.85;
-/// Throttled for memory more often than this per second, it waits noticeably.
+/// Memory limit events from which on the delay is noticeable.
 const MIN_LIMIT_EVENTS_PER_S: f64 = 1.0;
-/// Stopped in this share of its periods.
+/// Share of CPU periods in which the group was throttled.
 const THROTTLED_PCT: f64 = 20.0;
+/// Fewer periods prove nothing: ten are a second.
+const MIN_CPU_PERIODS: u64 = 10;
+/// Processes named in a finding.
+const MAX_NAMED_PROCESSES: usize = 3;
 
-/// Pairs of a group before and now, with the seconds between; or what is to come.
-fn cgroup_intervals<'c>(
-    case: &'c RuleContext<'_>,
-) -> Result<impl Iterator<Item = (&'c CgroupFacts, &'c CgroupFacts, f64)>, RuleStatus> {
-    let known = &case.system.slow_facts;
-    let (Some(now), Some(before), Some(secs)) = (&known.latest, &known.previous, known.interval_secs()) else {
-        return Err(RuleStatus::NeedsMoreData("two looks at the control groups"));
-    };
-    let find = |path: &str, all: &'c SystemFacts| all.cgroups.iter().find(|g| g.path == path);
-    Ok(now.cgroups.iter().filter_map(move |g| Some((find(&g.path, before)?, g, secs))))
+/// A control group in two successive readings.
+struct CgroupInterval<'a> {
+    before: &'a CgroupFacts,
+    now: &'a CgroupFacts,
+    secs: f64,
 }
 
-/// Names of the limit's file for each direction, its value and what went through per second.
-fn io_rates(before: &CgroupIoLimit, now: &CgroupIoLimit, secs: f64) -> Option<[(&'static str, f64, Option<u64>); 4]> {
+fn cgroup_intervals<'a>(ctx: &RuleContext<'a>) -> Result<Vec<CgroupInterval<'a>>, RuleSkipped> {
+    let facts = &ctx.system.slow_facts;
+    let (Some(now), Some(before), Some(secs)) = (&facts.latest, &facts.previous, facts.interval_secs()) else {
+        return Err(RuleSkipped::NeedsMoreData("two readings of the control groups"));
+    };
+    let interval = |now: &'a CgroupFacts| {
+        let before = before.cgroups.iter().find(|before| before.path == now.path)?;
+        Some(CgroupInterval { before, now, secs })
+    };
+    Ok(now.cgroups.iter().filter_map(interval).collect())
+}
+
+fn cgroup_finding(ctx: &RuleContext<'_>, rule: &'static str, cgroup: &CgroupFacts, problem: &str) -> Finding {
+    let rows = cgroup.pids.iter().take(MAX_NAMED_PROCESSES).filter_map(|pid| ctx.system.processes.find_by_pid(*pid));
+    let names: Vec<String> = rows.map(|row| format::task(&row.comm, row.pid)).collect();
+    let title = format!("control group {} {problem}", cgroup.path);
+    Finding::new(rule, Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)
+        .fact_opt("processes", (!names.is_empty()).then(|| names.join(", ")))
+        .see_also(NavTarget::Processes)
+}
+
+/// The first limit that was reached: its name, the rate and the limit, formatted.
+fn reached_io_limit(before: &CgroupIoLimit, now: &CgroupIoLimit, secs: f64) -> Option<(&'static str, String, String)> {
     let (a, b) = (before.transferred?, now.transferred?);
-    let per_s = |i: usize| b[i].saturating_sub(a[i]) as f64 / secs;
-    Some([
-        ("read bytes/s", per_s(0), now.read_bytes_per_s),
-        ("written bytes/s", per_s(1), now.write_bytes_per_s),
-        ("reads/s", per_s(2), now.reads_per_s),
-        ("writes/s", per_s(3), now.writes_per_s),
-    ])
+    let limits = [
+        ("read throughput", now.read_bytes_per_s, format::bytes_per_s as fn(f64) -> String),
+        ("write throughput", now.write_bytes_per_s, format::bytes_per_s),
+        ("reads", now.reads_per_s, format::per_s),
+        ("writes", now.writes_per_s, format::per_s),
+    ];
+    limits.into_iter().enumerate().find_map(|(i, (name, limit, format))| {
+        let (rate, limit) = (b[i].saturating_sub(a[i]) as f64 / secs, limit? as f64);
+        (rate >= limit * LIMIT_SHARE).then(|| (name, format(rate), format(limit)))
+    })
 }
 
-fn process_names(case: &RuleContext<'_>, g: &CgroupFacts) -> Option<String> {
-    let names = g.pids.iter().take(3).filter_map(|pid| case.system.processes.find_by_pid(*pid));
-    let names: Vec<String> = names.map(|r| format!("{} ({})", r.comm, r.pid)).collect();
-    (!names.is_empty()).then(|| names.join(", "))
-}
-
-fn evaluate_io(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let pairs = match cgroup_intervals(case) {
-        Ok(pairs) => pairs,
-        Err(judged) => return judged,
-    };
-    for (before, now, secs) in pairs {
+fn evaluate_io(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    for CgroupInterval { before, now, secs } in cgroup_intervals(ctx)? {
         for limit in &now.io {
-            let old = before.io.iter().find(|l| l.device == limit.device);
-            let Some(all) = old.and_then(|old| io_rates(old, limit, secs)) else { continue };
-            let hit = all.into_iter().find(|(_, rate, most)| most.is_some_and(|m| *rate >= m as f64 * LIMIT_SHARE));
-            let Some((what, rate, Some(most))) = hit else { continue };
-            let name = case.device_name(limit.device);
-            let figure = |n: f64| match what.contains("bytes") {
-                true => format::bytes_per_s(n),
-                false => format!("{}/s", format::count(n)),
-            };
-            let kind = what.split(' ').next().unwrap_or(what).trim_end_matches("/s");
-            let title = format!(
-                "control group {} is held to {} of {kind} on {name}: it is at its limit",
-                now.path,
-                figure(most as f64)
-            );
+            let Some(previous) = before.io.iter().find(|l| l.device == limit.device) else { continue };
+            let Some((name, rate, max)) = reached_io_limit(previous, limit, secs) else { continue };
+            let device = ctx.device_name(limit.device);
             out.push(
-                Finding::new(IO_LIMIT.name, Severity::Warn, FindingSubject::Cgroup(now.path.clone()), title)
-                    .fact("limit", figure(most as f64))
-                    .fact("through", figure(rate))
-                    .fact("device", name)
-                    .fact_opt("processes", process_names(case, now))
+                cgroup_finding(ctx, IO_LIMIT.name, now, &format!("is at its limit of {max} for {name} on {device}"))
+                    .fact("limit", max)
+                    .fact("rate", rate)
+                    .fact("device", device)
                     .why(
-                        "Its requests wait before they reach the device, so the device looks idle and fast while its programs \
-                         stand still. Nothing on the device helps.",
+                        "Its requests wait before they reach the device, so the device looks idle and fast while its \
+                         programs wait. No setting of the device helps.",
                     )
-                    .advise("raise or remove the limit (io.max, blkio.throttle.*, IOReadIOPSMax= and the like of the unit)", "others on the device get less")
-                    .advise("if it is meant: nothing is wrong with the storage", "nothing")
-                    .see_also(NavTarget::Processes)
-                    .on_devices(affected_devices(case, limit)),
+                    .advise(
+                        "raise or remove the limit (io.max, blkio.throttle.*, or the unit's IOReadIOPSMax= and the like)",
+                        "others on the device get less",
+                    )
+                    .advise("if the limit is intended, nothing is wrong with the storage", NO_COST)
+                    .on_devices(affected_devices(ctx, limit.device)),
             );
         }
     }
-    RuleStatus::Evaluated
+    Ok(())
 }
 
-/// The device with what lies on it: the wait shows there.
-fn affected_devices(case: &RuleContext<'_>, limit: &CgroupIoLimit) -> Vec<crate::model::disk::DevId> {
-    let mut all = case.device_chain(limit.device);
-    if let Some(topo) = case.system.topology.ok() {
-        let above = topo.devices.iter().filter(|d| topo.chain(d.id).iter().any(|l| l.device.id == limit.device));
-        all.extend(above.map(|d| d.id));
+/// The device, those below it and those above it, where the wait shows.
+fn affected_devices(ctx: &RuleContext<'_>, id: DevId) -> Vec<DevId> {
+    let mut out = ctx.device_chain(id);
+    if let Some(topology) = ctx.system.topology.ok() {
+        let is_above = |above: &DevId| topology.chain(*above).iter().any(|link| link.device.id == id);
+        out.extend(topology.devices.iter().map(|device| device.id).filter(is_above));
     }
-    all
+    out
 }
 
-fn evaluate_memory(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let pairs = match cgroup_intervals(case) {
-        Ok(pairs) => pairs,
-        Err(judged) => return judged,
-    };
-    for (before, now, secs) in pairs {
-        let grown = |get: fn(&CgroupFacts) -> Option<u64>| Some(get(now)?.saturating_sub(get(before)?) as f64 / secs);
-        let (high, max) = (grown(|g| g.high_events).unwrap_or(0.0), grown(|g| g.max_events).unwrap_or(0.0));
-        if high.max(max) < MIN_LIMIT_EVENTS_PER_S {
-            continue;
-        }
-        let (limit, file) = match high >= MIN_LIMIT_EVENTS_PER_S {
-            true => (now.memory_high, "memory.high"),
-            false => (now.memory_max, "memory.max"),
+fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    for CgroupInterval { before, now, secs } in cgroup_intervals(ctx)? {
+        let events_per_s = |get: fn(&CgroupFacts) -> Option<u64>| {
+            get(now).zip(get(before)).map_or(0.0, |(now, before)| now.saturating_sub(before) as f64 / secs)
         };
-        let title = format!(
-            "control group {} is at its {file} of {}: its tasks are made to wait {} times a second",
-            now.path,
-            limit.map_or("-".into(), |n| format::bytes(n as f64)),
-            format::count(high.max(max))
-        );
-        out.push(
-            Finding::new(MEMORY_LIMIT.name, Severity::Warn, FindingSubject::Cgroup(now.path.clone()), title)
-                .fact_opt("memory", now.memory_now.map(|n| format::bytes(n as f64)))
-                .fact_opt("memory.high", now.memory_high.map(|n| format::bytes(n as f64)))
-                .fact_opt("memory.max", now.memory_max.map(|n| format::bytes(n as f64)))
-                .fact("at the limit", format!("{}/s", format::count(high.max(max))))
-                .fact_opt("processes", process_names(case, now))
-                .why("Each time its tasks have to free memory first: they drop their file cache and read it again from disk.")
-                .advise(format!("raise {file}, or lower what the programs use"), "others get less memory")
-                .see_also(NavTarget::Processes),
-        );
-    }
-    RuleStatus::Evaluated
-}
-
-fn evaluate_cpu(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let pairs = match cgroup_intervals(case) {
-        Ok(pairs) => pairs,
-        Err(judged) => return judged,
-    };
-    for (before, now, _) in pairs {
-        let (Some((p0, s0)), Some((p1, s1)), Some((quota, period))) =
-            (before.cpu_periods, now.cpu_periods, now.cpu_max)
-        else {
-            continue;
+        let (high, max) = (events_per_s(|g| g.high_events), events_per_s(|g| g.max_events));
+        let (file, limit) = match (high >= MIN_LIMIT_EVENTS_PER_S, max >= MIN_LIMIT_EVENTS_PER_S) {
+            (true, _) => ("memory.high", now.memory_high),
+            (false, true) => ("memory.max", now.memory_max),
+            (false, false) => continue,
         };
-        let (periods, stopped) = (p1.saturating_sub(p0), s1.saturating_sub(s0));
-        let pct = stopped as f64 * 100.0 / periods.max(1) as f64;
-        // Few periods say nothing: ten are a second.
-        if periods < 10 || pct < THROTTLED_PCT {
-            continue;
-        }
-        let cores = quota as f64 / period.max(1) as f64;
+        let bytes = |n: Option<u64>| n.map(|n| format::bytes(n as f64));
+        let events = format::per_s(high.max(max));
+        let limit = bytes(limit).unwrap_or_else(|| "-".into());
         out.push(
-            Finding::new(
-                CPU_LIMIT.name,
-                Severity::Warn,
-                FindingSubject::Cgroup(now.path.clone()),
-                format!(
-                    "control group {} is stopped in {} of its periods by its CPU limit",
-                    now.path,
-                    format::percent(pct)
-                ),
+            cgroup_finding(
+                ctx,
+                MEMORY_LIMIT.name,
+                now,
+                &format!("is at its {file} of {limit}: its tasks reclaim {events}"),
             )
-            .fact("cpu.max", format!("{cores:.2} CPUs"))
-            .fact("stopped", format!("{stopped} of {periods} periods"))
-            .fact_opt("processes", process_names(case, now))
-            .why("A stopped server answers late though disk and CPU look idle: it is easily taken for slow storage.")
-            .advise("raise cpu.max (CPUQuota= of the unit), or run fewer threads", "others get less CPU")
-            .see_also(NavTarget::Processes),
+            .fact_opt("memory", bytes(now.memory_now))
+            .fact_opt("memory.high", bytes(now.memory_high))
+            .fact_opt("memory.max", bytes(now.memory_max))
+            .fact("limit events", events)
+            .why("Each time, its tasks free memory first: they drop their file cache and read it again from disk.")
+            .advise(format!("raise {file}, or lower what the programs use"), "others get less memory"),
         );
     }
-    RuleStatus::Evaluated
+    Ok(())
+}
+
+fn evaluate_cpu(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    for CgroupInterval { before, now, .. } in cgroup_intervals(ctx)? {
+        let counters = (before.cpu_periods, now.cpu_periods, now.cpu_max);
+        let (Some((periods_0, throttled_0)), Some((periods_1, throttled_1)), Some((quota, period))) = counters else {
+            continue;
+        };
+        let (periods, throttled) = (periods_1.saturating_sub(periods_0), throttled_1.saturating_sub(throttled_0));
+        let pct = throttled as f64 * 100.0 / periods.max(1) as f64;
+        if periods < MIN_CPU_PERIODS || pct < THROTTLED_PCT {
+            continue;
+        }
+        let problem = format!("is throttled in {} of its periods by its CPU limit", format::percent(pct));
+        out.push(
+            cgroup_finding(ctx, CPU_LIMIT.name, now, &problem)
+                .fact("cpu.max", format!("{:.2} CPUs", quota as f64 / period.max(1) as f64))
+                .fact("throttled", format!("{throttled} of {periods} periods"))
+                .why("A throttled server answers late while disk and CPU look idle, which is easily mistaken for slow storage.")
+                .advise("raise cpu.max (CPUQuota= of the unit), or run fewer threads", "others get less CPU"),
+        );
+    }
+    Ok(())
 }

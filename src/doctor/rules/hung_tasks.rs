@@ -1,190 +1,180 @@
-//! Tasks in uninterruptible sleep for long: the kernel's own word, and a watch of our own, because the kernel
-//! falls silent after ten reports and never reports a direct reader of a dead disk.
+//! Tasks in uninterruptible sleep for long, reported by the kernel or seen in task scans: the kernel stops reporting after
+//! ten hung tasks, and never reports a direct I/O reader of a dead disk.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
 use crate::doctor::rule_context::RuleContext;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::model::process::{ProcessRow, TaskKey};
+use crate::sanitize::{fit_width, sanitize};
 
-/// Tasks that hang.
-pub const HUNG_TASK: Rule =
-    Rule { name: "hung-task", description: "tasks in state D for long, reported by the kernel or not", evaluate: look };
+/// A task hangs.
+pub const HUNG_TASK: Rule = Rule { name: "hung-task", evaluate };
+/// The kernel reports no more hung tasks.
+pub const WARNINGS_EXHAUSTED: Rule = Rule { name: "hung-task-silent", evaluate: evaluate_warnings_exhausted };
 
-/// The kernel's reports are used up.
-pub const WARNINGS_EXHAUSTED: Rule = Rule {
-    name: "hung-task-silent",
-    description: "the kernel no longer reports hung tasks (kernel.hung_task_warnings is 0)",
-    evaluate: evaluate_warnings_exhausted,
-};
-
-/// From here on it is no slow request: as long as the kernel waits for a spinning disk's error recovery.
-const CRITICAL_SECS: u64 = 8;
-/// A report this old about a task that is still in D counts as now.
+/// Longer than a slow request: the kernel waits so long for a spinning disk's error recovery.
+const CRITICAL_SECS: f64 = 8.0;
+/// Reports this old still count for a task that is still in state D.
 const REPORT_SECS: u64 = 600;
-/// What the kernel functions that tasks hang in stand for.
+/// What a task waits for, by the kernel function it sleeps in.
 const WAIT_CHANNEL_MEANINGS: &[(&str, &str)] = &[
-    ("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot) or being frozen"),
-    ("balance_dirty_pages", "too many dirty pages: the device writes slower than programs do"),
-    ("submit_bio_wait", "a request at the device itself"),
-    ("blk_io_schedule", "a direct request at the device itself"),
-    ("blkdev_direct_IO", "a direct request at the device itself"),
-    ("iomap_dio_rw", "a direct request at the device itself"),
+    ("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot)"),
+    ("balance_dirty_pages", "too many dirty pages: the device writes slower than programs dirty them"),
+    ("submit_bio_wait", "a request of the device"),
+    ("blk_io_schedule", "a direct I/O request of the device"),
+    ("blkdev_direct_IO", "a direct I/O request of the device"),
+    ("iomap_dio_rw", "a direct I/O request of the device"),
     ("request_wait_answer", "the program that serves a FUSE file system"),
     ("fuse_", "the program that serves a FUSE file system"),
     ("rpc_wait_bit", "an NFS server"),
     ("nfs_", "an NFS server"),
-    ("jbd2_log_wait_commit", "a journal commit of ext4"),
-    ("wait_transaction_locked", "a journal commit of ext4"),
-    ("xlog_", "the log of XFS"),
-    ("xfs_", "XFS, mostly its log or a page being written"),
-    ("folio_wait", "a page that is read or written"),
-    ("io_schedule", "a request at a device"),
-    (
-        "blk_mq_freeze_queue_wait",
-        "a device's queue that does not empty: somebody changes its settings or takes it away",
-    ),
-    ("rwsem_down", "a lock that another task holds: look for the one that waits for a device"),
+    ("jbd2_log_wait_commit", "an ext4 journal commit"),
+    ("wait_transaction_locked", "an ext4 journal commit"),
+    ("xlog_", "the XFS log"),
+    ("xfs_", "XFS, usually its log or a page being written"),
+    ("folio_wait", "a page being read or written"),
+    ("io_schedule", "a request of a device"),
+    ("blk_mq_freeze_queue_wait", "a device's queue that does not drain: its settings are changed, or it is removed"),
+    ("rwsem_down", "a lock held by another task: look for the one that waits for a device"),
 ];
-/// Tasks are watched for so long before they count as hanging, with a tick to spare; ticks looked at for that.
+/// How long tasks are watched before they count as hung, and the ticks searched for that much history.
 const WATCH_SECS: f64 = 6.0;
 const WATCH_TICKS: usize = 60;
-/// Hung tasks told one by one; the rest is counted in the last.
+/// Hung tasks reported; the last finding counts the others.
 const MAX_FINDINGS: usize = 3;
+const MAX_COMMAND_WIDTH: usize = 120;
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let mut told = 0;
-    for stuck in &case.system.hung_tasks {
-        let row = case.system.processes.get(&TaskKey { pid: stuck.pid, tid: stuck.tid, starttime: stuck.starttime });
-        let report = case.system.kernel_log.latest_hung_task(stuck.tid);
-        // Some drivers' threads sleep in D for good; only the kernel knows which of them hang.
-        if row.as_ref().is_some_and(|r| r.kernel_thread) && report.is_none() {
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let mut hung = 0;
+    for task in &ctx.system.hung_tasks {
+        let row = ctx.system.processes.get(&key_of(task));
+        let report = ctx.system.kernel_log.latest_hung_task(task.tid);
+        // Some drivers' kernel threads sleep in state D for ever; only the kernel knows which of them hang.
+        if row.as_ref().is_some_and(|row| row.kernel_thread) && report.is_none() {
             continue;
         }
-        told += 1;
-        if told <= MAX_FINDINGS {
-            out.push(hung_task_finding(case, stuck, row.as_ref(), report));
+        hung += 1;
+        if hung <= MAX_FINDINGS {
+            out.push(hung_task_finding(ctx, task, row.as_ref(), report));
         }
     }
-    if let (Some(last), true) = (out.last_mut(), told > MAX_FINDINGS) {
-        last.title.push_str(&format!("; {} more tasks hang", told - MAX_FINDINGS));
+    if let (Some(last), true) = (out.last_mut(), hung > MAX_FINDINGS) {
+        last.title.push_str(&format!("; {} more tasks hang", hung - MAX_FINDINGS));
     }
-    add_kernel_reports(case, out);
-    match case.system.processes_status.unavailable_reason(case.now_ns()) {
-        Some(why) => RuleStatus::Unavailable(why),
-        None if case.system.history.len() < 2 => RuleStatus::NeedsMoreData("several looks at the tasks"),
-        None if told == 0 && is_undecided(case) => {
-            RuleStatus::NeedsMoreData("six seconds of looks: there are tasks in state D")
-        }
-        None => RuleStatus::Evaluated,
+    add_kernel_reports(ctx, out);
+    ctx.require(&ctx.system.processes_status)?;
+    let watched_secs: f64 = ctx.ticks().map(|tick| tick.interval_secs).take(WATCH_TICKS).sum();
+    let any_in_d_state = || ctx.system.processes.tasks_in_d_state().any(|(task, _)| !task.kernel_thread);
+    if ctx.system.history.len() < 2 {
+        Err(RuleSkipped::NeedsMoreData("several task scans"))
+    } else if hung == 0 && watched_secs < WATCH_SECS && any_in_d_state() {
+        Err(RuleSkipped::NeedsMoreData("six seconds of task scans, because tasks are in state D"))
+    } else {
+        Ok(())
     }
 }
 
-/// Whether tasks wait that were not watched for long enough to say that they hang.
-fn is_undecided(case: &RuleContext<'_>) -> bool {
-    let looked: f64 = case.ticks().map(|s| s.interval_secs).take(WATCH_TICKS).sum();
-    looked < WATCH_SECS && case.system.processes.tasks_in_d_state().any(|(task, _)| !task.kernel_thread)
+fn key_of(task: &HungTask) -> TaskKey {
+    TaskKey { pid: task.pid, tid: task.tid, starttime: task.starttime }
 }
 
 fn hung_task_finding(
-    case: &RuleContext<'_>,
-    s: &HungTask,
+    ctx: &RuleContext<'_>,
+    task: &HungTask,
     row: Option<&ProcessRow<'_>>,
     report: Option<&LogEntry>,
 ) -> Finding {
-    let key = TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime };
-    let name = crate::sanitize::sanitize(&s.comm);
-    // The kernel has watched for longer than we have.
-    let since = report.map_or(s.since_boot_ns, |e| s.since_boot_ns.min(case.wall_to_boot_ns(e.first_wall_ns)));
-    let secs = case.now_ns().saturating_sub(since) / 1_000_000_000;
+    let (key, name) = (key_of(task), sanitize(&task.comm));
+    // The kernel may have watched it for longer.
+    let reported_ns = report.map_or(u64::MAX, |entry| ctx.wall_to_boot_ns(entry.first_wall_ns));
+    let since = task.since_boot_ns.min(reported_ns);
+    let secs = ctx.secs_since(since).floor();
     let severity = match secs >= CRITICAL_SECS || report.is_some() {
         true => Severity::Critical,
         false => Severity::Warn,
     };
-    let wait = s.wchan.as_deref().map(crate::sanitize::sanitize).filter(|w| !w.is_empty() && w != "0");
-    let meaning =
-        wait.as_deref().and_then(|w| WAIT_CHANNEL_MEANINGS.iter().find(|(f, _)| w.starts_with(f))).map(|m| m.1);
-    let place = wait.as_ref().map_or(String::new(), |w| format!(" in {w}"));
-    let title = format!("{name} ({}) hangs: in state D for at least {}{place}", s.tid, format::duration(secs as f64));
-    let others = case.system.hung_tasks.len();
-    Finding::new(HUNG_TASK.name, severity, FindingSubject::Task(key, name), title)
-        .fact("state", "D, not scheduled")
-        .fact("for at least", format::duration(secs as f64))
-        .fact_opt("which means", meaning.map(str::to_owned))
-        .fact_opt("wait channel", wait)
-        .fact_opt("command", row.and_then(|r| Some(crate::sanitize::fit_width(&r.command.as_ref()?.to_string(), 120).0.to_owned())))
-        .fact_opt("kernel's report", report.map(|e| crate::sanitize::sanitize(&e.message)))
-        .fact("tasks in D for long", others.to_string())
-        .since(since)
-        .why(
-            "A task in uninterruptible sleep waits for the kernel, mostly for a device or a file system. It cannot be \
-             killed, and it holds its locks: others that need them hang as well.",
-        )
-        .advise_at(
-            "read its kernel stack and what it waits for on its page; the cause is the device or file system it waits for",
-            "nothing",
-            NavTarget::Task(key),
-        )
-        .advise("find out whether its device stalls, its server answers, its file system is frozen", "nothing")
-        .advise("do not reboot at once: a dump of the stacks (echo w > /proc/sysrq-trigger) shows the cause", "one write to the kernel log")
-        .see_also(report.map_or(NavTarget::Task(key), |e| NavTarget::KernelLog(e.seq)))
+    let wchan = task.wchan.as_deref().map(sanitize).filter(|w| !w.is_empty() && w != "0");
+    let meaning = |wchan: &String| WAIT_CHANNEL_MEANINGS.iter().find(|(function, _)| wchan.starts_with(function));
+    let meaning = wchan.as_ref().and_then(meaning).map(|(_, meaning)| (*meaning).to_owned());
+    let duration = format::duration(secs);
+    let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
+    let command = row.and_then(|row| row.command.as_ref()).map(ToString::to_string);
+    Finding::new(
+        HUNG_TASK.name,
+        severity,
+        FindingSubject::Task(key, name.clone()),
+        format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, task.tid)),
+    )
+    .fact("state", "D, not scheduled")
+    .fact("for at least", duration)
+    .fact_opt("waits for", meaning)
+    .fact_opt("wait channel", wchan)
+    .fact_opt("command", command.map(|command| fit_width(&command, MAX_COMMAND_WIDTH).0.to_owned()))
+    .fact_opt("kernel message", report.map(|entry| sanitize(&entry.message)))
+    .fact("hung tasks", ctx.system.hung_tasks.len().to_string())
+    .since(since)
+    .why(
+        "A task in uninterruptible sleep waits in the kernel, usually for a device or a file system. It cannot be killed, \
+         and tasks that need its locks hang as well.",
+    )
+    .advise_at("read its kernel stack on its page to see which device or file system it waits for", NO_COST, NavTarget::Task(key))
+    .advise("check whether that device is stalled, that server answers, that file system is frozen", NO_COST)
+    .advise(
+        "do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause",
+        "one write to the kernel log",
+    )
+    .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
 }
 
-/// What the kernel reported lately about tasks that are not among those seen now.
-fn add_kernel_reports(case: &RuleContext<'_>, out: &mut Vec<Finding>) {
-    let mut told = Vec::new();
-    for e in case.kernel_messages(KernelLogClass::HungTask, REPORT_SECS) {
-        let Some(pid) = e.pid else { continue };
-        if told.contains(&pid) || case.system.hung_tasks.iter().any(|s| s.tid == pid) || told.len() >= MAX_FINDINGS {
+/// Adds what the kernel reported lately about tasks that are not hung now.
+fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let mut reported = Vec::new();
+    for entry in ctx.kernel_messages(KernelLogClass::HungTask, REPORT_SECS) {
+        let Some(pid) = entry.pid else { continue };
+        let is_hung = ctx.system.hung_tasks.iter().any(|task| task.tid == pid);
+        if is_hung || reported.contains(&pid) || reported.len() >= MAX_FINDINGS {
             continue;
         }
-        told.push(pid);
-        let name = e.comm.as_deref().map_or("?".into(), crate::sanitize::sanitize);
-        let there = case.system.processes.find_by_pid(pid).filter(|r| r.state == 'D');
-        let severity = if there.is_some() { Severity::Critical } else { Severity::Warn };
-        let now = if there.is_some() { "still in state D" } else { "it has gone on or ended since" };
+        reported.push(pid);
+        let name = entry.comm.as_deref().map_or("?".into(), sanitize);
+        let (severity, now) = match ctx.system.processes.find_by_pid(pid).is_some_and(|row| row.state == 'D') {
+            true => (Severity::Critical, "it is still in state D"),
+            false => (Severity::Warn, "it has continued or exited since"),
+        };
+        let title = format!("the kernel reported that {name} ({pid}) hung; {now}");
         out.push(
-            Finding::new(
-                HUNG_TASK.name,
-                severity,
-                FindingSubject::Pid(pid, name.clone()),
-                format!("the kernel reported that {name} ({pid}) hung; {now}"),
-            )
-            .fact("kernel's report", crate::sanitize::sanitize(&e.message))
-            .fact("reports", e.count.to_string())
-            .since(case.wall_to_boot_ns(e.first_wall_ns))
-            .why(
-                "What hung once had a cause that may come again: a device or a file system did not answer for minutes.",
-            )
-            .advise_at("read the stack under the kernel's message", "nothing", NavTarget::KernelLog(e.seq))
-            .see_also(NavTarget::KernelLog(e.seq)),
+            Finding::new(HUNG_TASK.name, severity, FindingSubject::Pid(pid, name), title)
+                .fact("kernel message", sanitize(&entry.message))
+                .fact("messages", entry.count.to_string())
+                .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
+                .why("A device or a file system did not answer for minutes, and may do so again.")
+                .advise_at("read the stack under the kernel's message", NO_COST, NavTarget::KernelLog(entry.seq))
+                .see_also(NavTarget::KernelLog(entry.seq)),
         );
     }
 }
 
-fn evaluate_warnings_exhausted(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let left =
-        case.system.hung_task_warnings.or_else(|| case.system.slow_facts.knob_number("kernel.hung_task_warnings"));
-    let Some(left) = left else { return RuleStatus::NeedsMoreData("the kernel's settings") };
-    if left != 0 {
-        return RuleStatus::Evaluated;
+fn evaluate_warnings_exhausted(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let knob = || ctx.system.slow_facts.knob_number("kernel.hung_task_warnings");
+    let warnings_left = ctx.system.hung_task_warnings.or_else(knob);
+    if warnings_left.ok_or(RuleSkipped::NeedsMoreData("kernel settings"))? != 0 {
+        return Ok(());
     }
-    let hangs = !case.system.hung_tasks.is_empty();
+    let severity = if ctx.system.hung_tasks.is_empty() { Severity::Note } else { Severity::Warn };
+    let title = "the kernel no longer reports hung tasks: kernel.hung_task_warnings is 0";
     out.push(
-        Finding::new(
-            WARNINGS_EXHAUSTED.name,
-            if hangs { Severity::Warn } else { Severity::Note },
-            FindingSubject::Machine,
-            "the kernel has gone silent about hung tasks: kernel.hung_task_warnings is 0".into(),
-        )
-        .fact("kernel.hung_task_warnings", "0")
-        .why("The kernel counts down from ten with every report and then says nothing more until it is raised again.")
-        .advise_at(
-            "set kernel.hung_task_warnings to 10, or to -1 for no limit",
-            "a hang floods the kernel log with -1",
-            NavTarget::Knob("kernel.hung_task_warnings".into()),
-        ),
+        Finding::new(WARNINGS_EXHAUSTED.name, severity, FindingSubject::Machine, title)
+            .fact("kernel.hung_task_warnings", "0")
+            .why(
+                "The kernel counts down from ten with every report, and reports nothing at 0 until it is raised again.",
+            )
+            .advise_at(
+                "set kernel.hung_task_warnings to 10, or to -1 for no limit",
+                "with -1 a hang floods the kernel log",
+                NavTarget::knob("kernel.hung_task_warnings"),
+            ),
     );
-    RuleStatus::Evaluated
+    Ok(())
 }

@@ -1,262 +1,223 @@
-//! What the kernel log says outright: resets, failed requests, damaged file systems, memory that ran out.
+//! Problems that the kernel log states: resets, failed requests, damaged file systems, out of memory.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, Severity};
 use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
-use crate::model::topology::BlockDevice;
+use crate::model::topology::{BlockDevice, Topology};
+use crate::sanitize::sanitize;
 use crate::units::format_rfc3339;
 
-/// Resets and timeouts.
-pub const DEVICE_RESET: Rule = Rule {
-    name: "device-reset",
-    description: "requests or links that time out, aborts, resets",
-    evaluate: evaluate_resets,
-};
-/// Failed requests.
-pub const IO_ERROR: Rule =
-    Rule { name: "io-error", description: "requests that a device failed", evaluate: evaluate_io_errors };
-/// Damaged file systems.
-pub const FILESYSTEM_ERROR: Rule = Rule {
-    name: "filesystem-error",
-    description: "file systems that found damage or lost data",
-    evaluate: evaluate_filesystem_errors,
-};
-/// Out of memory.
-pub const OOM: Rule = Rule { name: "oom", description: "processes killed for want of memory", evaluate: evaluate_oom };
+/// A device or its link was reset.
+pub const DEVICE_RESET: Rule = Rule { name: "device-reset", evaluate: evaluate_resets };
+/// A device failed requests.
+pub const IO_ERROR: Rule = Rule { name: "io-error", evaluate: evaluate_io_errors };
+/// A file system is damaged or lost data.
+pub const FILESYSTEM_ERROR: Rule = Rule { name: "filesystem-error", evaluate: evaluate_filesystem_errors };
+/// The kernel killed a process because memory ran out.
+pub const OOM: Rule = Rule { name: "oom", evaluate: evaluate_oom };
 
-/// The kernel's words count for so long, seconds: what is older is history and stands in the Kernel view.
+/// Older messages are history, shown in the Kernel view only.
 const RECENT_SECS: u64 = 600;
-/// What was said within this time is going on, seconds: error handling and retries take up to a minute.
-const ONGOING_SECS: u64 = 120;
-/// The device does not offer an operation (WRITE_ZEROES, discard), and the kernel does without: no failure.
+/// A problem reported within this time is ongoing: error handling and retries take up to a minute.
+const ONGOING_SECS: f64 = 120.0;
+/// The device lacks an operation (WRITE_ZEROES, discard) and the kernel does without: no failure.
 const UNSUPPORTED_OPERATION: &str = "operation not supported error";
-/// So many resets are no hiccup of a link.
+/// This many resets are more than a glitch of the link.
 const MANY_RESETS: u64 = 3;
+/// Killed processes reported.
+const MAX_OOM_FINDINGS: usize = 3;
 
-/// All recent entries of one class about one thing.
+/// Recent messages of one class about one device.
 struct KernelReports<'a> {
-    /// As the kernel names it; cleaned.
+    /// The device's name in the kernel log, sanitized; empty if none.
     name: String,
     device: Option<DevId>,
     newest: &'a LogEntry,
     count: u64,
     suppressed: u64,
-    first_ns: i64,
+    first_wall_ns: i64,
 }
 
 fn group_reports<'a>(
-    case: &RuleContext<'a>,
+    ctx: &RuleContext<'a>,
     class: KernelLogClass,
-    of: impl Fn(&LogEntry) -> bool,
+    is_wanted: impl Fn(&LogEntry) -> bool,
 ) -> Vec<KernelReports<'a>> {
     let mut out: Vec<KernelReports<'a>> = Vec::new();
-    let from = case.system.now().wall_ns.saturating_sub((RECENT_SECS * 1_000_000_000) as i64);
-    let entries = case.system.kernel_log.entries().rev().take_while(move |e| e.wall_ns >= from);
-    for e in entries.filter(|e| e.class == class && e.origin == crate::model::kernel_log::LogOrigin::Kernel && of(e)) {
-        let name = e.device.as_deref().map_or(String::new(), crate::sanitize::sanitize);
-        let number = e.devno.map(|(major, minor)| DevId { major, minor });
-        let id = number.or_else(|| case.find_device(e.device.as_deref()?));
-        if is_about_replaced_device(case, e, id) {
+    for entry in ctx.kernel_messages(class, RECENT_SECS).filter(|entry| is_wanted(entry)) {
+        let name = entry.device.as_deref().map_or(String::new(), sanitize);
+        let number = entry.devno.map(|(major, minor)| DevId { major, minor });
+        let device = number.or_else(|| ctx.find_device(entry.device.as_deref()?));
+        if is_about_replaced_device(ctx, entry, device) {
             continue;
         }
-        // A partition's and its disk's errors, and one device under two names, are one matter.
-        let disk = |id: Option<DevId>| id.and_then(|id| case.device_chain(id).last().copied());
-        match out.iter_mut().find(|t| t.name == name || (id.is_some() && disk(t.device) == disk(id))) {
-            Some(t) => {
-                t.count += e.count;
-                t.suppressed += e.suppressed;
-                t.first_ns = t.first_ns.min(e.first_wall_ns);
+        // Errors of a partition and of its disk, and of one device under two names, belong together.
+        let disk = |id: Option<DevId>| id.and_then(|id| ctx.device_chain(id).last().copied());
+        match out.iter_mut().find(|r| r.name == name || (device.is_some() && disk(r.device) == disk(device))) {
+            Some(reports) => {
+                reports.count += entry.count;
+                reports.suppressed += entry.suppressed;
+                reports.first_wall_ns = reports.first_wall_ns.min(entry.first_wall_ns);
             }
             None => out.push(KernelReports {
                 name,
-                device: id,
-                newest: e,
-                count: e.count,
-                suppressed: e.suppressed,
-                first_ns: e.first_wall_ns,
+                device,
+                newest: entry,
+                count: entry.count,
+                suppressed: entry.suppressed,
+                first_wall_ns: entry.first_wall_ns,
             }),
         }
     }
     out
 }
 
-/// Whether it was said of what was behind this name before: loop devices and card readers come back with another
-/// file or medium.
-fn is_about_replaced_device(case: &RuleContext<'_>, e: &LogEntry, id: Option<DevId>) -> bool {
-    let log = &case.system.kernel_log;
-    let named = e.device.as_deref().and_then(|name| log.attached_at(name));
-    let topo = case.system.topology.ok();
-    let names =
-        id.zip(topo).map(|(id, topo)| case.device_chain(id).into_iter().filter_map(|id| Some(&*topo.get(id)?.name)));
-    let beneath = names.into_iter().flatten().filter_map(|name| log.attached_at(name)).max();
-    named.max(beneath).is_some_and(|at| e.wall_ns < at)
+/// Whether the message is about what was attached under this name before: loop devices and card readers come back with
+/// another file or medium.
+fn is_about_replaced_device(ctx: &RuleContext<'_>, entry: &LogEntry, id: Option<DevId>) -> bool {
+    let log = &ctx.system.kernel_log;
+    let own = entry.device.as_deref().and_then(|name| log.attached_at(name));
+    let chain = id.zip(ctx.system.topology.ok()).into_iter().flat_map(|(id, topology)| {
+        ctx.device_chain(id).into_iter().filter_map(|id| log.attached_at(&topology.get(id)?.name))
+    });
+    own.max(chain.max()).is_some_and(|attached_at| entry.wall_ns < attached_at)
 }
 
 impl KernelReports<'_> {
-    fn subject(&self, case: &RuleContext<'_>) -> FindingSubject {
-        match (self.device, self.name.is_empty()) {
-            (Some(id), _) => FindingSubject::Device(id, case.device_name(id)),
+    /// The finding with what all of these rules have in common. `severity` falls to a warning once the problem is over
+    /// or the device is gone.
+    fn build_finding(&self, ctx: &RuleContext<'_>, rule: &'static str, severity: Severity, problem: &str) -> Finding {
+        let subject = match (self.device, self.name.is_empty()) {
+            (Some(id), _) => FindingSubject::Device(id, ctx.device_name(id)),
             (None, false) => FindingSubject::KernelName(self.name.clone()),
             (None, true) => FindingSubject::Machine,
-        }
-    }
-
-    /// The finding with what all of these have in common.
-    fn build_finding(&self, case: &RuleContext<'_>, rule: &'static str, severity: Severity, title: String) -> Finding {
-        let devices = self.device.map(|id| case.device_chain(id)).unwrap_or_default();
-        Finding::new(rule, severity, self.subject(case), title)
-            .fact("reports in 10 min", self.count.to_string())
-            .fact_opt(
-                "kept back by the kernel's rate limit",
-                (self.suppressed > 0).then(|| format!("at least {}", self.suppressed)),
-            )
-            .fact(
-                "newest",
-                format!("{}: {}", format_rfc3339(self.newest.wall_ns), crate::sanitize::sanitize(&self.newest.message)),
-            )
-            .since(case.wall_to_boot_ns(self.first_ns))
-            .last_seen(case.wall_to_boot_ns(self.newest.wall_ns))
+        };
+        let message = sanitize(&self.newest.message);
+        let on = if self.name.is_empty() { String::new() } else { format!(" on {}", self.name) };
+        let times = match (self.count + self.suppressed, self.suppressed) {
+            (1, _) => String::new(),
+            (n, 0) => format!(", {n} times in 10 minutes"),
+            (n, _) => format!(", at least {n} times in 10 minutes"),
+        };
+        let last_seen = ctx.wall_to_boot_ns(self.newest.wall_ns);
+        let is_gone = |(id, topology): (DevId, &Topology)| topology.get(id).is_none_or(BlockDevice::is_vacant);
+        let is_over =
+            ctx.secs_since(last_seen) > ONGOING_SECS || self.device.zip(ctx.system.topology.ok()).is_some_and(is_gone);
+        let severity = if is_over { severity.min(Severity::Warn) } else { severity };
+        Finding::new(rule, severity, subject, format!("{problem}{on}{times}: {message}"))
+            .fact("messages in 10 min", self.count.to_string())
+            .fact_opt("rate-limited", (self.suppressed > 0).then(|| format!("at least {}", self.suppressed)))
+            .fact("newest", format!("{}: {message}", format_rfc3339(self.newest.wall_ns)))
+            .since(ctx.wall_to_boot_ns(self.first_wall_ns))
+            .last_seen(last_seen)
             .see_also(NavTarget::KernelLog(self.newest.seq))
-            .on_devices(devices)
-    }
-
-    /// As bad as `now` while it goes on; later, or when the device was taken away, a warning.
-    fn current_severity(&self, case: &RuleContext<'_>, now: Severity) -> Severity {
-        let age = case.now_ns().saturating_sub(case.wall_to_boot_ns(self.newest.wall_ns)) / 1_000_000_000;
-        let topo = case.system.topology.ok();
-        let gone = self.device.zip(topo).is_some_and(|(id, t)| t.get(id).is_none_or(BlockDevice::is_vacant));
-        if age > ONGOING_SECS || gone { now.min(Severity::Warn) } else { now }
-    }
-
-    fn device_suffix(&self) -> String {
-        if self.name.is_empty() { String::new() } else { format!(" on {}", self.name) }
-    }
-
-    fn count_suffix(&self) -> String {
-        let more = if self.suppressed > 0 { "at least " } else { "" };
-        let n = self.count + self.suppressed;
-        if n == 1 { String::new() } else { format!(", {more}{n} times in 10 minutes") }
+            .on_devices(self.device.map(|id| ctx.device_chain(id)).unwrap_or_default())
     }
 }
 
-fn rule_status(case: &RuleContext<'_>) -> RuleStatus {
-    case.kernel_log_unavailable().map_or(RuleStatus::Evaluated, RuleStatus::Unavailable)
+fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
+    ctx.require(&ctx.system.kernel_log_status).copied()
 }
 
-fn evaluate_resets(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    for t in group_reports(case, KernelLogClass::ResetTimeout, |_| true) {
-        let severity = if t.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
-        let title = format!(
-            "resets or timeouts{}{}: {}",
-            t.device_suffix(),
-            t.count_suffix(),
-            crate::sanitize::sanitize(&t.newest.message)
-        );
+fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    for reports in group_reports(ctx, KernelLogClass::ResetTimeout, |_| true) {
+        let severity = if reports.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
         out.push(
-            t.build_finding(case, DEVICE_RESET.name, t.current_severity(case, severity), title)
+            reports
+                .build_finding(ctx, DEVICE_RESET.name, severity, "resets or timeouts")
                 .why(
-                    "While a link or controller is reset every request on it waits, for seconds. Resets that come again \
-                     mean a cable, a port, a controller or a disk that is failing.",
+                    "While a link or controller is reset, every request on it waits for seconds. Repeated resets mean \
+                     that a cable, port, controller or disk is failing.",
                 )
-                .advise("check cable, port and firmware; read SMART (smartctl -a)", "nothing")
-                .advise("copy the data away while it can be read", "load on a weak device"),
+                .advise("check cable, port and firmware; read SMART (smartctl -a)", NO_COST)
+                .advise("copy the data while it can be read", "load on a weak device"),
         );
     }
-    rule_status(case)
+    require_kernel_log(ctx)
 }
 
-fn evaluate_io_errors(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    for t in group_reports(case, KernelLogClass::IoError, |e| !e.message.contains(UNSUPPORTED_OPERATION)) {
-        let title = format!(
-            "I/O errors{}{}: {}",
-            t.device_suffix(),
-            t.count_suffix(),
-            crate::sanitize::sanitize(&t.newest.message)
-        );
+fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    for reports in group_reports(ctx, KernelLogClass::IoError, |e| !e.message.contains(UNSUPPORTED_OPERATION)) {
         out.push(
-            t.build_finding(case, IO_ERROR.name, t.current_severity(case, Severity::Critical), title)
+            reports
+                .build_finding(ctx, IO_ERROR.name, Severity::Critical, "I/O errors")
                 .why(
-                    "The device failed requests: what they were to write is not written, what they were to read is not \
-                     known. The file system or database above may stop or lose data.",
+                    "The device failed requests: their data was not written, or cannot be read. The file system or \
+                     database above may stop or lose data.",
                 )
-                .advise("save what can be read; check SMART (smartctl -a) and the RAID's state", "load on a weak device")
                 .advise(
-                    "check cable and controller if there are resets as well; for a network or loop device its server or \
-                     backing file",
-                    "nothing",
+                    "save what can be read; check SMART (smartctl -a) and the RAID's state",
+                    "load on a weak device",
                 )
-                .advise("do not run fsck on it before there is a copy: it writes", "none; it is a warning"),
+                .advise(
+                    "check cable and controller if there are resets as well; for a network or loop device its server \
+                     or backing file",
+                    NO_COST,
+                )
+                .advise("do not run fsck before there is a copy: fsck writes", NO_COST),
         );
     }
-    rule_status(case)
+    require_kernel_log(ctx)
 }
 
-/// Words that make a file system's line more than a warning about its use.
+/// Parts of words that tell a file system's errors from remarks about its use.
 const FILESYSTEM_ERROR_WORDS: &[&str] =
     &["rror", "orrupt", "bort", "read-only", "shut", "lost", "failed", "annot", "nconsistent", "readonly"];
 
-fn evaluate_filesystem_errors(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    for t in group_reports(case, KernelLogClass::Filesystem, |e| {
-        FILESYSTEM_ERROR_WORDS.iter().any(|w| e.message.contains(w))
-    }) {
-        let title = format!(
-            "file system errors{}{}: {}",
-            t.device_suffix(),
-            t.count_suffix(),
-            crate::sanitize::sanitize(&t.newest.message)
-        );
+fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
+    for reports in group_reports(ctx, KernelLogClass::Filesystem, is_error) {
         out.push(
-            t.build_finding(case, FILESYSTEM_ERROR.name, t.current_severity(case, Severity::Critical), title)
-                .why("The file system found its own data damaged or could not write it. What it holds may be incomplete.")
+            reports
+                .build_finding(ctx, FILESYSTEM_ERROR.name, Severity::Critical, "file system errors")
+                .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")
                 .advise("stop writing to it, save what can be read, then check it unmounted (fsck)", "the service is down")
-                .advise("find the cause first: I/O errors or resets of the device beneath", "nothing"),
+                .advise("find the cause first: I/O errors or resets of the device below", NO_COST),
         );
     }
-    rule_status(case)
+    require_kernel_log(ctx)
 }
 
-fn evaluate_oom(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let killed = |e: &LogEntry| e.pid.is_some() || e.message.contains("ut of memory");
-    let mut victims: Vec<&LogEntry> =
-        case.kernel_messages(KernelLogClass::Oom, RECENT_SECS).filter(|e| killed(e)).collect();
-    victims.truncate(3);
-    for e in victims {
-        let name = e.comm.as_deref().map_or("a process".into(), crate::sanitize::sanitize);
-        let subject = e.pid.map_or(FindingSubject::Machine, |pid| FindingSubject::Pid(pid, name.clone()));
-        let group = e.message.starts_with("Memory cgroup");
-        let whose = if group { "its control group's memory" } else { "memory" };
-        let title = match e.pid {
-            Some(pid) => format!("out of memory: the kernel killed {name} ({pid}) for want of {whose}"),
-            None => format!("out of memory: {}", crate::sanitize::sanitize(&e.message)),
-        };
-        out.push(
-            Finding::new(OOM.name, Severity::Critical, subject, title)
-                .fact("kernel's report", crate::sanitize::sanitize(&e.message))
-                .fact("at", format_rfc3339(e.wall_ns))
-                .since(case.wall_to_boot_ns(e.first_wall_ns))
-                .last_seen(case.wall_to_boot_ns(e.wall_ns))
-                .why("A process was ended without a chance to save anything; before that, everything was slow for want of cache.")
-                .advise_at("see who holds the memory: RES and SWAP", "nothing", NavTarget::Processes)
-                .advise("lower what it may use (caches, heaps, workers), raise the group's limit, or add memory", "less cache, or money")
-                .see_also(NavTarget::KernelLog(e.seq)),
-        );
+fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let killed = |entry: &&LogEntry| entry.pid.is_some() || entry.message.contains("ut of memory");
+    for entry in ctx.kernel_messages(KernelLogClass::Oom, RECENT_SECS).filter(killed).take(MAX_OOM_FINDINGS) {
+        out.push(oom_finding(ctx, entry));
     }
-    let unseen = case.snapshot().and_then(|s| s.reclaim).is_some_and(|r| r.oom_kills > 0);
-    if unseen && case.kernel_log_unavailable().is_some() {
+    let any_kill = ctx.snapshot().and_then(|s| s.reclaim).is_some_and(|r| r.oom_kills > 0);
+    let log = require_kernel_log(ctx);
+    if any_kill && log.is_err() {
+        let title = "out of memory: the kernel killed a process (the kernel log, which cannot be read, names it)";
         out.push(
-            Finding::new(
-                OOM.name,
-                Severity::Critical,
-                FindingSubject::Machine,
-                "the kernel killed a process for want of memory (which one stands in the kernel log, which cannot be read)"
-                    .into(),
-            )
-            .why("A process was ended without a chance to save anything.")
-            .advise("read the kernel log as root", "nothing")
-            .see_also(NavTarget::Memory),
+            Finding::new(OOM.name, Severity::Critical, FindingSubject::Machine, title)
+                .why("A process was killed and could not save anything.")
+                .advise("read the kernel log as root", NO_COST)
+                .see_also(NavTarget::Memory),
         );
-        return RuleStatus::Evaluated;
+        return Ok(());
     }
-    rule_status(case)
+    log
+}
+
+fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
+    let name = entry.comm.as_deref().map_or("a process".into(), sanitize);
+    let memory = if entry.message.starts_with("Memory cgroup") { "its control group" } else { "the machine" };
+    let message = sanitize(&entry.message);
+    let title = match entry.pid {
+        Some(pid) => format!("out of memory: {memory} had none left, and the kernel killed {name} ({pid})"),
+        None => format!("out of memory: {message}"),
+    };
+    let subject = entry.pid.map_or(FindingSubject::Machine, |pid| FindingSubject::Pid(pid, name));
+    Finding::new(OOM.name, Severity::Critical, subject, title)
+        .fact("kernel message", message)
+        .fact("at", format_rfc3339(entry.wall_ns))
+        .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
+        .last_seen(ctx.wall_to_boot_ns(entry.wall_ns))
+        .why("A process was killed and could not save anything. Before that, everything was slow because the cache was gone.")
+        .advise_at("see which processes use the memory: RES and SWAP", NO_COST, NavTarget::Processes)
+        .advise(
+            "lower what it may use (caches, heaps, workers), raise the cgroup's limit, or add memory",
+            "less cache, or money",
+        )
+        .see_also(NavTarget::KernelLog(entry.seq))
 }

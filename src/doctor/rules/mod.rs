@@ -1,31 +1,33 @@
-//! One file for each subject, and the list [`RULES`].
+//! The rules, one file a subject. A new rule is one file and one line in [`RULES`].
 
-pub mod access_time;
-pub mod burst_credits;
-pub mod cache_pressure;
-pub mod cgroup_limits;
-pub mod delay_accounting;
+mod access_time;
+mod burst_credits;
+mod cache_pressure;
+mod cgroup_limits;
+mod delay_accounting;
 pub mod disk_space;
-pub mod fd_limits;
-pub mod fork;
-pub mod hung_tasks;
-pub mod kernel_errors;
-pub mod network_mounts;
-pub mod read_ahead;
-pub mod read_only;
-pub mod reclaim;
-pub mod saturation;
-pub mod scheduler;
-pub mod slow_device;
-pub mod stalled_device;
-pub mod swap;
-pub mod syncs;
-pub mod writeback;
-pub mod writeback_backlog;
+mod fd_limits;
+mod fork;
+mod hung_tasks;
+mod kernel_errors;
+mod network_mounts;
+mod read_ahead;
+mod read_only;
+mod reclaim;
+mod saturation;
+mod scheduler;
+mod slow_device;
+mod stalled_device;
+mod swap;
+mod syncs;
+mod writeback;
+mod writeback_backlog;
 
 use super::finding::Rule;
+use crate::model::raw_bytes::RawBytes;
+use crate::model::topology::MountRef;
 
-/// Every rule.
+/// Every rule. Findings of equal rank are shown in this order.
 pub const RULES: &[Rule] = &[
     kernel_errors::DEVICE_RESET,
     kernel_errors::IO_ERROR,
@@ -64,3 +66,9 @@ pub const RULES: &[Rule] = &[
     cgroup_limits::MEMORY_LIMIT,
     cgroup_limits::CPU_LIMIT,
 ];
+
+/// Whether a mount has an option, of its own or of its file system.
+fn has_mount_option(mount: &MountRef, option: &str) -> bool {
+    let has = |options: &RawBytes| options.as_bytes().split(|b| *b == b',').any(|o| o == option.as_bytes());
+    has(&mount.options) || has(&mount.super_options)
+}

@@ -1,205 +1,185 @@
-//! File systems over the network: a wire that is full, requests sent twice, a protocol of the last century.
+//! Network file systems: a saturated link, retransmitted requests, SMB 1.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
 use crate::model::network::{NetFsKind, NetFsRate, NicRate};
 use crate::model::raw_bytes::RawBytes;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
+use crate::sanitize::sanitize;
 
-/// The wire is full.
-pub const LINK_FULL: Rule =
-    Rule { name: "network-link-full", description: "a network mount limited by its link", evaluate: evaluate_link };
-/// Sent more than once.
-pub const NFS_RETRANSMITS: Rule =
-    Rule { name: "nfs-retransmits", description: "NFS requests sent more than once", evaluate: evaluate_retransmits };
-/// SMB 1.
-pub const SMB1: Rule =
-    Rule { name: "cifs-version-1", description: "shares mounted with SMB 1", evaluate: evaluate_smb1 };
+/// A network link limits a mount.
+pub const LINK_FULL: Rule = Rule { name: "network-link-full", evaluate: evaluate_link };
+/// NFS requests are retransmitted.
+pub const NFS_RETRANSMITS: Rule = Rule { name: "nfs-retransmits", evaluate: evaluate_retransmits };
+/// A share is mounted with SMB 1.
+pub const SMB1: Rule = Rule { name: "cifs-version-1", evaluate: evaluate_smb1 };
 
-/// Over so long.
 const WINDOW_SECS: f64 = 5.0;
-/// An interface's bytes without preamble and gaps: a full wire shows about 95.
+/// Interfaces count bytes without preamble and gaps, so a full link shows about 95%.
 const FULL_PCT: f64 = 85.0;
-/// A link of this speed or less is of the 100 Mbit class, bits per second.
 const HUNDRED_MBIT_PER_S: u64 = 100_000_000;
-/// What 100 Mbit come to, MB/s: flat between these, where the driver does not tell its speed, looks like such
-/// a port somewhere on the way (one guide's case: 9.6 MB/s, flat).
-const HUNDRED_MBIT_MB_PER_S: (f64, f64) = (8.5, 12.0);
-/// The rate wanders by less than this share when a wire limits it.
+/// Throughput of a 100 Mbit link. A steady rate in this range, where the driver does not report the speed, looks like
+/// such a port somewhere on the path.
+const HUNDRED_MBIT_MB_PER_S: std::ops::RangeInclusive<f64> = 8.5..=12.0;
+/// A rate limited by a link varies by less than this share.
 const STEADY_SPREAD: f64 = 0.08;
-/// Flat for so long.
 const STEADY_SECS: f64 = 10.0;
-/// Requests sent again, of all: more than this is no stray packet.
+/// More retransmits than this are no stray packets ...
 const MIN_RETRANSMIT_PCT: f64 = 1.0;
-/// Fewer per second are not worth a word.
+/// ... and fewer per second do no harm.
 const MIN_RETRANSMITS_PER_S: f64 = 0.2;
 
-fn unavailable(case: &RuleContext<'_>) -> Option<RuleStatus> {
-    match case.system.snapshot.netfs.unavailable_reason(case.now_ns()) {
-        // A machine without such mounts has nothing to judge.
-        Some(_) if matches!(case.system.snapshot.netfs, crate::model::reading::Reading::Absent(_)) => {
-            Some(RuleStatus::Evaluated)
-        }
-        Some(why) => Some(RuleStatus::Unavailable(why)),
-        None => None,
+/// The mounts of the newest tick; none on a machine without network file systems.
+fn mounts<'a>(ctx: &RuleContext<'a>) -> Result<&'a [NetFsRate], RuleSkipped> {
+    let netfs = &ctx.system.snapshot.netfs;
+    if !matches!(netfs, Reading::Absent(_)) {
+        ctx.require(netfs)?;
     }
+    Ok(ctx.snapshot().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default())
 }
 
-fn mounts<'c>(case: &'c RuleContext<'_>) -> &'c [NetFsRate] {
-    case.snapshot().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default()
+fn same_mount<'s>(tick: &'s Snapshot, mount: &NetFsRate) -> Option<&'s NetFsRate> {
+    tick.netfs.ok()?.iter().find(|m| m.dev == mount.dev && m.mount == mount.mount)
 }
 
-fn same_mount<'s>(s: &'s Snapshot, m: &NetFsRate) -> Option<&'s NetFsRate> {
-    s.netfs.ok()?.iter().find(|f| f.dev == m.dev && f.mount == m.mount)
+fn find_interface<'s>(tick: &'s Snapshot, name: &str) -> Option<&'s NicRate> {
+    tick.nics.ok()?.iter().find(|nic| sanitize(&nic.name) == name)
 }
 
-fn find_interface<'s>(s: &'s Snapshot, name: &str) -> Option<&'s NicRate> {
-    s.nics.ok()?.iter().find(|n| crate::sanitize::sanitize(&n.name) == name)
+fn throughput_mb_per_s(tick: &Snapshot, mount: &NetFsRate) -> Option<f64> {
+    let mount = same_mount(tick, mount)?;
+    Some(mount.read_mb_per_s? + mount.write_mb_per_s?)
 }
 
-fn throughput_mb_per_s(m: &NetFsRate) -> Option<f64> {
-    Some(m.read_mb_per_s? + m.write_mb_per_s?)
-}
-
-fn evaluate_link(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(judged) = unavailable(case) {
-        return judged;
-    }
-    let mut judged = RuleStatus::Evaluated;
-    for m in mounts(case) {
-        let Some(interface) = m.interface.as_deref() else { continue };
-        let full = |s: &Snapshot| {
-            Some(find_interface(s, interface)?.used_pct? >= FULL_PCT && throughput_mb_per_s(same_mount(s, m)?)? >= 1.0)
+fn evaluate_link(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let mut result = Ok(());
+    for mount in mounts(ctx)? {
+        let Some(interface) = mount.interface.as_deref() else { continue };
+        let is_full = |tick: &Snapshot| {
+            let used_pct = find_interface(tick, interface)?.used_pct?;
+            Some(used_pct >= FULL_PCT && throughput_mb_per_s(tick, mount)? >= 1.0)
         };
-        match case.sustained(WINDOW_SECS, full) {
-            Sustained::TooEarly => judged = RuleStatus::NeedsMoreData("a few seconds of network counters"),
-            Sustained::Since(since) => out.push(full_link_finding(case, m, interface, since)),
-            Sustained::NotSustained => out.extend(steady_rate_finding(case, m, interface)),
+        match ctx.sustained(WINDOW_SECS, is_full, "a few seconds of network counters") {
+            Ok(Some(since)) => out.push(full_link_finding(ctx, mount, interface, since)),
+            Ok(None) => out.extend(steady_rate_finding(ctx, mount, interface)),
+            Err(skipped) => result = Err(skipped),
         }
     }
-    judged
+    result
 }
 
-fn format_link_speed(bits: u64) -> String {
-    match bits {
+fn format_link_speed(bits_per_s: u64) -> String {
+    match bits_per_s {
         b if b >= 1_000_000_000 => format!("{} Gbit/s", b / 1_000_000_000),
         b => format!("{} Mbit/s", b / 1_000_000),
     }
 }
 
-fn link_finding(m: &NetFsRate, severity: Severity, title: String) -> Finding {
-    Finding::new(LINK_FULL.name, severity, FindingSubject::Mount(RawBytes::from(m.mount.as_str())), title)
-        .fact_opt("read", m.read_mb_per_s.map(format::mb_per_s))
-        .fact_opt("written", m.write_mb_per_s.map(format::mb_per_s))
-        .fact("server", m.server.clone())
-        .why(
-            "The storage behind the network may be fast: no more than the slowest wire on the way comes through. A port that \
-             negotiated 100 Mbit caps storage at 12 MB/s.",
-        )
-        .see_also(NavTarget::Devices)
+fn mount_finding(rule: &'static str, mount: &str, title: String) -> Finding {
+    Finding::new(rule, Severity::Warn, FindingSubject::Mount(RawBytes::from(mount)), title).see_also(NavTarget::Devices)
 }
 
-fn full_link_finding(case: &RuleContext<'_>, m: &NetFsRate, interface: &str, since: u64) -> Finding {
-    let nic = case.snapshot().and_then(|s| find_interface(s, interface));
-    let bits = nic.and_then(|n| n.speed_bits);
-    let used = case.mean(WINDOW_SECS, |s| self::find_interface(s, interface)?.used_pct).unwrap_or_default();
-    let slow = bits.is_some_and(|b| b <= HUNDRED_MBIT_PER_S);
-    let class = if slow { ", a 100 Mbit link" } else { "" };
-    let title = format!("{} is limited by its wire: {interface}{class} is {} full", m.mount, format::percent(used));
-    link_finding(m, Severity::Warn, title)
+fn link_finding(mount: &NetFsRate, interface: &str, title: String) -> Finding {
+    mount_finding(LINK_FULL.name, &mount.mount, title)
+        .fact_opt("read", mount.read_mb_per_s.map(format::mb_per_s))
+        .fact_opt("written", mount.write_mb_per_s.map(format::mb_per_s))
+        .fact("server", mount.server.clone())
         .fact("interface", interface)
-        .fact_opt("link speed", bits.map(format_link_speed))
-        .fact("link used", format::percent(used))
+        .why(
+            "However fast the server's storage is, the slowest link on the path limits it: a port that negotiated \
+             100 Mbit/s limits storage to 12 MB/s.",
+        )
+}
+
+fn full_link_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, interface: &str, since: u64) -> Finding {
+    let speed = ctx.snapshot().and_then(|s| find_interface(s, interface)).and_then(|nic| nic.speed_bits);
+    let used_pct = ctx.mean(WINDOW_SECS, |tick| find_interface(tick, interface)?.used_pct).unwrap_or_default();
+    let slow = if speed.is_some_and(|bits| bits <= HUNDRED_MBIT_PER_S) { ", a 100 Mbit/s link," } else { "" };
+    let used = format::percent(used_pct);
+    link_finding(mount, interface, format!("{} is limited by its link: {interface}{slow} is {used} full", mount.mount))
+        .fact_opt("link speed", speed.map(format_link_speed))
+        .fact("link used", used)
         .since(since)
         .advise(
-            "check what the port negotiated (ethtool) and every switch port on the way; a bad cable falls back to 100 Mbit",
-            "nothing",
+            "check what the port negotiated (ethtool) and every switch port on the path; a bad cable falls back to \
+             100 Mbit/s",
+            NO_COST,
         )
         .advise("mount over another route or interface, or bond links", "cabling, set-up")
 }
 
-/// A flat rate of 9 to 12 MB/s where nobody tells the speed of the link.
-fn steady_rate_finding(case: &RuleContext<'_>, m: &NetFsRate, interface: &str) -> Option<Finding> {
-    let unknown = case.snapshot().and_then(|s| find_interface(s, interface)).is_some_and(|n| n.speed_bits.is_none());
-    if !unknown {
+/// A steady rate as of a 100 Mbit link where the driver does not report the speed.
+fn steady_rate_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, interface: &str) -> Option<Finding> {
+    if find_interface(ctx.snapshot()?, interface)?.speed_bits.is_some() {
         return None;
     }
-    let mean = case.mean(STEADY_SECS, |s| throughput_mb_per_s(same_mount(s, m)?))?;
-    let flat = |s: &Snapshot| Some((throughput_mb_per_s(same_mount(s, m)?)? - mean).abs() <= mean * STEADY_SPREAD);
-    let since = case.sustained(STEADY_SECS, flat).since()?;
-    if !(HUNDRED_MBIT_MB_PER_S.0..=HUNDRED_MBIT_MB_PER_S.1).contains(&mean) {
+    let mean = ctx.mean(STEADY_SECS, |tick| throughput_mb_per_s(tick, mount))?;
+    let is_steady = |tick: &Snapshot| Some((throughput_mb_per_s(tick, mount)? - mean).abs() <= mean * STEADY_SPREAD);
+    let since = ctx.sustained(STEADY_SECS, is_steady, "").ok()??;
+    if !HUNDRED_MBIT_MB_PER_S.contains(&mean) {
         return None;
     }
-    let title =
-        format!("{} moves a flat {}: as through a 100 Mbit port somewhere on the way", m.mount, format::mb_per_s(mean));
+    let rate = format::mb_per_s(mean);
+    let title = format!("{} transfers a steady {rate}, as through a 100 Mbit/s port on the path", mount.mount);
     Some(
-        link_finding(m, Severity::Warn, title)
-            .fact("interface", interface)
-            .fact("link speed", "not told by its driver")
+        link_finding(mount, interface, title)
+            .fact("link speed", "not reported by its driver")
             .since(since)
-            .advise("check every switch port on the way, the server's too; measure with iperf", "some traffic"),
+            .advise("check every switch port on the path, and the server's; measure with iperf", "some traffic"),
     )
 }
 
-fn evaluate_retransmits(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(judged) = unavailable(case) {
-        return judged;
-    }
-    let mut judged = RuleStatus::Evaluated;
-    for m in mounts(case).iter().filter(|m| m.kind == NetFsKind::Nfs) {
-        let again = case.mean(WINDOW_SECS, |s| same_mount(s, m)?.retransmits_per_s);
-        let (Some(again), Some(ops)) = (again, case.mean(WINDOW_SECS, |s| same_mount(s, m)?.ops_per_s)) else {
-            judged = RuleStatus::NeedsMoreData("a few seconds of NFS counters");
+fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let mut result = Ok(());
+    for mount in mounts(ctx)?.iter().filter(|mount| mount.kind == NetFsKind::Nfs) {
+        let retransmits = ctx.mean(WINDOW_SECS, |tick| same_mount(tick, mount)?.retransmits_per_s);
+        let requests = ctx.mean(WINDOW_SECS, |tick| same_mount(tick, mount)?.ops_per_s);
+        let (Some(retransmits), Some(requests)) = (retransmits, requests) else {
+            result = Err(RuleSkipped::NeedsMoreData("a few seconds of NFS counters"));
             continue;
         };
-        let pct = again * 100.0 / (ops + again).max(1e-9);
-        if again < MIN_RETRANSMITS_PER_S || pct < MIN_RETRANSMIT_PCT {
+        let pct = retransmits * 100.0 / (requests + retransmits).max(1e-9);
+        if retransmits < MIN_RETRANSMITS_PER_S || pct < MIN_RETRANSMIT_PCT {
             continue;
         }
-        let title = format!(
-            "{}: {} of NFS requests are sent again ({}/s)",
-            m.mount,
-            format::percent(pct),
-            format::count(again)
-        );
+        let (pct, retransmits) = (format::percent(pct), format::per_s(retransmits));
+        let title = format!("{} retransmits {pct} of its NFS requests ({retransmits})", mount.mount);
         out.push(
-            Finding::new(
-                NFS_RETRANSMITS.name,
-                Severity::Warn,
-                FindingSubject::Mount(RawBytes::from(m.mount.as_str())),
-                title,
-            )
-            .fact("retransmits", format!("{}/s", format::count(again)))
-            .fact("requests", format!("{}/s", format::count(ops)))
-            .fact_opt("rtt", m.rtt_ms.map(format::ms))
-            .fact_opt("major timeouts", m.timeouts_per_s.map(|n| format!("{}/s", format::count(n))))
-            .fact("server", m.server.clone())
-            .why("Each one waited for a timeout of seconds first: programs on this mount stand still meanwhile.")
-            .advise("check loss on the way (ip -s link, switch counters) and the load of the server", "nothing")
-            .advise("mount with proto=tcp if it uses UDP; see whether the server's threads are all busy", "a new mount")
-            .see_also(NavTarget::Devices),
+            mount_finding(NFS_RETRANSMITS.name, &mount.mount, title)
+                .fact("retransmits", retransmits)
+                .fact("requests", format::per_s(requests))
+                .fact_opt("rtt", mount.rtt_ms.map(format::ms))
+                .fact_opt("major timeouts", mount.timeouts_per_s.map(format::per_s))
+                .fact("server", mount.server.clone())
+                .why("Each of these requests waited for a timeout of seconds, and blocked its program meanwhile.")
+                .advise(
+                    "check for packet loss on the path (ip -s link, switch counters) and the server's load",
+                    NO_COST,
+                )
+                .advise("mount with proto=tcp if it uses UDP; check whether all nfsd threads are busy", "a new mount"),
         );
     }
-    judged
+    result
 }
 
-fn evaluate_smb1(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(judged) = unavailable(case) {
-        return judged;
-    }
-    let raw = case.system.last_sample.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
-    for m in raw.iter().filter(|m| m.kind == NetFsKind::Cifs) {
-        let Some(version) = m.version.as_deref().filter(|v| v.starts_with('1')) else { continue };
-        let title = format!("{} is mounted with SMB {}", m.mount.sanitized(), crate::sanitize::sanitize(version));
+fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    mounts(ctx)?;
+    let sample = ctx.system.last_sample.as_ref();
+    let mounts = sample.and_then(|sample| sample.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
+    for mount in mounts.iter().filter(|mount| mount.kind == NetFsKind::Cifs) {
+        let Some(version) = mount.version.as_deref().filter(|version| version.starts_with('1')) else { continue };
+        let (point, version) = (mount.mount.sanitized(), sanitize(version));
+        let title = format!("{point} is mounted with SMB {version}");
         out.push(
-            Finding::new(SMB1.name, Severity::Warn, FindingSubject::Mount(m.mount.clone()), title)
-                .fact("version", crate::sanitize::sanitize(version))
-                .fact("server", m.server.sanitized())
-                .why("SMB 1 moves 64 KiB a request and waits for each; it has no encryption, and attacks on it are public.")
-                .advise("mount with vers=3.0 or higher", "the server has to speak it")
+            Finding::new(SMB1.name, Severity::Warn, FindingSubject::Mount(mount.mount.clone()), title)
+                .fact("version", version)
+                .fact("server", mount.server.sanitized())
+                .why("SMB 1 sends one request of 64 KiB at a time, does not encrypt, and has publicly known security holes.")
+                .advise("mount with vers=3.0 or higher", "the server has to support it")
                 .see_also(NavTarget::Devices),
         );
     }
-    RuleStatus::Evaluated
+    Ok(())
 }

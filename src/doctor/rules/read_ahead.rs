@@ -1,147 +1,135 @@
-//! Read-ahead that does not fit what is read: too little for a stream, or so much that random reads drag
-//! megabytes along.
+//! Read-ahead that does not suit the reads: too small for a stream, or so large that random reads fetch megabytes.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
 use crate::doctor::storage_class::{StorageClass, storage_class};
 use crate::model::disk::{DevId, DiskRate};
-use crate::model::queue::QueueAttrs;
+use crate::model::snapshot::Snapshot;
 
-/// Too small.
-pub const TOO_SMALL: Rule =
-    Rule { name: "readahead-small", description: "streams held back by a small read-ahead", evaluate: evaluate_small };
-/// Too large.
-pub const TOO_LARGE: Rule =
-    Rule { name: "readahead-large", description: "random reads that drag read-ahead along", evaluate: evaluate_large };
+/// Read-ahead limits a stream.
+pub const TOO_SMALL: Rule = Rule { name: "readahead-small", evaluate: evaluate_small };
+/// Read-ahead makes random reads expensive.
+pub const TOO_LARGE: Rule = Rule { name: "readahead-large", evaluate: evaluate_large };
 
-/// Over so long.
 const WINDOW_SECS: f64 = 6.0;
-/// A stream reads at least this, MB/s.
 const STREAM_MB_PER_S: f64 = 10.0;
-/// Requests are as large as the read-ahead, or nearly: it is what limits them.
+/// Requests of at least this share of the read-ahead are limited by it.
 const LIMIT_SHARE: f64 = 0.85;
-/// With this much no stream is held back, KiB; RAID arrays want a whole stripe.
+/// No stream is limited by this much; RAID arrays need a whole stripe.
 const SUFFICIENT_KB: u64 = 512;
-/// A queue this short means that one reader waits for each piece before asking for the next.
+/// Up to this queue size one reader waits for each request before it issues the next.
 const SINGLE_READER_QUEUE: f64 = 2.5;
-/// Smaller settings drag nothing worth a word, KiB.
+/// Smaller settings cost random reads little.
 const LARGE_KB: u64 = 256;
-/// Mapped files read at random fault so often, per second, at the least.
+/// Major faults of mapped files that are read at random.
 const MIN_FAULTS_PER_S: f64 = 50.0;
-/// And bring in at least so many KiB with each.
+/// Each fault reads at least this much.
 const MIN_REQUEST_KB: f64 = 64.0;
 
-fn read_ahead_settings<'a>(case: &RuleContext<'a>, id: DevId) -> Option<(&'a QueueAttrs, u64)> {
-    let queue = case.system.queue_attrs(id)?;
-    Some((queue, queue.read_ahead_kb?))
+/// The read_ahead_kb of a device, and the one to set for a stream.
+fn read_ahead_kb(ctx: &RuleContext<'_>, id: DevId) -> Option<(u64, u64)> {
+    let queue = ctx.system.queue_attrs(id)?;
+    Some((queue.read_ahead_kb?, SUFFICIENT_KB.max(queue.optimal_io_size.unwrap_or(0) / 1024)))
 }
 
-fn recommended_kb(queue: &QueueAttrs) -> u64 {
-    let stripe = queue.optimal_io_size.unwrap_or(0) / 1024;
-    SUFFICIENT_KB.max(stripe)
+/// The devices with known read-ahead for which `test` is sustained.
+fn sustained_devices<'a>(
+    ctx: &RuleContext<'a>,
+    test: impl Fn(&Snapshot, &DiskRate) -> Option<bool>,
+) -> Result<Vec<(&'a DiskRate, u64)>, RuleSkipped> {
+    if ctx.devices().next().is_none() {
+        return Ok(Vec::new());
+    }
+    ctx.sustained_devices(ctx.devices().filter(|device| read_ahead_kb(ctx, device.id).is_some()), WINDOW_SECS, test)
 }
 
-fn evaluate_small(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let mut judged = RuleStatus::NeedsMoreData("a few seconds of device counters");
-    for d in case.devices() {
-        let Some((queue, kb)) = read_ahead_settings(case, d.id) else { continue };
-        // Only where the next piece is far away does asking early pay.
-        let far = matches!(
-            storage_class(case.system, d.id),
-            StorageClass::Spinning | StorageClass::Network | StorageClass::Virtual
-        );
-        let limit = kb as f64 * LIMIT_SHARE;
-        let stream = |d: &DiskRate| {
-            d.read_mb_per_s >= STREAM_MB_PER_S
-                && d.read_request_kb >= limit
-                && d.read_request_kb <= kb as f64 * 1.05
-                && d.queue_size <= SINGLE_READER_QUEUE
-                && d.util_pct >= 60.0
-        };
-        let held = case.sustained(WINDOW_SECS, |s| s.device(d.id).map(stream));
-        if held != Sustained::TooEarly {
-            judged = RuleStatus::Evaluated;
-        }
-        let (Sustained::Since(since), true) = (held, far && kb > 0 && kb < recommended_kb(queue)) else {
+fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let is_limited = |device: &DiskRate| {
+        let kb = read_ahead_kb(ctx, device.id)?.0 as f64;
+        Some(
+            device.read_mb_per_s >= STREAM_MB_PER_S
+                && (kb * LIMIT_SHARE..=kb * 1.05).contains(&device.read_request_kb)
+                && device.queue_size <= SINGLE_READER_QUEUE
+                && device.util_pct >= 60.0,
+        )
+    };
+    for (device, since) in sustained_devices(ctx, |_, device| is_limited(device))? {
+        let Some((kb, better)) = read_ahead_kb(ctx, device.id) else { continue };
+        // Reading ahead pays only where each request has a long latency.
+        let class = storage_class(ctx.system, device.id);
+        let is_far = matches!(class, StorageClass::Spinning | StorageClass::Network | StorageClass::Virtual);
+        if !is_far || kb == 0 || kb >= better {
             continue;
-        };
-        let name = case.device_name(d.id);
-        let mb = case.device_mean(d.id, WINDOW_SECS, |d| d.read_mb_per_s).unwrap_or(0.0);
-        let better = recommended_kb(queue);
+        }
+        let name = ctx.device_name(device.id);
+        let rate = ctx.device_mean(device.id, WINDOW_SECS, |d| d.read_mb_per_s).unwrap_or(0.0);
+        let title = format!(
+            "{name} streams {} in requests as small as its read-ahead of {kb} KiB: a larger one may be faster",
+            format::mb_per_s(rate)
+        );
         out.push(
-            Finding::new(
-                TOO_SMALL.name,
-                Severity::Note,
-                FindingSubject::Device(d.id, name.clone()),
-                format!(
-                    "{name} streams {} in pieces of its read-ahead of {kb} KiB: a larger one may be faster",
-                    format::mb_per_s(mb)
+            Finding::of_device(TOO_SMALL.name, Severity::Note, ctx, device.id, title)
+                .fact("rareq-sz", format!("{:.0} KiB", device.read_request_kb))
+                .fact("read_ahead_kb", kb.to_string())
+                .fact("r/s", format::count(device.reads_per_s))
+                .fact("aqu-sz", format::count(device.queue_size))
+                .since(since)
+                .why("A sequential reader waits for each request; larger requests keep the device busy in between.")
+                .advise_at(
+                    format!("raise read_ahead_kb of {name} to {better}"),
+                    "random reads fetch more than they need",
+                    NavTarget::knob(format!("read_ahead_kb@{}", device.name)),
+                )
+                .advise_at(
+                    "benchmark with read-ahead off and on",
+                    "adds load while it runs",
+                    NavTarget::Bench("sweep", None),
                 ),
-            )
-            .fact("rareq-sz", format!("{:.0} KiB", d.read_request_kb))
-            .fact("read_ahead_kb", kb.to_string())
-            .fact("r/s", format::count(d.reads_per_s))
-            .fact("aqu-sz", format::count(d.queue_size))
-            .since(since)
-            .why("A reader in sequence waits for each piece; larger pieces keep the device busy in between.")
-            .advise_at(
-                format!("raise read_ahead_kb of {name} to {better}"),
-                "random reads bring in more than they need",
-                NavTarget::Knob(format!("read_ahead_kb@{}", d.name)),
-            )
-            .advise_at("measure with read-ahead off and on", "adds load while it runs", NavTarget::Bench("sweep", None))
-            .see_also(NavTarget::Device(d.id))
-            .on_devices(case.device_chain(d.id)),
         );
     }
-    if case.devices().next().is_none() { RuleStatus::Evaluated } else { judged }
+    Ok(())
 }
 
-fn evaluate_large(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let mut judged = RuleStatus::NeedsMoreData("a few seconds of device counters");
-    for d in case.devices() {
-        let Some((_, kb)) = read_ahead_settings(case, d.id) else { continue };
-        let dragging =
-            |d: &DiskRate| d.read_request_kb >= MIN_REQUEST_KB && d.util_pct >= 90.0 && d.reads_per_s >= d.writes_per_s;
-        let held = case.sustained(WINDOW_SECS, |s| {
-            let faults = s.major_faults_per_s?;
-            let d = s.device(d.id)?;
-            // Each fault a read of its own: mapped files, at random. A stream faults once for many.
-            Some(dragging(d) && faults >= MIN_FAULTS_PER_S && faults >= d.reads_per_s * 0.3)
-        });
-        if held != Sustained::TooEarly {
-            judged = RuleStatus::Evaluated;
+fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let devices = sustained_devices(ctx, |tick, device| {
+        let faults_per_s = tick.major_faults_per_s?;
+        // A stream faults once for many reads; random reads of mapped files fault for each.
+        Some(
+            device.read_request_kb >= MIN_REQUEST_KB
+                && device.util_pct >= 90.0
+                && device.reads_per_s >= device.writes_per_s
+                && faults_per_s >= MIN_FAULTS_PER_S.max(device.reads_per_s * 0.3),
+        )
+    })?;
+    for (device, since) in devices {
+        let Some((kb, _)) = read_ahead_kb(ctx, device.id) else { continue };
+        let block_device = ctx.system.topology.ok().and_then(|topology| topology.get(device.id));
+        if kb < LARGE_KB || block_device.is_some_and(|d| !d.swaps.is_empty()) {
+            continue;
         }
-        let swap = case.system.topology.ok().and_then(|t| t.get(d.id)).is_some_and(|d| !d.swaps.is_empty());
-        let (Sustained::Since(since), false) = (held, swap || kb < LARGE_KB) else { continue };
-        let name = case.device_name(d.id);
-        let faults = case.system.snapshot.major_faults_per_s.unwrap_or(0.0);
+        let name = ctx.device_name(device.id);
+        let faults_per_s = ctx.system.snapshot.major_faults_per_s.unwrap_or(0.0);
+        let title = format!(
+            "{name} reads {:.0} KiB for each of {} page faults/s: its read-ahead of {kb} KiB is too large for random \
+             reads",
+            device.read_request_kb,
+            format::count(faults_per_s)
+        );
         out.push(
-            Finding::new(
-                TOO_LARGE.name,
-                Severity::Warn,
-                FindingSubject::Device(d.id, name.clone()),
-                format!(
-                    "{name} reads {:.0} KiB for each of {} page faults a second: its read-ahead of {kb} KiB is large for random reads",
-                    d.read_request_kb,
-                    format::count(faults)
+            Finding::of_device(TOO_LARGE.name, Severity::Warn, ctx, device.id, title)
+                .fact("rareq-sz", format!("{:.0} KiB", device.read_request_kb))
+                .fact("read_ahead_kb", kb.to_string())
+                .fact("major faults", format::per_s(faults_per_s))
+                .fact("read", format::mb_per_s(device.read_mb_per_s))
+                .since(since)
+                .why("A fault needs 4 KiB. Reading more takes the device's time and evicts other pages from the cache.")
+                .advise_at(
+                    format!("lower read_ahead_kb of {name} (to 16 or 32 for a database)"),
+                    "streams such as backups get slower",
+                    NavTarget::knob(format!("read_ahead_kb@{}", device.name)),
                 ),
-            )
-            .fact("rareq-sz", format!("{:.0} KiB", d.read_request_kb))
-            .fact("read_ahead_kb", kb.to_string())
-            .fact("major faults", format!("{}/s", format::count(faults)))
-            .fact("read", format::mb_per_s(d.read_mb_per_s))
-            .since(since)
-            .why("A fault needs 4 KiB. The rest that is read around it takes the device's time and pushes other pages out.")
-            .advise_at(
-                format!("lower read_ahead_kb of {name} (to 16 or 32 for a database)"),
-                "streams such as backups get slower",
-                NavTarget::Knob(format!("read_ahead_kb@{}", d.name)),
-            )
-            .see_also(NavTarget::Device(d.id))
-            .on_devices(case.device_chain(d.id)),
         );
     }
-    if case.devices().next().is_none() { RuleStatus::Evaluated } else { judged }
+    Ok(())
 }

@@ -1,107 +1,76 @@
-//! Tasks that have to make room in memory themselves before they get any: each allocation may wait for pages to be
-//! scanned, written out, or given up by somebody else. Who pays is often not who fills the memory.
+//! Tasks in direct reclaim: an allocation waits until the task itself has scanned and freed pages. The task that waits is
+//! often not the one that fills memory.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{IoTask, RuleContext, StalledTask, Sustained};
-use crate::model::memory_stalls::{MemoryStalls, RECLAIM};
+use crate::doctor::rule_context::{RuleContext, StalledTask};
+use crate::model::memory_stalls::RECLAIM;
 use crate::model::snapshot::Snapshot;
+use crate::sanitize::sanitize;
 
-/// The rule.
-pub const RULE: Rule =
-    Rule { name: "reclaim-stalls", description: "a task is held up making room in memory by itself", evaluate: look };
+/// A task spends its time in direct reclaim.
+pub const RULE: Rule = Rule { name: "reclaim-stalls", evaluate };
 
-/// Over so long.
 const WINDOW_SECS: f64 = 5.0;
-/// One task loses so many milliseconds of each second. A stream that recycles its own cache in a control group loses
-/// less than half of that.
+/// A stream that recycles its own cache in a control group loses less than half of this.
 const WARN_MS_PER_S: f64 = 200.0;
-/// It hardly gets anywhere.
+/// The task makes hardly any progress.
 const CRITICAL_MS_PER_S: f64 = 700.0;
-/// A stream that fills the cache: bytes per second.
+/// I/O that fills the cache.
 const STREAM_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
-/// Tasks named.
+/// Tasks named in the finding.
 const MAX_NAMED_TASKS: usize = 3;
 
-fn is_stalled_in_reclaim(s: &Snapshot) -> Option<bool> {
-    let stalls: &MemoryStalls = s.memory_stalls.ok()?;
+fn is_stalled(tick: &Snapshot) -> Option<bool> {
+    let stalls = tick.memory_stalls.ok()?;
     stalls.totals[RECLAIM]?;
-    Some(stalls.processes.iter().any(|t| t.rates[RECLAIM].ms_per_s >= WARN_MS_PER_S))
+    Some(stalls.processes.iter().any(|process| process.rates[RECLAIM].ms_per_s >= WARN_MS_PER_S))
 }
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let snap = &case.system.snapshot;
-    if let Some(why) = snap.memory_stalls.unavailable_reason(case.now_ns()) {
-        return RuleStatus::Unavailable(why);
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let stalls = ctx.require(&ctx.system.snapshot.memory_stalls)?;
+    if let (None, Some(why)) = (stalls.totals[RECLAIM], stalls.unavailable.first()) {
+        return Err(RuleSkipped::Unavailable(why.clone()));
     }
-    if let Some(why) =
-        snap.memory_stalls.ok().filter(|s| s.totals[RECLAIM].is_none()).and_then(|s| s.unavailable.first())
-    {
-        return RuleStatus::Unavailable(why.clone());
+    let Some(since) = ctx.sustained(WINDOW_SECS, is_stalled, "a few seconds of traced stalls")? else { return Ok(()) };
+    let tasks = ctx.stalled_tasks(WINDOW_SECS, RECLAIM);
+    if let Some(first) = tasks.first().filter(|task| task.ms_per_s >= WARN_MS_PER_S) {
+        out.push(build_finding(ctx, first, &tasks).since(since));
     }
-    let since = match case.sustained(WINDOW_SECS, is_stalled_in_reclaim) {
-        Sustained::TooEarly => return RuleStatus::NeedsMoreData("a few seconds of traced stalls"),
-        Sustained::NotSustained => return RuleStatus::Evaluated,
-        Sustained::Since(since) => since,
-    };
-    let victims = case.stalled_tasks(WINDOW_SECS, RECLAIM);
-    if let Some(first) = victims.first().filter(|v| v.ms_per_s >= WARN_MS_PER_S) {
-        out.push(build_finding(case, first, &victims, since));
-    }
-    RuleStatus::Evaluated
+    Ok(())
 }
 
-fn build_finding(case: &RuleContext<'_>, first: &StalledTask, victims: &[StalledTask], since: u64) -> Finding {
+fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTask]) -> Finding {
     let severity = if first.ms_per_s >= CRITICAL_MS_PER_S { Severity::Critical } else { Severity::Warn };
-    let row = case.system.processes.get(&first.key);
-    let cgroup = row.as_ref().and_then(|r| r.cgroup).map(crate::sanitize::sanitize).filter(|c| c != "/");
-    let title = format!(
-        "{} loses {} of its time making room in memory (direct reclaim)",
-        first.name,
-        format::percent(first.ms_per_s / 10.0)
-    );
+    let row = ctx.system.processes.get(&first.key);
+    let cgroup = row.as_ref().and_then(|row| row.cgroup).map(sanitize).filter(|cgroup| cgroup != "/");
+    let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| format::percent(psi.avg10));
+    let title = format!("{} spends {} of its time in direct reclaim", first.name, first.percent());
     let subject = FindingSubject::Task(first.key, first.name.clone());
-    let mut f = Finding::new(RULE.name, severity, subject, title).since(since);
-    for v in victims.iter().take(MAX_NAMED_TASKS) {
-        let text =
-            format!("{}, {} of the time, up to {:.0} ms at once", v.name, format::percent(v.ms_per_s / 10.0), v.max_ms);
-        f = f.fact("in direct reclaim", text);
+    let mut finding = Finding::new(RULE.name, severity, subject, title);
+    for task in tasks.iter().take(MAX_NAMED_TASKS) {
+        let stalls = format!("{}, {} of the time, up to {:.0} ms at once", task.name, task.percent(), task.max_ms);
+        finding = finding.fact("in direct reclaim", stalls);
     }
-    if let Some(m) = find_stream(case) {
-        let own = if m.key.pid == first.key.pid { " (the task itself)" } else { "" };
-        f = f.fact(
-            "streams most",
-            format!("{}, {}{own}", m.name, format::bytes_per_s(m.read_bytes_per_s + m.write_bytes_per_s)),
-        );
+    let mut io_tasks = ctx.top_io_tasks(WINDOW_SECS).into_iter();
+    if let Some(task) = io_tasks.find(|t| !t.is_kernel_thread && t.bytes_per_s() >= STREAM_BYTES_PER_S) {
+        let itself = if task.key.pid == first.key.pid { " (the task itself)" } else { "" };
+        let rate = format::bytes_per_s(task.bytes_per_s());
+        finding = finding.fact("largest stream", format!("{}, {rate}{itself}", task.name));
     }
-    f.fact_opt("control group", cgroup)
-        .fact_opt(
-            "memory pressure, all tasks waiting",
-            case.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|p| format::percent(p.avg10)),
-        )
+    finding
+        .fact_opt("control group", cgroup)
+        .fact_opt("memory pressure, full", pressure)
         .why(
-            "The kernel keeps pages ready in the background. When they are used up faster, whoever asks next has to find \
-             some by itself and stands still meanwhile; in a control group at its limit each of its tasks does.",
+            "The kernel frees pages in the background. When they are used up faster, each task that allocates has to \
+             free some itself and waits; in a cgroup at its memory limit, each of its tasks does.",
         )
-        .advise(
-            "run what streams past the cache, or in a control group with a memory.high of its own",
-            "it may get slower",
-        )
-        .advise(
-            "raise the limit of the control group, or give the task's group memory.low",
-            "memory that others lack",
-        )
+        .advise("use direct I/O for the stream, or give it a cgroup with memory.high", "it may get slower")
+        .advise("raise the cgroup's limit, or give the task's cgroup memory.low", "others have less memory")
         .advise_at(
-            "have the kernel keep more pages ready: raise vm.watermark_scale_factor",
-            "a little memory that is never used",
-            NavTarget::Knob("vm.watermark_scale_factor".into()),
+            "have the kernel keep more pages free: raise vm.watermark_scale_factor",
+            "a little memory is never used",
+            NavTarget::knob("vm.watermark_scale_factor"),
         )
         .see_also(NavTarget::Task(first.key))
-}
-
-/// Who fills the cache, if somebody moves enough for that.
-fn find_stream(case: &RuleContext<'_>) -> Option<IoTask> {
-    case.top_io_tasks(WINDOW_SECS)
-        .into_iter()
-        .find(|m| !m.is_kernel_thread && m.read_bytes_per_s + m.write_bytes_per_s >= STREAM_BYTES_PER_S)
 }

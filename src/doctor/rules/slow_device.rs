@@ -1,138 +1,90 @@
-//! A device that is slow for what it is: a request alone takes too long, or with a full queue too few come
-//! out.
+//! Devices that are slow for their class: a request takes long with a short queue, or few requests complete with a full
+//! queue.
 
-use super::saturation::{WINDOW_SECS, mount_point_on};
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
+use crate::doctor::finding::{Finding, NO_COST, NavTarget, Rule, RuleResult, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
 use crate::doctor::storage_class::{StorageClass, storage_class};
 use crate::model::disk::{DevId, DiskRate};
 
-/// The rule.
-pub const RULE: Rule = Rule {
-    name: "slow-device",
-    description: "a device slower than its class: long service with a short queue, or few requests out of a full one",
-    evaluate: look,
-};
+/// A device is slow for its class.
+pub const RULE: Rule = Rule { name: "slow-device", evaluate };
 
-/// A queue up to this is short: the wait is the device's own.
+/// Up to this queue size the await is the device's own service time.
 const SHORT_QUEUE: f64 = 2.0;
-/// Fewer requests a second give no mean worth a verdict.
+/// With fewer requests the mean await proves nothing.
 const MIN_TPS: f64 = 2.0;
-/// Larger requests are about bandwidth, where requests a second say little, KiB.
+/// For larger requests throughput counts rather than IOPS.
 const SMALL_KB: f64 = 64.0;
-/// Busy all the time.
+/// Share of time with a request in flight.
 const BUSY_PCT: f64 = 95.0;
 
-fn is_slow_with_short_queue(d: &DiskRate, class: StorageClass) -> bool {
-    d.tps >= MIN_TPS && d.queue_size <= SHORT_QUEUE && d.await_ms >= class.limits().slow_ms
-}
-
-fn is_slow_with_full_queue(d: &DiskRate, class: StorageClass) -> bool {
+fn is_slow(device: &DiskRate, class: StorageClass) -> bool {
     let limits = class.limits();
-    let kb = if d.tps > 0.0 { (d.read_mb_per_s + d.write_mb_per_s) * 1024.0 / d.tps } else { 0.0 };
-    d.queue_size > SHORT_QUEUE && d.util_pct >= BUSY_PCT && d.tps < limits.min_tps && kb <= SMALL_KB && d.tps > 0.0
+    let mb_per_s = device.read_mb_per_s + device.write_mb_per_s;
+    match device.queue_size <= SHORT_QUEUE {
+        true => device.tps >= MIN_TPS && device.await_ms >= limits.slow_ms,
+        false => {
+            device.util_pct >= BUSY_PCT
+                && device.tps > 0.0
+                && device.tps < limits.min_tps
+                && mb_per_s * 1024.0 / device.tps <= SMALL_KB
+        }
+    }
 }
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(why) = case.system.snapshot.devices.unavailable_reason(case.now_ns()) {
-        return RuleStatus::Unavailable(why);
-    }
-    let mut judged = RuleStatus::NeedsMoreData("a few seconds of device counters");
-    for d in case.devices() {
-        let class = storage_class(case.system, d.id);
-        let slow =
-            |d: &DiskRate| !d.stalled && (is_slow_with_short_queue(d, class) || is_slow_with_full_queue(d, class));
-        let held = case.sustained(WINDOW_SECS, |s| s.device(d.id).map(slow));
-        if held == Sustained::TooEarly {
-            continue;
-        }
-        judged = RuleStatus::Evaluated;
-        // What lies on a slow device is slow with it, and so is what lies on one that is saturated.
-        let lower = |id: &DevId| {
-            let class = crate::doctor::storage_class::storage_class(case.system, *id);
-            let bad = |d: &DiskRate| {
-                is_slow_with_short_queue(d, class)
-                    || is_slow_with_full_queue(d, class)
-                    || super::saturation::is_saturated(d, class)
-            };
-            case.sustained(WINDOW_SECS, |s| s.device(*id).map(bad)).since().is_some()
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let class = |id| storage_class(ctx.system, id);
+    let slow = |device: &DiskRate| !device.stalled && is_slow(device, class(device.id));
+    for (device, since) in ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(slow(device)))? {
+        // Every device above a slow or saturated one is slow: report the lowest.
+        let below_is_slow = |id: &DevId| {
+            let slow = |d: &DiskRate| is_slow(d, class(*id)) || is_saturated(d, class(*id));
+            ctx.is_sustained(WINDOW_SECS, |tick| tick.device(*id).map(slow))
         };
-        let Sustained::Since(since) = held else { continue };
-        let chain = case.device_chain(d.id);
-        if !chain.iter().skip(1).any(lower) {
-            out.extend(build_finding(case, d.id, class, since, chain));
+        if !ctx.device_chain(device.id).iter().skip(1).any(below_is_slow) {
+            out.extend(build_finding(ctx, device.id, since));
         }
     }
-    if case.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty)) {
-        RuleStatus::Evaluated
-    } else {
-        judged
-    }
+    Ok(())
 }
 
-fn build_finding(
-    case: &RuleContext<'_>,
-    id: DevId,
-    class: StorageClass,
-    since: u64,
-    chain: Vec<DevId>,
-) -> Option<Finding> {
-    let mean = |get: fn(&DiskRate) -> f64| case.device_mean(id, WINDOW_SECS, get);
-    let (tps, queue) = (mean(|d| d.tps)?, mean(|d| d.queue_size)?);
-    let await_ms = case.mean_per_request(id, WINDOW_SECS, |d| d.await_ms)?;
-    let mb = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
+fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding> {
+    let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, WINDOW_SECS, get);
+    let (tps, queue_size) = (mean(|d| d.tps)?, mean(|d| d.queue_size)?);
+    let await_ms = ctx.mean_per_request(id, WINDOW_SECS, |d| d.await_ms)?;
+    let mb_per_s = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
+    let class = storage_class(ctx.system, id);
     let limits = class.limits();
     let severity = if await_ms >= limits.critical_ms { Severity::Critical } else { Severity::Warn };
-    let name = case.device_name(id);
-    let why_slow = match queue <= SHORT_QUEUE {
-        true => format!("{} a request with a queue of only {}", format::ms(await_ms), format::count(queue)),
-        false => {
-            format!(
-                "only {} requests/s out of a queue of {}, {} await",
-                format::count(tps),
-                format::count(queue),
-                format::ms(await_ms)
-            )
-        }
+    let (tps, await_ms, queue) = (format::count(tps), format::ms(await_ms), format::count(queue_size));
+    let problem = match queue_size <= SHORT_QUEUE {
+        true => format!("await {await_ms} with aqu-sz {queue}"),
+        false => format!("only {tps} tps with aqu-sz {queue}, await {await_ms}"),
     };
-    let dir = case.system.topology.ok().and_then(|t| mount_point_on(t, id));
+    let title = format!("{} is slow for {}: {problem}", ctx.device_name(id), class.description());
+    let expected =
+        format!("await below {}, or at least {} tps", format::ms(limits.slow_ms), format::count(limits.min_tps));
     Some(
-        Finding::new(
-            RULE.name,
-            severity,
-            FindingSubject::Device(id, name.clone()),
-            format!("{name} is slow for {}: {why_slow}", class.description()),
-        )
-        .fact("tps", format::count(tps))
-        .fact("await", format::ms(await_ms))
-        .fact("aqu-sz", format::count(queue))
-        .fact("bandwidth", format::mb_per_s(mb))
-        .fact(
-            "expected",
-            format!(
-                "under {} a request, or at least {} requests/s",
-                format::ms(limits.slow_ms),
-                format::count(limits.min_tps)
+        Finding::of_device(RULE.name, severity, ctx, id, title)
+            .fact("tps", tps)
+            .fact("await", await_ms)
+            .fact("aqu-sz", queue)
+            .fact("throughput", format::mb_per_s(mb_per_s))
+            .fact("expected", expected)
+            .since(since)
+            .why("The device itself takes this long: no queue setting makes up for it, and everything that uses it is slow.")
+            .advise_at("look for errors, resets and resyncs in the kernel log", NO_COST, NavTarget::KernelLog(None))
+            .advise(
+                "look for an external limit: burst credits or a quota of the cloud volume, a busy host, a degraded or \
+                 rebuilding RAID, a cgroup limit (which does not show in the device's counters)",
+                NO_COST,
+            )
+            .advise_at(
+                "benchmark it alone and compare it with known storage",
+                "adds load while it runs",
+                NavTarget::Bench("randrw", mount_point_on(ctx, id)),
             ),
-        )
-        .since(since)
-        .why(
-            "The device itself takes this long: no setting of the queue makes up for it, and everything that waits for \
-             it waits with it.",
-        )
-        .advise_at("look for errors, resets and resyncs in the kernel log", "nothing", NavTarget::KernelLog(None))
-        .advise(
-            "look for a limit outside: burst credits or a quota of the cloud volume, a busy host, a degraded or \
-             rebuilding RAID, a limit of the control group (cgroup limits do not show in the device's counters)",
-            "nothing",
-        )
-        .advise_at(
-            "measure it alone and place it on the ruler of known storage",
-            "adds load while it runs",
-            NavTarget::Bench("randrw", dir),
-        )
-        .see_also(NavTarget::Device(id))
-        .on_devices(chain),
     )
 }

@@ -1,69 +1,49 @@
-//! A device that has requests in flight and completes none. Its await is then 0 in every other tool, because
-//! nothing completes (Documentation/admin-guide/iostats.rst).
+//! Devices with requests in flight of which none completes. Other tools show an await of 0 then, because await counts
+//! completed requests (Documentation/admin-guide/iostats.rst).
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, NO_COST, NavTarget, Rule, RuleResult, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
+use crate::model::disk::DevId;
 
-/// The rule.
-pub const RULE: Rule =
-    Rule { name: "device-stalled", description: "requests in flight and none completing", evaluate: look };
+/// A device completes nothing.
+pub const RULE: Rule = Rule { name: "device-stalled", evaluate };
 
-/// Without a completion for so long it is no slow request any more: a spinning disk in error recovery gives up
-/// or answers within 7 s, all others much sooner.
+/// Longer than a slow request: a spinning disk in error recovery answers or gives up within 7 s, others much sooner.
 const STALLED_SECS: f64 = 4.0;
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(why) = case.system.snapshot.devices.unavailable_reason(case.now_ns()) {
-        return RuleStatus::Unavailable(why);
-    }
-    let mut judged = RuleStatus::NeedsMoreData("a few seconds of device counters");
-    for d in case.devices() {
-        let held = case.sustained(STALLED_SECS, |s| s.device(d.id).map(|d| d.stalled));
-        match held {
-            Sustained::TooEarly => continue,
-            _ => judged = RuleStatus::Evaluated,
-        }
-        let (Sustained::Since(since), true) = (held, d.stalled) else { continue };
-        // What lies on a stalled device stalls with it: the lowest one is the news.
-        let below = case.device_chain(d.id);
-        let lower =
-            |id: &crate::model::disk::DevId| case.snapshot().and_then(|s| s.device(*id)).is_some_and(|d| d.stalled);
-        if below.iter().skip(1).any(lower) {
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    for (device, since) in ctx.sustained_devices(ctx.devices(), STALLED_SECS, |_, device| Some(device.stalled))? {
+        // Every device above a stalled one stalls: report the lowest.
+        let is_stalled = |id: &DevId| ctx.snapshot().and_then(|s| s.device(*id)).is_some_and(|d| d.stalled);
+        if !device.stalled || ctx.device_chain(device.id).iter().skip(1).any(is_stalled) {
             continue;
         }
-        let name = case.device_name(d.id);
-        let secs = case.now_ns().saturating_sub(since) as f64 / 1e9;
-        let one = d.in_flight == 1;
+        let duration = format::duration(ctx.secs_since(since));
         let title = format!(
-            "{name} is stalled: {} request{} in flight, none completed for {}",
-            d.in_flight,
-            if one { "" } else { "s" },
-            format::duration(secs)
+            "{} is stalled: {} request{} in flight, none completed for {duration}",
+            ctx.device_name(device.id),
+            device.in_flight,
+            if device.in_flight == 1 { "" } else { "s" },
         );
         out.push(
-            Finding::new(RULE.name, Severity::Critical, FindingSubject::Device(d.id, name.clone()), title)
-                .fact("in flight", d.in_flight.to_string())
+            Finding::of_device(RULE.name, Severity::Critical, ctx, device.id, title)
+                .fact("in flight", device.in_flight.to_string())
                 .fact("completed", "0")
-                .fact("for", format::duration(secs))
+                .fact("for", duration)
                 .since(since)
                 .why(
-                    "Whoever needs this device waits for good: reads, syncs, and every write once the dirty limit is \
-                     reached. Signals do not help tasks that wait for it.",
+                    "Everything that needs this device blocks: reads, syncs, and every write once the dirty limit is \
+                     reached. Tasks that wait for it cannot be killed.",
                 )
-                .advise_at("read what the kernel says of the device or its link", "nothing", NavTarget::KernelLog(None))
+                .advise_at("read the kernel log about the device and its link", NO_COST, NavTarget::KernelLog(None))
                 .advise(
-                    "check the path to it: controller, cable, multipath, the server behind a network or loop device, a \
-                     frozen file system beneath (fsfreeze)",
-                    "nothing",
+                    "check the path to it: controller, cable, multipath, the server behind a network or loop device, \
+                     a frozen file system below (fsfreeze)",
+                    NO_COST,
                 )
-                .advise("do not change its queue settings now: the write would hang as well", "none; it is a warning")
-                .see_also(NavTarget::Device(d.id))
-                .on_devices(below),
+                .advise("do not change its queue settings now: the write would block as well", NO_COST),
         );
     }
-    match (judged, case.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty))) {
-        (_, true) => RuleStatus::Evaluated,
-        (judged, _) => judged,
-    }
+    Ok(())
 }

@@ -1,255 +1,209 @@
-//! Swap: traffic that costs time now, told apart from what was put away long ago and is not missed, and
-//! servers that wait for their own memory.
+//! Swap: traffic that costs time now, pages swapped out long ago that nobody misses, and servers that wait for their own
+//! memory.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
+use crate::model::disk::DevId;
 use crate::model::memory::SwapRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::model::snapshot::Snapshot;
 
-/// Traffic now.
-pub const SWAPPING: Rule =
-    Rule { name: "swapping", description: "pages moving between memory and swap now", evaluate: evaluate_swapping };
-/// Put away, not missed.
-pub const SWAPPED_IDLE: Rule =
-    Rule { name: "swapped-idle", description: "much in swap, but none of it is moving", evaluate: evaluate_idle };
-/// A server's own memory.
-pub const SERVER_SWAPPED: Rule = Rule {
-    name: "server-swapped",
-    description: "a server or a faulting program that is swapped out",
-    evaluate: evaluate_servers,
-};
+/// Pages move between memory and swap.
+pub const SWAPPING: Rule = Rule { name: "swapping", evaluate: evaluate_swapping };
+/// Much is in swap, and none of it moves.
+pub const SWAPPED_IDLE: Rule = Rule { name: "swapped-idle", evaluate: evaluate_idle };
+/// A server, or a program that faults, is swapped out.
+pub const SERVER_SWAPPED: Rule = Rule { name: "server-swapped", evaluate: evaluate_servers };
 
-/// Over so long: single pages come back all the time.
+/// Single pages are swapped in all the time; this long is no coincidence.
 const WINDOW_SECS: f64 = 5.0;
-/// Bytes per second in and out together: 16 pages a second all the time; the guides say "si and so should be 0".
+/// In and out together: 16 pages per second. Database guides ask for si and so of 0.
 const MIN_TRAFFIC_BYTES_PER_S: f64 = 16.0 * 4096.0;
-/// Traffic with pauses is looked for over so long, and is so many bursts of it at least.
+/// Intermittent traffic is searched for over this long, and needs this many bursts.
 const BURST_SECS: f64 = 9.0;
 const MIN_BURSTS: usize = 3;
-/// Some come in at all, so that a program's faults are about swap and not about its files: 2 pages a second.
+/// Swap-in of 2 pages per second, so that a program's faults are about swap and not about its files.
 const MIN_SWAP_IN_BYTES_PER_S: f64 = 2.0 * 4096.0;
-/// Tasks spend this share of their time waiting for memory (full avg10): work stands still.
+/// With this much memory pressure (PSI full avg10) no task makes progress.
 const STANDSTILL_PCT: f64 = 25.0;
-/// Quiet for so long before "idle" is said.
 const QUIET_SECS: f64 = 10.0;
-/// Less in swap than this share of memory is what every long-running machine has.
+/// Every long-running machine has less than this share of memory in swap.
 const MIN_USED_PCT: f64 = 5.0;
-/// A server has this share of its own memory in swap: more than its cold start-up pages.
+/// Share of a server's memory in swap: more than its start-up code.
 const SERVER_SWAPPED_PCT: f64 = 10.0;
-/// Faults of a swapped program per second that say it misses its memory.
+/// Faults from which on a swapped program misses its memory.
 const MIN_FAULTS_PER_S: f64 = 5.0;
-/// Tasks named.
+/// Faulting tasks named in the finding.
 const MAX_NAMED_TASKS: usize = 3;
 
-fn traffic_bytes_per_s(s: &SwapRate) -> Option<f64> {
-    Some(s.in_bytes_per_s? + s.out_bytes_per_s?)
+fn traffic_bytes_per_s(tick: &Snapshot) -> Option<f64> {
+    let swap = tick.swap.ok()?;
+    Some(swap.in_bytes_per_s? + swap.out_bytes_per_s?)
 }
 
-fn unavailable(case: &RuleContext<'_>) -> Option<RuleStatus> {
-    Some(RuleStatus::Unavailable(case.system.snapshot.swap.unavailable_reason(case.now_ns())?))
+fn used_bytes(swap: &SwapRate) -> Option<String> {
+    swap.used_bytes.map(|n| format::bytes(n as f64))
 }
 
-fn evaluate_swapping(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(cannot) = unavailable(case) {
-        return cannot;
-    }
-    let moving = |s: &Snapshot| Some(traffic_bytes_per_s(s.swap.ok()?)? >= MIN_TRAFFIC_BYTES_PER_S);
-    let since = match case.sustained(WINDOW_SECS, moving) {
-        Sustained::TooEarly => return RuleStatus::NeedsMoreData("a few seconds of swap counters"),
-        Sustained::NotSustained => return evaluate_bursts(case, out),
-        Sustained::Since(since) => since,
+fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let swap = ctx.require(&ctx.system.snapshot.swap)?;
+    let is_swapping = |tick: &Snapshot| Some(traffic_bytes_per_s(tick)? >= MIN_TRAFFIC_BYTES_PER_S);
+    let Some(since) = ctx.sustained(WINDOW_SECS, is_swapping, "a few seconds of swap counters")? else {
+        return evaluate_bursts(ctx, swap, out);
     };
-    let mean = |get: fn(&SwapRate) -> Option<f64>| case.mean(WINDOW_SECS, |s| get(s.swap.ok()?)).unwrap_or(0.0);
+    let mean = |get: fn(&SwapRate) -> Option<f64>| ctx.mean(WINDOW_SECS, |tick| get(tick.swap.ok()?)).unwrap_or(0.0);
     let (si, so) = (mean(|s| s.in_bytes_per_s), mean(|s| s.out_bytes_per_s));
-    let full = case.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|p| p.avg10);
-    let severity = match full {
+    let (si, so) = (format::bytes_per_s(si), format::bytes_per_s(so));
+    let full_pct = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| psi.avg10);
+    let severity = match full_pct {
         Some(pct) if pct >= STANDSTILL_PCT => Severity::Critical,
         _ => Severity::Warn,
     };
-    let title = format!("the machine is swapping: si {}, so {}", format::bytes_per_s(si), format::bytes_per_s(so));
-    let used = case.system.snapshot.swap.ok().and_then(|s| s.used_bytes);
+    let title = format!("the machine is swapping: si {si}, so {so}");
     let mut finding = Finding::new(SWAPPING.name, severity, FindingSubject::Machine, title)
-        .fact("si", format::bytes_per_s(si))
-        .fact("so", format::bytes_per_s(so))
-        .fact_opt("swap used", used.map(|n| format::bytes(n as f64)))
-        .fact_opt("memory pressure, all tasks waiting", full.map(format::percent))
-        .fact_opt("major faults", case.system.snapshot.major_faults_per_s.map(|n| format!("{}/s", format::count(n))))
-        .since(since)
-        .why(
-            "A page that comes back from swap makes its program wait for a disk where it counted on memory: thousands of \
-             times slower.",
-        );
-    for row in faulting_tasks(case) {
-        let faults = row.major_faults_per_s.unwrap_or(0.0);
-        finding = finding.fact("faulting", format!("{} ({}), {}/s", row.comm, row.pid, format::count(faults)));
+        .fact("si", si)
+        .fact("so", so)
+        .fact_opt("swap used", used_bytes(swap))
+        .fact_opt("memory pressure, full", full_pct.map(format::percent))
+        .fact_opt("major faults", ctx.system.snapshot.major_faults_per_s.map(format::per_s));
+    for row in faulting_tasks(ctx) {
+        let faults = format::per_s(row.major_faults_per_s.unwrap_or(0.0));
+        finding = finding.fact("faulting", format!("{}, {faults}", format::task(&row.comm, row.pid)));
     }
     out.push(
         finding
-            .advise_at("find who grew: the SWAP and RES columns", "nothing", NavTarget::Processes)
-            .advise("make room: smaller caches and heaps, fewer workers, or more memory", "less cache, or money")
+            .since(since)
+            .why("A program waits for the disk where it expected memory: thousands of times slower.")
+            .advise_at("find the process that grew: the SWAP and RES columns", NO_COST, NavTarget::Processes)
+            .advise("free memory: smaller caches and heaps, fewer workers, or add memory", "less cache, or money")
             .advise_at(
-                "lower vm.swappiness if it is file cache that pushes programs out",
-                "the file cache is given up sooner",
-                NavTarget::Knob("vm.swappiness".into()),
+                "lower vm.swappiness if file cache pushes programs out",
+                "the file cache is dropped earlier",
+                NavTarget::knob("vm.swappiness"),
             )
             .see_also(NavTarget::Memory)
-            .on_devices(swap_devices(case)),
+            .on_devices(swap_devices(ctx)),
     );
-    RuleStatus::Evaluated
+    Ok(())
 }
 
-/// Pages that go out again and again with pauses between, as under a limit that is met now and then.
-fn evaluate_bursts(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let out_of = |s: &Snapshot| s.swap.ok()?.out_bytes_per_s;
-    let Some(so) = case.mean(BURST_SECS, out_of) else {
-        return RuleStatus::NeedsMoreData("nine seconds of swap counters");
-    };
-    let (mut looked, mut begun, mut moved) = (0.0, 0, false);
-    for snap in case.ticks() {
-        if looked >= BURST_SECS {
-            break;
-        }
-        looked += snap.interval_secs;
-        let now = out_of(snap).is_some_and(|n| n >= MIN_TRAFFIC_BYTES_PER_S);
-        begun += usize::from(now && !moved);
-        moved = now;
+/// Pages swapped out again and again with pauses, as when a limit is reached now and then.
+fn evaluate_bursts(ctx: &RuleContext<'_>, swap: &SwapRate, out: &mut Vec<Finding>) -> RuleResult {
+    let swap_out = |tick: &Snapshot| tick.swap.ok()?.out_bytes_per_s;
+    let mean = ctx.mean(BURST_SECS, swap_out).ok_or(RuleSkipped::NeedsMoreData("nine seconds of swap counters"))?;
+    let active: Vec<bool> =
+        ctx.window(BURST_SECS).map(|tick| swap_out(tick).is_some_and(|n| n >= MIN_TRAFFIC_BYTES_PER_S)).collect();
+    let covered_secs: f64 = ctx.window(BURST_SECS).map(|tick| tick.interval_secs).sum();
+    let bursts = active.chunk_by(|a, b| a == b).filter(|run| run[0]).count();
+    if bursts < MIN_BURSTS || mean < MIN_TRAFFIC_BYTES_PER_S {
+        return Ok(());
     }
-    if begun < MIN_BURSTS || so < MIN_TRAFFIC_BYTES_PER_S {
-        return RuleStatus::Evaluated;
-    }
-    let used = case.system.snapshot.swap.ok().and_then(|s| s.used_bytes);
-    let title = format!("pages go out to swap again and again: so {}", format::bytes_per_s(so));
+    let so = format::bytes_per_s(mean);
+    let title = format!("pages are swapped out again and again: so {so}");
     out.push(
         Finding::new(SWAPPING.name, Severity::Note, FindingSubject::Machine, title)
-            .fact("so", format::bytes_per_s(so))
-            .fact("bursts", format!("{begun} in {}", format::duration(looked)))
-            .fact_opt("swap used", used.map(|n| format::bytes(n as f64)))
+            .fact("so", so)
+            .fact("bursts", format!("{bursts} in {}", format::duration(covered_secs)))
+            .fact_opt("swap used", used_bytes(swap))
             .why(
-                "Something grows against a limit, or gives its memory away on purpose. As long as nothing comes back \
-                 (si), programs do not wait for it.",
+                "A process grows against a limit, or gives up memory on purpose. While nothing is swapped in (si), \
+                 programs do not wait for it.",
             )
-            .advise_at(
-                "see whose memory goes: the SWAP column, and si in the Memory view",
-                "nothing",
-                NavTarget::Memory,
-            )
-            .advise("raise the limit of the control group that is met, if there is one", "memory that others lack")
+            .advise_at("see whose memory it is: the SWAP column, and si in the Memory view", NO_COST, NavTarget::Memory)
+            .advise("raise the cgroup's limit that is reached, if there is one", "others have less memory")
             .see_also(NavTarget::Memory)
-            .on_devices(swap_devices(case)),
+            .on_devices(swap_devices(ctx)),
     );
-    RuleStatus::Evaluated
+    Ok(())
 }
 
-/// Devices that hold swap, with what they lie on; none if not known.
-fn swap_devices(case: &RuleContext<'_>) -> Vec<crate::model::disk::DevId> {
-    let Some(topo) = case.system.topology.ok() else { return Vec::new() };
-    topo.devices.iter().filter(|d| !d.swaps.is_empty()).flat_map(|d| case.device_chain(d.id)).collect()
+/// Devices that hold swap, and those below them.
+fn swap_devices(ctx: &RuleContext<'_>) -> Vec<DevId> {
+    let Some(topology) = ctx.system.topology.ok() else { return Vec::new() };
+    topology.devices.iter().filter(|d| !d.swaps.is_empty()).flat_map(|d| ctx.device_chain(d.id)).collect()
 }
 
-fn faulting_tasks<'a>(case: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
+fn faulting_tasks<'a>(ctx: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
     let query = ProcessQuery {
         sort_by: ProcessColumn::MajorFaults,
         filter: ProcessFilter { only_active: true, ..ProcessFilter::default() },
         height: MAX_NAMED_TASKS,
         ..ProcessQuery::default()
     };
-    let rows = case.system.processes.window(&query).rows.into_iter().map(|at| case.system.processes.row(at));
-    rows.filter(|r| r.major_faults_per_s.is_some_and(|n| n >= MIN_FAULTS_PER_S)).collect()
+    let rows = ctx.system.processes.window(&query).rows.into_iter().map(|index| ctx.system.processes.row(index));
+    rows.filter(|row| row.major_faults_per_s.is_some_and(|n| n >= MIN_FAULTS_PER_S)).collect()
 }
 
-fn evaluate_idle(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(cannot) = unavailable(case) {
-        return cannot;
-    }
-    let used = case.system.snapshot.swap.ok().and_then(|s| s.used_bytes);
-    let total = case.system.snapshot.mem.ok().map(|m| m.total);
-    let (Some(used), Some(total)) = (used, total) else {
-        return RuleStatus::Unavailable("memory sizes: not read".into());
+fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let swap = ctx.require(&ctx.system.snapshot.swap)?;
+    let total = ctx.system.snapshot.mem.ok().map(|mem| mem.total);
+    let (Some(used), Some(total)) = (swap.used_bytes, total) else {
+        return Err(RuleSkipped::Unavailable("memory sizes: not read".into()));
     };
-    let share = used as f64 * 100.0 / total.max(1) as f64;
-    if share < MIN_USED_PCT {
-        return RuleStatus::Evaluated;
+    let used_pct = used as f64 * 100.0 / total.max(1) as f64;
+    if used_pct < MIN_USED_PCT {
+        return Ok(());
     }
-    let quiet = |s: &Snapshot| Some(traffic_bytes_per_s(s.swap.ok()?)? < MIN_TRAFFIC_BYTES_PER_S);
-    let since = match case.sustained(QUIET_SECS, quiet) {
-        Sustained::TooEarly => return RuleStatus::NeedsMoreData("ten seconds of swap counters"),
-        Sustained::NotSustained => return RuleStatus::Evaluated,
-        Sustained::Since(since) => since,
-    };
+    let is_quiet = |tick: &Snapshot| Some(traffic_bytes_per_s(tick)? < MIN_TRAFFIC_BYTES_PER_S);
+    let Some(since) = ctx.sustained(QUIET_SECS, is_quiet, "ten seconds of swap counters")? else { return Ok(()) };
+    let used = format::bytes(used as f64);
+    let title = format!("{used} in swap, none of it moving");
     out.push(
-        Finding::new(
-            SWAPPED_IDLE.name,
-            Severity::Note,
-            FindingSubject::Machine,
-            format!("{} in swap, and none of it is moving", format::bytes(used as f64)),
-        )
-        .fact("swap used", format::bytes(used as f64))
-        .fact("of memory", format::percent(share))
-        .fact("quiet for", format::duration(case.now_ns().saturating_sub(since) as f64 / 1e9))
-        .since(since)
-        .why("It was put away under pressure some time ago. It costs nothing now; whoever needs it again will wait once.")
-        .advise_at("see whose it is, before a server needs it", "nothing", NavTarget::Memory)
-        .see_also(NavTarget::Memory),
+        Finding::new(SWAPPED_IDLE.name, Severity::Note, FindingSubject::Machine, title)
+            .fact("swap used", used)
+            .fact("of memory", format::percent(used_pct))
+            .fact("idle for", format::duration(ctx.secs_since(since)))
+            .since(since)
+            .why("It was swapped out under memory pressure before. It costs nothing now; a program that needs it waits once.")
+            .advise_at("see whose memory it is, before a server needs it", NO_COST, NavTarget::Memory)
+            .see_also(NavTarget::Memory),
     );
-    RuleStatus::Evaluated
+    Ok(())
 }
 
-fn evaluate_servers(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(why) = case.system.processes_status.unavailable_reason(case.now_ns()) {
-        return RuleStatus::Unavailable(why);
-    }
-    let survey = case.task_survey();
-    for at in &survey.swapped_tasks {
-        let row = case.system.processes.row(*at);
-        let Some(swap) = row.swap_bytes else { continue };
-        let share = swap as f64 * 100.0 / (swap + row.rss_bytes).max(1) as f64;
-        let known = survey.servers.iter().any(|(other, _)| other == at);
-        let faults = row.major_faults_per_s.unwrap_or(0.0);
-        let misses = faults >= MIN_FAULTS_PER_S && is_swapping_in(case);
-        if share < SERVER_SWAPPED_PCT || !(known || misses) {
-            continue;
+fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    ctx.require(&ctx.system.processes_status)?;
+    let swap_in = ctx.mean(WINDOW_SECS, |tick| tick.swap.ok()?.in_bytes_per_s);
+    let is_swapping_in = swap_in.is_some_and(|n| n >= MIN_SWAP_IN_BYTES_PER_S);
+    let survey = ctx.task_survey();
+    for index in &survey.swapped_tasks {
+        let row = ctx.system.processes.row(*index);
+        let Some(swapped) = row.swap_bytes else { continue };
+        let swapped_pct = swapped as f64 * 100.0 / (swapped + row.rss_bytes).max(1) as f64;
+        let faults_per_s = row.major_faults_per_s.unwrap_or(0.0);
+        let is_server = survey.servers.iter().any(|server| server.0 == *index);
+        let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in;
+        if swapped_pct >= SERVER_SWAPPED_PCT && (is_server || misses_memory) {
+            out.push(server_finding(&row, is_server, swapped, swapped_pct, faults_per_s));
         }
-        let what = if known { "the server" } else { "" };
-        let title = format!(
-            "{what} {} ({}) has {} of its memory in swap ({})",
-            row.comm,
-            row.pid,
-            format::bytes(swap as f64),
-            format::percent(share)
-        );
-        out.push(
-            Finding::new(
-                SERVER_SWAPPED.name,
-                Severity::Warn,
-                FindingSubject::Task(row.key(), row.comm.to_string()),
-                title.trim_start().to_owned(),
-            )
-            .fact("in swap", format::bytes(swap as f64))
-            .fact("resident", format::bytes(row.rss_bytes as f64))
-            .fact("share in swap", format::percent(share))
-            .fact("major faults", format!("{}/s", format::count(faults)))
-            .why(
-                "A server that answers from memory waits for the disk with every page that is missing. Healthy servers have \
-                 some kilobytes of start-up code in swap, no more. Shared memory would come on top: VmSwap leaves it out.",
-            )
-            .advise_at(
-                "see which mappings are swapped (m on its page)",
-                "walks its page tables: it stalls meanwhile, for seconds if it is large",
-                NavTarget::Task(row.key()),
-            )
-            .advise_at(
-                "lower vm.swappiness; give it memory.low, or lock its memory",
-                "the file cache is given up sooner",
-                NavTarget::Knob("vm.swappiness".into()),
-            )
-            .see_also(NavTarget::Task(row.key())),
-        );
     }
-    RuleStatus::Evaluated
+    Ok(())
 }
 
-fn is_swapping_in(case: &RuleContext<'_>) -> bool {
-    case.mean(WINDOW_SECS, |s| s.swap.ok()?.in_bytes_per_s).is_some_and(|n| n >= MIN_SWAP_IN_BYTES_PER_S)
+fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_pct: f64, faults_per_s: f64) -> Finding {
+    let (swapped, share) = (format::bytes(swapped as f64), format::percent(swapped_pct));
+    let what = if is_server { "server " } else { "" };
+    let title = format!("{what}{} has {swapped} of its memory in swap ({share})", format::task(&row.comm, row.pid));
+    let subject = FindingSubject::Task(row.key(), row.comm.to_string());
+    Finding::new(SERVER_SWAPPED.name, Severity::Warn, subject, title)
+        .fact("in swap", swapped)
+        .fact("resident", format::bytes(row.rss_bytes as f64))
+        .fact("share in swap", share)
+        .fact("major faults", format::per_s(faults_per_s))
+        .why(
+            "It waits for the disk whenever it needs a missing page. Healthy servers have some kilobytes of start-up \
+             code in swap. Swapped shared memory comes on top: VmSwap does not count it.",
+        )
+        .advise_at(
+            "see which mappings are swapped (m on its page)",
+            "walks its page tables, which stops it meanwhile, for seconds if it is large",
+            NavTarget::Task(row.key()),
+        )
+        .advise_at(
+            "lower vm.swappiness; give it memory.low, or lock its memory",
+            "the file cache is dropped earlier",
+            NavTarget::knob("vm.swappiness"),
+        )
+        .see_also(NavTarget::Task(row.key()))
 }

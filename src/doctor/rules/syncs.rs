@@ -1,318 +1,308 @@
-//! Syncs that hold somebody up: who waits, on which file, and who makes them slow.
+//! Processes that wait for slow syncs: on which file, and which other process makes them slow.
 //!
-//! A sync waits for more than its own bytes: for requests of others that lie before it in the device's queue, and on
-//! file systems with a journal for everything that goes into the same commit. Judged only while syncs are traced.
+//! A sync waits for more than its own data: for requests ahead of it in the device's queue, and on journaling file
+//! systems for everything in the same commit. Evaluated only while syncs are traced.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
 use crate::doctor::format;
 use crate::doctor::rule_context::{IoTask, RuleContext};
 use crate::doctor::storage_class::storage_class;
 use crate::model::disk::DevId;
-use crate::model::process::TaskKey;
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 use crate::model::syncs::{NOT_REQUESTED, SyncActivity, SyncRate, SyncWait, wait_text};
 use std::collections::HashMap;
 
 /// A stream of one process makes the syncs of another slow.
-pub const BEHIND_STREAM: Rule = Rule {
-    name: "syncs-behind-a-stream",
-    description: "a process waits on syncs because another streams to the same device",
-    evaluate: |case, out| evaluate(case, out, true),
-};
+pub const BEHIND_STREAM: Rule =
+    Rule { name: "syncs-behind-a-stream", evaluate: |ctx, out| evaluate(ctx, out, SyncCause::Stream) };
+/// Syncs are slow, and no other process streams.
+pub const WAITS_ON_SYNCS: Rule =
+    Rule { name: "waits-on-syncs", evaluate: |ctx, out| evaluate(ctx, out, SyncCause::Device) };
 
-/// Slow syncs, and nobody else to blame.
-pub const WAITS_ON_SYNCS: Rule = Rule {
-    name: "waits-on-syncs",
-    description: "a process spends much of its time in slow syncs",
-    evaluate: |case, out| evaluate(case, out, false),
-};
-
-/// Looked at for so long.
 const WINDOW_SECS: f64 = 4.0;
-/// Who streams is looked for over a longer time: what was written to memory goes to the disk later.
+/// Data written to memory reaches the disk later, so streams are searched for over a longer time.
 const STREAM_SECS: f64 = 15.0;
-/// Less of its time than this, per cent, a process may well spend in syncs.
+/// A process may spend less of its time than this in syncs.
 const BEHIND_STREAM_MIN_PCT: f64 = 20.0;
-/// With nobody to blame it must be more.
+/// Without a stream to blame it must be more.
 const WAITS_MIN_PCT: f64 = 40.0;
-/// etcd's rule for its disk: 99 % of syncs take no longer, ms.
+/// etcd's disk recommendation: 99% of syncs take no longer.
 const FAST_SYNC_MS: f64 = 10.0;
-/// A stream: less than this is no reason for anybody to wait, bytes per second.
+/// A slower stream delays nobody.
 const STREAM_BYTES_PER_S: f64 = 20.0 * 1_048_576.0;
-/// Findings at most: whoever has more has one trouble.
+/// More processes that wait have one problem.
 const MAX_FINDINGS: usize = 4;
 
-/// Who waits, over the window.
+#[derive(PartialEq)]
+enum SyncCause {
+    Stream,
+    Device,
+}
+
+/// A process that waits for syncs.
 struct SyncWaiter {
     pid: u32,
+    /// `postgres (1234)`, sanitized.
     name: String,
-    /// Share of the window, per cent.
+    /// Share of the window spent waiting.
     wait_pct: f64,
-    /// Calls that ended in it, per second.
+    /// Calls completed per second.
     calls_per_s: f64,
-    /// Mean of these and of those under way, ms.
+    /// Mean of completed and running calls.
     mean_ms: f64,
-    /// What one takes that is worth telling, ms: that mean, or where long ones take much of the window theirs, which
-    /// a thousand quick ones in between would hide.
-    reported_ms: f64,
-    /// The longest that was over the threshold, ms; 0: none was.
+    /// The duration to judge: the mean, or that of long syncs where they take much of the window, which a thousand
+    /// fast syncs in between would hide.
+    typical_ms: f64,
+    /// The longest sync above the tracing threshold; 0: none.
     max_ms: f64,
-    /// The file waited for most, as of the newest tick.
+    /// The file it waits for most, from the newest tick.
     file: SyncRate,
     device: DevId,
 }
 
-/// Syncs over the threshold within the window, those under way included.
+/// Syncs above the tracing threshold within the window, running ones included.
 #[derive(Default)]
 struct LongSyncs {
     calls: u32,
-    /// Time of the window that went to them, s; threads add up.
+    /// Time of the window spent in them; threads add up.
     secs: f64,
-    /// Whole times, ms.
+    /// Their whole durations.
     total_ms: f64,
     max_ms: f64,
 }
 
 impl LongSyncs {
-    /// Of one process in the last `secs` seconds.
+    /// Those of a process in the last `secs` seconds.
     fn of_process(syncs: &SyncActivity, pid: u32, secs: f64) -> Self {
         let from = syncs.read_ns.saturating_sub((secs * 1e9) as u64);
-        let ended = syncs.slow.iter().map(|s| (s.file.pid, s.started_ns, s.started_ns.saturating_add(s.duration_ns)));
-        let flying = syncs.in_flight.iter().map(|f| (f.file.pid, f.started_ns, syncs.read_ns));
+        let completed =
+            syncs.slow.iter().map(|s| (s.file.pid, s.started_ns, s.started_ns.saturating_add(s.duration_ns)));
+        let running = syncs.in_flight.iter().map(|s| (s.file.pid, s.started_ns, syncs.read_ns));
         let mut long = Self::default();
-        for (_, began, end) in ended.chain(flying).filter(|(whose, _, end)| *whose == pid && *end > from) {
-            let took_ms = end.saturating_sub(began) as f64 / 1e6;
+        for (_, start, end) in completed.chain(running).filter(|(owner, _, end)| *owner == pid && *end > from) {
+            let duration_ms = end.saturating_sub(start) as f64 / 1e6;
             long.calls += 1;
-            long.secs += end.saturating_sub(began.max(from)) as f64 / 1e9;
-            long.total_ms += took_ms;
-            long.max_ms = long.max_ms.max(took_ms);
+            long.secs += end.saturating_sub(start.max(from)) as f64 / 1e9;
+            long.total_ms += duration_ms;
+            long.max_ms = long.max_ms.max(duration_ms);
         }
         long
     }
 }
 
-/// Ticks of the window in which syncs were traced.
-fn traced_ticks<'a>(case: &'a RuleContext<'_>) -> impl Iterator<Item = &'a Snapshot> {
-    let mut looked = 0.0;
-    case.ticks().take_while(move |s| {
-        let within = looked < WINDOW_SECS;
-        looked += s.interval_secs;
-        within && s.syncs.ok().is_some()
-    })
+/// The ticks of the window, up to the first without traced syncs.
+fn traced_ticks<'a>(ctx: &RuleContext<'a>) -> impl Iterator<Item = (&'a Snapshot, &'a SyncActivity)> + use<'a> {
+    ctx.window(WINDOW_SECS).map_while(|tick| Some((tick, &**tick.syncs.ok()?)))
 }
 
-fn evaluate(case: &RuleContext<'_>, out: &mut Vec<Finding>, streamed: bool) -> RuleStatus {
-    match &case.system.snapshot.syncs {
-        Reading::Absent(why) if why == NOT_REQUESTED => return RuleStatus::Evaluated,
-        syncs => {
-            if let Some(why) = syncs.unavailable_reason(case.now_ns()) {
-                return RuleStatus::Unavailable(why);
-            }
-        }
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, wanted: SyncCause) -> RuleResult {
+    if matches!(&ctx.system.snapshot.syncs, Reading::Absent(why) if why == NOT_REQUESTED) {
+        return Ok(());
     }
-    let secs: f64 = traced_ticks(case).map(|s| s.interval_secs).sum();
+    let newest = ctx.require(&ctx.system.snapshot.syncs)?;
+    let secs: f64 = traced_ticks(ctx).map(|(tick, _)| tick.interval_secs).sum();
     if secs < 0.8 * WINDOW_SECS {
-        return RuleStatus::NeedsMoreData("a few seconds of syncs");
+        return Err(RuleSkipped::NeedsMoreData("a few seconds of syncs"));
     }
-    let waiters = sync_waiters(case, secs);
-    let found = waiters.iter().filter_map(|w| match (find_stream(case, w), streamed) {
-        (Some(mover), true) => Some(behind_stream_finding(case, w, &mover)),
-        (None, false) => waits_on_syncs_finding(case, w),
+    let waiters = sync_waiters(ctx, newest, secs);
+    let findings = waiters.iter().filter_map(|waiter| match (find_stream(ctx, waiter), &wanted) {
+        (Some(stream), SyncCause::Stream) => Some(behind_stream_finding(ctx, newest, waiter, &stream)),
+        (None, SyncCause::Device) => waits_on_syncs_finding(ctx, newest, waiter),
         _ => None,
     });
-    out.extend(found.take(MAX_FINDINGS));
-    RuleStatus::Evaluated
+    out.extend(findings.take(MAX_FINDINGS));
+    Ok(())
 }
 
-/// Those that wait for long, longest first.
-fn sync_waiters(case: &RuleContext<'_>, secs: f64) -> Vec<SyncWaiter> {
-    let mut all: HashMap<u32, (f64, f64, f64)> = HashMap::new();
-    for snap in traced_ticks(case) {
-        let Some(syncs) = snap.syncs.ok() else { continue };
-        for r in &syncs.rows {
-            let sum = all.entry(r.file.pid).or_default();
-            sum.0 += r.wait_pct / 100.0 * snap.interval_secs;
-            sum.1 += r.calls_per_s * snap.interval_secs;
+/// The processes that wait long, longest first.
+fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<SyncWaiter> {
+    let mut totals: HashMap<u32, (f64, f64)> = HashMap::new();
+    for (tick, syncs) in traced_ticks(ctx) {
+        for row in &syncs.rows {
+            let (waited_secs, calls) = totals.entry(row.file.pid).or_default();
+            *waited_secs += row.wait_pct / 100.0 * tick.interval_secs;
+            *calls += row.calls_per_s * tick.interval_secs;
         }
     }
-    let Some(now) = case.system.snapshot.syncs.ok() else { return Vec::new() };
-    for f in &now.in_flight {
-        all.entry(f.file.pid).or_default().2 += 1.0;
+    for sync in &newest.in_flight {
+        totals.entry(sync.file.pid).or_default();
     }
-    let mut out: Vec<SyncWaiter> = all
-        .into_iter()
-        .filter_map(|(pid, (waited, calls, flying))| {
-            // Rows come longest first; one that waits for a whole machine or a mapping has no device to look at.
-            let own = now.rows.iter().filter(|r| r.file.pid == pid);
-            let file = own.max_by(|a, b| file_weight(a).total_cmp(&file_weight(b)))?;
-            let device = file.file.device_id()?;
-            let n = calls + flying;
-            let long = LongSyncs::of_process(now, pid, secs);
-            let much = long.secs * 100.0 >= BEHIND_STREAM_MIN_PCT * secs;
-            let mean_ms = waited / n * 1e3;
-            (n > 0.0).then(|| SyncWaiter {
-                pid,
-                reported_ms: if much { mean_ms.max(long.total_ms / f64::from(long.calls)) } else { mean_ms },
-                max_ms: long.max_ms,
-                name: format!("{} ({pid})", file.file.comm.sanitized()),
-                wait_pct: waited / secs * 100.0,
-                calls_per_s: calls / secs,
-                mean_ms,
-                file: file.clone(),
-                device,
-            })
+    let waiter = |(pid, (waited_secs, calls)): (u32, (f64, f64))| {
+        let own = newest.rows.iter().filter(|row| row.file.pid == pid);
+        let file = own.max_by(|a, b| file_weight(a).total_cmp(&file_weight(b)))?;
+        // A sync of the whole machine or of a mapping has no device.
+        let device = file.file.device_id()?;
+        let running = newest.in_flight.iter().filter(|sync| sync.file.pid == pid).count();
+        let all_calls = calls + running as f64;
+        let long = LongSyncs::of_process(newest, pid, secs);
+        let mean_ms = waited_secs / all_calls * 1e3;
+        let long_dominate = long.secs * 100.0 >= BEHIND_STREAM_MIN_PCT * secs;
+        (all_calls > 0.0).then(|| SyncWaiter {
+            pid,
+            name: format::task(&file.file.comm.sanitized(), pid),
+            wait_pct: waited_secs / secs * 100.0,
+            calls_per_s: calls / secs,
+            mean_ms,
+            typical_ms: if long_dominate { mean_ms.max(long.total_ms / f64::from(long.calls)) } else { mean_ms },
+            max_ms: long.max_ms,
+            file: file.clone(),
+            device,
         })
-        .filter(|w| {
-            let slow = (storage_class(case.system, w.device).limits().slow_ms / 2.0).max(FAST_SYNC_MS);
-            let p99 = w.file.latency.map_or(0.0, |s| s.p99 / 1e3);
-            w.wait_pct >= BEHIND_STREAM_MIN_PCT && w.reported_ms.max(p99) >= slow
-        })
-        .collect();
+    };
+    let is_slow = |waiter: &SyncWaiter| {
+        let slow_ms = (storage_class(ctx.system, waiter.device).limits().slow_ms / 2.0).max(FAST_SYNC_MS);
+        let p99_ms = waiter.file.latency.map_or(0.0, |latency| latency.p99 / 1e3);
+        waiter.wait_pct >= BEHIND_STREAM_MIN_PCT && waiter.typical_ms.max(p99_ms) >= slow_ms
+    };
+    let mut out: Vec<SyncWaiter> = totals.into_iter().filter_map(waiter).filter(is_slow).collect();
     out.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct));
     out
 }
 
-/// How much of the time goes to a file: of this tick, else of all.
-fn file_weight(r: &SyncRate) -> f64 {
-    r.wait_pct + r.mean_us.unwrap_or(0.0) * r.calls as f64 / 1e12
+/// Orders files by the time spent in their syncs: in this tick, else in total.
+fn file_weight(row: &SyncRate) -> f64 {
+    row.wait_pct + row.mean_us.unwrap_or(0.0) * row.calls as f64 / 1e12
 }
 
-/// The disk at the bottom of a device that takes the most of what is written to it, and how much, MB/s.
-fn busiest_disk(case: &RuleContext<'_>, id: DevId) -> Option<(DevId, f64)> {
-    let topo = case.system.topology.ok()?;
-    let disks = topo.physical_disks(id);
-    let written = disks.filter_map(|d| Some((d.id, case.device_mean(d.id, WINDOW_SECS, |r| r.write_mb_per_s)?)));
-    written.max_by(|a, b| a.1.total_cmp(&b.1))
+/// Write throughput (MB/s) of the physical disk below a device that is written most.
+fn disk_write_mb_per_s(ctx: &RuleContext<'_>, id: DevId) -> Option<f64> {
+    let disks = ctx.system.topology.ok()?.physical_disks(id);
+    disks.filter_map(|disk| ctx.device_mean(disk.id, WINDOW_SECS, |d| d.write_mb_per_s)).max_by(f64::total_cmp)
 }
 
-/// Who streams to the device a waiter waits for. That the device takes most of what all disks take is what tells that
-/// the stream goes there.
-fn find_stream(case: &RuleContext<'_>, w: &SyncWaiter) -> Option<IoTask> {
-    let (_, written) = busiest_disk(case, w.device)?;
-    let all = case.mean(WINDOW_SECS, |s| Some(s.disks_mb_per_s(case.system.topology.ok())?.1))?;
-    if written * 1_048_576.0 < STREAM_BYTES_PER_S || written < all / 2.0 {
+/// The process that streams to the device the waiter waits for. Processes are not counted by device, so the device has
+/// to take most of what all disks write.
+fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<IoTask> {
+    let written = disk_write_mb_per_s(ctx, waiter.device)?;
+    let all_disks = ctx.mean(WINDOW_SECS, |tick| Some(tick.disks_mb_per_s(ctx.system.topology.ok())?.1))?;
+    if written * 1_048_576.0 < STREAM_BYTES_PER_S || written < all_disks / 2.0 {
         return None;
     }
-    let movers = case.top_io_tasks(STREAM_SECS).into_iter();
-    let others =
-        movers.filter(|m| !m.is_kernel_thread && m.key.pid != w.pid && m.write_bytes_per_s >= STREAM_BYTES_PER_S);
-    others.max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))
+    let is_stream = |task: &IoTask| {
+        !task.is_kernel_thread && task.key.pid != waiter.pid && task.write_bytes_per_s >= STREAM_BYTES_PER_S
+    };
+    let streams = ctx.top_io_tasks(STREAM_SECS).into_iter().filter(is_stream);
+    streams.max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))
 }
 
-fn task_key(case: &RuleContext<'_>, pid: u32) -> Option<TaskKey> {
-    case.system.processes.live_tasks().map(|(_, raw)| raw.key).find(|k| k.pid == pid)
-}
-
-fn finding_severity(case: &RuleContext<'_>, w: &SyncWaiter) -> Severity {
-    let bad = storage_class(case.system, w.device).limits().critical_ms;
-    if w.reported_ms >= 5.0 * bad && w.wait_pct >= 80.0 { Severity::Critical } else { Severity::Warn }
-}
-
-/// `62 % of its time, p99 180 ms`, or the longest where few are long.
-fn format_figures(w: &SyncWaiter) -> String {
-    let p99 = w.file.latency.map(|s| s.p99 / 1e3);
-    let rest = match p99 {
-        Some(p99) if p99 >= w.mean_ms || w.max_ms == 0.0 => format!(", p99 {}", format::ms(p99)),
-        _ if w.max_ms > 0.0 => format!(", longest {}", format::ms(w.max_ms)),
+/// `62% of its time, p99 180 ms`, or the longest sync where few are long.
+fn wait_summary(waiter: &SyncWaiter) -> String {
+    let share = format::percent(waiter.wait_pct.min(100.0));
+    let tail = match waiter.file.latency.map(|latency| latency.p99 / 1e3) {
+        Some(p99) if p99 >= waiter.mean_ms || waiter.max_ms == 0.0 => format!(", p99 {}", format::ms(p99)),
+        _ if waiter.max_ms > 0.0 => format!(", max {}", format::ms(waiter.max_ms)),
         _ => String::new(),
     };
-    format!("{} of its time{rest}", format::percent(w.wait_pct.min(100.0)))
+    format!("{share} of its time{tail}")
 }
 
-fn build_finding(case: &RuleContext<'_>, w: &SyncWaiter, rule: &'static str, title: String) -> Finding {
-    let (device, r) = (case.device_name(w.device), &w.file);
-    let subject = match task_key(case, w.pid) {
-        Some(key) => FindingSubject::Task(key, r.file.comm.sanitized()),
-        None => FindingSubject::Pid(w.pid, r.file.comm.sanitized()),
+fn build_finding(
+    ctx: &RuleContext<'_>,
+    newest: &SyncActivity,
+    waiter: &SyncWaiter,
+    rule: &'static str,
+    title: String,
+) -> Finding {
+    let (device, row) = (ctx.device_name(waiter.device), &waiter.file);
+    let comm = row.file.comm.sanitized();
+    let subject = match ctx.system.processes.live_tasks().map(|task| task.1.key).find(|key| key.pid == waiter.pid) {
+        Some(key) => FindingSubject::Task(key, comm),
+        None => FindingSubject::Pid(waiter.pid, comm),
     };
-    let mut found = Finding::new(rule, finding_severity(case, w), subject, title)
-        .fact("waits", format!("{} of its time", format::percent(w.wait_pct)))
-        .fact("file", r.file.display_path(case.system.topology.ok()))
-        .fact("device", device.clone())
-        .fact("syncs", format!("{}/s, {} each", format::count(w.calls_per_s), format::ms(w.mean_ms)))
-        .fact("worst", format::ms(r.max_ns as f64 / 1e6))
-        .fact_opt("waited on", most_common_wait(case, w).map(|on| wait_text(&on, &device)))
+    let critical_ms = storage_class(ctx.system, waiter.device).limits().critical_ms;
+    let severity = match waiter.typical_ms >= 5.0 * critical_ms && waiter.wait_pct >= 80.0 {
+        true => Severity::Critical,
+        false => Severity::Warn,
+    };
+    let waits_on = most_common_wait(newest, waiter.pid).map(|function| wait_text(function, &device));
+    let written = disk_write_mb_per_s(ctx, waiter.device);
+    Finding::new(rule, severity, subject, title)
+        .fact("waits", format!("{} of its time", format::percent(waiter.wait_pct)))
+        .fact("file", row.file.display_path(ctx.system.topology.ok()))
+        .fact("device", device)
+        .fact("syncs", format!("{}, {} each", format::per_s(waiter.calls_per_s), format::ms(waiter.mean_ms)))
+        .fact("max", format::ms(row.max_ns as f64 / 1e6))
+        .fact_opt("waits on", waits_on)
+        .fact_opt("written to the device", written.map(format::mb_per_s))
         .see_also(NavTarget::Syncs)
-        .on_devices(case.device_chain(w.device));
-    if let Some((_, mb)) = busiest_disk(case, w.device) {
-        found = found.fact("written to the device", format::mb_per_s(mb));
-    }
-    found
+        .on_devices(ctx.device_chain(waiter.device))
 }
 
-/// The function in which its slow syncs were found waiting most often.
-fn most_common_wait(case: &RuleContext<'_>, w: &SyncWaiter) -> Option<String> {
-    let mut seen: HashMap<&str, u32> = HashMap::new();
-    let syncs = case.system.snapshot.syncs.ok()?;
-    let flying = syncs.in_flight.iter().filter(|f| f.file.pid == w.pid).filter_map(|f| f.waiting_on.as_deref());
-    let slow = syncs.slow.iter().filter(|s| s.file.pid == w.pid).filter_map(|s| s.waiting_on.as_deref());
-    flying.chain(slow).for_each(|on| *seen.entry(on).or_default() += 1);
-    seen.into_iter().max_by_key(|(on, n)| (*n, *on)).map(|(on, _)| on.to_owned())
+/// The kernel function in which the process' slow syncs were seen waiting most often.
+fn most_common_wait(syncs: &SyncActivity, pid: u32) -> Option<&str> {
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    let running = syncs.in_flight.iter().filter(|s| s.file.pid == pid).filter_map(|s| s.waiting_on.as_deref());
+    let completed = syncs.slow.iter().filter(|s| s.file.pid == pid).filter_map(|s| s.waiting_on.as_deref());
+    running.chain(completed).for_each(|function| *counts.entry(function).or_default() += 1);
+    counts.into_iter().max_by_key(|(function, count)| (*count, *function)).map(|(function, _)| function)
 }
 
-fn behind_stream_finding(case: &RuleContext<'_>, w: &SyncWaiter, mover: &IoTask) -> Finding {
-    let device = case.device_name(w.device);
-    // Found running more often than waiting for the disk: the stream is there, but is not all.
-    let busy = most_common_wait(case, w).is_some_and(|on| SyncWait::from_function(&on) == Some(SyncWait::Cpu));
-    let because = if busy { "while" } else { "because" };
+fn behind_stream_finding(
+    ctx: &RuleContext<'_>,
+    newest: &SyncActivity,
+    waiter: &SyncWaiter,
+    stream: &IoTask,
+) -> Finding {
+    // Seen running more often than waiting for the disk, so the stream is not the whole cause.
+    let wait = most_common_wait(newest, waiter.pid).and_then(SyncWait::from_function);
+    let is_cpu_bound = wait == Some(SyncWait::Cpu);
+    let because = if is_cpu_bound { "while" } else { "because" };
+    let rate = format::bytes_per_s(stream.write_bytes_per_s);
     let title = format!(
-        "{} waits on syncs of {} ({}) {because} {} streams {} to the same device, {device}",
-        w.name,
-        w.file.file.display_path(case.system.topology.ok()),
-        format_figures(w),
-        mover.name,
-        format::bytes_per_s(mover.write_bytes_per_s),
+        "{} waits on syncs of {} ({}) {because} {} streams {rate} to the same device, {}",
+        waiter.name,
+        waiter.file.file.display_path(ctx.system.topology.ok()),
+        wait_summary(waiter),
+        stream.name,
+        ctx.device_name(waiter.device),
     );
-    let mut found = build_finding(case, w, BEHIND_STREAM.name, title);
-    if busy {
-        found.severity = Severity::Note;
+    let mut finding = build_finding(ctx, newest, waiter, BEHIND_STREAM.name, title);
+    if is_cpu_bound {
+        finding.severity = Severity::Note;
     }
-    found
-        .fact("streams", format!("{}, {}", mover.name, format::bytes_per_s(mover.write_bytes_per_s)))
+    finding
+        .fact("stream", format!("{}, {rate}", stream.name))
         .why(
-            "A sync waits behind what others have in the device's queue, and on a file system with a journal for the \
-             commit that holds their changes too. One big file written in one go stalls every database beside it.",
+            "A sync waits behind others' requests in the device's queue, and on a journaling file system for the commit \
+             that holds their changes as well. Writing one big file in one go delays every database beside it.",
         )
         .advise(
-            format!("have {} sync after every few megabytes instead of once at the end", mover.name),
-            "its own run takes longer",
+            format!("have {} sync every few megabytes instead of once at the end", stream.name),
+            "it takes longer",
         )
         .advise_at(
-            "let writeback begin early: a lower vm.dirty_background_bytes, and vm.dirty_bytes above it",
-            "writers are made to wait sooner",
-            NavTarget::Knob("vm.dirty_background_bytes".into()),
+            "start writeback earlier: lower vm.dirty_background_bytes, and vm.dirty_bytes above it",
+            "writers wait earlier",
+            NavTarget::knob("vm.dirty_background_bytes"),
         )
-        .advise("give the stream a limit (io.max of its cgroup), or put the log on a device of its own", "set-up")
+        .advise("limit the stream (io.max of its cgroup), or put the log on its own device", "set-up")
         .advise_at(
-            "measure what pieces with a sync each would change",
+            "benchmark writing in pieces with a sync after each",
             "adds load while it runs",
             NavTarget::Bench("chunks", None),
         )
 }
 
-fn waits_on_syncs_finding(case: &RuleContext<'_>, w: &SyncWaiter) -> Option<Finding> {
-    let slow = storage_class(case.system, w.device).limits().slow_ms;
-    if w.wait_pct < WAITS_MIN_PCT || w.reported_ms < slow {
+fn waits_on_syncs_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter) -> Option<Finding> {
+    let slow_ms = storage_class(ctx.system, waiter.device).limits().slow_ms;
+    if waiter.wait_pct < WAITS_MIN_PCT || waiter.typical_ms < slow_ms {
         return None;
     }
-    let title = format!(
-        "{} waits on syncs of {}: {}",
-        w.name,
-        w.file.file.display_path(case.system.topology.ok()),
-        format_figures(w)
-    );
-    let found = build_finding(case, w, WAITS_ON_SYNCS.name, title)
-        .why("Whatever the process does between two syncs, it goes no faster than its device answers them.")
-        .advise_at(
-            "measure what a sync takes on this device when nothing else runs",
-            "adds load while it runs",
-            NavTarget::Bench("fsync", None),
-        )
-        .advise(
-            "sync less often: group commits, or relax the durability of what may be lost",
-            "more lost at a power cut",
-        )
-        .advise("put the file on a faster device", "money");
-    Some(found)
+    let path = waiter.file.file.display_path(ctx.system.topology.ok());
+    let title = format!("{} waits on syncs of {path}: {}", waiter.name, wait_summary(waiter));
+    Some(
+        build_finding(ctx, newest, waiter, WAITS_ON_SYNCS.name, title)
+            .why("Whatever the process does between syncs, it is no faster than its device completes them.")
+            .advise_at(
+                "benchmark how long a sync takes when nothing else runs",
+                "adds load while it runs",
+                NavTarget::Bench("fsync", None),
+            )
+            .advise(
+                "sync less often: group commit, or less durability for what may be lost",
+                "more data lost in a power failure",
+            )
+            .advise("put the file on a faster device", "money"),
+    )
 }

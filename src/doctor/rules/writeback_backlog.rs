@@ -1,84 +1,67 @@
-//! Dirty pages that would take long to write at the present rate: a sync, a clean shutdown or a file system
-//! that is unmounted waits for all of them.
+//! Dirty pages that take long to write at the current rate. A sync, a clean shutdown or an unmount waits for all of them.
 
 use super::writeback::dirty_bytes;
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, Severity};
 use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, Sustained};
+use crate::doctor::rule_context::RuleContext;
 use crate::model::snapshot::Snapshot;
 
-/// The rule.
-pub const RULE: Rule =
-    Rule { name: "slow-drain", description: "dirty pages that take long to write at the present rate", evaluate: look };
+/// The dirty pages take long to write.
+pub const RULE: Rule = Rule { name: "slow-drain", evaluate };
 
-/// The kernel itself wants no page dirty for longer than this (vm.dirty_expire_centisecs = 3000).
+/// The kernel wants no page dirty for longer (vm.dirty_expire_centisecs = 3000).
 const WARN_SECS: f64 = 30.0;
-/// Services are killed when they do not end within this time (systemd's TimeoutStopSec is 90 s).
+/// Services that take longer to stop are killed (systemd's TimeoutStopSec is 90 s).
 const CRITICAL_SECS: f64 = 90.0;
-/// Less is not worth a word, bytes.
+/// Less is written soon enough.
 const MIN_DIRTY_BYTES: f64 = 32.0 * 1_048_576.0;
-/// The rate is a mean over so long: writeback comes in bursts.
+/// Writeback comes in bursts, so the rate is a mean over this long.
 const WINDOW_SECS: f64 = 8.0;
-
-/// Less than a page per second is nothing, bytes.
+/// Less than a page per second is no progress.
 const MIN_WRITE_BYTES_PER_S: f64 = 4096.0;
 
-/// The flushers are at work at their full speed: below the background threshold they only write what expired,
-/// and their rate says nothing of what they could do.
-fn is_flushing(s: &Snapshot) -> Option<bool> {
-    let w = s.writeback.ok()?;
-    let all = dirty_bytes(w)?;
-    Some(all >= MIN_DIRTY_BYTES && all >= w.background_threshold_bytes? as f64)
+/// Whether the flushers write at full speed: below the background threshold they only write expired pages, and their
+/// rate does not show what they could do.
+fn is_flushing(tick: &Snapshot) -> Option<bool> {
+    let w = tick.writeback.ok()?;
+    Some(dirty_bytes(w)? >= MIN_DIRTY_BYTES.max(w.background_threshold_bytes? as f64))
 }
 
-fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    if let Some(why) = case.system.snapshot.writeback.unavailable_reason(case.now_ns()) {
-        return RuleStatus::Unavailable(why);
-    }
-    let since = match case.sustained(WINDOW_SECS, is_flushing) {
-        Sustained::TooEarly => return RuleStatus::NeedsMoreData("a few seconds of writeback counters"),
-        Sustained::NotSustained => return RuleStatus::Evaluated,
-        Sustained::Since(since) => since,
-    };
-    let Some(w) = case.system.snapshot.writeback.ok() else { return RuleStatus::Evaluated };
-    let (Some(all), Some(written)) =
-        (dirty_bytes(w), case.mean(WINDOW_SECS, |s| s.writeback.ok()?.written_bytes_per_s))
-    else {
-        return RuleStatus::Evaluated;
-    };
-    let secs = all / written.max(1.0);
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let w = ctx.require(&ctx.system.snapshot.writeback)?;
+    let missing = "a few seconds of writeback counters";
+    let Some(since) = ctx.sustained(WINDOW_SECS, is_flushing, missing)? else { return Ok(()) };
+    let written_per_s = ctx.mean(WINDOW_SECS, |tick| tick.writeback.ok()?.written_bytes_per_s);
+    let (Some(dirty), Some(written_per_s)) = (dirty_bytes(w), written_per_s) else { return Ok(()) };
+    let secs = dirty / written_per_s.max(1.0);
     if secs < WARN_SECS {
-        return RuleStatus::Evaluated;
+        return Ok(());
     }
     let severity = if secs >= CRITICAL_SECS { Severity::Critical } else { Severity::Warn };
-    // Without a trickle the quotient is no time at all.
-    let title = match written < MIN_WRITE_BYTES_PER_S {
-        true => format!("{} of dirty pages do not get less: nothing is written", format::bytes(all)),
-        false => format!(
-            "{} of dirty pages take {} to write at the present {}",
-            format::bytes(all),
-            format::duration(secs),
-            format::bytes_per_s(written)
-        ),
+    let duration = (written_per_s >= MIN_WRITE_BYTES_PER_S).then(|| format::duration(secs));
+    let (dirty, written) = (format::bytes(dirty), format::bytes_per_s(written_per_s));
+    let title = match &duration {
+        Some(duration) => format!("{dirty} of dirty pages take {duration} to write at the current {written}"),
+        None => format!("{dirty} of dirty pages are not being written"),
     };
     out.push(
         Finding::new(RULE.name, severity, FindingSubject::Machine, title)
-            .fact("dirty + writeback", format::bytes(all))
-            .fact("written", format::bytes_per_s(written))
-            .fact_opt("time to drain", (written >= MIN_WRITE_BYTES_PER_S).then(|| format::duration(secs)))
+            .fact("dirty + writeback", dirty)
+            .fact("written", written)
+            .fact_opt("time to write", duration)
             .fact_opt("dirtied", w.dirtied_bytes_per_s.map(format::bytes_per_s))
             .since(since)
             .why(
-                "A sync, an unmount or a shutdown has to wait for all of it, and a power cut loses it. Programs that \
-                 only sync a little wait behind it on the same device.",
+                "A sync, an unmount or a shutdown waits for all of it, and a power failure loses it. Small syncs wait \
+                 behind it on the same device.",
             )
             .advise_at(
-                "cap the backlog: lower vm.dirty_bytes to what the device writes in a few seconds",
-                "writers are slowed down to the device's speed sooner",
-                NavTarget::Knob("vm.dirty_bytes".into()),
+                "limit the backlog: lower vm.dirty_bytes to what the device writes in a few seconds",
+                "writers are slowed to the device's speed earlier",
+                NavTarget::knob("vm.dirty_bytes"),
             )
-            .advise_at("find who dirties: the WRITE column", "nothing", NavTarget::Processes)
+            .advise_at("find the process that dirties pages: the WRITE column", NO_COST, NavTarget::Processes)
             .see_also(NavTarget::Memory),
     );
-    RuleStatus::Evaluated
+    Ok(())
 }

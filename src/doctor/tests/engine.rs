@@ -1,4 +1,4 @@
-//! Stories and their order; findings that do not flap.
+//! Incidents and their order; findings that do not flap.
 
 use super::test_machine::*;
 use crate::doctor::RuleEngine;
@@ -17,27 +17,26 @@ fn rules_by_incident(engine: &RuleEngine) -> Vec<Vec<&'static str>> {
 }
 
 fn finding(rule: &'static str, severity: Severity, devices: &[crate::model::disk::DevId]) -> Finding {
-    Finding::new(rule, severity, FindingSubject::KernelName(format!("{devices:?}")), rule.into())
-        .on_devices(devices.to_vec())
+    Finding::new(rule, severity, FindingSubject::KernelName(format!("{devices:?}")), rule).on_devices(devices.to_vec())
 }
 
 #[test]
 fn failing_disk_is_one_incident_with_the_cause_first() {
-    let mut stage = TestMachine::new();
-    stage.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+    let mut machine = TestMachine::new();
+    machine.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
         vec![mount("/srv", "rw,relatime", "rw,emergency_ro")];
-    stage.add_hung_task(930, "postgres", "io_schedule", 10);
-    stage.kernel_message("I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
-    stage.kernel_message(
+    machine.add_hung_task(930, "postgres", "io_schedule", 10);
+    machine.kernel_message("I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
+    machine.kernel_message(
         "EXT4-fs error (device sda1): ext4_journal_check_start:84: comm postgres: Detected aborted journal",
     );
-    stage.ticks(6, |t| {
+    machine.ticks(6, |t| {
         let mut d = idle_device(SDA, "sda");
         (d.tps, d.writes_per_s, d.in_flight, d.stalled) = (0.0, 0.0, 3, true);
         set_device(t, d);
     });
     let mut engine = RuleEngine::default();
-    engine.evaluate(&stage.system);
+    engine.evaluate(&machine.system);
     assert_eq!(
         rules_by_incident(&engine),
         [["io-error", "filesystem-error", "read-only", "device-stalled", "hung-task"]],
@@ -47,8 +46,8 @@ fn failing_disk_is_one_incident_with_the_cause_first() {
 
 #[test]
 fn writeback_storm_is_one_incident_with_the_cause_first() {
-    let mut stage = TestMachine::new();
-    stage.ticks(14, |t| {
+    let mut machine = TestMachine::new();
+    machine.ticks(14, |t| {
         set_device(t, busy_device(SDA, "sda", (119.0, 610.0, 73.0, 4.0, 0.0)));
         let w = t.writeback.ok_mut().unwrap();
         w.dirty_bytes = Some(7 * GIB / 2);
@@ -56,12 +55,12 @@ fn writeback_storm_is_one_incident_with_the_cause_first() {
         set_stalled(t, 911, "dd", THROTTLE, 500.0, 56.0);
     });
     let mut engine = RuleEngine::default();
-    engine.evaluate(&stage.system);
+    engine.evaluate(&machine.system);
     assert_eq!(
         rules_by_incident(&engine),
         [["writeback-storm", "writers-throttled", "slow-drain", "device-saturated"]]
     );
-    assert_eq!(engine.incidents()[0].severity, Severity::Critical, "as bad as the worst of it");
+    assert_eq!(engine.incidents()[0].severity, Severity::Critical, "the highest severity of its findings");
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn causes_explain_only_findings_on_devices_above_them() {
     let note = finding("device-saturated", Severity::Note, &[VDA]);
     let hung = finding("hung-task", Severity::Critical, &[]);
     assert_eq!(group_into_incidents(vec![note, hung]).len(), 2);
-    // Swap traffic comes down on the disk that swap lies on.
+    // Swap traffic reaches the disk below the swap partition.
     let swap = finding("swapping", Severity::Warn, &[SDA2, SDA]);
     assert_eq!(group_into_incidents(vec![swap, finding("device-saturated", Severity::Warn, &[SDA])]).len(), 1);
 }
@@ -94,46 +93,46 @@ fn incidents_are_sorted_by_severity_and_stable() {
 
 #[test]
 fn findings_near_a_limit_do_not_flap_and_clear_later() {
-    let mut stage = TestMachine::new();
+    let mut machine = TestMachine::new();
     let mut engine = RuleEngine::default();
     let busy = |t: &mut crate::model::snapshot::Snapshot| {
         set_device(t, busy_device(SDA, "sda", (119.0, 100.0, 12.0, 4.0, 0.6)))
     };
-    stage.ticks(8, busy);
-    engine.evaluate(&stage.system);
+    machine.ticks(8, busy);
+    engine.evaluate(&machine.system);
     let since = engine.incidents()[0].since_ns();
-    // A second off in every four: there all the time, since the beginning.
+    // One idle second in four does not interrupt the finding.
     for i in 0..40 {
         match i % 4 > 0 {
-            true => stage.tick(busy),
-            false => stage.idle_ticks(1),
+            true => machine.tick(busy),
+            false => machine.idle_ticks(1),
         };
-        engine.evaluate(&stage.system);
-        assert_eq!(engine.incidents().len(), 1, "gone at {i}");
+        engine.evaluate(&machine.system);
+        assert_eq!(engine.incidents().len(), 1, "cleared at {i}");
     }
     assert_eq!(engine.incidents()[0].since_ns(), since);
     let mut seen = 0;
     while !engine.incidents().is_empty() {
-        stage.idle_ticks(1);
-        engine.evaluate(&stage.system);
+        machine.idle_ticks(1);
+        engine.evaluate(&machine.system);
         seen += 1;
-        assert!(seen < 30, "it never goes");
+        assert!(seen < 30, "it never clears");
     }
-    assert!(seen >= 8, "it went at once");
+    assert!(seen >= 8, "it cleared at once");
 }
 
 #[test]
 fn severity_falls_only_after_the_clear_time() {
-    let mut stage = TestMachine::new();
+    let mut machine = TestMachine::new();
     let mut engine = RuleEngine::default();
-    stage.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
-    engine.evaluate(&stage.system);
+    machine.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
+    engine.evaluate(&machine.system);
     assert_eq!(engine.worst_severity(), Some(Severity::Critical));
     for i in 0..20 {
-        stage.tick(|t| set_device(t, busy_device(SDA, "sda", (119.0, 100.0, 12.0, 4.0, 0.6))));
-        engine.evaluate(&stage.system);
+        machine.tick(|t| set_device(t, busy_device(SDA, "sda", (119.0, 100.0, 12.0, 4.0, 0.6))));
+        engine.evaluate(&machine.system);
         if i == 6 {
-            assert_eq!(engine.worst_severity(), Some(Severity::Critical), "not after a moment");
+            assert_eq!(engine.worst_severity(), Some(Severity::Critical), "too early");
         }
     }
     assert_eq!(engine.worst_severity(), Some(Severity::Warn));
@@ -141,10 +140,10 @@ fn severity_falls_only_after_the_clear_time() {
 
 #[test]
 fn going_back_in_time_resets_the_engine() {
-    let mut stage = TestMachine::new();
+    let mut machine = TestMachine::new();
     let mut engine = RuleEngine::default();
-    stage.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
-    engine.evaluate(&stage.system);
+    machine.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
+    engine.evaluate(&machine.system);
     let mut early = TestMachine::new();
     early.idle_ticks(1);
     engine.evaluate(&early.system);
@@ -153,28 +152,28 @@ fn going_back_in_time_resets_the_engine() {
 
 #[test]
 fn skipped_rules_give_their_reason() {
-    let mut stage = TestMachine::new();
-    stage.idle_ticks(10);
-    stage.system.kernel_log_status = Reading::Denied("/dev/kmsg: needs CAP_SYSLOG".into());
+    let mut machine = TestMachine::new();
+    machine.idle_ticks(10);
+    machine.system.kernel_log_status = Reading::Denied("/dev/kmsg: needs CAP_SYSLOG".into());
     let mut engine = RuleEngine::default();
-    engine.evaluate(&stage.system);
+    engine.evaluate(&machine.system);
     let io = engine.skipped_rules().iter().find(|u| u.rule == "io-error").unwrap();
     assert!(!io.needs_more_data && io.reason.contains("CAP_SYSLOG"));
     let mut young = RuleEngine::default();
-    let mut stage = TestMachine::new();
-    stage.idle_ticks(1);
-    young.evaluate(&stage.system);
+    let mut machine = TestMachine::new();
+    machine.idle_ticks(1);
+    young.evaluate(&machine.system);
     assert!(young.skipped_rules().iter().any(|u| u.rule == "device-saturated" && u.needs_more_data));
 }
 
 #[test]
 fn equal_histories_give_equal_findings() {
     let look = || {
-        let mut stage = TestMachine::new();
+        let mut machine = TestMachine::new();
         let mut engine = RuleEngine::default();
         for _ in 0..12 {
-            stage.tick(|t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
-            engine.evaluate(&stage.system);
+            machine.tick(|t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
+            engine.evaluate(&machine.system);
         }
         engine.incidents().to_vec()
     };
@@ -183,82 +182,82 @@ fn equal_histories_give_equal_findings() {
 
 #[test]
 fn past_findings_explain_nothing_new_and_sort_after_current_ones() {
-    let mut stage = TestMachine::new();
-    stage.idle_ticks(2);
-    stage.kernel_message("I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
-    stage.idle_ticks(100);
-    stage.add_hung_task(930, "dd", "submit_bio_wait", 10);
+    let mut machine = TestMachine::new();
+    machine.idle_ticks(2);
+    machine.kernel_message("I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
+    machine.idle_ticks(100);
+    machine.add_hung_task(930, "dd", "submit_bio_wait", 10);
     let mut engine = RuleEngine::default();
-    engine.evaluate(&stage.system);
+    engine.evaluate(&machine.system);
     assert_eq!(rules_by_incident(&engine), [["hung-task"], ["io-error"]]);
-    stage.idle_ticks(60);
+    machine.idle_ticks(60);
     let mut later = RuleEngine::default();
-    later.evaluate(&stage.system);
+    later.evaluate(&machine.system);
     let error = later.incidents().iter().find(|s| s.cause().rule == "io-error").unwrap();
-    assert_eq!(error.severity, Severity::Warn, "two minutes without another");
+    assert_eq!(error.severity, Severity::Warn, "two minutes without another error");
 }
 
 #[test]
 fn errors_of_a_removed_device_are_only_warnings() {
-    let mut stage = TestMachine::new();
-    stage.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes = Some(0);
-    stage.idle_ticks(2);
-    stage.kernel_message("I/O error, dev loop0, sector 8");
-    assert_eq!(stage.evaluate_rule("io-error").0[0].severity, Severity::Warn);
+    let mut machine = TestMachine::new();
+    machine.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes = Some(0);
+    machine.idle_ticks(2);
+    machine.kernel_message("I/O error, dev loop0, sector 8");
+    assert_eq!(machine.evaluate_rule("io-error").0[0].severity, Severity::Warn);
 }
 
 #[test]
 fn hung_task_joins_the_incident_of_the_stalled_device() {
-    let mut stage = TestMachine::new();
-    stage.add_hung_task(930, "dd", "submit_bio_wait", 10);
-    stage.kernel_message("I/O error, dev nvme0n1, sector 8");
-    stage.ticks(6, |t| {
+    let mut machine = TestMachine::new();
+    machine.add_hung_task(930, "dd", "submit_bio_wait", 10);
+    machine.kernel_message("I/O error, dev nvme0n1, sector 8");
+    machine.ticks(6, |t| {
         let mut d = idle_device(SDA, "sda");
         (d.tps, d.writes_per_s, d.in_flight, d.stalled) = (0.0, 0.0, 3, true);
         set_device(t, d);
     });
     let mut engine = RuleEngine::default();
-    engine.evaluate(&stage.system);
+    engine.evaluate(&machine.system);
     assert_eq!(rules_by_incident(&engine), [vec!["device-stalled", "hung-task"], vec!["io-error"]]);
 }
 
 #[test]
 fn errors_before_a_loop_device_was_reattached_are_not_counted() {
-    let mut stage = TestMachine::new();
+    let mut machine = TestMachine::new();
     let error = "I/O error, dev loop0, sector 81239 op 0x1:(WRITE)";
-    stage.kernel_message(error).kernel_message(error).idle_ticks(3);
-    stage.kernel_message("loop0: detected capacity change from 0 to 409600").idle_ticks(3);
-    stage.kernel_message(error);
-    let (found, _) = stage.evaluate_rule("io-error");
+    machine.kernel_message(error).kernel_message(error).idle_ticks(3);
+    machine.kernel_message("loop0: detected capacity change from 0 to 409600").idle_ticks(3);
+    machine.kernel_message(error);
+    let (found, _) = machine.evaluate_rule("io-error");
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].title, format!("I/O errors on loop0: {error}"), "one of three");
-    // What a program writes into the log proves nothing.
-    stage.kernel_message_from(1, "loop0: detected capacity change from 0 to 409600");
-    assert_eq!(stage.evaluate_rule("io-error").0.len(), 1);
+    assert_eq!(found[0].title, format!("I/O errors on loop0: {error}"), "the newest of three only");
+    // Messages of programs do not count.
+    machine.kernel_message_from(1, "loop0: detected capacity change from 0 to 409600");
+    assert_eq!(machine.evaluate_rule("io-error").0.len(), 1);
 }
 
 #[test]
 fn java_servers_are_found_by_command_line() {
-    let mut stage = TestMachine::new();
-    let key = stage.add_task(77, "java", |_| {}, IoBytes::default(), 0);
-    assert_eq!(RuleContext::new(&stage.system).servers(|_| true).count(), 0);
+    let mut machine = TestMachine::new();
+    let key = machine.add_task(77, "java", |_| {}, IoBytes::default(), 0);
+    assert_eq!(RuleContext::new(&machine.system).task_survey().servers.len(), 0);
     let line: &[u8] = b"java -Xmx8G -cp /x.jar org.apache.cassandra.service.CassandraDaemon";
     let names = Arc::new(TaskNames { cmdline: Some(line.into()), ..TaskNames::default() });
-    let update = ProcessUpdate { seq: 9, time: stage.now(), names: vec![(key, names)], ..ProcessUpdate::default() };
-    stage.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
-    let case = RuleContext::new(&stage.system);
-    let servers: Vec<_> = case.servers(|kind| kind == ServerKind::Database).map(|at| case.task_name(at)).collect();
+    let update = ProcessUpdate { seq: 9, time: machine.now(), names: vec![(key, names)], ..ProcessUpdate::default() };
+    machine.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
+    let ctx = RuleContext::new(&machine.system);
+    let servers: Vec<_> = ctx.servers(ServerKind::Database).map(|index| ctx.task_name(index)).collect();
     assert_eq!(servers, ["java (77)"]);
 }
 
 #[test]
 fn notes_do_not_move_the_start_of_an_incident() {
     let since = |rule, severity, at| Finding { since_ns: Some(at), ..finding(rule, severity, &[SDA]) };
-    let told = group_into_incidents(vec![
+    let incidents = group_into_incidents(vec![
         since("device-stalled", Severity::Critical, 70),
         since("hung-task", Severity::Warn, 60),
         since("hung-task-silent", Severity::Note, 5),
     ]);
-    assert_eq!(told.iter().map(|s| (s.findings.len(), s.since_ns())).collect::<Vec<_>>(), [(3, Some(60))]);
+    assert_eq!(incidents.iter().map(|s| (s.findings.len(), s.since_ns())).collect::<Vec<_>>(), [(3, Some(60))]);
     assert_eq!(group_into_incidents(vec![since("burst", Severity::Note, 5)])[0].since_ns(), Some(5));
 }

@@ -1,4 +1,4 @@
-//! Tasks held up by memory, as tracing tells it, and what is said of it.
+//! Machines with tasks stalled by memory management, and the finding they lead to.
 
 use super::firing::{FiringCase, firing_case, read, set_dirty};
 use super::test_machine::*;
@@ -12,13 +12,13 @@ fn disable_stall_tracing(s: &mut Snapshot) {
 }
 
 pub const FIRING: &[FiringCase] = &[
-    firing_case("writers-throttled", "above the free-run ceiling", Warn, "writers are throttled: 3.50 GiB", |s| {
+    firing_case("writers-throttled", "above the freerun ceiling", Warn, "writers are throttled: 3.50 GiB", |s| {
         s.ticks(5, |t| {
             set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
             disable_stall_tracing(t);
         });
     }),
-    firing_case("writers-throttled", "and everything stands still", Critical, "writers are throttled", |s| {
+    firing_case("writers-throttled", "no task makes progress", Critical, "writers are throttled", |s| {
         s.ticks(14, |t| {
             set_dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
             disable_stall_tracing(t);
@@ -27,9 +27,9 @@ pub const FIRING: &[FiringCase] = &[
     }),
     firing_case(
         "writers-throttled",
-        "traced: who sleeps",
+        "traced writers",
         Warn,
-        "dd (911) sleeps 81 % of the time and 1 more; 3.50 GiB dirty and in writeback, above the free-run",
+        "dd (911) sleeps 81% of the time and 1 more; 3.50 GiB dirty and under writeback, above the freerun",
         |s| {
             s.ticks(5, |t| {
                 set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
@@ -40,9 +40,9 @@ pub const FIRING: &[FiringCase] = &[
     ),
     firing_case(
         "writers-throttled",
-        "traced: a device's own limit",
+        "traced writer limited by its device",
         Warn,
-        "dd (911) sleeps 50 % of the time; by a limit of its device or control group: 1.00 GiB dirty",
+        "dd (911) sleeps 50% of the time; limited by its device or cgroup (1.00 GiB dirty",
         |s| {
             s.ticks(5, |t| {
                 set_dirty(t, GIB, 60.0 * MIB, 60.0 * MIB);
@@ -52,9 +52,9 @@ pub const FIRING: &[FiringCase] = &[
     ),
     firing_case(
         "reclaim-stalls",
-        "a task makes room for a stream",
+        "a task reclaims for a stream",
         Warn,
-        "redis-server (900) loses 40 % of its time making room in memory",
+        "redis-server (900) spends 40% of its time in direct reclaim",
         |s| {
             s.ticks(6, |t| {
                 set_stalled(t, 910, "tar", RECLAIM, 90.0, 9.0);
@@ -63,7 +63,7 @@ pub const FIRING: &[FiringCase] = &[
             s.add_task(910, "tar", |_| {}, read(80 << 20), 0);
         },
     ),
-    firing_case("reclaim-stalls", "it hardly gets anywhere", Critical, "java (900) loses 95 %", |s| {
+    firing_case("reclaim-stalls", "hardly any progress", Critical, "java (900) spends 95%", |s| {
         s.ticks(6, |t| set_stalled(t, 900, "java", RECLAIM, 950.0, 800.0));
     }),
 ];

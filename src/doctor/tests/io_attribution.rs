@@ -1,4 +1,4 @@
-//! Who is named where tracing has charged the I/O: not whoever has the largest counter.
+//! With traced I/O, findings name the process it is attributed to, not the one with the largest counters.
 
 use super::test_machine::*;
 use crate::model::disk::DevId;
@@ -33,12 +33,12 @@ fn device_load_is_attributed_by_traced_io() {
         let elsewhere = IoRates { read_bytes_per_s: 900.0 * MIB, ..IoRates::default() };
         set_attribution(t, vec![owner_io(12, VDA, flusher), owner_io(900, SDA, elsewhere), owner_io(901, VDA, fio)]);
     });
-    // By the counters it would be this one, which writes to another device.
+    // By its counters, dd would be named, which writes to another device.
     s.scan(vec![TaskRaw { kernel_thread: true, ..task_counters(12, "kworker/u8:5-fl") }], false);
     s.add_task(901, "fio", |_| {}, IoBytes::default(), 0);
     s.add_task(900, "dd", |_| {}, written(400 << 20), 0);
     let (found, _) = s.evaluate_rule("device-saturated");
-    assert!(found[0].title.contains("fio (901) makes 98 % of it"), "{}", found[0].title);
+    assert!(found[0].title.contains("fio (901) issues 98% of it"), "{}", found[0].title);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn writeback_storm_is_attributed_to_the_process_that_dirtied_the_pages() {
     });
     s.add_task(900, "dd", |_| {}, written(60 << 20), 0);
     let (found, _) = s.evaluate_rule("writeback-storm");
-    assert!(found[0].title.contains("are dirtied by fio (901) while"), "{}", found[0].title);
+    assert!(found[0].title.contains("fio (901) dirties"), "{}", found[0].title);
     let fact = found[0].evidence.iter().find(|f| f.name == "most dirtied by").unwrap();
-    assert_eq!(fact.value, "fio (901), 75 %");
+    assert_eq!(fact.value, "fio (901), 75%");
 }

@@ -1,10 +1,9 @@
-//! Syncs that hold somebody up, and those that do not.
+//! Processes that wait for syncs, and those that do not.
 
 use super::firing::FiringCase;
-use super::quiet::QuietCase;
+use super::quiet::QuietCase as Case;
 use super::test_machine::*;
-use crate::doctor::finding::RuleStatus;
-use crate::doctor::finding::Severity::{Critical, Note, Warn};
+use crate::doctor::finding::Severity::{Critical, Warn};
 use crate::model::latency::LatencySummary;
 use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
@@ -12,7 +11,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::syncs::{InFlightSync, NOT_REQUESTED, SlowSync, SyncActivity, SyncFile, SyncRate};
 use std::sync::Arc;
 
-/// Calls per second, share of the time in them, and 99 % no longer than so many ms, of postgres on sda1.
+/// Syncs of postgres on sda1: calls per second, share of its time in them, p99 in ms.
 fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     let file = Arc::new(SyncFile {
         pid: 78205,
@@ -55,7 +54,7 @@ fn stream_beside_syncs(s: &mut TestMachine, calls_per_s: f64, wait_pct: f64, p99
     s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }
 
-/// Hundreds of quick ones a second, and one that has taken most of the window.
+/// Hundreds of fast syncs per second, and one that took most of the window.
 fn stalled_sync(s: &mut TestMachine) {
     s.ticks(8, |t| {
         set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
@@ -77,90 +76,75 @@ fn stalled_sync(s: &mut TestMachine) {
     s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }
 
-/// Trouble.
 pub const FIRING: &[FiringCase] = &[
     FiringCase {
         rule: "syncs-behind-a-stream",
         description: "a big file beside a database",
         severity: Warn,
-        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001 (62 % of its time, p99 180 ms) because dd (4711) \
+        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001 (62% of its time, p99 180 ms) because dd (4711) \
                streams 300 MiB/s to the same device, sda1",
         set_up: |s| stream_beside_syncs(s, 6.0, 62.0, 180.0),
     },
     FiringCase {
         rule: "syncs-behind-a-stream",
-        description: "one that has not come back yet",
+        description: "a sync that is still running",
         severity: Critical,
-        title_part: "(100 % of its time",
+        title_part: "(100% of its time",
         set_up: |s| stream_beside_syncs(s, 0.0, 100.0, 900.0),
     },
     FiringCase {
         rule: "syncs-behind-a-stream",
-        description: "a stall among many quick ones",
+        description: "one long sync among many fast ones",
         severity: Critical,
-        title_part: "waits on syncs of /srv/pg/wal/0001 (80 % of its time, longest 3000 ms) because dd (4711) streams",
+        title_part: "waits on syncs of /srv/pg/wal/0001 (80% of its time, max 3000 ms) because dd (4711) streams",
         set_up: stalled_sync,
     },
     FiringCase {
         rule: "waits-on-syncs",
-        description: "a slow disk and nobody else",
+        description: "a slow disk without a stream",
         severity: Warn,
-        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001: 90 % of its time, p99 180 ms",
+        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001: 90% of its time, p99 180 ms",
         set_up: |s| {
             s.ticks(8, |t| set_syncs(t, 9.0, 90.0, 180.0));
         },
     },
 ];
 
-fn is_unavailable(j: &RuleStatus) -> bool {
-    matches!(j, RuleStatus::Unavailable(_))
-}
-
-fn needs_more_data(j: &RuleStatus) -> bool {
-    matches!(j, RuleStatus::NeedsMoreData(_))
-}
-
-const fn quiet_case(
-    rule: &'static str,
-    what: &'static str,
-    judged: Option<fn(&RuleStatus) -> bool>,
-    make: fn(&mut TestMachine),
-) -> QuietCase {
-    QuietCase { rule, description: what, min_severity: Note, expected_status: judged, set_up: make }
-}
-
-/// Nearly.
-pub const QUIET: &[QuietCase] = &[
-    quiet_case("waits-on-syncs", "a benchmark that syncs at full speed", None, |s| {
+pub const QUIET: &[Case] = &[
+    Case::new("waits-on-syncs", "a benchmark that syncs at full speed", |s| {
         s.ticks(8, |t| set_syncs(t, 900.0, 97.0, 2.0));
     }),
-    quiet_case("waits-on-syncs", "now and then a slow one", None, |s| {
+    Case::new("waits-on-syncs", "a slow sync now and then", |s| {
         s.ticks(8, |t| set_syncs(t, 0.5, 10.0, 200.0));
     }),
-    quiet_case("waits-on-syncs", "the other rule has told it", None, |s| stream_beside_syncs(s, 6.0, 62.0, 180.0)),
-    quiet_case("waits-on-syncs", "no leave to look", Some(is_unavailable), |s| {
+    Case::new("waits-on-syncs", "reported by the other rule", |s| stream_beside_syncs(s, 6.0, 62.0, 180.0)),
+    Case::new("waits-on-syncs", "tracing denied", |s| {
         s.ticks(8, |t| t.syncs = Reading::Denied("needs CAP_BPF".into()));
-    }),
-    quiet_case("syncs-behind-a-stream", "syncs beside the stream are quick", None, |s| {
+    })
+    .unavailable(),
+    Case::new("syncs-behind-a-stream", "fast syncs beside a stream", |s| {
         stream_beside_syncs(s, 200.0, 60.0, 9.0);
     }),
-    quiet_case("syncs-behind-a-stream", "nobody else writes", None, |s| {
+    Case::new("syncs-behind-a-stream", "no other writer", |s| {
         s.ticks(8, |t| set_syncs(t, 6.0, 62.0, 180.0));
     }),
-    quiet_case("syncs-behind-a-stream", "the stream goes to another disk", None, |s| {
+    Case::new("syncs-behind-a-stream", "the stream goes to another disk", |s| {
         s.ticks(8, |t| {
             set_device(t, busy_device(NVME, "nvme0n1", (1500.0, 1.0, 2.0, 1024.0, 0.0)));
             set_syncs(t, 6.0, 62.0, 180.0);
         });
         s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
     }),
-    quiet_case("syncs-behind-a-stream", "just begun", Some(needs_more_data), |s| {
+    Case::new("syncs-behind-a-stream", "two ticks", |s| {
         s.ticks(2, |t| set_syncs(t, 6.0, 62.0, 180.0));
-    }),
-    quiet_case("syncs-behind-a-stream", "nobody wants to know", Some(|j| *j == RuleStatus::Evaluated), |s| {
+    })
+    .needs_more_data(),
+    Case::new("syncs-behind-a-stream", "tracing not requested", |s| {
         s.ticks(8, |t| t.syncs = Reading::Absent(NOT_REQUESTED.into()));
-    }),
-    quiet_case("syncs-behind-a-stream", "no tracepoints to be seen", Some(is_unavailable), |s| {
+    })
+    .result(Result::is_ok),
+    Case::new("syncs-behind-a-stream", "no tracefs", |s| {
         s.ticks(8, |t| t.syncs = Reading::Absent("tracefs is not mounted".into()));
-    }),
+    })
+    .unavailable(),
 ];

@@ -1,9 +1,9 @@
-//! A machine in memory, for tests of rules: healthy and quiet until a test says otherwise.
+//! A system state in memory for tests of rules: healthy and idle until a test changes it.
 //!
 //! 24 GiB, a spinning disk `sda` with `sda1` on /srv and swap on `sda2`, a virtual disk `vda` with / on it, an
 //! NVMe `nvme0n1`, a loop device on vda mounted on /mnt/lab.
 
-use crate::doctor::finding::{Finding, RuleStatus};
+use crate::doctor::finding::{Finding, RuleResult};
 use crate::doctor::rule_context::RuleContext;
 use crate::doctor::rules::RULES;
 use crate::model::cpu::CpuRate;
@@ -37,7 +37,7 @@ pub const VDA: DevId = DevId { major: 254, minor: 0 };
 pub const NVME: DevId = DevId { major: 259, minor: 0 };
 pub const LOOP0: DevId = DevId { major: 7, minor: 0 };
 
-/// The machine with its past.
+/// The machine with its history.
 pub struct TestMachine {
     pub system: SystemState,
     seq: u64,
@@ -85,7 +85,7 @@ fn queue(scheduler: &str, rotational: bool) -> QueueAttrs {
     }
 }
 
-/// The rates of a device that does next to nothing.
+/// A nearly idle device.
 pub fn idle_device(id: DevId, name: &str) -> DiskRate {
     DiskRate {
         id,
@@ -99,7 +99,7 @@ pub fn idle_device(id: DevId, name: &str) -> DiskRate {
     }
 }
 
-/// A device at work: requests a second, await, queue, KiB a request, share of reads.
+/// A busy device: requests per second, await in ms, queue size, KiB per request, share of reads.
 pub fn busy_device(id: DevId, name: &str, (tps, ms, queue, kb, reads): (f64, f64, f64, f64, f64)) -> DiskRate {
     let mb = tps * kb / 1024.0;
     DiskRate {
@@ -118,7 +118,7 @@ pub fn busy_device(id: DevId, name: &str, (tps, ms, queue, kb, reads): (f64, f64
     }
 }
 
-/// A task that has done nothing yet.
+/// A task without I/O.
 pub fn task_counters(pid: u32, name: &str) -> TaskRaw {
     let key = TaskKey { pid, tid: pid, starttime: 100 };
     let mut comm = [0; 16];
@@ -142,12 +142,12 @@ pub fn task_counters(pid: u32, name: &str) -> TaskRaw {
     }
 }
 
-/// The same a moment later.
+/// The task with these I/O counters.
 pub fn task_after(raw: TaskRaw, did: IoBytes) -> TaskRaw {
     TaskRaw { io: TaskIoRaw::Read(did), timeslices: 1, ..raw }
 }
 
-/// Pressure of one kind.
+/// Pressure with these avg10.
 pub fn pressure(some: f64, full: f64) -> ResourcePressure {
     let stall = |avg10| Some(PsiAverages { avg10, ..PsiAverages::default() });
     ResourcePressure { some: stall(some), full: stall(full) }
@@ -157,7 +157,7 @@ impl TestMachine {
     /// The healthy machine, before its first tick.
     pub fn new() -> Self {
         let start = LogClock { mono_ns: 1_000 * SEC, wall_ns: 1_700_000_000 * SEC as i64 };
-        let mut world = SystemState::new(HostInfo { name: "stage".into(), kernel: "6.18".into() }, start);
+        let mut world = SystemState::new(HostInfo { name: "host".into(), kernel: "6.18".into() }, start);
         world.topology = Reading::Ok(topology());
         world.kernel_log_status = Reading::Ok(());
         world.processes_status = Reading::Ok(());
@@ -171,9 +171,9 @@ impl TestMachine {
         facts.knobs.insert("kernel.task_delayacct".into(), "1".into());
         world.slow_facts.update(SystemFacts { time: Self::time_at(0), ..facts.clone() });
         world.slow_facts.update(SystemFacts { time: Self::time_at(10), ..facts });
-        let mut stage = Self { system: world, seq: 0, process_seq: 0 };
-        stage.disk_space("/", 100 * GIB, 60 * GIB, 1_000_000, 900_000);
-        stage
+        let mut machine = Self { system: world, seq: 0, process_seq: 0 };
+        machine.disk_space("/", 100 * GIB, 60 * GIB, 1_000_000, 900_000);
+        machine
     }
 
     fn time_at(seq: u64) -> Timestamp {
@@ -185,7 +185,7 @@ impl TestMachine {
         Self::time_at(self.seq)
     }
 
-    /// The clock of kernel records now.
+    /// The clock of kernel messages now.
     pub fn log_clock(&self) -> LogClock {
         LogClock { mono_ns: self.now().boot_ns, wall_ns: self.now().wall_ns }
     }
@@ -238,7 +238,7 @@ impl TestMachine {
         }
     }
 
-    /// A tick as changed by `change`.
+    /// Adds a tick, changed by `change`.
     pub fn tick(&mut self, change: impl FnOnce(&mut Snapshot)) -> &mut Self {
         self.seq += 1;
         let mut snap = self.snapshot();
@@ -249,7 +249,7 @@ impl TestMachine {
         self
     }
 
-    /// Several ticks alike.
+    /// Adds equal ticks.
     pub fn ticks(&mut self, n: usize, change: impl Fn(&mut Snapshot)) -> &mut Self {
         for _ in 0..n {
             self.tick(&change);
@@ -257,12 +257,12 @@ impl TestMachine {
         self
     }
 
-    /// Quiet ticks.
+    /// Adds idle ticks.
     pub fn idle_ticks(&mut self, n: usize) -> &mut Self {
         self.ticks(n, |_| {})
     }
 
-    /// A task: two looks, the second with what it did in a second.
+    /// Adds a task by two scans a second apart, with this I/O in between.
     pub fn add_task(
         &mut self,
         pid: u32,
@@ -279,7 +279,7 @@ impl TestMachine {
         key
     }
 
-    /// A look at the tasks, a second after the one before.
+    /// Adds a scan of the tasks, a second after the one before.
     pub fn scan(&mut self, tasks: Vec<TaskRaw>, reset: bool) {
         self.process_seq += 1;
         let at = self.now();
@@ -298,7 +298,7 @@ impl TestMachine {
         self.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
     }
 
-    /// A task in state D for so many seconds, with a tick for each.
+    /// Adds a task in state D for `secs` seconds, with a tick for each.
     pub fn add_hung_task(&mut self, pid: u32, name: &str, wchan: &str, secs: usize) -> TaskKey {
         let key = self.add_task(pid, name, |t| t.state = b'D', IoBytes::default(), 0);
         for i in 0..secs {
@@ -312,12 +312,12 @@ impl TestMachine {
         key
     }
 
-    /// A line of the kernel's, now.
+    /// Adds a message of the kernel now.
     pub fn kernel_message(&mut self, message: &str) -> &mut Self {
         self.kernel_message_from(0, message)
     }
 
-    /// A line of that facility.
+    /// Adds a message of this syslog facility now.
     pub fn kernel_message_from(&mut self, facility: u16, message: &str) -> &mut Self {
         let clock = self.log_clock();
         let seq = self.system.kernel_log.size().0 as u64 + self.system.kernel_log.revision() + 1;
@@ -333,7 +333,7 @@ impl TestMachine {
         self
     }
 
-    /// The room on a mount.
+    /// Sets the free space of a mount.
     pub fn disk_space(&mut self, point: &str, total: u64, left: u64, inodes: u64, inodes_left: u64) {
         let space = FilesystemSpace {
             total_bytes: total,
@@ -351,31 +351,31 @@ impl TestMachine {
         change(self.system.slow_facts.latest.as_mut().unwrap());
     }
 
-    /// Changes the facts before.
+    /// Changes the previous facts.
     pub fn change_previous_facts(&mut self, change: impl FnOnce(&mut SystemFacts)) {
         change(self.system.slow_facts.previous.as_mut().unwrap());
     }
 
     /// What one rule finds.
-    pub fn evaluate_rule(&self, name: &str) -> (Vec<Finding>, RuleStatus) {
+    pub fn evaluate_rule(&self, name: &str) -> (Vec<Finding>, RuleResult) {
         let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
         let mut out = Vec::new();
-        let judged = (rule.evaluate)(&RuleContext::new(&self.system), &mut out);
-        (out, judged)
+        let result = (rule.evaluate)(&RuleContext::new(&self.system), &mut out);
+        (out, result)
     }
 
     /// What all rules find.
     pub fn evaluate_all(&self) -> Vec<Finding> {
-        let case = RuleContext::new(&self.system);
+        let ctx = RuleContext::new(&self.system);
         let mut out = Vec::new();
         for rule in RULES {
-            (rule.evaluate)(&case, &mut out);
+            let _ = (rule.evaluate)(&ctx, &mut out);
         }
         out
     }
 }
 
-/// Puts a device's rates in place of the idle ones.
+/// Replaces a device's rates.
 pub fn set_device(snap: &mut Snapshot, rate: DiskRate) {
     let devices = snap.devices.ok_mut().unwrap();
     match devices.iter_mut().find(|d| d.id == rate.id) {
@@ -384,7 +384,7 @@ pub fn set_device(snap: &mut Snapshot, rate: DiskRate) {
     }
 }
 
-/// A network mount over `eth0` of that speed.
+/// Sets a network mount over `eth0`, a link of this speed.
 pub fn set_network_mount(snap: &mut Snapshot, mb: f64, speed_bits: Option<u64>, change: impl FnOnce(&mut NetFsRate)) {
     let used = speed_bits.map(|b| mb * MIB * 800.0 / b as f64);
     snap.nics = Reading::Ok(vec![NicRate {
@@ -410,7 +410,7 @@ pub fn set_network_mount(snap: &mut Snapshot, mb: f64, speed_bits: Option<u64>, 
     snap.netfs = Reading::Ok(vec![fs]);
 }
 
-/// Holds a process up in that way (see `model::stalls::KINDS`), for so many milliseconds of the second.
+/// Stalls a process for `ms_per_s`; `kind` is an index as in `model::memory_stalls`.
 pub fn set_stalled(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_per_s: f64, longest_ms: f64) {
     let stalls = Arc::make_mut(snap.memory_stalls.ok_mut().unwrap());
     let key = TaskKey { pid, tid: pid, starttime: 100 };
@@ -422,7 +422,7 @@ pub fn set_stalled(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_pe
     stalls.processes.push(held);
 }
 
-/// The same with requests as tracing tells them: of 4 KiB, so many that go on and that begin elsewhere.
+/// Adds traced requests of 4 KiB to a device.
 pub fn with_traced_requests(rate: DiskRate, sequential: u32, random: u32) -> DiskRate {
     let mut latency = DeviceLatency::default();
     let shape = &mut latency.kinds[0].pattern;
