@@ -1,8 +1,8 @@
-//! Batch reports, line by line as iotop prints them, so that what people wrote around it goes on working.
+//! Batch reports in iotop's format, so that scripts written for iotop keep working.
 //!
-//! Every row has the same number of words before the command: `TID PRIO USER`, then value and unit of
-//! `DISK READ`, `DISK WRITE`, `SWAPIN`, `IO>` and, which iotop does not have, `SWAP`. What could not be
-//! read is `-` in place of the value.
+//! Every row has the same number of fields before the command: `TID PRIO USER`, then value and unit of
+//! `DISK READ`, `DISK WRITE`, `SWAPIN`, `IO>` and `SWAP`, which iotop does not have. A value that could not be
+//! read is `-`.
 
 use super::processes::{delays_unavailable, hidden_tasks_note};
 use crate::model::columns::process::command_text;
@@ -10,19 +10,19 @@ use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessR
 use crate::model::system_state::SystemState;
 use std::fmt::Write;
 
-/// What the reports show.
+/// What a report shows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BatchOptions {
-    /// Only tasks that did something.
+    /// Only tasks with I/O.
     pub only_active: bool,
-    /// Sums since the start instead of rates.
+    /// Totals since the start instead of rates.
     pub is_accumulated: bool,
 }
 
-/// One report: two lines of sums, the head, a row a task, busiest first.
-pub fn batch_report(world: &SystemState, options: BatchOptions) -> String {
+/// One report: two lines of totals, the header, one row a task, busiest first.
+pub fn batch_report(system: &SystemState, options: BatchOptions) -> String {
     let mut out = String::new();
-    push_header(&mut out, world, options);
+    push_header(&mut out, system, options);
     let filter = ProcessFilter {
         only_active: options.only_active && !options.is_accumulated,
         only_accumulated: options.only_active && options.is_accumulated,
@@ -30,9 +30,9 @@ pub fn batch_report(world: &SystemState, options: BatchOptions) -> String {
     };
     let by = if options.is_accumulated { ProcessColumn::AccIo } else { ProcessColumn::Io };
     let query = ProcessQuery { sort_by: by, filter, height: usize::MAX, ..ProcessQuery::default() };
-    let elapsed = world.processes.time().boot_ns.saturating_sub(world.processes.counters_since().boot_ns);
-    for at in world.processes.window(&query).rows {
-        let row = world.processes.row(at);
+    let elapsed = system.processes.time().boot_ns.saturating_sub(system.processes.counters_since().boot_ns);
+    for at in system.processes.window(&query).rows {
+        let row = system.processes.row(at);
         if !row.exited || options.is_accumulated {
             push_row(&mut out, &row, options, elapsed);
         }
@@ -40,18 +40,18 @@ pub fn batch_report(world: &SystemState, options: BatchOptions) -> String {
     out
 }
 
-fn push_header(out: &mut String, world: &SystemState, options: BatchOptions) {
-    let known = world.processes_status.ok().is_some();
+fn push_header(out: &mut String, system: &SystemState, options: BatchOptions) {
+    let known = system.processes_status.ok().is_some();
     let (read, written) = if options.is_accumulated {
-        let sums = world.processes.accumulated_io();
+        let sums = system.processes.accumulated_io();
         (sums.read as f64, sums.write as f64)
     } else {
-        let totals = world.processes.totals();
+        let totals = system.processes.totals();
         (totals.read_bytes_per_s, totals.write_bytes_per_s)
     };
     let suffix = if options.is_accumulated { "" } else { "/s" };
     let total = |n: f64| format_bytes(known.then_some(n), suffix);
-    let disks = world.snapshot.disks_mb_per_s(world.topology.ok());
+    let disks = system.snapshot.disks_mb_per_s(system.topology.ok());
     let current = |n: Option<f64>| format_bytes(n.map(|mb| mb * 1_048_576.0), "/s");
     let _ = writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
     let _ = writeln!(
@@ -60,7 +60,7 @@ fn push_header(out: &mut String, world: &SystemState, options: BatchOptions) {
         current(disks.map(|d| d.0)),
         current(disks.map(|d| d.1))
     );
-    let id = if world.processes.rows_are_threads() { "TID" } else { "PID" };
+    let id = if system.processes.rows_are_threads() { "TID" } else { "PID" };
     let _ = writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
 }
 
@@ -94,7 +94,7 @@ fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elaps
     );
 }
 
-/// `793.36 K/s` as iotop writes it: powers of 1024, two decimals, a blank before the unit.
+/// `793.36 K/s` as iotop writes it: powers of 1024, two decimals, a space before the unit.
 fn format_bytes(bytes: Option<f64>, suffix: &str) -> String {
     let Some(mut n) = bytes.filter(|n| n.is_finite()) else { return format!("- B{suffix}") };
     let mut units = ["B", "K", "M", "G", "T", "P"].into_iter().peekable();
@@ -106,17 +106,23 @@ fn format_bytes(bytes: Option<f64>, suffix: &str) -> String {
     format!("{n:.2} {unit}{suffix}")
 }
 
-/// What is missing from the reports and why: to be said once, not in every report.
-pub fn missing_data_notes(world: &SystemState) -> Vec<String> {
-    let now = world.now().boot_ns;
+/// What is missing from the reports, and why. To be printed once, not with every report.
+pub fn missing_data_notes(system: &SystemState) -> Vec<String> {
+    let now = system.now().boot_ns;
     let mut out = Vec::new();
-    out.extend(world.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}")));
-    out.extend(delays_unavailable(&world.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
-    out.extend(hidden_tasks_note(&world.processes));
+    out.extend(system.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}")));
+    out.extend(delays_unavailable(&system.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
+    out.extend(hidden_tasks_note(&system.processes));
     out.extend(
-        world.snapshot.devices.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")),
+        system
+            .snapshot
+            .devices
+            .unavailable_reason(now)
+            .map(|why| format!("Current DISK READ and WRITE are `-`: {why}")),
     );
-    out.extend(world.topology.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
+    out.extend(
+        system.topology.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")),
+    );
     out
 }
 

@@ -1,7 +1,7 @@
-//! One pane of a snapshot as lines of comma-separated values, for spreadsheets and scripts.
+//! One pane of a snapshot as comma-separated values, for spreadsheets and scripts.
 //!
-//! The columns are the JSON output's names in its order, so there is one list of figures and one meaning of
-//! each. What could not be read is an empty field.
+//! The columns are the keys of the JSON output in its order, so that each value has one definition. A value that
+//! could not be read is an empty field.
 
 use super::json::{self, LogSince};
 use super::snapshot::SnapshotScope;
@@ -10,11 +10,11 @@ use crate::model::system_state::SystemState;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// JSON with the order of its names kept.
+/// JSON that keeps the order of its keys.
 enum JsonTree {
     Map(Vec<(String, JsonTree)>),
     List(Vec<JsonTree>),
-    /// As it stands in a field.
+    /// A scalar, formatted as a CSV field.
     Leaf(String),
 }
 
@@ -74,14 +74,14 @@ impl<'de> Visitor<'de> for JsonTreeVisitor {
     }
 }
 
-/// A text as a field: quoted where it must be, and never a formula to a spreadsheet.
+/// A text as a CSV field: quoted where necessary, and never a formula to a spreadsheet.
 fn csv_field(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-/// Which parts of the object make the lines.
+/// The keys of the JSON object that a pane consists of.
 fn json_keys(scope: SnapshotScope) -> &'static [&'static str] {
     match scope {
         SnapshotScope { devices: true, .. } => &["devices"],
@@ -93,19 +93,19 @@ fn json_keys(scope: SnapshotScope) -> &'static [&'static str] {
     }
 }
 
-/// The lines of one sample. `scope` must be one pane. With the first line that there is comes the line of names,
-/// unless `named` says that it was told.
+/// The lines of one sample, preceded by the header unless `header_written`. `scope` must be one pane.
+/// unless `header_written` says that it was told.
 pub fn csv_lines(
-    world: &SystemState,
+    system: &SystemState,
     engine: &RuleEngine,
     scope: SnapshotScope,
     since: LogSince,
-    named: &mut bool,
+    header_written: &mut bool,
 ) -> serde_json::Result<String> {
-    let JsonTree::Map(object) = serde_json::from_str(&json::snapshot_json(world, engine, scope, since, &[])?)? else {
+    let JsonTree::Map(object) = serde_json::from_str(&json::snapshot_json(system, engine, scope, since, &[])?)? else {
         return Ok(String::new());
     };
-    let time = crate::units::format_rfc3339(world.now().wall_ns);
+    let time = crate::units::format_rfc3339(system.now().wall_ns);
     let mut out = String::new();
     let mut row = Vec::new();
     for (name, tree) in object.into_iter().filter(|(name, _)| json_keys(scope).contains(&name.as_str())) {
@@ -114,8 +114,8 @@ pub fn csv_lines(
                 for item in list {
                     row.clear();
                     flatten("", item, &mut row);
-                    // The kernel log has a time of its own in each line.
-                    push_line(&mut out, &time, &row, named);
+                    // Entries of the kernel log have a time of their own as well.
+                    push_line(&mut out, &time, &row, header_written);
                 }
                 row.clear();
             }
@@ -123,13 +123,13 @@ pub fn csv_lines(
         }
     }
     if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel_log && !scope.findings && !scope.syncs {
-        push_line(&mut out, &time, &row, named);
+        push_line(&mut out, &time, &row, header_written);
     }
     Ok(out)
 }
 
-fn push_line(out: &mut String, time: &str, row: &[(String, String)], named: &mut bool) {
-    if !std::mem::replace(named, true) {
+fn push_line(out: &mut String, time: &str, row: &[(String, String)], header_written: &mut bool) {
+    if !std::mem::replace(header_written, true) {
         out.push_str("sample_time");
         row.iter().for_each(|(name, _)| {
             out.push(',');
@@ -145,13 +145,13 @@ fn push_line(out: &mut String, time: &str, row: &[(String, String)], named: &mut
     out.push('\n');
 }
 
-/// Names within names are joined by a dot. A list of texts stands in one field, one of findings as their titles.
+/// Nested keys are joined by a dot. A list of texts is one field; a list of findings is their titles.
 /// An empty list is an empty field.
 fn flatten(name: &str, tree: JsonTree, row: &mut Vec<(String, String)>) {
     match tree {
         JsonTree::Leaf(text) => row.push((name.to_owned(), text)),
         JsonTree::Map(entries) => {
-            // Lists of things that come and go have no columns.
+            // Lists of varying length have no columns.
             let list = |inner: &str| matches!((name, inner), ("swap", "devices") | ("stalls", "tasks"));
             for (inner, tree) in entries.into_iter().filter(|(inner, _)| !list(inner)) {
                 let joined = if name.is_empty() { inner } else { format!("{name}.{inner}") };
@@ -166,10 +166,10 @@ fn flatten(name: &str, tree: JsonTree, row: &mut Vec<(String, String)>) {
     }
 }
 
-/// An item of a list as a text: itself, or the title it bears.
+/// A list item as text: a scalar itself, an object's title.
 fn item_text(item: JsonTree) -> Option<String> {
     match item {
-        // A field that begins with a quote is a quoted one.
+        // Undo the quoting of a field.
         JsonTree::Leaf(text) => Some(match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             Some(quoted) => quoted.replace("\"\"", "\""),
             None => text,
@@ -202,28 +202,28 @@ mod tests {
         syncs: false,
     };
 
-    fn world() -> SystemState {
-        let mut world = SystemState::new(HostInfo::default(), LogClock::default());
+    fn system() -> SystemState {
+        let mut system = SystemState::new(HostInfo::default(), LogClock::default());
         let disk = |minor, name: &str| DiskRaw {
             id: DevId { major: 8, minor },
             name: name.into(),
             read: DiskOpRaw { ios: 100, ..DiskOpRaw::default() },
             ..DiskRaw::default()
         };
-        world.apply(Observation::Sample(Box::new(Sample {
+        system.apply(Observation::Sample(Box::new(Sample {
             time: Timestamp { boot_ns: 10_000_000_000, wall_ns: 0 },
             disks: Reading::Ok(vec![disk(0, "sda"), disk(1, "=cmd,\"x\"")]),
             ..Sample::default()
         })));
-        world
+        system
     }
 
     #[test]
     fn header_is_written_once_and_fields_are_quoted() {
-        let (world, mut named) = (world(), false);
+        let (system, mut header_written) = (system(), false);
         let scope = SnapshotScope { devices: true, ..NO_PANES };
-        let first = csv_lines(&world, &RuleEngine::default(), scope, LogSince::Time(0), &mut named).unwrap();
-        let second = csv_lines(&world, &RuleEngine::default(), scope, LogSince::Time(0), &mut named).unwrap();
+        let first = csv_lines(&system, &RuleEngine::default(), scope, LogSince::Time(0), &mut header_written).unwrap();
+        let second = csv_lines(&system, &RuleEngine::default(), scope, LogSince::Time(0), &mut header_written).unwrap();
         let all: Vec<&str> = first.lines().collect();
         assert!(all[0].starts_with("sample_time,name,kind,parent,mounts,tps,reads_per_s,"), "{}", all[0]);
         assert!(all[1].starts_with("1970-01-01T00:00:00.000Z,sda,,,,10"), "{}", all[1]);
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn an_incident_is_one_line_with_its_finding_titles() {
-        let mut world = world();
-        let boot = world.now().boot_ns;
+        let mut system = system();
+        let boot = system.now().boot_ns;
         let line = |seq, text: &str| crate::model::kernel_log::KmsgRecord {
             seq,
             boot_us: boot / 1000,
@@ -245,11 +245,11 @@ mod tests {
         let clock = LogClock { mono_ns: boot, wall_ns: 0 };
         let error = line(1, "I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
         let damage = line(2, "EXT4-fs error (device sda): ext4_find_entry:1455: inode #2: comm ls: \"bad\"");
-        world.apply(Observation::KernelLog(vec![error, damage], clock));
+        system.apply(Observation::KernelLog(vec![error, damage], clock));
         let mut engine = RuleEngine::default();
-        engine.evaluate(&world);
+        engine.evaluate(&system);
         let scope = SnapshotScope { findings: true, ..NO_PANES };
-        let text = csv_lines(&world, &engine, scope, LogSince::Time(0), &mut false).unwrap();
+        let text = csv_lines(&system, &engine, scope, LogSince::Time(0), &mut false).unwrap();
         let all: Vec<&str> = text.lines().collect();
         assert_eq!(all[0], "sample_time,severity,title,since,findings");
         assert_eq!(all.len(), 2, "{all:?}");
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn memory_is_one_line_with_every_column() {
         let text = csv_lines(
-            &world(),
+            &system(),
             &RuleEngine::default(),
             SnapshotScope { memory: true, ..NO_PANES },
             LogSince::Time(0),

@@ -1,5 +1,4 @@
-//! Findings on paper: told as stories, cause first, with the figures, why it matters, what to try and what that
-//! costs; and the same as JSON.
+//! Findings as text, as a table and as JSON: by incident, cause first, with evidence, reasons and remedies.
 
 use super::table::Table;
 use crate::doctor::RuleEngine;
@@ -10,36 +9,36 @@ use crate::sanitize::wrap;
 use crate::units::{format_duration, format_rfc3339};
 use serde::Serialize;
 
-/// What a part of a story is.
+/// The role of a paragraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParagraphKind {
-    /// The line that names a finding, by how bad it is.
+    /// A finding's title, with its severity.
     Title(Severity),
-    /// Figures and reasons.
+    /// Evidence and reasons.
     Detail,
-    /// What is less important.
+    /// Less important text.
     Secondary,
-    /// Something to try.
+    /// A remedy.
     Remedy,
 }
 
-/// A paragraph of a story.
+/// A paragraph about an incident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncidentParagraph {
-    /// Word at its left; empty where it goes on.
+    /// Label to its left, or empty.
     pub label: &'static str,
-    /// The text, cleaned.
+    /// The text, sanitized.
     pub text: String,
     /// What it is.
     pub kind: ParagraphKind,
-    /// Where one key leads from here.
+    /// The linked place.
     pub nav_target: Option<NavTarget>,
 }
 
-/// A story as paragraphs.
-pub fn incident_paragraphs(story: &Incident, now: Timestamp) -> Vec<IncidentParagraph> {
+/// An incident as paragraphs.
+pub fn incident_paragraphs(incident: &Incident, now: Timestamp) -> Vec<IncidentParagraph> {
     let mut out = Vec::new();
-    for (i, f) in story.findings.iter().enumerate() {
+    for (i, f) in incident.findings.iter().enumerate() {
         if i > 0 {
             out.push(paragraph("", " ", ParagraphKind::Secondary));
         }
@@ -91,10 +90,10 @@ fn format_since(f: &Finding, now: Timestamp) -> String {
     format!("{}, for {}", format_rfc3339(wall), format_duration(age / 1_000_000_000))
 }
 
-/// One line for a list: the cause, and what it leads to.
-pub fn incident_line(story: &Incident) -> String {
-    let mut out = story.cause().title.clone();
-    let mut names: Vec<&str> = story.effects().iter().map(|f| f.rule).collect();
+/// One line for a list: the cause, and the rules of its effects.
+pub fn incident_line(incident: &Incident) -> String {
+    let mut out = incident.cause().title.clone();
+    let mut names: Vec<&str> = incident.effects().iter().map(|f| f.rule).collect();
     names.dedup();
     if !names.is_empty() {
         out.push_str(&format!("  → {}", names.join(", ")));
@@ -104,7 +103,7 @@ pub fn incident_line(story: &Incident) -> String {
 
 /// `1 critical, 2 warnings`.
 pub fn summarize(engine: &RuleEngine) -> String {
-    let count = |s| engine.incidents().iter().filter(|story| story.severity == s).count();
+    let count = |s| engine.incidents().iter().filter(|incident| incident.severity == s).count();
     let (critical, warn, note) = (count(Severity::Critical), count(Severity::Warn), count(Severity::Note));
     let many = |n: usize, one: &str, more: &str| match n {
         0 => None,
@@ -119,7 +118,7 @@ pub fn summarize(engine: &RuleEngine) -> String {
     if all.is_empty() { "nothing wrong found".into() } else { all.join(", ") }
 }
 
-/// Why rules could not judge, each reason once with the rules it stops.
+/// Why rules were skipped: each reason once, with its rules.
 pub fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
     let mut out: Vec<(String, Vec<&str>)> = Vec::new();
     for u in engine.skipped_rules() {
@@ -132,13 +131,13 @@ pub fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
     out.into_iter().map(|(why, rules)| format!("{}: {why}", rules.join(", "))).collect()
 }
 
-/// Everything as text of at most so many cells a line.
+/// All incidents and skipped rules as text of at most `width` cells a line.
 pub fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> String {
     const LABEL: usize = 8;
     let mut out = format!("{}\n", summarize(engine));
-    for story in engine.incidents() {
+    for incident in engine.incidents() {
         out.push('\n');
-        for p in incident_paragraphs(story, now) {
+        for p in incident_paragraphs(incident, now) {
             let title = matches!(p.kind, ParagraphKind::Title(_));
             let indent = if title { 0 } else { 2 + LABEL };
             let mut words = p.text.clone();
@@ -168,7 +167,7 @@ pub fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> Strin
     out
 }
 
-/// What does the same on the command line.
+/// The command that does the same in a shell.
 fn shell_command(jump: &NavTarget) -> Option<String> {
     let quoted = |text: &str| match text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-@".contains(&b)) {
         true => text.to_owned(),
@@ -185,28 +184,28 @@ fn shell_command(jump: &NavTarget) -> Option<String> {
     }
 }
 
-/// A table for snapshots: one line a finding, effects under their cause.
+/// A table with one row a finding, effects below their cause.
 pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table {
-    let mut sheet = Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
-    for story in engine.incidents() {
-        for (i, f) in story.findings.iter().enumerate() {
+    let mut table = Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
+    for incident in engine.incidents() {
+        for (i, f) in incident.findings.iter().enumerate() {
             let age =
                 f.since_ns.map_or("-".into(), |ns| format_duration(now.boot_ns.saturating_sub(ns) / 1_000_000_000));
             let lead = if i > 0 { "→ " } else { "" };
-            sheet.rows.push(vec![f.severity.name().into(), f.rule.into(), age, format!("{lead}{}", f.title)]);
+            table.rows.push(vec![f.severity.name().into(), f.rule.into(), age, format!("{lead}{}", f.title)]);
         }
     }
-    if sheet.rows.is_empty() {
-        sheet.notes.push("nothing wrong found".into());
+    if table.rows.is_empty() {
+        table.notes.push("nothing wrong found".into());
     }
     let waiting = engine.skipped_rules().iter().filter(|u| u.needs_more_data).count();
     if waiting > 0 {
-        sheet.notes.push(format!("{waiting} rules need more samples than this; `iotop-plus doctor` takes them"));
+        table.notes.push(format!("{waiting} rules need more samples than this; `iotop-plus doctor` takes them"));
     }
-    sheet
+    table
 }
 
-/// A story in JSON.
+/// An incident in JSON.
 #[derive(Serialize)]
 pub struct IncidentJson {
     severity: &'static str,
@@ -248,7 +247,7 @@ struct RemedyJson {
     bench: Option<&'static str>,
 }
 
-/// A rule that could not judge, in JSON.
+/// A skipped rule in JSON.
 #[derive(Serialize)]
 pub struct SkippedRuleJson {
     rule: &'static str,
@@ -256,7 +255,7 @@ pub struct SkippedRuleJson {
     more_time: bool,
 }
 
-/// The stories, worst first.
+/// The incidents in JSON, most severe first.
 pub fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<IncidentJson> {
     let time = |ns: Option<u64>| {
         ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
@@ -271,13 +270,13 @@ pub fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<IncidentJson> 
         why: f.why,
         remedies: f.remedies.iter().map(remedy_json).collect(),
     };
-    let story = |s: &Incident| IncidentJson {
+    let incident = |s: &Incident| IncidentJson {
         severity: s.severity.name(),
         title: s.cause().title.clone(),
         since: time(s.since_ns()),
         findings: s.findings.iter().map(one).collect(),
     };
-    engine.incidents().iter().map(story).collect()
+    engine.incidents().iter().map(incident).collect()
 }
 
 fn remedy_json(r: &crate::doctor::finding::Remedy) -> RemedyJson {
@@ -289,7 +288,7 @@ fn remedy_json(r: &crate::doctor::finding::Remedy) -> RemedyJson {
     RemedyJson { what: r.action.clone(), cost: r.cost, knob, bench }
 }
 
-/// The rules that could not judge.
+/// The skipped rules in JSON.
 pub fn skipped_rules_json(engine: &RuleEngine) -> Vec<SkippedRuleJson> {
     let one = |u: &crate::doctor::SkippedRule| SkippedRuleJson {
         rule: u.rule,

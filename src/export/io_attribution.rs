@@ -1,4 +1,4 @@
-//! Who does the I/O of which device, on paper: lines that the screen's details share.
+//! The tables of traced I/O by process, control group and device.
 
 use super::table::Table;
 use crate::model::disk::DevId;
@@ -7,13 +7,13 @@ use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use crate::units::{format_bytes, format_micros, write_count};
 
-/// Tasks listed, and control groups.
+/// Rows listed in a table.
 const MAX_ROWS: usize = 20;
 
-/// What stands over [`cells`].
+/// The headers of [`format_rates`].
 pub const COLUMN_HEADERS: [&str; 7] = ["r/s", "w/s", "read/s", "write/s", "mean", "p99", "wback/s"];
 
-/// Figures as text: requests, bytes, times, bytes written back for it.
+/// Rates as text: requests, bytes, latencies, bytes written back on the owner's behalf.
 pub fn format_rates(f: &IoRates) -> [String; 7] {
     let count = |n: f64| {
         let mut text = String::new();
@@ -32,14 +32,14 @@ pub fn format_rates(f: &IoRates) -> [String; 7] {
     ]
 }
 
-/// `dd (1234)`, cleaned; of one that has ended the name it had when it did its I/O.
-pub fn process_label(charged: &IoAttribution, world: &SystemState, pid: u32) -> String {
-    let known = world.processes.find_by_pid(pid).map(|row| row.comm);
+/// `dd (1234)`, sanitized. An exited process has the name it had at its I/O.
+pub fn process_label(charged: &IoAttribution, system: &SystemState, pid: u32) -> String {
+    let known = system.processes.find_by_pid(pid).map(|row| row.comm);
     let name = known.or_else(|| charged.process_name(pid).map(|n| sanitize(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 
-/// Those that did most on a device first: bytes, then requests.
+/// The owners with I/O on a device, by bytes, then by requests.
 pub fn on_device<W>(all: &[OwnerIo<W>], id: DevId) -> Vec<(&W, &IoRates)> {
     let mut on: Vec<_> = all.iter().filter_map(|c| Some((&c.owner, c.on_device(id)?))).collect();
     on.sort_by(|a, b| {
@@ -52,7 +52,7 @@ fn total_bytes_per_s(f: &IoRates) -> f64 {
     f.read_bytes_per_s + f.write_bytes_per_s.max(f.writeback_bytes_per_s)
 }
 
-/// What belongs to no process, in words; `None`: nothing does.
+/// The writes that belong to no process; `None` if there are none.
 pub fn unattributed_text(charged: &IoAttribution, id: DevId) -> Option<String> {
     let (_, apart) = charged.unattributed.iter().find(|a| a.0 == id)?;
     let parts = [
@@ -65,24 +65,25 @@ pub fn unattributed_text(charged: &IoAttribution, id: DevId) -> Option<String> {
     (!text.is_empty()).then(|| format!("written as well: {text}"))
 }
 
-/// The tables of tasks and of control groups by device; nothing where nothing is traced or was done.
-pub fn build_tables(world: &SystemState) -> Vec<Table> {
-    let Some(charged) = world.snapshot.io_attribution.ok() else { return Vec::new() };
-    let tasks =
-        build_table("I/O by process and device", world, &charged.processes, |pid| process_label(charged, world, *pid));
-    let groups = build_table("I/O by control group and device", world, &charged.cgroups, |path| sanitize(&**path));
+/// The tables by process and by control group; empty where nothing is traced or nothing was done.
+pub fn build_tables(system: &SystemState) -> Vec<Table> {
+    let Some(charged) = system.snapshot.io_attribution.ok() else { return Vec::new() };
+    let tasks = build_table("I/O by process and device", system, &charged.processes, |pid| {
+        process_label(charged, system, *pid)
+    });
+    let groups = build_table("I/O by control group and device", system, &charged.cgroups, |path| sanitize(&**path));
     let mut out: Vec<Table> = tasks.into_iter().chain(groups).collect();
     if let Some(first) = out.first_mut() {
         first.notes.extend(
             charged.unattributed.iter().filter_map(|(id, _)| {
-                Some(format!("{}: {}", world.device_name(*id), unattributed_text(charged, *id)?))
+                Some(format!("{}: {}", system.device_name(*id), unattributed_text(charged, *id)?))
             }),
         );
     }
     out
 }
 
-fn build_table<W>(title: &str, world: &SystemState, all: &[OwnerIo<W>], name: impl Fn(&W) -> String) -> Option<Table> {
+fn build_table<W>(title: &str, system: &SystemState, all: &[OwnerIo<W>], name: impl Fn(&W) -> String) -> Option<Table> {
     let heads: Vec<(&str, bool)> =
         [("Device", false), ("Who", false)].into_iter().chain(COLUMN_HEADERS.map(|h| (h, true))).collect();
     let mut rows: Vec<(f64, DevId, &W, &IoRates)> = Vec::new();
@@ -90,13 +91,13 @@ fn build_table<W>(title: &str, world: &SystemState, all: &[OwnerIo<W>], name: im
         rows.extend(charge.devices.iter().map(|d| (total_bytes_per_s(&d.rates), d.device, &charge.owner, &d.rates)));
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.3.iops().total_cmp(&a.3.iops())));
-    let mut sheet = Table::new(title, &heads);
+    let mut table = Table::new(title, &heads);
     for (_, id, who, figures) in rows.iter().take(MAX_ROWS) {
-        let first = [world.device_name(*id), name(who)];
-        sheet.rows.push(first.into_iter().chain(format_rates(figures)).collect());
+        let first = [system.device_name(*id), name(who)];
+        table.rows.push(first.into_iter().chain(format_rates(figures)).collect());
     }
     if rows.len() > MAX_ROWS {
-        sheet.notes.push(format!("{} more did less", rows.len() - MAX_ROWS));
+        table.notes.push(format!("{} more did less", rows.len() - MAX_ROWS));
     }
-    (!rows.is_empty()).then_some(sheet)
+    (!rows.is_empty()).then_some(table)
 }

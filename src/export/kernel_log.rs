@@ -1,4 +1,4 @@
-//! The kernel log on paper.
+//! The table of the kernel log.
 
 use super::table::Table;
 use crate::model::kernel_log::hung_tasks::HungTask;
@@ -8,7 +8,7 @@ use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use crate::units::{format_duration, format_rfc3339};
 
-/// How a class reads.
+/// Name of a class.
 pub fn class_label(class: KernelLogClass) -> &'static str {
     match class {
         KernelLogClass::HungTask => "hung task",
@@ -25,7 +25,7 @@ pub fn class_label(class: KernelLogClass) -> &'static str {
     }
 }
 
-/// A task that sits in state D, in words; `warnings` is `kernel.hung_task_warnings`.
+/// A hung task in one line; `warnings` is `kernel.hung_task_warnings`.
 pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
     let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", sanitize(w)));
     let silent = match warnings {
@@ -36,14 +36,14 @@ pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
     format!("stuck: {} ({}) in state D for {}{wait}{silent}", sanitize(&s.comm), s.tid, format_duration(secs))
 }
 
-/// The entries as a table, and below it the tasks that sit in state D.
-pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, world: &SystemState) -> Table {
+/// The entries as a table, with the hung tasks as notes.
+pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, system: &SystemState) -> Table {
     let heads =
         [("Time", false), ("Class", false), ("Device", false), ("PID", true), ("Count", true), ("Message", false)];
-    let mut sheet = Table::new(title, &heads);
+    let mut table = Table::new(title, &heads);
     for e in entries {
         let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };
-        sheet.rows.push(vec![
+        table.rows.push(vec![
             format_rfc3339(e.wall_ns),
             class.into(),
             e.device.as_deref().map_or("-".into(), sanitize),
@@ -52,11 +52,11 @@ pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry
             sanitize(&e.message),
         ]);
     }
-    sheet.notes.extend(world.hung_tasks.iter().map(|s| hung_task_text(s, world.hung_task_warnings)));
-    if let Reading::Ok(()) = world.kernel_log_status
-        && sheet.rows.is_empty()
+    table.notes.extend(system.hung_tasks.iter().map(|s| hung_task_text(s, system.hung_task_warnings)));
+    if let Reading::Ok(()) = system.kernel_log_status
+        && table.rows.is_empty()
     {
-        sheet.notes.push("nothing the kernel warns of".into());
+        table.notes.push("nothing the kernel warns of".into());
     }
-    sheet
+    table
 }

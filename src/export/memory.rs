@@ -1,4 +1,4 @@
-//! Dirty pages, swap, pressure and memory in numbers: one list for screen and paper.
+//! Dirty pages, swap, pressure and memory: one list for the Memory view and for exports.
 
 use super::table::Table;
 use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
@@ -7,14 +7,14 @@ use crate::model::snapshot::Snapshot;
 use crate::sanitize::sanitize;
 use crate::units::{format_bytes, write_bytes};
 
-/// Tasks that were held up, told on paper.
+/// Stalled tasks listed.
 const MAX_TASKS: usize = 10;
 
-/// A quantity and its value, with whether it deserves attention.
+/// Name and value of a quantity, and whether it deserves attention.
 pub type MemoryFact = (String, String, bool);
 
-/// Everything the pane says in numbers; screen and paper read the same list.
-pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<MemoryFact>)> {
+/// All quantities by group.
+pub fn memory_facts(snapshot: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<MemoryFact>)> {
     let now = now_boot_ns;
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let fact = |name: &str, value: String, warn: bool| (name.to_owned(), value, warn);
@@ -22,8 +22,8 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
     let missing = |why: Option<String>| vec![fact("-", why.unwrap_or_default(), true)];
     groups.push((
         "Dirty pages",
-        match snap.writeback.ok() {
-            None => missing(snap.writeback.unavailable_reason(now)),
+        match snapshot.writeback.ok() {
+            None => missing(snapshot.writeback.unavailable_reason(now)),
             Some(w) => {
                 let total = w.dirty_bytes.zip(w.writeback_bytes).map(|(d, b)| d + b);
                 let over = |limit: Option<u64>| total.zip(limit).is_some_and(|(t, l)| t > l);
@@ -41,17 +41,21 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
     ));
     groups.push((
         "Swap",
-        match snap.swap.ok() {
-            None => missing(snap.swap.unavailable_reason(now)),
+        match snapshot.swap.ok() {
+            None => missing(snapshot.swap.unavailable_reason(now)),
             Some(s) => {
                 let moving = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
                 let mut list = vec![
                     fact("used", format!("{} of {}", level(s.used_bytes), level(s.total_bytes)), false),
                     fact("si/s", format_optional_bytes(s.in_bytes_per_s), moving(s.in_bytes_per_s)),
                     fact("so/s", format_optional_bytes(s.out_bytes_per_s), moving(s.out_bytes_per_s)),
-                    fact("major faults/s", snap.major_faults_per_s.map_or("-".into(), |n| format!("{n:.0}")), false),
+                    fact(
+                        "major faults/s",
+                        snapshot.major_faults_per_s.map_or("-".into(), |n| format!("{n:.0}")),
+                        false,
+                    ),
                 ];
-                for area in snap.swap_areas.ok().into_iter().flatten() {
+                for area in snapshot.swap_areas.ok().into_iter().flatten() {
                     let text = format!(
                         "{} of {} prio {}",
                         format_bytes(area.used_bytes),
@@ -64,11 +68,11 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
             }
         },
     ));
-    groups.push(("Held up by memory", stall_facts(snap, now)));
+    groups.push(("Held up by memory", stall_facts(snapshot, now)));
     groups.push((
         "Pressure %, some / full, 10 60 300 s",
-        match snap.pressure.ok() {
-            None => missing(snap.pressure.unavailable_reason(now)),
+        match snapshot.pressure.ok() {
+            None => missing(snapshot.pressure.unavailable_reason(now)),
             Some(p) => [("cpu", p.cpu), ("memory", p.memory), ("io", p.io)]
                 .into_iter()
                 .map(|(name, p)| {
@@ -83,8 +87,8 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
     ));
     groups.push((
         "Memory",
-        match snap.mem.ok() {
-            None => missing(snap.mem.unavailable_reason(now)),
+        match snapshot.mem.ok() {
+            None => missing(snapshot.mem.unavailable_reason(now)),
             Some(m) => vec![
                 fact("total", format_bytes(m.total), false),
                 fact("available", level(m.available), m.available.is_some_and(|a| a < m.total / 20)),
@@ -98,10 +102,10 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
     groups
 }
 
-/// How long tasks were, all together.
-fn stall_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<MemoryFact> {
-    let Some(stalls) = snap.memory_stalls.ok() else {
-        return vec![("-".into(), snap.memory_stalls.unavailable_reason(now_boot_ns).unwrap_or_default(), false)];
+/// Stalls of all tasks together.
+fn stall_facts(snapshot: &Snapshot, now_boot_ns: u64) -> Vec<MemoryFact> {
+    let Some(stalls) = snapshot.memory_stalls.ok() else {
+        return vec![("-".into(), snapshot.memory_stalls.unavailable_reason(now_boot_ns).unwrap_or_default(), false)];
     };
     let fact = |name: &str, kind: usize| {
         let all = stalls.totals[kind];
@@ -123,7 +127,7 @@ fn format_stall(s: memory_stalls::StallRate) -> String {
     }
 }
 
-/// Milliseconds with as many decimals as say something.
+/// Milliseconds with the significant decimals.
 pub fn format_millis(ms: f64) -> String {
     match ms {
         ms if ms >= 9.95 => format!("{ms:.0}"),
@@ -132,7 +136,7 @@ pub fn format_millis(ms: f64) -> String {
     }
 }
 
-/// Who was held up, in what way and for how long.
+/// The stalls of one task.
 fn format_task_stalls(task: &ProcessStalls) -> String {
     let names = ["throttled", "direct reclaim"];
     let kinds = names.iter().zip(task.rates).filter(|(_, k)| k.count > 0);
@@ -149,16 +153,16 @@ pub fn format_optional_bytes(n: Option<f64>) -> String {
     out
 }
 
-/// The facts as a table.
-pub fn build_table(title: String, snap: &Snapshot, now_boot_ns: u64) -> Table {
-    let mut sheet = Table::new(title, &[("Group", false), ("Quantity", false), ("Value", true)]);
-    for (group, list) in memory_facts(snap, now_boot_ns) {
+/// The quantities as a table.
+pub fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) -> Table {
+    let mut table = Table::new(title, &[("Group", false), ("Quantity", false), ("Value", true)]);
+    for (group, list) in memory_facts(snapshot, now_boot_ns) {
         for (name, value, _) in list {
-            sheet.rows.push(vec![group.to_owned(), name, value]);
+            table.rows.push(vec![group.to_owned(), name, value]);
         }
     }
-    for task in snap.memory_stalls.ok().into_iter().flat_map(|s| s.processes.iter().take(MAX_TASKS)) {
-        sheet.rows.push(vec!["Held up by memory".into(), task.label(), format_task_stalls(task)]);
+    for task in snapshot.memory_stalls.ok().into_iter().flat_map(|s| s.processes.iter().take(MAX_TASKS)) {
+        table.rows.push(vec!["Held up by memory".into(), task.label(), format_task_stalls(task)]);
     }
-    sheet
+    table
 }

@@ -1,4 +1,4 @@
-//! What is on screen or in a snapshot, as something somebody can keep: text, tables, JSON, pictures.
+//! Snapshots, reports and screenshots as text, Markdown, HTML, JSON, CSV and images.
 
 pub mod batch;
 pub mod csv;
@@ -16,3 +16,18 @@ pub mod screenshot;
 pub mod snapshot;
 pub mod syncs;
 pub mod table;
+
+/// A text between HTML or XML tags, or in an attribute, without characters that a terminal obeys.
+pub(crate) fn escape_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().filter(|c| crate::sanitize::is_safe(*c)) {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

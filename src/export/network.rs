@@ -1,41 +1,42 @@
-//! Network file systems on paper.
+//! The table of network file systems.
 
 use super::table::Table;
 use crate::model::column::CellValue;
 use crate::model::snapshot::Snapshot;
 
-/// The table; `None` where there is no network file system to speak of.
-pub fn build_table(title: String, snap: &Snapshot, now_boot_ns: u64) -> Option<Table> {
-    let heads = [
-        ("Mount", false),
-        ("Kind", false),
-        ("Server", false),
-        ("MB_read/s", true),
-        ("MB_wrtn/s", true),
-        ("rtt ms", true),
-        ("retrans/s", true),
-        ("Via", false),
-        ("wire %", true),
-    ];
-    let mut sheet = Table::new(title, &heads);
+const HEADERS: [(&str, bool); 9] = [
+    ("Mount", false),
+    ("Kind", false),
+    ("Server", false),
+    ("MB_read/s", true),
+    ("MB_wrtn/s", true),
+    ("rtt ms", true),
+    ("retrans/s", true),
+    ("Via", false),
+    ("link %", true),
+];
+
+/// One row a mount; `None` without network file systems.
+pub fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) -> Option<Table> {
+    let mut table = Table::new(title, &HEADERS);
     let number = |n: Option<f64>, decimals| {
-        let mut s = String::new();
-        CellValue::fixed(n, decimals).write(&mut s);
-        s
+        let mut text = String::new();
+        CellValue::fixed(n, decimals).write(&mut text);
+        text
     };
-    for fs in snap.netfs.ok().into_iter().flatten() {
-        sheet.rows.push(vec![
-            fs.mount.clone(),
-            fs.kind.name().into(),
-            fs.server.clone(),
-            number(fs.read_mb_per_s, 2),
-            number(fs.write_mb_per_s, 2),
-            number(fs.rtt_ms, 2),
-            number(fs.retransmits_per_s, 2),
-            fs.interface.clone().unwrap_or_else(|| "-".into()),
-            number(fs.link_used_pct, 1),
+    for mount in snapshot.netfs.ok().into_iter().flatten() {
+        table.rows.push(vec![
+            mount.mount.clone(),
+            mount.kind.name().into(),
+            mount.server.clone(),
+            number(mount.read_mb_per_s, 2),
+            number(mount.write_mb_per_s, 2),
+            number(mount.rtt_ms, 2),
+            number(mount.retransmits_per_s, 2),
+            mount.interface.clone().unwrap_or_else(|| "-".into()),
+            number(mount.link_used_pct, 1),
         ]);
     }
-    sheet.notes.extend(snap.netfs.unavailable_reason(now_boot_ns));
-    (!sheet.rows.is_empty() || !sheet.notes.is_empty()).then_some(sheet)
+    table.notes.extend(snapshot.netfs.unavailable_reason(now_boot_ns));
+    (!table.rows.is_empty() || !table.notes.is_empty()).then_some(table)
 }

@@ -1,11 +1,11 @@
-//! A path report in lines, for the screen and for paper.
+//! A path report as lines, for the screen and the command line.
 
 use crate::model::path::{PathReport, ReadOnlyReason};
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
-/// The report; `true` marks a line that stands out.
+/// The report; `true` marks emphasised lines.
 pub fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
     let mut out = vec![(r.canonical.sanitized(), true)];
     let bind = if r.is_bind { ", a bind mount or a part of the file system" } else { "" };

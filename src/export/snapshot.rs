@@ -1,4 +1,4 @@
-//! A snapshot for people: a head line, then the panes' tables one below the other.
+//! A snapshot for people: a header line, then the tables of the panes.
 
 use super::table::Table;
 use super::{devices, findings, io_attribution, kernel_log, memory, network, processes, syncs};
@@ -13,16 +13,16 @@ use crate::model::syncs::list::SyncQuery;
 use crate::model::system_state::SystemState;
 use crate::units::{format_duration, format_rfc3339};
 
-/// Busy tasks listed; JSON has them all.
+/// Busy tasks listed; JSON lists all.
 const MAX_BUSY_TASKS: usize = 40;
-/// Tasks listed for what they have in swap.
+/// Tasks listed because they have most in swap.
 const MAX_SWAPPED_TASKS: usize = 10;
 /// Slow syncs listed.
 const MAX_LISTED_SYNCS: usize = 20;
-/// Cells of a task's line: command lines can be thousands long.
+/// Cells of a line with a command, which may have thousands.
 const MAX_WIDTH: usize = 100;
 
-/// Which panes a snapshot shows.
+/// The panes of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotScope {
     /// Block devices and network file systems.
@@ -33,100 +33,102 @@ pub struct SnapshotScope {
     pub memory: bool,
     /// The kernel log.
     pub kernel_log: bool,
-    /// What is wrong.
+    /// Findings.
     pub findings: bool,
-    /// Who waits for syncs; among everything only if it was traced.
+    /// Syncs; with all panes selected only if they were traced.
     pub syncs: bool,
 }
 
 impl SnapshotScope {
-    /// Everything.
+    /// All panes.
     pub const ALL: SnapshotScope =
         SnapshotScope { devices: true, processes: true, memory: true, kernel_log: true, findings: true, syncs: true };
 
-    /// Whether syncs are shown: nobody who did not ask for them by name is told why they are not there.
-    pub fn shows_syncs(self, world: &SystemState) -> bool {
-        self.syncs && (self != SnapshotScope::ALL || world.snapshot.syncs.ok().is_some())
+    /// Whether syncs are included: where they are not traced, only if they were selected by name.
+    pub fn shows_syncs(self, system: &SystemState) -> bool {
+        self.syncs && (self != SnapshotScope::ALL || system.snapshot.syncs.ok().is_some())
     }
 }
 
-/// Aligned text.
-pub fn text(world: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> String {
-    let mut out = format!("{}\n", header_line(world));
-    for sheet in build_tables(world, engine, scope, MAX_WIDTH) {
+/// The snapshot as aligned text.
+pub fn text(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> String {
+    let mut out = format!("{}\n", header_line(system));
+    for table in build_tables(system, engine, scope, MAX_WIDTH) {
         out.push('\n');
-        out.push_str(&sheet.to_text());
+        out.push_str(&table.to_text());
     }
     out
 }
 
-/// Markdown.
-pub fn markdown(world: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> String {
-    let mut out = format!("{}\n\n", super::table::escape_markdown(&header_line(world)));
-    for sheet in build_tables(world, engine, scope, MAX_WIDTH) {
-        out.push_str(&sheet.to_markdown());
+/// The snapshot as Markdown.
+pub fn markdown(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> String {
+    let mut out = format!("{}\n\n", super::table::escape_markdown(&header_line(system)));
+    for table in build_tables(system, engine, scope, MAX_WIDTH) {
+        out.push_str(&table.to_markdown());
     }
     out
 }
 
-/// Whose machine, when, over how long, and the CPU.
-pub fn header_line(world: &SystemState) -> String {
-    let (snap, host) = (&world.snapshot, &world.host);
-    let cpu = match snap.cpu.ok() {
+/// Host, time, interval and CPU usage.
+pub fn header_line(system: &SystemState) -> String {
+    let (snapshot, host) = (&system.snapshot, &system.host);
+    let cpu = match snapshot.cpu.ok() {
         Some(c) => format!(
             "us {:.0} sy {:.0} wa {:.0} st {:.0} id {:.0}",
             c.user_pct, c.system_pct, c.iowait_pct, c.steal_pct, c.idle_pct
         ),
-        None => format!("cpu - ({})", snap.cpu.unavailable_reason(snap.time.boot_ns).unwrap_or_default()),
+        None => format!("cpu - ({})", snapshot.cpu.unavailable_reason(snapshot.time.boot_ns).unwrap_or_default()),
     };
     format!(
         "{}  {}  up {}  {}  over {:.1} s  {cpu}",
         host.name,
-        format_rfc3339(snap.time.wall_ns),
-        format_duration(snap.time.boot_ns / 1_000_000_000),
+        format_rfc3339(snapshot.time.wall_ns),
+        format_duration(snapshot.time.boot_ns / 1_000_000_000),
         host.kernel,
-        snap.interval_secs
+        snapshot.interval_secs
     )
 }
 
-/// The panes' tables, tasks in lines of at most `cells`.
-pub fn build_tables(world: &SystemState, engine: &RuleEngine, scope: SnapshotScope, cells: usize) -> Vec<Table> {
-    let (snap, now) = (&*world.snapshot, world.now().boot_ns);
+/// The tables of the panes, with long columns cut to `cells`.
+pub fn build_tables(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope, cells: usize) -> Vec<Table> {
+    let (snapshot, now) = (&*system.snapshot, system.now().boot_ns);
     let mut out = Vec::new();
     if scope.findings {
-        out.push(findings::build_table("Findings".into(), engine, world.now()));
+        out.push(findings::build_table("Findings".into(), engine, system.now()));
     }
     if scope.devices {
-        let lines = device_list::list_devices(snap, world.topology.ok(), &DeviceQuery::default());
-        let mut sheet = devices::build_table("Devices".into(), DEFAULT, snap, &lines, now);
-        sheet
+        let lines = device_list::list_devices(snapshot, system.topology.ok(), &DeviceQuery::default());
+        let mut table = devices::build_table("Devices".into(), DEFAULT, snapshot, &lines, now);
+        table
             .notes
-            .extend(world.topology.unavailable_reason(now).map(|why| format!("no tree, no mount points: {why}")));
-        out.push(sheet);
-        out.extend(network::build_table("Network file systems".into(), snap, now));
+            .extend(system.topology.unavailable_reason(now).map(|why| format!("no tree, no mount points: {why}")));
+        out.push(table);
+        out.extend(network::build_table("Network file systems".into(), snapshot, now));
     }
     if scope.processes {
-        out.push(task_table(world).fit_width(cells));
-        out.extend(io_attribution::build_tables(world));
+        out.push(task_table(system).fit_width(cells));
+        out.extend(io_attribution::build_tables(system));
     }
-    if scope.shows_syncs(world) {
-        let topo = world.topology.ok();
-        out.push(syncs::build_table("Syncs".into(), snap, topo, &SyncQuery::default()).fit_width(cells));
-        out.extend(syncs::build_slow_table("Slow syncs", snap, topo, "").map(|s| limit_slow_syncs(s).fit_width(cells)));
+    if scope.shows_syncs(system) {
+        let topology = system.topology.ok();
+        out.push(syncs::build_table("Syncs".into(), snapshot, topology, &SyncQuery::default()).fit_width(cells));
+        out.extend(
+            syncs::build_slow_table("Slow syncs", snapshot, topology, "").map(|s| limit_slow_syncs(s).fit_width(cells)),
+        );
     }
     if scope.memory {
-        out.push(memory::build_table("Memory".into(), snap, now));
+        out.push(memory::build_table("Memory".into(), snapshot, now));
     }
     if scope.kernel_log {
         let patterns = LogPatterns::default();
-        let mut sheet = kernel_log::build_table("Kernel log".into(), world.kernel_log.visible(&patterns), world);
-        sheet.notes.extend(world.kernel_log_status.unavailable_reason(now));
-        out.push(sheet);
+        let mut table = kernel_log::build_table("Kernel log".into(), system.kernel_log.visible(&patterns), system);
+        table.notes.extend(system.kernel_log_status.unavailable_reason(now));
+        out.push(table);
     }
     out
 }
 
-/// Without the older ones of many.
+/// Keeps the newest rows.
 fn limit_slow_syncs(mut slow: Table) -> Table {
     let more = slow.rows.len().saturating_sub(MAX_LISTED_SYNCS);
     if more > 0 {
@@ -136,31 +138,31 @@ fn limit_slow_syncs(mut slow: Table) -> Table {
     slow
 }
 
-/// Who did something, busiest first, then who is swapped out most.
-fn task_table(world: &SystemState) -> Table {
+/// The busiest tasks, then those with most in swap.
+fn task_table(system: &SystemState) -> Table {
     let active = ProcessFilter { only_active: true, ..ProcessFilter::default() };
     let busy =
         ProcessQuery { sort_by: ProcessColumn::Io, filter: active, height: MAX_BUSY_TASKS, ..ProcessQuery::default() };
     let swapped = ProcessQuery { sort_by: ProcessColumn::Swap, height: MAX_SWAPPED_TASKS, ..ProcessQuery::default() };
-    let mut rows = world.processes.window(&busy).rows;
-    for at in world.processes.window(&swapped).rows {
-        if !rows.contains(&at) && world.processes.row(at).swap_bytes.is_some_and(|n| n > 0) {
+    let mut rows = system.processes.window(&busy).rows;
+    for at in system.processes.window(&swapped).rows {
+        if !rows.contains(&at) && system.processes.row(at).swap_bytes.is_some_and(|n| n > 0) {
             rows.push(at);
         }
     }
-    let title = if world.processes.rows_are_threads() { "Threads" } else { "Processes" };
-    let traced = !world.processes.rows_are_threads() && world.snapshot.io_attribution.ok().is_some();
+    let title = if system.processes.rows_are_threads() { "Threads" } else { "Processes" };
+    let traced = !system.processes.rows_are_threads() && system.snapshot.io_attribution.ok().is_some();
     let set = if traced { TRACED_TEXT_EXPORT } else { TEXT_EXPORT };
-    let mut sheet = processes::build_table(title.into(), set, |put| {
+    let mut table = processes::build_table(title.into(), set, |put| {
         for at in &rows {
-            put(&world.processes.row(*at));
+            put(&system.processes.row(*at));
         }
     });
-    let more = world.processes.len() - rows.len();
+    let more = system.processes.len() - rows.len();
     if more > 0 {
-        sheet.notes.push(format!("{more} more, idle or less busy and less swapped out; --format json has all"));
+        table.notes.push(format!("{more} more, idle or less busy and less swapped out; --format json has all"));
     }
-    sheet.notes.extend(world.processes_status.unavailable_reason(world.now().boot_ns));
-    sheet.notes.extend(processes::missing_data_notes(&world.processes));
-    sheet
+    table.notes.extend(system.processes_status.unavailable_reason(system.now().boot_ns));
+    table.notes.extend(processes::missing_data_notes(&system.processes));
+    table
 }

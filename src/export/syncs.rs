@@ -1,50 +1,34 @@
-//! Syncs on paper: who waits for which file, and the slow ones.
+//! The tables of syncs: waits by process and file, and slow syncs.
 
 use super::table::Table;
-use crate::model::column::{Align, ColumnSpec};
 use crate::model::columns::syncs::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
 use crate::model::snapshot::Snapshot;
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::model::topology::Topology;
 use crate::units::format_rfc3339;
 
-fn empty_table<C>(title: String, columns: &[ColumnSpec<C>]) -> Table {
-    let heads: Vec<_> = columns.iter().map(|c| (c.header, c.align == Align::Right)).collect();
-    Table::new(title, &heads)
-}
-
-/// Who waits for which file. What is not seen, and why there is nothing, are its notes.
-pub fn build_table(title: String, snap: &Snapshot, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Table {
-    let mut sheet = empty_table(title, SYNC_COLUMNS);
-    let Some(syncs) = snap.syncs.ok() else {
-        sheet.notes.extend(snap.syncs.unavailable_reason(snap.time.boot_ns));
-        return sheet;
+/// Waits by process and file. The notes say what is missing.
+pub fn build_table(title: String, snapshot: &Snapshot, topology: Option<&Topology>, query: &SyncQuery<'_>) -> Table {
+    let mut table = Table::with_columns(title, SYNC_COLUMNS);
+    let Some(syncs) = snapshot.syncs.ok() else {
+        table.notes.extend(snapshot.syncs.unavailable_reason(snapshot.time.boot_ns));
+        return table;
     };
-    for line in list::sync_rows(syncs, topo, query) {
-        let cell = |c: &ColumnSpec<_>| {
-            let mut out = String::new();
-            line.value(c.id).write(&mut out);
-            out
-        };
-        sheet.rows.push(SYNC_COLUMNS.iter().map(cell).collect());
+    for row in list::sync_rows(syncs, topology, query) {
+        table.push_values(SYNC_COLUMNS, |column| row.value(column));
     }
-    sheet.notes = list::notes(syncs);
-    sheet
+    table.notes = list::notes(syncs);
+    table
 }
 
-/// The slow ones; `None` where syncs were not traced: the other table says why.
-pub fn build_slow_table(title: &str, snap: &Snapshot, topo: Option<&Topology>, filter: &str) -> Option<Table> {
-    let syncs = snap.syncs.ok()?;
-    let ms = syncs.threshold_ns as f64 / 1e6;
-    let mut sheet = empty_table(format!("{title} (from {ms} ms)"), SLOW_SYNC_COLUMNS);
-    for line in list::slow_sync_rows(syncs, topo, filter) {
-        let ended = format_rfc3339(snap.time.wall_ns_at(line.started_ns + line.duration_ns));
-        let cell = |c: &ColumnSpec<_>| {
-            let mut out = String::new();
-            line.value(c.id, &ended).write(&mut out);
-            out
-        };
-        sheet.rows.push(SLOW_SYNC_COLUMNS.iter().map(cell).collect());
+/// Slow syncs; `None` where syncs are not traced, which the other table explains.
+pub fn build_slow_table(title: &str, snapshot: &Snapshot, topology: Option<&Topology>, filter: &str) -> Option<Table> {
+    let syncs = snapshot.syncs.ok()?;
+    let threshold_ms = syncs.threshold_ns as f64 / 1e6;
+    let mut table = Table::with_columns(format!("{title} (from {threshold_ms} ms)"), SLOW_SYNC_COLUMNS);
+    for row in list::slow_sync_rows(syncs, topology, filter) {
+        let end = format_rfc3339(snapshot.time.wall_ns_at(row.started_ns + row.duration_ns));
+        table.push_values(SLOW_SYNC_COLUMNS, |column| row.value(column, &end));
     }
-    Some(sheet)
+    Some(table)
 }

@@ -1,4 +1,4 @@
-//! `devices[]`: iostat's definitions under readable names.
+//! `devices[]`: iostat's values under readable names.
 
 use super::{number, optional_number};
 use crate::model::disk::DiskRate;
@@ -43,8 +43,8 @@ pub(super) struct DeviceJson {
     rotational: Option<bool>,
 }
 
-/// How times are spread, for each kind of request. All `null` where it is not measured, so that the columns of CSV
-/// are always the same.
+/// Latency percentiles by kind of request. All `null` where they are not measured, so that CSV always has the same
+/// columns.
 #[derive(Serialize)]
 struct LatencyByKindJson {
     read: PercentilesJson,
@@ -52,7 +52,7 @@ struct LatencyByKindJson {
     flush: PercentilesJson,
 }
 
-/// Microseconds; `null` where nothing was completed.
+/// Microseconds; `null` without completed requests.
 #[derive(Default, Serialize)]
 struct PercentilesJson {
     p50: Option<f64>,
@@ -64,7 +64,7 @@ struct PercentilesJson {
 }
 
 impl LatencyByKindJson {
-    /// `part` picks the times of a kind; `None`: they are not measured.
+    /// `part` selects the latency of a kind; `None`: it is not measured.
     fn from_rates(r: &DiskRate, part: fn(&RequestLatency) -> Option<Option<LatencySummary>>) -> Self {
         let times = |kind: usize| {
             let spread = r.latency.as_ref().and_then(|l| part(&l.kinds[kind]));
@@ -85,7 +85,7 @@ impl LatencyByKindJson {
     }
 }
 
-/// The same of reads and of writes.
+/// A value for reads and one for writes.
 #[derive(Serialize)]
 struct ByDirection<T> {
     read: Option<T>,
@@ -93,7 +93,7 @@ struct ByDirection<T> {
 }
 
 impl<T> ByDirection<T> {
-    /// Of what was traced; `None`: it was not, or by a program that did not count it.
+    /// From traced requests; `None`: not traced, or by an older version that did not count it.
     fn from_rates(r: &DiskRate, get: fn(&RequestPattern) -> Option<T>) -> Self {
         let of = |kind: usize| {
             let kind = &r.latency.as_ref()?.kinds[kind];
@@ -105,22 +105,22 @@ impl<T> ByDirection<T> {
 }
 
 /// The devices that ever did I/O, in the kernel's order.
-pub(super) fn devices(world: &SystemState) -> Option<Vec<DeviceJson>> {
-    Some(world.snapshot.devices.ok()?.iter().map(|rate| device_json(world, rate)).collect())
+pub(super) fn devices(system: &SystemState) -> Option<Vec<DeviceJson>> {
+    Some(system.snapshot.devices.ok()?.iter().map(|rate| device_json(system, rate)).collect())
 }
 
-fn device_json(world: &SystemState, r: &DiskRate) -> DeviceJson {
-    let topo = world.topology.ok();
-    let dev = topo.and_then(|t| t.get(r.id));
-    let queue = world.queue_attrs(r.id);
-    // Never counted for a partition: the 0 in its line is no measurement.
+fn device_json(system: &SystemState, r: &DiskRate) -> DeviceJson {
+    let topology = system.topology.ok();
+    let dev = topology.and_then(|t| t.get(r.id));
+    let queue = system.queue_attrs(r.id);
+    // The kernel does not count flushes of a partition; its 0 is no measurement.
     let whole = dev.is_none_or(|d| d.kind != DeviceKind::Partition);
-    // A device that completes nothing has no await: 0 would be a lie.
+    // Await counts completed requests, so a stalled device has none.
     let wait = |ms: Option<f64>| optional_number(ms).filter(|_| !r.stalled);
     DeviceJson {
         name: sanitize(&*r.name),
         kind: dev.map(|d| d.kind.name()),
-        parent: dev.and_then(|d| Some(sanitize(&topo?.get(d.parent?)?.name))),
+        parent: dev.and_then(|d| Some(sanitize(&topology?.get(d.parent?)?.name))),
         mounts: dev.map(|d| d.mounts.iter().filter(|m| !m.is_hidden).map(|m| m.mount_point.sanitized()).collect()),
         tps: number(r.tps),
         reads_per_s: number(r.reads_per_s),
@@ -135,7 +135,7 @@ fn device_json(world: &SystemState, r: &DiskRate) -> DeviceJson {
         discard_await_ms: wait(r.discard_await_ms),
         flush_await_ms: wait(r.flush_await_ms).filter(|_| whole),
         latency_us: LatencyByKindJson::from_rates(r, |k| Some(k.total)),
-        // Devices that take bios have no requests, so no time in service.
+        // Bio-based devices have no requests, and so no service time.
         service_us: LatencyByKindJson::from_rates(r, |k| {
             (k.service.is_some() || k.total.is_none()).then_some(k.service)
         }),

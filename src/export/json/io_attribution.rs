@@ -1,4 +1,4 @@
-//! `processes[].devices[]` and `cgroups[]`: who does the I/O of which device, by tracing.
+//! `processes[].devices[]` and `cgroups[]`: traced I/O by owner and device.
 
 use super::{number, optional_number};
 use crate::model::io_accounting::{DeviceIo, OwnerIo};
@@ -25,10 +25,10 @@ pub(super) struct CgroupIoJson {
     devices: Vec<DeviceIoJson>,
 }
 
-fn device_io(world: &SystemState, on: &DeviceIo) -> DeviceIoJson {
+fn device_io(system: &SystemState, on: &DeviceIo) -> DeviceIoJson {
     let f = &on.rates;
     DeviceIoJson {
-        name: world.device_name(on.device),
+        name: system.device_name(on.device),
         reads_per_s: number(f.reads_per_s),
         writes_per_s: number(f.writes_per_s),
         flushes_per_s: number(f.flushes_per_s),
@@ -40,19 +40,19 @@ fn device_io(world: &SystemState, on: &DeviceIo) -> DeviceIoJson {
     }
 }
 
-/// Of a process; `None` where nothing is traced, none where it did nothing.
-pub(super) fn process_devices(world: &SystemState, pid: u32) -> Option<Vec<DeviceIoJson>> {
-    let charged = world.snapshot.io_attribution.ok()?;
+/// The devices of a process; `None` where I/O is not traced.
+pub(super) fn process_devices(system: &SystemState, pid: u32) -> Option<Vec<DeviceIoJson>> {
+    let charged = system.snapshot.io_attribution.ok()?;
     let on = charged.process(pid).map(|t| t.devices.as_slice()).unwrap_or_default();
-    Some(on.iter().map(|on| device_io(world, on)).collect())
+    Some(on.iter().map(|on| device_io(system, on)).collect())
 }
 
-/// Control groups that did something; `None` where nothing is traced.
-pub(super) fn cgroups(world: &SystemState) -> Option<Vec<CgroupIoJson>> {
+/// Control groups with I/O; `None` where I/O is not traced.
+pub(super) fn cgroups(system: &SystemState) -> Option<Vec<CgroupIoJson>> {
     let group = |g: &OwnerIo<std::sync::Arc<str>>| CgroupIoJson {
         cgroup: crate::sanitize::sanitize(&*g.owner),
         writeback_bytes_per_s: number(g.total.writeback_bytes_per_s),
-        devices: g.devices.iter().map(|on| device_io(world, on)).collect(),
+        devices: g.devices.iter().map(|on| device_io(system, on)).collect(),
     };
-    Some(world.snapshot.io_attribution.ok()?.cgroups.iter().map(group).collect())
+    Some(system.snapshot.io_attribution.ok()?.cgroups.iter().map(group).collect())
 }

@@ -1,4 +1,4 @@
-//! `kernel_log[]`: what the kernel said lately, and the tasks that hang whether or not it says so.
+//! `kernel_log[]`: recent kernel messages, and hung tasks whether or not the kernel reports them.
 
 use crate::model::kernel_log::{LogClock, LogEntry, LogPatterns};
 use crate::model::system_state::SystemState;
@@ -6,20 +6,20 @@ use crate::sanitize::sanitize;
 use crate::units::format_rfc3339;
 use serde::Serialize;
 
-/// Which entries are new.
+/// Which entries to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSince {
-    /// Said (or said again) at this wall time, ns, or later.
+    /// Logged or repeated at this wall time (ns) or later.
     Time(i64),
-    /// Said (or said again) after the record of this number.
+    /// Logged or repeated after the record with this sequence number.
     Record(u64),
 }
 
-/// The first sample tells of the kernel log what is at most this old.
+/// The first sample includes entries of this age, ns.
 const FIRST_SAMPLE_WINDOW_NS: i64 = 600_000_000_000;
 
 impl LogSince {
-    /// What is new in the sample of `now_ns` when the sample before it told up to this record; 0: there was none.
+    /// The entries for a sample at `now_ns` after one that ended with this record; 0: this is the first sample.
     pub fn after_record(last_record: u64, now_ns: i64) -> Self {
         match last_record {
             0 => LogSince::Time(now_ns.saturating_sub(FIRST_SAMPLE_WINDOW_NS)),
@@ -40,16 +40,16 @@ pub(super) struct KernelLogEntryJson {
     message: String,
 }
 
-/// Oldest first; then the tasks stuck in state D, which have no `seq`.
-pub(super) fn entries(world: &SystemState, since: LogSince) -> Option<Vec<KernelLogEntryJson>> {
-    let now = LogClock { mono_ns: 0, wall_ns: world.now().wall_ns };
-    let stuck = world.hung_tasks.iter().map(|s| entry_json(&s.to_log_entry(now, world.hung_task_warnings)));
-    if world.kernel_log_status.ok().is_none() {
+/// The entries, oldest first, then hung tasks, which have no `seq`.
+pub(super) fn entries(system: &SystemState, since: LogSince) -> Option<Vec<KernelLogEntryJson>> {
+    let now = LogClock { mono_ns: 0, wall_ns: system.now().wall_ns };
+    let stuck = system.hung_tasks.iter().map(|s| entry_json(&s.to_log_entry(now, system.hung_task_warnings)));
+    if system.kernel_log_status.ok().is_none() {
         let stuck: Vec<_> = stuck.collect();
         return (!stuck.is_empty()).then_some(stuck);
     }
     let patterns = LogPatterns::default();
-    let new = world.kernel_log.visible(&patterns).filter(|e| match since {
+    let new = system.kernel_log.visible(&patterns).filter(|e| match since {
         LogSince::Time(from) => e.wall_ns >= from,
         LogSince::Record(last) => e.seq.is_some_and(|seq| seq > last),
     });

@@ -1,4 +1,4 @@
-//! `cpu`, `writeback`, `swap`, `pressure` and `stalls`. These objects are always whole; only values are `null`.
+//! `cpu`, `writeback`, `swap`, `pressure` and `stalls`. These objects always have all keys; only values are `null`.
 
 use super::{number, optional_number};
 use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
@@ -16,8 +16,8 @@ pub(super) struct CpuJson {
     idle_pct: Option<f64>,
 }
 
-pub(super) fn cpu(snap: &Snapshot) -> CpuJson {
-    snap.cpu.ok().map_or_else(CpuJson::default, |c| CpuJson {
+pub(super) fn cpu(snapshot: &Snapshot) -> CpuJson {
+    snapshot.cpu.ok().map_or_else(CpuJson::default, |c| CpuJson {
         user_pct: number(c.user_pct),
         system_pct: number(c.system_pct),
         iowait_pct: number(c.iowait_pct),
@@ -37,8 +37,8 @@ pub(super) struct WritebackJson {
     written_bytes_per_s: Option<f64>,
 }
 
-pub(super) fn writeback(snap: &Snapshot) -> WritebackJson {
-    snap.writeback.ok().map_or_else(WritebackJson::default, |w| WritebackJson {
+pub(super) fn writeback(snapshot: &Snapshot) -> WritebackJson {
+    snapshot.writeback.ok().map_or_else(WritebackJson::default, |w| WritebackJson {
         dirty_bytes: w.dirty_bytes,
         writeback_bytes: w.writeback_bytes,
         background_threshold_bytes: w.background_threshold_bytes,
@@ -67,14 +67,14 @@ struct SwapDeviceJson {
     priority: i64,
 }
 
-pub(super) fn swap(snap: &Snapshot) -> SwapJson {
-    let rate = snap.swap.ok();
+pub(super) fn swap(snapshot: &Snapshot) -> SwapJson {
+    let rate = snapshot.swap.ok();
     SwapJson {
         total_bytes: rate.and_then(|s| s.total_bytes),
         used_bytes: rate.and_then(|s| s.used_bytes),
         in_bytes_per_s: optional_number(rate.and_then(|s| s.in_bytes_per_s)),
         out_bytes_per_s: optional_number(rate.and_then(|s| s.out_bytes_per_s)),
-        devices: snap.swap_areas.ok().map(|areas| {
+        devices: snapshot.swap_areas.ok().map(|areas| {
             let device = |a: &crate::model::memory::SwapArea| SwapDeviceJson {
                 name: sanitize(&a.name),
                 kind: sanitize(&a.kind),
@@ -100,19 +100,19 @@ struct PressureAveragesJson {
     full_avg10: Option<f64>,
 }
 
-pub(super) fn pressure(snap: &Snapshot) -> PressureJson {
+pub(super) fn pressure(snapshot: &Snapshot) -> PressureJson {
     let of = |p: pressure::ResourcePressure| PressureAveragesJson {
         some_avg10: optional_number(p.some.map(|s| s.avg10)),
         full_avg10: optional_number(p.full.map(|s| s.avg10)),
     };
-    snap.pressure.ok().map_or_else(PressureJson::default, |p| PressureJson {
+    snapshot.pressure.ok().map_or_else(PressureJson::default, |p| PressureJson {
         cpu: of(p.cpu),
         memory: of(p.memory),
         io: of(p.io),
     })
 }
 
-/// All `null` where they are not counted.
+/// All `null` where stalls are not traced.
 #[derive(Default, Serialize)]
 pub(super) struct MemoryStallsJson<'a> {
     throttle: StallJson,
@@ -147,8 +147,8 @@ impl From<Option<memory_stalls::StallRate>> for StallJson {
     }
 }
 
-pub(super) fn stalls(snap: &Snapshot) -> MemoryStallsJson<'_> {
-    let Some(stalls) = snap.memory_stalls.ok() else { return MemoryStallsJson::default() };
+pub(super) fn stalls(snapshot: &Snapshot) -> MemoryStallsJson<'_> {
+    let Some(stalls) = snapshot.memory_stalls.ok() else { return MemoryStallsJson::default() };
     MemoryStallsJson {
         throttle: stalls.totals[THROTTLE].into(),
         reclaim: stalls.totals[RECLAIM].into(),

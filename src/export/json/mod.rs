@@ -1,7 +1,7 @@
-//! A snapshot as one JSON object, for programs and tickets. The README documents every name.
+//! A snapshot as one JSON object, for programs and tickets. The README documents every key.
 //!
-//! What could not be read is `null` and has an entry in `unavailable`; no key is ever missing, unless
-//! panes were chosen: then those of the other panes are left out. Text is cleaned; numbers are finite.
+//! A value that could not be read is `null` and has an entry in `unavailable`. No key is missing, except
+//! those of panes that were not selected. Text is sanitized; numbers are finite.
 
 mod device;
 mod io_attribution;
@@ -22,10 +22,10 @@ use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
 use serde::{Serialize, Serializer};
 
-/// Raised when a name goes or changes its meaning; new names do not raise it.
+/// Version of the format: increased when a key is removed or changes its meaning, not when one is added.
 pub const SCHEMA: u32 = 1;
 
-/// Left out, `null`, or there.
+/// Outer `None`: the pane is not selected; inner `None`: `null`.
 type IfSelected<T> = Option<Option<T>>;
 
 #[derive(Serialize)]
@@ -63,38 +63,38 @@ struct SnapshotJson<'a> {
     unavailable: Vec<UnavailableSource>,
 }
 
-/// The object, in one line without its end. `since` bounds the kernel log; `more` are gaps that only the
-/// caller knows of.
+/// The object in one line without a line break. `since` bounds the kernel log; `more` are missing sources that only
+/// the caller knows.
 pub fn snapshot_json(
-    world: &SystemState,
+    system: &SystemState,
     engine: &RuleEngine,
     scope: SnapshotScope,
     since: LogSince,
     more: &[UnavailableSource],
 ) -> serde_json::Result<String> {
-    let snap = &*world.snapshot;
+    let snapshot = &*system.snapshot;
     let object = SnapshotJson {
         schema: SCHEMA,
-        time: format_rfc3339(snap.time.wall_ns),
-        host: &world.host.name,
-        kernel: &world.host.kernel,
-        interval_s: number(snap.interval_secs),
-        cpu: memory::cpu(snap),
-        devices: scope.devices.then(|| device::devices(world)),
+        time: format_rfc3339(snapshot.time.wall_ns),
+        host: &system.host.name,
+        kernel: &system.host.kernel,
+        interval_s: number(snapshot.interval_secs),
+        cpu: memory::cpu(snapshot),
+        devices: scope.devices.then(|| device::devices(system)),
         network_filesystems: scope
             .devices
-            .then(|| snap.netfs.ok().map(|list| list.iter().map(NetFsJson::from).collect())),
-        writeback: scope.memory.then(|| memory::writeback(snap)),
-        swap: scope.memory.then(|| memory::swap(snap)),
-        pressure: scope.memory.then(|| memory::pressure(snap)),
-        stalls: scope.memory.then(|| memory::stalls(snap)),
-        processes: scope.processes.then(|| process::processes(world)),
-        cgroups: scope.processes.then(|| io_attribution::cgroups(world)),
-        kernel_log: scope.kernel_log.then(|| kernel_log::entries(world, since)),
-        syncs: scope.shows_syncs(world).then(|| syncs::syncs_json(world)),
-        slow_syncs: scope.shows_syncs(world).then(|| syncs::slow_syncs_json(world)),
-        findings: scope.findings.then(|| findings::incidents_json(engine, snap.time)),
-        unavailable: unavailable::unavailable_sources(world, engine, scope, more),
+            .then(|| snapshot.netfs.ok().map(|list| list.iter().map(NetFsJson::from).collect())),
+        writeback: scope.memory.then(|| memory::writeback(snapshot)),
+        swap: scope.memory.then(|| memory::swap(snapshot)),
+        pressure: scope.memory.then(|| memory::pressure(snapshot)),
+        stalls: scope.memory.then(|| memory::stalls(snapshot)),
+        processes: scope.processes.then(|| process::processes(system)),
+        cgroups: scope.processes.then(|| io_attribution::cgroups(system)),
+        kernel_log: scope.kernel_log.then(|| kernel_log::entries(system, since)),
+        syncs: scope.shows_syncs(system).then(|| syncs::syncs_json(system)),
+        slow_syncs: scope.shows_syncs(system).then(|| syncs::slow_syncs_json(system)),
+        findings: scope.findings.then(|| findings::incidents_json(engine, snapshot.time)),
+        unavailable: unavailable::unavailable_sources(system, engine, scope, more),
     };
     serde_json::to_string(&object)
 }
@@ -128,7 +128,7 @@ impl<'a> From<&'a NetFsRate> for NetFsJson<'a> {
     }
 }
 
-/// A finite number with at most six decimals; nothing else is a number in JSON.
+/// A number with at most six decimals; `None` if it is not finite, which JSON cannot express.
 fn number(n: f64) -> Option<f64> {
     match n {
         n if !n.is_finite() => None,
@@ -141,7 +141,7 @@ fn optional_number(n: Option<f64>) -> Option<f64> {
     n.and_then(number)
 }
 
-/// An iterator's items as an array, made one by one: twenty thousand rows are never held at once.
+/// Serialises the items of an iterator one by one, so that twenty thousand rows are never in memory at once.
 fn serialize_items<S: Serializer, T: Serialize>(
     serializer: S,
     items: impl Iterator<Item = T>,

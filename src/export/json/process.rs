@@ -1,4 +1,4 @@
-//! `processes[]`: every task there is, busiest first.
+//! `processes[]`: every task, busiest first.
 
 use super::io_attribution::{self, DeviceIoJson};
 use super::{optional_number, serialize_items};
@@ -8,23 +8,23 @@ use crate::sanitize::sanitize_cow;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
-/// Rows of the table, in order, made while they are written.
+/// Rows of the table, converted while they are serialised.
 pub(super) struct ProcessesJson<'a> {
     system: &'a SystemState,
     table: &'a ProcessTable,
     rows: Vec<u32>,
 }
 
-/// `None` while tasks cannot be listed.
-pub(super) fn processes(world: &SystemState) -> Option<ProcessesJson<'_>> {
-    world.processes_status.ok()?;
+/// The processes; `None` where tasks cannot be listed.
+pub(super) fn processes(system: &SystemState) -> Option<ProcessesJson<'_>> {
+    system.processes_status.ok()?;
     let query = ProcessQuery { sort_by: ProcessColumn::Io, height: usize::MAX, ..ProcessQuery::default() };
-    Some(ProcessesJson { system: world, table: &world.processes, rows: world.processes.window(&query).rows })
+    Some(ProcessesJson { system, table: &system.processes, rows: system.processes.window(&query).rows })
 }
 
 impl Serialize for ProcessesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // One that ended within the interval has no rates any more; its pages may still be written.
+        // An exited task has no rates, but its pages may still be written.
         let wanted = |row: &ProcessRow<'_>| !row.exited || self.table.has_exited_with_io(row);
         let rows = self.rows.iter().map(|at| self.table.row(*at)).filter(wanted);
         serialize_items(serializer, rows.map(|row| ProcessJson::from_row(self.system, row)))
@@ -60,7 +60,7 @@ struct ProcessJson<'a> {
     devices: Option<Vec<DeviceIoJson>>,
 }
 
-/// What held it up, milliseconds of each second.
+/// Stalls by cause, milliseconds per second.
 #[derive(Serialize)]
 struct ProcessStallsJson {
     throttle: Option<f64>,
@@ -73,9 +73,9 @@ fn pct_to_ms_per_s(pct: Option<f64>) -> Option<f64> {
 }
 
 impl<'a> ProcessJson<'a> {
-    fn from_row(world: &SystemState, row: ProcessRow<'a>) -> Self {
-        // Threads are not told apart.
-        let raw = world.last_sample.as_ref().and_then(|s| s.io_accounts.ok()).filter(|_| row.attributed_io.is_some());
+    fn from_row(system: &SystemState, row: ProcessRow<'a>) -> Self {
+        // Traced I/O is by process, not by thread.
+        let raw = system.last_sample.as_ref().and_then(|s| s.io_accounts.ok()).filter(|_| row.attributed_io.is_some());
         Self {
             pid: row.pid,
             tid: row.tid,
@@ -105,7 +105,7 @@ impl<'a> ProcessJson<'a> {
             ended: row.exited,
             writeback_bytes_per_s: optional_number(row.attributed_io.map(|c| c.writeback_bytes_per_s)),
             writeback_bytes_total: raw.map(|raw| raw.written_back_bytes(row.pid, None)),
-            devices: row.attributed_io.and_then(|_| io_attribution::process_devices(world, row.pid)),
+            devices: row.attributed_io.and_then(|_| io_attribution::process_devices(system, row.pid)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `syncs[]` and `slow_syncs[]`: who waited for syncs, on which file.
+//! `syncs[]` and `slow_syncs[]`: waits for syncs by process and file.
 
 use super::{number, optional_number};
 use crate::model::syncs::list::{self, SlowSyncRow, SyncQuery, SyncRow, device_name};
@@ -6,7 +6,7 @@ use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
 use serde::Serialize;
 
-/// One process, file and call.
+/// The syncs of one process, file and call.
 #[derive(Serialize)]
 pub(super) struct SyncJson {
     pid: u32,
@@ -26,7 +26,7 @@ pub(super) struct SyncJson {
     last: Option<String>,
 }
 
-/// One that took long, over or under way.
+/// A slow sync, completed or running.
 #[derive(Serialize)]
 pub(super) struct SlowSyncJson {
     pid: u32,
@@ -42,14 +42,14 @@ pub(super) struct SlowSyncJson {
     waited_on: Option<String>,
 }
 
-/// Who waits longest first; `null` where they are not traced.
-pub(super) fn syncs_json(world: &SystemState) -> Option<Vec<SyncJson>> {
-    let (syncs, topo) = (world.snapshot.syncs.ok()?, world.topology.ok());
-    let lines = list::sync_rows(syncs, topo, &SyncQuery::default());
-    Some(lines.into_iter().map(|l| sync_json(l, world)).collect())
+/// Syncs, longest waits first; `null` where they are not traced.
+pub(super) fn syncs_json(system: &SystemState) -> Option<Vec<SyncJson>> {
+    let (syncs, topology) = (system.snapshot.syncs.ok()?, system.topology.ok());
+    let lines = list::sync_rows(syncs, topology, &SyncQuery::default());
+    Some(lines.into_iter().map(|l| sync_json(l, system)).collect())
 }
 
-fn sync_json(line: SyncRow, world: &SystemState) -> SyncJson {
+fn sync_json(line: SyncRow, system: &SystemState) -> SyncJson {
     let SyncRow { rate: r, comm, device, path, .. } = line;
     SyncJson {
         pid: r.file.pid,
@@ -66,25 +66,25 @@ fn sync_json(line: SyncRow, world: &SystemState) -> SyncJson {
         p50_us: optional_number(r.latency.map(|s| s.p50)),
         p99_us: optional_number(r.latency.map(|s| s.p99)),
         max_us: optional_number(r.mean_us.map(|_| r.max_ns as f64 / 1e3)),
-        last: r.last_ended_ns.map(|ns| format_rfc3339(world.now().wall_ns_at(ns))),
+        last: r.last_ended_ns.map(|ns| format_rfc3339(system.now().wall_ns_at(ns))),
     }
 }
 
-/// Those under way, longest first, then the newest; `null` where they are not traced.
-pub(super) fn slow_syncs_json(world: &SystemState) -> Option<Vec<SlowSyncJson>> {
-    let (syncs, topo) = (world.snapshot.syncs.ok()?, world.topology.ok());
+/// Slow syncs: running ones, longest first, then completed ones, newest first; `null` where they are not traced.
+pub(super) fn slow_syncs_json(system: &SystemState) -> Option<Vec<SlowSyncJson>> {
+    let (syncs, topology) = (system.snapshot.syncs.ok()?, system.topology.ok());
     let one = |l: SlowSyncRow| SlowSyncJson {
         pid: l.file.pid,
         tid: l.tid,
         command: l.comm,
         call: l.file.call.name(),
-        device: l.file.device_id().map(|id| device_name(Some(id), topo)),
+        device: l.file.device_id().map(|id| device_name(Some(id), topology)),
         path: l.path,
-        began: format_rfc3339(world.now().wall_ns_at(l.started_ns)),
+        began: format_rfc3339(system.now().wall_ns_at(l.started_ns)),
         took_ms: number(l.duration_ns as f64 / 1e6),
         under_way: l.is_in_flight,
         errno: (!l.is_in_flight).then_some(l.error),
         waited_on: l.waiting_on,
     };
-    Some(list::slow_sync_rows(syncs, topo, "").into_iter().map(one).collect())
+    Some(list::slow_sync_rows(syncs, topology, "").into_iter().map(one).collect())
 }

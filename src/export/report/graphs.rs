@@ -1,21 +1,21 @@
-//! Courses over the window of a report: what storage trouble shows in, of the machine and of its busiest devices.
+//! Time series over the window of a report, for the machine and its busiest devices.
 
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
 use std::collections::HashMap;
 
-/// Points a course is cut down to; the largest of those that fall together is kept.
+/// Points of a graph; of merged points the largest is kept.
 const MAX_POINTS: usize = 60;
-/// Devices with courses, the busiest.
+/// Devices with graphs.
 const MAX_DEVICES: usize = 6;
 
 /// A quantity over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
-    /// What of, with its unit; cleaned.
+    /// Quantity and unit, sanitized.
     pub name: String,
-    /// Oldest first; `None` where nothing was read.
+    /// Oldest first; `None` where it was not read.
     pub points: Vec<Option<f64>>,
 }
 
@@ -57,9 +57,9 @@ fn to_mib(bytes: Option<f64>) -> Option<f64> {
     bytes.map(|n| n / f64::from(1 << 20))
 }
 
-/// All courses in which anything moved.
-pub fn build_graphs(world: &SystemState) -> Vec<Graph> {
-    let snaps: Vec<&Snapshot> = world.history.iter().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot).collect();
+/// The graphs with a value above 0.
+pub fn build_graphs(system: &SystemState) -> Vec<Graph> {
+    let snaps: Vec<&Snapshot> = system.history.iter().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot).collect();
     let mut out: Vec<Graph> = SYSTEM_GRAPHS
         .iter()
         .map(|(name, value)| downsample((*name).into(), snaps.iter().map(|s| value(s)).collect()))
@@ -78,7 +78,7 @@ fn busiest_devices(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
     let mut sums: HashMap<DevId, (f64, String)> = HashMap::new();
     for d in snaps.iter().filter_map(|s| s.devices.ok()).flatten() {
         let sum = sums.entry(d.id).or_insert_with(|| (0.0, crate::sanitize::sanitize(&*d.name)));
-        // One that hangs completes nothing, and is what the report is about.
+        // A stalled device completes nothing, but matters most.
         sum.0 += d.tps + d.in_flight as f64;
     }
     let mut all: Vec<_> = sums.into_iter().filter(|(_, (sum, _))| *sum > 0.0).collect();

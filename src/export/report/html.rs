@@ -1,13 +1,12 @@
-//! A report as one HTML file: nothing is fetched, nothing runs; courses are drawn in it.
+//! A report as one HTML file without scripts or external resources; graphs are inline SVG.
 
 use super::graphs::Graph;
 use super::markdown::format_value;
 use super::{ReportBlock, fit_commands};
-use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use std::fmt::Write;
 
-/// A course's size in pixels.
+/// Size of a graph in pixels.
 const GRAPH_WIDTH: f64 = 600.0;
 const GRAPH_HEIGHT: f64 = 48.0;
 
@@ -23,10 +22,10 @@ figure{margin:0 0 .8em}figcaption{font-size:13px}\n\
 figure svg{width:100%;max-width:600px;height:48px;border-bottom:1px solid var(--line)}\n\
 path{fill:var(--ink)}.note{font-style:italic}\n";
 
-/// The document.
+/// The whole document.
 pub fn to_html(blocks: &[ReportBlock]) -> String {
     let title = blocks.iter().find_map(|b| match b {
-        ReportBlock::Heading(1, text) => Some(escape_html(text)),
+        ReportBlock::Heading(1, text) => Some(escape(text)),
         _ => None,
     });
     let mut out = format!(
@@ -37,21 +36,21 @@ pub fn to_html(blocks: &[ReportBlock]) -> String {
     );
     for block in blocks {
         let _ = match block {
-            ReportBlock::Heading(rank, text) => writeln!(out, "<h{rank}>{}</h{rank}>", escape_html(text)),
-            ReportBlock::Paragraph(text) => writeln!(out, "<p>{}</p>", escape_html(text)),
+            ReportBlock::Heading(rank, text) => writeln!(out, "<h{rank}>{}</h{rank}>", escape(text)),
+            ReportBlock::Paragraph(text) => writeln!(out, "<p>{}</p>", escape(text)),
             ReportBlock::List(items) => {
                 let item = |(word, text): &(String, String)| match word.is_empty() {
-                    true => format!("<li>{}</li>\n", escape_html(text)),
-                    false => format!("<li><b>{}</b> {}</li>\n", escape_html(word), escape_html(text)),
+                    true => format!("<li>{}</li>\n", escape(text)),
+                    false => format!("<li><b>{}</b> {}</li>\n", escape(word), escape(text)),
                 };
                 writeln!(out, "<ul>\n{}</ul>", items.iter().map(item).collect::<String>())
             }
             ReportBlock::Preformatted(text) => {
-                let lines: Vec<String> = text.lines().map(escape_html).collect();
+                let lines: Vec<String> = text.lines().map(escape).collect();
                 writeln!(out, "<pre>{}</pre>", lines.join("\n"))
             }
-            ReportBlock::Table(sheet) => {
-                push_table(&mut out, &fit_commands(sheet));
+            ReportBlock::Table(table) => {
+                out.push_str(&fit_commands(table).to_html());
                 Ok(())
             }
             ReportBlock::Graphs(all) => {
@@ -64,47 +63,28 @@ pub fn to_html(blocks: &[ReportBlock]) -> String {
     out
 }
 
-fn push_table(out: &mut String, sheet: &Table) {
-    let class = |i: usize| if sheet.is_numeric.get(i) == Some(&true) { " class=\"n\"" } else { "" };
-    let row = |tag: &str, cells: &[String]| {
-        let cells = cells.iter().enumerate();
-        cells.map(|(i, cell)| format!("<{tag}{}>{}</{tag}>", class(i), escape_html(cell))).collect::<String>()
-    };
-    let _ = writeln!(out, "<table>\n<caption>{}</caption>", escape_html(&sheet.title));
-    if sheet.headers.iter().any(|h| !h.is_empty()) {
-        let _ = writeln!(out, "<tr>{}</tr>", row("th", &sheet.headers));
-    }
-    for cells in &sheet.rows {
-        let _ = writeln!(out, "<tr>{}</tr>", row("td", cells));
-    }
-    out.push_str("</table>\n");
-    for note in &sheet.notes {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape_html(note));
-    }
-}
-
-/// A bar for each point, all in one path; nothing where nothing was read.
+/// One bar a point, all in one path; none where nothing was read.
 fn push_graph(out: &mut String, g: &Graph) {
-    let most = g.max();
+    let max = g.max();
     let width = GRAPH_WIDTH / g.points.len().max(1) as f64;
     let mut path = String::new();
     for (i, value) in g.points.iter().enumerate() {
-        let Some(value) = value.filter(|v| *v > 0.0 && most > 0.0) else { continue };
-        // What is there is seen, however little.
-        let height = (value / most * GRAPH_HEIGHT).max(1.0);
+        let Some(value) = value.filter(|v| *v > 0.0 && max > 0.0) else { continue };
+        // Small values are at least one pixel high.
+        let height = (value / max * GRAPH_HEIGHT).max(1.0);
         let (x, y) = (i as f64 * width, GRAPH_HEIGHT - height);
         let _ = write!(path, "M{x:.1} {y:.1}h{width:.1}V{GRAPH_HEIGHT}h-{width:.1}z");
     }
     let _ = writeln!(
         out,
-        "<figure><figcaption>{}: now {}, most {}</figcaption>\
+        "<figure><figcaption>{}: now {}, max {}</figcaption>\
          <svg viewBox=\"0 0 {GRAPH_WIDTH} {GRAPH_HEIGHT}\" preserveAspectRatio=\"none\"><path d=\"{path}\"/></svg></figure>",
-        escape_html(&g.name),
+        escape(&g.name),
         format_value(g.latest()),
-        format_value(Some(most))
+        format_value(Some(max))
     );
 }
 
-fn escape_html(text: &str) -> String {
-    crate::export::screenshot::escape_xml(&sanitize(text))
+fn escape(text: &str) -> String {
+    crate::export::escape_html(&sanitize(text))
 }

@@ -1,4 +1,4 @@
-//! A report as Markdown: tables that any ticket renders, courses as lines of characters.
+//! A report as Markdown for tickets; graphs are sparklines.
 
 use super::graphs::Graph;
 use super::{ReportBlock, fit_commands};
@@ -6,10 +6,10 @@ use crate::export::table::escape_markdown;
 use crate::sanitize::sanitize;
 use unicode_width::UnicodeWidthStr;
 
-/// The steps of a course; nothing at all is a line on the floor.
+/// The characters of a sparkline, from 0 to the maximum.
 const SPARKLINE_STEPS: [char; 9] = ['_', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The document.
+/// The whole document.
 pub fn to_markdown(blocks: &[ReportBlock]) -> String {
     let mut out = String::new();
     for block in blocks {
@@ -29,7 +29,7 @@ pub fn to_markdown(blocks: &[ReportBlock]) -> String {
                 }
                 out.push('\n');
             }
-            ReportBlock::Table(sheet) => out.push_str(&fit_commands(sheet).to_markdown()),
+            ReportBlock::Table(table) => out.push_str(&fit_commands(table).to_markdown()),
             ReportBlock::Preformatted(text) => push_code_block(&mut out, text),
             ReportBlock::Graphs(all) => push_code_block(&mut out, &sparklines(all)),
         }
@@ -39,7 +39,7 @@ pub fn to_markdown(blocks: &[ReportBlock]) -> String {
     out
 }
 
-/// Lines as they are, in a fence that nothing in them ends.
+/// Adds a code block whose fence is longer than any in the text.
 fn push_code_block(out: &mut String, text: &str) {
     let cleaned: Vec<String> = text.lines().map(sanitize).collect();
     let ticks = |line: &String| line.chars().take_while(|c| *c == '`').count();
@@ -56,7 +56,7 @@ fn sparklines(all: &[Graph]) -> String {
         let pad = " ".repeat(wide - name.width());
         let course: String = g.points.iter().map(|p| sparkline_char(*p, most)).collect();
         out.push_str(&format!(
-            "{name}{pad}  {course}  now {}, most {}\n",
+            "{name}{pad}  {course}  now {}, max {}\n",
             format_value(g.latest()),
             format_value(Some(most))
         ));
@@ -72,7 +72,7 @@ fn sparkline_char(value: Option<f64>, most: f64) -> char {
     }
 }
 
-/// A value in a few characters; `-` where nothing was read.
+/// A value with two to three digits; `-` if it was not read.
 pub fn format_value(value: Option<f64>) -> String {
     match value {
         None => "-".into(),

@@ -1,19 +1,19 @@
-//! What a report must not tell: whose machine it is, who works there, where it is on the network. Each name gets
-//! another one, the same wherever it stands, so that what belongs together can still be seen.
+//! Replaces names of hosts, users, mounts and networks in a report. Each name gets the same placeholder everywhere, so
+//! that related lines can still be recognised.
 
 use regex_lite::Regex;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A shorter name stands in too many words; it is replaced only where it is all there is in a cell.
+/// A shorter name occurs in too many words, so it is replaced only where it is the whole text.
 const MIN_SUBSTRING_LEN: usize = 3;
-/// What names are replaced by, with a number.
+/// Placeholders, followed by a number.
 const PLACEHOLDER_KINDS: [&str; 6] = ["host", "user", "mount", "address", "domain", "home"];
 
-/// Names, and what stands for them.
+/// Names and their placeholders.
 pub struct Redactor {
-    /// In lower case, the longest first.
+    /// Names in lower case with their placeholders, longest first.
     replacements: Vec<(String, String)>,
-    /// How many of each kind there are.
+    /// Names of each kind so far.
     counts: [usize; PLACEHOLDER_KINDS.len()],
     ipv4_regex: Regex,
     mac_regex: Regex,
@@ -34,7 +34,7 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// A machine, by its whole name: the short one and the domain are known by it.
+    /// Adds a host by its full name, with its short name and its domain.
     pub fn add_host(&mut self, name: &str) {
         let name = name.trim_end_matches('.');
         if name.parse::<IpAddr>().is_ok() {
@@ -52,19 +52,19 @@ impl Redactor {
         self.add_name("host", name);
     }
 
-    /// A person's account.
+    /// Adds a user name.
     pub fn add_user(&mut self, name: &str) {
         self.add_name("user", name);
     }
 
-    /// A directory that is somebody's.
+    /// Adds a home directory.
     pub fn add_home(&mut self, path: &str) {
         if path.len() > 1 {
             self.add_name("home", path.trim_end_matches('/'));
         }
     }
 
-    /// What is mounted from a network: `server:/export`, `//server/share`.
+    /// Adds the source of a network mount: `server:/export`, `//server/share`.
     pub fn add_mount_source(&mut self, source: &str) {
         let bare = source.trim_start_matches('/');
         let server = bare.split(['/', ':']).next().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Redactor {
         self.add_name("mount", source);
     }
 
-    /// Takes addresses and home directories from a text.
+    /// Adds the addresses and home directories in a text.
     pub fn collect_from(&mut self, text: &str) {
         let found = |r: &Regex| r.find_iter(text).map(|m| m.as_str().to_owned()).collect::<Vec<_>>();
         for address in found(&self.ipv4_regex).into_iter().chain(found(&self.mac_regex)) {
@@ -93,7 +93,7 @@ impl Redactor {
         }
     }
 
-    /// This machine's own loop and the empty address tell nothing.
+    /// Adds an address, except the loopback and the unspecified one.
     fn add_address(&mut self, text: &str) {
         if !text.starts_with("127.") && text != "0.0.0.0" && text != "00:00:00:00:00:00" {
             self.add_name("address", text);
@@ -106,7 +106,7 @@ impl Redactor {
     }
 
     fn add_name(&mut self, kind: &'static str, name: &str) {
-        // A name that stands in what it would be replaced by, or in every file, tells nothing.
+        // Common names, and parts of placeholders, identify nobody.
         let common = ["localhost", "(none)", "root"].contains(&name);
         let own = PLACEHOLDER_KINDS.iter().any(|k| k.contains(&name.to_ascii_lowercase()));
         if name.is_empty()
@@ -128,7 +128,7 @@ impl Redactor {
         self.replacements.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then(a.0.cmp(&b.0)));
     }
 
-    /// The text without them.
+    /// The text with names replaced.
     pub fn redact(&self, text: &str) -> String {
         if let Some(instead) = self.replacement_of(text.trim()) {
             return instead.to_owned();
@@ -154,13 +154,13 @@ impl Redactor {
         out
     }
 
-    /// What must not be found in the document.
+    /// The names that must not occur in the document.
     pub fn redacted_names(&self) -> impl Iterator<Item = &str> {
         self.replacements.iter().map(|w| w.0.as_str()).filter(|w| w.len() >= MIN_SUBSTRING_LEN)
     }
 }
 
-/// Whether a text begins with a word, whatever the case of its letters.
+/// Whether a text starts with a lower-case word, ignoring case.
 fn starts_with_ignore_case(text: &str, word: &str) -> bool {
     text.get(..word.len()).is_some_and(|head| head == word || head.to_ascii_lowercase() == *word)
 }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the names and the text, none of them is left.
+        /// No name is left, whatever the names and the text.
         #[test]
         fn no_name_remains(
             names in proptest::collection::vec("[a-zA-Z0-9._-]{1,9}|[é写]{1,4}", 1..6),
@@ -221,7 +221,7 @@ mod tests {
             names.iter().for_each(|n| s.add_user(n));
             let text: String = glue.iter().enumerate().map(|(i, g)| format!("{g}{}", names[i % names.len()])).collect();
             let got = s.redact(&text).to_ascii_lowercase();
-            // What a replacement and its neighbours spell together is nobody's name in the text.
+            // A placeholder and its neighbours may spell a name by chance.
             let bare = PLACEHOLDER_KINDS.iter().fold(got, |t, k| Regex::new(&format!("{k}-\\d+")).unwrap().replace_all(&t, "\u{1}").into_owned());
             for word in s.redacted_names() {
                 prop_assert!(!bare.contains(word), "{word} in {bare:?} of {text:?}");

@@ -1,5 +1,4 @@
-//! The cells as text with SGR sequences: `cat` shows the screen again, in the colours of the terminal it is
-//! shown on.
+//! The cells as text with SGR escape sequences: `cat` shows the screen in the colours of the reader's terminal.
 
 use super::colour::ansi_index;
 use crate::sanitize::is_safe;
@@ -8,7 +7,7 @@ use ratatui::style::{Color, Modifier};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// The modifiers a terminal knows, by their numbers.
+/// The text modifiers and their SGR numbers.
 const SGR_MODIFIERS: [(Modifier, u8); 8] = [
     (Modifier::BOLD, 1),
     (Modifier::DIM, 2),
@@ -20,7 +19,7 @@ const SGR_MODIFIERS: [(Modifier, u8); 8] = [
     (Modifier::CROSSED_OUT, 9),
 ];
 
-/// The screen; every line ends without any colour.
+/// The screen; colours are reset at the end of each line.
 pub fn to_ansi(buf: &Buffer) -> String {
     let mut out = String::new();
     for y in 0..buf.area.height {
@@ -51,7 +50,7 @@ fn push_row(out: &mut String, cells: &[&Cell]) {
     out.push('\n');
 }
 
-/// Everything anew at each change: a line that is cut out of the middle looks the same.
+/// Sets the complete style, so that any part of a line looks the same.
 fn push_sgr(out: &mut String, cell: &Cell) {
     out.push_str("\x1b[0");
     for (_, number) in SGR_MODIFIERS.iter().filter(|(m, _)| cell.modifier.contains(*m)) {
@@ -68,7 +67,7 @@ fn push_colour(out: &mut String, colour: Color, base: u8) {
         Color::Indexed(n) => write!(out, ";{};5;{n}", base + 8),
         named => match ansi_index(named) {
             Some(nth @ 0..8) => write!(out, ";{}", base + nth),
-            // The bright ones: 90 to 97, 100 to 107.
+            // Bright colours: 90 to 97, 100 to 107.
             Some(nth) => write!(out, ";{}", base + 60 + nth - 8),
             None => Ok(()),
         },

@@ -1,25 +1,25 @@
-//! The terminal's colours as pictures show them: one table for PNG, SVG and HTML.
+//! RGB values of the terminal's colours for PNG, SVG and HTML.
 //!
-//! What a person's terminal makes of "red" is not known to a program in it; these values are readable on their
-//! ground, and the same in every picture.
+//! A program cannot know what the user's terminal shows as "red"; these values are readable on their background and the
+//! same in every image.
 
 use ratatui::style::Color;
 
 /// Red, green, blue.
 pub type Rgb = [u8; 3];
 
-/// A ground, and the sixteen colours that stand on it.
+/// Background, foreground and the sixteen ANSI colours.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Palette {
-    /// Text without a colour.
+    /// Default text colour.
     pub fg: Rgb,
-    /// The ground.
+    /// Background.
     pub bg: Rgb,
-    /// In the order of their SGR numbers, the bright ones last.
+    /// In the order of their SGR numbers, bright ones last.
     pub ansi: [Rgb; 16],
 }
 
-/// Light text on a dark ground.
+/// Light text on a dark background.
 pub static DARK: Palette = Palette {
     fg: rgb(0xd0d4dc),
     bg: rgb(0x14171c),
@@ -43,7 +43,7 @@ pub static DARK: Palette = Palette {
     ],
 };
 
-/// Dark text on a light ground.
+/// Dark text on a light background.
 pub static LIGHT: Palette = Palette {
     fg: rgb(0x1f2328),
     bg: rgb(0xffffff),
@@ -71,7 +71,7 @@ const fn rgb(hex: u32) -> Rgb {
     [(hex >> 16) as u8, (hex >> 8) as u8, hex as u8]
 }
 
-/// Which of the terminal's sixteen colours it is, the bright ones from 8.
+/// Index of an ANSI colour, bright ones from 8.
 pub fn ansi_index(colour: Color) -> Option<u8> {
     Some(match colour {
         Color::Reset | Color::Rgb(..) | Color::Indexed(_) => return None,
@@ -95,7 +95,7 @@ pub fn ansi_index(colour: Color) -> Option<u8> {
 }
 
 impl Palette {
-    /// What a cell's colour looks like; `default` where it has none of its own.
+    /// The RGB value of a cell's colour; `default` for `Reset`.
     pub fn resolve(&self, colour: Color, default: Rgb) -> Rgb {
         match colour {
             Color::Reset => default,
@@ -105,7 +105,7 @@ impl Palette {
         }
     }
 
-    /// xterm's 256: the sixteen, a cube of 6x6x6, 24 greys.
+    /// xterm's 256 colours: 16 ANSI colours, a cube of 6x6x6, 24 greys.
     fn resolve_indexed(&self, n: u8) -> Rgb {
         let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
         match n {
@@ -116,7 +116,7 @@ impl Palette {
     }
 }
 
-/// `share` parts in 100 of `a`, the rest of `b`.
+/// `share` per cent of `a`, the rest of `b`.
 pub fn blend(a: Rgb, b: Rgb, share: u16) -> Rgb {
     std::array::from_fn(|i| ((u16::from(a[i]) * share + u16::from(b[i]) * (100 - share) + 50) / 100) as u8)
 }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(blend([255, 0, 100], [0, 0, 0], 60), [153, 0, 60]);
     }
 
-    /// Contrast as the W3C counts it; 3 is its least for large text and graphics, 4.5 for text.
+    /// Contrast as defined by WCAG; its minimum is 3 for large text and graphics, 4.5 for text.
     #[test]
     fn text_has_enough_contrast_in_both_palettes() {
         let light = |c: Rgb| {
@@ -155,7 +155,7 @@ mod tests {
             let (a, b) = (light(a), light(b));
             (a.max(b) + 0.05) / (a.min(b) + 0.05)
         };
-        // Whites on white and blacks on black are what a terminal shows, too.
+        // White on white and black on black are unreadable in a terminal as well.
         for (palette, used) in [(&DARK, 1..16), (&LIGHT, 0..7), (&LIGHT, 8..15)] {
             assert!(contrast(palette.fg, palette.bg) > 7.0);
             for nth in used {

@@ -1,9 +1,9 @@
-//! The letters of PNG pictures: Spleen 12x24 by Frederic Cambus (BSD 2-clause, assets/spleen/LICENSE), without
-//! what [`shape`](super::shape) draws.
+//! The font of PNG images: Spleen 12x24 by Frederic Cambus (BSD 2-clause, assets/spleen/LICENSE), without the glyphs
+//! that [`shape`](super::shape) draws.
 //!
-//! Packed by the test below from the font's own file: the number of glyphs, their codes in ascending order, all as
-//! 16 bits little-endian; then 36 bytes each, 24 rows of 12 bits. The X is ours: Spleen's is easily taken for an H,
-//! and file systems are called ext4 and XFS.
+//! The test below packs it from the font's BDF file: the number of glyphs, their code points in ascending order, all as
+//! 16-bit little-endian; then 36 bytes each, 24 rows of 12 bits. The X is our own: Spleen's looks like an H, and file
+//! systems are called ext4 and XFS.
 
 use super::shape::CELL;
 
@@ -12,12 +12,12 @@ static PACKED_FONT: &[u8] = include_bytes!("../../../assets/spleen/spleen-12x24.
 /// Bytes of a glyph.
 const GLYPH_BYTES: usize = CELL.0 as usize * CELL.1 as usize / 8;
 
-/// A letter's pixels.
+/// The pixels of a character.
 #[derive(Clone, Copy)]
 pub struct Glyph(&'static [u8]);
 
 impl Glyph {
-    /// Whether a pixel of the cell is the letter's.
+    /// Whether a pixel is set.
     pub fn is_set(self, x: u16, y: u16) -> bool {
         let bit = usize::from(y * CELL.0 + x);
         self.0.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)
@@ -53,7 +53,7 @@ mod tests {
     const CUSTOM_X: [&str; 15] =
         ["606", "606", "30C", "30C", "198", "198", "0F0", "060", "0F0", "198", "198", "30C", "30C", "606", "606"];
 
-    /// From the text of a BDF file, whose rows are in hexadecimal, filled up to whole bytes.
+    /// Packs a BDF file, whose rows are hexadecimal and padded to whole bytes.
     fn pack_bdf(bdf: &str) -> Vec<u8> {
         let mut glyphs: Vec<(u16, Vec<u8>)> = Vec::new();
         for text in bdf.split("STARTCHAR ").skip(1) {

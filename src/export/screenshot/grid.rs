@@ -1,43 +1,43 @@
-//! A buffer's cells one after the other, with the colours they really have.
+//! The symbols of a buffer with their resolved colours.
 
 use super::colour::{Palette, Rgb, blend};
 use ratatui::buffer::Buffer;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-/// How much of a dim text's colour is left, in 100.
+/// Per cent of its colour that dim text keeps.
 const DIM_SHARE: u16 = 60;
 
-/// What a cell looks like.
+/// The appearance of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ResolvedStyle {
-    /// Of the text.
+    /// Text colour.
     pub fg: Rgb,
-    /// Behind it.
+    /// Background.
     pub bg: Rgb,
-    /// Heavier.
+    /// Bold.
     pub is_bold: bool,
-    /// With a line below.
+    /// Underlined.
     pub is_underlined: bool,
 }
 
-/// A symbol at its place.
+/// A symbol with position and style.
 #[derive(Debug, Clone, Copy)]
 pub struct PositionedSymbol<'a> {
     /// Column of its first cell, from 0.
     pub x: u16,
     /// Row, from 0.
     pub y: u16,
-    /// What stands there.
+    /// The symbol.
     pub symbol: &'a str,
-    /// Cells it takes: two for a wide one.
+    /// Width in cells: two for a wide symbol.
     pub width: u16,
-    /// How.
+    /// Its appearance.
     pub style: ResolvedStyle,
 }
 
 impl PositionedSymbol<'_> {
-    /// Nothing to see but the ground.
+    /// Whether only the background is visible.
     pub fn is_blank(&self) -> bool {
         self.symbol.trim().is_empty()
     }

@@ -1,16 +1,16 @@
-//! The cells as one HTML file. Text lies over a picture of grounds and shapes that is stretched to the text's own
-//! grid: frames join and columns line up whatever the reader's font, and what is selected is copied as a terminal
-//! would copy it, frames and all. (The SVG in a page would lose the line breaks.)
+//! The cells as one HTML file. Text lies over an SVG of backgrounds and shapes that is stretched to the text's grid:
+//! frames join and columns line up in any font, and a selection is copied as from a terminal. (Text inside the SVG
+//! would lose its line breaks.)
 
 use super::colour::{Palette, Rgb, to_hex};
-use super::escape_xml;
 use super::grid::{self, PositionedSymbol};
 use super::shape::{CELL, symbol_shape};
 use super::svg::svg_paths;
+use crate::export::escape_html;
 use ratatui::buffer::Buffer;
 use std::fmt::Write;
 
-/// What a run of text needs to know: its colour and weight.
+/// Colour and boldness of a run of text.
 type TextClass = (Rgb, bool);
 
 /// The page.
@@ -43,20 +43,20 @@ pub fn to_html(buf: &Buffer, palette: &Palette, title: &str) -> String {
         u32::from(w) * u32::from(CELL.0),
         u32::from(h) * u32::from(CELL.1),
         svg_paths(buf, palette),
-        title = escape_xml(title),
+        title = escape_html(title),
         bg = to_hex(palette.bg),
         fg = to_hex(palette.fg),
     )
 }
 
-/// How a symbol is set.
+/// How a symbol is laid out.
 #[derive(Clone, Copy, PartialEq)]
 enum SymbolLayout {
-    /// As it is: every ASCII letter is a cell wide.
+    /// Inline: an ASCII character is one cell wide.
     Inline,
-    /// Drawn behind; there to be copied, in a box of its width.
+    /// Drawn by the SVG; the invisible text can be copied.
     DrawnShape,
-    /// In a box of its width: it may come from another font.
+    /// In a box of its width, because it may come from another font.
     FixedWidth,
 }
 
@@ -83,9 +83,9 @@ fn push_row(out: &mut String, spots: &[PositionedSymbol], palette: &Palette, sty
         let n = rest.iter().skip(1).take_while(|s| like(s)).count() + 1;
         let (run, after) = rest.split_at(n);
         rest = after;
-        let text = escape_xml(&run.iter().map(|s| s.symbol).collect::<String>());
+        let text = escape_html(&run.iter().map(|s| s.symbol).collect::<String>());
         let width: u16 = run.iter().map(|s| s.width).sum();
-        // A run may begin with blanks, which have no colour to ask for.
+        // Leading blanks of a run have no colour.
         let coloured = run.iter().find(|s| !s.is_blank()).map(style);
         let mut class = || match coloured {
             None => String::new(),

@@ -1,14 +1,13 @@
-//! What is on the screen, kept: as a picture, as text, as tables. One file for each form, and the list [`FORMS`].
+//! Screenshots as images, text and tables. One file a format, and the list [`FORMATS`].
 //!
-//! Pictures need nothing of the machine they are made on: frames, bars and graphs are drawn by [`shape`], the text
-//! of SVG and HTML is set by whoever shows it, that of PNG by a bitmap font of our own.
+//! Images need no fonts: [`shape`] draws frames, bars and graphs; viewers render the text of SVG and HTML; PNG has its
+//! own bitmap font.
 
 pub mod ansi;
 pub mod colour;
 pub mod font;
 pub mod grid;
 pub mod html;
-pub mod json;
 pub mod png;
 pub mod shape;
 pub mod svg;
@@ -19,32 +18,32 @@ use colour::Palette;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// A screen, or a pane of it, at one moment.
+/// A screen or one pane.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Screenshot {
-    /// Machine, what is shown, and of when; cleaned.
+    /// Host, view and time, sanitized.
     pub title: String,
     /// The cells.
     pub cells: Buffer,
     /// The tables of the panes in it.
     pub tables: Vec<Table>,
-    /// One pane alone: as text it is its table, which is not cut off where the screen ends.
+    /// Whether it is one pane. As text, a pane is its whole table rather than the cells on screen.
     pub is_single_pane: bool,
-    /// The ground the colours stand on.
+    /// RGB values of the colours.
     pub palette: &'static Palette,
 }
 
-/// A written form.
+/// A file format.
 pub struct ScreenshotFormat {
-    /// Its name on the command line and in the config file.
+    /// Name on the command line and in the config file.
     pub name: &'static str,
-    /// Ending of a file's name.
+    /// File name extension.
     pub extension: &'static str,
-    /// Writes it.
+    /// Encodes a screenshot.
     pub write: fn(&Screenshot) -> Vec<u8>,
 }
 
-/// All forms; the first is what a ticket shows without more ado.
+/// All formats; the first is the default.
 pub const FORMATS: &[ScreenshotFormat] = &[
     ScreenshotFormat { name: "png", extension: "png", write: |shot| png::to_png(&shot.cells, shot.palette) },
     ScreenshotFormat {
@@ -60,21 +59,21 @@ pub const FORMATS: &[ScreenshotFormat] = &[
     ScreenshotFormat { name: "markdown", extension: "md", write: |shot| to_markdown(shot).into() },
     ScreenshotFormat { name: "text", extension: "txt", write: |shot| to_plain_text(shot).into() },
     ScreenshotFormat { name: "ansi", extension: "ans", write: |shot| ansi::to_ansi(&shot.cells).into() },
-    ScreenshotFormat { name: "json", extension: "json", write: |shot| json::to_json(shot).into() },
+    ScreenshotFormat { name: "json", extension: "json", write: |shot| to_json(shot).into() },
 ];
 
-/// The form of that name.
+/// The format with this name.
 pub fn find_format(name: &str) -> Option<&'static ScreenshotFormat> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
-/// The form whose ending a file's name has.
+/// The format of a file name's extension.
 pub fn format_of_file(name: &str) -> Option<&'static ScreenshotFormat> {
     let (_, ending) = name.rsplit_once('.')?;
     FORMATS.iter().find(|f| f.extension.eq_ignore_ascii_case(ending))
 }
 
-/// The part of a screen that a pane takes; its own corner is at 0, 0.
+/// A part of the screen, moved to the origin.
 pub fn crop(cells: &Buffer, area: Rect) -> Buffer {
     let area = area.intersection(cells.area);
     let mut out = Buffer::empty(Rect { x: 0, y: 0, ..area });
@@ -92,26 +91,17 @@ fn to_markdown(shot: &Screenshot) -> String {
     out
 }
 
-fn to_plain_text(shot: &Screenshot) -> String {
-    match (shot.is_single_pane, &shot.tables[..]) {
-        (true, [sheet]) => sheet.to_text(),
-        _ => text::to_text(&shot.cells),
-    }
+/// One object with the tables of the panes; `snapshot --format json` has the unformatted values.
+fn to_json(shot: &Screenshot) -> String {
+    let panes: Vec<_> = shot.tables.iter().map(Table::to_json).collect();
+    format!("{}\n", serde_json::json!({ "title": shot.title, "panes": panes }))
 }
 
-/// A text between tags or in an attribute.
-pub fn escape_xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| crate::sanitize::is_safe(*c)) {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
+fn to_plain_text(shot: &Screenshot) -> String {
+    match (shot.is_single_pane, &shot.tables[..]) {
+        (true, [table]) => table.to_text(),
+        _ => text::to_text(&shot.cells),
     }
-    out
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The cells as a PNG with a palette. Shapes are drawn, letters come from [`font`](super::font): nothing is asked
-//! of the machine, so that a server without any fonts makes the same picture.
+//! The cells as a PNG with a palette. Shapes are drawn, text is in [`font`](super::font), so that a server without
+//! fonts makes the same image.
 
 use super::colour::{Palette, Rgb, blend};
 use super::font::{self, Glyph};
@@ -8,19 +8,19 @@ use super::shape::{CELL, ShapePart, symbol_shape};
 use ratatui::buffer::Buffer;
 use unicode_width::UnicodeWidthChar;
 
-/// Pixels around the cells.
+/// Margin around the cells in pixels.
 const MARGIN: usize = 8;
-/// How hard deflate tries, of 10. More makes these pictures hardly smaller.
+/// Deflate level of 10. A higher level makes these images hardly smaller.
 const COMPRESSION_LEVEL: u8 = 6;
-/// Rows of the line below a word.
+/// Pixel rows of an underline.
 const UNDERLINE_ROWS: std::ops::Range<u16> = 21..23;
-/// Digits of a code, three pixels wide and five high, a row in each three bits.
+/// Hexadecimal digits of 3x5 pixels, three bits a row.
 const HEX_DIGITS: [u16; 16] = [
     0o75557, 0o26227, 0o71747, 0o71717, 0o55711, 0o74717, 0o74757, 0o71111, 0o75757, 0o75717, 0o75755, 0o65656,
     0o74447, 0o65556, 0o74647, 0o74644,
 ];
 
-/// The picture.
+/// The PNG file.
 pub fn to_png(buf: &Buffer, palette: &Palette) -> Vec<u8> {
     let mut canvas = PngCanvas::new(buf, palette);
     for spot in grid::all_symbols(buf, palette) {
@@ -32,9 +32,9 @@ pub fn to_png(buf: &Buffer, palette: &Palette) -> Vec<u8> {
 struct PngCanvas {
     width: usize,
     height: usize,
-    /// Colours, by the numbers in `pixels`.
+    /// The palette, indexed by `pixels`.
     colours: Vec<Rgb>,
-    /// Row by row, each with the byte before it that says it is not filtered.
+    /// Rows, each preceded by filter type 0.
     pixels: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl PngCanvas {
         Self { width, height, colours: vec![palette.bg], pixels: vec![0; (width + 1) * height] }
     }
 
-    /// A colour's number. A palette has room for 256; what comes after them gets the nearest.
+    /// Palette index of a colour. Beyond 256 colours the nearest one is used.
     fn colour_index(&mut self, colour: Rgb) -> u8 {
         if let Some(at) = self.colours.iter().position(|c| *c == colour) {
             return at as u8;
@@ -90,7 +90,7 @@ impl PngCanvas {
         for mark in chars {
             match font::find_glyph(mark).filter(|_| mark.width() == Some(0)) {
                 Some(glyph) => self.draw_glyph(place, glyph, spot.style.is_bold, ink),
-                // Something is there that this font cannot show: a corner says so.
+                // Mark a combining character that the font lacks.
                 None => self.fill_area(place, CELL.0 - 4..CELL.0, 0..4, ink),
             }
         }
@@ -99,7 +99,7 @@ impl PngCanvas {
     fn draw_glyph(&mut self, place: (usize, usize), glyph: Glyph, bold: bool, ink: u8) {
         for y in 0..CELL.1 {
             for x in 0..CELL.0 {
-                // Bold: every stroke a pixel wider.
+                // Bold strokes are one pixel wider.
                 if glyph.is_set(x, y) || (bold && x > 0 && glyph.is_set(x - 1, y)) {
                     self.set_pixel(place, x, y, ink);
                 }
@@ -107,7 +107,7 @@ impl PngCanvas {
         }
     }
 
-    /// A box with the character's code, as the font has nothing better.
+    /// A box with the code point of a character that the font lacks.
     fn draw_missing_glyph(&mut self, place: (usize, usize), c: char, width: u16, ink: u8) {
         let (left, right, top, bottom) = (1, width - 1, 2, 22);
         for (x, y) in [(left..right, top..top + 1), (left..right, bottom - 1..bottom)] {
@@ -146,13 +146,13 @@ impl PngCanvas {
         }
     }
 
-    /// Signature, header, palette, pixels, end.
+    /// The file: signature, IHDR, PLTE, IDAT, IEND.
     fn encode(self) -> Vec<u8> {
         let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
         let mut header = Vec::new();
         header.extend((self.width as u32).to_be_bytes());
         header.extend((self.height as u32).to_be_bytes());
-        // Eight bits, by palette; deflate, no filter, not interlaced.
+        // Eight bits, palette; deflate, no filter, not interlaced.
         header.extend([8, 3, 0, 0, 0]);
         push_chunk(&mut out, b"IHDR", &header);
         push_chunk(&mut out, b"PLTE", &self.colours.concat());
@@ -171,7 +171,7 @@ fn push_chunk(out: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     out.extend(sum.to_be_bytes());
 }
 
-/// Calls `dot` for the pixels of a part within its cell.
+/// Calls `dot` for each pixel of a part.
 pub fn fill_part(part: &ShapePart, mut dot: impl FnMut(u16, u16)) {
     match part {
         ShapePart::Rect(x, y, w, h) => {
@@ -193,7 +193,7 @@ pub fn fill_part(part: &ShapePart, mut dot: impl FnMut(u16, u16)) {
     }
 }
 
-/// Even-odd: how many edges lie to the right of the point.
+/// Even-odd rule: counts the edges to the right of the point.
 fn is_inside_polygon(corners: &[(f32, f32)], x: f32, y: f32) -> bool {
     let next = corners.iter().cycle().skip(1);
     let crossed = corners
@@ -210,7 +210,7 @@ mod tests {
     use ratatui::layout::Rect;
     use ratatui::style::{Color, Modifier, Style};
 
-    /// As somebody else's decoder sees it: width, height, RGB.
+    /// Decodes a file with the `png` crate: width, height, RGB.
     fn decode(file: &[u8]) -> (usize, usize, Vec<Rgb>) {
         let mut decoder = ::png::Decoder::new(std::io::Cursor::new(file));
         decoder.set_transformations(::png::Transformations::EXPAND);
@@ -221,7 +221,7 @@ mod tests {
         (info.width as usize, info.height as usize, pixels)
     }
 
-    /// The pixels of some cells that are not of the ground: a line each row.
+    /// The rendered cells, one line a pixel row, `#` where the background is covered.
     fn render_text(text: &str, style: Style) -> Vec<String> {
         let mut buf = Buffer::empty(Rect::new(0, 0, 6, 1));
         buf.set_string(0, 0, text, style);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_character_missing_from_the_font_is_a_box_with_its_code() {
-        // 写 is U+5199, in two cells: between its frame the digits 5 1 9 and 9 below.
+        // 写 is U+5199, two cells wide: digits 5 1 9 with 9 below.
         let wide = render_text("写", Style::new());
         assert_eq!(&wide[2][..24], ".######################.");
         assert_eq!(&wide[6][..24], ".#....###..#..###.....#.");

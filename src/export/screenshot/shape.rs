@@ -1,14 +1,14 @@
-//! Symbols that are shapes rather than letters: frames, bars, braille dots, arrows. Drawn, not taken from a font,
-//! they fill their cell and join with their neighbours wherever the picture is looked at.
+//! Symbols that are drawn rather than taken from a font: frames, bars, braille dots, arrows. They fill their cells and
+//! join with their neighbours in any viewer.
 //!
-//! Every shape lies in a cell of [`CELL`] units, which are pixels in a PNG.
+//! Coordinates are in a cell of [`CELL`] units, which are pixels in a PNG.
 
 /// Width and height of a cell in units.
 pub const CELL: (u16, u16) = (12, 24);
 
 const WIDTH: f32 = CELL.0 as f32;
 const HEIGHT: f32 = CELL.1 as f32;
-/// Where lines run, and how thick light and heavy ones are.
+/// Centre of lines, and thickness of absent, light and heavy ones.
 const CENTER: (f32, f32) = (WIDTH / 2.0, HEIGHT / 2.0);
 const THICKNESS: [f32; 3] = [0.0, 2.0, 4.0];
 
@@ -21,16 +21,16 @@ pub enum ShapePart {
     Polygon(Vec<(f32, f32)>),
 }
 
-/// What a symbol is made of, and how much of its colour is seen, in 100.
+/// The parts of a symbol and their opacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SymbolShape {
-    /// Its parts.
+    /// The parts.
     pub parts: Vec<ShapePart>,
-    /// 100, less for the shades.
+    /// 100, or less for shades.
     pub opacity_pct: u16,
 }
 
-/// U+2500 to U+254B, then U+2574 to U+257F: how thick the arms to the left, right, top and bottom are, 0 to 2.
+/// U+2500 to U+254B, then U+2574 to U+257F: thickness of the left, right, top and bottom arm, 0 to 2.
 const BOX_ARMS: &str = "\
     1100 2200 0011 0022 ---- ---- ---- ---- ---- ---- ---- ---- 0101 0201 0102 0202 \
     1001 2001 1002 2002 0110 0210 0120 0220 1010 2010 1020 2020 0111 0211 0121 0112 \
@@ -39,10 +39,10 @@ const BOX_ARMS: &str = "\
     1121 1112 1122 2121 1221 2112 1212 2221 2212 2122 1222 2222 \
     1000 0010 0100 0001 2000 0020 0200 0002 1200 0012 2100 0021";
 
-/// Quarters of U+2596 to U+259F: left above 8, right above 4, left below 2, right below 1.
+/// Quadrants of U+2596 to U+259F: upper left 8, upper right 4, lower left 2, lower right 1.
 const QUADRANTS: [u8; 10] = [2, 1, 8, 11, 9, 14, 13, 4, 6, 7];
 
-/// The shape of a symbol; `None` for letters and the like.
+/// The shape of a symbol; `None` if the font has to show it.
 pub fn symbol_shape(symbol: &str) -> Option<SymbolShape> {
     let mut chars = symbol.chars();
     let (c, None) = (chars.next()?, chars.next()) else { return None };
@@ -62,7 +62,7 @@ fn box_parts(nth: u32) -> Vec<ShapePart> {
     let from = nth as usize * 5;
     let arm: Vec<usize> = BOX_ARMS[from..from + 4].bytes().map(|b| usize::from(b.saturating_sub(b'0'))).collect();
     let [left, right, up, down] = [arm[0], arm[1], arm[2], arm[3]].map(|a| THICKNESS[a.min(2)]);
-    // Arms reach over the middle as far as the crossing ones are thick, so that corners are whole.
+    // Arms extend beyond the centre by half the thickness of the crossing ones, which completes corners.
     let (across, along) = (up.max(down) / 2.0, left.max(right) / 2.0);
     let (mx, my) = CENTER;
     let mut parts = Vec::new();
@@ -71,7 +71,7 @@ fn box_parts(nth: u32) -> Vec<ShapePart> {
             parts.push(ShapePart::Rect(x, y, w, h));
         }
     };
-    // What runs through is one part.
+    // Opposite arms of equal thickness are one part.
     if left == right {
         add(0.0, my - left / 2.0, WIDTH, left);
     } else {
@@ -87,13 +87,13 @@ fn box_parts(nth: u32) -> Vec<ShapePart> {
     parts
 }
 
-/// U+2504 to U+250B: three or four dashes, across or down, light or heavy.
+/// U+2504 to U+250B: three or four dashes, horizontal or vertical, light or heavy.
 fn dash_parts(nth: u32) -> Vec<ShapePart> {
     let n = if nth < 4 { 3 } else { 4 };
     let thick = THICKNESS[1 + (nth % 2) as usize];
     let down = nth % 4 >= 2;
     let step = if down { HEIGHT } else { WIDTH } / n as f32;
-    // Half a gap at both ends: the dashes of neighbours follow each other evenly.
+    // Half a gap at both ends keeps dashes evenly spaced across cells.
     let (gap, (mx, my)) = (step / 3.0, CENTER);
     (0..n)
         .map(|i| {
@@ -133,7 +133,7 @@ fn block_parts(code: u32) -> (Vec<ShapePart>, u16) {
     (vec![ShapePart::Rect(left, top, width, height)], 100)
 }
 
-/// Dots 1 to 6 run down the left column, then the right one; 7 and 8 are the lowest row.
+/// Dots 1 to 6 are the left column, then the right one; 7 and 8 are the bottom row.
 fn braille_parts(bits: u32) -> Vec<ShapePart> {
     const PLACES: [(u8, u8); 8] = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)];
     let (w, h, dot) = (WIDTH / 2.0, HEIGHT / 4.0, 4.0);
@@ -163,7 +163,7 @@ fn arrow_parts(c: char) -> Option<Vec<ShapePart>> {
 mod tests {
     use super::*;
 
-    /// The cell as PNG would have it, a letter a pixel.
+    /// The cell as in a PNG, one character a pixel.
     fn rasterize(symbol: &str) -> Vec<String> {
         let shape = symbol_shape(symbol).unwrap();
         let mut out = vec![vec!['.'; CELL.0.into()]; CELL.1.into()];
@@ -175,7 +175,7 @@ mod tests {
         out.into_iter().map(|row| row.into_iter().collect()).collect()
     }
 
-    /// The pixels at an edge: what a neighbour has to meet.
+    /// The pixels at an edge, which have to match the neighbour's.
     fn edge_pixels(symbol: &str, side: char) -> String {
         let all = rasterize(symbol);
         match side {

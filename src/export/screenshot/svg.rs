@@ -1,28 +1,28 @@
-//! The cells as an SVG picture. Text stays text, so that it can be searched and copied; where it stands and how wide
-//! it is does not depend on the font of whoever looks at it. Shapes and grounds are one path for each colour: parts
-//! that touch leave no seam, at whatever size.
+//! The cells as an SVG image. Text stays text, so that it can be searched and copied; its position and width do not
+//! depend on the viewer's font. Shapes and backgrounds are one path a colour, so that adjacent parts have no seam at
+//! any scale.
 
 use super::colour::{Palette, Rgb, blend, to_hex};
-use super::escape_xml;
 use super::grid::{self, PositionedSymbol, ResolvedStyle};
 use super::shape::{CELL, ShapePart, symbol_shape};
+use crate::export::escape_html;
 use ratatui::buffer::Buffer;
 use std::fmt::Write;
 
-/// Units a cell takes, as numbers that can be multiplied.
+/// Size of a cell in units.
 const WIDTH: f32 = CELL.0 as f32;
 const HEIGHT: f32 = CELL.1 as f32;
-/// Free space around the cells, in units.
+/// Margin around the cells in units.
 const MARGIN: f32 = 10.0;
-/// Size of the picture against its units: cells of 9 by 18 pixels.
+/// Pixels per unit: cells are 9 by 18 pixels.
 const SCALE: f32 = 0.75;
-/// Where a line's letters stand, and where the line below them is.
+/// Baseline of the text, and top and height of an underline.
 const BASELINE: f32 = 18.5;
 const UNDERLINE: (f32, f32) = (21.0, 1.5);
-/// Fonts whose letters are 0.6 of their size wide fill the cells as they are.
+/// Most monospaced fonts are 0.6 of their size wide, which fills a cell.
 const FONT_SIZE: f32 = 20.0;
 
-/// The picture. `title` is for readers that do not show pictures.
+/// The SVG file. `title` is for readers that do not show images.
 pub fn to_svg(buf: &Buffer, palette: &Palette, title: &str) -> String {
     let (w, h) = (f32::from(buf.area.width) * WIDTH, f32::from(buf.area.height) * HEIGHT);
     let (w, h) = (w + 2.0 * MARGIN, h + 2.0 * MARGIN);
@@ -32,7 +32,7 @@ pub fn to_svg(buf: &Buffer, palette: &Palette, title: &str) -> String {
          <g transform=\"translate({MARGIN},{MARGIN})\">\n",
         w * SCALE,
         h * SCALE,
-        escape_xml(title),
+        escape_html(title),
         to_hex(palette.bg)
     );
     out.push_str(&svg_paths(buf, palette));
@@ -47,7 +47,7 @@ pub fn to_svg(buf: &Buffer, palette: &Palette, title: &str) -> String {
     out
 }
 
-/// Grounds, then shapes and underlines, in units; for the picture, and for the one behind the text of a page.
+/// Paths of backgrounds, then of shapes and underlines; for the SVG, and for the one behind the text in HTML.
 pub fn svg_paths(buf: &Buffer, palette: &Palette) -> String {
     let (mut grounds, mut shapes) = (PathsByColour::default(), PathsByColour::default());
     for spot in grid::all_symbols(buf, palette) {
@@ -67,14 +67,14 @@ pub fn svg_paths(buf: &Buffer, palette: &Palette) -> String {
     grounds.to_svg() + &shapes.to_svg()
 }
 
-/// What is painted, by colour in order of appearance.
+/// One path a colour, in order of appearance.
 #[derive(Default)]
 struct PathsByColour(Vec<ColourPath>);
 
 struct ColourPath {
     colour: Rgb,
     path: String,
-    /// A rectangle that may still grow to the right.
+    /// The last rectangle, which may still grow to the right.
     open_rect: Option<[f32; 4]>,
 }
 
@@ -132,18 +132,18 @@ impl ColourPath {
     }
 }
 
-/// Hundredths of a unit are finer than anybody sees.
+/// Rounds to hundredths of a unit.
 fn round_hundredths(units: f32) -> f32 {
     (units * 100.0).round() / 100.0
 }
 
-/// Whether a symbol is set as text.
+/// Whether a symbol is text rather than a shape.
 pub fn is_text(spot: &PositionedSymbol) -> bool {
     !spot.is_blank() && symbol_shape(spot.symbol).is_none()
 }
 
-/// The letters of a row: words of one look together, held to their width; what is not ASCII may come from another
-/// font, and stands alone.
+/// Adds the text of a row: ASCII words of one style together, stretched to their width; other symbols, which may come
+/// from another font, one by one.
 fn push_row(out: &mut String, spots: &[PositionedSymbol]) {
     let mut at = 0;
     while at < spots.len() {
@@ -156,7 +156,7 @@ fn push_row(out: &mut String, spots: &[PositionedSymbol]) {
         if first.symbol.is_ascii() {
             let goes_on = |s: &PositionedSymbol| s.symbol.is_ascii() && is_same_text_style(&s.style, &first.style);
             while end < spots.len() && goes_on(&spots[end]) {
-                // One blank between words is kept, a gap is not.
+                // A single space between words belongs to the run; a gap ends it.
                 if spots[end].is_blank() && !spots.get(end + 1).is_some_and(|s| goes_on(s) && is_text(s)) {
                     break;
                 }
@@ -183,7 +183,7 @@ fn push_text_run(out: &mut String, spots: &[PositionedSymbol]) {
         f32::from(cells) * WIDTH,
         to_hex(first.style.fg),
         if first.style.is_bold { " font-weight=\"bold\"" } else { "" },
-        escape_xml(&text)
+        escape_html(&text)
     );
 }
 

@@ -1,4 +1,4 @@
-//! All forms over one screen, and over hostile ones.
+//! All formats with one screen, and with hostile cells.
 
 use super::colour::{DARK, LIGHT};
 use super::*;
@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use ratatui::style::{Color, Modifier, Style};
 
 fn screenshot(cells: Buffer) -> Screenshot {
-    let mut sheet = Table::new("Devices", &[("Device", false), ("tps", true)]);
-    sheet.rows.push(vec!["a|b".into(), "1.00".into()]);
-    Screenshot { title: "box, now".into(), cells, tables: vec![sheet], is_single_pane: false, palette: &DARK }
+    let mut table = Table::new("Devices", &[("Device", false), ("tps", true)]);
+    table.rows.push(vec!["a|b".into(), "1.00".into()]);
+    Screenshot { title: "box, now".into(), cells, tables: vec![table], is_single_pane: false, palette: &DARK }
 }
 
 fn write(name: &str, shot: &Screenshot) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn crop_moves_the_area_to_the_origin() {
 }
 
 proptest! {
-    /// Whatever got into the cells: no control character leaves, and every form can be written.
+    /// No format contains control characters, whatever is in the cells.
     #[test]
     fn nothing_unsafe_gets_out(
         symbols in proptest::collection::vec("\\PC|[\u{0}-\u{9f}]|[\u{200b}-\u{202e}]|<|&|写|\u{301}|█", 24),
@@ -57,7 +57,7 @@ proptest! {
         one.palette = if light { &LIGHT } else { &DARK };
         for f in FORMATS.iter().filter(|f| f.name != "png") {
             let text = String::from_utf8((f.write)(&one)).unwrap();
-            // The sequences of ours are the only ones.
+            // Except our own SGR sequences.
             let own = regex_lite::Regex::new("\x1b\\[[0-9;]*m").unwrap();
             let text = if f.name == "ansi" { own.replace_all(&text, "").into_owned() } else { text };
             let bad = text.chars().find(|c| *c != '\n' && !crate::sanitize::is_safe(*c));

@@ -1,11 +1,11 @@
-//! The cells as plain text, a line for each row.
+//! The cells as plain text, one line a row.
 
 use super::colour::DARK;
 use super::grid;
 use crate::sanitize::is_safe;
 use ratatui::buffer::Buffer;
 
-/// The screen without its colours.
+/// The screen without colours.
 pub fn to_text(buf: &Buffer) -> String {
     let mut out = String::new();
     for y in 0..buf.area.height {
