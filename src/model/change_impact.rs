@@ -1,31 +1,31 @@
-//! The same figures before and after a change: medians and quartiles over the ticks of the two windows, and
-//! nothing at all while there are too few of them.
+//! Key metrics before and after a change: medians and quartiles over a window of ticks on each side.
+//! No metrics while either window is too short.
 //!
-//! One change on a machine that goes on working is no experiment: what the figures say is that they differ,
-//! not why. So the spread stands beside every median, and "differs" means that the quartiles do not overlap.
+//! The machine keeps working meanwhile, so a difference does not prove that the change caused it. Quartiles therefore
+//! stand beside every median, and "differs" means that the two quartile ranges do not overlap.
 
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 
-/// A window is at most so long.
+/// Maximum length of a window, in seconds.
 pub const MAX_WINDOW_SECS: f64 = 120.0;
-/// Either window needs so many seconds ...
+/// Minimum length of each window, in seconds.
 pub const MIN_WINDOW_SECS: f64 = 10.0;
-/// ... and so many ticks before anything is said.
+/// Minimum number of ticks in each window.
 pub const MIN_WINDOW_TICKS: usize = 5;
 
-/// When the change was made and what else happened near it, CLOCK_BOOTTIME in ns.
+/// When the change was made and what limits the two windows, as CLOCK_BOOTTIME in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeTimes {
-    /// The window before begins here at the earliest: another change was made or ended then.
+    /// Start of the window before the change at the earliest: another change was made or ended then.
     pub earliest_ns: u64,
-    /// The change.
+    /// Time of the change.
     pub changed_ns: u64,
-    /// The window since ends here at the latest: the change ended, or another one was made.
+    /// End of the window after the change at the latest: the change ended, or another one was made.
     pub latest_ns: u64,
 }
 
-/// Unit of a figure.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImpactUnit {
     /// Bytes.
@@ -36,11 +36,11 @@ pub enum ImpactUnit {
     MibPerSec,
     /// Milliseconds.
     Millis,
-    /// Per cent.
+    /// Percent.
     Percent,
 }
 
-/// How a figure's values lie.
+/// Quartiles of a metric over a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quartiles {
     /// First quartile.
@@ -51,55 +51,55 @@ pub struct Quartiles {
     pub q3: f64,
 }
 
-/// One figure.
+/// One metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImpactRow {
-    /// The field's own name.
+    /// Display name.
     pub name: &'static str,
     /// Unit of all values.
     pub unit: ImpactUnit,
-    /// `None`: it was not read, or there was nothing to measure.
+    /// Quartiles before the change; `None` if there were no values.
     pub before: Option<Quartiles>,
-    /// The same since the change.
+    /// Quartiles after the change.
     pub after: Option<Quartiles>,
 }
 
 impl ImpactRow {
-    /// Median since less median before.
+    /// Median after minus median before.
     pub fn difference(&self) -> Option<f64> {
         Some(self.after?.median - self.before?.median)
     }
 
-    /// Whether the quartiles do not overlap.
+    /// Whether the quartile ranges do not overlap.
     pub fn differs(&self) -> bool {
         matches!((self.before, self.after), (Some(b), Some(s)) if s.q1 > b.q3 || s.q3 < b.q1)
     }
 }
 
-/// What a window holds.
+/// Length of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ImpactWindow {
     /// Seconds covered by its ticks.
     pub secs: f64,
-    /// Ticks.
+    /// Number of ticks.
     pub ticks: usize,
 }
 
 impl ImpactWindow {
-    /// Whether it is enough to say something.
+    /// Whether the window is long enough for a comparison.
     pub fn is_enough(&self) -> bool {
         self.ticks >= MIN_WINDOW_TICKS && self.secs >= MIN_WINDOW_SECS
     }
 }
 
-/// The comparison.
+/// Comparison of the time before and after a change.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChangeImpact {
     /// The window before the change.
     pub before: ImpactWindow,
-    /// The window since.
+    /// The window after it.
     pub after: ImpactWindow,
-    /// The figures; empty while either window holds too little.
+    /// The metrics; empty while either window is too short.
     pub rows: Vec<ImpactRow>,
 }
 
@@ -118,15 +118,15 @@ const METRICS: [(&str, ImpactUnit); 10] = [
 
 type MetricValues = [Option<f64>; METRICS.len()];
 
-/// Compares. `frames` are successive ticks, oldest first; `devices` those that writes, await and %util are
-/// taken of.
+/// Compares the windows before and after a change. `frames` are successive ticks, oldest first; writes, await and %util
+/// are taken from `devices`.
 pub fn compare<'a>(frames: impl Iterator<Item = &'a Snapshot>, when: ChangeTimes, devices: &[DevId]) -> ChangeImpact {
     let (mut before, mut since) = (Vec::new(), Vec::new());
     let mut last: Option<&Snapshot> = None;
     for snap in frames {
         let end = snap.time.boot_ns;
         let start = end.saturating_sub((snap.interval_secs * 1e9) as u64);
-        // A tick with the change, or its end, within it belongs to neither side.
+        // A tick that contains the change, or its end, belongs to neither window.
         let side = match () {
             () if snap.is_since_boot => None,
             () if end <= when.changed_ns && start >= when.earliest_ns => Some(&mut before),
@@ -172,7 +172,7 @@ fn metric_values(last: Option<&Snapshot>, snap: &Snapshot, devices: &[DevId]) ->
         snap.devices.ok().map(|all| all.iter().map(|d| &**d).filter(|d| devices.contains(&d.id)).collect());
     let of = of.filter(|d| !d.is_empty());
     let sum = |get: fn(&DiskRate) -> f64| of.as_ref().map(|d| d.iter().map(|d| get(d)).sum::<f64>());
-    // Without a request there is no time it took.
+    // Without requests there is no await.
     let requests = sum(|d| d.tps).filter(|n| *n > 0.0);
     let waited = sum(|d| d.await_ms * d.tps);
     let w = snap.writeback.ok();
@@ -196,8 +196,7 @@ fn metric_values(last: Option<&Snapshot>, snap: &Snapshot, devices: &[DevId]) ->
     ]
 }
 
-/// Median and quartiles, between neighbours where they fall between; `None` of fewer values than a window
-/// needs.
+/// Median and quartiles by linear interpolation; `None` if there are fewer than [`MIN_WINDOW_TICKS`] values.
 fn quartiles(mut values: Vec<f64>) -> Option<Quartiles> {
     if values.len() < MIN_WINDOW_TICKS {
         return None;
@@ -222,7 +221,7 @@ mod tests {
     const SEC: u64 = 1_000_000_000;
     const DISK: DevId = DevId { major: 8, minor: 0 };
 
-    /// A tick of a second that ends at `at` seconds, with so many dirty bytes.
+    /// A one-second tick that ends at `at` seconds, with `dirty` dirty bytes.
     fn snapshot_at(at: u64, dirty: u64) -> Snapshot {
         let disk = |minor, tps, await_ms| DiskRate {
             id: DevId { major: 8, minor },
@@ -287,7 +286,7 @@ mod tests {
         let past = snapshots_around_change(100..=160, 130);
         let half = ChangeTimes { earliest_ns: 110 * SEC, changed_ns: 130 * SEC + SEC / 2, latest_ns: 150 * SEC };
         let got = compare(past.iter(), half, &[DISK]);
-        // 111..=130 before; 131 has the change in it; 132..=150 since.
+        // 111..=130 are before, 131 contains the change, 132..=150 are after.
         assert_eq!((got.before.ticks, got.after.ticks), (20, 19));
     }
 

@@ -1,30 +1,30 @@
-//! One description of a column, for the screen, the help, the exports and the sort order alike.
+//! One description of a column, used by the screen, the help, the exports and sorting.
 
 use crate::units;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// One cell, typed: formatting and sorting both come from here.
+/// A typed cell, for formatting and sorting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CellValue<'a> {
-    /// Could not be read or does not apply: shown as `-`, sorted below everything.
+    /// Could not be read or does not apply: printed as `-`, sorted below everything else.
     Missing,
-    /// Already cleaned text.
+    /// Sanitized text.
     Text(&'a str),
-    /// A number with that many decimals.
+    /// A number with this many decimals.
     Fixed(f64, u8),
     /// A whole number.
     Int(u64),
-    /// Bytes, short form.
+    /// Bytes, in short form.
     Bytes(f64),
-    /// A count that may be large, short form.
+    /// A count that may be large, in short form.
     Count(f64),
     /// A state letter.
     Letter(char),
 }
 
 impl CellValue<'_> {
-    /// Appends the shown form.
+    /// Appends the printed form.
     pub fn write(&self, out: &mut String) {
         match *self {
             CellValue::Missing => out.push('-'),
@@ -41,22 +41,22 @@ impl CellValue<'_> {
         }
     }
 
-    /// A number that is there, or missing.
+    /// A number, or missing.
     pub fn fixed(n: Option<f64>, decimals: u8) -> Self {
         n.map_or(CellValue::Missing, |n| CellValue::Fixed(n, decimals))
     }
 
-    /// Bytes that are there, or missing.
+    /// Bytes, or missing.
     pub fn bytes(n: Option<f64>) -> Self {
         n.map_or(CellValue::Missing, CellValue::Bytes)
     }
 
-    /// A text that is there, or missing.
+    /// Text, or missing.
     pub fn text<'a>(s: Option<&'a str>) -> CellValue<'a> {
         s.map_or(CellValue::Missing, CellValue::Text)
     }
 
-    /// Ascending order; missing first.
+    /// Ascending order; missing values first.
     pub fn compare(&self, other: &CellValue<'_>) -> Ordering {
         match (self, other) {
             (CellValue::Text(a), CellValue::Text(b)) => a.cmp(b),
@@ -74,29 +74,29 @@ impl CellValue<'_> {
     }
 }
 
-/// Which side of its column a cell keeps to.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Names.
+    /// For text.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// A column of a table; `C` is the table's own list of columns.
+/// A column of a table; `C` enumerates the columns of that table.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnSpec<C: 'static> {
-    /// Which.
+    /// The column.
     pub id: C,
     /// Name in the config file and on the command line.
     pub name: &'static str,
-    /// Head on screen: the field's own word.
+    /// Header on screen, the name that iostat or iotop uses.
     pub header: &'static str,
     /// One line of help: meaning and unit.
     pub help: &'static str,
-    /// Cells on screen; 0 takes what is left.
+    /// Width in cells; 0 takes the remaining width.
     pub width: u16,
-    /// Side.
+    /// Alignment.
     pub align: Align,
 }
 

@@ -1,4 +1,4 @@
-//! CPU time, as iostat's avg-cpu line has it.
+//! CPU time, as in the avg-cpu line of iostat.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,31 +9,31 @@ pub struct CpuRaw {
     pub ticks: [u64; 10],
     /// Processors online.
     pub cpus: u32,
-    /// Forks since boot (`processes`): unchanged means no new task.
+    /// Forks since boot (`processes`): if it is unchanged there is no new task.
     pub forks: u64,
-    /// Tasks blocked on I/O now (`procs_blocked`).
+    /// Tasks blocked on I/O (`procs_blocked`).
     #[serde(rename = "blocked")]
     pub blocked_tasks: u64,
 }
 
-/// Shares of an interval, in per cent of all processors together.
+/// Shares of an interval, as a percentage of the time of all processors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuRate {
-    /// user + nice (guest time is within them already).
+    /// user + nice (which include guest time).
     pub user_pct: f64,
     /// system + irq + softirq.
     pub system_pct: f64,
     /// Idle while a task of that processor waited for I/O.
     pub iowait_pct: f64,
-    /// Taken by the hypervisor.
+    /// Stolen by the hypervisor.
     pub steal_pct: f64,
-    /// Idle with nothing outstanding.
+    /// Idle with no I/O outstanding.
     pub idle_pct: f64,
 }
 
 impl CpuRate {
-    /// Shares between two readings; `None` if no tick has passed. iowait and idle may run backwards
-    /// on the kernel's side (proc_stat(5)); such a field counts as 0.
+    /// Shares between two readings; `None` if no tick has passed. The kernel's iowait and idle may decrease
+    /// (proc_stat(5)); a field that decreased counts as 0.
     pub fn derive(prev: &CpuRaw, cur: &CpuRaw) -> Option<Self> {
         let mut d = [0u64; 8];
         for (i, slot) in d.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The lines of the Devices table: the tree of disks, partitions and what lies on them, or a sorted list.
+//! The rows of the Devices table: the tree of disks, partitions and the devices on them, or a sorted list.
 
 use super::columns::device::{DeviceColumn, DeviceRow};
 use super::disk::{DevId, DiskRate};
@@ -8,31 +8,31 @@ use crate::sanitize::{sanitize_cow, sanitize_into};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What to list, and how.
+/// Selection and order of the rows.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceQuery<'a> {
-    /// Sort by this column, largest first; `None`: the tree.
+    /// Sort by this column, largest first; `None` for the tree.
     pub sort: Option<DeviceColumn>,
-    /// The other way round.
+    /// Reverses the order.
     pub reverse: bool,
-    /// Leave out what does nothing.
+    /// Omits devices without I/O.
     pub only_active: bool,
-    /// Only lines that contain this; case does not matter.
+    /// Only rows whose label contains this; case-insensitive.
     pub filter: &'a str,
 }
 
-/// A line.
+/// A row of the Devices table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedDevice {
-    /// Which device.
+    /// Device number.
     pub id: DevId,
-    /// Index into the snapshot's devices; `None` for a device that never did anything.
+    /// Index into the snapshot's devices; `None` for a device that has never done any I/O.
     pub rate_index: Option<usize>,
-    /// Tree prefix, name, mount points; cleaned.
+    /// Tree prefix, name and mount points; sanitized.
     pub label: String,
 }
 
-/// The lines, in order.
+/// The rows in display order.
 pub fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) -> Vec<ListedDevice> {
     let Some(rates) = snap.devices.ok() else { return Vec::new() };
     let mut out = match (topo, query.sort) {
@@ -96,7 +96,7 @@ fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
     out
 }
 
-/// The tree with what is not hardware (loop, zram, ram) after the disks.
+/// The tree, with devices that are not hardware (loop, zram, ram) after the disks.
 fn disks_first(topo: &Topology) -> Vec<TopologyRow> {
     let rows = topo.tree();
     let mut families: Vec<&[TopologyRow]> = rows.chunk_by(|_, next| next.depth > 0).collect();

@@ -1,4 +1,4 @@
-//! Block device counters and their rates, in iostat's definitions.
+//! Block device counters and their rates, as iostat defines them.
 //!
 //! Source: Documentation/admin-guide/iostats.rst; names and formulas: iostat(1) of sysstat.
 
@@ -7,15 +7,15 @@ use super::timestamp::{counter_delta, wrapping_delta_u32};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Bytes in a diskstats sector, whatever the device's block size.
+/// Bytes in a sector of diskstats, whatever the device's block size.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A device number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DevId {
-    /// Driver.
+    /// Driver number.
     pub major: u32,
-    /// Unit.
+    /// Minor number.
     pub minor: u32,
 }
 
@@ -34,13 +34,13 @@ impl std::fmt::Display for DevId {
 /// Counters of one kind of request since the device appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskOpRaw {
-    /// Completed.
+    /// Requests completed.
     pub ios: u64,
-    /// Merged into a neighbour before being issued.
+    /// Requests merged into a neighbour before they were issued.
     pub merged: u64,
     /// 512-byte sectors.
     pub sectors: u64,
-    /// Milliseconds spent, all requests added up; 32 bits wide in the kernel.
+    /// Milliseconds spent in all requests; 32 bits wide in the kernel.
     pub ms: u64,
 }
 
@@ -53,13 +53,13 @@ pub struct DiskRaw {
     pub name: Arc<str>,
     /// Reads.
     pub read: DiskOpRaw,
-    /// Writes; a flush that was not merged counts as one too.
+    /// Writes, including flushes that were not merged.
     pub write: DiskOpRaw,
     /// Discards (since 4.18).
     pub discard: Option<DiskOpRaw>,
     /// Flushes: completed and milliseconds (since 5.5; never for partitions).
     pub flush: Option<(u64, u64)>,
-    /// Requests in flight now.
+    /// Requests in flight.
     pub in_flight: u64,
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
@@ -67,8 +67,8 @@ pub struct DiskRaw {
     pub queue_ms: u64,
 }
 
-/// What happened between two readings of a device. Per second unless the name says otherwise.
-/// `None`: the kernel does not count it; a time with no request behind it is 0, as in iostat.
+/// Rates between two readings of a device. Per second unless the name says otherwise.
+/// `None` where the kernel does not count it. A mean time without requests is 0, as in iostat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskRate {
     /// Device number.
@@ -97,7 +97,7 @@ pub struct DiskRate {
     pub write_merges_per_s: f64,
     /// Merged discards.
     pub discard_merges_per_s: Option<f64>,
-    /// Milliseconds a request took, queue included, over reads, writes and discards.
+    /// Mean milliseconds of a request including queueing, over reads, writes and discards.
     pub await_ms: f64,
     /// r_await.
     pub read_await_ms: f64,
@@ -115,9 +115,9 @@ pub struct DiskRate {
     pub write_request_kb: f64,
     /// dareq-sz, KiB.
     pub discard_request_kb: Option<f64>,
-    /// Share of time with a request in flight. Says little about devices that serve in parallel.
+    /// Share of time with a request in flight. Not a limit for devices that serve requests in parallel.
     pub util_pct: f64,
-    /// Requests in flight at the end.
+    /// Requests in flight at the end of the interval.
     pub in_flight: u64,
     /// Requests were in flight at both ends and none completed between.
     pub stalled: bool,
@@ -125,15 +125,14 @@ pub struct DiskRate {
     pub read_mb_total: f64,
     /// Written since the device appeared, 2^20 bytes.
     pub write_mb_total: f64,
-    /// How the times of its requests were spread; `None` without tracing, for partitions, and for devices that
-    /// are not measured.
+    /// Latency of its requests; `None` without tracing, for partitions, and for devices that are not traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Arc<DeviceLatency>>,
 }
 
 impl DiskRate {
-    /// Rates over `secs` seconds. Without `prev`, or when any counter ran backwards (the device was
-    /// re-created), the counters count from 0.
+    /// Rates over `secs` seconds. Without `prev`, or when a counter decreased because the device was re-created,
+    /// the counters count from 0.
     pub fn derive(prev: Option<&DiskRaw>, cur: &DiskRaw, secs: f64) -> Self {
         let zero = DiskRaw { id: cur.id, ..Default::default() };
         let fresh = prev.is_none_or(|p| p.id != cur.id || has_restarted(p, cur));
@@ -180,7 +179,7 @@ impl DiskRate {
         }
     }
 
-    /// Whether anything moved or waits.
+    /// Whether it had requests or has some in flight.
     pub fn is_active(&self) -> bool {
         self.tps > 0.0 || self.in_flight > 0 || self.flushes_per_s.is_some_and(|f| f > 0.0) || self.util_pct > 0.0
     }
@@ -192,7 +191,7 @@ fn mean(sum: f64, n: u64) -> f64 {
     if n == 0 { 0.0 } else { sum / n as f64 }
 }
 
-/// A device that was taken away and made again starts its counters anew.
+/// Whether the device was removed and re-created, which restarts its counters.
 fn has_restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
     let back = |p: &DiskOpRaw, c: &DiskOpRaw| {
         counter_delta(p.ios, c.ios).is_none() || counter_delta(p.sectors, c.sectors).is_none()
@@ -203,7 +202,7 @@ fn has_restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
         || prev.name != cur.name
 }
 
-/// An [`OpRaw`] difference.
+/// Difference of two [`DiskOpRaw`].
 #[derive(Clone, Copy)]
 struct DiskOpDelta {
     ios: u64,

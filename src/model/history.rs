@@ -1,4 +1,4 @@
-//! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
+//! The recent past in bounded memory, for graphs and for stepping back.
 
 use super::disk::DiskRate;
 use super::memory_stalls::MemoryStalls;
@@ -8,37 +8,37 @@ use super::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Frames kept at most.
+/// Maximum number of ticks.
 pub const MAX_FRAMES: usize = 900;
-/// Bytes kept at most, by estimate.
+/// Maximum size in bytes, estimated.
 pub const MAX_BYTES: usize = 3 << 20;
 
-/// Bytes that a tick needs for a device's rates; those of another tick need none.
+/// Bytes that a tick needs for the rates of a device; rates shared with another tick count 0.
 fn device_bytes(rate: &Arc<DiskRate>) -> usize {
     let latency = rate.latency.as_ref().map_or(0, |l| unshared_bytes(l, l.heap_bytes()));
     size_of::<Arc<DiskRate>>() + unshared_bytes(rate, size_of::<DiskRate>() + latency)
 }
 
-/// What is another tick's too is counted there.
+/// `bytes`, or 0 if another tick shares the value.
 fn unshared_bytes<T>(shared: &Arc<T>, bytes: usize) -> usize {
     if Arc::strong_count(shared) > 1 { 0 } else { bytes }
 }
 
-/// One tick of the past. `R` is whatever the process table hands over for its busiest rows.
+/// One tick of the past. `R` is a task's stored row.
 #[derive(Debug, Clone)]
 pub struct HistoryFrame<R> {
-    /// The counters' rates.
+    /// Rates of the counters.
     pub snapshot: Arc<Snapshot>,
-    /// The busiest tasks then.
+    /// The busiest tasks.
     pub tasks: Vec<R>,
-    /// Dirty pages and those under writeback, bytes. Here too, because a graph of them is drawn at every tick and need
-    /// not look into a hundred snapshots for it.
+    /// Dirty and writeback pages in bytes. Copied here because a graph reads it for every tick of the past at each
+    /// frame, and the snapshots are large.
     pub unwritten_bytes: Option<u64>,
     bytes: usize,
 }
 
 impl HistoryFrame<TaskSnapshot> {
-    /// One of its tasks, with what tracing said of it then.
+    /// The row of one of its tasks, with the I/O that tracing attributed to it in that tick.
     pub fn process_row<'a>(&'a self, task: &'a TaskSnapshot) -> ProcessRow<'a> {
         let row = task.row();
         let charged = self.snapshot.io_attribution.ok().filter(|_| row.pid == row.tid);
@@ -47,7 +47,7 @@ impl HistoryFrame<TaskSnapshot> {
     }
 }
 
-/// The ring of frames, oldest first.
+/// Ticks, oldest first.
 #[derive(Debug, Clone)]
 pub struct History<R> {
     frames: VecDeque<HistoryFrame<R>>,
@@ -61,7 +61,7 @@ impl<R> Default for History<R> {
 }
 
 impl<R> History<R> {
-    /// Adds the newest tick; the oldest go when a bound is reached.
+    /// Appends the newest tick, and drops the oldest ones that exceed a limit.
     pub fn push(&mut self, snap: Arc<Snapshot>) {
         let bytes = size_of::<HistoryFrame<R>>()
             + size_of::<Snapshot>()
@@ -77,7 +77,7 @@ impl<R> History<R> {
         self.trim();
     }
 
-    /// Adds the busiest tasks to the tick of that number, if it is still kept.
+    /// Adds the busiest tasks to the tick with this number, if it is still stored.
     pub fn attach_tasks(&mut self, seq: u64, tasks: Vec<R>) {
         let Some(frame) = self.frames.iter_mut().rev().find(|f| f.snapshot.seq == seq) else { return };
         let more = tasks.len() * size_of::<R>();
@@ -95,17 +95,17 @@ impl<R> History<R> {
         }
     }
 
-    /// Ticks kept.
+    /// Number of ticks.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether nothing was seen yet.
+    /// Whether there is no tick yet.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The ticks up to that number, oldest first. Of a tick that is not looked at nothing is fetched.
+    /// The ticks up to and including this number, oldest first.
     pub fn up_to(
         &self,
         seq: u64,
@@ -115,18 +115,18 @@ impl<R> History<R> {
         self.frames.range(..len)
     }
 
-    /// The ticks, oldest first.
+    /// All ticks, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame<R>> + Clone {
         self.frames.iter()
     }
 
-    /// The tick of that number, or the nearest that is still kept.
+    /// The tick with this number, or the nearest one that is still stored.
     pub fn nearest(&self, seq: u64) -> Option<&HistoryFrame<R>> {
         let at = self.frames.partition_point(|f| f.snapshot.seq < seq);
         self.frames.get(at.min(self.frames.len().saturating_sub(1)))
     }
 
-    /// The number of the tick `by` steps from that of `seq`, within what is kept.
+    /// The number of the tick `by` steps from tick `seq`, within the stored ones.
     pub fn step_from(&self, seq: u64, by: isize) -> Option<u64> {
         let at = self.frames.partition_point(|f| f.snapshot.seq < seq);
         let at = at.saturating_add_signed(by).min(self.frames.len().saturating_sub(1));

@@ -1,27 +1,27 @@
-//! How long requests took, from the histograms the kernel keeps for us: buckets, percentiles, heat.
+//! Latency of requests: histograms read from the kernel, percentiles, heatmap bins.
 //!
-//! Buckets are log-linear: [`SUB`] equal ones to each power of two of nanoseconds, from 2^[`MIN_EXP`] (256 ns) up
-//! to 2^36 (68.7 s). The first takes all that is shorter, the last all that is longer. A bucket is at most 1/16 of
-//! its lower bound wide, so its middle is at most 1/32 (3.2 %) off whatever was counted in it. The kernel's side is
-//! `assets/trace/buckets.h`.
+//! Buckets are log-linear: [`SUB_BUCKETS`] equal ones per power of two nanoseconds, from 2^[`MIN_EXPONENT`] (256 ns) up
+//! to 2^36 (68.7 s). The first bucket includes shorter times, the last one longer times. A bucket is at most 1/16 of
+//! its lower bound wide, so its midpoint is at most 1/32 (3.2 %) off any time counted in it. The BPF programs use the
+//! same buckets: `assets/trace/buckets.h`.
 
 use super::disk::DevId;
 use super::request_pattern::RequestPattern;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, LazyLock};
 
-/// Buckets to a power of two, as a power of two.
+/// Buckets per power of two, as a power of two.
 const SUB_BUCKET_BITS: u32 = 4;
-/// Buckets to a power of two.
+/// Buckets per power of two.
 const SUB_BUCKETS: u64 = 1 << SUB_BUCKET_BITS;
-/// The first power of two, in ns.
+/// Exponent of the first bucket: 2^8 ns.
 const MIN_EXPONENT: u32 = 8;
-/// Buckets.
+/// Number of buckets.
 pub const BUCKETS: usize = 28 << SUB_BUCKET_BITS;
-/// Buckets that make a step of heat: two steps to a power of two.
+/// Buckets per heatmap bin: two bins per power of two.
 const BUCKETS_PER_BIN: u16 = 8;
 
-/// The bucket of a time, as the kernel's side finds it.
+/// The bucket of a time, as the BPF programs compute it.
 pub fn bucket_index(ns: u64) -> u16 {
     if ns < 1 << MIN_EXPONENT {
         return 0;
@@ -32,27 +32,27 @@ pub fn bucket_index(ns: u64) -> u16 {
     slot.min(BUCKETS as u64 - 1) as u16
 }
 
-/// The shortest time that belongs to a bucket, and the shortest that no longer does, in ns. The first one's lower
-/// bound is told as if it were like the others; the last one has no upper bound and is told likewise.
+/// Lower bound (inclusive) and upper bound (exclusive) of a bucket, in ns. For the first and the last bucket these are
+/// nominal: the first one has no lower bound and the last one no upper bound.
 pub fn bucket_bounds(slot: u16) -> (u64, u64) {
     let (octave, sub) = (u32::from(slot) >> SUB_BUCKET_BITS, u64::from(slot) & (SUB_BUCKETS - 1));
     let width = 1u64 << (MIN_EXPONENT - SUB_BUCKET_BITS + octave);
     ((SUB_BUCKETS + sub) * width, (SUB_BUCKETS + sub + 1) * width)
 }
 
-/// The time of the request that is so many-th (from 1) of `n` in a bucket, in microseconds, if they are evenly spread.
+/// Time of the `nth` request (from 1) of `n` in a bucket, in microseconds, if they are evenly distributed.
 fn interpolate_us(slot: u16, nth: u64, n: u32) -> f64 {
     let (low, high) = bucket_bounds(slot);
     let share = (nth as f64 - 0.5) / f64::from(n);
     (low as f64 + (high - low) as f64 * share) / 1e3
 }
 
-/// A histogram: its buckets that are not empty, in order. Counts are the kernel's and wrap at 32 bits.
+/// A histogram as its non-empty buckets, in order. Counts are the kernel's and wrap at 32 bits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SparseHistogram(Box<[(u16, u32)]>);
 
 impl SparseHistogram {
-    /// From all buckets, empty ones too.
+    /// From the counts of all buckets.
     pub fn from_dense(dense: impl IntoIterator<Item = u32>) -> Self {
         Self::from_sparse(dense.into_iter().zip(0..).map(|(n, slot)| (slot, n)))
     }
@@ -62,12 +62,12 @@ impl SparseHistogram {
         Self(buckets.into_iter().filter(|(_, n)| *n > 0).collect())
     }
 
-    /// The buckets that are not empty, in order.
+    /// The non-empty buckets, in order.
     pub fn buckets(&self) -> &[(u16, u32)] {
         &self.0
     }
 
-    /// What one bucket holds.
+    /// The count of one bucket.
     pub fn count_at(&self, slot: u16) -> u32 {
         self.0.binary_search_by_key(&slot, |b| b.0).map_or(0, |at| self.0[at].1)
     }
@@ -75,99 +75,105 @@ impl SparseHistogram {
     /// What was counted since `before`.
     pub fn since(&self, before: &Self) -> Self {
         let mut old = before.0.iter().peekable();
-        // A count that wrapped to 0 has no bucket here and is missed; that is one bucket in one tick of an hour.
+        // A count that wrapped to 0 has no bucket here and is missed: one bucket in one tick of an hour.
         Self::from_sparse(self.0.iter().map(|&(slot, n)| {
             while old.next_if(|b| b.0 < slot).is_some() {}
             (slot, n.wrapping_sub(old.next_if(|b| b.0 == slot).map_or(0, |b| b.1)))
         }))
     }
 
-    /// How many requests.
+    /// The bucket of the request with this rank (from 1, shortest first): its index, its count, the rank within it.
+    pub fn bucket_of_rank(&self, rank: u64) -> Option<(u16, u32, u64)> {
+        let mut before = 0;
+        for &(bucket, n) in self.0.iter() {
+            if before + u64::from(n) >= rank {
+                return Some((bucket, n, rank - before));
+            }
+            before += u64::from(n);
+        }
+        None
+    }
+
+    /// Number of requests.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|b| u64::from(b.1)).sum()
     }
 }
 
-/// What the kernel has counted for one kind of request of a device, since tracing began.
+/// Histograms of one kind of request of a device, since tracing began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestHistograms {
-    /// From the request's allocation to its completion: queued and in service, as await has it.
+    /// From allocation to completion: queueing and service, as in await.
     pub total: SparseHistogram,
-    /// From its issue to the driver to its completion. Empty for devices that take bios, not requests.
+    /// From issue to the driver to completion. Empty for devices that take bios, not requests.
     pub service: SparseHistogram,
-    /// How large they are, and in which order.
+    /// Sizes, and sequential or random.
     #[serde(rename = "shape")]
     pub pattern: RequestPattern,
 }
 
-/// Kinds of requests that are measured, in the order of [`DeviceCounts::kinds`].
+/// Kinds of requests that are traced, in the order of [`DeviceHistograms::kinds`].
 pub const REQUEST_KINDS: [&str; 3] = ["read", "write", "flush"];
 
 /// The histograms of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceHistograms {
-    /// The whole device; partitions are not told apart.
+    /// The whole device; partitions are not distinguished.
     pub id: DevId,
-    /// Reads, writes, flushes; see [`KINDS`].
+    /// In the order of [`REQUEST_KINDS`].
     pub kinds: [RequestHistograms; 3],
 }
 
 /// One reading of all histograms.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyRaw {
-    /// Devices that are measured, by number.
+    /// Traced devices, by number.
     pub devices: Vec<DeviceHistograms>,
-    /// Requests that could not be followed, because too many were in flight at once.
+    /// Requests that could not be traced because too many were in flight.
     #[serde(rename = "lost")]
     pub dropped: u64,
-    /// What of it could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
-/// How times are spread, in microseconds. A percentile lies in the bucket in which that share of requests is reached,
-/// as far into it as it takes if its requests are evenly spread in it: never a bucket (6.2 %) off, and where times
-/// differ, as those of real devices do, far less.
+/// Percentiles in microseconds. A percentile is interpolated within its bucket, as if the requests in it were evenly
+/// distributed. The error is less than the width of a bucket (6.2 %), and for real devices much smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Requests.
+    /// Number of requests.
     pub samples: u64,
-    /// Half of them took no longer.
+    /// 50th percentile.
     pub p50: f64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: f64,
-    /// The longest, likewise.
+    /// The longest.
     pub max: f64,
 }
 
 impl LatencySummary {
-    /// `None` where nothing was counted.
+    /// `None` for an empty histogram.
     pub fn from_histogram(counts: &SparseHistogram) -> Option<Self> {
         let samples = counts.total();
         let &(longest, last) = counts.0.last()?;
         let max = interpolate_us(longest, u64::from(last), last);
         let at = |permille: u64| {
-            let wanted = (samples * permille).div_ceil(1000);
-            let mut seen = 0;
-            let found = counts.0.iter().find(|b| {
-                seen += u64::from(b.1);
-                seen >= wanted
-            });
-            found.map_or(max, |&(slot, n)| interpolate_us(slot, wanted + u64::from(n) - seen, n))
+            let bucket = counts.bucket_of_rank((samples * permille).div_ceil(1000));
+            bucket.map_or(max, |(bucket, n, rank)| interpolate_us(bucket, rank, n))
         };
         Some(Self { samples, p50: at(500), p90: at(900), p99: at(990), p999: at(999), max })
     }
 }
 
-/// A histogram in coarse steps, two to a power of two, for pictures over time.
+/// A histogram in coarse bins, two per power of two, for heatmaps over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeatmapBins(Box<[(u8, u32)]>);
 
-/// Steps there are.
+/// Number of bins.
 pub const HEATMAP_BINS: u8 = (BUCKETS as u16 / BUCKETS_PER_BIN) as u8;
 
 impl HeatmapBins {
@@ -183,44 +189,44 @@ impl HeatmapBins {
         Self(out.into())
     }
 
-    /// Steps that are not empty and what they hold, the shortest times first.
+    /// The non-empty bins and their counts, shortest times first.
     pub fn bins(&self) -> &[(u8, u32)] {
         &self.0
     }
 
-    /// Where a step begins, in microseconds.
+    /// Start of a bin, in microseconds.
     pub fn bin_start_us(step: u8) -> f64 {
         bucket_bounds(u16::from(step) * BUCKETS_PER_BIN).0 as f64 / 1e3
     }
 }
 
-/// What the requests of one kind took in one interval.
+/// Latency of one kind of request in an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestLatency {
-    /// Queued and in service.
+    /// Queueing and service.
     pub total: Option<LatencySummary>,
-    /// In service.
+    /// Service only.
     pub service: Option<LatencySummary>,
-    /// [`KindLatency::total`] as a picture.
+    /// [`RequestLatency::total`] as a heatmap column.
     #[serde(rename = "heat")]
     pub heatmap: HeatmapBins,
-    /// [`KindLatency::service`] as a picture.
+    /// [`RequestLatency::service`] as a heatmap column.
     #[serde(rename = "service_heat")]
     pub service_heatmap: HeatmapBins,
-    /// How large they were, and in which order; all 0 in recordings of programs that did not count it.
+    /// Sizes, and sequential or random; all 0 in recordings of versions that did not count it.
     #[serde(rename = "shape")]
     pub pattern: RequestPattern,
 }
 
-/// What the requests of a device took in one interval: reads, writes, flushes; see [`KINDS`].
+/// Latency of a device's requests in an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceLatency {
-    /// In the order of [`KINDS`].
+    /// In the order of [`REQUEST_KINDS`].
     pub kinds: [RequestLatency; 3],
 }
 
 impl DeviceLatency {
-    /// What came between two readings; without `before`, since tracing began.
+    /// Latency between two readings; without `before`, since tracing began.
     pub fn derive(before: Option<&DeviceHistograms>, now: &DeviceHistograms) -> Self {
         let none = RequestHistograms::default();
         Self {
@@ -238,26 +244,26 @@ impl DeviceLatency {
         }
     }
 
-    /// What it is while nothing happens: the same one for every device and every tick.
+    /// Latency of an interval without requests, one shared value.
     pub fn idle() -> Arc<Self> {
         static IDLE: LazyLock<Arc<DeviceLatency>> = LazyLock::new(Arc::default);
         IDLE.clone()
     }
 
-    /// Bytes it holds beside itself, by estimate.
+    /// Estimated size in bytes.
     pub fn heap_bytes(&self) -> usize {
         let heat = |h: &HeatmapBins| size_of_val(h.bins());
         size_of::<Self>() + self.kinds.iter().map(|k| heat(&k.heatmap) + heat(&k.service_heatmap)).sum::<usize>()
     }
 }
 
-/// How tracing itself fared in an interval.
+/// Completeness of the latency trace in an interval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracingStatus {
-    /// Requests that could not be followed.
+    /// Requests that could not be traced.
     #[serde(rename = "lost")]
     pub dropped: u64,
-    /// What of it could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
@@ -293,17 +299,17 @@ mod tests {
 
     #[test]
     fn percentiles_of_evenly_spread_times_are_within_a_thousandth() {
-        // 100.0, 100.1 ... 199.9 us: 16 buckets and the parts of two.
+        // 100.0, 100.1 ... 199.9 us: 16 whole buckets and parts of two.
         let mut dense = [0; BUCKETS];
         (1000..2000u64).for_each(|tenth| dense[usize::from(bucket_index(tenth * 100))] += 1);
         let s = LatencySummary::from_histogram(&SparseHistogram::from_dense(dense)).unwrap();
-        for (told, is) in [(s.p50, 150.0), (s.p90, 190.0)] {
-            assert!((told - is).abs() < 0.2, "{told} for {is}");
+        for (reported, exact) in [(s.p50, 150.0), (s.p90, 190.0)] {
+            assert!((reported - exact).abs() < 0.2, "{reported} for {exact}");
         }
-        // The last bucket is not full; nothing knows where in it they end.
+        // The last bucket is not full, so where in it the times end is unknown.
         let (low, high) = bucket_bounds(bucket_index(199_900));
         assert!((low as f64..high as f64).contains(&(s.p99 * 1e3)), "{s:?}");
-        // One request of a bucket is told as its middle.
+        // A single request in a bucket counts as its midpoint.
         let one = LatencySummary::from_histogram(&SparseHistogram::from_sparse([(200, 1)])).unwrap();
         let (low, high) = bucket_bounds(200);
         assert_eq!((one.p50, one.max), ((low + high) as f64 / 2e3, one.p50));
@@ -327,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_is_within_its_bucket_and_near_its_middle(ns in 256u64..1 << 36) {
+        fn a_time_is_within_its_bucket_and_near_its_midpoint(ns in 256u64..1 << 36) {
             let (low, high) = bucket_bounds(bucket_index(ns));
             prop_assert!(low <= ns && ns < high);
             prop_assert!((interpolate_us(bucket_index(ns), 1, 1) * 1e3 - ns as f64).abs() <= ns as f64 / 32.0);
@@ -339,7 +345,7 @@ mod tests {
         }
 
         #[test]
-        fn sparse_and_dense_say_the_same(dense in proptest::collection::vec(0u32..3, BUCKETS)) {
+        fn sparse_and_dense_histograms_are_equal(dense in proptest::collection::vec(0u32..3, BUCKETS)) {
             let counts = SparseHistogram::from_dense(dense.iter().copied());
             prop_assert_eq!(counts.total(), dense.iter().map(|n| u64::from(*n)).sum::<u64>());
             for (slot, n) in dense.iter().enumerate() {

@@ -6,13 +6,13 @@
 use super::timestamp::counter_delta;
 use serde::{Deserialize, Serialize};
 
-/// The lines of `/proc/vmstat` this program uses; `None` where the kernel lacks the line.
+/// The lines of `/proc/vmstat` that this program uses; `None` where the kernel lacks the line.
 /// Units: pages, or events since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmRaw {
     /// Bytes in a page.
     pub page_size: u64,
-    /// Pages waiting to be written.
+    /// Dirty pages.
     pub nr_dirty: Option<u64>,
     /// Pages under writeback.
     pub nr_writeback: Option<u64>,
@@ -36,30 +36,30 @@ pub struct VmRaw {
     pub pswpout: Option<u64>,
     /// Major faults since boot.
     pub pgmajfault: Option<u64>,
-    /// Pages reclaimed by kswapd and directly, scanned likewise.
+    /// Pages scanned by kswapd.
     pub pgscan_kswapd: Option<u64>,
-    /// Pages scanned by tasks that had to reclaim by themselves.
+    /// Pages scanned in direct reclaim.
     pub pgscan_direct: Option<u64>,
     /// Times a task had to wait in direct reclaim (all zones).
     pub allocstall: Option<u64>,
-    /// Processes ended by the OOM killer.
+    /// Processes killed by the OOM killer.
     pub oom_kill: Option<u64>,
 }
 
-/// The lines of `/proc/meminfo` this program uses, in bytes.
+/// The lines of `/proc/meminfo` that this program uses, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemRaw {
     /// Usable memory.
     pub total: u64,
     /// Unused.
     pub free: u64,
-    /// Estimate of what can be had without swapping.
+    /// Estimate of what is available without swapping.
     pub available: Option<u64>,
     /// Block device cache.
     pub buffers: u64,
     /// Page cache.
     pub cached: u64,
-    /// Of the cache: dirty.
+    /// Dirty page cache.
     pub dirty: u64,
     /// Under writeback.
     pub writeback: u64,
@@ -67,18 +67,18 @@ pub struct MemRaw {
     pub anon: Option<u64>,
     /// Shared memory and tmpfs.
     pub shmem: Option<u64>,
-    /// Swap there is.
+    /// Swap space.
     pub swap_total: u64,
-    /// Swap not used.
+    /// Free swap space.
     pub swap_free: u64,
-    /// In swap and in memory alike.
+    /// Both in swap and in memory.
     pub swap_cached: u64,
 }
 
 /// A line of `/proc/swaps`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwapArea {
-    /// Device or file, unescaped and raw: clean it before showing.
+    /// Device or file, unescaped and raw: sanitize before display.
     pub name: String,
     /// `partition` or `file`.
     pub kind: String,
@@ -86,22 +86,22 @@ pub struct SwapArea {
     pub size_bytes: u64,
     /// Used, in bytes.
     pub used_bytes: u64,
-    /// Higher is filled first.
+    /// Areas of higher priority fill first.
     pub priority: i64,
 }
 
-/// Dirty and writeback against the lines that matter; bytes and bytes per second.
+/// Dirty and writeback pages against their thresholds, in bytes and bytes per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WritebackRate {
-    /// Waiting to be written.
+    /// Dirty.
     pub dirty_bytes: Option<u64>,
-    /// Being written.
+    /// Under writeback.
     pub writeback_bytes: Option<u64>,
-    /// Above it the flushers start.
+    /// Background writeback starts above this.
     pub background_threshold_bytes: Option<u64>,
-    /// (background + dirty) / 2: above it writers are made to sleep (balance_dirty_pages()).
+    /// (background + dirty threshold) / 2: above it writers are throttled (balance_dirty_pages()).
     pub freerun_bytes: Option<u64>,
-    /// The limit writers are held to.
+    /// Dirty threshold, the limit for writers.
     pub dirty_threshold_bytes: Option<u64>,
     /// Newly dirtied.
     pub dirtied_bytes_per_s: Option<f64>,
@@ -127,21 +127,21 @@ impl WritebackRate {
     }
 }
 
-/// Memory taken back from the page cache and from programs.
+/// Memory reclaimed from the page cache and from programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReclaimRate {
-    /// Looked at by the kernel's own thread, bytes per second.
+    /// Scanned by kswapd, bytes per second.
     pub background_bytes_per_s: f64,
-    /// Looked at by tasks that had to do it by themselves, bytes per second.
+    /// Scanned in direct reclaim, bytes per second.
     pub direct_bytes_per_s: f64,
-    /// Times a task had to, per second.
+    /// Waits in direct reclaim, per second.
     pub stalls_per_s: f64,
-    /// Processes ended by the OOM killer in the interval.
+    /// Processes killed by the OOM killer in the interval.
     pub oom_kills: u64,
 }
 
 impl ReclaimRate {
-    /// What happened between two readings; `None` where the kernel lacks the counters.
+    /// Rates between two readings; `None` where the kernel lacks the counters.
     pub fn derive(prev: &VmRaw, cur: &VmRaw, secs: f64) -> Option<Self> {
         let grown = |f: fn(&VmRaw) -> Option<u64>| counter_delta(f(prev)?, f(cur)?);
         let per_s = |n: u64| n as f64 / secs.max(1e-9);
@@ -155,12 +155,12 @@ impl ReclaimRate {
     }
 }
 
-/// Swap traffic and stock.
+/// Swap space and traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SwapRate {
-    /// Swap there is, bytes.
+    /// Swap space, bytes.
     pub total_bytes: Option<u64>,
-    /// Swap in use, bytes.
+    /// Used swap space, bytes.
     pub used_bytes: Option<u64>,
     /// vmstat's `si`, in bytes.
     pub in_bytes_per_s: Option<f64>,
@@ -169,7 +169,7 @@ pub struct SwapRate {
 }
 
 impl SwapRate {
-    /// Stock from meminfo, traffic from vmstat.
+    /// Space from meminfo, traffic from vmstat.
     pub fn derive(mem: Option<&MemRaw>, prev: Option<&VmRaw>, cur: Option<&VmRaw>, secs: f64) -> Self {
         let rate = |f: fn(&VmRaw) -> Option<u64>| cur.and_then(|c| page_rate(prev, c, secs, f));
         Self {
@@ -181,7 +181,7 @@ impl SwapRate {
     }
 }
 
-/// A page counter's growth in bytes per second. Without `prev` the counter counts from boot.
+/// A page counter's rate in bytes per second. Without `prev` the counter counts from boot.
 fn page_rate(prev: Option<&VmRaw>, cur: &VmRaw, secs: f64, f: fn(&VmRaw) -> Option<u64>) -> Option<f64> {
     let grown = match prev {
         Some(prev) => counter_delta(f(prev)?, f(cur)?)?,

@@ -1,86 +1,87 @@
-//! Who is held up by memory, and for how long: writers put to sleep because too many pages are dirty, and tasks that
-//! have to make room themselves before they get memory (direct reclaim). Counted by `assets/trace/stalls.bpf.c`.
+//! Time that processes lose to memory: writers throttled because too many pages are dirty, and tasks in direct reclaim.
+//! Counted by `assets/trace/stalls.bpf.c`.
 
 use super::disk::DevId;
 use super::process::TaskKey;
 use serde::{Deserialize, Serialize};
 
-/// What holds a task up, in the order of [`TaskStalls::kinds`]. Waiting for pages from swap has no tracepoint; it is
-/// in the task's delay accounting, see [`super::process::ProcRow::swapin_delay_pct`].
+/// Kinds of stalls, in the order of [`TaskStallCounters::counters`]. Waiting for pages from swap has no tracepoint; it
+/// is part of delay accounting, see [`super::process::ProcessRow::swapin_delay_pct`].
 pub const STALL_KINDS: [&str; 2] = ["throttle", "reclaim"];
-/// Dirty throttling: the pauses of balance_dirty_pages().
+/// Dirty throttling: pauses of balance_dirty_pages().
 pub const THROTTLE: usize = 0;
-/// Direct reclaim, of the machine or of a control group.
+/// Direct reclaim, for the whole machine or for a control group.
 pub const RECLAIM: usize = 1;
 
-/// What was counted of one kind since the process was first seen held up.
+/// Stalls of one kind since the process first stalled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallCounter {
-    /// Times.
+    /// Number of stalls.
     pub count: u64,
-    /// Time, ns; threads added up.
+    /// Total time in ns, over all threads.
     #[serde(rename = "ns")]
     pub total_ns: u64,
-    /// The longest time since the reading before, ns.
+    /// Longest stall since the previous reading, in ns.
     #[serde(rename = "longest_ns")]
     pub max_ns: u64,
 }
 
-/// A process that was held up.
+/// Stall counters of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStallCounters {
-    /// Process number.
+    /// Process id.
     pub pid: u32,
-    /// Start, in 1/100 s since boot, as [`TaskKey::starttime`].
+    /// Start time in 1/100 s since boot, as [`TaskKey::starttime`].
     pub starttime: u64,
-    /// Its name, as it is, without the zeros after it.
+    /// Its name, raw, without trailing zeros.
     pub comm: Vec<u8>,
-    /// The kernel's name of what it was throttled for last: a device number (`8:0`), or that of a file system.
+    /// The kernel's name of the backing device that it was last throttled for: a device number (`8:0`), or a file
+    /// system.
     pub bdi: Vec<u8>,
-    /// See [`KINDS`].
+    /// In the order of [`STALL_KINDS`].
     #[serde(rename = "kinds")]
     pub counters: [StallCounter; 2],
 }
 
 impl TaskStallCounters {
-    /// Whose they are.
+    /// Identity of the process.
     pub fn key(&self) -> TaskKey {
         TaskKey { pid: self.pid, tid: self.pid, starttime: self.starttime }
     }
 }
 
-/// One reading.
+/// One reading of all counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryStallsRaw {
-    /// Processes that were ever held up and not long ago, by number and start.
+    /// Processes that stalled recently, by pid and start time.
     pub tasks: Vec<TaskStallCounters>,
-    /// Which kinds are counted; see [`KINDS`].
+    /// Which of [`STALL_KINDS`] are counted.
     #[serde(rename = "counted")]
     pub is_counted: [bool; 2],
-    /// Stalls for which there was no room.
+    /// Stalls that were not counted because the table was full.
     #[serde(rename = "lost")]
     pub dropped: u64,
-    /// What of it could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
-/// Being held up in one way, in one interval.
+/// Stalls of one kind in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallRate {
-    /// Times.
+    /// Number of stalls.
     pub count: u64,
-    /// Milliseconds of each second; threads added up, so it may be more than 1000. A pause counts whole when it
-    /// begins, a reclaim when it ends.
+    /// Milliseconds per second over all threads, so it may exceed 1000. A pause counts in full when it begins, a
+    /// reclaim when it ends.
     pub ms_per_s: f64,
-    /// The longest, milliseconds.
+    /// The longest, in milliseconds.
     #[serde(rename = "longest_ms")]
     pub max_ms: f64,
 }
 
 impl StallRate {
     fn between(before: StallCounter, now: StallCounter, secs: f64) -> Self {
-        // A count that went backwards began anew.
+        // A counter that decreased was restarted.
         let before =
             if before.count > now.count || before.total_ns > now.total_ns { StallCounter::default() } else { before };
         let count = now.count - before.count;
@@ -98,22 +99,23 @@ impl StallRate {
     }
 }
 
-/// A process that was held up in an interval.
+/// Stalls of a process in an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessStalls {
-    /// Who; it may have ended since.
+    /// The process; it may have exited since.
     pub key: TaskKey,
-    /// Its name, cleaned.
+    /// Its name, sanitized.
     pub comm: String,
-    /// What it was throttled for last, cleaned: a device number (`8:0`), or the name of a file system.
+    /// The backing device that it was last throttled for, sanitized: a device number (`8:0`), or the name of a file
+    /// system.
     pub bdi: String,
-    /// See [`KINDS`].
+    /// In the order of [`STALL_KINDS`].
     #[serde(rename = "kinds")]
     pub rates: [StallRate; 2],
 }
 
 impl ProcessStalls {
-    /// Milliseconds of each second, of all kinds.
+    /// Milliseconds per second, all kinds together.
     pub fn ms_per_s(&self) -> f64 {
         self.rates.iter().map(|k| k.ms_per_s).sum()
     }
@@ -123,34 +125,34 @@ impl ProcessStalls {
         format!("{} ({})", self.comm, self.key.pid)
     }
 
-    /// The device that it was throttled for last, if it was one.
+    /// The device that it was last throttled for, if it was a device.
     pub fn device(&self) -> Option<DevId> {
-        // FUSE adds what it is: "0:52-fuseblk".
+        // FUSE appends the file system type: "0:52-fuseblk".
         let number = self.bdi.split_once('-').map_or(&*self.bdi, |(number, _)| number);
         let (major, minor) = number.split_once(':')?;
         Some(DevId { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 }
 
-/// Who was held up in an interval.
+/// Stalls of an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryStalls {
-    /// Who, the most held up first.
+    /// By process, the longest stalled first.
     #[serde(rename = "tasks")]
     pub processes: Vec<ProcessStalls>,
-    /// All of them together; `None` for a kind that is not counted. See [`KINDS`].
+    /// Sums in the order of [`STALL_KINDS`]; `None` for a kind that is not counted.
     #[serde(rename = "all")]
     pub totals: [Option<StallRate>; 2],
-    /// Stalls that are not in it: there was no room.
+    /// Stalls that were not counted because the table was full.
     #[serde(rename = "lost")]
     pub dropped: u64,
-    /// What of it could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
 impl MemoryStalls {
-    /// What came between two readings; without `before`, since counting began.
+    /// Stalls between two readings; without `before`, since counting began.
     pub fn derive(before: Option<&MemoryStallsRaw>, now: &MemoryStallsRaw, secs: f64) -> Self {
         let old = before.map(|b| b.tasks.as_slice()).unwrap_or_default();
         let mut all = now.is_counted.map(|counted| counted.then(StallRate::default));
@@ -176,19 +178,19 @@ impl MemoryStalls {
         Self { processes: tasks, totals: all, dropped: lost, unavailable: now.unavailable.clone() }
     }
 
-    /// Whether a kind held somebody up.
+    /// Whether there were stalls of a kind.
     pub fn has_stalls(&self, kind: usize) -> bool {
         self.totals[kind].is_some_and(|s| s.count > 0)
     }
 
-    /// Who was held up in that way, the most first.
+    /// Processes with stalls of a kind, the longest stalled first.
     pub fn processes_by_kind(&self, kind: usize) -> Vec<&ProcessStalls> {
         let mut out: Vec<_> = self.processes.iter().filter(|t| t.rates[kind].count > 0).collect();
         out.sort_by(|a, b| b.rates[kind].ms_per_s.total_cmp(&a.rates[kind].ms_per_s));
         out
     }
 
-    /// Bytes it holds beside itself, by estimate.
+    /// Estimated size in bytes, without `self`.
     pub fn heap_bytes(&self) -> usize {
         self.processes.iter().map(|t| size_of::<ProcessStalls>() + t.comm.len() + t.bdi.len()).sum()
     }

@@ -1,4 +1,4 @@
-//! Raw counters and the rates derived from them. Pure: no file, no clock, no kernel.
+//! Raw counters, the rates derived from them, and the state of the system. Pure: no files, no clock, no kernel.
 
 pub mod change_impact;
 pub mod column;

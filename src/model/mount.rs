@@ -1,4 +1,4 @@
-//! The mount table, and which mount a path is on.
+//! The mount table, and the mount that a path is on.
 //!
 //! Source: proc_pid_mountinfo(5), Documentation/filesystems/proc.rst section 3.5.
 
@@ -8,38 +8,38 @@ use crate::parse::bytes::unescape_octal;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// One line of `/proc/self/mountinfo`, octal escapes undone.
+/// One line of `/proc/self/mountinfo`, with octal escapes decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountInfo {
-    /// Unique while the mount lives; statx(2) tells the same number for a file (`stx_mnt_id`).
+    /// Unique while the mount exists; the same number as `stx_mnt_id` of statx(2).
     pub id: u64,
     /// The mount it is mounted on; not in the table for the root of a chroot.
     pub parent: u64,
     /// Device number of the file system. Major 0 is anonymous: no block device of that number exists.
     #[serde(rename = "dev")]
     pub device: DevId,
-    /// What part of the file system is mounted: `/` unless a bind mount or a subvolume.
+    /// The mounted directory of the file system: `/` unless a bind mount or a subvolume.
     pub root: RawBytes,
-    /// Where, as seen from this process' root.
+    /// Mount point, relative to the root of this process.
     pub mount_point: RawBytes,
     /// Options of this mount, comma-separated (`rw,noatime`).
     pub options: RawBytes,
     /// `ext4`, `nfs4`, `fuse.sshfs` ...
     pub fs_type: RawBytes,
-    /// Device, server or a word of the file system's own.
+    /// Device, server, or a string specific to the file system.
     pub source: RawBytes,
-    /// Options of the file system, shared by all its mounts; escapes kept, as a value may hold a comma
+    /// Options of the file system, shared by all its mounts. Escapes are kept, because a value may contain a comma
     /// (`\054`): see [`Mount::super_option`].
     pub super_options: RawBytes,
 }
 
 impl MountInfo {
-    /// Whether `name` is among the mount's or the file system's options.
+    /// Whether `name` is among the options of the mount or of the file system.
     pub fn has_option(&self, name: &str) -> bool {
         self.all_options().any(|w| w == name.as_bytes())
     }
 
-    /// The value of `name=value` in the file system's options, escapes undone.
+    /// The value of `name=value` in the options of the file system, unescaped.
     pub fn super_option(&self, name: &str) -> Option<Vec<u8>> {
         self.super_options
             .as_bytes()
@@ -52,7 +52,7 @@ impl MountInfo {
         self.options.as_bytes().split(|b| *b == b',').chain(self.super_options.as_bytes().split(|b| *b == b','))
     }
 
-    /// Kinds of file system that go over the network.
+    /// Whether it is a network file system.
     pub fn is_network(&self) -> bool {
         is_nfs(self.fs_type.as_bytes())
             || is_cifs(self.fs_type.as_bytes())
@@ -85,7 +85,7 @@ pub fn is_cifs(fs_type: &[u8]) -> bool {
     matches!(fs_type, b"cifs" | b"smb3")
 }
 
-/// The mounts of this process' namespace, in the kernel's order (a mount comes after what it covers).
+/// The mounts of this process's namespace, in the kernel's order (a mount follows the one it covers).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MountTable(pub Vec<MountInfo>);
@@ -96,18 +96,19 @@ impl MountTable {
         self.0.iter().find(|m| m.id == id)
     }
 
-    /// For many look-ups.
+    /// An index for many look-ups.
     pub fn resolver(&self) -> MountResolver<'_> {
         MountResolver::new(&self.0)
     }
 
-    /// The mount that `path` (absolute, no `.`/`..`, symlinks resolved) is on: longest prefix, overmounts seen.
+    /// The mount that `path` is on: longest prefix, respecting overmounts. `path` is absolute, without `.`, `..` or
+    /// symlinks.
     pub fn find_by_path(&self, path: &[u8]) -> Option<&MountInfo> {
         self.resolver().resolve(path)
     }
 
-    /// For each mount: whether one before it shows the same file system, or it shows only a part of one (a
-    /// bind mount). A btrfs subvolume mounted by its own name is not a bind mount.
+    /// For each mount, whether it is a bind mount: it shows a file system that an earlier mount shows, or only a part
+    /// of one. A btrfs subvolume mounted by its name is not a bind mount.
     pub fn bind_flags(&self) -> Vec<bool> {
         let mut seen: HashSet<(DevId, &[u8])> = HashSet::with_capacity(self.0.len());
         self.0
@@ -120,16 +121,16 @@ impl MountTable {
             .collect()
     }
 
-    /// [`Mounts::binds`] of one mount.
+    /// [`MountTable::bind_flags`] of one mount.
     pub fn is_bind(&self, mount: &MountInfo) -> bool {
         let at = self.0.iter().position(|m| m.id == mount.id);
         at.is_some_and(|at| self.bind_flags()[at])
     }
 }
 
-/// Walks a path down the tree of mounts as the kernel does.
+/// Resolves paths in the tree of mounts as the kernel does.
 pub struct MountResolver<'a> {
-    /// (parent mount, mount point) -> the mount on top there.
+    /// (parent mount, mount point) -> the mount on top.
     children: HashMap<(u64, &'a [u8]), &'a MountInfo>,
     root: Option<&'a MountInfo>,
     mounts: &'a [MountInfo],
@@ -151,7 +152,7 @@ impl<'a> MountResolver<'a> {
         Self { children: on, root, mounts: all }
     }
 
-    /// See [`Mounts::of_path`].
+    /// See [`MountTable::find_by_path`].
     pub fn resolve(&self, path: &[u8]) -> Option<&'a MountInfo> {
         let Some(root) = self.root else { return self.longest_prefix(path) };
         let mut at = self.topmost(root, b"/");
@@ -163,12 +164,12 @@ impl<'a> MountResolver<'a> {
         Some(at)
     }
 
-    /// Whether a path look-up can still reach the mount, or a later one covers it.
+    /// Whether a path leads to the mount, or a later mount covers it.
     pub fn is_visible(&self, mount: &MountInfo) -> bool {
         self.resolve(mount.mount_point.as_bytes()).is_some_and(|m| m.id == mount.id)
     }
 
-    /// Follows the stack of mounts at one point; bounded, as a table is untrusted input in a replay.
+    /// Follows the stack of mounts at one point. Bounded, because the table of a recording is untrusted.
     fn topmost(&self, mut at: &'a MountInfo, point: &[u8]) -> &'a MountInfo {
         for _ in 0..self.mounts.len() {
             match self.children.get(&(at.id, point)) {
@@ -179,7 +180,7 @@ impl<'a> MountResolver<'a> {
         at
     }
 
-    /// A process rooted below a mount point has no root mount in its table.
+    /// The table of a process whose root is below a mount point has no root mount.
     fn longest_prefix(&self, path: &[u8]) -> Option<&'a MountInfo> {
         self.mounts
             .iter()
@@ -188,7 +189,7 @@ impl<'a> MountResolver<'a> {
     }
 }
 
-/// Whether `path` is `dir` or lies in it.
+/// Whether `path` is `dir` or is inside it.
 pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
     match path.strip_prefix(dir) {
         Some(rest) => rest.is_empty() || rest[0] == b'/' || dir.ends_with(b"/"),
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_later_mount_hides_the_mounts_below_it() {
-        // /a/b first, then something over /a, then twice on /a/c.
+        // /a/b first, then a mount over /a, then two on /a/c.
         let t = MountTable(vec![
             mount(1, 0, 1, "/", "/"),
             mount(2, 1, 2, "/", "/a/b"),
@@ -273,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_table_is_walked(rows in proptest::collection::vec((0u64..6, 0u64..6, "/[ab/]{0,4}"), 0..8), path in "/[ab/]{0,6}") {
+        fn any_table_is_resolved_without_panic(rows in proptest::collection::vec((0u64..6, 0u64..6, "/[ab/]{0,4}"), 0..8), path in "/[ab/]{0,6}") {
             let t = MountTable(rows.iter().map(|(id, parent, point)| mount(*id, *parent, 0, "/", point)).collect());
             let f = t.resolver();
             let _ = f.resolve(path.as_bytes());

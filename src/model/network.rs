@@ -19,11 +19,11 @@ pub struct NicRaw {
     pub rx_bytes: u64,
     /// Bytes sent since it appeared.
     pub tx_bytes: u64,
-    /// Link speed in bits per second; `None` where the driver does not say (virtual, down).
+    /// Link speed in bits per second; `None` where the driver does not report it (virtual, down).
     pub speed_bits: Option<u64>,
 }
 
-/// What went through an interface.
+/// Rates of an interface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NicRate {
     /// Interface name, raw.
@@ -34,13 +34,13 @@ pub struct NicRate {
     pub tx_mb_per_s: Option<f64>,
     /// Link speed in bits per second.
     pub speed_bits: Option<u64>,
-    /// The busier direction against the link speed (links are full duplex). Bytes as the interface counts
-    /// them, without preamble and gaps: a full wire shows about 95.
+    /// Busier direction as a percentage of the link speed (links are full duplex). The interface counts bytes
+    /// without preamble and gaps, so a saturated link shows about 95.
     pub used_pct: Option<f64>,
 }
 
 impl NicRate {
-    /// Rates over `secs` seconds; `None` without a `prev`, or when the interface was made anew.
+    /// Rates over `secs` seconds; `None` without `prev`, or when the interface was re-created.
     pub fn derive(prev: Option<&NicRaw>, cur: &NicRaw, secs: f64) -> Self {
         let per_s = |f: fn(&NicRaw) -> u64| {
             let grown = counter_delta(f(prev?), f(cur))?;
@@ -57,14 +57,14 @@ impl NicRate {
         }
     }
 
-    /// All interfaces of a sample, matched by name.
+    /// Rates of all interfaces of a sample, matched by name.
     pub fn derive_all(prev: Option<&[NicRaw]>, cur: &[NicRaw], secs: f64) -> Vec<Self> {
         let before = |name: &str| prev.and_then(|p| p.iter().find(|n| n.name == name));
         cur.iter().map(|n| Self::derive(before(&n.name), n, secs)).collect()
     }
 }
 
-/// Which network file system.
+/// Kind of network file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetFsKind {
@@ -85,29 +85,29 @@ impl NetFsKind {
     }
 }
 
-/// One mounted network file system; counters since it was mounted. Mounted at several places it is counted
-/// once by the kernel, so it stands here once, with its first mount point.
+/// Counters of a network file system since it was mounted. The kernel counts a file system with several mounts once,
+/// so it is listed once, with its first mount point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetFsRaw {
     /// Kind.
     pub kind: NetFsKind,
-    /// The file system's anonymous device number: tells a new mount of the same share from the old one.
+    /// The file system's anonymous device number: distinguishes a new mount of a share from the old one.
     pub dev: DevId,
-    /// Mount point; for CIFS the share where the mount point is not known.
+    /// Mount point; for CIFS the share if the mount point is unknown.
     pub mount: RawBytes,
     /// Server and export as mounted.
     pub server: RawBytes,
-    /// Protocol version, if told (`4.2`, `3.1.1`).
+    /// Protocol version, if known (`4.2`, `3.1.1`).
     pub version: Option<String>,
-    /// Address of the server, if the kernel tells it.
+    /// Address of the server, if known.
     pub address: Option<String>,
     /// Interface that routes to the server, if known.
     pub interface: Option<String>,
     /// Seconds since it was mounted.
     pub age_s: Option<u64>,
-    /// Bytes read over the wire (not those served by the page cache).
+    /// Bytes read from the server (not from the page cache).
     pub read_bytes: Option<u64>,
-    /// Bytes written over the wire.
+    /// Bytes written to the server.
     pub write_bytes: Option<u64>,
     /// Requests completed, all operations.
     pub ops: Option<u64>,
@@ -115,55 +115,55 @@ pub struct NetFsRaw {
     pub read_ops: Option<u64>,
     /// Write requests completed.
     pub write_ops: Option<u64>,
-    /// Requests sent more than once, counted per extra sending.
+    /// Retransmissions.
     pub retransmits: Option<u64>,
-    /// Requests that waited past a major timeout.
+    /// Requests that exceeded a major timeout.
     pub timeouts: Option<u64>,
     /// Requests answered with an error (since 5.3; CIFS: failed).
     pub errors: Option<u64>,
-    /// Milliseconds from being queued to sent, all requests added up.
+    /// Milliseconds from queueing to sending, over all requests.
     pub queue_ms: Option<u64>,
-    /// Milliseconds from sending to the reply, all requests added up.
+    /// Milliseconds from sending to the reply, over all requests.
     pub rtt_ms: Option<u64>,
-    /// Milliseconds from being queued to done, all requests added up.
+    /// Milliseconds from queueing to completion, over all requests.
     pub execute_ms: Option<u64>,
 }
 
-/// What happened on a network file system. The fields up to `link_used_pct` are the JSON output's; the rest
-/// is for the screen. `None`: not told by the kernel; a time with no request behind it is 0, as in iostat.
+/// Rates of a network file system. The fields up to `link_used_pct` are in the JSON output, the rest only on screen.
+/// `None`: not reported by the kernel. A mean time without requests is 0, as in iostat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NetFsRate {
-    /// Mount point, cleaned.
+    /// Mount point, sanitized.
     pub mount: String,
     /// `nfs` or `cifs`.
     pub kind: NetFsKind,
-    /// Server and export, cleaned.
+    /// Server and export, sanitized.
     pub server: String,
-    /// 2^20 bytes a second over the wire.
+    /// 2^20 bytes read from the server per second.
     pub read_mb_per_s: Option<f64>,
-    /// 2^20 bytes a second over the wire.
+    /// 2^20 bytes written to the server per second.
     pub write_mb_per_s: Option<f64>,
-    /// Milliseconds from sending a request to its reply.
+    /// Mean milliseconds from sending a request to its reply.
     pub rtt_ms: Option<f64>,
-    /// Sendings beyond the first.
+    /// Retransmissions per second.
     pub retransmits_per_s: Option<f64>,
     /// Interface that routes to the server.
     pub interface: Option<String>,
-    /// How full that interface is, whoever fills it.
+    /// Utilisation of that interface by all traffic.
     pub link_used_pct: Option<f64>,
-    /// Requests completed a second.
+    /// Requests completed per second.
     #[serde(skip)]
     pub ops_per_s: Option<f64>,
-    /// Milliseconds from being queued to done.
+    /// Mean milliseconds from queueing to completion.
     #[serde(skip)]
     pub execute_ms: Option<f64>,
-    /// Milliseconds waited before being sent: high when slots or the wire are the limit.
+    /// Mean milliseconds before sending: high when slots or the link are the limit.
     #[serde(skip)]
     pub queue_ms: Option<f64>,
-    /// Major timeouts a second.
+    /// Major timeouts per second.
     #[serde(skip)]
     pub timeouts_per_s: Option<f64>,
-    /// Failed requests a second.
+    /// Failed requests per second.
     #[serde(skip)]
     pub errors_per_s: Option<f64>,
     /// Device number, to join with the mount table.
@@ -172,8 +172,8 @@ pub struct NetFsRate {
 }
 
 impl NetFsRate {
-    /// Rates over `secs` seconds. Without `prev`, or when it was mounted anew, over the time since the mount
-    /// (over `secs` where the kernel does not tell it).
+    /// Rates over `secs` seconds. Without `prev`, or after a remount, over the time since the mount
+    /// (over `secs` where the kernel does not report it).
     pub fn derive(prev: Option<&NetFsRaw>, cur: &NetFsRaw, nics: &[NicRate], secs: f64) -> Self {
         let zero = NetFsRaw { mount: cur.mount.clone(), ..Default::default() };
         let prev = prev.filter(|p| !has_restarted(p, cur));
@@ -207,7 +207,7 @@ impl NetFsRate {
         }
     }
 
-    /// All of a sample.
+    /// Rates of all file systems of a sample.
     pub fn derive_all(prev: Option<&[NetFsRaw]>, cur: &[NetFsRaw], nics: &[NicRate], secs: f64) -> Vec<Self> {
         let before = |c: &NetFsRaw| prev.and_then(|p| p.iter().find(|n| n.dev == c.dev && n.server == c.server));
         cur.iter().map(|c| Self::derive(before(c), c, nics, secs)).collect()
@@ -273,7 +273,7 @@ mod tests {
         let cifs = NetFsRaw { rtt_ms: None, retransmits: None, ..fs(5) };
         let r = NetFsRate::derive(Some(&cifs), &cifs, &[], 1.0);
         assert_eq!((r.rtt_ms, r.retransmits_per_s), (None, None));
-        let anew = NetFsRate::derive(Some(&fs(100)), &fs(4), &[], 1.0);
-        assert_eq!(anew.read_mb_per_s, Some(4.0));
+        let remounted = NetFsRate::derive(Some(&fs(100)), &fs(4), &[], 1.0);
+        assert_eq!(remounted.read_mb_per_s, Some(4.0));
     }
 }

@@ -1,4 +1,4 @@
-//! What a directory lies on: the answer to "which device is this path on".
+//! What a path lies on: mount, devices, free space, options.
 
 use super::disk::DevId;
 use super::mount::MountInfo;
@@ -8,71 +8,71 @@ use super::reading::Reading;
 use super::topology::{DeviceKind, DeviceMatch};
 use serde::{Deserialize, Serialize};
 
-/// Where a file system keeps its data.
+/// Where a file system stores its data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageKind {
-    /// Block devices of this machine.
+    /// On block devices of this machine.
     #[default]
     Block,
-    /// Memory, and swap.
+    /// In memory and swap.
     Memory,
-    /// A server.
+    /// On a server.
     Network,
-    /// A program in user space; what that uses is not known here.
+    /// In a user-space program; where that stores it is unknown.
     Fuse,
-    /// The kernel makes the content up: nothing is stored.
+    /// Nowhere: the kernel generates the content.
     Kernel,
-    /// Block devices, but not told which (ZFS), or not findable.
+    /// On block devices that the kernel does not report (ZFS), or that were not found.
     Unknown,
 }
 
-/// Why nothing can be written.
+/// Why a path cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadOnlyReason {
-    /// The file system stopped writing after an error, though its options say `rw`.
+    /// The file system stopped writing after an error, although its options say `rw`.
     Emergency,
     /// The whole file system is read-only.
     Filesystem,
-    /// This mount of it is.
+    /// This mount is read-only.
     Mount,
-    /// A device below refuses writes.
+    /// A device below is read-only.
     Device,
 }
 
-/// When reading a file updates its access time (a write).
+/// When reading a file updates its access time, which is a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AtimePolicy {
     /// At every read.
     Strict,
-    /// Once a day, or when older than the last change.
+    /// Once a day, or when older than the last modification.
     #[default]
     Relatime,
     /// Never.
     Noatime,
 }
 
-/// statfs(2), in bytes and inodes.
+/// Free space as in statfs(2), in bytes and inodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesystemSpace {
-    /// Size.
+    /// Total.
     pub total_bytes: u64,
-    /// Unused.
+    /// Free.
     pub free_bytes: u64,
-    /// Unused and for everybody (df's "Available").
+    /// Free for unprivileged users (df's "Available").
     pub available_bytes: u64,
-    /// Inodes; `None` where they are made as needed (btrfs, ZFS).
+    /// Inodes; `None` where they are allocated as needed (btrfs, ZFS).
     pub inodes_total: Option<u64>,
-    /// Unused inodes.
+    /// Free inodes.
     pub inodes_free: Option<u64>,
 }
 
-/// A device on the way down.
+/// A device below a file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceChainEntry {
-    /// 0 directly under the file system.
+    /// 0 for the device directly below the file system.
     pub depth: usize,
     /// Device number.
     pub id: DevId,
@@ -82,57 +82,57 @@ pub struct DeviceChainEntry {
     pub kind: DeviceKind,
     /// Device-mapper name or backing file.
     pub label: Option<RawBytes>,
-    /// Hardware model, cleaned.
+    /// Hardware model, sanitized.
     pub model: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// Nothing lies below it.
+    /// No device is below it.
     #[serde(rename = "bottom")]
     pub is_physical: bool,
-    /// Its queue's settings (a partition's: its disk's); `None` if it has none or could not be read.
+    /// Settings of its request queue (a partition's: its disk's); `None` if it has none or they could not be read.
     pub queue: Option<QueueAttrs>,
 }
 
-/// Everything about the place of a path.
+/// Result of [`inspect_path`](crate::collect::path::inspect_path).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
-    /// As asked.
+    /// The path as given.
     #[serde(rename = "asked")]
     pub requested: RawBytes,
-    /// Symlinks resolved.
+    /// The path with symlinks resolved.
     pub canonical: RawBytes,
     /// The mount it is on.
     pub mount: MountInfo,
-    /// That mount shows what is mounted elsewhere too, or only a part of it.
+    /// The mount is a bind mount: it shows a file system that is mounted elsewhere, or only a part of one.
     #[serde(rename = "bind")]
     pub is_bind: bool,
-    /// Where the data lies.
+    /// Where the data is stored.
     #[serde(rename = "store")]
     pub storage: StorageKind,
-    /// The same in a sentence, cleaned.
+    /// The same as a sentence, sanitized.
     pub note: String,
-    /// How the device was found; `None` without one.
+    /// How the device was found; `None` without a device.
     #[serde(rename = "via")]
     pub matched_by: Option<DeviceMatch>,
-    /// The path is itself a block device, and the chain is that device's.
+    /// The path is a block device, and the chain is that device's.
     #[serde(rename = "device_node")]
     pub is_device_node: bool,
     /// From the file system down to the physical disks.
     pub chain: Vec<DeviceChainEntry>,
-    /// Free and total.
+    /// Free space.
     pub space: Reading<FilesystemSpace>,
-    /// Why it cannot be written, if so.
+    /// Why it cannot be written; `None` if it can.
     pub read_only: Option<ReadOnlyReason>,
-    /// Access times.
+    /// Access time updates.
     pub atime: AtimePolicy,
-    /// No access times of directories.
+    /// No access times for directories.
     pub nodiratime: bool,
-    /// Times are written lazily.
+    /// Timestamps are written lazily.
     pub lazytime: bool,
 }
 
 impl PathReport {
-    /// The device directly under the file system.
+    /// The device directly below the file system.
     pub fn device(&self) -> Option<&DeviceChainEntry> {
         self.chain.first()
     }
@@ -143,7 +143,7 @@ impl PathReport {
     }
 }
 
-/// Why there is no report: what failed, why, what to do. Cleaned.
+/// Why a path could not be inspected: what failed, why, what to do next. Sanitized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathError(pub String);
 
@@ -156,7 +156,7 @@ impl std::fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 impl MountInfo {
-    /// How access times are kept: (rule, nodiratime, lazytime).
+    /// Access time options: (policy, nodiratime, lazytime).
     pub fn atime_options(&self) -> (AtimePolicy, bool, bool) {
         let rule = match () {
             () if self.has_option("noatime") => AtimePolicy::Noatime,
@@ -166,8 +166,8 @@ impl MountInfo {
         (rule, self.has_option("nodiratime"), self.has_option("lazytime"))
     }
 
-    /// Why it cannot be written, as far as the mount table tells. ext4 after an error still says `rw`, and
-    /// `emergency_ro` beside it (Linux 6.15; before that, nothing).
+    /// Why the mount cannot be written, as far as the mount table shows it. After an error ext4 still says `rw`, and
+    /// also `emergency_ro` since Linux 6.15.
     pub fn read_only_reason(&self) -> Option<ReadOnlyReason> {
         let first = |options: &RawBytes| options.as_bytes().split(|b| *b == b',').next() == Some(b"ro");
         let emergency = [&b"emergency_ro"[..], b"shutdown"];
@@ -180,7 +180,7 @@ impl MountInfo {
         }
     }
 
-    /// Where this kind of file system keeps its data.
+    /// Where this type of file system stores its data.
     pub fn storage_kind(&self) -> StorageKind {
         if self.is_network() {
             return StorageKind::Network;

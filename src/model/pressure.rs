@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One line of `/proc/pressure/*`: share of time in per cent, total in microseconds.
+/// One line of `/proc/pressure/*`: shares of time in percent, total in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct PsiAverages {
     /// Over the last 10 s.
@@ -15,17 +15,16 @@ pub struct PsiAverages {
     pub total_us: u64,
 }
 
-/// `some`: at least one task stalled; `full`: all non-idle tasks at once. `None` where the kernel
-/// has no such line (`full` of cpu before 5.13).
+/// Pressure on one resource. `None` where the kernel has no such line (`full` of cpu before 5.13).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourcePressure {
-    /// At least one task waited.
+    /// At least one task was stalled.
     pub some: Option<PsiAverages>,
-    /// Every non-idle task waited.
+    /// All non-idle tasks were stalled at once.
     pub full: Option<PsiAverages>,
 }
 
-/// The three resources.
+/// Pressure on the three resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureRaw {
     /// `/proc/pressure/cpu`.

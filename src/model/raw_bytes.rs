@@ -1,16 +1,16 @@
-//! Text the kernel hands out that anybody may have written, kept byte for byte.
+//! Untrusted text from the kernel, byte for byte.
 //!
-//! Mount points, device-mapper names and backing files may hold any byte. [`Raw`] keeps them exactly and
-//! makes whoever shows them say `.clean()`. Serialised it is a plain string in which a backslash and every
-//! byte that is not UTF-8 are octal escapes (`\134`, `\377`), as in the kernel's own mount tables, so it
-//! survives every text format and back.
+//! Mount points, device-mapper names and backing files may contain any byte. [`RawBytes`] keeps them exactly and
+//! requires an explicit `.sanitized()` for display. Serialized it is a string in which a backslash and every
+//! byte that is not UTF-8 are octal escapes (`\134`, `\377`), as in the kernel's mount tables, so that it
+//! survives every text format.
 
 use crate::parse::bytes::unescape_octal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Bytes, unescaped and uncleaned. A clone shares them: one mount stands in several places.
+/// Unescaped, unsanitized bytes. Clones share them.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RawBytes(Arc<[u8]>);
 
@@ -20,12 +20,12 @@ impl RawBytes {
         &self.0
     }
 
-    /// Fit for a sink: see [`crate::text::clean`].
+    /// Safe for display: see [`crate::sanitize::sanitize`].
     pub fn sanitized(&self) -> String {
         crate::sanitize::sanitize(&self.0)
     }
 
-    /// Nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -84,7 +84,7 @@ impl PartialEq<&str> for RawBytes {
     }
 }
 
-/// Debug output may reach a terminal by way of a panic message, so it is clean too.
+/// Debug output may reach a terminal in a panic message, so it is sanitized too.
 impl std::fmt::Debug for RawBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.sanitized())

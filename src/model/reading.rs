@@ -1,37 +1,37 @@
-//! What one reading of one kernel source came to.
+//! The result of reading a kernel source.
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a reading. There is no default value in it: what could not be read is never a 0.
+/// A value, or why there is none. There is deliberately no default value: what could not be read is never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading<T> {
-    /// Read.
+    /// Read successfully.
     Ok(T),
-    /// The kernel has it but refuses us; the text says what is missing and what would give it.
+    /// Permission denied; the text says what is missing and what would help.
     Denied(String),
-    /// This machine, kernel or configuration does not have it; the text says which. An empty one: not read yet.
+    /// Not available on this machine, kernel or configuration; the text says which. Empty: not read yet.
     Absent(String),
-    /// A read is under way and does not return.
+    /// The read does not return.
     Blocked(BlockedRead),
 }
 
-/// A read that does not come back.
+/// A read that does not return.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedRead {
-    /// CLOCK_BOOTTIME at which the read began, in ns.
+    /// CLOCK_BOOTTIME when the read began, in ns.
     pub since_boot_ns: u64,
-    /// What it waits on, as well as is known.
+    /// What it waits on, if known.
     #[serde(rename = "on")]
     pub waiting_on: String,
 }
 
-/// Why there is nothing where nothing was tried.
+/// Reason for a source that was not read yet.
 pub const NOT_READ: &str = "not read yet";
 
 impl<T> Default for Reading<T> {
     fn default() -> Self {
-        // Every tick begins with these, so they take no memory.
+        // Every tick begins with these, so they do not allocate.
         Reading::Absent(String::new())
     }
 }
@@ -45,7 +45,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The value, if there is one, to change.
+    /// The value, if there is one, mutable.
     pub fn ok_mut(&mut self) -> Option<&mut T> {
         match self {
             Reading::Ok(value) => Some(value),
@@ -53,7 +53,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Why there is no value; `now_boot_ns` turns "since" into a duration.
+    /// Why there is no value; `now_boot_ns` is used to compute durations.
     pub fn unavailable_reason(&self, now_boot_ns: u64) -> Option<String> {
         match self {
             Reading::Ok(_) => None,
@@ -66,7 +66,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same outcome, of the value where it is.
+    /// The same with a reference to the value.
     pub fn as_ref(&self) -> Reading<&T> {
         match self {
             Reading::Ok(value) => Reading::Ok(value),
@@ -76,7 +76,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same outcome with another value.
+    /// The same with the value mapped.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Reading::Ok(value) => Reading::Ok(f(value)),
@@ -86,7 +86,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// A failed system call told as a section: permission errors are `Denied`, the rest `Absent`.
+    /// From a failed system call: permission errors are `Denied`, all others `Absent`.
     pub fn from_io_error(what: &str, err: &std::io::Error) -> Self {
         let text = format!("{what}: {}", describe_io_error(err));
         match err.kind() {
@@ -96,7 +96,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// An I/O error in words a person can act on, without Rust's "(os error N)".
+/// The text of an I/O error, without Rust's "(os error N)".
 pub fn describe_io_error(err: &std::io::Error) -> String {
     let text = err.to_string();
     match text.find(" (os error") {

@@ -1,28 +1,28 @@
-//! What requests are like: how large, and how many go on where a recent one of their kind ended. Counted by
+//! Sizes of requests, and whether they are sequential or random. Counted by
 //! `assets/trace/latency.bpf.c`.
 //!
-//! *Sequential* is a request that begins at the very sector where one of the last seven streams of its kind (reads, or
-//! writes) on its hardware queue ended, in the order the device was asked; so streams that alternate are sequential, each.
-//! The first request of a stream, one after a gap, and one that goes backwards are random. Requests are counted as they
-//! are issued: merged ones are one.
+//! A request is *sequential* if it starts exactly where one of the last seven streams of its kind (reads or writes) on
+//! its hardware queue ended, in the order of issue. Alternating streams are therefore each sequential. The first
+//! request of a stream, one after a gap, and one that goes backwards are random. Requests are counted when they are
+//! issued, so merged ones count as one.
 
 use serde::{Deserialize, Serialize};
 
-/// Sizes: one to each power of two from 512 bytes; all from 1 MiB on are the last.
+/// Size buckets: one per power of two from 512 bytes; the last one includes all sizes from 1 MiB.
 pub const SIZE_BUCKETS: usize = 12;
 
-/// Requests of one kind by size and order. Counts are the kernel's and wrap at 32 bits.
+/// Requests of one kind by size and pattern. Counts are the kernel's and wrap at 32 bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestPattern {
-    /// By size, the smallest first; see [`from_bytes`].
+    /// By size, smallest first; see [`bucket_min_bytes`].
     pub sizes: [u32; SIZE_BUCKETS],
-    /// That begin elsewhere.
+    /// Random requests.
     pub random: u32,
-    /// That go on from a recent one.
+    /// Sequential requests.
     pub sequential: u32,
 }
 
-/// The least size that counts at a place of [`Shape::sizes`], bytes; the first takes what is smaller, too.
+/// Smallest size in a bucket of [`RequestPattern::sizes`], bytes; the first bucket includes smaller sizes.
 pub fn bucket_min_bytes(at: usize) -> u64 {
     512 << at
 }
@@ -37,31 +37,31 @@ impl RequestPattern {
         }
     }
 
-    /// Requests whose size is known.
+    /// Number of requests with a known size.
     pub fn request_count(&self) -> u64 {
         self.sizes.iter().map(|n| u64::from(*n)).sum()
     }
 
-    /// Adds others.
+    /// Adds the counts of `more`.
     pub fn add(&mut self, more: &Self) {
         self.sizes.iter_mut().zip(more.sizes).for_each(|(sum, n)| *sum = sum.saturating_add(n));
         self.random = self.random.saturating_add(more.random);
         self.sequential = self.sequential.saturating_add(more.sequential);
     }
 
-    /// The most frequent size: the least of its kind in bytes, and the share in per cent.
+    /// The most common size: the smallest size of its bucket in bytes, and its share in percent.
     pub fn most_common_size(&self) -> Option<(u64, f64)> {
         let (at, n) = self.sizes.iter().enumerate().max_by_key(|(_, n)| **n)?;
         (*n > 0).then(|| (bucket_min_bytes(at), f64::from(*n) * 100.0 / self.request_count() as f64))
     }
 
-    /// How many go on from a recent one, per cent; `None` where of none is known whether it does.
+    /// Share of sequential requests in percent; `None` if nothing was counted.
     pub fn sequential_pct(&self) -> Option<f64> {
         let all = u64::from(self.random) + u64::from(self.sequential);
         (all > 0).then(|| f64::from(self.sequential) * 100.0 / all as f64)
     }
 
-    /// The figures in a row, as a recording has them.
+    /// The counts as a row of a recording.
     pub fn to_row(&self) -> [u64; SIZE_BUCKETS + 2] {
         let mut row = [0; SIZE_BUCKETS + 2];
         row.iter_mut().zip(self.sizes).for_each(|(cell, n)| *cell = u64::from(n));
@@ -69,7 +69,7 @@ impl RequestPattern {
         row
     }
 
-    /// From such a row; what does not fit into 32 bits is cut.
+    /// From such a row; values are truncated to 32 bits.
     pub fn from_row(row: &[u64; SIZE_BUCKETS + 2]) -> Self {
         Self {
             sizes: std::array::from_fn(|i| row[i] as u32),

@@ -1,4 +1,4 @@
-//! The raw counters of one tick, exactly as the kernel gave them.
+//! The raw counters of one tick, unchanged from the kernel.
 
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
@@ -14,18 +14,18 @@ use super::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the counter sources read in one tick. Processes, the kernel log and the block topology have
-/// rhythms of their own and arrive apart.
+/// What the counter sources read in one tick. Processes, the kernel log and the block topology are read at other
+/// intervals and arrive separately.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Counts up from 1.
+    /// Counts from 1.
     pub seq: u64,
-    /// When the reading began.
+    /// When reading began.
     #[serde(rename = "at")]
     pub time: Timestamp,
     /// `/proc/stat`: CPU time.
     pub cpu: Reading<CpuRaw>,
-    /// `/proc/diskstats`, one entry a device, in the kernel's order.
+    /// `/proc/diskstats`, in the kernel's order.
     pub disks: Reading<Vec<DiskRaw>>,
     /// `/proc/vmstat`.
     pub vm: Reading<VmRaw>,
@@ -40,14 +40,14 @@ pub struct Sample {
     pub nics: Reading<Vec<NicRaw>>,
     /// NFS and CIFS mounts.
     pub netfs: Reading<Vec<NetFsRaw>>,
-    /// Histograms of request latency, from tracing.
+    /// Latency histograms of requests, from tracing.
     pub latency: Reading<Arc<LatencyRaw>>,
-    /// Who was held up by memory, from tracing.
+    /// Stalls by process, from tracing.
     #[serde(rename = "stalls")]
     pub memory_stalls: Reading<MemoryStallsRaw>,
-    /// Syncs, from tracing; only while somebody wants them.
+    /// Syncs, from tracing; only while requested.
     pub syncs: Reading<SyncsRaw>,
-    /// Who does the I/O of the devices, from tracing.
+    /// I/O by process and control group, from tracing.
     #[serde(rename = "charge")]
     pub io_accounts: Reading<Arc<IoAccountsRaw>>,
 }

@@ -1,6 +1,6 @@
-//! Slow facts: what matters for a diagnosis and changes rarely, read every so often in child processes.
+//! Facts that the doctor needs, that change rarely and are read by child processes every minute or so.
 //!
-//! Plain data, so that a recording can hold it and a rule can be tested without a kernel.
+//! Plain data, so that recordings can store them and rules can be tested without a kernel.
 
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
@@ -10,36 +10,36 @@ use super::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything but file systems, as of one moment.
+/// Everything except free space, at one time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemFacts {
-    /// When the reading began.
+    /// When reading began.
     #[serde(rename = "at")]
     pub time: Timestamp,
     /// Kernel settings by name (`vm.swappiness`, `kernel.task_delayacct`), as the kernel prints them.
     pub knobs: BTreeMap<String, String>,
-    /// The active word of transparent huge pages: `always`, `madvise` or `never`.
+    /// Active setting of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: Option<String>,
-    /// Open files of the tasks asked about.
+    /// Open files of the requested tasks.
     #[serde(rename = "files")]
     pub open_files: Vec<OpenFiles>,
-    /// Control groups of those tasks, and the groups above them, that have a limit.
+    /// Control groups of those tasks, and their ancestors, if they have a limit.
     #[serde(rename = "groups")]
     pub cgroups: Vec<CgroupFacts>,
-    /// Kept benchmark results that say something about this machine, newest first.
+    /// Stored benchmark results from this machine that are relevant for a rule, newest first.
     pub results: Vec<BenchResultFacts>,
 }
 
-/// A process' open files against its limit.
+/// Number of open files of a process, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenFiles {
-    /// Who.
+    /// The process.
     pub key: TaskKey,
-    /// Descriptors open.
+    /// Open descriptors.
     pub open: u64,
-    /// Soft limit; `None`: unlimited.
+    /// Soft limit; `None` if unlimited.
     pub soft: Option<u64>,
-    /// Hard limit; `None`: unlimited.
+    /// Hard limit; `None` if unlimited.
     pub hard: Option<u64>,
 }
 
@@ -47,89 +47,89 @@ pub struct OpenFiles {
 /// cgroup-v1/blkio-controller.rst).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CgroupFacts {
-    /// Path below the hierarchy's root, cleaned.
+    /// Path below the root of the hierarchy, sanitized.
     pub path: String,
-    /// Processes asked about that are in it or below it.
+    /// Requested processes in it or below it.
     pub pids: Vec<u32>,
-    /// Limits on block devices with what went through since the group was made.
+    /// Limits on block devices, and the I/O since the group was created.
     pub io: Vec<CgroupIoLimit>,
-    /// `memory.high` in bytes; `None`: no limit.
+    /// `memory.high` in bytes; `None` without a limit.
     pub memory_high: Option<u64>,
-    /// `memory.max` in bytes; `None`: no limit.
+    /// `memory.max` in bytes; `None` without a limit.
     pub memory_max: Option<u64>,
     /// `memory.current` in bytes.
     pub memory_now: Option<u64>,
-    /// Times it was throttled for being above `memory.high`, since it was made.
+    /// How often it was throttled for exceeding `memory.high`, since it was created.
     pub high_events: Option<u64>,
-    /// Times an allocation met `memory.max`, since it was made.
+    /// How often an allocation reached `memory.max`, since it was created.
     pub max_events: Option<u64>,
-    /// `cpu.max`: microseconds of CPU in a period, and the period.
+    /// `cpu.max`: microseconds of CPU time per period, and the period.
     pub cpu_max: Option<(u64, u64)>,
-    /// Periods in which it ran, and those in which it was stopped.
+    /// Periods in which it ran, and those in which it was throttled.
     pub cpu_periods: Option<(u64, u64)>,
 }
 
-/// A group's limit on one device; `None`: none of that kind.
+/// A control group's limit on one device; `None` without such a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupIoLimit {
-    /// The device's number.
+    /// Device number.
     pub device: super::disk::DevId,
-    /// Bytes read per second at most.
+    /// Maximum bytes read per second.
     pub read_bytes_per_s: Option<u64>,
-    /// Bytes written per second at most.
+    /// Maximum bytes written per second.
     pub write_bytes_per_s: Option<u64>,
-    /// Reads per second at most.
+    /// Maximum reads per second.
     pub reads_per_s: Option<u64>,
-    /// Writes per second at most.
+    /// Maximum writes per second.
     pub writes_per_s: Option<u64>,
-    /// Moved since the group was made: bytes read, bytes written, reads, writes. `None`: not told.
+    /// I/O since the group was created: bytes read, bytes written, reads, writes. `None` if not reported.
     #[serde(rename = "moved")]
     pub transferred: Option<[u64; 4]>,
 }
 
-/// What a kept benchmark result says.
+/// What the rules use of a stored benchmark result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchResultFacts {
     /// Its name.
     pub id: String,
     /// Its profile.
     pub profile: String,
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     pub time: String,
-    /// Where, cleaned.
+    /// Directory, sanitized.
     pub directory: String,
-    /// `major:minor` of the device beneath.
+    /// `major:minor` of the device below.
     pub device: Option<String>,
-    /// Mean IOPS of the first fifth and of the last, where it fell to less than half and stayed there.
+    /// Mean IOPS of the first and of the last fifth, if they fell to less than half and stayed there.
     pub burst: Option<(f64, f64)>,
-    /// What a fork of 1 GiB costs, ms.
+    /// Milliseconds to fork a process with 1 GiB.
     pub fork_ms_per_gb: Option<f64>,
 }
 
-/// How full the mounted file systems are, as of one moment.
+/// Free space of mounted file systems at one time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpaceReport {
-    /// When the reading began.
+    /// When reading began.
     #[serde(rename = "at")]
     pub time: Timestamp,
-    /// Local ones, or those of the network.
+    /// Network file systems, not local ones.
     #[serde(rename = "network")]
     pub is_network: bool,
     /// By mount point.
     pub mounts: Vec<MountSpace>,
 }
 
-/// A mount and its room.
+/// Free space of one mount.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MountSpace {
-    /// Where.
+    /// Mount point.
     #[serde(rename = "point")]
     pub mount_point: RawBytes,
     /// statfs(2).
     pub space: Reading<FilesystemSpace>,
 }
 
-/// What is known of the slow facts: the newest and the ones before, for what grows.
+/// The newest facts and the previous ones, for differences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowFacts {
     /// The newest.
@@ -147,12 +147,12 @@ pub struct SlowFacts {
 }
 
 impl SlowFacts {
-    /// Takes in newer facts.
+    /// Stores newer facts.
     pub fn update(&mut self, facts: SystemFacts) {
         self.previous = self.latest.replace(facts);
     }
 
-    /// Takes in the room of mounts.
+    /// Stores free space.
     pub fn update_space(&mut self, room: SpaceReport) {
         let slot = if room.is_network { &mut self.network_space } else { &mut self.local_space };
         *slot = Some(room);
@@ -163,7 +163,7 @@ impl SlowFacts {
         self.latest.as_ref()?.knobs.get(knob)?.parse().ok()
     }
 
-    /// Seconds between the two newest facts; `None` before the second.
+    /// Seconds between the two newest readings; `None` before the second.
     pub fn interval_secs(&self) -> Option<f64> {
         let secs = self.latest.as_ref()?.time.secs_since(self.previous.as_ref()?.time);
         (secs > 0.0).then_some(secs)

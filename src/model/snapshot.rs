@@ -1,4 +1,4 @@
-//! Two samples become rates: the one derivation for live screens, exports and replay.
+//! Derives rates from two samples, for the screen, exports and replay.
 
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
@@ -16,51 +16,51 @@ use super::topology::{BlockDevice, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the counters say of one interval.
+/// Rates of one interval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
     /// The later sample's number.
     pub seq: u64,
-    /// The later sample's clocks.
+    /// The later sample's time.
     pub time: Timestamp,
-    /// Length of the interval; the uptime if `since_boot`.
+    /// Length of the interval in seconds; the uptime if `is_since_boot`.
     pub interval_secs: f64,
-    /// There was no earlier sample: rates are means since boot.
+    /// There was no earlier sample: rates are averages since boot.
     pub is_since_boot: bool,
     /// CPU shares.
     pub cpu: Reading<CpuRate>,
-    /// CPUs there are.
+    /// Number of CPUs.
     pub cpu_count: Option<u32>,
-    /// Tasks that wait for block I/O (`procs_blocked`).
+    /// Tasks waiting for block I/O (`procs_blocked`).
     pub tasks_blocked: Option<u64>,
-    /// Devices that ever did anything, in the kernel's order. Ticks share what stayed the same: see
-    /// [`Snapshot::share`].
+    /// Devices with any I/O since boot, in the kernel's order. Ticks share unchanged values: see
+    /// [`Snapshot::share_unchanged`].
     pub devices: Reading<Vec<Arc<DiskRate>>>,
-    /// Dirty pages.
+    /// Dirty pages and writeback.
     pub writeback: Reading<WritebackRate>,
-    /// Swap traffic and stock.
+    /// Swap space and traffic.
     pub swap: Reading<SwapRate>,
     /// Swap areas.
     pub swap_areas: Reading<Vec<SwapArea>>,
     /// Memory.
     pub mem: Reading<MemRaw>,
-    /// Major faults per second, whole machine.
+    /// Major faults per second of the whole machine.
     pub major_faults_per_s: Option<f64>,
-    /// Memory that was looked for; `None` where the kernel does not count it, or at the first sample.
+    /// Memory reclaim; `None` where the kernel does not count it, and for the first sample.
     pub reclaim: Option<ReclaimRate>,
-    /// Pressure.
+    /// Pressure stall information.
     pub pressure: Reading<Arc<PressureRaw>>,
     /// Network interfaces.
     pub nics: Reading<Vec<NicRate>>,
-    /// Network file systems; their own figures first, how full their wire is last.
+    /// Network file systems.
     pub netfs: Reading<Vec<NetFsRate>>,
-    /// Whether latencies are traced; the devices have them.
+    /// Whether latencies are traced; the values are in `devices`.
     pub tracing: Reading<TracingStatus>,
-    /// Who was held up by memory.
+    /// Stalls by process.
     pub memory_stalls: Reading<Arc<MemoryStalls>>,
-    /// Who waited for syncs; only while somebody wants to know.
+    /// Syncs by process and file; only while requested.
     pub syncs: Reading<Arc<SyncActivity>>,
-    /// Who did the I/O of the devices.
+    /// I/O by process and control group.
     pub io_attribution: Reading<Arc<IoAttribution>>,
 }
 
@@ -105,8 +105,8 @@ impl Snapshot {
         }
     }
 
-    /// Takes over from the tick before what looks the same: most of a machine's devices are idle, and many ticks are
-    /// kept.
+    /// Replaces values that are equal to those of the tick before by references to them. Most devices are idle, and the
+    /// history stores many ticks.
     pub fn share_unchanged(&mut self, before: &Self) {
         if let (Some(new), Some(old)) = (self.devices.ok_mut(), before.devices.ok()) {
             new.iter_mut().zip(old).for_each(|(new, old)| share_if_equal(new, old));
@@ -122,8 +122,8 @@ impl Snapshot {
         }
     }
 
-    /// Read and written per second by the disks themselves, 2^20 bytes; what lies on them (partitions,
-    /// dm, md, loop) would count the same bytes again. `None` while devices or topology are not known.
+    /// Bytes read and written per second by hardware devices, in 2^20 bytes. Devices on top of them (partitions,
+    /// dm, md, loop) would count the same bytes again. `None` until devices and topology are known.
     pub fn disks_mb_per_s(&self, topo: Option<&Topology>) -> Option<(f64, f64)> {
         let topo = topo?;
         let is_disk = |d: &&Arc<DiskRate>| topo.get(d.id).is_some_and(BlockDevice::is_hardware);
@@ -158,11 +158,11 @@ fn derive_devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec
     })
 }
 
-/// Of a device, if it is measured. Histograms that were not there at the earlier sample began to count since.
+/// Latency of a device, if it is traced. Histograms that the earlier sample does not have began to count since.
 fn derive_latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<Arc<DeviceLatency>> {
     let now = device_histograms(cur, id).filter(|_| !was_latency_unreadable(prev))?;
     let before = prev.and_then(|p| device_histograms(p, id));
-    // Where nothing was counted at all it is even the same reading.
+    // The same reading again means that nothing was counted.
     let same = |before: &DeviceHistograms| std::ptr::eq(before, now) || before == now;
     if before.is_some_and(same) {
         return Some(DeviceLatency::idle());
@@ -175,7 +175,7 @@ fn device_histograms(s: &Sample, id: DevId) -> Option<&DeviceHistograms> {
     devices.binary_search_by_key(&id, |d| d.id).ok().map(|at| &devices[at])
 }
 
-/// The histograms were there at the earlier sample, but could not be read: what is new is not known.
+/// Whether the histograms could not be read in the earlier sample, so that the difference is unknown.
 fn was_latency_unreadable(prev: Option<&Sample>) -> bool {
     prev.is_some_and(|p| matches!(p.latency, Reading::Denied(_) | Reading::Blocked(_)))
 }
@@ -190,7 +190,7 @@ fn derive_tracing(prev: Option<&Sample>, cur: &Sample) -> Reading<TracingStatus>
         .map(|now| TracingStatus { dropped: now.dropped.saturating_sub(lost), unavailable: now.unavailable.clone() })
 }
 
-/// Rates since boot would say nothing; but what was not loaded at the earlier sample began to count since.
+/// Rates since boot would be meaningless; what was not loaded at the earlier sample began to count since.
 fn derive_memory_stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<MemoryStalls>> {
     let unknown = prev.is_none_or(|p| matches!(p.memory_stalls, Reading::Denied(_) | Reading::Blocked(_)));
     if unknown && cur.memory_stalls.ok().is_some() {
@@ -200,13 +200,13 @@ fn derive_memory_stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Readi
     cur.memory_stalls.as_ref().map(|now| Arc::new(MemoryStalls::derive(before, now, secs)))
 }
 
-/// Counts begin with tracing, so an earlier reading is not needed; one that failed makes rates of a longer time.
+/// Counts begin with tracing, so no earlier reading is needed; after a failed one the rates cover a longer time.
 fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<SyncActivity>> {
     let before = prev.and_then(|p| p.syncs.ok());
     cur.syncs.as_ref().map(|now| Arc::new(SyncActivity::derive(before, now, secs)))
 }
 
-/// Accounts that were not there at the earlier sample began to count since.
+/// Accounts that the earlier sample does not have began to count since.
 fn derive_io_attribution(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<IoAttribution>> {
     let unread = prev.is_some_and(|p| matches!(p.io_accounts, Reading::Denied(_) | Reading::Blocked(_)));
     match &cur.io_accounts {
@@ -241,7 +241,7 @@ fn derive_swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<SwapRa
         return cur.mem.as_ref().map(|_| SwapRate::default());
     }
     let before = prev.and_then(|p| p.vm.ok());
-    // A rate since boot only when there was no earlier sample, never because one could not be read.
+    // Rates since boot only without an earlier sample, never because one could not be read.
     let vm = vm.filter(|_| prev.is_none() || before.is_some());
     Reading::Ok(SwapRate::derive(mem, before, vm, secs))
 }
@@ -252,7 +252,7 @@ fn derive_nics(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec<Ni
 }
 
 fn derive_netfs(prev: Option<&Sample>, cur: &Sample, nics: &[NicRate], secs: f64) -> Reading<Vec<NetFsRate>> {
-    // Without an earlier reading a mount's rates would silently cover the time since it was mounted.
+    // Without an earlier reading, the rates of a mount would cover the time since it was mounted.
     if prev.is_some_and(|p| p.netfs.ok().is_none()) && cur.netfs.ok().is_some_and(|n| !n.is_empty()) {
         return Reading::Absent("/proc/self/mountstats: no earlier reading to compare with".into());
     }
@@ -264,7 +264,7 @@ fn disks_by_id(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {
     prev.and_then(|p| p.disks.ok()).map(|d| d.iter().map(|d| (d.id, d)).collect()).unwrap_or_default()
 }
 
-/// iostat leaves out devices that never did anything; a machine has many unused loop devices.
+/// iostat omits devices without any I/O; a machine has many unused loop devices.
 fn was_ever_used(d: &DiskRaw) -> bool {
     let all = [d.read.ios, d.write.ios, d.discard.map_or(0, |o| o.ios), d.flush.map_or(0, |f| f.0), d.in_flight];
     all.iter().any(|n| *n > 0)
@@ -367,8 +367,8 @@ mod tests {
         };
         let at = |boot_s, latency| Sample { latency, ..sample(boot_s, 500) };
         let loading = Reading::Absent("being loaded".into());
-        let stuck = Reading::Blocked(super::super::reading::BlockedRead { since_boot_ns: 1, waiting_on: "x".into() });
-        for (before, samples) in [(counted(10), Some(20)), (loading, Some(30)), (stuck, None)] {
+        let blocked = Reading::Blocked(super::super::reading::BlockedRead { since_boot_ns: 1, waiting_on: "x".into() });
+        for (before, samples) in [(counted(10), Some(20)), (loading, Some(30)), (blocked, None)] {
             let snap = Snapshot::derive(Some(&at(100, before)), &at(101, counted(30)));
             let latency = snap.device(DevId { major: 8, minor: 0 }).unwrap().latency.clone();
             assert_eq!(latency.map(|l| l.kinds[0].total.unwrap().samples), samples);

@@ -1,7 +1,7 @@
-//! Everything known about the machine, at one moment and over the recent past.
+//! The state of the system: now, and over the recent past.
 //!
-//! Samples, process updates, kernel records and the block topology arrive each in its own rhythm and
-//! are taken in here; panes and exports only read. No clock and no kernel: replay feeds the same door.
+//! Everything that collectors, child processes and recordings deliver is applied with [`SystemState::apply`]; views and
+//! exports only read. There is no clock and no kernel access here, so a replay works like the live program.
 
 use super::disk::DevId;
 use super::history::History;
@@ -19,10 +19,10 @@ use super::topology::{BlockDevice, DeviceKind, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Busiest tasks kept with each tick of the past.
+/// Busiest tasks stored with each tick of the history.
 const TASKS_PER_TICK: usize = 24;
 
-/// The machine's names, cleaned.
+/// Names of the machine, sanitized.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostInfo {
     /// Host name.
@@ -31,11 +31,11 @@ pub struct HostInfo {
     pub kernel: String,
 }
 
-/// What is known.
+/// The state of the system.
 pub struct SystemState {
-    /// Whose machine.
+    /// Name and kernel of the machine.
     pub host: HostInfo,
-    /// The newest sample's rates.
+    /// Rates of the newest sample.
     pub snapshot: Arc<Snapshot>,
     /// All tasks.
     pub processes: ProcessTable,
@@ -47,25 +47,25 @@ pub struct SystemState {
     pub kernel_log_status: Reading<()>,
     /// Block devices and mounts.
     pub topology: Reading<Topology>,
-    /// Queue settings by device name, as far as they came.
+    /// Queue settings by device name, as far as they were read.
     pub queues: BTreeMap<String, QueueAttrs>,
-    /// The recent past.
+    /// The history.
     pub history: History<TaskSnapshot>,
     /// The newest sample.
     pub last_sample: Option<Sample>,
-    /// Sources and children that do not return, and since when.
+    /// Reads and child processes that do not return.
     pub blocked_reads: Vec<BlockedRead>,
-    /// Tasks in state D for long, longest first, whether or not the kernel says so.
+    /// Tasks in D state for too long, longest first, whether or not the kernel reports them.
     pub hung_tasks: Vec<HungTask>,
     /// `kernel.hung_task_warnings`: 0 means the kernel no longer reports hung tasks.
     pub hung_task_warnings: Option<i64>,
-    /// What is read rarely: settings, limits, how full file systems are.
+    /// Facts that are read rarely: settings, limits, free space.
     pub slow_facts: SlowFacts,
     hung_task_detector: HungTaskDetector,
 }
 
 impl SystemState {
-    /// A world about which nothing is known but whose it is.
+    /// A state in which only the host is known.
     pub fn new(host: HostInfo, start: LogClock) -> Self {
         Self {
             host,
@@ -86,12 +86,12 @@ impl SystemState {
         }
     }
 
-    /// The newest sample's clocks.
+    /// Time of the newest sample.
     pub fn now(&self) -> Timestamp {
         self.snapshot.time
     }
 
-    /// Takes in what a collector read.
+    /// Applies what a collector read. Returns what changed.
     pub fn apply(&mut self, observation: Observation) -> Change {
         match observation {
             Observation::Sample(sample) => {
@@ -140,7 +140,7 @@ impl SystemState {
                 self.processes.apply(&update);
                 self.processes_status = Reading::Ok(());
                 let tasks = self.busiest_tasks();
-                // Whatever tick is newest: a look at very many tasks may end after its own.
+                // The newest tick: a scan of very many tasks may end after its own.
                 let newest = self.snapshot.seq;
                 self.history.attach_tasks(newest, tasks);
                 self.detect_hung_tasks(update.time.boot_ns);
@@ -170,7 +170,7 @@ impl SystemState {
         self.processes.window(&query).rows.into_iter().map(|at| self.processes.task_snapshot(at)).collect()
     }
 
-    /// Whole devices that ever did I/O: those whose queue settings are worth asking for.
+    /// Whole devices with I/O since boot, whose queue settings are worth reading.
     pub fn devices_to_query(&self) -> Vec<String> {
         let Some(topo) = self.topology.ok() else { return Vec::new() };
         let disks = self.last_sample.as_ref().and_then(|s| s.disks.ok()).map(Vec::as_slice).unwrap_or_default();
@@ -179,7 +179,7 @@ impl SystemState {
         whole.filter(|d| !d.is_vacant() && known(d)).map(|d| d.name.clone()).collect()
     }
 
-    /// A device's queue settings; a partition has those of its disk.
+    /// Queue settings of a device; for a partition those of its disk.
     pub fn queue_attrs(&self, id: DevId) -> Option<&QueueAttrs> {
         let topo = self.topology.ok()?;
         let dev = topo.get(id)?;
@@ -187,14 +187,14 @@ impl SystemState {
         [Some(id), disk].into_iter().flatten().find_map(|id| self.queues.get(&topo.get(id)?.name))
     }
 
-    /// A device's kernel name, cleaned; its number where it has none.
+    /// Kernel name of a device, sanitized; its number if the name is unknown.
     pub fn device_name(&self, id: DevId) -> String {
         let topo = || Some(self.topology.ok()?.get(id)?.name.clone());
         let name = self.snapshot.device(id).map(|d| d.name.to_string()).or_else(topo);
         name.map_or_else(|| id.to_string(), crate::sanitize::sanitize)
     }
 
-    /// Whether a device exists in what is known.
+    /// Whether there is a device with this name.
     pub fn has_device_named(&self, name: &str) -> bool {
         self.snapshot.devices.ok().is_some_and(|d| d.iter().any(|d| &*d.name == name))
             || self.topology.ok().is_some_and(|t| t.by_name(name).is_some())

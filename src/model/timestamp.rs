@@ -1,13 +1,13 @@
-//! The two clocks every sample carries.
+//! The time of a reading on two clocks.
 
 use serde::{Deserialize, Serialize};
 
-/// When a sample was taken.
+/// Time of a reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timestamp {
-    /// CLOCK_BOOTTIME in ns: differences of it are intervals.
+    /// CLOCK_BOOTTIME in ns, for intervals.
     pub boot_ns: u64,
-    /// Wall clock, ns since 1970-01-01 UTC: only for showing.
+    /// Wall clock in ns since 1970-01-01 UTC, for display.
     pub wall_ns: i64,
 }
 
@@ -17,7 +17,7 @@ impl Timestamp {
         self.boot_ns.saturating_sub(earlier.boot_ns) as f64 / 1e9
     }
 
-    /// The wall clock at a time of CLOCK_BOOTTIME.
+    /// Wall clock in ns at a CLOCK_BOOTTIME.
     pub fn wall_ns_at(&self, boot_ns: u64) -> i64 {
         self.wall_ns.saturating_add(boot_ns.wrapping_sub(self.boot_ns) as i64)
     }
@@ -28,13 +28,12 @@ impl Timestamp {
     }
 }
 
-/// The growth of a counter, or `None` when it went backwards: a re-created device or task is a new
-/// start, never 1.8e19.
+/// Difference of a counter; `None` if it decreased, because a device or task was re-created.
 pub fn counter_delta(prev: u64, cur: u64) -> Option<u64> {
     cur.checked_sub(prev)
 }
 
-/// The growth of a 32-bit millisecond counter that wraps every 49.7 days
+/// Difference of a 32-bit millisecond counter, which wraps every 49.7 days
 /// (Documentation/admin-guide/iostats.rst).
 pub fn wrapping_delta_u32(prev: u64, cur: u64) -> u64 {
     if cur >= prev { cur - prev } else { (cur as u32).wrapping_sub(prev as u32) as u64 }

@@ -1,7 +1,7 @@
-//! Which block device lies on which, and what is mounted on it.
+//! The tree of block devices, and what is mounted on them.
 //!
 //! Source: sysfs as in Documentation/ABI/{stable,testing}/sysfs-block; device numbers from
-//! Documentation/admin-guide/devices.txt. No device is ever opened to learn this.
+//! Documentation/admin-guide/devices.txt. No device is opened for this.
 
 use super::disk::DevId;
 use super::mount::MountInfo;
@@ -9,16 +9,16 @@ use super::raw_bytes::RawBytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What a block device is made of. Serialised in lowercase.
+/// Kind of a block device. Serialized in lowercase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
-    /// A whole disk as the hardware or hypervisor offers it (SCSI, NVMe, virtio, MMC ...).
+    /// A whole disk as the hardware or hypervisor provides it (SCSI, NVMe, virtio, MMC ...).
     #[default]
     Disk,
-    /// A piece of a disk (or of a multipath map, made by kpartx).
+    /// A partition of a disk (or of a multipath map, made by kpartx).
     Partition,
-    /// Device mapper, neither of the three below.
+    /// Device mapper, other than the three below.
     Dm,
     /// LVM logical volume.
     Lvm,
@@ -28,13 +28,13 @@ pub enum DeviceKind {
     Multipath,
     /// Software RAID.
     Md,
-    /// A file as a device.
+    /// A file as a block device.
     Loop,
     /// Compressed memory.
     Zram,
     /// Memory.
     Ram,
-    /// Network block device, also Ceph's rbd.
+    /// Network block device, including Ceph's rbd.
     Nbd,
     /// Replicated over the network.
     Drbd,
@@ -79,7 +79,7 @@ impl DeviceKind {
     }
 }
 
-/// How a mount was found to be on a device.
+/// How the device of a mount was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceMatch {
@@ -96,12 +96,12 @@ pub enum DeviceMatch {
     Lower,
 }
 
-/// A mount, as listed under a device.
+/// A mount listed under its device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountRef {
     /// Mount id in the mount table.
     pub id: u64,
-    /// Where.
+    /// Mount point.
     pub mount_point: RawBytes,
     /// File system type.
     pub fs_type: RawBytes,
@@ -109,10 +109,10 @@ pub struct MountRef {
     pub options: RawBytes,
     /// Options of the file system.
     pub super_options: RawBytes,
-    /// Shows a file system (or part of it) that is mounted elsewhere already.
+    /// A bind mount: shows a file system (or part of it) that is already mounted elsewhere.
     #[serde(rename = "bind")]
     pub is_bind: bool,
-    /// A later mount covers it: no path leads here any more.
+    /// A later mount covers it, so no path leads to it.
     #[serde(rename = "hidden")]
     pub is_hidden: bool,
     /// How the device was found.
@@ -121,7 +121,7 @@ pub struct MountRef {
 }
 
 impl MountRef {
-    /// `mount` as found through `via`.
+    /// The entry for `mount`, whose device was found by `via`.
     pub fn new(mount: &MountInfo, via: DeviceMatch, bind: bool, hidden: bool) -> Self {
         Self {
             id: mount.id,
@@ -136,14 +136,14 @@ impl MountRef {
     }
 }
 
-/// Software RAID's own words.
+/// State of a software RAID.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MdInfo {
     /// `raid0`, `raid1`, `raid5`, `linear` ...; empty for a container.
     pub level: Option<String>,
     /// `clean`, `active`, `inactive` ... (`array_state` in Documentation/admin-guide/md.rst).
     pub state: Option<String>,
-    /// Members missing.
+    /// Missing members.
     pub degraded: Option<u64>,
     /// `idle`, `resync`, `recover`, `check` ...
     pub sync_action: Option<String>,
@@ -158,44 +158,44 @@ pub struct BlockDevice {
     pub name: String,
     /// Kind.
     pub kind: DeviceKind,
-    /// What it is a part of or lies on: the disk of a partition, the first slave of dm and md, the device
-    /// under a loop's backing file.
+    /// The device it is part of or lies on: the disk of a partition, the first slave of dm and md, the device
+    /// of a loop device's backing file.
     pub parent: Option<DevId>,
-    /// Devices it lies on.
+    /// Devices below it.
     pub slaves: Vec<DevId>,
-    /// Devices that lie on it.
+    /// Devices on top of it.
     pub holders: Vec<DevId>,
-    /// Name given by people: device-mapper name, md name, backing file of a loop device.
+    /// Name given by the administrator: device-mapper name, md name, backing file of a loop device.
     pub label: Option<RawBytes>,
-    /// Hardware model; cleaned, only for showing.
+    /// Hardware model, sanitized.
     pub model: Option<String>,
-    /// Bytes; 0 for a loop device without a file or an empty drive.
+    /// Size in bytes; 0 for a loop device without a file or an empty drive.
     pub size_bytes: Option<u64>,
-    /// Can be taken out.
+    /// Removable medium.
     pub removable: Option<bool>,
-    /// The device itself refuses writes.
+    /// The device is read-only.
     pub read_only: Option<bool>,
     /// Software RAID.
     pub md: Option<MdInfo>,
-    /// What is mounted directly on it.
+    /// Mounts directly on it.
     pub mounts: Vec<MountRef>,
-    /// It is a swap area (or holds a swap file): the area's name.
+    /// Names of its swap areas, or of swap files on it.
     pub swaps: Vec<RawBytes>,
 }
 
 impl BlockDevice {
-    /// Where bytes leave the machine's memory: a disk, not something made of disks, files or memory.
+    /// Whether it is hardware: a disk, not a device made of disks, files or memory.
     pub fn is_hardware(&self) -> bool {
         use DeviceKind::{Cdrom, Disk, Floppy, Mtd, Nbd, Pmem};
         matches!(self.kind, Disk | Nbd | Pmem | Cdrom | Floppy | Mtd) && self.parent.is_none() && self.slaves.is_empty()
     }
 
-    /// A placeholder of a driver (loop0 without a file, nbd0 unconnected): nothing to see.
+    /// Whether it is an unused device node (loop0 without a file, unconnected nbd0).
     pub fn is_vacant(&self) -> bool {
         self.size_bytes == Some(0)
     }
 
-    /// The names under which people know it: label first (`vg-root`), then kernel name.
+    /// Name for display: the label (`vg-root`) for mapped devices, otherwise the kernel name.
     pub fn display_name(&self) -> Cow<'_, str> {
         let mapped = matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
         match &self.label {
@@ -205,36 +205,36 @@ impl BlockDevice {
     }
 }
 
-/// All block devices, in the kernel's order of device numbers.
+/// All block devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
-    /// Devices and partitions, sorted by number.
+    /// Devices and partitions, sorted by device number.
     pub devices: Vec<BlockDevice>,
 }
 
-/// A line of the tree.
+/// A row of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopologyRow {
-    /// 0 for what lies on nothing.
+    /// 0 for a device without a parent.
     pub depth: usize,
     /// Index into [`Topology::devices`].
     pub device_index: usize,
-    /// Index into the device's mounts: the line is a mount point.
+    /// Index into the device's mounts if the row is a mount point.
     pub mount_index: Option<usize>,
-    /// The device lies on several and its line under another one shows the rest.
+    /// The device has several parents and is shown in full under another one.
     pub is_repeated: bool,
 }
 
-/// A device on the way down from a file system to the hardware.
+/// A device on the way from a file system down to the hardware.
 #[derive(Debug, Clone, Copy)]
 pub struct ChainLink<'a> {
-    /// 0 for where the search began.
+    /// 0 for the device at which the search began.
     pub depth: usize,
     /// The device.
     pub device: &'a BlockDevice,
 }
 
-/// More layers than anybody stacks; a loop in untrusted input ends here.
+/// More layers than anyone stacks; stops at cycles in untrusted input.
 const MAX_DEPTH: usize = 32;
 
 impl Topology {
@@ -249,7 +249,7 @@ impl Topology {
 
     /// By kernel name, device-mapper name, or either with `/dev/` or `/dev/mapper/` before it.
     pub fn by_name(&self, name: &str) -> Option<&BlockDevice> {
-        // A path of two or more components loses its first one: the directory of device nodes.
+        // A path of two or more components loses its first one, the directory of device nodes.
         let bare = name.strip_prefix('/').and_then(|n| n.split_once('/')).map_or(name, |(_, rest)| rest);
         let mapped = bare.strip_prefix("mapper/").unwrap_or(bare);
         self.devices.iter().find(|d| d.name == bare).or_else(|| {
@@ -260,17 +260,17 @@ impl Topology {
         })
     }
 
-    /// What a device is a part of or lies on first.
+    /// The device that a device is part of or lies on first.
     pub fn parent_of(&self, id: DevId) -> Option<&BlockDevice> {
         self.get(self.get(id)?.parent?)
     }
 
-    /// What is mounted directly on a device.
+    /// The mounts directly on a device.
     pub fn mounts_of(&self, id: DevId) -> &[MountRef] {
         self.get(id).map_or(&[], |d| &d.mounts)
     }
 
-    /// What a device lies on: its slaves, or its parent.
+    /// The devices below a device: its slaves, or its parent.
     fn devices_below<'a>(&self, dev: &'a BlockDevice) -> &'a [DevId] {
         match &dev.slaves[..] {
             [] => dev.parent.as_slice(),
@@ -278,7 +278,7 @@ impl Topology {
         }
     }
 
-    /// The device and everything it lies on, down to the physical disks, each once, depth first.
+    /// The device and everything below it down to the physical disks, each once, depth first.
     pub fn chain(&self, id: DevId) -> Vec<ChainLink<'_>> {
         let mut out: Vec<ChainLink> = Vec::new();
         let mut todo = vec![(0, id)];
@@ -293,7 +293,7 @@ impl Topology {
         out
     }
 
-    /// The disks at the bottom of [`Topology::chain`]. Nearly always it is one, and found without a list.
+    /// The physical disks of [`Topology::chain`]. Nearly always there is one, which is found without allocating.
     pub fn physical_disks(&self, id: DevId) -> impl Iterator<Item = &BlockDevice> {
         let mut at = self.get(id);
         let mut depth = 0;
@@ -310,8 +310,8 @@ impl Topology {
         one.into_iter().chain(several)
     }
 
-    /// Disk, its partitions, what lies on them, with the mount points directly below each device. A device
-    /// on several others stands in full under its parent, and as a `repeated` line under the rest.
+    /// Disks, their partitions, what lies on them, and the mount points directly below each device. A device with
+    /// several parents is shown in full under the first, and as an `is_repeated` row under the others.
     pub fn tree(&self) -> Vec<TopologyRow> {
         let mut above: Vec<Vec<usize>> = vec![Vec::new(); self.devices.len()];
         let mut roots = Vec::new();
@@ -329,7 +329,7 @@ impl Topology {
         for root in roots {
             walk.visit(root, 0, None);
         }
-        // A circle (impossible in a kernel, possible in a damaged recording) has no root.
+        // A cycle has no root; impossible in a kernel, possible in a damaged recording.
         for i in 0..self.devices.len() {
             if !walk.expanded[i] {
                 walk.visit(i, 0, None);
@@ -369,7 +369,7 @@ impl TreeWalk<'_> {
     }
 }
 
-/// `/dev/VG/LV` names the map `VG-LV`, in which a dash of either name is doubled.
+/// Whether a path below `/dev` is the map `label`: `/dev/VG/LV` is named `VG-LV`, with every dash in a name doubled.
 fn is_vg_lv(label: &[u8], path: &[u8]) -> bool {
     let Some(slash) = path.iter().position(|b| *b == b'/') else { return false };
     let double = |name: &[u8]| -> Vec<u8> {

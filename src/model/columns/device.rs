@@ -38,12 +38,12 @@ pub enum DeviceColumn {
     FlushP99,
 }
 
-/// What a row shows beside its rates.
+/// What the cells of a row are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceRow<'a> {
     /// Rates.
     pub rate: &'a DiskRate,
-    /// Tree prefix, name, label, mounts: made by whoever knows the topology; cleaned.
+    /// Tree prefix, name, label and mount points; sanitized.
     pub label: &'a str,
 }
 
@@ -90,7 +90,7 @@ const IN_FLIGHT: ColumnSpec<DeviceColumn> = right_aligned(
     "requests in flight now; STALLED: none completed meanwhile",
 );
 
-/// `iostat -m`, with what tells a slow device from a busy one.
+/// `iostat -m`, plus the columns that tell a slow device from a busy one.
 pub const DEFAULT: &[ColumnSpec<DeviceColumn>] = &[
     NAME,
     TPS,
@@ -110,10 +110,10 @@ pub const DEFAULT: &[ColumnSpec<DeviceColumn>] = &[
     IN_FLIGHT,
 ];
 
-/// What fits beside other panes.
+/// For narrow panes.
 pub const COMPACT: &[ColumnSpec<DeviceColumn>] = &[NAME, TPS, READ_MB, WRITE_MB, AWAIT, QUEUE, UTIL];
 
-/// `iostat -x`, under its names, in its order; then what tracing adds.
+/// `iostat -x` with its names and in its order, then latencies from tracing.
 pub const EXTENDED: &[ColumnSpec<DeviceColumn>] = &[
     NAME,
     right_aligned(DeviceColumn::Reads, "r/s", "r/s", 8, "reads completed per second"),
@@ -173,7 +173,7 @@ impl DeviceRow<'_> {
             DeviceColumn::WriteMb => Fixed(r.write_mb_per_s, 2),
             DeviceColumn::ReadTotal => Fixed(r.read_mb_total, 0),
             DeviceColumn::WriteTotal => Fixed(r.write_mb_total, 0),
-            // A device that completes nothing has no await: 0 here would be a lie.
+            // A device that completes nothing has no await; 0 would be wrong.
             DeviceColumn::Await if r.stalled => CellValue::Missing,
             DeviceColumn::Await => Fixed(r.await_ms, 2),
             DeviceColumn::Queue => Fixed(r.queue_size, 2),
@@ -204,7 +204,7 @@ impl DeviceRow<'_> {
     }
 }
 
-/// In milliseconds, like the means beside it; microseconds count.
+/// 99th percentile in milliseconds, for a kind of [`REQUEST_KINDS`](crate::model::latency::REQUEST_KINDS).
 fn p99(r: &DiskRate, kind: usize) -> CellValue<'_> {
     let spread = r.latency.as_ref().and_then(|l| l.kinds[kind].total);
     CellValue::fixed(spread.map(|s| s.p99 / 1e3), 3)
@@ -214,7 +214,7 @@ fn rate_decimals(n: f64) -> u8 {
     if n < 10_000.0 { 2 } else { 0 }
 }
 
-/// Merged ones among all that were asked for, in per cent.
+/// Merged requests as a percentage of all submitted ones.
 fn merge_pct(merged: f64, issued: f64) -> f64 {
     if merged + issued > 0.0 { merged * 100.0 / (merged + issued) } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! The columns of the two big tables: one list each, read by screen, help, sorting and exports.
+//! The columns of the large tables: one list each, used by screen, help, sorting and exports.
 
 pub mod device;
 pub mod process;

@@ -1,4 +1,4 @@
-//! Columns of the Processes table, in iotop's meanings.
+//! Columns of the Processes table, with iotop's meanings.
 
 use crate::model::column::{Align, CellValue, ColumnSpec};
 use crate::model::process::{ProcessColumn as Col, ProcessRow};
@@ -109,9 +109,9 @@ const COMMAND: ColumnSpec<Col> = left_aligned(
     "command line; [name]: a kernel thread; before it the kernel function a task in D waits in",
 );
 
-/// Beside other panes.
+/// For narrow panes.
 pub const COMPACT: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
-/// The full view, rates. What matters least stands before COMMAND: it is left out first.
+/// Wide, with rates. Narrower panes drop columns from the end, so the least important ones are just before COMMAND.
 pub const FULL: &[ColumnSpec<Col>] = &[
     PID,
     PRIO,
@@ -131,7 +131,7 @@ pub const FULL: &[ColumnSpec<Col>] = &[
     CGROUP,
     COMMAND,
 ];
-/// The full view where who does the I/O is traced.
+/// Wide, with tracing of I/O by process.
 pub const FULL_TRACED: &[ColumnSpec<Col>] = &[
     PID,
     PRIO,
@@ -154,7 +154,7 @@ pub const FULL_TRACED: &[ColumnSpec<Col>] = &[
     CGROUP,
     COMMAND,
 ];
-/// The full view, sums.
+/// Wide, with totals.
 pub const FULL_TOTALS: &[ColumnSpec<Col>] = &[
     PID,
     PRIO,
@@ -174,17 +174,17 @@ pub const FULL_TOTALS: &[ColumnSpec<Col>] = &[
     CGROUP,
     COMMAND,
 ];
-/// Beside other panes, sums.
+/// For narrow panes, with totals.
 pub const COMPACT_TOTALS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND];
-/// Beside other panes, sorted by what holds tasks up.
+/// For narrow panes while sorted by a stall.
 pub const COMPACT_STALLS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, THROTTLED, RECLAIM, COMMAND];
-/// On paper: what fits a line of 100 beside a command.
+/// For text exports: fits 100 columns beside a short command.
 pub const TEXT_EXPORT: &[ColumnSpec<Col>] =
     &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, COMMAND];
-/// The same where who does the I/O is traced.
+/// For text exports, with tracing of I/O by process.
 pub const TRACED_TEXT_EXPORT: &[ColumnSpec<Col>] =
     &[PID, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAP, MAJOR_FAULTS, COMMAND];
-/// The same four for threads.
+/// The same for threads: narrow, wide, narrow with totals, wide with totals.
 pub const THREAD_COLUMN_SETS: [&[ColumnSpec<Col>]; 4] = [
     &[TID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND],
     &[TID, PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, CANCELLED, CGROUP, COMMAND],
@@ -208,7 +208,7 @@ pub const THREAD_COLUMN_SETS: [&[ColumnSpec<Col>]; 4] = [
     ],
 ];
 
-/// Names in the config file for every order there is, beside the columns' own.
+/// Every sort key by its name in the config file.
 pub const SORT_KEYS: &[(&str, Col)] = &[
     ("io", Col::Io),
     ("pid", Col::Pid),
@@ -237,8 +237,7 @@ pub const SORT_KEYS: &[(&str, Col)] = &[
     ("command", Col::Command),
 ];
 
-/// The cell of a column. `command` is what the caller made of the command line (a wait channel before it,
-/// an indent).
+/// The cell of a column. `command` is the text of the command column, made by the caller from [`write_command`].
 pub fn cell_value<'a>(row: &'a ProcessRow<'_>, id: Col, command: &'a str) -> CellValue<'a> {
     let rate = |n: Option<f64>| CellValue::bytes(n);
     match id {
@@ -273,7 +272,7 @@ pub fn cell_value<'a>(row: &'a ProcessRow<'_>, id: Col, command: &'a str) -> Cel
     }
 }
 
-/// The command column's text, written to the end of `out`: the wait channel of a task in D before its command line.
+/// Appends the text of the command column: the wait channel of a task in D state, then its command line.
 pub fn write_command(out: &mut String, row: &ProcessRow<'_>) {
     if let Some(wchan) = row.wchan.filter(|_| row.state == 'D') {
         let _ = write!(out, "[D {wchan}] ");

@@ -1,9 +1,9 @@
-//! The columns of the two lists of syncs.
+//! Columns of the two lists of syncs.
 
 use crate::model::column::{Align, CellValue, ColumnSpec};
 use crate::model::syncs::{SlowSyncRow, SyncRow};
 
-/// A column of who waits for which file.
+/// A column of the syncs by process and file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum SyncColumn {
@@ -35,7 +35,7 @@ const fn column<C>(
 
 use Align::{Left, Right};
 
-/// In the order in which they are shown; from the end on they give way to a narrow screen, the path never.
+/// In display order. Narrow panes drop columns from the end, but never the path.
 pub const SYNC_COLUMNS: &[ColumnSpec<SyncColumn>] = &[
     column(SyncColumn::Pid, "pid", "PID", 7, Right, "the process; its threads are counted together"),
     column(SyncColumn::Comm, "command", "COMMAND", 12, Left, "its name"),
@@ -73,7 +73,7 @@ impl SyncRow {
         }
     }
 
-    /// What a column is sorted by.
+    /// The value that a column is sorted by.
     pub fn sort_value(&self, col: SyncColumn) -> CellValue<'_> {
         match col {
             SyncColumn::LastEnded => CellValue::fixed(self.rate.last_ended_ns.map(|ns| ns as f64), 0),
@@ -82,7 +82,7 @@ impl SyncRow {
     }
 }
 
-/// A column of the slow ones.
+/// A column of the slow syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum SlowSyncColumn {
@@ -96,7 +96,7 @@ pub enum SlowSyncColumn {
     Path,
 }
 
-/// In the order in which they are shown.
+/// In display order.
 pub const SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn>] = &[
     column(SlowSyncColumn::EndedAt, "when", "ENDED", 9, Left, "when it ended; under way: it has not"),
     column(SlowSyncColumn::Duration, "took", "took ms", 9, Right, "how long it took until then, milliseconds"),
@@ -116,7 +116,7 @@ pub const SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn>] = &[
 ];
 
 impl SlowSyncRow {
-    /// The cell of a column; `when` is what stands for its end.
+    /// The cell of a column; `when` is the text for the time at which the sync ended.
     pub fn value<'a>(&'a self, col: SlowSyncColumn, when: &'a str) -> CellValue<'a> {
         match col {
             SlowSyncColumn::EndedAt => CellValue::Text(if self.is_in_flight { "under way" } else { when }),

@@ -1,36 +1,31 @@
-//! Coarse buckets of time, two to a power of two from 2^11 ns (2 us) to 2^33 ns (8.6 s): each process on each device has
-//! its own, so they are few. A percentile is the middle of its bucket, at most 25 % off; means are exact.
+//! Coarse latency buckets: two per power of two, from 2^11 ns (2 us) to 2^33 ns (8.6 s). Each process has a histogram
+//! on each device, so they are small. A percentile is a bucket's midpoint, at most 25 % off; means are exact.
 
 use crate::model::latency::SparseHistogram;
 
-/// Buckets: `SLOTS` in `assets/trace/charge.bpf.c`.
+/// Number of buckets: `SLOTS` in `assets/trace/charge.bpf.c`.
 pub const LATENCY_BUCKETS: usize = 44;
-/// The first power of two, in ns.
+/// Exponent of the first bucket: 2^11 ns.
 const MIN_EXPONENT: u32 = 11;
 
-/// The middle of a bucket in microseconds.
+/// Midpoint of a bucket, in microseconds.
 fn bucket_midpoint_us(slot: u16) -> f64 {
     let half = 1u64 << (MIN_EXPONENT - 1 + u32::from(slot) / 2);
     let low = half * (2 + u64::from(slot) % 2);
     (2 * low + half) as f64 / 2e3
 }
 
-/// The time within which that share of requests stayed, in microseconds; `None` where there were none.
+/// Percentile in microseconds; `None` without requests.
 pub(super) fn percentile_us(counts: &SparseHistogram, share: f64) -> Option<f64> {
-    let wanted = (counts.total() as f64 * share).ceil() as u64;
-    let mut seen = 0;
-    let found = counts.buckets().iter().find(|b| {
-        seen += u64::from(b.1);
-        seen >= wanted
-    });
-    found.or(counts.buckets().last()).map(|b| bucket_midpoint_us(b.0))
+    let rank = (counts.total() as f64 * share).ceil() as u64;
+    counts.bucket_of_rank(rank).map(|(bucket, ..)| bucket_midpoint_us(bucket))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As `bucket` of the kernel's side finds it.
+    /// As `bucket` in `assets/trace/charge.bpf.c` computes it.
     fn bucket_index(ns: u64) -> u16 {
         match ns.checked_ilog2() {
             Some(exp) if exp >= MIN_EXPONENT => {
@@ -44,8 +39,8 @@ mod tests {
     fn a_bucket_midpoint_is_within_a_quarter_of_every_value_in_it() {
         let mut ns = 1u64 << MIN_EXPONENT;
         while ns < 1 << 33 {
-            let told = bucket_midpoint_us(bucket_index(ns)) * 1e3;
-            assert!((told - ns as f64).abs() <= ns as f64 / 4.0, "{ns}: {told}");
+            let midpoint = bucket_midpoint_us(bucket_index(ns)) * 1e3;
+            assert!((midpoint - ns as f64).abs() <= ns as f64 / 4.0, "{ns}: {midpoint}");
             ns += ns / 7;
         }
     }

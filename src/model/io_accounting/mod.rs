@@ -1,8 +1,8 @@
-//! Who does the I/O of the devices, counted by the kernel request by request: for each process, control group and
-//! device; and for whom page cache is written back. The kernel's side is `assets/trace/charge.bpf.c`.
+//! I/O by process, control group and device, counted by the kernel request by request, and writeback by the process
+//! that dirtied the pages. The BPF program is `assets/trace/charge.bpf.c`.
 //!
-//! Beside the counters of `/proc/PID/io`, which say how much a process read and dirtied, never where it went, how many
-//! requests it took or how long they lasted.
+//! `/proc/PID/io` says how many bytes a process read and dirtied, but not on which device, in how many requests, or how
+//! long they took.
 
 mod coarse_histogram;
 mod rates;
@@ -15,29 +15,29 @@ use std::sync::Arc;
 pub use coarse_histogram::LATENCY_BUCKETS;
 pub use rates::{DeviceIo, IoAttribution, IoRates, OwnerIo, UnattributedIo};
 
-/// What is counted.
+/// Kind of I/O that is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
-    /// Reads, by who submitted them.
+    /// Reads, by the process that submitted them.
     #[default]
     Read,
-    /// Writes, by who submitted them: a flusher or jbd2 for page cache.
+    /// Writes, by the process that submitted them: a flusher or jbd2 for page cache.
     Write,
-    /// Flushes of the device's own cache.
+    /// Flushes of the device's cache.
     Flush,
-    /// Page cache written back, by who dirtied the file last; the process is 0 where that is not known.
+    /// Page cache written back, by the process that last dirtied the file; pid 0 if unknown.
     #[serde(rename = "Back")]
     Writeback,
-    /// Swapped out; the process is 0.
+    /// Swapped out; pid 0.
     #[serde(rename = "Swapped")]
     SwapOut,
-    /// Metadata of a file system, written from its device's page cache; the process is 0.
+    /// Metadata of a file system, written from the page cache of its device; pid 0.
     Metadata,
 }
 
 impl AccountKind {
-    /// In the order in which recordings number them.
+    /// All kinds; recordings number them in this order.
     pub const ALL: [AccountKind; 6] = [
         AccountKind::Read,
         AccountKind::Write,
@@ -48,34 +48,34 @@ impl AccountKind {
     ];
 }
 
-/// Whose account.
+/// Identity of an account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AccountKey {
     /// Process id.
     pub pid: u32,
-    /// The whole device.
+    /// The whole device, not a partition.
     #[serde(rename = "dev")]
     pub device: DevId,
-    /// Control group, by the number of its directory; 0: not known.
+    /// Control group, as the inode number of its directory; 0 if unknown.
     #[serde(rename = "group")]
     pub cgroup_id: u64,
-    /// What.
+    /// Kind of I/O.
     pub kind: AccountKind,
 }
 
-/// What has been counted since the account was opened.
+/// Counters since the account was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoAccount {
-    /// Whose.
+    /// Identity.
     pub key: AccountKey,
-    /// Requests completed; of what is written back: pieces.
+    /// Requests completed; for writeback, extents written.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of those requests.
     pub bytes: u64,
-    /// Time from allocation to completion, ns, summed up.
+    /// Total time from allocation to completion, in ns.
     #[serde(rename = "ns")]
     pub total_ns: u64,
-    /// How those times are spread; see [`TIMES`].
+    /// Histogram of those times, in [`LATENCY_BUCKETS`] buckets.
     #[serde(rename = "times")]
     pub histogram: SparseHistogram,
 }
@@ -83,23 +83,23 @@ pub struct IoAccount {
 /// One reading of all accounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoAccountsRaw {
-    /// By key. One that was closed after its process had ended may come back at 0.
+    /// By key. An account that was closed when its process ended may start again at 0.
     pub accounts: Vec<IoAccount>,
-    /// Names of the processes in them, as they had them when they did I/O; by process id.
+    /// Names of the processes at the time of their I/O, by process id.
     pub names: Vec<(u32, Arc<str>)>,
-    /// Paths of the control groups in them, as far as they are known; by number, cleaned.
+    /// Known paths of the control groups by inode number; sanitized.
     #[serde(rename = "groups")]
     pub cgroups: Vec<(u64, Arc<str>)>,
-    /// Requests that could not be followed or had no room for an account.
+    /// Requests that could not be traced, or found no free account.
     #[serde(rename = "lost")]
     pub dropped: u64,
-    /// What of it could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
 impl IoAccountsRaw {
-    /// Bytes written back for a process since tracing began, of a device or of all.
+    /// Bytes written back for a process since tracing began, for one device or for all.
     pub fn written_back_bytes(&self, pid: u32, dev: Option<DevId>) -> u64 {
         let from = self.accounts.partition_point(|a| a.key.pid < pid);
         let own = self.accounts[from..].iter().take_while(|a| a.key.pid == pid);

@@ -1,4 +1,4 @@
-//! Two readings of the accounts become rates: for each process and each control group, in all and by device.
+//! Turns two readings of the accounts into rates by process and by control group, in total and by device.
 
 use super::coarse_histogram::percentile_us;
 use super::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
@@ -7,7 +7,7 @@ use crate::model::latency::SparseHistogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What was done in an interval.
+/// I/O of a process or control group in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct IoRates {
     /// Reads completed per second.
@@ -18,13 +18,13 @@ pub struct IoRates {
     pub flushes_per_s: f64,
     /// Bytes read per second.
     pub read_bytes_per_s: f64,
-    /// Bytes of the writes submitted, per second.
+    /// Bytes written per second.
     pub write_bytes_per_s: f64,
-    /// Mean time of reads and writes from allocation to completion, in microseconds; `None`: none was completed.
+    /// Mean time of reads and writes from allocation to completion, in microseconds; `None` if none completed.
     pub mean_us: Option<f64>,
-    /// 99 % of them took no longer; at most 25 % off.
+    /// 99th percentile of those times in microseconds; at most 25 % off.
     pub p99_us: Option<f64>,
-    /// Bytes of page cache written back per second that it had dirtied, whoever submitted them.
+    /// Bytes per second of page cache that it dirtied and that was written back, by whatever process.
     pub writeback_bytes_per_s: f64,
 }
 
@@ -35,62 +35,62 @@ impl IoRates {
     }
 }
 
-/// On one device.
+/// I/O on one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceIo {
-    /// Which, whole.
+    /// The whole device.
     pub device: DevId,
-    /// What was done there.
+    /// Rates on that device.
     pub rates: IoRates,
 }
 
-/// What one process or one control group did.
+/// I/O of one process or control group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnerIo<W> {
-    /// Who.
+    /// The process or control group.
     pub owner: W,
     /// On all devices.
     pub total: IoRates,
-    /// On each.
+    /// By device.
     pub devices: Vec<DeviceIo>,
 }
 
 impl<W> OwnerIo<W> {
-    /// On that device.
+    /// Rates on that device.
     pub fn on_device(&self, id: DevId) -> Option<&IoRates> {
         self.devices.iter().find(|d| d.device == id).map(|d| &d.rates)
     }
 }
 
-/// Pages written to a device that are charged to no process, bytes per second.
+/// Bytes per second written to a device that belong to no process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UnattributedIo {
-    /// Page cache that was dirtied before tracing began, or whose dirtier was forgotten.
+    /// Page cache that was dirtied before tracing began, or by an unknown process.
     pub unknown: f64,
     /// Swapped out.
     pub swap: f64,
-    /// Metadata of a file system.
+    /// File system metadata.
     pub metadata: f64,
 }
 
-/// All that was done in an interval. Who did nothing is not in it.
+/// All I/O of an interval. Processes and control groups without I/O are not listed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IoAttribution {
     /// By process id.
     pub processes: Vec<OwnerIo<u32>>,
-    /// Names of those, by process id, cleaned: of processes that nobody else knows (any more).
+    /// Names of those processes by process id, sanitized. Needed for processes that have exited.
     pub names: Vec<(u32, Arc<str>)>,
-    /// By path, cleaned; `group 123` where it is not known.
+    /// By path, sanitized; `group 123` if the path is unknown.
     pub cgroups: Vec<OwnerIo<Arc<str>>>,
-    /// By device.
+    /// Bytes that belong to no process, by device.
     pub unattributed: Vec<(DevId, UnattributedIo)>,
-    /// Requests that could not be followed in the interval.
+    /// Requests of the interval that could not be traced.
     pub dropped: u64,
-    /// What could not be had, and why.
+    /// What could not be traced, and why.
     pub unavailable: Vec<String>,
 }
 
-/// Counts of an interval, before they are rates.
+/// Counts of an interval, before they become rates.
 #[derive(Default)]
 struct IoAccountSum {
     requests: [u64; 4],
@@ -137,7 +137,7 @@ impl IoAccountSum {
     }
 }
 
-/// Sums by who and device, and by who alone.
+/// Sums by owner, in total and by device.
 struct IoAccountSums<W>(BTreeMap<W, (IoAccountSum, BTreeMap<DevId, IoAccountSum>)>);
 
 impl<W: Ord> IoAccountSums<W> {
@@ -157,16 +157,16 @@ impl<W: Ord> IoAccountSums<W> {
 }
 
 impl IoAttribution {
-    /// What was done between two readings, `secs` apart; without `before`, since tracing began.
+    /// Rates between two readings `secs` apart; without `before`, since tracing began.
     pub fn derive(before: Option<&IoAccountsRaw>, now: &IoAccountsRaw, secs: f64) -> Self {
         let old = before.map(|b| b.accounts.as_slice()).unwrap_or_default();
         let find = |key: &AccountKey| old.binary_search_by_key(key, |a| a.key).ok().map(|at| &old[at]);
         let (mut tasks, mut groups) = (IoAccountSums(BTreeMap::new()), IoAccountSums(BTreeMap::new()));
         let mut apart: BTreeMap<DevId, UnattributedIo> = BTreeMap::new();
-        // Where nothing was counted it is the same reading.
+        // The same reading again means that nothing was counted.
         let same = before.is_some_and(|before| std::ptr::eq(before, now));
         for account in now.accounts.iter().filter(|_| !same) {
-            // One that has less than before was opened anew.
+            // An account with fewer requests than before was closed and opened again.
             let before = find(&account.key).filter(|b| b.requests <= account.requests);
             if before.is_some_and(|b| b.requests == account.requests && b.bytes == account.bytes) {
                 continue;
@@ -193,22 +193,22 @@ impl IoAttribution {
         }
     }
 
-    /// What a process did; `None`: nothing.
+    /// I/O of a process; `None` without any.
     pub fn process(&self, pid: u32) -> Option<&OwnerIo<u32>> {
         self.processes.binary_search_by_key(&pid, |t| t.owner).ok().map(|at| &self.processes[at])
     }
 
-    /// The name a process had when it did it.
+    /// Name of a process at the time of its I/O.
     pub fn process_name(&self, pid: u32) -> Option<&Arc<str>> {
         self.names.binary_search_by_key(&pid, |n| n.0).ok().map(|at| &self.names[at].1)
     }
 
-    /// What a control group did; `None`: nothing.
+    /// I/O of a control group; `None` without any.
     pub fn cgroup(&self, path: &str) -> Option<&OwnerIo<Arc<str>>> {
         self.cgroups.iter().find(|g| &*g.owner == path)
     }
 
-    /// Bytes it holds, by estimate.
+    /// Estimated size in bytes.
     pub fn heap_bytes(&self) -> usize {
         fn owners_bytes<W>(all: &[OwnerIo<W>]) -> usize {
             all.iter().map(|c| size_of::<OwnerIo<W>>() + size_of_val(&*c.devices)).sum()
@@ -217,7 +217,7 @@ impl IoAttribution {
     }
 }
 
-/// Where an account's bytes go if they are no process's.
+/// The counter for an account's bytes if they belong to no process.
 fn unattributed_field(key: AccountKey) -> Option<fn(&mut UnattributedIo) -> &mut f64> {
     match key.kind {
         AccountKind::SwapOut => Some(|a| &mut a.swap),

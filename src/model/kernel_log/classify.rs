@@ -1,8 +1,8 @@
-//! One line in, its class, device and task out.
+//! Finds the class, the device and the task of a kernel log line.
 //!
-//! Called for every line the kernel prints, so the common case, a line no rule knows, is one pass over
-//! its bytes: at each word's start a table indexed by the first byte says which rules could begin there.
-//! Nothing is allocated and no regular expression is run.
+//! Called for every line the kernel prints. Most lines match no rule, so this is one pass over the bytes: at each start
+//! of a word, a table indexed by the first byte gives the rules that could match there.
+//! It allocates nothing and runs no regular expression.
 
 use super::rules::{MatchPosition, MessageRole, MessageRule, RATE_LIMITED_FUNCTIONS, RULES, SubjectPattern};
 use super::{DeviceTag, KernelLogClass, KmsgRecord};
@@ -10,31 +10,31 @@ use super::{DeviceTag, KernelLogClass, KmsgRecord};
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Classification<'m> {
-    /// What it is about.
+    /// Class of the message.
     pub class: KernelLogClass,
-    /// Whether it begins, continues or is a story.
+    /// Its role in a message of several lines.
     pub role: MessageRole,
     /// The device it names.
     pub device: Option<&'m [u8]>,
     /// The task it names.
     pub pid: Option<u32>,
-    /// That task's name.
+    /// That task's command name.
     pub comm: Option<&'m [u8]>,
 }
 
 impl Classification<'_> {
-    /// A line that no rule knows.
+    /// A line that no rule matches.
     pub const UNKNOWN: Classification<'static> =
         Classification { class: KernelLogClass::Other, role: MessageRole::Single, device: None, pid: None, comm: None };
 }
 
-/// Device and server names longer than this are not names.
+/// Longer names are not taken for device or server names.
 const MAX_NAME_BYTES: usize = 64;
-/// Lines are looked at up to here; the kernel's own limit is about 1 KiB of text.
+/// Bytes of a line that are examined; the kernel's own limit is about 1 KiB of text.
 const MAX_SCANNED_BYTES: usize = 2048;
 
 const _: () = assert!(RULES.len() <= 192, "widen the masks");
-/// For each first byte, the rules whose text begins with it.
+/// For each first byte, a bit mask of the rules whose text begins with it.
 static RULES_BY_FIRST_BYTE: [[u64; 3]; 256] = rules_by_first_byte();
 
 const fn rules_by_first_byte() -> [[u64; 3]; 256] {
@@ -47,7 +47,7 @@ const fn rules_by_first_byte() -> [[u64; 3]; 256] {
     table
 }
 
-/// Classifies a record. What a program wrote is `other`, whatever it says.
+/// Classifies a record. Records of programs are always `other`.
 pub fn classify(record: &KmsgRecord) -> Classification<'_> {
     if record.facility != 0 {
         return Classification::UNKNOWN;
@@ -62,7 +62,7 @@ pub fn classify(record: &KmsgRecord) -> Classification<'_> {
     verdict
 }
 
-/// Classifies the text of a message the kernel printed.
+/// Classifies the text of a message that the kernel printed.
 pub fn classify_text(message: &[u8]) -> Classification<'_> {
     let message = &message[..message.len().min(MAX_SCANNED_BYTES)];
     let message = message.trim_ascii_start();
@@ -72,7 +72,7 @@ pub fn classify_text(message: &[u8]) -> Classification<'_> {
     verdict
 }
 
-/// The first rule of the table that fits, and where its text is.
+/// The first matching rule of the table, and the position of its text.
 fn find_rule(message: &[u8]) -> Option<(&'static MessageRule, usize)> {
     let mut best = usize::MAX;
     let mut best_at = 0;
@@ -101,7 +101,7 @@ fn rule_matches(rule: &MessageRule, message: &[u8], at: usize) -> bool {
             || rule.requires_any.iter().any(|w| index_after(&message[at + rule.text.len() - 1..], w).is_some()))
 }
 
-/// The position behind the first `needle` in `text`.
+/// The position after the first `needle` in `text`.
 fn index_after(text: &[u8], needle: &str) -> Option<usize> {
     let (first, rest) = needle.as_bytes().split_first()?;
     let last = text.len().checked_sub(rest.len())?;
@@ -129,7 +129,7 @@ fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], at: usize, verdict
         SubjectPattern::TaskCommPid => extract_hung_task(&message[at + rule.text.len()..], verdict),
         SubjectPattern::ProcessPidComm => extract_oom_process(message, verdict),
         SubjectPattern::Watchdog => {
-            // The comm itself may hold brackets, so the name ends at the last colon before the last bracket.
+            // A comm may contain brackets, so the name ends at the last colon before the last bracket.
             let inside = index_after(message, "[").map(|i| &message[i..]);
             let inside = inside.and_then(|t| t.iter().rposition(|b| *b == b']').map(|end| &t[..end]));
             extract_comm_pid(inside.unwrap_or_default(), verdict);
@@ -156,7 +156,7 @@ fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], at: usize, verdict
     }
 }
 
-/// A word that can be a device's or server's name, without punctuation at its end.
+/// A word that can be the name of a device or server, without punctuation at its end.
 fn device_word(text: &[u8]) -> Option<&[u8]> {
     let end = text
         .iter()
@@ -183,8 +183,8 @@ fn without_journal_inode(name: &[u8]) -> &[u8] {
     }
 }
 
-/// `COMM:PID blocked for more than ...`: a comm is anything of up to 15 bytes (worker names: 63),
-/// so the text behind it is looked for first and the last colon before it ends the name.
+/// `COMM:PID blocked for more than ...`. A comm may contain any byte (15 at most, 63 for workers), so find the text
+/// that follows first; the last colon before that text ends the comm.
 fn extract_hung_task<'m>(rest: &'m [u8], verdict: &mut Classification<'m>) {
     let ends = [" blocked for ", " can't die ", " is blocked on ", " blocked on ", " <"];
     let end = ends.iter().filter_map(|e| index_after(rest, e).map(|i| i - e.len())).min();
@@ -218,7 +218,7 @@ fn leading_number(text: &[u8]) -> Option<(u32, usize)> {
     std::str::from_utf8(&text[..end]).ok()?.parse().ok().map(|n| (n, end))
 }
 
-/// `NAME: N callbacks suppressed`: how many lines the rate limit held back, and of which class.
+/// Parses `NAME: N callbacks suppressed`: the class and the number of rate-limited lines.
 pub fn parse_suppressed(message: &[u8]) -> Option<(KernelLogClass, u64)> {
     let head = message.strip_suffix(b" callbacks suppressed")?;
     let colon = head.iter().rposition(|b| *b == b':')?;

@@ -1,11 +1,11 @@
-//! When two lines are the same line: their text with the numbers taken out.
+//! Recognises repeated messages by their text without its numbers.
 //!
-//! "I/O error, dev sda, sector 81239" and "... sector 81247" are one trouble seen twice. Device, task and
-//! class are compared as they are, so sda and sdb stay two.
+//! "I/O error, dev sda, sector 81239" and "... sector 81247" are the same error twice. Device, task and class are
+//! compared exactly, so sda and sdb stay separate.
 
 use super::classify::Classification;
 
-/// A hash of what makes a line the same line: class, device, task and the text without its numbers.
+/// Hash of class, device, task and the text without its numbers. Equal keys mean equal messages.
 pub fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool) -> u64 {
     let mut hash = FnvHasher::new();
     hash.byte(verdict.class as u8);
@@ -29,7 +29,7 @@ pub fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool
     hash.0
 }
 
-/// Decimal runs, `0x...` and long hexadecimal words (addresses, identifiers) count as one sign each.
+/// Hashes a word. Decimal numbers, `0x...` and long hexadecimal words (addresses, identifiers) count as one byte each.
 fn hash_word(hash: &mut FnvHasher, word: &[u8]) {
     let hex = |w: &[u8]| w.iter().all(u8::is_ascii_hexdigit) && w.iter().any(u8::is_ascii_digit);
     if word.strip_prefix(b"0x").is_some_and(|w| !w.is_empty() && w.iter().all(u8::is_ascii_hexdigit))

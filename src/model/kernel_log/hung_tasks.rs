@@ -1,40 +1,39 @@
-//! Tasks stuck in state D that the kernel does not report.
+//! Finds hung tasks that the kernel does not report.
 //!
-//! The kernel's own detector reports ten hung tasks and then says no more (`kernel.hung_task_warnings`),
-//! looks every 120 s, and never reports a task whose wait wakes up now and then to look again, as
-//! `blk_io_schedule` does for direct readers of a dead disk. So whoever reads the process table shows the
-//! tasks in D to this watcher on every tick, and what stays there is called stuck.
+//! The kernel's detector stops after `kernel.hung_task_warnings` reports (10 by default), runs every 120 s, and never
+//! reports a task that wakes up now and then to check, as `blk_io_schedule` does for direct readers of a dead disk.
+//! This detector gets all tasks in D state of every scan, and reports those that stay there without making progress.
 
 use super::{KernelLogClass, LogClock, LogEntry, LogOrigin};
 use std::collections::HashMap;
 
-/// A task seen in state D.
+/// A task in D state.
 #[derive(Debug, Clone, Copy)]
 pub struct DStateTask<'a> {
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Thread; the same as `pid` for the first one.
+    /// Thread id; equals `pid` for the main thread.
     pub tid: u32,
-    /// Field 22 of stat: with `tid` it names the task even when the number is used again.
+    /// Field 22 of stat. With `tid` it identifies the task even if the tid is reused.
     pub starttime: u64,
     /// Command name, raw.
     pub comm: &'a str,
-    /// Kernel function it sleeps in, if it can be read.
+    /// Kernel function it sleeps in, if known.
     pub wchan: Option<&'a str>,
-    /// CLOCK_BOOTTIME (ns) since when it is known to be in D without a break; `None`: this watcher's own
-    /// first sight counts.
+    /// CLOCK_BOOTTIME in ns since when it is in D state without interruption; `None` to count from the first scan that
+    /// found it there.
     pub since_boot_ns: Option<u64>,
-    /// How often it has been scheduled (third field of schedstat, or the context switches of status). A
-    /// task that runs is found in D on every look without being stuck; this tells the two apart.
+    /// How often it was scheduled (third field of schedstat, or context switches of status). A task that makes progress
+    /// may be in D state at every scan; this number tells it from a hung one.
     pub timeslices: Option<u64>,
 }
 
-/// A task that has been in D for longer than the limit.
+/// A task that has been in D state for longer than the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HungTask {
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
     /// Field 22 of stat.
     pub starttime: u64,
@@ -42,14 +41,14 @@ pub struct HungTask {
     pub comm: String,
     /// Kernel function it sleeps in.
     pub wchan: Option<String>,
-    /// CLOCK_BOOTTIME, ns: in D since then.
+    /// In D state since this CLOCK_BOOTTIME, in ns.
     pub since_boot_ns: u64,
-    /// How long that is now, ns.
+    /// Time in D state so far, in ns.
     pub duration_ns: u64,
 }
 
-/// A task that wakes no oftener than this (ns) only looks whether it may go on: the kernel's own such
-/// waits last half of `hung_task_timeout_secs`. A request served each time would show as more runs.
+/// A task that wakes less often than this (ns) only re-checks its condition: the kernel's own periodic waits last half
+/// of `hung_task_timeout_secs`. A task whose requests complete wakes more often.
 const MIN_PROGRESS_INTERVAL_NS: u64 = 2_000_000_000;
 
 #[derive(Debug)]
@@ -60,16 +59,16 @@ struct TrackedTask {
     hung: Option<HungTask>,
 }
 
-/// What changed at a look.
+/// What a scan changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HungTaskChanges {
-    /// Stuck as of this look.
+    /// Tasks that are hung since this scan.
     pub started: Vec<HungTask>,
-    /// No longer in D (or gone); with the duration last seen.
+    /// Tasks that have left D state or exited, with their last duration.
     pub ended: Vec<HungTask>,
 }
 
-/// Watches the tasks in D from tick to tick.
+/// Tracks tasks in D state from scan to scan.
 #[derive(Debug)]
 pub struct HungTaskDetector {
     limit_ns: u64,
@@ -78,54 +77,53 @@ pub struct HungTaskDetector {
 }
 
 impl Default for HungTaskDetector {
-    /// Five seconds.
+    /// With a limit of five seconds.
     fn default() -> Self {
         Self::new(5_000_000_000)
     }
 }
 
 impl HungTaskDetector {
-    /// Calls a task stuck after `limit_ns` in D.
+    /// Reports tasks after `limit_ns` in D state.
     pub fn new(limit_ns: u64) -> Self {
         Self { limit_ns, scan_count: 0, tasks: HashMap::new() }
     }
 
-    /// One look: all tasks that are in D at `now_boot_ns` (CLOCK_BOOTTIME). A task that is not among them
-    /// has left D.
+    /// Takes all tasks in D state at `now_boot_ns` (CLOCK_BOOTTIME). Tasks that are not listed have left D state.
     pub fn scan<'a>(&mut self, now_boot_ns: u64, tasks: impl IntoIterator<Item = DStateTask<'a>>) -> HungTaskChanges {
         self.scan_count += 1;
         let mut changes = HungTaskChanges::default();
         for task in tasks {
-            let watched = self.tasks.entry((task.tid, task.starttime)).or_insert_with(|| TrackedTask {
+            let tracked = self.tasks.entry((task.tid, task.starttime)).or_insert_with(|| TrackedTask {
                 first_seen_ns: now_boot_ns,
                 first_seen_timeslices: task.timeslices,
                 last_scan: 0,
                 hung: None,
             });
-            watched.last_scan = self.scan_count;
-            if let (Some(first), Some(runs)) = (watched.first_seen_timeslices, task.timeslices) {
-                let waited = now_boot_ns.saturating_sub(watched.first_seen_ns);
+            tracked.last_scan = self.scan_count;
+            if let (Some(first), Some(runs)) = (tracked.first_seen_timeslices, task.timeslices) {
+                let waited = now_boot_ns.saturating_sub(tracked.first_seen_ns);
                 if runs < first || runs - first > waited / MIN_PROGRESS_INTERVAL_NS + 1 {
-                    watched.first_seen_ns = now_boot_ns;
-                    watched.first_seen_timeslices = task.timeslices;
-                    changes.ended.extend(watched.hung.take());
+                    tracked.first_seen_ns = now_boot_ns;
+                    tracked.first_seen_timeslices = task.timeslices;
+                    changes.ended.extend(tracked.hung.take());
                 }
             }
-            let since = task.since_boot_ns.unwrap_or(watched.first_seen_ns);
+            let since = task.since_boot_ns.unwrap_or(tracked.first_seen_ns);
             let duration_ns = now_boot_ns.saturating_sub(since);
             if duration_ns < self.limit_ns {
-                changes.ended.extend(watched.hung.take());
+                changes.ended.extend(tracked.hung.take());
                 continue;
             }
-            match &mut watched.hung {
-                Some(stuck) => {
-                    stuck.duration_ns = duration_ns;
-                    if stuck.wchan.as_deref() != task.wchan {
-                        stuck.wchan = task.wchan.map(str::to_owned);
+            match &mut tracked.hung {
+                Some(hung) => {
+                    hung.duration_ns = duration_ns;
+                    if hung.wchan.as_deref() != task.wchan {
+                        hung.wchan = task.wchan.map(str::to_owned);
                     }
                 }
                 None => {
-                    let stuck = HungTask {
+                    let hung = HungTask {
                         pid: task.pid,
                         tid: task.tid,
                         starttime: task.starttime,
@@ -134,23 +132,23 @@ impl HungTaskDetector {
                         since_boot_ns: since,
                         duration_ns,
                     };
-                    changes.started.push(stuck.clone());
-                    watched.hung = Some(stuck);
+                    changes.started.push(hung.clone());
+                    tracked.hung = Some(hung);
                 }
             }
         }
-        let look = self.scan_count;
-        self.tasks.retain(|_, watched| {
-            let here = watched.last_scan == look;
-            if !here {
-                changes.ended.extend(watched.hung.take());
+        let scan = self.scan_count;
+        self.tasks.retain(|_, tracked| {
+            let is_present = tracked.last_scan == scan;
+            if !is_present {
+                changes.ended.extend(tracked.hung.take());
             }
-            here
+            is_present
         });
         changes
     }
 
-    /// The tasks stuck now, longest first.
+    /// The hung tasks, longest first.
     pub fn hung_tasks(&self) -> Vec<&HungTask> {
         let mut all: Vec<_> = self.tasks.values().filter_map(|w| w.hung.as_ref()).collect();
         all.sort_by_key(|s| (std::cmp::Reverse(s.duration_ns), s.tid));
@@ -159,7 +157,7 @@ impl HungTaskDetector {
 }
 
 impl HungTask {
-    /// As a line of the kernel pane. `warnings` is `kernel.hung_task_warnings`, if it could be read.
+    /// As an entry of the kernel log. `warnings` is `kernel.hung_task_warnings`, if it could be read.
     pub fn to_log_entry(&self, clock: LogClock, warnings: Option<i64>) -> LogEntry {
         let thread = if self.tid == self.pid { String::new() } else { format!(" (thread {})", self.tid) };
         let wait = self.wchan.as_deref().filter(|w| !w.is_empty() && *w != "0");

@@ -1,7 +1,7 @@
-//! The log itself: bounded, folded, counted.
+//! The kernel log: a bounded list of entries with folded traces, and counts by class.
 //!
-//! It never grows beyond its limits, whoever floods it: when full, the oldest unknown lines go first, down
-//! to a quarter of the room, so a chatty driver or program does not push out the I/O errors.
+//! When it is full, the oldest unclassified lines go first, until they take a quarter of the entries. A flood of
+//! unclassified lines therefore does not push out I/O errors.
 
 use super::classify::{Classification, classify, parse_suppressed};
 use super::dedup;
@@ -10,14 +10,14 @@ use super::trace_folder::{TraceFolder, is_cut_here};
 use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How much is kept.
+/// Limits of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelLogLimits {
-    /// Entries.
+    /// Number of entries.
     pub entries: usize,
-    /// Bytes of their texts and bookkeeping, about.
+    /// Approximate bytes of all entries.
     pub bytes: usize,
-    /// Lines that no rule knows are kept up to this level (4: warnings and worse); others at any level.
+    /// Unclassified lines are stored up to this level (4: warnings and worse); classified lines at any level.
     pub level: u8,
 }
 
@@ -32,31 +32,31 @@ const MAX_FOLDED_LINES: usize = 128;
 const MAX_FOLDED_LINE_BYTES: usize = 240;
 /// Bytes of a message; the kernel's own limit is about 1 KiB.
 const MAX_MESSAGE_BYTES: usize = 2_048;
-/// Devices whose newest medium is remembered.
+/// Devices for which the time of the last medium change is stored.
 const MAX_ATTACHED: usize = 256;
-/// A line that comes again within this (us) is counted, not shown again.
+/// A message repeated within this time (us) is counted in the existing entry.
 const REPEAT_WINDOW_US: u64 = 600 * 1_000_000;
 const MINUTE_US: u64 = 60 * 1_000_000;
-/// Ten whole minutes and the one that has begun.
+/// Ten whole minutes and the current one.
 const MINUTES: usize = 11;
 
-/// How often a class came.
+/// Number of messages of a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClassCount {
     /// Since the program started.
     pub since_start: u64,
     /// Within the last ten minutes, to the minute.
     pub last_10min: u64,
-    /// All that was in the ring buffer, since boot at the most.
+    /// Since the oldest record in the ring buffer.
     pub total: u64,
-    /// Lines the kernel's rate limit kept back, of all: true counts are higher by these.
+    /// Rate-limited lines in total; the true counts are higher by these.
     pub suppressed: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct ClassCounter {
     count: ClassCount,
-    /// (minute of the log clock, how many).
+    /// (minute of the log clock, number of messages).
     minutes: [(u64, u64); MINUTES],
 }
 
@@ -83,12 +83,12 @@ impl StoredEntry {
     }
 }
 
-/// The kernel log of this program: what was in the ring buffer at its start and all since, within limits.
+/// All records since the oldest one in the ring buffer at the start, within limits.
 #[derive(Debug)]
 pub struct KernelLog {
     limits: KernelLogLimits,
     started_us: u64,
-    /// By order of their newest occurrence.
+    /// By order of the newest occurrence.
     stored: BTreeMap<u64, StoredEntry>,
     by_key: HashMap<u64, u64>,
     unclassified: BTreeSet<u64>,
@@ -103,7 +103,7 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// An empty log; `start` is now, from which on "since start" counts.
+    /// An empty log; `start` is the current time, from which "since start" counts.
     pub fn new(start: LogClock, limits: KernelLogLimits) -> Self {
         Self {
             limits,
@@ -122,8 +122,8 @@ impl KernelLog {
         }
     }
 
-    /// Takes a record. `clock` is now: it dates the record. A record already seen is passed over, so a
-    /// ring buffer may be read again.
+    /// Adds a record. `clock` is the current time, which dates the record. Records that were added before are ignored,
+    /// so the ring buffer may be read again.
     pub fn push(&mut self, record: &KmsgRecord, clock: LogClock) {
         if let Some(next) = self.next_seq {
             if record.seq < next {
@@ -158,28 +158,28 @@ impl KernelLog {
         self.stored.values().map(|s| &s.entry)
     }
 
-    /// The entries that the patterns show, newest last. Runs the patterns anew each time: keep the result
-    /// while [`revision`](Self::revision) and the patterns stay the same.
+    /// The entries that the patterns show, newest last. This runs the patterns on every entry: cache the result while
+    /// [`revision`](Self::revision) and the patterns stay the same.
     pub fn visible<'a>(&'a self, patterns: &'a LogPatterns) -> impl DoubleEndedIterator<Item = &'a LogEntry> {
         self.entries().filter(|e| patterns.shows(e))
     }
 
-    /// The kernel's own newest report that this task hangs, so that it need not be told twice.
+    /// The kernel's newest report that this task hangs.
     pub fn latest_hung_task(&self, pid: u32) -> Option<&LogEntry> {
         self.entries().rev().find(|e| e.class == KernelLogClass::HungTask && e.pid == Some(pid))
     }
 
-    /// Changes whenever an entry does.
+    /// A number that changes whenever an entry does.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Records that the kernel overwrote before they could be read.
+    /// Records that the kernel overwrote before they were read.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How often the kernel spoke of this, as of `now`.
+    /// Number of messages of a class, as of `now`.
     pub fn count(&self, class: KernelLogClass, now: LogClock) -> ClassCount {
         let counter = &self.counters[class as usize];
         let oldest = (now.boot_us() / MINUTE_US + 1).saturating_sub(MINUTES as u64);
@@ -187,15 +187,15 @@ impl KernelLog {
         ClassCount { last_10min, ..counter.count }
     }
 
-    /// Wall clock (ns) at which a medium or a file came to be behind this device name, as far as the kernel said
-    /// so: what was said of the name before is about another one.
+    /// Wall clock (ns) at which a new medium or backing file appeared behind this device name, if the kernel reported
+    /// it. Older messages concern another medium.
     pub fn attached_at(&self, device: &str) -> Option<i64> {
         self.media_attached.get(device).copied()
     }
 
     fn record_attached_medium(&mut self, record: &KmsgRecord, clock: LogClock) {
         let Some(name) = attached_device(&record.message) else { return };
-        // Nothing that is said from now on is counted with what was said before.
+        // Later messages are not counted with those about the old medium.
         let slots = &self.stored;
         let other = |order: &u64| slots.get(order).is_none_or(|s| s.entry.device.as_deref() != Some(&*name));
         self.by_key.retain(|_, order| other(order));
@@ -207,12 +207,12 @@ impl KernelLog {
         self.revision += 1;
     }
 
-    /// Entries and bytes held.
+    /// Number of entries, and their bytes.
     pub fn size(&self) -> (usize, usize) {
         (self.stored.len(), self.bytes)
     }
 
-    /// Whether a record was folded under another line, or only told of lines kept back.
+    /// Folds a record under an open entry, or adds a count of rate-limited lines. Whether it did either.
     fn try_fold(&mut self, record: &KmsgRecord, verdict: &Classification<'_>) -> bool {
         if let Some((class, count)) = parse_suppressed(&record.message)
             && class != KernelLogClass::Other
@@ -243,7 +243,7 @@ impl KernelLog {
         true
     }
 
-    /// Adds lines kept back to the newest entry of their class; whether there is one.
+    /// Adds rate-limited lines to the newest entry of their class; whether there is one.
     fn add_suppressed(&mut self, class: KernelLogClass, count: u64) -> bool {
         let total = &mut self.counters[class as usize].count.suppressed;
         *total = total.saturating_add(count);
@@ -254,7 +254,7 @@ impl KernelLog {
         true
     }
 
-    /// Makes an entry of a record, or counts it in the one that says the same.
+    /// Adds an entry for a record, or counts it in an entry with the same message.
     fn add_entry(&mut self, record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock) {
         let key = dedup::dedup_key(&record.message, verdict, record.facility != 0);
         let mut entry = new_entry(record, verdict, clock);
@@ -347,7 +347,7 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
     let time = clock.wall_ns_at(record.boot_us);
     let whole = escape_invalid_utf8(&record.message);
     let comm = verdict.comm.map(escape_invalid_utf8);
-    // A record of several lines is a head and its story, unless the break is part of a task's name.
+    // A record of several lines is a head with folded lines, unless the line break is part of a task's name.
     let (head, rest) = match whole.split_once('\n') {
         Some((head, rest)) if !comm.as_ref().is_some_and(|c| c.contains('\n')) => (head.to_owned(), Some(rest)),
         _ => (whole.clone(), None),
@@ -379,7 +379,7 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
     entry
 }
 
-/// `8:16`, as multipath and swap name a device.
+/// Parses `8:16`, as multipath and swap name a device.
 fn parse_dev_number(name: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
@@ -395,7 +395,7 @@ fn fold_lines(entry: &mut LogEntry, lines: &str) {
     }
 }
 
-/// Raw bytes as text: what is not UTF-8 is written `\xNN`. Control characters stay; sinks clean them.
+/// Raw bytes as text; bytes that are not UTF-8 become `\xNN`. Control characters stay: sanitize before display.
 fn escape_invalid_utf8(raw: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(raw.len());

@@ -1,4 +1,4 @@
-//! The log's behaviour, told in short conversations with a kernel.
+//! Tests of the kernel log with sequences of printed lines.
 
 use super::*;
 use proptest::prelude::*;
@@ -226,7 +226,7 @@ fn visible_entries_follow_the_patterns() {
 
 proptest! {
     #[test]
-    fn limits_hold_and_the_books_balance(
+    fn limits_hold_and_sizes_add_up(
         lines in proptest::collection::vec((0u8..8, 0u16..2, 0usize..9, "[a-z]{0,3}", 0u64..3_000_000, 0u64..3), 0..200),
     ) {
         let texts = [

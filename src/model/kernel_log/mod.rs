@@ -1,10 +1,10 @@
-//! The kernel's own words: records, what they mean, and a bounded log of them.
+//! The kernel log: its records, what they mean, and a bounded list of entries.
 //!
-//! A line of the kernel log is evidence that no counter gives: which task hangs, which sector fails,
-//! which file system went read-only. It is also noisy, repetitive and written partly by strangers. So a
-//! raw [`Record`] is classified ([`classify`]), its stack trace folded under it ([`fold`]), repetitions
-//! counted ([`repeat`]), and the result kept in a [`KernLog`] of fixed size. [`Patterns`] choose what
-//! to show; [`dstate`] finds the hung tasks that the kernel does not mention.
+//! The kernel log has facts that no counter has: which task hangs, which sector fails, which file system went
+//! read-only. It is also noisy and repetitive, and programs may write to it. Each raw [`KmsgRecord`] is classified
+//! ([`classify`]), its stack trace folded under it ([`trace_folder`]), repetitions counted ([`dedup`]), and the result
+//! stored in a [`KernelLog`] of bounded size. [`LogPatterns`] select what to show. [`hung_tasks`] finds hung tasks that
+//! the kernel does not report.
 
 pub mod classify;
 pub mod dedup;
@@ -19,22 +19,22 @@ pub use patterns::{DEFAULT_EXCLUDE, LogPatterns, PatternError};
 
 use serde::{Deserialize, Serialize};
 
-/// One record of the kernel ring buffer, decoded but not interpreted
+/// A record of the kernel ring buffer, decoded but not classified
 /// (Documentation/ABI/testing/dev-kmsg).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KmsgRecord {
-    /// The record's 64-bit number: contiguous, so a gap is a loss.
+    /// Sequence number: consecutive, so a gap means lost records.
     pub seq: u64,
-    /// Microseconds of the kernel's log clock: since boot, not counting suspend, drifting slightly
+    /// Microseconds of the kernel's log clock: since boot without suspend, with a slight drift
     /// against CLOCK_MONOTONIC.
     pub boot_us: u64,
     /// syslog severity: 0 emergency, 3 error, 4 warning, 7 debug.
     pub level: u8,
-    /// syslog facility: 0 is the kernel speaking, anything else a program that wrote to the log.
+    /// syslog facility: 0 is the kernel, anything else a program that wrote to the log.
     pub facility: u16,
-    /// Which task or CPU printed it (`T123`, `C2`), where the kernel is built to say so.
+    /// The task or CPU that printed it (`T123`, `C2`), if the kernel is built to record it.
     pub caller: Option<String>,
-    /// The text with the kernel's `\xNN` escapes undone: raw, hostile bytes.
+    /// The text with the kernel's `\xNN` escapes decoded: untrusted bytes.
     pub message: Vec<u8>,
     /// `SUBSYSTEM=` of the record.
     pub subsystem: Option<String>,
@@ -42,7 +42,7 @@ pub struct KmsgRecord {
     pub device: Option<DeviceTag>,
 }
 
-/// The device a record names in its dictionary (`dev_printk_emit` in drivers/base/core.c).
+/// The device in a record's dictionary (`dev_printk_emit` in drivers/base/core.c).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceTag {
@@ -56,12 +56,11 @@ pub enum DeviceTag {
     Named(String),
 }
 
-/// The clocks at the moment a record is handed over; they place the kernel's log clock on the wall.
+/// The clocks when records were read, to convert log clock times to wall clock times.
 ///
-/// The pair has to be fresh for each batch: both clocks of the kernel log and CLOCK_MONOTONIC stop during
-/// suspend and the wall clock does not, so a record from *before* a suspend that is converted *after* it
-/// comes out late by the length of the sleep (`dmesg -T` has the same flaw). What is converted on arrival
-/// stays right.
+/// Read the pair anew for each batch. The log clock and CLOCK_MONOTONIC stop during suspend and the wall clock does
+/// not, so a record from before a suspend that is converted after it comes out late by the length of the suspend
+/// (`dmesg -T` has the same flaw).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogClock {
     /// CLOCK_MONOTONIC in ns.
@@ -71,48 +70,48 @@ pub struct LogClock {
 }
 
 impl LogClock {
-    /// The wall clock at `boot_us` of the log clock; never later than now.
+    /// Wall clock at `boot_us` of the log clock, in ns; never later than now.
     pub fn wall_ns_at(&self, boot_us: u64) -> i64 {
         let age = self.mono_ns.saturating_sub(boot_us.saturating_mul(1000));
         self.wall_ns.saturating_sub(i64::try_from(age).unwrap_or(i64::MAX))
     }
 
-    /// Now, on the log clock, in microseconds.
+    /// The current log clock, in microseconds.
     pub fn boot_us(&self) -> u64 {
         self.mono_ns / 1000
     }
 }
 
-/// What a line of the kernel log is about. The names in JSON are the snake_case ones.
+/// Class of a kernel message. JSON uses the snake_case names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelLogClass {
-    /// A task that has been in uninterruptible sleep for too long.
+    /// A task in uninterruptible sleep for too long.
     HungTask,
-    /// A request a device failed.
+    /// A request that a device failed.
     IoError,
-    /// A file system that found damage, lost data, stopped its journal or went read-only.
+    /// A file system with damage, lost data, an aborted journal, or that went read-only.
     Filesystem,
     /// A request or link that timed out, an abort, a reset.
     ResetTimeout,
     /// The out-of-memory killer, or an allocation that failed.
     Oom,
-    /// A CPU that does not get on: soft or hard lockup, RCU stall.
+    /// A CPU without progress: soft or hard lockup, RCU stall.
     Lockup,
     /// Memory or other hardware errors reported by the machine (MCE, EDAC, AER).
     MemoryError,
-    /// A network file system's server that does not answer.
+    /// A server of a network file system that does not answer.
     NetworkFs,
     /// A kernel bug: oops, BUG, WARNING.
     Oops,
-    /// Throttled by heat.
+    /// Thermal throttling.
     Thermal,
     /// Anything else.
     Other,
 }
 
 impl KernelLogClass {
-    /// Every class, in the order they are shown.
+    /// Every class, in display order.
     pub const ALL: [KernelLogClass; 11] = [
         KernelLogClass::HungTask,
         KernelLogClass::IoError,
@@ -145,20 +144,20 @@ impl KernelLogClass {
     }
 }
 
-/// Who says so.
+/// Who reported a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogOrigin {
     /// The kernel (facility 0).
     Kernel,
-    /// A program that wrote to the kernel log. It can claim anything, so it is never classified.
+    /// A program that wrote to the kernel log. Its messages are never classified.
     User,
-    /// This program, which saw a task stuck in state D ([`dstate`]).
+    /// This program, which found a task hung in D state ([`hung_tasks`]).
     #[serde(rename = "Watch")]
     Detector,
 }
 
-/// One line of the log as it is shown: a head line, what is folded under it, and how often it came.
+/// An entry of the log: a message, the lines folded under it, and how often it occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// Wall clock of the newest occurrence, ns since 1970-01-01 UTC.
@@ -169,15 +168,15 @@ pub struct LogEntry {
     pub first_wall_ns: i64,
     /// Log clock of the newest occurrence, us.
     pub boot_us: u64,
-    /// Record number of the newest occurrence; `None` when the kernel did not say it.
+    /// Sequence number of the newest occurrence; `None` if this program made the entry.
     pub seq: Option<u64>,
-    /// syslog severity, 0 worst to 7.
+    /// syslog severity, 0 (worst) to 7.
     pub level: u8,
-    /// What it is about.
+    /// Class of the message.
     pub class: KernelLogClass,
-    /// The device it names, as the kernel names it there (`sda`, `nvme0`, `ata4.00`, a server's name).
+    /// The device as the message names it (`sda`, `nvme0`, `ata4.00`, a server's name).
     pub device: Option<String>,
-    /// Number of the block device, where the record or its text gives it.
+    /// Number of the block device, if the record or its text has it.
     pub devno: Option<(u32, u32)>,
     /// The task it names.
     pub pid: Option<u32>,
@@ -185,15 +184,15 @@ pub struct LogEntry {
     pub comm: Option<String>,
     /// Occurrences counted in this entry.
     pub count: u64,
-    /// The newest occurrence's text. Not cleaned; bytes that are not UTF-8 are written `\xNN`.
+    /// Text of the newest occurrence. Not sanitized; bytes that are not UTF-8 are written `\xNN`.
     pub message: String,
-    /// Stack trace, registers, tables that belong to the newest occurrence, in order. Not cleaned.
+    /// Stack trace, registers and tables of the newest occurrence, in order. Not sanitized.
     pub folded: Vec<String>,
-    /// Lines that belonged there but were beyond the limit.
+    /// Folded lines beyond the limit, which were dropped.
     pub folded_dropped: u32,
-    /// Who says so.
+    /// Who reported it.
     pub origin: LogOrigin,
-    /// Lines of this kind that the kernel's rate limit kept back: the true count is higher by these.
+    /// Rate-limited lines of this class: the true count is higher by these.
     pub suppressed: u64,
 }
 
@@ -208,7 +207,7 @@ impl LogEntry {
 mod test_support {
     use super::*;
 
-    /// A kernel entry of this class and text.
+    /// An entry of the kernel with this class and text.
     pub fn kernel_entry(class: KernelLogClass, message: &str) -> LogEntry {
         LogEntry {
             wall_ns: 0,

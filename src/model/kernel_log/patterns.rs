@@ -1,17 +1,16 @@
-//! What to show of the log: include and exclude patterns.
+//! Include and exclude patterns that select what to show of the log.
 //!
-//! The default exclude is the one everybody types after `dmesg | grep -v`. It is written for noise, so it
-//! hides only lines that no rule knows: a hung task named `docker` or an I/O error quoting `IPv6` stays. A
-//! pattern the user set himself hides whatever it matches; he may have reasons.
+//! The default exclude pattern hides frequent noise, and only among unclassified lines: a hung task named `docker` or
+//! an I/O error that contains `IPv6` stays visible. A pattern set by the user hides whatever it matches.
 
 use super::{KernelLogClass, LogEntry};
 use regex_lite::{Regex, RegexBuilder};
 use std::fmt;
 
-/// The classic exclude.
+/// The default exclude pattern.
 pub const DEFAULT_EXCLUDE: &str = "eth0|IPv6|IPVS|docker|promiscuous";
 
-/// Longest pattern taken, in bytes.
+/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 512;
 
 /// Include and exclude patterns, matched against message, device and command name.
@@ -19,18 +18,18 @@ const MAX_PATTERN_BYTES: usize = 512;
 pub struct LogPatterns {
     include: Option<Regex>,
     exclude: Option<Regex>,
-    /// Whether `exclude` is the default, which spares what a rule knows.
+    /// Whether `exclude` is the default, which never hides classified lines.
     keeps_classified: bool,
 }
 
-/// A pattern that does not compile, and where it goes wrong.
+/// A pattern that does not compile, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternError {
     /// The pattern as given.
     pub pattern: String,
-    /// The character at which it goes wrong, counted from 1.
+    /// Position of the error in characters, counted from 1.
     pub column: usize,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -50,12 +49,12 @@ impl Default for LogPatterns {
 }
 
 impl LogPatterns {
-    /// Hides nothing.
+    /// Shows everything.
     pub fn show_all() -> Self {
         Self { include: None, exclude: None, keeps_classified: false }
     }
 
-    /// The user's patterns. `exclude` of `None` keeps the default one; an empty pattern is no pattern.
+    /// Patterns of the user. An `exclude` of `None` is the default one; an empty pattern is no pattern.
     pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, PatternError> {
         let include = include.filter(|p| !p.is_empty()).map(compile).transpose()?;
         match exclude {
@@ -92,7 +91,7 @@ fn compile(pattern: &str) -> Result<Regex, PatternError> {
         return Err(error(column, format!("longer than {MAX_PATTERN_BYTES} bytes")));
     }
     build_regex(pattern).map_err(|err| {
-        // regex-lite does not say where; it is behind the longest beginning that is a pattern by itself.
+        // regex-lite does not report a position; it is after the longest prefix that compiles.
         let column = pattern.char_indices().rev().find(|(i, _)| build_regex(&pattern[..*i]).is_ok());
         let column = column.map_or(1, |(i, _)| pattern[..i].chars().count() + 1);
         error(column, err.to_string())

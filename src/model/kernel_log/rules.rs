@@ -1,57 +1,57 @@
-//! What each kind of kernel message looks like: one table, one row a kind.
+//! The rules that classify kernel messages: one table, one row per kind of message.
 //!
-//! Texts are those of the kernel's own format strings (kernel/hung_task.c, block/blk-core.c, fs/buffer.c,
+//! Texts are the kernel's format strings (kernel/hung_task.c, block/blk-core.c, fs/buffer.c,
 //! fs/ext4/super.c, fs/jbd2, fs/xfs/xfs_message.c, fs/btrfs/messages.c, drivers/nvme/host, drivers/ata,
 //! drivers/scsi, drivers/md, mm/oom_kill.c, kernel/watchdog.c, kernel/rcu/tree_stall.h, net/sunrpc,
-//! fs/smb/client), old wordings included; node-problem-detector's kernel-monitor.json is covered.
+//! fs/smb/client), including older versions; node-problem-detector's kernel-monitor.json is covered.
 //!
-//! A row names a literal that has to begin at a word's start; [`super::classify`] finds all literals in
-//! one pass over the line. Where several rows fit, the first in the table wins.
+//! A row has a literal that must start at the start of a word; [`super::classify`] finds all literals in
+//! one pass over the line. The first matching row wins.
 
 use super::KernelLogClass::{self, *};
 
 /// One kind of message.
 #[derive(Debug)]
 pub struct MessageRule {
-    /// What it is about.
+    /// Class of the message.
     pub class: KernelLogClass,
-    /// Where `text` has to be.
+    /// Where `text` must be.
     pub position: MatchPosition,
-    /// The literal that gives it away.
+    /// The literal that identifies the message.
     pub text: &'static str,
-    /// One of these has to occur too, after `text`; none needed if empty.
+    /// One of these must follow `text`; nothing if empty.
     pub requires_any: &'static [&'static str],
-    /// Where the device, the task are named.
+    /// Where the device or the task is named.
     pub subject: SubjectPattern,
-    /// Whether the line begins, continues or is a story.
+    /// Role in a message of several lines.
     pub role: MessageRole,
 }
 
-/// Where a rule's text has to be.
+/// Where a rule's text must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchPosition {
-    /// At the beginning of the message, blanks apart: iSCSI and FC print one before the name.
+    /// At the start of the message, after blanks: iSCSI and FC print one before the name.
     MessageStart,
-    /// At the beginning of any word.
+    /// At the start of any word.
     WordStart,
 }
 
-/// A line's place in a story of several lines.
+/// Role of a line in a message of several lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageRole {
-    /// A line of its own.
+    /// A single line.
     Single,
-    /// The first of several: stack trace, registers, tables and [`Role::Follow`] lines fold under it.
+    /// The first of several: stack trace, registers, tables and [`MessageRole::Continuation`] lines fold under it.
     Head,
-    /// Belongs under an open head of the same class (and device); a line of its own if there is none.
+    /// Folds under an open head of the same class (and device); a single line if there is none.
     Continuation,
-    /// As `Follow`, but routine: means nothing by itself, so without an open head it stays `other`.
+    /// As `Continuation`, but meaningless by itself: without an open head it stays `other`.
     RoutineContinuation,
-    /// As `Head`, but says it better than the head that is open: takes its place and folds it.
+    /// As `Head`, but more informative than the open head: replaces it and folds it.
     Summary,
 }
 
-/// Where a message names what it is about.
+/// Where a message names its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubjectPattern {
     /// Nowhere.
@@ -66,15 +66,15 @@ pub enum SubjectPattern {
     InBrackets,
     /// The device is in the first parentheses, `device ` before it or not: `XFS (sda1): ...`.
     InParentheses,
-    /// `task COMM:PID ` and on, the hung task detector's way.
+    /// `task COMM:PID ...`, as the hung task detector prints it.
     TaskCommPid,
-    /// `process PID (COMM)`, the OOM killer's way.
+    /// `process PID (COMM)`, as the OOM killer prints it.
     ProcessPidComm,
-    /// `[COMM:PID]`, the watchdog's way.
+    /// `[COMM:PID]`, as the watchdog prints it.
     Watchdog,
     /// The comm before this text: `COMM invoked oom-killer`, `COMM: page allocation failure`.
     CommBefore(&'static str),
-    /// `PID: N Comm: NAME`, the oops' way.
+    /// `PID: N Comm: NAME`, as an oops prints it.
     Oops,
 }
 
@@ -126,9 +126,9 @@ const BTRFS_ERROR_WORDS: &[&str] = &[
     "failed",
 ];
 
-/// Every kind of message this program knows, in the order of precedence.
+/// Every kind of message, in the order of precedence.
 pub const RULES: &[MessageRule] = &[
-    // Tasks that hang.
+    // Hung tasks.
     rule(HungTask, MessageStart, "INFO: task ", TaskCommPid)
         .requiring_any(&[" blocked for more than ", " can't die for more than "])
         .as_head(),
@@ -136,7 +136,7 @@ pub const RULES: &[MessageRule] = &[
         .requiring_any(&[" blocked on a", " blocked on an"])
         .as_continuation(),
     rule(HungTask, MessageStart, "Future hung task reports are suppressed", Unnamed),
-    // CPUs that hang.
+    // Hung CPUs.
     rule(Lockup, WordStart, "BUG: soft lockup - CPU#", Watchdog).as_head(),
     rule(Lockup, WordStart, "BUG: workqueue lockup", Unnamed).as_head(),
     rule(Lockup, WordStart, "Watchdog detected hard LOCKUP", Unnamed).as_head(),
@@ -145,7 +145,7 @@ pub const RULES: &[MessageRule] = &[
     rule(Lockup, MessageStart, "rcu: ", Unnamed).requiring_any(&["starved", "stall"]).as_continuation(),
     rule(Lockup, MessageStart, "rcu: ", Unnamed).as_routine_continuation(),
     rule(Lockup, WordStart, "workqueue: ", Unnamed).requiring_any(&["hogged CPU"]),
-    // File systems. Before the I/O errors: their lines quote one.
+    // File systems. Before the I/O errors, because their lines quote one.
     rule(Other, MessageStart, "EXT4-fs (", InParentheses).requiring_any(&[
         "mounted filesystem",
         "re-mounted",
@@ -178,7 +178,7 @@ pub const RULES: &[MessageRule] = &[
     rule(Filesystem, MessageStart, "OCFS2: ", InParentheses).requiring_any(ERROR_WORDS),
     rule(Filesystem, WordStart, "Remounting filesystem read-only", InParentheses),
     rule(Filesystem, WordStart, "Remounting file system read-only", InParentheses),
-    // Requests and links that time out; before the I/O errors that they end in.
+    // Timeouts of requests and links; before the I/O errors that they lead to.
     rule(ResetTimeout, MessageStart, "nvme nvme", SecondWord).requiring_any(&[
         "timeout",
         "Abort status",
@@ -293,7 +293,7 @@ pub const RULES: &[MessageRule] = &[
     rule(ResetTimeout, MessageStart, "session", FirstWord).requiring_any(&["session recovery timed out"]),
     rule(ResetTimeout, WordStart, "rejecting I/O to offline device", SecondWord),
     rule(ResetTimeout, WordStart, "rejecting I/O to dead device", SecondWord),
-    // Requests that failed.
+    // Failed requests.
     rule(IoError, MessageStart, "I/O error, dev ", WordAfter("dev ")),
     rule(IoError, MessageStart, "blk_update_request: ", WordAfter("dev ")).requiring_any(&["error", "timeout"]),
     rule(IoError, MessageStart, "print_req_error: ", WordAfter("dev ")).requiring_any(&["error", "timeout"]),
@@ -341,7 +341,7 @@ pub const RULES: &[MessageRule] = &[
     rule(IoError, MessageStart, "Write-error on swap-device ", WordAfter("swap-device (")),
     rule(IoError, MessageStart, "Direct I/O error", Unnamed),
     rule(IoError, MessageStart, "dax: ", Unnamed).requiring_any(&["rror"]),
-    // Memory that runs out.
+    // Out of memory.
     rule(Oom, WordStart, "invoked oom-killer", CommBefore(" invoked oom-killer")).as_head(),
     rule(Oom, WordStart, "page allocation failure", CommBefore(": page allocation failure")).as_head(),
     rule(Oom, MessageStart, "oom-kill:", Unnamed).as_continuation(),
@@ -357,7 +357,7 @@ pub const RULES: &[MessageRule] = &[
     rule(Oom, MessageStart, "Memory cgroup out of memory", Unnamed),
     rule(Oom, MessageStart, "Tasks in ", Unnamed).requiring_any(&["oom.group"]).as_continuation(),
     rule(Oom, WordStart, "SLUB: Unable to allocate memory", Unnamed).as_head(),
-    // Hardware that reports errors.
+    // Hardware errors.
     rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).requiring_any(&["events logged"]).as_head(),
     rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).as_continuation(),
     rule(MemoryError, MessageStart, "[Hardware Error]", Unnamed).as_continuation(),
@@ -407,7 +407,7 @@ pub const RULES: &[MessageRule] = &[
     ]),
     rule(NetworkFs, MessageStart, "rbd: ", WordAfter("rbd: ")).requiring_any(&["rror", "timed out", "failed"]),
     rule(NetworkFs, MessageStart, "9pnet: ", Unnamed).requiring_any(&["rror", "failed"]),
-    // The kernel itself.
+    // Bugs of the kernel.
     rule(Oops, MessageStart, "BUG: ", Unnamed).as_head(),
     rule(Oops, WordStart, "Oops: ", Unnamed).as_continuation(),
     rule(Oops, MessageStart, "general protection fault", Unnamed).as_head(),
@@ -419,13 +419,13 @@ pub const RULES: &[MessageRule] = &[
     rule(Oops, MessageStart, "WARNING: CPU: ", SubjectPattern::Oops).as_head(),
     rule(Oops, MessageStart, "WARNING: ", Unnamed).requiring_any(&[" at "]).as_head(),
     rule(Oops, MessageStart, "Kernel panic - not syncing", Unnamed).as_head(),
-    // Heat.
+    // Overheating.
     rule(Thermal, WordStart, "temperature above threshold", Unnamed),
     rule(Thermal, WordStart, "clock throttled", Unnamed),
     rule(Thermal, WordStart, "critical temperature reached", Unnamed),
 ];
 
-/// What the kernel's rate limiter calls the functions whose lines it holds back
+/// Names under which the kernel's rate limiter reports suppressed lines
 /// (`NAME: N callbacks suppressed`, lib/ratelimit.c).
 pub const RATE_LIMITED_FUNCTIONS: &[(&str, KernelLogClass)] = &[
     ("blk_update_request", IoError),

@@ -1,18 +1,18 @@
-//! Which lines belong to the story begun by another line.
+//! Finds the entry that a line of a trace belongs to.
 //!
-//! A hung task is one finding and some forty lines: the sentence, a stack, registers. The reports carry
-//! no common mark, so a line is recognised by its shape ([`is_trace`]) or by its rule's
-//! [`Role`](super::rules::Role), and it has to come soon after the story's last line. Where the kernel
-//! says who printed a line (`caller=`), two stories printed at once are kept apart by that.
+//! A hung task is one message and some forty lines of stack and registers. The lines carry no common identifier, so a
+//! line is recognised by its format ([`is_trace_line`]) or by its rule's [`MessageRole`](super::rules::MessageRole),
+//! and it must come soon after the previous line of the trace. Where the kernel records who printed a line (`caller=`),
+//! that separates two traces that are printed at once.
 
 use super::KernelLogClass;
 
-/// A story's next line comes within this (log clock, us); a dump goes over a slow serial console too.
+/// Maximum time between two lines of a trace (log clock, us); a dump to a serial console is slow.
 const MAX_GAP_US: u64 = 2_000_000;
-/// Stories open at a time; more than a few CPUs do not print at once.
+/// Traces that are open at a time; more than a few CPUs do not print at once.
 const MAX_OPEN: usize = 4;
 
-/// A head line whose story goes on.
+/// A head line whose trace may continue.
 #[derive(Debug, Clone)]
 struct OpenTrace {
     /// The entry in the log.
@@ -30,16 +30,16 @@ impl OpenTrace {
     }
 }
 
-/// The stories that are open now.
+/// The traces that are open.
 #[derive(Debug, Clone, Default)]
 pub struct TraceFolder {
     open_traces: Vec<OpenTrace>,
-    /// The last line that begins no story by its kind, in case a trace follows it after all.
+    /// The last line that is not a head, in case a trace follows it after all.
     last_single_line: Option<OpenTrace>,
 }
 
 impl TraceFolder {
-    /// Begins a story under `entry`.
+    /// Opens a trace for `entry`.
     pub fn open_trace(
         &mut self,
         entry: u64,
@@ -62,7 +62,7 @@ impl TraceFolder {
         });
     }
 
-    /// Remembers a line that has no story of its kind: many a driver prints one and then dumps the stack.
+    /// Notes a single line: many drivers print one and then dump the stack.
     pub fn set_last_single_line(&mut self, entry: u64, class: KernelLogClass, caller: Option<&str>, now_us: u64) {
         self.last_single_line = Some(OpenTrace {
             entry_id: entry,
@@ -73,13 +73,13 @@ impl TraceFolder {
         });
     }
 
-    /// Forgets an entry that is no more.
+    /// Closes the trace of an entry that is removed.
     pub fn close(&mut self, entry: u64) {
         self.open_traces.retain(|o| o.entry_id != entry);
         self.last_single_line.take_if(|o| o.entry_id == entry);
     }
 
-    /// The entry that an unclassified line belongs to, if its shape says so.
+    /// The entry that an unclassified line belongs to, if it looks like a line of a trace.
     pub fn find_for_trace_line(&mut self, message: &[u8], level: u8, caller: Option<&str>, now_us: u64) -> Option<u64> {
         if self.open_traces.is_empty() && self.last_single_line.is_none() {
             return None;
@@ -106,7 +106,7 @@ impl TraceFolder {
         self.find_open(now_us, caller, |o| o.class == class && same_device(o.device.as_deref(), device))
     }
 
-    /// The newest open story of a class, to be taken over by a line that says it better.
+    /// Closes the newest open trace of a class and returns its entry, which a more informative line replaces.
     pub fn take_open(&mut self, class: KernelLogClass, caller: Option<&str>, now_us: u64) -> Option<u64> {
         let entry = self.find_open(now_us, caller, |o| o.class == class)?;
         self.open_traces.retain(|o| o.entry_id != entry);
@@ -120,7 +120,7 @@ impl TraceFolder {
     }
 }
 
-/// `ata4` is the port of `ata4.00`; otherwise the names have to be the same, if there are two.
+/// Whether two lines are about the same device. `ata4` is the port of `ata4.00`; a missing name matches any.
 fn same_device(head: Option<&str>, line: Option<&str>) -> bool {
     match (head, line) {
         (Some(a), Some(b)) => {
@@ -131,7 +131,7 @@ fn same_device(head: Option<&str>, line: Option<&str>) -> bool {
     }
 }
 
-/// Beginnings of the lines that dump_stack, show_regs, sched_show_task and the oops code print.
+/// Prefixes of the lines that dump_stack, show_regs, sched_show_task and the oops code print.
 const TRACE_LINE_PREFIXES: &[&str] = &[
     "Call Trace:",
     "Call trace:",
@@ -212,7 +212,7 @@ const TRACE_LINE_PREFIXES: &[&str] = &[
     "in-flight: ",
 ];
 
-/// Whether a line has the shape of a line in a stack trace or register dump.
+/// Whether a line looks like a line of a stack trace or register dump.
 pub fn is_trace_line(message: &[u8]) -> bool {
     let text = message.trim_ascii_start();
     if text.is_empty() {
@@ -247,7 +247,7 @@ fn is_marker(text: &[u8]) -> bool {
     text.first() == Some(&b'<') && text.last() == Some(&b'>') && text.len() < 20
 }
 
-/// The dotted line before a WARNING: it announces the next line and says nothing.
+/// Whether it is the dotted line before a WARNING, which has no information.
 pub fn is_cut_here(message: &[u8]) -> bool {
     message.starts_with(b"------------[ cut here")
 }
@@ -258,7 +258,7 @@ fn is_held_lock(text: &[u8]) -> bool {
         || (text.starts_with(b"#") && text.windows(5).any(|w| w == b", at:"))
 }
 
-/// Words that the lines of the OOM killer's tables begin with (mm/show_mem.c, mm/oom_kill.c, mm/memcontrol.c).
+/// Prefixes of the lines in the OOM killer's tables (mm/show_mem.c, mm/oom_kill.c, mm/memcontrol.c).
 const OOM_TABLE_PREFIXES: &[&str] = &[
     "active_anon:",
     "active_file:",
@@ -289,7 +289,7 @@ const OOM_TABLE_PREFIXES: &[&str] = &[
 ];
 
 fn is_oom_table(message: &[u8], level: u8) -> bool {
-    // Statistics of a cgroup come as `key value` lines, page totals as `123 pages RAM`.
+    // Cgroup statistics are `key value` lines, page totals are `123 pages RAM`.
     let number = |w: &[u8]| !w.is_empty() && w.iter().all(u8::is_ascii_digit);
     let mut words = message.split(|b| *b == b' ').filter(|w| !w.is_empty());
     let (first, second, third) = (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next());

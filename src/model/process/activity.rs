@@ -1,16 +1,16 @@
-//! The rows as they are, for whoever looks at all of them at every tick: no text is made, nothing allocated.
+//! Cheap iteration over all rows, for the doctor's rules: nothing is formatted or allocated.
 
 use super::table::ProcessTable;
 use super::task::{TaskKey, TaskRaw};
 
-/// What a row did in the last interval.
+/// Activity of a row in the last interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TaskActivity {
-    /// Position for [`ProcTable::row`].
+    /// Row index for [`ProcessTable::row`].
     pub row_index: u32,
-    /// Who.
+    /// The task.
     pub key: TaskKey,
-    /// Bytes read from storage per second; `None`: not known.
+    /// Bytes read from storage per second; `None` if unknown.
     pub read: Option<f64>,
     /// Bytes dirtied per second.
     pub write: Option<f64>,
@@ -19,25 +19,25 @@ pub struct TaskActivity {
 }
 
 impl TaskActivity {
-    /// Bytes per second either way.
+    /// Bytes read and written per second.
     pub fn bytes_per_s(&self) -> f64 {
         self.read.unwrap_or(0.0) + self.write.unwrap_or(0.0)
     }
 }
 
 impl ProcessTable {
-    /// Every row that has not ended, with its position.
+    /// Rows of tasks that have not exited, with their index.
     pub fn live_tasks(&self) -> impl Iterator<Item = (u32, &TaskRaw)> {
         let rows = self.rows.iter().enumerate().filter(|(_, row)| !row.exited);
         rows.map(|(at, row)| (at as u32, &row.raw))
     }
 
-    /// The command line of the row at a position, its arguments separated by blanks.
+    /// The command line of the row at an index, its arguments separated by blanks.
     pub fn cmdline_at(&self, at: u32) -> Option<&[u8]> {
         self.rows.get(at as usize)?.names.as_ref()?.cmdline.as_deref()
     }
 
-    /// The rows that changed in the last interval: only those can have rates.
+    /// The rows that changed in the last interval; only those have rates.
     pub fn active_tasks(&self) -> impl Iterator<Item = TaskActivity> + '_ {
         self.rates.iter().filter_map(|r| {
             let row = self.rows.get(r.row as usize)?;

@@ -1,20 +1,20 @@
-//! What a process inherits: when it waits for a child that ended, the kernel adds all the child ever moved to the
-//! parent's own counters at once (`wait_task_zombie` in kernel/exit.c). A shell that runs one copy after another
-//! would seem to move each of them again, in a second. What was seen of the child while it lived is its own doing;
-//! only the rest, from the last look to its end, is news.
+//! Corrects for the I/O of exited children. When a process waits for an exited child, the kernel adds all of the
+//! child's I/O to the parent's counters at once (`wait_task_zombie` in kernel/exit.c). The part that was already
+//! counted for the child while it ran must not appear again as I/O of the parent; only the part since the last scan is
+//! new.
 
 use super::task::{IoBytes, TaskKey, TaskRaw};
 use std::collections::HashMap;
 
-/// Ancestors that ended in the same interval, followed up to the one that lives: no further than this.
+/// Maximum length of a chain of ancestors that exited in the same interval.
 const MAX_EXITED_ANCESTORS: usize = 16;
 
-/// Bytes that heirs already had counted for their children, by process.
+/// Bytes that were already counted for exited children, by the process that inherits them.
 #[derive(Debug, Default)]
 pub(super) struct InheritedIo(HashMap<u32, IoBytes>);
 
 impl InheritedIo {
-    /// Of these processes that ended; `last` gives the counters last seen.
+    /// For the tasks that exited; `last` returns their last counters.
     pub fn from_exited<'a>(gone: &[TaskKey], last: impl Fn(&TaskKey) -> Option<&'a TaskRaw>) -> Self {
         if gone.is_empty() {
             return Self::default();
@@ -35,8 +35,8 @@ impl InheritedIo {
         Self(heirs)
     }
 
-    /// The counters before the interval with what was inherited in it. Unchanged where the growth does not hold
-    /// that much: then the child was not waited for, or by another.
+    /// The counters before the interval plus the inherited bytes. Unchanged where the growth is less than that: then
+    /// the parent has not waited for the child, or another process has.
     pub fn adjust_previous(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
         let Some(more) = self.0.get(&pid) else { return before };
         let mut with = before;

@@ -1,7 +1,7 @@
-//! Which container a control group belongs to, told by the names runtimes give their groups.
+//! Finds the container of a control group, by the names that container runtimes give their groups.
 
 /// `docker:0123456789ab`, `podman:…`, `containerd:…`, `crio:…`, `lxc:NAME`, `machine:NAME`, or `None`
-/// for a group that no known runtime made.
+/// for a group of no known runtime.
 pub fn hint(cgroup: &str) -> Option<String> {
     cgroup.rsplit('/').find_map(runtime_and_id)
 }

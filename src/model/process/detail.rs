@@ -1,32 +1,32 @@
-//! One process looked at closely, on demand.
+//! Details of one process, read on demand.
 
 use super::task::{TaskDelays, TaskKey};
 use crate::model::reading::Reading;
 use serde::{Deserialize, Serialize};
 
-/// What the detail pane shows besides the row.
+/// What the detail page shows in addition to the row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskDetail {
-    /// Who.
+    /// The process.
     pub key: TaskKey,
-    /// Whether the start time was compared: not possible for a task whose `stat` does not return.
+    /// Whether the start time was verified, which is impossible for a task whose `stat` blocks.
     pub verified: bool,
     /// Resource limits (getrlimit(2)).
     pub limits: Reading<Vec<ResourceLimit>>,
-    /// Control groups, one `hierarchy:controllers:path` line each, cleaned.
+    /// Control groups, one `hierarchy:controllers:path` line each, sanitized.
     pub cgroups: Reading<Vec<String>>,
-    /// Ancestors, parent first: process id and cleaned name.
+    /// Ancestors, parent first: process id and sanitized name.
     pub parents: Vec<(u32, String)>,
-    /// How likely the kernel is to kill it for memory, 0 to about 2,000 (proc_pid_oom_score(5)).
+    /// Badness for the OOM killer, 0 to about 2,000 (proc_pid_oom_score(5)).
     pub oom_score: Option<i64>,
-    /// What was added to that score by hand.
+    /// Adjustment that was added to that score.
     pub oom_score_adj: Option<i64>,
-    /// Times waited, over all its threads.
+    /// Delays over all its threads.
     pub delays: Reading<TaskDelays>,
 }
 
 impl TaskDetail {
-    /// The limit on open files, soft and hard; `None` inside stands for unlimited.
+    /// The limit on open files.
     pub fn open_files_limit(&self) -> Option<&ResourceLimit> {
         self.limits.ok()?.iter().find(|limit| limit.name == "Max open files")
     }
@@ -35,56 +35,56 @@ impl TaskDetail {
 /// One line of `/proc/PID/limits`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimit {
-    /// The kernel's name for it: `Max open files`.
+    /// The kernel's name: `Max open files`.
     pub name: String,
-    /// Soft limit; `None`: unlimited.
+    /// Soft limit; `None` if unlimited.
     pub soft: Option<u64>,
-    /// Hard limit; `None`: unlimited.
+    /// Hard limit; `None` if unlimited.
     pub hard: Option<u64>,
-    /// Its unit, as the kernel writes it; may be empty.
+    /// The kernel's unit; may be empty.
     pub unit: String,
 }
 
 /// One mapping of a process (proc_pid_smaps(5)), sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMapping {
-    /// First address.
+    /// Start address.
     pub start: u64,
-    /// Address after the last.
+    /// End address (exclusive).
     pub end: u64,
-    /// `rwxp` letters.
+    /// Permissions as in `rwxp`.
     pub perms: String,
-    /// File, `[heap]` and the like, or empty; cleaned.
+    /// File, `[heap]` or the like, or empty; sanitized.
     pub name: String,
-    /// Address space.
+    /// Size of the address range.
     pub size: u64,
-    /// In memory.
+    /// Resident.
     pub rss: u64,
-    /// In memory, shared pages divided by their users.
+    /// Proportional share: shared pages divided by the number of their users.
     pub pss: Option<u64>,
-    /// Swapped out, shared memory included, unlike VmSwap.
+    /// Swapped out, including shared memory, unlike VmSwap.
     pub swap: Option<u64>,
 }
 
-/// The mappings of a process, summed up: all of them counted, the largest kept.
+/// Sums over all mappings of a process, and its largest mappings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappingSummary {
-    /// Mappings there are.
+    /// Number of mappings.
     pub count: usize,
     /// Sum of sizes, bytes.
     pub size: u64,
-    /// Sum in memory, bytes.
+    /// Sum of resident sizes, bytes.
     pub rss: u64,
-    /// Sum of shares in memory, bytes; `None` where the kernel does not tell.
+    /// Sum of proportional shares, bytes; `None` where the kernel does not report them.
     pub pss: Option<u64>,
-    /// Sum in swap, shared memory included, bytes; `None` where the kernel does not tell.
+    /// Sum in swap including shared memory, bytes; `None` where the kernel does not report it.
     pub swap: Option<u64>,
-    /// Those with most in swap, then in memory, first.
+    /// The largest mappings, by size in swap, then by resident size.
     pub largest: Vec<MemoryMapping>,
 }
 
 impl MappingSummary {
-    /// Sums up, and keeps the `most` largest.
+    /// Sums up all mappings and keeps the `most` largest.
     pub fn summarize(mut all: Vec<MemoryMapping>, most: usize) -> Self {
         let sum = |get: fn(&MemoryMapping) -> Option<u64>| all.iter().map(get).sum::<Option<u64>>();
         let (count, pss, swap) = (all.len(), sum(|m| m.pss), sum(|m| m.swap));

@@ -1,5 +1,5 @@
-//! What tracing says of the rows: their requests at the devices and the pages written back for them, and rows for
-//! processes that have ended while their pages had not been written yet.
+//! I/O that tracing attributes to rows: requests at the devices and writeback. Restores rows of exited processes while
+//! their dirty pages are being written.
 
 use super::row::ProcessRow;
 use super::table::{NO_SLOT, ProcessTable, StoredRow};
@@ -9,29 +9,29 @@ use crate::model::process::TaskNames;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Ended processes that are remembered because they have dirtied pages.
+/// Maximum number of rows of exited processes that are stored.
 const MAX_EXITED_ROWS: usize = 256;
 
-/// What the table knows of it.
+/// Attributed I/O, and rows of exited processes with dirty pages.
 #[derive(Debug, Default)]
 pub(super) struct ProcessIoAttribution {
     current: Option<Arc<IoAttribution>>,
-    /// Rows of processes that ended, the last one first.
+    /// Rows of exited processes, newest first.
     exited_rows: VecDeque<StoredRow>,
 }
 
 impl ProcessIoAttribution {
-    /// Of a process; `None` where nothing is traced, nothing done is 0.
+    /// Rates of a process, 0 without I/O; `None` if nothing is traced.
     pub fn rates_of(&self, pid: u32) -> Option<IoRates> {
         Some(self.current.as_ref()?.process(pid).map(|t| t.total).unwrap_or_default())
     }
 
-    /// Whether a process did anything at a device, or had it done.
+    /// Whether a process had any I/O, or pages of it were written back.
     pub fn has_io(&self, pid: u32) -> bool {
         self.current.as_ref().is_some_and(|c| c.process(pid).is_some())
     }
 
-    /// Keeps the row of a process that goes, if pages of it may still be written.
+    /// Stores the row of an exited process if pages of it may still be written.
     pub fn keep_exited(&mut self, row: StoredRow) {
         if self.current.is_none() || row.raw.io.bytes().is_some_and(|b| b.write == 0) {
             return;
@@ -40,7 +40,7 @@ impl ProcessIoAttribution {
         self.exited_rows.push_front(row);
     }
 
-    /// The row of a process that has ended, as it was, or from its name alone.
+    /// The row of an exited process: the stored one, or one made from its name alone.
     fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
         let known =
             self.exited_rows.iter().position(|r| r.raw.key.pid == pid).and_then(|at| self.exited_rows.remove(at));
@@ -53,7 +53,7 @@ impl ProcessIoAttribution {
     }
 }
 
-/// A process of which nothing is known but its name.
+/// A row of a process of which only the name is known.
 fn row_from_name(pid: u32, name: &str, at_ns: u64) -> StoredRow {
     let mut comm = [0; 16];
     let len = name.len().min(15);
@@ -89,17 +89,17 @@ fn row_from_name(pid: u32, name: &str, at_ns: u64) -> StoredRow {
 }
 
 impl ProcessTable {
-    /// Takes in what tracing says of the interval; `None`: nothing is traced.
+    /// Sets the attributed I/O of the interval; `None` if nothing is traced.
     pub fn set_io_attribution(&mut self, charged: Option<Arc<IoAttribution>>) {
         self.io_attribution.current = charged;
     }
 
-    /// Why a row of a process that has ended is still to be told of: its pages are being written.
+    /// Whether a process has exited and its pages are still being written.
     pub fn has_exited_with_io(&self, row: &ProcessRow<'_>) -> bool {
         row.exited && self.io_attribution.has_io(row.pid)
     }
 
-    /// Brings rows back of processes that have ended but had something done for them.
+    /// Restores the rows of exited processes that have I/O in this interval.
     pub(super) fn restore_exited(&mut self) {
         let Some(charged) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else {
             return;

@@ -1,7 +1,7 @@
-//! Processes and threads: raw counters as they travel, the table that turns them into rates, and the
-//! selection of the rows a window shows.
+//! Processes and threads: raw counters, the table that derives rates from them, and the selection of the rows that are
+//! shown.
 //!
-//! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
+//! A scan sends only what changed ([`ProcessUpdate`]); the table belongs to the thread that draws.
 
 mod activity;
 mod child_io;

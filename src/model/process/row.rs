@@ -1,4 +1,4 @@
-//! One row as it is shown or exported, with the names of the JSON output.
+//! One row as it is displayed or exported, with the field names of the JSON output.
 
 use super::table::{AccumulatedCounters, StoredRow, TaskRates};
 use super::task::{IoBytes, TaskIoRaw, TaskKey};
@@ -9,58 +9,57 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One task, made for showing: text is cleaned, what could not be read is `None`.
+/// One task for display: text is sanitized, unreadable values are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessRow<'a> {
     /// Process id.
     pub pid: u32,
-    /// Thread id; the process id where rows are whole processes.
+    /// Thread id; equals the process id where rows are processes.
     pub tid: u32,
-    /// Start, in 1/100 s since boot.
+    /// Start time in 1/100 s since boot.
     pub starttime: u64,
-    /// The name the task gave itself, cleaned.
+    /// Command name, sanitized.
     pub comm: Cow<'a, str>,
-    /// The command line; `None` until it was fetched.
+    /// The command line; `None` until it was read.
     pub command: Option<CommandLine<'a>>,
-    /// The user's name, or the number where it has none.
+    /// The user's name, or the uid if it has none.
     pub user: Option<Cow<'a, str>>,
     /// State letter.
     pub state: char,
-    /// The kernel function it waits in, where that was asked for.
+    /// The kernel function it waits in, if that was requested.
     pub wchan: Option<&'a str>,
-    /// I/O class and level as iotop prints it.
+    /// I/O class and level in iotop's format.
     pub ionice: Option<Cow<'static, str>>,
     /// Bytes read from storage per second.
     pub read_bytes_per_s: Option<f64>,
     /// Bytes dirtied for storage per second.
     pub write_bytes_per_s: Option<f64>,
-    /// Dirtied bytes dropped before they were written, per second.
+    /// Dirtied bytes that were truncated before they were written, per second.
     pub cancelled_bytes_per_s: Option<f64>,
-    /// Bytes read since the task began.
+    /// Bytes read since the task started.
     pub read_bytes_total: Option<u64>,
-    /// Bytes dirtied since the task began.
+    /// Bytes dirtied since the task started.
     pub write_bytes_total: Option<u64>,
-    /// Time waiting for block I/O, per cent of the interval; of a process the sum over its threads, so up
-    /// to 100 for each.
+    /// Time waiting for block I/O, percent of the interval. For a process the sum over its threads, up to 100 for
+    /// each thread.
     pub io_delay_pct: Option<f64>,
-    /// Time waiting for pages from swap, per cent of the interval.
+    /// Time waiting for pages from swap, percent of the interval.
     pub swapin_delay_pct: Option<f64>,
-    /// Time put to sleep because too many pages were dirty, per cent of the interval; threads added up. By tracing.
+    /// Time throttled because too many pages were dirty, percent of the interval, summed over threads. From tracing.
     #[serde(skip)]
     pub throttled_pct: Option<f64>,
-    /// Time spent making room in memory itself (direct reclaim), per cent of the interval; threads added up. By
-    /// tracing.
+    /// Time in direct reclaim, percent of the interval, summed over threads. From tracing.
     #[serde(skip)]
     pub reclaim_pct: Option<f64>,
     /// Swapped-out private memory (VmSwap), bytes.
     pub swap_bytes: Option<u64>,
     /// Resident memory, bytes.
     pub rss_bytes: u64,
-    /// Page faults that needed I/O, per second.
+    /// Major page faults per second.
     pub major_faults_per_s: Option<f64>,
     /// Control group path.
     pub cgroup: Option<&'a str>,
-    /// The container its control group points to.
+    /// The container of its control group.
     #[serde(skip)]
     pub container: Option<&'a str>,
     /// User id.
@@ -69,28 +68,28 @@ pub struct ProcessRow<'a> {
     /// Parent process.
     #[serde(skip)]
     pub ppid: u32,
-    /// Threads of the process.
+    /// Number of threads.
     #[serde(skip)]
     pub num_threads: u32,
-    /// A kernel thread.
+    /// Whether it is a kernel thread.
     #[serde(skip)]
     pub kernel_thread: bool,
-    /// It ended in the last interval; the figures are the last ones seen.
+    /// It exited in the last interval; the values are the last ones read.
     #[serde(skip)]
     pub exited: bool,
-    /// A read of its counters does not return; figures are old.
+    /// A read of its counters does not return; the values are old.
     #[serde(skip)]
     pub blocked: bool,
-    /// What the process did at the devices and what was written back for it, by tracing; `None`: not traced.
+    /// I/O attributed to the process by tracing; `None` if not traced.
     #[serde(skip)]
     pub attributed_io: Option<IoRates>,
-    /// Why there is no traffic, if there is none.
+    /// Raw counters, or why there are none.
     #[serde(skip)]
     pub io: TaskIoRaw,
-    /// When the present state was first seen, CLOCK_BOOTTIME in ns: how long a task is in D.
+    /// CLOCK_BOOTTIME in ns when it was first seen in its present state.
     #[serde(skip)]
     pub state_since_ns: u64,
-    /// Bytes since the counters were reset (iotop -a); `None` where they cannot be read.
+    /// Bytes since the counters were reset (iotop -a); `None` if they cannot be read.
     #[serde(skip)]
     pub accumulated: Option<IoBytes>,
     /// Major faults since the counters were reset.
@@ -156,13 +155,13 @@ impl<'a> ProcessRow<'a> {
         }
     }
 
-    /// Who the row is about.
+    /// Identity of the task.
     pub fn key(&self) -> TaskKey {
         TaskKey { pid: self.pid, tid: self.tid, starttime: self.starttime }
     }
 }
 
-/// A command line, cleaned; of kernel threads, and where it is empty, the name in brackets.
+/// A command line, sanitized. For kernel threads, and where it is empty, the command name in brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     text: Cow<'a, str>,

@@ -1,11 +1,11 @@
-//! Which rows a window shows: filter, then pick the window out of the whole by selection instead of
-//! sorting 20,000 rows for 40 lines.
+//! Selects the rows of a window: filters, then picks the rows of the window by selection instead of sorting all
+//! 20,000 rows for 40 lines.
 
 use super::table::{ProcessTable, StoredRow, TaskRates};
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use std::cmp::Ordering;
 
-/// What rows can be sorted by.
+/// Sort keys of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessColumn {
@@ -21,11 +21,11 @@ pub enum ProcessColumn {
     Command,
     /// State, D first.
     State,
-    /// How long the state lasts already.
+    /// Time since the last state change.
     StateSince,
-    /// I/O class and level, most favoured first.
+    /// I/O class and level, highest priority first.
     Ionice,
-    /// Bytes read and written per second together.
+    /// Bytes read and written per second.
     #[default]
     Io,
     /// Bytes read per second.
@@ -34,29 +34,29 @@ pub enum ProcessColumn {
     Write,
     /// Bytes cancelled per second.
     Cancelled,
-    /// Bytes read since the task began.
+    /// Bytes read since the task started.
     ReadTotal,
-    /// Bytes written since the task began.
+    /// Bytes written since the task started.
     WriteTotal,
-    /// Bytes read since the reset.
+    /// Bytes read since the counters were reset.
     AccRead,
-    /// Bytes written since the reset.
+    /// Bytes written since the counters were reset.
     AccWrite,
-    /// Bytes read and written since the reset.
+    /// Bytes read and written since the counters were reset.
     AccIo,
-    /// Reads and writes completed at devices per second, by tracing.
+    /// Reads and writes completed at devices per second, from tracing.
     Iops,
-    /// What 99 % of them took at most, by tracing.
+    /// 99th percentile of their latency, from tracing.
     IoLatency,
-    /// Bytes written back for it per second, by tracing.
+    /// Bytes written back for it per second, from tracing.
     Writeback,
-    /// Waiting for block I/O.
+    /// Time waiting for block I/O.
     IoDelay,
-    /// Waiting for swap.
+    /// Time waiting for swap.
     SwapinDelay,
-    /// Throttled because too many pages are dirty.
+    /// Time throttled because too many pages are dirty.
     Throttled,
-    /// Making room in memory.
+    /// Time in direct reclaim.
     Reclaim,
     /// Swapped-out memory.
     Swap,
@@ -66,68 +66,68 @@ pub enum ProcessColumn {
     MajorFaults,
     /// Control group.
     Cgroup,
-    /// Threads.
+    /// Number of threads.
     Threads,
 }
 
-/// Which rows count at all.
+/// Conditions that a row must satisfy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessFilter {
-    /// Only rows with traffic, a delay, a major fault or state D in the last interval (iotop -o).
+    /// With I/O, a delay, a major fault or D state in the last interval (iotop -o).
     pub only_active: bool,
-    /// Only rows that did something since the counters were reset (iotop -a -o).
+    /// With activity since the counters were reset (iotop -a -o).
     pub only_accumulated: bool,
-    /// Leave out kernel threads.
+    /// No kernel threads.
     pub hide_kernel_threads: bool,
-    /// Only this user (name or number).
+    /// Of this user (name or number).
     pub user: Option<String>,
-    /// Only rows whose pid, name, command line or control group contains this; ASCII case is ignored.
+    /// Whose pid, name, command line or control group contains this; ASCII case-insensitive.
     pub text: Option<String>,
-    /// Only the threads of this process.
+    /// Threads of this process.
     pub pid: Option<u32>,
-    /// Processes whose threads are folded into their first one, see [`ProcTable::row_folding`].
+    /// Processes whose threads are folded into the main thread, see [`ProcessTable::row_with_folded_threads`].
     pub folded_pids: Vec<u32>,
 }
 
-/// What to show.
+/// Selection and order of rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessQuery {
-    /// Sort by this.
+    /// Sort key.
     pub sort_by: ProcessColumn,
     /// Smallest first instead of largest first (for text: Z first).
     pub reverse: bool,
-    /// Which rows.
+    /// Conditions for rows.
     pub filter: ProcessFilter,
-    /// First row of the window.
+    /// Index of the first row in the window.
     pub offset: usize,
-    /// Rows in the window.
+    /// Number of rows in the window.
     pub height: usize,
 }
 
 /// The rows of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessWindow {
-    /// Positions for [`ProcTable::row`], sorted; valid until the next update.
+    /// Row indices for [`ProcessTable::row`], in order; valid until the next update.
     pub rows: Vec<u32>,
-    /// Rows that passed the filter.
+    /// Number of rows that pass the filter.
     pub matching: usize,
 }
 
-/// Where a row goes: all that most comparisons need, so that they touch no row.
+/// Sort keys of a row: enough for most comparisons without access to the row.
 struct SortEntry {
     sort_number: f64,
-    /// A kernel thread, pid, tid.
+    /// Whether it is a kernel thread, pid, tid.
     tie_breaker: (bool, u32, u32),
     row_index: u32,
 }
 
 impl ProcessColumn {
-    /// Text decides, not a number.
+    /// Whether rows are sorted by text, not by a number.
     fn sorts_as_text(self) -> bool {
         matches!(self, ProcessColumn::User | ProcessColumn::Comm | ProcessColumn::Command | ProcessColumn::Cgroup)
     }
 
-    /// Its first row is the smallest or A, not the largest, unless reversed.
+    /// Whether the smallest value or A comes first, unless reversed.
     pub fn is_ascending_by_default(self) -> bool {
         use ProcessColumn::{Cgroup, Comm, Command, Ionice, Pid, Tid, User};
         matches!(self, Pid | Tid | User | Comm | Command | Cgroup | Ionice)
@@ -135,8 +135,8 @@ impl ProcessColumn {
 }
 
 impl ProcessTable {
-    /// The rows of a window: linear in the rows, sorting only those shown. Ties go by (pid, tid), so
-    /// rows do not jump. What is not known sorts after everything known.
+    /// The rows of a window. Linear in the number of rows; only the rows of the window are sorted. Ties are broken by
+    /// (pid, tid), so rows do not jump. Unknown values sort last.
     pub fn window(&self, query: &ProcessQuery) -> ProcessWindow {
         let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
         let mut keys: Vec<SortEntry> = Vec::with_capacity(self.rows.len());
@@ -169,11 +169,11 @@ impl ProcessTable {
 
     fn compare_entries(&self, a: &SortEntry, b: &SortEntry, query: &ProcessQuery) -> Ordering {
         let row = |place: &SortEntry| &self.rows[place.row_index as usize];
-        // Among equals programs come before kernel threads: hundreds of those do nothing, ever. Two of one number:
-        // the older one has ended.
+        // Among equal rows, programs come before kernel threads, because most of those never do any I/O. If two rows
+        // have the same id, the older task has exited.
         let tie =
             || a.tie_breaker.cmp(&b.tie_breaker).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
-        // Numbers: larger first. Text: A first. NaN stands for "not known" and is last either way.
+        // Numbers: largest first. Text: A first. NaN means "unknown" and comes last either way.
         let mut by = match (a.sort_number.is_nan(), b.sort_number.is_nan()) {
             (false, false) => b.sort_number.total_cmp(&a.sort_number),
             (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(tie),
@@ -197,7 +197,7 @@ impl ProcessTable {
         }
     }
 
-    /// A number that sorts, largest first; NaN for "not known"; 0 where text decides.
+    /// A number to sort by, largest first; NaN for "unknown"; 0 for columns sorted by text.
     pub(super) fn sort_key(&self, row: &StoredRow, by: ProcessColumn) -> f64 {
         let known = |n: Option<f64>| n.unwrap_or(f64::NAN);
         let count = |n: Option<u64>| n.map_or(f64::NAN, |n| n as f64);

@@ -1,20 +1,20 @@
-//! How long processes were held up by memory, beside their other rates: counted by tracing, which has ticks of its own.
+//! Time that processes lose to memory stalls. Counted by tracing, which has its own ticks.
 
 use super::table::{ProcessTable, StoredRow};
 use super::task::TaskKey;
 use crate::model::memory_stalls::MemoryStalls;
 use std::collections::HashMap;
 
-/// What is known of the last interval.
+/// Percentages of the last interval.
 #[derive(Debug, Default)]
 pub(super) struct StallPercentages {
     is_counted: [bool; 2],
-    /// Per cent of the interval, of those held up.
+    /// Percent of the interval, for processes with stalls.
     pct: HashMap<TaskKey, [f64; 2]>,
 }
 
 impl ProcessTable {
-    /// Takes in who was held up in the newest tick of counters; whoever is not in it was not.
+    /// Sets the stalls of the newest tick; processes that are not listed had none.
     pub fn set_stalls(&mut self, stalls: Option<&MemoryStalls>) {
         self.stall_percentages.pct.clear();
         self.stall_percentages.is_counted = stalls.map_or([false; 2], |s| s.totals.map(|kind| kind.is_some()));
@@ -23,7 +23,7 @@ impl ProcessTable {
         }
     }
 
-    /// Counted for whole processes, so a thread's own are not known.
+    /// Stalls are counted for whole processes, so those of a thread are unknown.
     pub(super) fn stalled_pct(&self, row: &StoredRow) -> [Option<f64>; 2] {
         if self.rows_are_threads() {
             return [None; 2];

@@ -1,5 +1,5 @@
-//! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
-//! row's own interval. A row that did not change costs nothing in an update.
+//! The table of tasks: applies updates, accumulates counters since a reset, and derives rates over each row's own
+//! interval. A row that did not change costs nothing in an update.
 
 use super::child_io::InheritedIo;
 use super::io_attribution::ProcessIoAttribution;
@@ -13,19 +13,19 @@ use crate::model::timestamp::{Timestamp, counter_delta};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// No slot in a side table.
+/// No entry in a side table.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// Slack when a start time, told in ticks, is compared with the clock.
+/// Tolerance when a start time, which is in ticks, is compared with the clock.
 const BIRTH_SLACK_NS: u64 = 20_000_000;
 
-/// One task as the table keeps it. Rates and accumulated counters are kept apart, because at any
-/// moment only a few rows have them.
+/// One task. Rates and accumulated counters are in side tables, because few rows have them
+/// at any time.
 #[derive(Debug, Clone)]
 pub(super) struct StoredRow {
     pub raw: TaskRaw,
     pub names: Option<Arc<TaskNames>>,
-    /// When the present state was first seen, CLOCK_BOOTTIME in ns.
+    /// CLOCK_BOOTTIME in ns when the present state was first seen.
     pub state_since_ns: u64,
     pub(super) rates_slot: u32,
     pub(super) accumulated_slot: u32,
@@ -33,7 +33,7 @@ pub(super) struct StoredRow {
     pub blocked: bool,
 }
 
-/// Rates of a row that changed in the last update; `None` where they are not known.
+/// Rates of a row that changed in the last update; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TaskRates {
     pub(super) row: u32,
@@ -43,11 +43,11 @@ pub(super) struct TaskRates {
     pub io_delay_pct: Option<f64>,
     pub swapin_delay_pct: Option<f64>,
     pub major_faults: Option<f64>,
-    /// Dirty throttling and direct reclaim, per cent of the interval; see [`ProcTable::set_stalls`].
+    /// Dirty throttling and direct reclaim, percent of the interval; see [`ProcessTable::set_stalls`].
     pub stalled_pct: [Option<f64>; 2],
 }
 
-/// What a row did since the counters were last reset.
+/// Activity of a row since the counters were reset.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AccumulatedCounters {
     pub io: IoBytes,
@@ -56,7 +56,7 @@ pub(super) struct AccumulatedCounters {
     pub swapin_ns: u64,
 }
 
-/// Sums over all rows, hidden ones missing.
+/// Sums over all rows; hidden tasks are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessTotals {
     /// Bytes read from storage per second.
@@ -77,9 +77,9 @@ pub struct ProcessTable {
     users: HashMap<u32, Arc<str>>,
     exited_count: usize,
     has_blocked: bool,
-    /// When the counters of `Acc` began to count.
+    /// When the accumulated counters were reset.
     reset_at: Timestamp,
-    /// What all rows did since then, those that ended meanwhile included.
+    /// I/O of all rows since then, including exited ones.
     accumulated_io: IoBytes,
     time: Timestamp,
     hidden_count: usize,
@@ -97,7 +97,7 @@ impl ProcessTable {
         Self::default()
     }
 
-    /// Takes in one look. Updates must come in order; a `reset` update starts anew.
+    /// Applies one scan. Updates must come in order; an update with `reset` replaces everything.
     pub fn apply(&mut self, update: &ProcessUpdate) {
         if update.reset {
             self.clear();
@@ -110,7 +110,7 @@ impl ProcessTable {
         self.delay_accounting = update.delays.clone();
         self.notes.clone_from(&update.notes);
         self.rows.reserve(update.total.saturating_sub(self.rows.len()));
-        // Threads do not inherit.
+        // Threads do not inherit I/O.
         let gone = if update.rows_are_threads { &[][..] } else { &update.exited };
         let inherited = InheritedIo::from_exited(gone, |key| Some(&self.rows[*self.index.get(key)? as usize].raw));
         for change in &update.changed {
@@ -134,7 +134,7 @@ impl ProcessTable {
         self.restore_exited();
     }
 
-    /// Forgets the last interval: rates go, and so do rows that ended in it.
+    /// Ends the last interval: removes its rates, and the rows that exited in it.
     fn end_interval(&mut self) {
         for rates in self.rates.drain(..) {
             if let Some(row) = self.rows.get_mut(rates.row as usize) {
@@ -180,7 +180,8 @@ impl ProcessTable {
             self.exited_count -= 1;
         }
         let now = &self.rows[at as usize].raw;
-        // Memory, state or a name changed, no counter: its rates are 0, like those of a row not told.
+        // No counter changed, only memory, state or a name: its rates are 0, like those of a row that is not in the
+        // update.
         if before.io == now.io && before.majflt == now.majflt && before.delays == now.delays {
             return;
         }
@@ -204,8 +205,8 @@ impl ProcessTable {
             blocked: false,
         });
         self.index.insert(key, at);
-        // Born since the last look: its counters count from 0, and the rate is over the whole interval,
-        // so that rates and totals add up. One that was there before has no rate until the second look.
+        // Started since the previous scan: its counters count from 0, and the rate is over the whole interval, so that
+        // rates and totals add up. A task that was there before has no rate until its second scan.
         let rates = match update.previous_time {
             Some(prev) if key.start_ns().saturating_add(BIRTH_SLACK_NS) >= prev.boot_ns => {
                 let born = zeroed_counters(&change.raw);
@@ -216,7 +217,7 @@ impl ProcessTable {
         self.set_rates(at, rates);
     }
 
-    /// Adds the row of a process that has ended; it goes with the interval.
+    /// Adds the row of an exited process, for this interval only.
     pub(super) fn push_exited(&mut self, row: StoredRow) {
         self.index.insert(row.raw.key, self.rows.len() as u32);
         self.rows.push(row);
@@ -228,8 +229,8 @@ impl ProcessTable {
         self.rates.push(TaskRates { row: at, ..rates });
     }
 
-    /// Rates between two readings, and what they add to the counters since the reset. A counter that
-    /// went backwards is a new start: no rate this once.
+    /// Rates between two readings; also adds the differences to the accumulated counters. A counter that decreased was
+    /// restarted: no rate this time.
     fn derive_rates(&mut self, at: u32, before: &TaskRaw, interval_ns: u64) -> TaskRates {
         let row = &self.rows[at as usize];
         let secs = interval_ns as f64 / 1e9;
@@ -254,8 +255,8 @@ impl ProcessTable {
             rates.major_faults = Some(d as f64 / secs);
         }
         if let (Some(a), Some(b)) = (before.delays, row.raw.delays) {
-            // One thread cannot wait longer than it lives; a wait is counted whole when it ends, so it may
-            // have begun before the interval. A process waits in all its threads at once.
+            // A thread cannot wait longer than the interval, but a wait is counted in full when it ends, so it may have
+            // begun earlier. A process may wait in all its threads at once.
             let threads = if self.rows_are_threads { 1 } else { row.raw.num_threads.max(1) };
             let pct = |d: u64| (d as f64 / interval_ns as f64).min(f64::from(threads)) * 100.0;
             if let Some(d) = counter_delta(a.blkio_ns, b.blkio_ns) {
@@ -275,7 +276,7 @@ impl ProcessTable {
         if grown.io == IoBytes::default() && (grown.major_faults, grown.blkio_ns, grown.swapin_ns) == (0, 0, 0) {
             return;
         }
-        // Figures of a recording may be anything.
+        // Counters of a recording are untrusted: saturate.
         add_io(&mut self.accumulated_io, grown.io);
         let row = &mut self.rows[at as usize];
         if row.accumulated_slot == NO_SLOT {
@@ -330,7 +331,7 @@ impl ProcessTable {
         *self = Self { users, stall_percentages: stalled, io_attribution: charges, ..Self::default() };
     }
 
-    /// Starts the accumulated counters anew (`D`); `now` is when.
+    /// Resets the accumulated counters (key `D`) at time `now`.
     pub fn reset_counters(&mut self, now: Timestamp) {
         self.accumulated.clear();
         self.free_accumulated.clear();
@@ -339,42 +340,42 @@ impl ProcessTable {
         self.reset_at = now;
     }
 
-    /// What all rows did since the counters were reset, those that ended meanwhile included.
+    /// I/O of all rows since the counters were reset, including exited rows.
     pub fn accumulated_io(&self) -> IoBytes {
         self.accumulated_io
     }
 
-    /// Rows, exited ones included.
+    /// Number of rows, including exited ones.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether nothing was seen yet.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// When the last look was.
+    /// Time of the last scan.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Since when the accumulated counters count.
+    /// When the accumulated counters were reset.
     pub fn counters_since(&self) -> Timestamp {
         self.reset_at
     }
 
-    /// Rows that are threads, see [`ProcUpdate::threads`].
+    /// Whether rows are threads, see [`ProcessUpdate::rows_are_threads`].
     pub fn rows_are_threads(&self) -> bool {
         self.rows_are_threads
     }
 
-    /// Tasks whose traffic the kernel refuses to show us.
+    /// Number of tasks whose I/O counters the kernel does not let us read.
     pub fn hidden_count(&self) -> usize {
         self.hidden_count
     }
 
-    /// Whether waiting times are known, or why not.
+    /// Whether delays can be read, or why not.
     pub fn delay_accounting(&self) -> &Reading<()> {
         &self.delay_accounting
     }
@@ -384,12 +385,12 @@ impl ProcessTable {
         &self.blocked_tasks
     }
 
-    /// What a person should know about the last look.
+    /// Notes about the last scan for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Names of the users seen so far.
+    /// Names of the known users, by uid.
     pub(super) fn users(&self) -> Vec<(u32, Arc<str>)> {
         let mut all: Vec<_> = self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect();
         all.sort_by_key(|user| user.0);
@@ -401,7 +402,7 @@ impl ProcessTable {
         self.index.get(key).map(|at| self.row(*at))
     }
 
-    /// The row at a position that [`ProcTable::window`] gave, before the next `apply`.
+    /// The row at an index from [`ProcessTable::window`], before the next `apply`.
     pub fn row(&self, at: u32) -> ProcessRow<'_> {
         let row = &self.rows[at as usize];
         let acc = (row.accumulated_slot != NO_SLOT).then(|| &self.accumulated[row.accumulated_slot as usize]);
@@ -418,7 +419,7 @@ impl ProcessTable {
         row.raw.uid.and_then(|uid| self.users.get(&uid))
     }
 
-    /// What tracing says of a process; nothing of a thread.
+    /// I/O attributed to a process; `None` for threads.
     pub(super) fn attributed_io(&self, row: &StoredRow) -> Option<IoRates> {
         if self.rows_are_threads { None } else { self.io_attribution.rates_of(row.raw.key.pid) }
     }
@@ -431,7 +432,7 @@ impl ProcessTable {
         self.accumulated.get(row.accumulated_slot as usize).copied().unwrap_or_default()
     }
 
-    /// A row that did not change moved nothing; one that cannot be read is not known.
+    /// Rates of a row: 0 if it did not change, unknown if it cannot be read.
     pub(super) fn rates_of(&self, row: &StoredRow) -> TaskRates {
         let stalled_pct = self.stalled_pct(row);
         if row.exited || row.blocked {
@@ -453,7 +454,7 @@ impl ProcessTable {
         }
     }
 
-    /// Sums of the rates of all rows.
+    /// Sums of all rates.
     pub fn totals(&self) -> ProcessTotals {
         self.rates.iter().fold(ProcessTotals::default(), |sum, r| ProcessTotals {
             read_bytes_per_s: sum.read_bytes_per_s + r.read.unwrap_or(0.0),
@@ -468,7 +469,7 @@ pub(super) fn add_io(sum: &mut IoBytes, more: IoBytes) {
     sum.cancelled = sum.cancelled.saturating_add(more.cancelled);
 }
 
-/// The counters a task is born with.
+/// The counters of a newly started task.
 fn zeroed_counters(raw: &TaskRaw) -> TaskRaw {
     let io = match raw.io {
         TaskIoRaw::Read(_) => TaskIoRaw::Read(IoBytes::default()),

@@ -1,11 +1,11 @@
-//! A task as it was at an earlier tick, kept for stepping back.
+//! A task as it was at an earlier tick, for stepping back through the history.
 
 use super::row::ProcessRow;
 use super::table::{AccumulatedCounters, ProcessTable, StoredRow, TaskRates};
 use super::update::{ProcessUpdate, TaskChange};
 use std::sync::Arc;
 
-/// One row, independent of the table it came from.
+/// One row, independent of its table.
 #[derive(Debug, Clone)]
 pub struct TaskSnapshot {
     row: StoredRow,
@@ -16,32 +16,32 @@ pub struct TaskSnapshot {
 }
 
 impl TaskSnapshot {
-    /// The row as it was.
+    /// The row.
     pub fn row(&self) -> ProcessRow<'_> {
         ProcessRow::new(&self.row, self.rates, Some(&self.accumulated), self.wait_channel.as_ref(), self.user.as_ref())
     }
 }
 
 impl ProcessTable {
-    /// Who stands at a position that [`ProcTable::window`] gave.
+    /// The key of the row at an index from [`ProcessTable::window`].
     pub fn key_at(&self, at: u32) -> super::TaskKey {
         self.rows[at as usize].raw.key
     }
 
-    /// The process of that number.
+    /// The task with this id.
     pub fn find_by_pid(&self, pid: u32) -> Option<ProcessRow<'_>> {
         let at = self.rows.iter().position(|r| r.raw.key.tid == pid)?;
         Some(self.row(at as u32))
     }
 
-    /// Tasks in state D now, in no particular order.
-    /// With each, how often it was given a CPU: one that runs in between is not stuck.
+    /// Tasks in D state, in no particular order, each with its number of timeslices: a task that runs in between is not
+    /// hung.
     pub fn tasks_in_d_state(&self) -> impl Iterator<Item = (ProcessRow<'_>, u64)> {
         let rows = self.rows.iter().enumerate().filter(|(_, row)| row.raw.state == b'D' && !row.exited);
         rows.map(|(at, row)| (self.row(at as u32), row.raw.timeslices))
     }
 
-    /// The whole table as one look that tells everything: for a listener who knows nothing.
+    /// The whole table as one update with `reset`, for a recording that begins.
     pub fn full_update(&self) -> ProcessUpdate {
         let rows = || self.rows.iter().filter(|row| !row.exited);
         ProcessUpdate {
@@ -66,7 +66,7 @@ impl ProcessTable {
         }
     }
 
-    /// The row at a position that [`ProcTable::window`] gave, to keep.
+    /// A copy of the row at an index from [`ProcessTable::window`].
     pub fn task_snapshot(&self, at: u32) -> TaskSnapshot {
         let row = &self.rows[at as usize];
         TaskSnapshot {

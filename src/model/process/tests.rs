@@ -1,4 +1,4 @@
-//! The table's promises, one test each.
+//! Tests of the process table.
 
 use super::table::StoredRow;
 use super::*;
@@ -37,7 +37,7 @@ fn clock(secs: u64) -> Timestamp {
     Timestamp { boot_ns: secs * SEC, wall_ns: 0 }
 }
 
-/// A look at `secs`, one second after the one before; `first` has none before it.
+/// A scan at `secs`, one second after the previous one; `first` has no previous one.
 fn update_at(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcessUpdate {
     ProcessUpdate {
         seq: secs,
@@ -61,7 +61,7 @@ fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
     let mut held = ProcessStalls { key: key(2), ..ProcessStalls::default() };
     held.rates[THROTTLE].ms_per_s = 812.0;
     stalls.processes.push(held);
-    let told = |threads: bool, stalls: &Reading<MemoryStalls>| {
+    let rows_of = |threads: bool, stalls: &Reading<MemoryStalls>| {
         let mut table = ProcessTable::new();
         table.apply(&ProcessUpdate {
             rows_are_threads: threads,
@@ -73,9 +73,9 @@ fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
         rows.iter().map(|r| (r.pid, r.throttled_pct, r.reclaim_pct)).collect::<Vec<_>>()
     };
     let stalls = Reading::Ok(stalls);
-    assert_eq!(told(false, &stalls), [(2, Some(81.2), None), (1, Some(0.0), None)]);
-    assert_eq!(told(true, &stalls), [(1, None, None), (2, None, None)]);
-    assert_eq!(told(false, &Reading::Denied("no".into())), [(1, None, None), (2, None, None)]);
+    assert_eq!(rows_of(false, &stalls), [(2, Some(81.2), None), (1, Some(0.0), None)]);
+    assert_eq!(rows_of(true, &stalls), [(1, None, None), (2, None, None)]);
+    assert_eq!(rows_of(false, &Reading::Denied("no".into())), [(1, None, None), (2, None, None)]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_rate_needs_two_scans_and_uses_its_own_interval() {
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_total, Some(1000));
     table.apply(&update_at(11, false, &[]));
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0), "looked at and unchanged");
-    // The row's last look was at 11.5 s: the rate is over half a second, not over the tick.
+    // The row's last scan was at 11.5 s: the rate is over half a second, not over the tick.
     let mut update = update_at(12, false, &[(raw(1, 3000, 500), 0)]);
     update.changed[0].previous_scan_ns = 23 * SEC / 2;
     table.apply(&update);
@@ -120,7 +120,7 @@ fn a_decreasing_counter_has_no_rate() {
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(200.0));
 }
 
-/// `sh` (1) runs `sudo` (2), that runs `dd` (3); whoever waits has their bytes added to its own.
+/// `sh` (1) runs `sudo` (2), which runs `dd` (3); a parent that waits inherits the child's bytes.
 #[test]
 fn io_of_an_exited_child_is_not_its_parents_rate() {
     let below = |pid, ppid, write| TaskRaw { ppid, ..raw(pid, 0, write) };
@@ -128,25 +128,25 @@ fn io_of_an_exited_child_is_not_its_parents_rate() {
         table.apply(&update_at(10, true, &[(below(1, 9, 50), 0), (below(2, 1, 5), 0), (below(3, 2, 700), 0)]));
     };
     let written = |table: &ProcessTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s;
-    // dd wrote 100 more before it ended: that is seen at its parent, and only that.
+    // dd wrote 100 more before it exited: only those appear at its parent.
     let mut table = ProcessTable::new();
     start(&mut table);
     table.apply(&ProcessUpdate { exited: vec![key(3)], ..update_at(11, false, &[(below(2, 1, 805), 10)]) });
     assert_eq!(written(&table, 2), Some(100.0));
     assert_eq!(table.accumulated_io().write, 100);
     assert_eq!(table.get(&key(2)).unwrap().write_bytes_total, Some(805), "the kernel's own count");
-    // Both ended: their bytes came to sh by way of sudo.
+    // Both exited: sh inherits their bytes through sudo.
     let mut table = ProcessTable::new();
     start(&mut table);
     table
         .apply(&ProcessUpdate { exited: vec![key(2), key(3)], ..update_at(11, false, &[(below(1, 9, 755 + 20), 10)]) });
     assert_eq!(written(&table, 1), Some(20.0));
-    // Nobody waited for dd: what sudo wrote is its own.
+    // Nobody waited for dd: sudo wrote these bytes itself.
     let mut table = ProcessTable::new();
     start(&mut table);
     table.apply(&ProcessUpdate { exited: vec![key(3)], ..update_at(11, false, &[(below(2, 1, 305), 10)]) });
     assert_eq!(written(&table, 2), Some(300.0));
-    // Parents in a circle, as only a file can say.
+    // A cycle of parents, possible only in a damaged recording.
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(below(1, 2, 50), 0), (below(2, 1, 5), 0)]));
     table.apply(&ProcessUpdate { exited: vec![key(1), key(2)], ..update_at(11, false, &[]) });
@@ -164,7 +164,7 @@ fn exited_rows_stay_for_one_interval() {
     table.apply(&update_at(12, false, &[(raw(3, 5, 0), 11)]));
     assert!(table.get(&key(1)).is_none());
     assert_eq!(table.len(), 2);
-    // The row that moved into the gap is still found under its key.
+    // The row that moved into the gap is still found by its key.
     assert_eq!(table.get(&key(3)).unwrap().read_bytes_per_s, Some(5.0));
     assert_eq!(table.get(&key(2)).unwrap().pid, 2);
 }
@@ -305,13 +305,13 @@ fn an_update_round_trips_through_json() {
 
 #[test]
 fn stored_rows_are_small() {
-    // 20,000 rows, their index and their names (about 150 bytes each) stay well under 10 MiB.
+    // 20,000 rows, their index and their names (about 150 bytes each) need far less than 10 MiB.
     assert!(size_of::<StoredRow>() <= 200, "{}", size_of::<StoredRow>());
     assert!(size_of::<TaskChange>() <= 184, "{}", size_of::<TaskChange>());
 }
 
 proptest! {
-    /// The window is what a full sort would have shown there.
+    /// The window equals the same slice of a full sort.
     #[test]
     fn a_window_is_a_slice_of_the_sorted_table(
         io in proptest::collection::vec((0u64..5, 0u64..5), 0..60),
@@ -339,7 +339,7 @@ proptest! {
     }
 }
 
-/// A tick in which so many bytes of the page cache of each of these were written back.
+/// Attributed I/O with writeback bytes per second by pid.
 fn io_attribution(back: &[(u32, f64)]) -> Option<Arc<IoAttribution>> {
     let figures = |n| IoRates { writeback_bytes_per_s: n, ..IoRates::default() };
     let tasks = back.iter().map(|(who, n)| OwnerIo { owner: *who, total: figures(*n), devices: Vec::new() });
@@ -365,7 +365,7 @@ fn an_exited_process_is_restored_while_its_pages_are_written() {
         all.collect::<Vec<_>>()
     };
     assert_eq!(shown(&table), [(1, Some(0.0), false, None)]);
-    // Two ticks long: one known, as it was, one never seen.
+    // Two ticks: one process with a stored row, one never seen.
     for secs in [14, 15] {
         table.set_io_attribution(io_attribution(&[(2, 5.0), (7, 3.0)]));
         table.apply(&update_at(secs, false, &[]));

@@ -1,12 +1,12 @@
-//! Threads of one process folded into one row: its first thread, showing the sum of all.
+//! Folds the threads of a process into one row: the main thread, with the sums of all threads.
 
 use super::row::ProcessRow;
 use super::selection::{ProcessColumn, ProcessQuery};
 use super::table::{AccumulatedCounters, ProcessTable, StoredRow, TaskRates};
 
 impl ProcessTable {
-    /// The row at a position that [`ProcTable::window`] gave; the first thread of a process in `folded`
-    /// shows what all its threads did.
+    /// The row at an index from [`ProcessTable::window`]; the main thread of a process in `folded`
+    /// has the sums of all its threads.
     pub fn row_with_folded_threads(&self, at: u32, folded: &[u32]) -> ProcessRow<'_> {
         let row = &self.rows[at as usize];
         let key = row.raw.key;
@@ -19,7 +19,7 @@ impl ProcessTable {
         ProcessRow::new(row, rates, Some(&acc), self.wait_channel(row), self.user_name(row))
     }
 
-    /// What a row is sorted by; a folded process counts with all its threads.
+    /// Sort key of a row; for a folded process the sum over its threads.
     pub(super) fn folded_sort_key(&self, row: &StoredRow, query: &ProcessQuery) -> f64 {
         let (key, folded) = (row.raw.key, &query.filter.folded_pids);
         if folded.is_empty() || !is_additive(query.sort_by) || !folded.contains(&key.pid) {
@@ -31,13 +31,13 @@ impl ProcessTable {
     }
 }
 
-/// Whether the threads' values of a column make a sum. Memory is shared: it does not.
+/// Whether the values of threads add up. Memory is shared, so it does not.
 fn is_additive(by: ProcessColumn) -> bool {
     use ProcessColumn::{AccIo, AccRead, AccWrite, Cancelled, Io, IoDelay, MajorFaults, Read, SwapinDelay, Write};
     matches!(by, Io | Read | Write | Cancelled | AccRead | AccWrite | AccIo | IoDelay | SwapinDelay | MajorFaults)
 }
 
-/// What is not known of one thread is left out of the sum.
+/// Sum of the known values.
 fn sum_known(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),

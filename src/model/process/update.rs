@@ -1,5 +1,5 @@
-//! What one look at the processes brought, as it travels from the collecting thread to the table and
-//! into a recording.
+//! The result of one scan of the tasks, as the collector sends it to the table and as recordings
+//! store it.
 
 use super::task::{TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
@@ -7,74 +7,73 @@ use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A task whose counters differ from the last look, or that is new.
+/// A new task, or one whose counters changed since the previous scan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TaskChange {
-    /// The counters now.
+    /// The counters.
     pub raw: TaskRaw,
-    /// CLOCK_BOOTTIME of this look, in ns.
+    /// CLOCK_BOOTTIME of this scan of the task, in ns.
     #[serde(rename = "at_ns")]
     pub scanned_ns: u64,
-    /// CLOCK_BOOTTIME of the look before, also when that one found nothing new; 0 at first sight.
+    /// CLOCK_BOOTTIME of the previous scan of the task, in ns, whether or not it found a change; 0 for a new task.
     #[serde(rename = "since_ns")]
     pub previous_scan_ns: u64,
 }
 
-/// A task one of whose files is being read and does not return.
+/// A task with a file whose read does not return.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedTask {
-    /// Who.
+    /// The task.
     pub key: TaskKey,
     /// CLOCK_BOOTTIME at which the read began, in ns.
     pub since_boot_ns: u64,
-    /// The file, and what our reader waits on in the kernel, as far as known.
+    /// The file, and what the read waits on in the kernel, if known.
     #[serde(rename = "on")]
     pub waiting_on: String,
-    /// Only its command line hangs; its counters are read as ever.
+    /// Only its command line blocks; its counters are still read.
     pub counters_readable: bool,
 }
 
-/// One look at all processes (or threads): only the differences.
+/// One scan of all processes (or threads): only the differences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUpdate {
-    /// Counts up from 1.
+    /// Counts from 1.
     pub seq: u64,
-    /// When the look began.
+    /// When the scan started.
     #[serde(rename = "at")]
     pub time: Timestamp,
-    /// When the look before began; `None` for the first (or the first after `reset`).
+    /// When the previous scan started; `None` for the first one and after `reset`.
     #[serde(rename = "prev")]
     pub previous_time: Option<Timestamp>,
-    /// How long the look took, in ns of CLOCK_BOOTTIME.
+    /// Duration of the scan in ns of CLOCK_BOOTTIME.
     #[serde(rename = "took_ns")]
     pub duration_ns: u64,
-    /// Rows are threads (`tid` means that thread) instead of whole processes.
+    /// Rows are threads instead of whole processes.
     #[serde(rename = "threads")]
     pub rows_are_threads: bool,
-    /// Everything known before is void: the first look, or processes and threads were switched.
+    /// Discard everything known before: the first scan, or a switch between processes and threads.
     pub reset: bool,
     /// New or changed tasks.
     pub changed: Vec<TaskChange>,
-    /// Tasks that ended.
+    /// Tasks that exited.
     #[serde(rename = "gone")]
     pub exited: Vec<TaskKey>,
-    /// Names fetched in this look.
+    /// Names read in this scan.
     pub names: Vec<(TaskKey, Arc<TaskNames>)>,
-    /// User names seen for the first time or changed, by uid.
+    /// New or changed user names, by uid.
     pub users: Vec<(u32, Arc<str>)>,
-    /// Wait channels of tasks in state D and of the rows asked for. A row in `changed` that is not
-    /// here has none that is known.
+    /// Wait channels of tasks in D state and of requested rows. A row in `changed` that is not listed here has none.
     #[serde(rename = "waits")]
     pub wait_channels: Vec<(TaskKey, Arc<str>)>,
-    /// Rows there are.
+    /// Number of rows.
     pub total: usize,
-    /// Rows whose counters the kernel refuses to show us.
+    /// Number of rows whose I/O counters the kernel does not let us read.
     #[serde(rename = "hidden")]
     pub hidden_count: usize,
-    /// Tasks with a read that does not return, all of them each time.
+    /// All tasks with a read that does not return.
     pub blocked: Vec<BlockedTask>,
-    /// Whether waiting times are known, and if not, why and what would give them.
+    /// Whether delays can be read, and if not, why and what to do.
     pub delays: Reading<()>,
-    /// Anything a person should know about this look.
+    /// Notes about this scan for the user.
     pub notes: Vec<String>,
 }

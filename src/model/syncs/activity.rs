@@ -1,73 +1,73 @@
-//! Two readings of sync counts become rates.
+//! Derives rates from two readings of sync counts.
 
 use super::{InFlightSync, SlowSync, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
 use crate::model::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Rows kept of one interval, those that waited longest.
+/// Maximum number of rows, those with the longest waits.
 const MAX_ROWS: usize = 256;
 
-/// How one process synced one file by one call.
+/// Syncs of one file by one process with one system call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncRate {
-    /// Who and what.
+    /// Process, file and system call.
     pub file: Arc<SyncFile>,
     /// Calls that ended in the interval, per second.
     pub calls_per_s: f64,
-    /// Share of the interval spent waiting in them, per cent; threads add up. A call counts when it ends, one
-    /// that is under way from the interval's begin or its own.
+    /// Share of the interval spent waiting in them, percent, summed over threads. A completed call counts in full when
+    /// it ends, a call in flight from the start of the interval or its own start.
     pub wait_pct: f64,
     /// Calls since tracing began.
     pub calls: u64,
-    /// Of these, those that failed.
+    /// Of these, failed calls.
     pub errors: u64,
-    /// Their mean, microseconds; `None`: none has ended.
+    /// Mean duration since tracing began, microseconds; `None` if none has ended.
     pub mean_us: Option<f64>,
-    /// How they are spread; `None`: none has ended.
+    /// Percentiles of the duration since tracing began; `None` if none has ended.
     #[serde(rename = "spread")]
     pub latency: Option<LatencySummary>,
-    /// The longest, ns.
+    /// Longest duration, ns.
     #[serde(rename = "worst_ns")]
     pub max_ns: u64,
-    /// CLOCK_BOOTTIME when the last one ended, ns; `None`: none has.
+    /// CLOCK_BOOTTIME when the last one ended, ns; `None` if none has ended.
     #[serde(rename = "last_ns")]
     pub last_ended_ns: Option<u64>,
 }
 
-/// The syncs of an interval.
+/// Syncs of an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncActivity {
     /// CLOCK_BOOTTIME of the reading, ns.
     #[serde(rename = "at_ns")]
     pub read_ns: u64,
-    /// What is called long, ns.
+    /// Syncs that take longer than this are listed, ns.
     pub threshold_ns: u64,
-    /// Who waited, longest first.
+    /// By file, longest wait first.
     pub rows: Vec<SyncRate>,
-    /// Rows left out.
+    /// Number of rows that were left out.
     #[serde(rename = "more")]
     pub hidden_rows: usize,
-    /// The newest slow ones, oldest first.
+    /// The newest slow syncs, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
-    /// Under way, longest first.
+    /// Syncs in flight, longest first.
     #[serde(rename = "flying")]
     pub in_flight: Vec<InFlightSync>,
-    /// What there was no room for since tracing began.
+    /// What was dropped since tracing began because a table was full.
     #[serde(rename = "lost")]
     pub drops: SyncDrops,
-    /// Syncs by io_uring per second, which are not timed; `None`: not known.
+    /// Syncs by io_uring per second, which are not timed; `None` if unknown.
     #[serde(rename = "uring_per_s")]
     pub io_uring_per_s: Option<f64>,
-    /// What could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
 impl SyncActivity {
-    /// What came between two readings `secs` apart; without an earlier one, since tracing began.
+    /// Rates between two readings `secs` apart; without an earlier one, since tracing began.
     pub fn derive(prev: Option<&SyncsRaw>, now: &SyncsRaw, secs: f64) -> Self {
-        // Counts begin anew with each time that somebody wants them.
+        // Counts restart whenever syncs are requested again.
         let prev = prev.filter(|p| p.tracing_started_ns == now.tracing_started_ns);
         let since = now.read_ns.saturating_sub(now.tracing_started_ns) as f64 / 1e9;
         let secs = if prev.is_some() { secs } else { since.min(secs) }.max(1e-3);
@@ -90,7 +90,7 @@ impl SyncActivity {
         }
     }
 
-    /// Bytes it holds beside itself, by estimate. Names and slow ones are shared with other ticks.
+    /// Estimated size in bytes. Names and slow syncs are shared with other ticks.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.rows.len() * size_of::<SyncRate>()
@@ -98,7 +98,7 @@ impl SyncActivity {
             + self.in_flight.len() * (size_of::<InFlightSync>() + 32)
     }
 
-    /// Something that had no room, in words.
+    /// What was dropped, as a sentence.
     pub fn drops_text(&self) -> Option<String> {
         let SyncDrops { files, slow, in_flight: flying } = self.drops;
         let part = |n: u64, what: &str| (n > 0).then(|| format!("{n} {what}"));
@@ -118,14 +118,14 @@ fn find_counts<'a>(raw: &'a SyncsRaw, of: &SyncCounts) -> Option<&'a SyncCounts>
 }
 
 fn derive_rate(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, secs: f64) -> SyncRate {
-    // One that was taken out of the kernel's table and came back counts from 0.
+    // A file that was evicted from the kernel's table and came back counts from 0.
     let before = before.filter(|b| b.calls <= now.calls);
     let (calls, total) = before.map_or((0, 0), |b| (b.calls, b.total_ns));
     let whole = (secs * 1e9) as u64;
     let under_way = raw.in_flight.iter().filter(|f| f.file.key() == now.file.key());
     let under_way: u64 = under_way.map(|f| raw.read_ns.saturating_sub(f.started_ns).min(whole)).sum();
     let ended = now.total_ns.saturating_sub(total);
-    // A long one that ends in a short interval would be more than all of it.
+    // A long call that ends in a short interval must not count more than all of it.
     let new = now.calls - calls;
     let ended = if new == 1 { ended.min(whole) } else { ended };
     SyncRate {
@@ -141,7 +141,7 @@ fn derive_rate(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, se
     }
 }
 
-/// The middle of a bucket may be more than anything that is in it.
+/// Limits the percentiles: interpolation in a bucket may exceed the longest time.
 fn clamp_summary(s: LatencySummary, us: f64) -> LatencySummary {
     let [p50, p90, p99, p999, max] = [s.p50, s.p90, s.p99, s.p999, s.max].map(|n| n.min(us));
     LatencySummary { samples: s.samples, p50, p90, p99, p999, max }
@@ -183,8 +183,8 @@ mod tests {
     fn the_first_reading_covers_the_time_since_tracing_began() {
         let syncs = SyncActivity::derive(None, &reading(2, vec![sync_counts(1, 10, 100)]), 100.0);
         assert_eq!((syncs.rows[0].calls_per_s, syncs.rows[0].wait_pct), (10.0, 10.0));
-        let anew = SyncsRaw { tracing_started_ns: 7, ..reading(2, vec![sync_counts(1, 500, 1)]) };
-        let syncs = SyncActivity::derive(Some(&anew), &reading(2, vec![sync_counts(1, 10, 100)]), 1.0);
+        let restarted = SyncsRaw { tracing_started_ns: 7, ..reading(2, vec![sync_counts(1, 500, 1)]) };
+        let syncs = SyncActivity::derive(Some(&restarted), &reading(2, vec![sync_counts(1, 10, 100)]), 1.0);
         assert_eq!(syncs.rows[0].calls_per_s, 10.0, "counts of another time are none to compare with");
     }
 

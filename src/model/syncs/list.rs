@@ -1,4 +1,4 @@
-//! The lines of the two lists: who waits for which file, and the slow ones; named, filtered, sorted.
+//! The rows of the two lists of syncs, by file and slow ones: named, filtered, sorted.
 
 use super::wait::wait_text;
 use super::{SlowSync, SyncActivity, SyncFile, SyncRate};
@@ -9,25 +9,25 @@ use crate::model::topology::Topology;
 use crate::units::format_duration;
 use std::sync::Arc;
 
-/// What to list, and how.
+/// Selection and order of the rows.
 #[derive(Debug, Clone, Default)]
 pub struct SyncQuery<'a> {
-    /// Sort by this column, largest first (words: from A on); `None`: who waits longest.
+    /// Sort by this column, largest first (text: A first); `None` for the longest wait.
     pub sort: Option<SyncColumn>,
-    /// The other way round.
+    /// Reverses the order.
     pub reverse: bool,
-    /// Only lines that contain this; case does not matter.
+    /// Only rows that contain this; case-insensitive.
     pub filter: &'a str,
 }
 
-/// Who waits for which file. Texts are cleaned.
+/// Syncs of a process and file. Text is sanitized.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SyncRow {
-    /// The figures.
+    /// The rates.
     pub rate: SyncRate,
     /// The process's name.
     pub comm: String,
-    /// The device's name, `-` where there is none.
+    /// The device's name, `-` without one.
     pub device: String,
     /// The file.
     pub path: String,
@@ -35,30 +35,30 @@ pub struct SyncRow {
     pub last_ended: Option<String>,
 }
 
-/// A slow sync, over or under way. Texts are cleaned.
+/// A slow sync, completed or in flight. Text is sanitized.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowSyncRow {
-    /// What.
+    /// Process, file and system call.
     pub file: Arc<SyncFile>,
     /// The thread.
     pub tid: u32,
-    /// Its name; of one under way the process's.
+    /// Its name; for a sync in flight that of the process.
     pub comm: String,
     /// The file.
     pub path: String,
     /// CLOCK_BOOTTIME when it began, ns.
     pub started_ns: u64,
-    /// How long it took, or takes by now, ns.
+    /// Duration, so far if it is in flight, ns.
     pub duration_ns: u64,
-    /// It is not over.
+    /// Whether it is in flight.
     pub is_in_flight: bool,
     /// `errno`.
     pub error: u32,
-    /// What it waited on, in words.
+    /// What it waited on.
     pub waiting_on: Option<String>,
 }
 
-/// A device's name, cleaned: its number where the name is not known, `-` where there is none.
+/// A device's name, sanitized; its number if the name is unknown, `-` without a device.
 pub fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
     match (id, id.and_then(|id| topo?.get(id))) {
         (_, Some(dev)) => dev.display_name().into_owned(),
@@ -67,7 +67,7 @@ pub fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
     }
 }
 
-/// Who waits for which file.
+/// Syncs by process and file.
 pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Vec<SyncRow> {
     let line = |rate: &SyncRate| SyncRow {
         comm: rate.file.comm.sanitized(),
@@ -93,7 +93,7 @@ pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuer
     out
 }
 
-/// The slow ones: those under way, longest first, then those that are over, newest first.
+/// Slow syncs: those in flight, longest first, then the completed ones, newest first.
 pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
     let on =
         |file: &SyncFile, on: &Option<String>| on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)));
@@ -134,7 +134,7 @@ fn contains_any(needle: &str, texts: &[&str], number: u32) -> bool {
     texts.iter().any(|t| t.to_lowercase().contains(needle)) || number.to_string().contains(needle)
 }
 
-/// What is not seen, and what had no room: nobody shall take the lists for more than they are.
+/// What is not traced and what was dropped, so that nobody takes the lists for complete.
 pub fn notes(syncs: &SyncActivity) -> Vec<String> {
     let uring = match syncs.io_uring_per_s {
         Some(n) => format!("syncs by io_uring ({n:.0}/s, counted but not timed)"),

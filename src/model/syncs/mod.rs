@@ -1,7 +1,7 @@
-//! Who waits for syncs, on which file, how long, and on what: counted in the kernel, a process, file and call at a
-//! time, while somebody wants to know.
+//! Syncs: which process waits for which file, how long, and on what. Counted in the kernel by process, file and system
+//! call while requested.
 //!
-//! The kernel's side is `assets/trace/syncs.bpf.c`. Times are those of the system call, from its begin to its end.
+//! The BPF program is `assets/trace/syncs.bpf.c`. Times are those of the system call, from entry to exit.
 
 mod activity;
 pub mod list;
@@ -18,14 +18,14 @@ use super::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is called long where nothing else is said, in milliseconds.
+/// Default threshold of slow syncs, in milliseconds.
 pub const SLOW_THRESHOLD_MS: u64 = 10;
-/// Why there are none while nobody asks for them, which is no trouble; any other reason is one.
+/// Reason for missing syncs while nothing requests them, which is not an error; any other reason is one.
 pub const NOT_REQUESTED: &str = "syncs are traced only while somebody wants to know: in their view (key F) and that of the findings, with --pane syncs, or record --syncs";
-/// Slow syncs that a reading holds at most, the newest.
+/// Maximum number of slow syncs in a reading, the newest.
 pub const MAX_SLOW_SYNCS: usize = 128;
 
-/// System calls that wait until something is on the disk. The numbers are the kernel's side's.
+/// System calls that wait until data is on the disk, numbered as in the BPF program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncCall {
@@ -45,7 +45,7 @@ pub enum SyncCall {
 }
 
 impl SyncCall {
-    /// All of them, by the numbers of the kernel's side.
+    /// All calls, in the order of their numbers.
     pub const ALL: [SyncCall; 6] = [
         SyncCall::Fsync,
         SyncCall::Fdatasync,
@@ -55,7 +55,7 @@ impl SyncCall {
         SyncCall::Sync,
     ];
 
-    /// Its name.
+    /// Name of the system call.
     pub fn name(self) -> &'static str {
         match self {
             SyncCall::Fsync => "fsync",
@@ -68,40 +68,40 @@ impl SyncCall {
     }
 }
 
-/// Who syncs what by which call.
+/// A process, a file, and the system call that syncs it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SyncFile {
     /// The process; its threads are counted together.
     pub pid: u32,
-    /// How.
+    /// System call.
     pub call: SyncCall,
-    /// The file system's device; 0:0 where no file is known (sync, msync).
+    /// Device of the file system; 0:0 if the file is unknown (sync, msync).
     #[serde(rename = "dev")]
     pub device: DevId,
-    /// The file; 0 for a whole file system.
+    /// Inode number; 0 for a whole file system.
     pub ino: u64,
     /// The process's name.
     pub comm: RawBytes,
-    /// The end of its path within the file system, at most six parts; empty for a whole file system.
+    /// The last components of its path within the file system, at most six; empty for a whole file system.
     #[serde(rename = "names")]
     pub path_tail: RawBytes,
-    /// [`SyncFile::names`] begins at the file system's root.
+    /// Whether [`SyncFile::path_tail`] begins at the root of the file system.
     #[serde(rename = "whole")]
     pub is_full_path: bool,
 }
 
 impl SyncFile {
-    /// What tells it from others.
+    /// Identity.
     pub fn key(&self) -> (u32, SyncCall, DevId, u64) {
         (self.pid, self.call, self.device, self.ino)
     }
 
-    /// The device it lies on, if there is one.
+    /// The device it is on, if any.
     pub fn device_id(&self) -> Option<DevId> {
         (self.device != DevId::default()).then_some(self.device)
     }
 
-    /// Its path for people, cleaned: with the mount point where that is known, else what is known of its end.
+    /// Its path for display, sanitized: below the mount point if known, otherwise the known end of it.
     pub fn display_path(&self, topo: Option<&Topology>) -> String {
         let names = self.path_tail.sanitized();
         match self.call {
@@ -124,104 +124,104 @@ impl SyncFile {
     }
 }
 
-/// What has been counted of one of them since tracing began.
+/// Counters since tracing began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncCounts {
-    /// Whose.
+    /// Process, file and system call.
     pub file: Arc<SyncFile>,
-    /// Calls that are over.
+    /// Completed calls.
     pub calls: u64,
-    /// Those that failed.
+    /// Failed calls.
     pub errors: u64,
-    /// All their time, ns.
+    /// Total duration, ns.
     pub total_ns: u64,
-    /// The longest, ns.
+    /// Longest duration, ns.
     #[serde(rename = "worst_ns")]
     pub max_ns: u64,
-    /// CLOCK_BOOTTIME when the last one was over, ns.
+    /// CLOCK_BOOTTIME when the last one ended, ns.
     #[serde(rename = "last_ns")]
     pub last_ended_ns: u64,
-    /// How long they took, in the buckets of [`super::latency`].
+    /// Histogram of durations, in the buckets of [`super::latency`].
     #[serde(rename = "counts")]
     pub histogram: SparseHistogram,
 }
 
-/// A sync that took long and is over.
+/// A slow sync that has completed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowSync {
-    /// Counts up; tells it from others.
+    /// Sequence number.
     pub id: u64,
-    /// What.
+    /// Process, file and system call.
     pub file: Arc<SyncFile>,
     /// The thread.
     pub tid: u32,
     /// The thread's name.
     pub comm: RawBytes,
-    /// CLOCK_BOOTTIME when it began, ns.
+    /// CLOCK_BOOTTIME when it started, ns.
     #[serde(rename = "began_ns")]
     pub started_ns: u64,
-    /// How long it took, ns.
+    /// Duration, ns.
     #[serde(rename = "took_ns")]
     pub duration_ns: u64,
-    /// `errno`, 0 if it went well.
+    /// `errno`, 0 on success.
     pub error: u32,
-    /// The kernel's function in which it was found waiting most often; `None`: it was not caught waiting.
+    /// The kernel function in which it was most often found waiting; `None` if it was never found waiting.
     #[serde(rename = "on")]
     pub waiting_on: Option<String>,
 }
 
-/// A sync under way.
+/// A sync in flight.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlightSync {
-    /// What.
+    /// Process, file and system call.
     pub file: Arc<SyncFile>,
     /// The thread.
     pub tid: u32,
-    /// CLOCK_BOOTTIME when it began, ns.
+    /// CLOCK_BOOTTIME when it started, ns.
     #[serde(rename = "began_ns")]
     pub started_ns: u64,
-    /// The kernel's function in which it waits most.
+    /// The kernel function in which it was most often found waiting.
     #[serde(rename = "on")]
     pub waiting_on: Option<String>,
 }
 
-/// What there was no room for, since tracing began.
+/// What was dropped since tracing began because a table was full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncDrops {
-    /// A further process and file: its syncs are not in the counts.
+    /// Files whose syncs are not counted.
     pub files: u64,
     /// Slow syncs that are not listed.
     pub slow: u64,
-    /// Syncs that were not followed at all.
+    /// Syncs that were not traced.
     #[serde(rename = "flying")]
     pub in_flight: u64,
 }
 
-/// One reading.
+/// One reading of all counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncsRaw {
-    /// CLOCK_BOOTTIME when tracing of syncs began, ns.
+    /// CLOCK_BOOTTIME when tracing of syncs started, ns.
     #[serde(rename = "began_ns")]
     pub tracing_started_ns: u64,
     /// CLOCK_BOOTTIME of this reading, ns.
     #[serde(rename = "at_ns")]
     pub read_ns: u64,
-    /// What is called long, ns.
+    /// Threshold of slow syncs, ns.
     pub threshold_ns: u64,
-    /// All counts, by [`SyncFile::key`].
+    /// All counters, sorted by [`SyncFile::key`].
     pub files: Vec<SyncCounts>,
-    /// The newest slow ones, oldest first.
+    /// The newest slow syncs, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
-    /// Under way, longest first.
+    /// Syncs in flight, longest first.
     #[serde(rename = "flying")]
     pub in_flight: Vec<InFlightSync>,
-    /// What there was no room for.
+    /// What was dropped.
     #[serde(rename = "lost")]
     pub drops: SyncDrops,
-    /// Syncs handed to io_uring, which are not timed; `None` where that is not known.
+    /// Syncs by io_uring, which are not timed; `None` if unknown.
     #[serde(rename = "uring")]
     pub io_uring: Option<u64>,
-    /// What of it could not be had, and why.
+    /// What could not be traced, and why.
     #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }

@@ -1,33 +1,33 @@
-//! What a sync waits on, from the kernel's function in which its thread sleeps.
+//! What a sync waits on, by the kernel function in which its thread sleeps.
 //!
-//! The names are those of `/proc/PID/wchan`: the innermost function that is not the scheduler's (fs/proc/base.c).
-//! What is not known here is told by the function's own name.
+//! Function names are those of `/proc/PID/wchan`: the innermost function outside the scheduler (fs/proc/base.c).
+//! An unknown function is shown by its name.
 
-/// What it waits on.
+/// What a sync waits on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SyncWait {
-    /// The commit of the file system's journal, others' changes included.
+    /// A commit of the file system's journal, which includes changes of others.
     Journal,
-    /// Pages on their way to the disk.
+    /// Pages under writeback.
     Writeback,
     /// A flush of the device's cache, or a single request.
     Device,
-    /// A block of the file system's own.
+    /// A metadata block of the file system.
     Metadata,
-    /// Nothing: it runs, or waits for a CPU.
+    /// Nothing: the thread runs, or waits for a CPU.
     Cpu,
-    /// Room in the device's queue.
+    /// A full request queue of the device.
     Queue,
-    /// Dirty pages are over the limit.
+    /// Dirty throttling.
     Throttle,
     /// A lock of the file or the file system.
     Lock,
 }
 
-/// Stands for no function: the thread runs, or could run.
+/// Stands for no function: the thread runs or is runnable.
 pub const ON_CPU: &str = "on_cpu";
 
-/// Beginnings of functions' names, and what waiting there means.
+/// Prefixes of function names, and what waiting there means.
 const WAIT_FUNCTIONS: &[(&str, SyncWait)] = &[
     ("jbd2_", SyncWait::Journal),
     ("do_get_write_access", SyncWait::Journal),
@@ -66,13 +66,13 @@ const WAIT_FUNCTIONS: &[(&str, SyncWait)] = &[
 ];
 
 impl SyncWait {
-    /// By the function's name.
+    /// From the name of a function.
     pub fn from_function(function: &str) -> Option<Self> {
         WAIT_FUNCTIONS.iter().find(|(begin, _)| function.starts_with(begin)).map(|k| k.1)
     }
 }
 
-/// It in words, cleaned, with the name of the device; `-` where there is none.
+/// A description, sanitized, with the name of the device; `-` without one.
 pub fn wait_text(function: &str, device: &str) -> String {
     let to = |text: &str, word: &str| if device == "-" { text.into() } else { format!("{text} {word} {device}") };
     match SyncWait::from_function(function) {
