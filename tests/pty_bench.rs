@@ -25,7 +25,7 @@ fn open_bench_view(dir: &Path) -> Option<Terminal> {
     let name = dir.file_name().unwrap().to_str().unwrap();
     t.wait_until("the plan in this directory", |s| {
         let shown = s.contents();
-        shown.contains(&format!("{name};")) && shown.contains("Free: ") && !shown.contains("NOT TO BE STARTED")
+        shown.contains(&format!("{name};")) && shown.contains("Free: ") && !shown.contains("Cannot start")
     });
     t.send("\x1b[D");
     Some(t)
@@ -70,7 +70,7 @@ fn every_profile_runs_from_the_view() {
         t.wait_for_text(&format!("Result of {}", w.name()));
         t.wait_for_text(&format!("-{} ", w.name()));
         let kept = format!("-{}", w.name());
-        t.wait_until("kept", |s| s.contents().lines().any(|l| l.contains("kept as ") && l.contains(&kept)));
+        t.wait_until("kept", |s| s.contents().lines().any(|l| l.contains("saved as ") && l.contains(&kept)));
         println!("{:<9} {}", w.name(), t.contents().lines().find(|l| l.contains("kept as")).unwrap_or_default());
         assert!(t.contents().contains("complete"), "{}", t.contents());
         t.send("\x1b[D");
@@ -93,9 +93,9 @@ fn results_are_compared_and_copied() {
     for n in 0..2 {
         select_profile(&mut t, 0, n);
         t.send("r");
-        t.wait_for_text("y do it");
+        t.wait_for_text("y Yes");
         t.send("y");
-        t.wait_for_text("kept as ");
+        t.wait_for_text("saved as ");
         let row = regex_lite::Regex::new(r"[0-9]{2}:[0-9]{2} randrw [0-9]").unwrap();
         t.wait_until("listed", |s| row.find_iter(&s.contents()).count() == n + 1);
         t.send("\x1b[D");
@@ -135,7 +135,7 @@ fn quitting_during_a_run_leaves_no_child_and_no_file() {
     set_param(&mut t, 0, "size", "16M");
     set_param(&mut t, 0, "rate", "100");
     t.send("r");
-    t.wait_for_text("y do it");
+    t.wait_for_text("y Yes");
     t.send("y");
     // Laying the file out on a busy disk may take long: that is a run, too.
     t.wait_until("the child", |_| bench_children(t.pid()).len() == 1);
@@ -157,12 +157,12 @@ fn a_cancelled_run_is_stored_with_partial_results() {
     let Some(mut t) = open_bench_view(dir.path()) else { return };
     set_param(&mut t, 0, "size", "16M");
     t.send("r");
-    t.wait_for_text("y do it");
+    t.wait_for_text("y Yes");
     t.send("y");
     t.wait_until("figures", |s| s.contents().contains("p99") && s.contents().contains("1. randrw"));
     t.send("x");
     t.wait_for_text("cancelled: the figures are those up to then");
-    t.wait_for_text("kept as ");
+    t.wait_for_text("saved as ");
 }
 
 #[test]
@@ -173,11 +173,11 @@ fn unsafe_directories_are_refused() {
         [("/proc", "a pseudo file system"), ("/nonexistent/x", "does not exist"), ("/dev/null", "device")]
     {
         t.send(format!("e\x1b[H\r\x15{path}\r"));
-        t.wait_for_text("NOT TO BE STARTED");
+        t.wait_for_text("Cannot start");
         t.wait_for_text(why);
         t.send("r");
         t.wait_for_text("refused: ");
-        assert!(!t.contents().contains("y do it"));
+        assert!(!t.contents().contains("y Yes"));
         t.send("\x1b[D");
     }
 }

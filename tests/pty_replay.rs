@@ -46,7 +46,7 @@ fn a_recording_can_be_played_stepped_and_quit() {
         t.wait_for_text(text);
     }
     t.send("7");
-    t.wait_for_text("this is a recording");
+    t.wait_for_text("not available in a replay");
     t.send("s\r");
     t.wait_for_text("written: ");
     t.send("q");

@@ -58,7 +58,7 @@ fn editing() {
 
 #[test]
 fn proposed() {
-    assert_screens_at_every_size("proposed", "<enter><c-u>30<enter><down><down><down><down><enter><c-u>20s<enter>");
+    assert_screens_at_every_size("pending", "<enter><c-u>30<enter><down><down><down><down><enter><c-u>20s<enter>");
     assert_screens_at_every_size("refused", "<enter><c-u>10<enter>a");
     assert_screens_at_every_size("asking", "<enter><c-u>30<enter>a");
 }

@@ -31,7 +31,7 @@ fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
     fill_field(&mut t, "A sets", base);
     t.wait_until("a plan that can be started", |s| {
         let shown = s.contents();
-        shown.contains("order A B B A A B B A") && !shown.contains("NOT TO BE STARTED")
+        shown.contains("order A B B A A B B A") && !shown.contains("Cannot start")
     });
     t.send("r");
     t.wait_for_text("Start the experiment");
@@ -73,8 +73,8 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     let new = different_value();
     let mut t = start_experiment(&m, "0.05", "");
     t.wait_for_text("Report of intrinsic");
-    t.wait_for_text("kept as ");
-    t.wait_for_text("Now: A's values are in force");
+    t.wait_for_text("saved as ");
+    t.wait_for_text("Now: A's values are in effect");
     assert_restored(&m, "at its end");
     // Four rounds of B, each a change of its own in the journal.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
@@ -84,13 +84,13 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     t.send("y");
     t.wait_for_text("LEASE 5 9m5");
     assert_eq!(read_knob(KNOB), new);
-    t.wait_for_text("Now: B is in force, change 5 on lease");
+    t.wait_for_text("Now: B is in effect, change 5 reverts in");
     t.send("K");
     t.wait_for_text("change 5 stays until the machine boots");
     t.send("u");
-    t.wait_for_text("Take change 5 back");
+    t.wait_for_text("Revert change 5");
     t.send("y");
-    t.wait_for_text("Now: A's values are in force");
+    t.wait_for_text("Now: A's values are in effect");
     assert_restored(&m, "undone");
 
     t.send("o\x15report.md\r");
@@ -117,7 +117,7 @@ fn cancelling_saves_a_partial_report() {
     t.wait_for_text("experiment intrinsic 1/8 A");
     t.send("tx");
     t.wait_for_text("cancelled: the figures are those up to then");
-    t.wait_for_text("kept as ");
+    t.wait_for_text("saved as ");
     assert_restored(&m, "cancelled");
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);

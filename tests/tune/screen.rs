@@ -28,7 +28,7 @@ fn apply_value(t: &mut Terminal, value: &str) {
     t.send("\x15");
     t.send(value);
     t.send("\r");
-    t.wait_for_text("a applies 1 proposed");
+    t.wait_for_text("1 pending: a apply");
     t.send("a");
     t.wait_for_text("All or none");
     t.send("y");
@@ -64,9 +64,9 @@ fn a_change_on_the_screen_shows_its_countdown_and_can_be_undone() {
         s.contents().contains("Writeback") && s.contents().contains("LEASE 1 9m")
     });
     t.send("tu");
-    t.wait_for_text("Take change 1 back");
+    t.wait_for_text("Revert change 1");
     t.send("y");
-    t.wait_for_text("taken back");
+    t.wait_for_text("reverted");
     assert_eq!(read_knob(KNOB), was);
     t.wait_until("no lease", |s| !s.contents().contains("LEASE"));
     t.send("q");
@@ -94,9 +94,9 @@ fn an_expired_lease_is_reported_on_screen() {
     let was = read_knob(KNOB);
     let mut t = open_tune_view(&m, 2);
     apply_value(&mut t, different_value());
-    t.wait_for_text("the lease of change 1 is over");
+    t.wait_for_text("the lease of change 1 has ended");
     assert_eq!(read_knob(KNOB), was);
-    t.wait_for_text("taken back");
+    t.wait_for_text("reverted");
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
 }
@@ -109,7 +109,7 @@ fn quitting_offers_to_keep_undo_or_leave_the_lease() {
         let mut t = open_tune_view(&m, 600);
         apply_value(&mut t, new);
         t.send("q");
-        t.wait_for_text("Leave with a change on lease?");
+        t.wait_for_text("Quit with a leased change?");
         t.send(key);
         assert_eq!(t.wait_for_exit().exit_code(), 0, "{key}");
         assert_eq!(read_knob(KNOB), if stands { new } else { was.as_str() }, "{key}");
@@ -156,7 +156,7 @@ fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
     }
     t.send("y");
     wait_for_value(&was);
-    t.wait_for_text("taken back");
+    t.wait_for_text("reverted");
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
     assert_eq!(read_vm_knobs(), m.saved);
@@ -176,7 +176,7 @@ fn a_stalled_device_is_refused_without_blocking_the_screen() {
     t.send("\r");
     t.wait_for_text("new value:");
     t.send("\x1b[B\r");
-    t.wait_for_text("a applies 1 proposed");
+    t.wait_for_text("1 pending: a apply");
     t.send("a");
     t.wait_for_text("scheduler@sdz: none -> mq-deadline");
     t.send("y");

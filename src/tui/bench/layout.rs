@@ -1,16 +1,15 @@
-//! Where the Bench view's panes go: the list of profiles and results, the page beside it, and below both the
-//! devices and the writeback, live as in their own views.
+//! Layout of the Bench view: the list of profiles and results, the page beside it, and devices and writeback below.
 //!
-//! Without room they fold away in this order: writeback, devices, then list and page share the height and the
-//! one that has the keys gets most of it.
+//! As the window shrinks, writeback is left out first, then devices; then list and page are stacked, and the focused one
+//! gets most of the height.
 
 use crate::tui::panes::PaneId;
 use ratatui::layout::Rect;
 
-/// The panes in focus order.
+/// Panes in focus order.
 pub const PANES: [PaneId; 4] = [PaneId::BenchResults, PaneId::BenchPage, PaneId::Devices, PaneId::Writeback];
 
-/// Everything's place in `body`; `focus` has the keys. Panes that are folded away have no area.
+/// Places the panes in `body`; `focus` is the index of the focused one. A pane that is left out has no area.
 pub fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
     let below = if body.height >= 30 { (body.height / 4).clamp(8, 12) } else { 0 };
     let top = Rect { height: body.height - below, ..body };
@@ -42,7 +41,7 @@ mod tests {
                 assert_eq!(sum, body.area(), "{w}x{h}: {panes:?}");
                 assert!(panes.iter().all(|(_, r)| r.area() == 0 || r.intersection(body) == *r));
                 assert!(panes[..2].iter().all(|(_, r)| r.height >= 3 && r.width >= 26), "{w}x{h}: {panes:?}");
-                // What is folded away is at the end: places in the list stay what they are.
+                // Panes that are left out come last, so that indices stay valid.
                 let folded = panes.iter().position(|(_, r)| r.area() == 0).unwrap_or(4);
                 assert!(panes[folded..].iter().all(|(_, r)| r.area() == 0));
             }

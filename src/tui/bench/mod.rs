@@ -1,4 +1,4 @@
-//! The Bench view's state, what a person can mean in it, what it wants done and what it is told.
+//! State, actions, effects and events of the Bench view.
 
 pub mod layout;
 pub mod rate_series;
@@ -22,35 +22,35 @@ use std::path::{Path, PathBuf};
 /// State of the Bench view.
 #[derive(Debug)]
 pub struct BenchUi {
-    /// Where to measure, absolute; empty: not known yet.
+    /// Directory to measure in, absolute; empty until the working directory is known.
     pub directory: PathBuf,
-    /// Where the program was started: names typed are taken from there.
+    /// Working directory of the program, against which typed paths are resolved.
     pub working_directory: PathBuf,
-    /// The plan of each workload, as the person left it, in the order of the list; without a directory.
+    /// The plan of each workload as edited, in the order of the list, without a directory.
     plans: Vec<BenchPlan>,
-    /// What is selected in the list.
+    /// The selected row of the list.
     pub selected: BenchRow,
-    /// First line of the list on screen, as far as the selection allows.
+    /// First visible row of the list.
     pub list_offset: usize,
     /// Selection among the parameters.
     pub params_scroll: Scroll,
-    /// What lies over the page of the selection.
+    /// A result shown instead of the page of the selected row.
     pub opened: Option<OpenedResult>,
-    /// First line of a page of text on screen.
+    /// First visible line of a page of text.
     pub text_offset: usize,
-    /// The directory as a benchmark sees it, from the last look.
+    /// What a benchmark would find in the directory, from the last probe.
     pub current_target: Option<Result<TargetInspection, String>>,
-    /// Results kept; `None` before the first answer.
+    /// Stored results; `None` until they are loaded.
     pub stored: Option<Result<Vec<StoredResult>, String>>,
-    /// The result to compare others with.
+    /// The result marked for comparison.
     pub marked: Option<String>,
-    /// A directory is being looked at.
+    /// The directory being probed.
     pub probing_directory: Option<PathBuf>,
-    /// The results are being listed.
+    /// Whether the stored results are being loaded.
     pub is_listing: bool,
     /// The run under way, or the last one of this session.
     pub run: Option<TrackedBench>,
-    /// Runs started.
+    /// Number of runs started.
     pub run_count: u64,
 }
 
@@ -59,27 +59,27 @@ pub struct BenchUi {
 pub enum BenchRow {
     /// The run under way, or the last one.
     CurrentRun,
-    /// A profile, by its place in [`WORKLOADS`].
+    /// A profile, by its index in [`WORKLOADS`].
     Profile(usize),
-    /// A kept result, by name.
+    /// A stored result, by its name.
     Stored(String),
 }
 
-/// A page that was asked for.
+/// Stored results opened for display.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OpenedResult<R = BenchReport> {
-    /// The results of these names are being read.
+    /// The results of these names are being loaded.
     Loading(Vec<String>),
-    /// A kept result.
+    /// One result.
     Result(Box<R>),
-    /// Two results side by side.
+    /// Two results to compare.
     Comparison(Box<[R; 2]>),
-    /// Why there is nothing to show.
+    /// Why nothing can be shown.
     Failed(String),
 }
 
 impl<R> OpenedResult<R> {
-    /// What was read, one or two.
+    /// Makes a page of one result, or a comparison of two.
     pub fn from_loaded(read: Result<Vec<R>, String>) -> Self {
         let reports = match read {
             Ok(reports) => reports,
@@ -89,59 +89,59 @@ impl<R> OpenedResult<R> {
             Ok(both) => Self::Comparison(Box::new(both)),
             Err(mut one) => match one.pop() {
                 Some(report) => Self::Result(Box::new(report)),
-                None => Self::Failed("the result is gone".into()),
+                None => Self::Failed("the result no longer exists".into()),
             },
         }
     }
 }
 
-/// A request in the Bench view.
+/// An action in the Bench view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BenchAction {
     /// Ask to start the selected profile.
     Run,
     /// End the run; a second time: kill it.
     Cancel,
-    /// Change the selected parameter.
+    /// Edit the selected parameter.
     Edit,
-    /// The selected parameter as the profile has it.
+    /// Reset the selected parameter to the profile's value.
     Reset,
     /// Mark the selected result.
     Mark,
     /// Compare the marked result with the selected one.
     Compare,
-    /// To the list.
+    /// Focus the list.
     FocusList,
-    /// To the page beside the list.
+    /// Focus the page beside the list.
     FocusPage,
 }
 
-/// What the run loop is to do for the Bench view.
+/// Work for the runner of the Bench view.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BenchEffect {
-    /// Start a run in its child.
+    /// Start a run in a child process.
     Start {
-        /// Number of the run; its news carry it.
+        /// Number of the run, which its events carry.
         run: u64,
-        /// What to do.
+        /// What to measure.
         plan: Box<BenchPlan>,
     },
-    /// Have it end with a report.
+    /// End the run; its report follows.
     Cancel,
-    /// End it without one.
+    /// Kill the run, without a report.
     Kill,
 }
 
-/// What comes back.
+/// An event of a run.
 #[derive(Debug)]
 pub struct BenchEvent {
-    /// Of which run.
+    /// Number of the run.
     pub run: u64,
-    /// What.
+    /// What happened.
     pub event: BenchChildEvent,
 }
 
-/// News of a run.
+/// An event of a run's child process.
 pub type BenchChildEvent = crate::subprocess::runner::ChildEvent<BenchMessage>;
 
 impl Default for BenchUi {
@@ -166,17 +166,17 @@ impl Default for BenchUi {
     }
 }
 
-/// A line of the parameters: the directory, or one of the profile's.
+/// A line of the parameters.
 #[derive(Clone, Copy)]
 pub enum BenchParamLine {
-    /// Where.
+    /// The directory.
     Directory,
-    /// A figure or choice.
+    /// A parameter of the profile.
     Param(&'static BenchParam),
 }
 
 impl BenchParamLine {
-    /// What it is called.
+    /// Name of the parameter.
     pub fn name(self) -> &'static str {
         match self {
             BenchParamLine::Directory => "directory",
@@ -186,15 +186,15 @@ impl BenchParamLine {
 }
 
 impl BenchUi {
-    /// Says where the program was started, which is where it measures unless told otherwise.
+    /// Sets the working directory. A relative directory of the settings is resolved against it.
     pub fn set_working_directory(&mut self, dir: PathBuf) {
         self.directory = dir.join(&self.directory);
-        // `.` of the settings leaves a tail.
+        // Normalizes a trailing `.`, the default of the settings.
         self.directory = self.directory.components().collect();
         self.working_directory = dir;
     }
 
-    /// The directory as the settings keep it: a dot for where the program was started.
+    /// The directory as saved in the settings: `.` for the working directory.
     pub fn directory_setting(&self) -> String {
         match self.directory.to_str() {
             Some(dir) if self.directory != self.working_directory && !dir.is_empty() => dir.to_owned(),
@@ -209,18 +209,18 @@ impl BenchUi {
         now.into_iter().chain((0..WORKLOADS.len()).map(BenchRow::Profile)).chain(kept).collect()
     }
 
-    /// Results kept, as far as they are known.
+    /// Stored results, as far as they are loaded.
     pub fn stored_results(&self) -> &[StoredResult] {
         self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
     }
 
-    /// The selected result.
+    /// The selected stored result.
     pub fn selected_result(&self) -> Option<&StoredResult> {
         let BenchRow::Stored(id) = &self.selected else { return None };
         self.stored_results().iter().find(|k| k.id == *id)
     }
 
-    /// The profile the page is about: the selected one.
+    /// Index of the selected profile.
     pub fn selected_profile(&self) -> Option<usize> {
         match &self.selected {
             BenchRow::Profile(at) => Some(*at),
@@ -228,7 +228,7 @@ impl BenchUi {
         }
     }
 
-    /// Whether the page is a plan, with parameters to change.
+    /// Whether the page shows a plan, whose parameters can be edited.
     pub fn is_planning(&self) -> bool {
         self.opened.is_none() && self.selected_profile().is_some()
     }
@@ -243,7 +243,7 @@ impl BenchUi {
         (workload, plan)
     }
 
-    /// What can be changed about the profile, in order.
+    /// The parameters of the profile, in order.
     pub fn param_lines(&self, at: usize) -> Vec<BenchParamLine> {
         let workload = WORKLOADS[at.min(WORKLOADS.len() - 1)];
         let directory = workload.needs_directory().then_some(BenchParamLine::Directory);
@@ -251,7 +251,11 @@ impl BenchUi {
         directory.into_iter().chain(known.map(BenchParamLine::Param)).collect()
     }
 
-    /// Puts `text` into the profile's plan. The error says what is wrong with it, or with the whole.
+    /// Sets a parameter of the profile's plan.
+    ///
+    /// # Errors
+    ///
+    /// When the text is invalid, or the plan would be; the plan stays as it was.
     pub fn set_param(&mut self, at: usize, param: &BenchParam, text: &str) -> Result<(), String> {
         let (workload, mut plan) = self.plan(at);
         params::set_param(&mut plan, param.name, text)?;
@@ -261,17 +265,17 @@ impl BenchUi {
         Ok(())
     }
 
-    /// Whether a parameter is not as the profile has it.
+    /// Whether a parameter differs from the profile's default.
     pub fn is_param_changed(&self, at: usize, param: &BenchParam) -> bool {
         (param.get)(&self.plans[at]) != (param.get)(&WORKLOADS[at].defaults())
     }
 
-    /// A directory as typed, from where the program was started.
+    /// Resolves a typed path against the working directory.
     pub fn absolute_path(&self, text: &str) -> PathBuf {
         self.working_directory.join(Path::new(text)).components().collect()
     }
 
-    /// The last look, if it was at this directory.
+    /// Result of the last probe, if it was of the current directory.
     pub fn look(&self) -> Option<&Result<TargetInspection, String>> {
         self.current_target.as_ref().filter(|l| l.as_ref().map_or(true, |l| l.directory == self.directory))
     }
@@ -281,19 +285,19 @@ impl BenchUi {
         self.run.as_ref().filter(|r| r.ending.is_none())
     }
 
-    /// The device that counts the I/O of the directory.
+    /// The block device below the directory.
     pub fn target_device(&self) -> Option<DevId> {
         self.look()?.as_ref().ok()?.info.as_ref()?.device
     }
 
-    /// `bench randrw 42 %` while a run is on, for the line at the top.
+    /// Status for the header while a run is under way: `bench randrw 42 %`.
     pub fn status_text(&self) -> Option<String> {
         self.active_run().map(TrackedBench::status_text)
     }
 }
 
 impl BenchEvent {
-    /// Whether it changes nothing that is on screen while another view is.
+    /// Whether the status text stays the same, which is all that other views show of a run.
     pub fn leaves_status_unchanged(&self, ui: &BenchUi) -> bool {
         let BenchChildEvent::Message(BenchMessage::Progress(p)) = &self.event else { return false };
         ui.active_run()
@@ -302,13 +306,13 @@ impl BenchEvent {
 }
 
 impl App {
-    /// Whether news of a run change nothing on the screen: then no frame is made for them.
+    /// Whether an event changes nothing on screen, so that no frame need be drawn.
     pub fn is_bench_event_invisible(&self, news: &BenchEvent) -> bool {
         self.screen.view != ViewId::Bench && news.leaves_status_unchanged(&self.views.bench)
     }
 }
 
-/// The workload of a plan.
+/// Finds the workload of a plan.
 pub fn workload_of_plan(plan: &BenchPlan) -> Option<&'static dyn Workload> {
     workloads::find_workload(&plan.profile)
 }

@@ -1,22 +1,22 @@
-//! The course of a run for the live charts: bounded, however long the run is.
+//! Rates and latencies of a run for the live charts. Memory is bounded, however long the run is.
 
 use crate::bench::message::BenchProgress;
 
-/// Moments kept; two neighbours become one when it is full.
+/// Maximum number of points; when it is reached, each two neighbours are merged.
 const MAX_POINTS: usize = 1200;
 
-/// Rates and latencies of a short while.
+/// Rates and latencies over a short time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BenchRates {
-    /// Reads, writes, syncs per second.
+    /// Reads, writes and syncs per second.
     pub ops_per_s: [f64; 3],
     /// Bytes read and written per second.
     pub bytes_per_s: [f64; 2],
-    /// Median and 99th percentile of each, ns.
+    /// Median and 99th percentile of reads, writes and syncs, ns.
     pub latency_ns: [[Option<u64>; 2]; 3],
 }
 
-/// The moments of the measurements so far, or of the preparation while there are none.
+/// The points of all measurements so far; of the preparation, until the first measurement starts.
 #[derive(Debug, Default)]
 pub struct BenchRateSeries {
     points: Vec<BenchRates>,
@@ -26,15 +26,15 @@ pub struct BenchRateSeries {
     measurement: Option<u32>,
     last_counts: [u64; 3],
     last_ms: u64,
-    /// Which of reads, writes, syncs there were.
+    /// Whether there were reads, writes, syncs.
     pub has_ops: [bool; 3],
 }
 
 impl BenchRateSeries {
-    /// Takes in a progress.
+    /// Adds a progress message.
     pub fn push(&mut self, p: &BenchProgress) {
         if p.measurement_index.is_some() && !self.is_measuring {
-            // The preparation is no measurement.
+            // Drop the points of the preparation.
             *self = Self { is_measuring: true, ..Self::default() };
         }
         if p.measurement_index != self.measurement || p.point.at_ms < self.last_ms {
@@ -69,19 +69,19 @@ impl BenchRateSeries {
         }
     }
 
-    /// The newest moment.
+    /// The newest point.
     pub fn last(&self) -> Option<&BenchRates> {
         self.pending.last().or(self.points.last())
     }
 
-    /// The whole course in at most `width` moments, oldest first.
+    /// All points merged into at most `width`, oldest first.
     pub fn downsample(&self, width: usize) -> Vec<BenchRates> {
         let each = self.points.len().div_ceil(width.max(1)).max(1);
         self.points.chunks(each).map(merge_rates).collect()
     }
 }
 
-/// Several moments as one: rates averaged, the worst latencies kept.
+/// Merges points: mean rates, maximum latencies.
 fn merge_rates(all: &[BenchRates]) -> BenchRates {
     let n = all.len().max(1) as f64;
     let mut out = BenchRates::default();

@@ -1,4 +1,4 @@
-//! A run as the screen follows it: what its child said, how it ended, whether the result is kept.
+//! A benchmark run: messages of its child process, how it ended, and whether the report is stored.
 
 use super::rate_series::BenchRateSeries;
 use crate::bench::message::{BenchMessage, BenchProgress};
@@ -6,49 +6,49 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
 use crate::bench::target::checks::BenchRefusal;
 
-/// Notes kept of one run.
+/// Maximum number of notes stored.
 const MAX_NOTES: usize = 50;
-/// Without any completion for so long a run is called blocked, ms.
+/// Time without a completed request after which a run is shown as blocked, ms.
 pub const BLOCKED_AFTER_MS: u64 = 2000;
 
 /// A run of this session.
 #[derive(Debug)]
 pub struct TrackedBench {
-    /// Which.
+    /// Number of the run.
     pub number: u64,
-    /// What was confirmed.
+    /// The confirmed plan.
     pub plan: BenchPlan,
-    /// Its process, once it is there.
+    /// PID of the child process, once it has started.
     pub pid: Option<u32>,
-    /// The last progress.
+    /// The last progress message.
     pub progress: Option<BenchProgress>,
     /// Rates and latencies so far.
     pub rates: BenchRateSeries,
-    /// What its child had to say, newest last.
+    /// Notes of the child process, newest last.
     pub notes: Vec<String>,
-    /// Boot clock of the last word of its child, ns.
+    /// Time of the last message, CLOCK_BOOTTIME in ns.
     pub last_message_ns: u64,
-    /// It was told to end.
+    /// Whether it was asked to end.
     pub is_stopping: bool,
-    /// How it ended.
+    /// How it ended; `None` while it runs.
     pub ending: Option<BenchEnding>,
-    /// Its name in the store, or why it is not there; `None` while it is being kept.
+    /// Name of the stored report, or why storing failed; `None` until then.
     pub stored: Option<Result<String, String>>,
 }
 
 /// How a run ended.
 #[derive(Debug)]
 pub enum BenchEnding {
-    /// With figures, of all or of a part.
+    /// With a report, complete or partial.
     Report(Box<BenchReport>),
-    /// Not begun, for safety or for want of a privilege.
+    /// Refused before the start: unsafe, or a privilege is missing.
     Refused(BenchRefusal),
-    /// Without figures.
+    /// Without a report.
     Failed(String),
 }
 
 impl TrackedBench {
-    /// Nothing heard yet.
+    /// A run whose child has not sent anything yet.
     pub fn new(number: u64, plan: BenchPlan, now_ns: u64) -> Self {
         Self {
             number,
@@ -64,7 +64,7 @@ impl TrackedBench {
         }
     }
 
-    /// Takes in a message of the child.
+    /// Handles a message of the child process.
     pub fn apply_message(&mut self, message: BenchMessage, now_ns: u64) {
         self.last_message_ns = now_ns;
         match message {
@@ -83,17 +83,17 @@ impl TrackedBench {
         }
     }
 
-    /// `bench randrw 42 %`.
+    /// Status text for the header: `bench randrw 42 %`.
     pub fn status_text(&self) -> String {
         self.status_text_at(self.progress.as_ref())
     }
 
-    /// The same for a progress that has not been taken in yet.
+    /// The status text as it would be with this progress.
     pub fn status_text_at(&self, progress: Option<&BenchProgress>) -> String {
         let name = &self.plan.profile;
         let Some(p) = progress else { return format!("bench {name} starting") };
         if self.is_stopping {
-            return format!("bench {name} ending");
+            return format!("bench {name} stopping");
         }
         if p.idle_ms >= BLOCKED_AFTER_MS {
             return format!("bench {name} BLOCKED {} s", p.idle_ms / 1000);
@@ -103,14 +103,14 @@ impl TrackedBench {
         format!("bench {name}{what}{done}")
     }
 
-    /// What hangs, in words: nothing completes, or the child itself is silent.
+    /// Says what hangs: the requests, or the child process itself.
     pub fn blocked_text(&self, now_ns: u64) -> Option<String> {
         let pid = self.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
         let unheard = now_ns.saturating_sub(self.last_message_ns) / 1_000_000;
-        // The child speaks four times a second, and its words may be a tick old when they are looked at.
+        // The child sends four messages a second; one may be a tick old when this is evaluated.
         if unheard > BLOCKED_AFTER_MS + 3000 {
             return Some(format!(
-                "the measuring process{pid} has said nothing for {} s: blocked in the kernel, or the machine has no time for it",
+                "no message from the benchmark process{pid} for {} s: it is blocked in the kernel or gets no CPU time",
                 unheard / 1000
             ));
         }
@@ -120,7 +120,7 @@ impl TrackedBench {
         }
         let limit = self.plan.stall_limit_ms / 1000;
         Some(format!(
-            "BLOCKED: nothing has completed for {} s{pid}; given up at {limit} s. Frozen file system, dead server, hung device?",
+            "BLOCKED: no request completed for {} s{pid}; gives up after {limit} s. Frozen file system, dead server, hung device?",
             silent / 1000
         ))
     }
@@ -150,7 +150,7 @@ mod tests {
         run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.42, 7100))), 1);
         assert_eq!(run.status_text(), "bench randrw BLOCKED 7 s");
         run.is_stopping = true;
-        assert_eq!(run.status_text(), "bench randrw ending");
+        assert_eq!(run.status_text(), "bench randrw stopping");
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
         run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.1, 200))), 5_000_000_000);
         assert_eq!(run.blocked_text(6_000_000_000), None);
         run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.1, 3000))), 8_000_000_000);
-        assert!(run.blocked_text(8_000_000_000).unwrap().contains("nothing has completed for 3 s (process 77)"));
-        assert!(run.blocked_text(18_000_000_000).unwrap().contains("said nothing for 10 s"));
+        assert!(run.blocked_text(8_000_000_000).unwrap().contains("no request completed for 3 s (process 77)"));
+        assert!(run.blocked_text(18_000_000_000).unwrap().contains("for 10 s"));
     }
 }

@@ -1,4 +1,4 @@
-//! The acting side of the Bench view: lives in the run loop, never waits, answers by events.
+//! Runs the effects of the Bench view without blocking; results come back as events.
 
 use super::{BenchChildEvent, BenchEffect, BenchEvent};
 use crate::bench::message::BenchMessage;
@@ -7,19 +7,19 @@ use crate::subprocess::handle::ChildMessage;
 use crate::subprocess::runner::ChildRunner;
 use std::sync::Arc;
 
-/// Takes news to the run loop; may be called from any thread.
+/// Sends events to the event loop; callable from any thread.
 pub type BenchEventSink = Arc<dyn Fn(BenchEvent) + Send + Sync>;
 
-/// What the view has running.
+/// Runs one benchmark at a time in a child process.
 pub struct BenchEffectRunner(ChildRunner<BenchMessage>);
 
 impl BenchEffectRunner {
-    /// Nothing runs yet.
+    /// Creates the runner; nothing runs yet.
     pub fn new(root: Root, sink: BenchEventSink) -> Self {
         Self(ChildRunner::new(root, Arc::new(move |run, what| sink(BenchEvent { run, event: what }))))
     }
 
-    /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
+    /// Starts an effect without waiting for it. A failure is returned as an event: the caller must not use the event queue.
     pub fn run_effect(&mut self, effect: BenchEffect) -> Option<BenchEvent> {
         match effect {
             BenchEffect::Start { run, plan } => {

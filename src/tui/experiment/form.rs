@@ -1,4 +1,4 @@
-//! The next experiment as it is filled in: what is worked, what the arms set, how often, what becomes of it.
+//! The form for the next experiment: its workload, what the arms set, the number of rounds, what to do at the end.
 
 use crate::bench::params::{self, BenchParam};
 use crate::bench::plan::BenchPlan;
@@ -7,26 +7,26 @@ use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::tuning::sudo::shell_quote;
 use std::path::{Path, PathBuf};
 
-/// Workload that shows what settings of the page cache do, the first one offered.
+/// The workload offered first; it shows the effect of page cache settings.
 const DEFAULT_WORKLOAD: &str = "txlog";
-/// Parameters that decide how long a round lasts.
+/// Parameters that determine how long a round takes.
 const DURATION_PARAMS: [&str; 3] = ["time", "io-size", "transactions"];
 const ON_COMPLETE_CHOICES: [&str; 3] = ["undo", "keep", "lease"];
 
 /// The next experiment.
 #[derive(Debug, Clone)]
 pub struct ExperimentForm {
-    /// Its workload, by its place in [`WORKLOADS`].
+    /// Index of the workload in [`WORKLOADS`].
     pub workload: usize,
-    /// Each workload's plan without a directory, and whether the person chose how long it lasts.
+    /// Each workload's plan without a directory, and whether the user chose the duration.
     plans: Vec<(BenchPlan, bool)>,
-    /// What A sets, `KNOB=VALUE` each; none: A is how things stand.
+    /// What arm A sets, `KNOB=VALUE` each; empty: the current values.
     pub base: Vec<String>,
-    /// What B sets.
+    /// What arm B sets.
     pub set: Vec<String>,
     rounds: u32,
     control: bool,
-    /// By its place in [`ENDS`].
+    /// Index in [`ON_COMPLETE_CHOICES`].
     on_complete: usize,
     baseline_ms: u64,
     drain_limit_ms: u64,
@@ -52,30 +52,30 @@ impl Default for ExperimentForm {
 /// A line of the form.
 #[derive(Clone, Copy)]
 pub enum ExperimentFormLine {
-    /// What is worked.
+    /// The workload.
     Workload,
-    /// Where.
+    /// The directory.
     Directory,
-    /// What B sets.
+    /// Assignments of arm B.
     ArmB,
-    /// What A sets.
+    /// Assignments of arm A.
     ArmA,
-    /// Rounds of each arm.
+    /// Rounds per arm.
     Rounds,
-    /// A negative control.
+    /// Whether to run a negative control.
     Control,
-    /// What becomes of B.
+    /// What to do with B at the end.
     OnComplete,
-    /// How long others are watched.
+    /// Time to observe other load before each round.
     Baseline,
-    /// How long draining may take.
+    /// Time limit for writing back dirty pages before each round.
     DrainLimit,
-    /// A figure or choice of the workload.
+    /// A parameter of the workload.
     Param(&'static BenchParam),
 }
 
 impl ExperimentFormLine {
-    /// What it is called; as the command line calls it.
+    /// Name of the line; the same as on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ExperimentFormLine::Workload => "workload",
@@ -91,27 +91,27 @@ impl ExperimentFormLine {
         }
     }
 
-    /// What it is, and what may be given.
+    /// Describes the line and its valid values.
     pub fn help_text(self) -> String {
         match self {
-            ExperimentFormLine::Workload => "what every round does; ↑ ↓ while typing go through them".into(),
-            ExperimentFormLine::Directory => "on the storage that is tuned".into(),
+            ExperimentFormLine::Workload => "what each round does; ↑ ↓ select while typing".into(),
+            ExperimentFormLine::Directory => "on the storage to tune".into(),
             ExperimentFormLine::ArmB => "KNOB[@WHERE]=VALUE, one or several".into(),
-            ExperimentFormLine::ArmA => "the same for A; empty: as things stand".into(),
-            ExperimentFormLine::Rounds => "of each arm; 1 to 50, fewer than 4 can show nothing".into(),
-            ExperimentFormLine::Control => {
-                "the same again with direct I/O, on which dirty-page knobs cannot act".into()
-            }
+            ExperimentFormLine::ArmA => "the same for A; empty: the current values".into(),
+            ExperimentFormLine::Rounds => "per arm, 1 to 50; fewer than 4 cannot show a difference".into(),
+            ExperimentFormLine::Control => "repeat with direct I/O, which dirty-page knobs do not affect".into(),
             ExperimentFormLine::OnComplete => {
-                "if B is better: undo, keep until the boot, or on a lease (its length: L in Tune)".into()
+                "if B is better: undo, keep until the next boot, or lease (its length: L in Tune)".into()
             }
-            ExperimentFormLine::Baseline => "seconds others are watched before a round; 0 to 60".into(),
-            ExperimentFormLine::DrainLimit => "seconds draining may take before a round; 1 to 3600".into(),
+            ExperimentFormLine::Baseline => "seconds to observe other load before a round, 0 to 60".into(),
+            ExperimentFormLine::DrainLimit => {
+                "time limit for writing back dirty pages before a round, 1 to 3600 s".into()
+            }
             ExperimentFormLine::Param(p) => format!("{}; {}", p.about, p.range),
         }
     }
 
-    /// All it can be, where that is a handful of words.
+    /// All valid values, if there are only a few.
     pub fn choices(self) -> &'static [&'static str] {
         match self {
             ExperimentFormLine::Control => &["off", "on"],
@@ -122,19 +122,19 @@ impl ExperimentFormLine {
     }
 }
 
-/// A number within a range.
+/// Parses a number within a range.
 fn parse_number(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let n = text.parse::<u64>().ok().filter(|n| (least..=most).contains(n));
     n.ok_or_else(|| format!("\"{text}\": must be {least} to {most}"))
 }
 
 impl ExperimentForm {
-    /// The workload.
+    /// The selected workload.
     pub fn selected_workload(&self) -> &'static dyn Workload {
         WORKLOADS[self.workload]
     }
 
-    /// The lines that take the whole width, then the others.
+    /// The lines that span the whole width, then the others.
     pub fn lines(&self) -> (Vec<ExperimentFormLine>, Vec<ExperimentFormLine>) {
         let place = self.selected_workload().needs_directory().then_some(ExperimentFormLine::Directory);
         let wide = [ExperimentFormLine::Workload]
@@ -153,25 +153,25 @@ impl ExperimentForm {
         (wide, own.into_iter().chain(params.map(ExperimentFormLine::Param)).collect())
     }
 
-    /// The line at a place among all of them.
+    /// The line at an index among all lines.
     pub fn line_at(&self, at: usize) -> Option<ExperimentFormLine> {
         let (wide, others) = self.lines();
         wide.into_iter().chain(others).nth(at)
     }
 
-    /// Where a line stands.
+    /// Index of a line.
     pub fn line_index(&self, name: &str) -> Option<usize> {
         let (wide, others) = self.lines();
         wide.into_iter().chain(others).position(|l| l.name() == name)
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub fn line_count(&self) -> usize {
         let (wide, others) = self.lines();
         wide.len() + others.len()
     }
 
-    /// The experiment, in `directory`; `lease_secs` for what may be left on a lease.
+    /// The experiment described by the form. `lease_secs` is the lease of values left in effect at the end.
     pub fn to_spec(&self, directory: &Path, lease_secs: u64) -> ExperimentSpec {
         let mut plan = self.plans[self.workload].0.clone();
         if self.selected_workload().needs_directory() {
@@ -189,12 +189,12 @@ impl ExperimentForm {
         }
     }
 
-    /// Whether the person chose how long a round lasts.
+    /// Whether the user chose how long a round takes.
     pub fn has_custom_duration(&self) -> bool {
         self.plans[self.workload].1
     }
 
-    /// A line's value in a form that [`Form::set`] takes; the directory is not the form's.
+    /// The value of a line in the form [`ExperimentForm::set_line`] takes. The directory is not part of the form.
     pub fn line_text(&self, line: ExperimentFormLine) -> String {
         match line {
             ExperimentFormLine::Workload => self.selected_workload().name().into(),
@@ -210,11 +210,15 @@ impl ExperimentForm {
         }
     }
 
-    /// Puts a text into a line. The error says what is wrong with it.
+    /// Sets a line.
+    ///
+    /// # Errors
+    ///
+    /// When the text is invalid; the form stays as it was.
     pub fn set_line(&mut self, line: ExperimentFormLine, text: &str) -> Result<(), String> {
         let choice = |text: &str| {
             let at = line.choices().iter().position(|c| *c == text);
-            at.ok_or_else(|| format!("\"{text}\": one of {}", line.choices().join(", ")))
+            at.ok_or_else(|| format!("\"{text}\": must be one of {}", line.choices().join(", ")))
         };
         match line {
             ExperimentFormLine::Workload => {
@@ -234,7 +238,7 @@ impl ExperimentForm {
                 let (plan, length) = &mut self.plans[self.workload];
                 let mut new = plan.clone();
                 params::set_param(&mut new, p.name, text)?;
-                // As the command line has it: with a time, as many transactions as that allows.
+                // As on the command line: with a time limit, the number of transactions is unlimited.
                 let untouched = new.txlog.transactions == WORKLOADS[self.workload].defaults().txlog.transactions;
                 if p.name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
                     new.txlog.transactions = 0;
@@ -248,14 +252,14 @@ impl ExperimentForm {
         Ok(())
     }
 
-    /// A line as it is by itself.
+    /// Resets a line to its default.
     pub fn reset_line(&mut self, line: ExperimentFormLine) {
         let fresh = Self { workload: self.workload, ..Self::default() };
         match line {
             ExperimentFormLine::Workload | ExperimentFormLine::Directory | ExperimentFormLine::ArmB => {}
             ExperimentFormLine::Param(p) => {
                 let (plan, length) = &mut self.plans[self.workload];
-                // It is what it was when nobody had touched it: it cannot be wrong.
+                // A default is always valid.
                 let _ = (p.set)(plan, &fresh.line_text(line));
                 *length &= DURATION_PARAMS.iter().any(|name| {
                     params::find_param(name).is_some_and(|p| (p.get)(plan) != (p.get)(&fresh.plans[self.workload].0))
@@ -265,7 +269,7 @@ impl ExperimentForm {
         }
     }
 
-    /// Whether a line is not as it is by itself.
+    /// Whether a line differs from its default.
     pub fn is_line_changed(&self, line: ExperimentFormLine) -> bool {
         let fresh = Self { workload: self.workload, ..Self::default() };
         match line {
@@ -274,19 +278,19 @@ impl ExperimentForm {
         }
     }
 
-    /// The workload `by` places on from the one called `name`, for typing it.
+    /// The workload `by` places after the one called `name`.
     pub fn neighbour_workload(name: &str, by: isize) -> &'static str {
         let at = WORKLOADS.iter().position(|w| w.name() == name).unwrap_or(0) as isize;
         WORKLOADS[(at + by).rem_euclid(WORKLOADS.len() as isize) as usize].name()
     }
 }
 
-/// Words in a line, as a shell would take them.
+/// Joins words into a line, quoted for a shell.
 pub fn shell_join(words: &[String]) -> String {
     words.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a line: split at blanks, but not within quotes; a backslash makes the next character plain.
+/// Splits a line into words as a shell does: at blanks outside quotes; a backslash quotes the next character.
 pub fn shell_split(text: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
     let mut chars = text.chars();

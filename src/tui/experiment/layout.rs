@@ -1,13 +1,13 @@
-//! Where the list of experiments and the page of the selected one go: side by side where there is room for a
-//! report's tables beside a list, else one above the other, and the one that has the keys gets most of it.
+//! Layout of the experiments: list and page side by side where a report fits beside the list, else stacked, with most of
+//! the height for the focused one.
 
 use crate::tui::panes::PaneId;
 use ratatui::layout::Rect;
 
-/// The panes in focus order.
+/// Panes in focus order.
 pub const PANES: [PaneId; 2] = [PaneId::ExperimentList, PaneId::ExperimentPage];
 
-/// Both places in `body`; `focus` has the keys.
+/// Places both panes in `body`; `focus` is the index of the focused one.
 pub fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
     let (list, page) = if body.width >= 110 {
         let width = (body.width / 4).clamp(28, 44);

@@ -1,5 +1,5 @@
-//! The state of experiments on the screen, what a person can mean there, what is wanted done and what is told.
-//! They are a page of the Tune view: the change that is tried comes from there, and goes back there.
+//! State, actions, effects and events of experiments. They are shown in place of the knobs in the Tune view, where the
+//! changes to try come from.
 
 pub mod form;
 pub mod layout;
@@ -22,128 +22,128 @@ use run::{ExperimentEnding, TrackedExperiment};
 /// State of the experiments.
 #[derive(Debug, Default)]
 pub struct ExperimentUi {
-    /// They stand in the place of the knobs.
+    /// Whether they are shown in place of the knobs.
     pub is_open: bool,
-    /// The next one.
+    /// The form for the next experiment.
     pub form: ExperimentForm,
-    /// What is known of its arms on this machine.
+    /// Result of the last check of the arms on this machine.
     pub arm_check: Option<ArmCheck>,
-    /// It was to be started while these were still being looked at: the question follows the look.
+    /// The arms a start was requested for while they were still being checked; the confirmation follows the check.
     pub start_after_check: Option<ArmSettings>,
-    /// What is selected in the list.
+    /// The selected row of the list.
     pub selected: ExperimentRow,
-    /// First line of the list on screen, as far as the selection allows.
+    /// First visible row of the list.
     pub list_offset: usize,
     /// Selection among the lines of the form.
     pub form_scroll: Scroll,
-    /// What lies over the page of the selection.
+    /// A result shown instead of the page of the selected row.
     pub opened: Option<OpenedResult<ExperimentReport>>,
-    /// First line of a page of text on screen.
+    /// First visible line of a page of text.
     pub text_offset: usize,
-    /// Those kept; `None` before the first answer.
+    /// Stored experiments; `None` until they are loaded.
     pub stored: Option<Result<Vec<StoredExperiment>, String>>,
-    /// The one to compare others with.
+    /// The experiment marked for comparison.
     pub marked: Option<String>,
-    /// They are being listed.
+    /// Whether the stored experiments are being loaded.
     pub is_listing: bool,
-    /// The one under way, or the last one of this session.
+    /// The experiment under way, or the last one of this session.
     pub run: Option<TrackedExperiment>,
-    /// Experiments started.
+    /// Number of experiments started.
     pub run_count: u64,
 }
 
-/// What decides what the arms come to.
+/// The part of an experiment that a check depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArmSettings {
-    /// What A sets.
+    /// Assignments of arm A.
     pub base: Vec<String>,
-    /// What B sets.
+    /// Assignments of arm B.
     pub set: Vec<String>,
-    /// Direct I/O is a control for some knobs only.
+    /// Whether a control is run: direct I/O is one for some knobs only.
     pub control: bool,
 }
 
-/// What a look at the machine found about arms.
+/// Result of checking arms on this machine.
 #[derive(Debug, Clone)]
 pub struct ArmCheck {
-    /// Which.
+    /// The arms checked.
     pub arms: ArmSettings,
-    /// Their values here, or why they make no experiment.
+    /// Their values on this machine, or why they cannot be compared.
     pub result: Result<ValidatedSpec, String>,
 }
 
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ExperimentRow {
-    /// The one under way, or the last one.
+    /// The experiment under way, or the last one.
     CurrentRun,
-    /// The next one.
+    /// The form for the next one.
     #[default]
     Next,
-    /// A kept one, by name.
+    /// A stored experiment, by its name.
     Stored(String),
 }
 
-/// A request about experiments.
+/// An action on experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExperimentAction {
-    /// From the knobs: try what is proposed, the preset, or the selected knob.
+    /// From the knobs: try the pending values, the preset, or the selected knob.
     TryPending,
-    /// From the knobs: to the experiments as they were left.
+    /// From the knobs: show the experiments again.
     Reopen,
     /// Ask to start.
     Start,
-    /// End it; a second time: kill it.
+    /// End the experiment; a second time: kill it.
     Cancel,
-    /// Change the selected line of the form.
+    /// Edit the selected line of the form.
     Edit,
-    /// The selected line as it is by itself.
+    /// Reset the selected line to its default.
     Reset,
-    /// Mark the selected one.
+    /// Mark the selected experiment.
     Mark,
-    /// Compare the marked one with the selected one.
+    /// Compare the marked experiment with the selected one.
     Compare,
-    /// To the list.
+    /// Focus the list.
     FocusList,
-    /// To the page.
+    /// Focus the page.
     FocusPage,
     /// Write the report shown to a file.
     Export,
-    /// Set the B shown, on a lease.
+    /// Apply arm B of the report shown, on a lease.
     Apply,
-    /// Let the B shown stay.
+    /// Keep arm B of the report shown.
     Keep,
 }
 
-/// What the run loop is to do.
+/// Work for the runner of experiments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExperimentEffect {
-    /// Find out what the arms come to here.
+    /// Check the arms on this machine.
     CheckArms(Box<ExperimentSpec>),
-    /// Start it in its child.
+    /// Start an experiment in a child process.
     Start {
-        /// Its number; its news carry it.
+        /// Number of the experiment, which its events carry.
         run: u64,
         /// What to do.
         spec: Box<ExperimentSpec>,
     },
-    /// Have it end with a report.
+    /// End the experiment; its report follows.
     Cancel,
-    /// End it without one; the tuner takes the values back.
+    /// Kill it, without a report; the tuner restores the values.
     Kill,
 }
 
-/// What comes back.
+/// An event of an experiment.
 #[derive(Debug)]
 pub enum ExperimentEvent {
-    /// What the arms come to.
+    /// Result of a check of arms.
     ArmsChecked(ArmCheck),
-    /// From the child of that number.
+    /// From the child process of the experiment with this number.
     Child(u64, ChildEvent<ExperimentMessage>),
 }
 
 impl ArmSettings {
-    /// Those of an experiment.
+    /// The arms of an experiment.
     pub fn from_spec(spec: &ExperimentSpec) -> Self {
         Self { base: spec.base_assignments.clone(), set: spec.set_assignments.clone(), control: spec.control }
     }
@@ -157,23 +157,23 @@ impl ExperimentUi {
         now.into_iter().chain([ExperimentRow::Next]).chain(kept).collect()
     }
 
-    /// Those kept, as far as they are known.
+    /// Stored experiments, as far as they are loaded.
     pub fn stored_experiments(&self) -> &[StoredExperiment] {
         self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
     }
 
-    /// The kept one that is selected.
+    /// The selected stored experiment.
     pub fn selected_stored(&self) -> Option<&StoredExperiment> {
         let ExperimentRow::Stored(id) = &self.selected else { return None };
         self.stored_experiments().iter().find(|k| k.id == *id)
     }
 
-    /// Whether the page is the form.
+    /// Whether the page shows the form.
     pub fn is_planning(&self) -> bool {
         self.opened.is_none() && self.selected == ExperimentRow::Next
     }
 
-    /// The one under way.
+    /// The experiment under way.
     pub fn active_run(&self) -> Option<&TrackedExperiment> {
         self.run.as_ref().filter(|r| r.ending.is_none())
     }
@@ -191,19 +191,19 @@ impl ExperimentUi {
         }
     }
 
-    /// What is known of the arms of `spec`; `None`: not looked at yet.
+    /// Result of checking the arms of `spec`; `None` if they have not been checked.
     pub fn check_result(&self, spec: &ExperimentSpec) -> Option<&Result<ValidatedSpec, String>> {
         self.arm_check.as_ref().filter(|c| c.arms == ArmSettings::from_spec(spec)).map(|c| &c.result)
     }
 
-    /// `experiment txlog 3/8 B 42 %` while one is on, for the line at the top.
+    /// Status for the header while an experiment is under way: `experiment txlog 3/8 B 42 %`.
     pub fn status_text(&self) -> Option<String> {
         self.active_run().map(TrackedExperiment::status_text)
     }
 }
 
 impl App {
-    /// The experiment of the form, with the length its rounds will have.
+    /// The experiment of the form, with the duration its rounds will have.
     pub fn planned_experiment(&self) -> ExperimentSpec {
         let ui = &self.views.experiments;
         let mut spec = ui.form.to_spec(&self.views.bench.directory, self.views.tune.lease_secs);
@@ -213,7 +213,7 @@ impl App {
         spec
     }
 
-    /// Whether news of an experiment change nothing on the screen: then no frame is made for them.
+    /// Whether an event changes nothing on screen, so that no frame need be drawn.
     pub fn is_experiment_event_invisible(&self, news: &ExperimentEvent) -> bool {
         let ui = &self.views.experiments;
         let ExperimentEvent::Child(number, ChildEvent::Message(ExperimentMessage::Progress(p))) = news else {

@@ -1,59 +1,59 @@
-//! An experiment as the screen follows it: what its child said, the rounds so far, dirty pages of both arms.
+//! An experiment under way: messages of its child process, finished rounds, dirty pages of both arms.
 
 use crate::experiment::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
 use crate::experiment::report::{DirtyPagesPoint, DirtyThresholds, ExperimentReport, Round};
 use crate::experiment::spec::{Arm, ExperimentSpec};
 
-/// Notes kept.
+/// Maximum number of notes stored.
 const MAX_NOTES: usize = 50;
-/// Points kept of the round under way; of more every other one goes.
+/// Maximum number of points of the current round; then every second one is dropped.
 const MAX_POINTS: usize = 960;
-/// Without a word of the child for so long something is wrong, ms: it speaks several times a second but while
-/// pages drain.
+/// Time without a message after which the child process is shown as hung, ms. It sends several a second, except while
+/// dirty pages are written back.
 const SILENT_AFTER_MS: u64 = 5000;
 
 /// An experiment of this session.
 #[derive(Debug)]
 pub struct TrackedExperiment {
-    /// Which.
+    /// Number of the experiment.
     pub number: u64,
-    /// What was confirmed.
+    /// The confirmed specification.
     pub spec: ExperimentSpec,
-    /// Its process, once it is there.
+    /// PID of the child process, once it has started.
     pub pid: Option<u32>,
-    /// The last progress.
+    /// The last progress message.
     pub progress: Option<ExperimentProgress>,
-    /// Rounds that are over, of the experiment and of the control.
+    /// Finished rounds of the experiment and of the control.
     pub rounds: [Vec<Round>; 2],
-    /// Dirty pages in the round under way.
+    /// Dirty pages in the current round.
     pub points: Vec<DirtyPagesPoint>,
-    /// The arms' thresholds, as far as they have been in force.
+    /// Dirty thresholds of both arms, as far as they have been in effect.
     pub thresholds: [DirtyThresholds; 2],
-    /// What its child had to say, newest last.
+    /// Notes of the child process, newest last.
     pub notes: Vec<String>,
-    /// Boot clock of the last word of its child, ns.
+    /// Time of the last message, CLOCK_BOOTTIME in ns.
     pub last_message_ns: u64,
-    /// It was told to end.
+    /// Whether it was asked to end.
     pub is_stopping: bool,
-    /// How it ended.
+    /// How it ended; `None` while it runs.
     pub ending: Option<ExperimentEnding>,
-    /// Its name in the store, or why it is not there; `None` while it is being kept.
+    /// Name of the stored report, or why storing failed; `None` until then.
     pub stored: Option<Result<String, String>>,
 }
 
-/// How it ended.
+/// How an experiment ended.
 #[derive(Debug)]
 pub enum ExperimentEnding {
-    /// With a report, of all or of a part.
+    /// With a report, complete or partial.
     Report(Box<ExperimentReport>),
-    /// Not begun.
+    /// Refused before the start.
     Refused(String),
     /// Without a report.
     Failed(String),
 }
 
 impl TrackedExperiment {
-    /// Nothing heard yet.
+    /// An experiment whose child has not sent anything yet.
     pub fn new(number: u64, spec: ExperimentSpec, now_ns: u64) -> Self {
         Self {
             number,
@@ -71,7 +71,7 @@ impl TrackedExperiment {
         }
     }
 
-    /// Takes in a message of the child.
+    /// Handles a message of the child process.
     pub fn apply_message(&mut self, message: ExperimentMessage, now_ns: u64) {
         self.last_message_ns = now_ns;
         match message {
@@ -106,12 +106,12 @@ impl TrackedExperiment {
         self.progress = Some(p);
     }
 
-    /// The rounds that are over of what is going on now.
+    /// The finished rounds of the current part: the experiment or the control.
     pub fn finished_rounds(&self) -> &[Round] {
         &self.rounds[usize::from(self.progress.as_ref().is_some_and(|p| p.is_control))]
     }
 
-    /// What there is of an arm to be drawn: the round under way once it has been seen, else its last one.
+    /// The points to draw for an arm, with a label: those of the current round if it has any, else of the arm's last round.
     pub fn latest_points(&self, arm: Arm) -> Option<(&[DirtyPagesPoint], String)> {
         let under_way = self.progress.as_ref().filter(|p| p.arm == arm && !self.points.is_empty());
         if let Some(p) = under_way {
@@ -121,7 +121,7 @@ impl TrackedExperiment {
         Some((&last.dirty_points, format!("round {}", last.number)))
     }
 
-    /// How far all of it is, 0 to 1.
+    /// Completed fraction of the whole experiment, 0 to 1.
     pub fn fraction_done(&self) -> f64 {
         let Some(p) = &self.progress else { return 0.0 };
         let within = p.bench.as_ref().filter(|_| p.phase == RoundPhase::Work);
@@ -129,24 +129,24 @@ impl TrackedExperiment {
         (f64::from(p.round.saturating_sub(1)) + within.clamp(0.0, 1.0)) / f64::from(p.total_rounds.max(1))
     }
 
-    /// `experiment txlog 3/8 B 42 %`.
+    /// Status text for the header: `experiment txlog 3/8 B 42 %`.
     pub fn status_text(&self) -> String {
         self.status_text_at(self.progress.as_ref())
     }
 
-    /// The same for a progress that has not been taken in yet.
+    /// The status text as it would be with this progress.
     pub fn status_text_at(&self, progress: Option<&ExperimentProgress>) -> String {
         let name = format!("experiment {}", self.spec.plan.profile);
         let Some(p) = progress else { return format!("{name} starting") };
         if self.is_stopping {
-            return format!("{name} ending");
+            return format!("{name} stopping");
         }
         let done = p.bench.as_ref().filter(|_| p.phase == RoundPhase::Work).and_then(|b| b.fraction_done);
         let done = done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
         format!("{name} {}/{} {}{done}", p.round, p.total_rounds, p.arm.name())
     }
 
-    /// What hangs, in words.
+    /// Says what hangs.
     pub fn blocked_text(&self, now_ns: u64) -> Option<String> {
         let pid = self.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
         let silent = now_ns.saturating_sub(self.last_message_ns) / 1_000_000;
@@ -154,15 +154,15 @@ impl TrackedExperiment {
         if silent > SILENT_AFTER_MS {
             let limit = self.spec.drain_limit_ms / 1000;
             return Some(match draining {
-                true => format!("draining for {} s; given up at {limit} s", silent / 1000),
-                false => format!("the conducting process{pid} has said nothing for {} s", silent / 1000),
+                true => format!("writing back dirty pages for {} s; gives up after {limit} s", silent / 1000),
+                false => format!("no message from the experiment process{pid} for {} s", silent / 1000),
             });
         }
         let bench = self.progress.as_ref().and_then(|p| p.bench.as_ref());
         let still = bench.map_or(0, |b| b.idle_ms);
         (still >= 1000).then(|| {
             let limit = self.spec.plan.stall_limit_ms / 1000;
-            format!("BLOCKED: nothing has completed for {} s; given up at {limit} s", still / 1000)
+            format!("BLOCKED: no request completed for {} s; gives up after {limit} s", still / 1000)
         })
     }
 }
@@ -201,7 +201,7 @@ mod tests {
         run.apply_message(progress(2, Arm::B, RoundPhase::Drain, 0), 1);
         assert!(run.points.is_empty() && run.thresholds[0].background == Some(7));
         run.is_stopping = true;
-        assert_eq!(run.status_text(), "experiment randrw ending");
+        assert_eq!(run.status_text(), "experiment randrw stopping");
     }
 
     #[test]
@@ -219,8 +219,8 @@ mod tests {
         let mut run = TrackedExperiment::new(1, ExperimentSpec::default(), 0);
         run.apply_message(progress(1, Arm::A, RoundPhase::Drain, 0), 0);
         assert_eq!(run.blocked_text(2_000_000_000), None);
-        assert!(run.blocked_text(9_000_000_000).unwrap().contains("draining for 9 s; given up at 300 s"));
+        assert!(run.blocked_text(9_000_000_000).unwrap().contains("dirty pages for 9 s; gives up after 300 s"));
         run.apply_message(progress(1, Arm::A, RoundPhase::Work, 0), 9_000_000_000);
-        assert!(run.blocked_text(19_000_000_000).unwrap().contains("said nothing for 10 s"));
+        assert!(run.blocked_text(19_000_000_000).unwrap().contains("for 10 s"));
     }
 }

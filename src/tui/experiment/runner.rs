@@ -1,5 +1,5 @@
-//! The acting side: lives in the run loop, never waits, answers by events. A thread of its own looks at the knobs
-//! of a plan, for which it asks a child where a device may not answer.
+//! Runs the effects of experiments without blocking; results come back as events. A thread checks the arms; it uses a
+//! child process for knobs of devices that may not answer.
 
 use super::{ArmCheck, ArmSettings, ChildEvent, ExperimentEffect, ExperimentEvent};
 use crate::experiment::arm_settings::validate;
@@ -11,27 +11,27 @@ use crate::subprocess::runner::ChildRunner;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Takes news to the run loop; may be called from any thread.
+/// Sends events to the event loop; callable from any thread.
 pub type ExperimentEventSink = Arc<dyn Fn(ExperimentEvent) + Send + Sync>;
 
-/// What is running.
+/// Runs one experiment at a time in a child process, and checks arms.
 pub struct ExperimentEffectRunner {
     launcher: ChildRunner<ExperimentMessage>,
     root: Root,
     sink: ExperimentEventSink,
-    /// To the thread that looks, once there was something to look at.
+    /// To the thread that checks arms, once it has been started.
     check_requests: Option<Sender<ExperimentSpec>>,
 }
 
 impl ExperimentEffectRunner {
-    /// Nothing runs yet.
+    /// Creates the runner; nothing runs yet.
     pub fn new(root: Root, sink: ExperimentEventSink) -> Self {
         let to = sink.clone();
         let news = move |run, what| to(ExperimentEvent::Child(run, what));
         Self { launcher: ChildRunner::new(root.clone(), Arc::new(news)), root, sink, check_requests: None }
     }
 
-    /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
+    /// Starts an effect without waiting for it. A failure is returned as an event: the caller must not use the event queue.
     pub fn run_effect(&mut self, effect: ExperimentEffect) -> Option<ExperimentEvent> {
         match effect {
             ExperimentEffect::CheckArms(spec) => {
@@ -64,8 +64,8 @@ impl ExperimentEffectRunner {
         let (root, sink) = (self.root.clone(), self.sink.clone());
         let body = move || check_loop(&root, &sink, &asked);
         let thread = std::thread::Builder::new().name("arms".into()).stack_size(512 * 1024).spawn(body);
-        thread.map_err(|err| format!("no thread to look at the knobs: {err}"))?;
-        let sent = to.send(spec).map_err(|_| "the thread that looks at the knobs is gone".to_owned());
+        thread.map_err(|err| format!("cannot start the thread that checks the arms: {err}"))?;
+        let sent = to.send(spec).map_err(|_| "the thread that checks the arms has ended".to_owned());
         self.check_requests = Some(to);
         sent
     }
@@ -73,7 +73,7 @@ impl ExperimentEffectRunner {
 
 fn check_loop(root: &Root, sink: &ExperimentEventSink, asked: &Receiver<ExperimentSpec>) {
     while let Ok(mut spec) = asked.recv() {
-        // Of several only the newest is still wanted.
+        // Only the newest request still matters.
         while let Ok(newer) = asked.try_recv() {
             spec = newer;
         }

@@ -1,6 +1,6 @@
-//! A recording on the screen: where it stands, what can be asked of it, what it brings.
+//! Replay of a recording: its state, actions, effects and events.
 //!
-//! Its news enters by the same door as that of the collectors, so every view shows it as it would have then.
+//! Recorded observations are applied like those of the collectors, so every view shows what it would have shown then.
 
 pub mod player;
 pub mod search;
@@ -14,31 +14,31 @@ use crate::model::system_state::HostInfo;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::RecordingSpan;
 
-/// Speeds, in ticks of the recording's own pace.
+/// Playback speeds, as multiples of the recorded pace.
 pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// Where a replay stands.
+/// State of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayUi {
-    /// The file's name, cleaned.
+    /// Name of the file, sanitized.
     pub file: String,
-    /// Whose machine.
+    /// The recorded machine.
     pub host: HostInfo,
     /// The kernel log's clock at the start.
     pub log_clock: LogClock,
-    /// What it covers.
+    /// Times and ticks the recording covers.
     pub span: RecordingSpan,
     /// Number of the tick on screen.
     pub tick_number: u32,
-    /// It goes on by itself.
+    /// Whether it is playing.
     pub is_playing: bool,
-    /// Index into [`SPEEDS`].
+    /// Index in [`SPEEDS`].
     pub speed_index: usize,
-    /// Frames that could not be read so far, and bytes that belong to none.
+    /// Number of frames that could not be read so far, and bytes that belong to none.
     pub damaged: u64,
-    /// Tasks that did nothing for a while are missing: a key frame could not be read.
+    /// Whether idle tasks are missing, because a key frame could not be read.
     pub is_partial: bool,
-    /// A finding is searched for.
+    /// Whether a finding is being searched.
     pub is_searching: bool,
 }
 
@@ -50,86 +50,86 @@ impl ReplayUi {
     }
 }
 
-/// What a key means in a replay.
+/// An action in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayAction {
     /// Play or pause.
     TogglePlay,
-    /// So many ticks on, or back.
+    /// Go this many ticks forward, or back.
     StepTicks(i8),
-    /// So many seconds on, or back.
+    /// Go this many seconds forward, or back.
     SkipSecs(i16),
-    /// Quicker.
+    /// Play faster.
     Faster,
-    /// Slower.
+    /// Play slower.
     Slower,
-    /// Ask for a time.
+    /// Ask for a time to go to.
     JumpToTime,
-    /// To the last tick.
+    /// Go to the last tick.
     Last,
-    /// To the first tick.
+    /// Go to the first tick.
     First,
-    /// To the tick at which a finding begins or gets worse: the next one, or the one before.
+    /// Go to the next or previous tick at which a finding begins or gets worse.
     JumpToFinding {
-        /// Towards the end.
+        /// Search forward.
         forward: bool,
     },
 }
 
-/// What the player is to do.
+/// Work for the player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayEffect {
-    /// Go on by itself, so many times as quick as it was.
+    /// Play at this multiple of the recorded pace.
     Play(u16),
-    /// Stay.
+    /// Pause.
     Pause,
-    /// So many ticks on, or back.
+    /// Go this many ticks forward, or back.
     Step(i32),
-    /// To the tick at this wall clock, ns.
+    /// Go to the tick at this wall clock, ns since 1970.
     SeekTime(i64),
-    /// Search for the tick at which a finding begins, and go there. Anything else ends the search.
+    /// Search the tick at which a finding begins, and go there. Any other effect ends the search.
     FindFinding {
-        /// Towards the end.
+        /// Search forward.
         forward: bool,
     },
 }
 
-/// What the player brings.
+/// An event of the player.
 #[derive(Debug)]
 pub enum ReplayEvent {
-    /// Everything before is void: kernel lines of the time before, and what follows is told anew.
+    /// Everything before is void. Holds the kernel log up to there; everything else follows.
     Reset(Vec<Observation>),
-    /// Ticks; more follow before there is anything to see, unless `settled`.
+    /// Ticks to apply.
     Ticks {
-        /// In their order.
+        /// The ticks, in order.
         ticks: Vec<DecodedTick>,
-        /// This is where it stands now.
+        /// Whether the last one is the one to show; if not, more follow.
         is_settled: bool,
-        /// Frames that could not be read so far.
+        /// Number of frames that could not be read so far.
         unreadable_frames: u64,
     },
-    /// How far the search for a finding is.
+    /// Progress of a search for a finding.
     Searching {
-        /// Towards the end.
+        /// Search forward.
         forward: bool,
-        /// The wall clock it has come to, ns.
+        /// Wall clock reached, ns since 1970.
         wall_ns: i64,
     },
-    /// The search has ended.
+    /// A search has ended.
     SearchEnded {
-        /// It went towards the end.
+        /// Searched forward.
         forward: bool,
-        /// What begins at the tick it led to; nothing: there is no such tick that way; `None`: it was stopped.
+        /// Findings that begin at the tick found; empty: there is no such tick; `None`: the search was stopped.
         transitions: Option<Vec<FindingTransition>>,
     },
-    /// There is nothing after the tick on screen.
+    /// There is no tick after the one on screen.
     EndReached,
-    /// The file cannot be read on: why.
+    /// The file cannot be read any further; says why.
     Failed(String),
 }
 
 impl ReplayEvent {
-    /// Whether the screen is another one then.
+    /// Whether the event changes what is on screen.
     pub fn needs_redraw(&self) -> bool {
         match self {
             ReplayEvent::Reset(_) => false,

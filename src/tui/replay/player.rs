@@ -1,6 +1,6 @@
-//! The thread that reads a recording at its pace. It asks a child for the file's bytes and may wait for ever.
+//! The thread that reads a recording at its pace. A child process reads the file, so the thread may wait forever.
 //!
-//! Before it tells more it waits until what it told was taken in: a file made to be huge does not pile up.
+//! After each event it waits until the event was applied, so that a huge recording does not fill the memory.
 
 use super::search::{FindingSearch, FoundTick, SearchProgress};
 use super::{ReplayEffect, ReplayEvent};
@@ -10,16 +10,16 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Ticks before the one asked for that are read too: graphs need a past, and what hangs is seen by waiting.
+/// Ticks read before the one to show: graphs need a past, and hung tasks are found by how long they wait.
 pub(super) const HISTORY_TICKS: u32 = 300;
-/// Rows of tasks told at once while the past is read.
+/// Task rows sent at once while the past is read.
 const BATCH_ROWS: usize = 100_000;
-/// A pause in a recording is not waited for longer than this.
+/// A longer gap in the recording is shortened to this.
 const MAX_GAP: Duration = Duration::from_secs(5);
-/// A search tells how far it is as often as this.
+/// Interval between progress events of a search.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Takes news to the run loop; false: nobody wants more.
+/// Sends an event to the event loop; false: the loop has ended.
 pub type ReplayEventSink = Box<dyn Fn(ReplayEvent) -> bool + Send>;
 
 enum PlayerCommand {
@@ -27,11 +27,11 @@ enum PlayerCommand {
     Acknowledge,
 }
 
-/// The player's other end.
+/// Handle of the player's thread.
 pub struct ReplayPlayer(Sender<PlayerCommand>);
 
 impl ReplayPlayer {
-    /// Begins at `at` (wall clock, ns), or at the start, and plays.
+    /// Starts playing at `at` (wall clock, ns since 1970), or at the beginning.
     pub fn start<B: ReadAt + Send + 'static>(
         reader: RecordingReader<B>,
         at: Option<i64>,
@@ -57,19 +57,19 @@ impl ReplayPlayer {
         Ok(Self(to))
     }
 
-    /// Has it do something.
+    /// Sends an effect to the player.
     pub fn run_effect(&self, effect: ReplayEffect) {
         let _ = self.0.send(PlayerCommand::Effect(effect));
     }
 
-    /// What it told last was taken in.
+    /// Tells the player that its last event was applied.
     pub fn acknowledge(&self) {
         let _ = self.0.send(PlayerCommand::Acknowledge);
     }
 }
 
 enum PlayerError {
-    /// The loop is gone.
+    /// The event loop has ended.
     LoopGone,
     Failed(io::Error),
 }
@@ -84,14 +84,14 @@ struct PlayerThread<B> {
     reader: RecordingReader<B>,
     sink: ReplayEventSink,
     commands: Receiver<PlayerCommand>,
-    /// Orders that came while news was being taken in.
+    /// Effects that came while an event was being applied.
     queued_effects: Vec<ReplayEffect>,
-    /// Read ahead: when it is due depends on its time.
+    /// The next tick, read ahead to know when it is due.
     next_tick: Option<DecodedTick>,
     speed: u16,
-    /// When the next tick is to be told; `None`: paused.
+    /// When the next tick is due; `None` while paused.
     next_due: Option<Instant>,
-    /// Number and wall clock of the tick told last.
+    /// Number and wall clock of the last tick sent.
     position: Option<(u32, i64)>,
 }
 
@@ -149,11 +149,11 @@ impl<B: ReadAt> PlayerThread<B> {
                 self.find_finding(forward)?;
             }
         }
-        // Whoever plays goes on from there.
+        // While playing, go on from the new position.
         if self.next_due.is_some() { self.schedule_next() } else { Ok(()) }
     }
 
-    /// Reads the tick ahead and sets when it is due.
+    /// Reads the next tick ahead and computes when it is due.
     fn schedule_next(&mut self) -> Result<(), PlayerError> {
         if self.next_tick.is_none() {
             self.next_tick = self.reader.next_tick()?;
@@ -164,14 +164,14 @@ impl<B: ReadAt> PlayerThread<B> {
         };
         let gap = self.position.map_or(0, |(_, wall)| next.wall_ns.saturating_sub(wall).max(0) as u64);
         let wait = Duration::from_nanos(gap).min(MAX_GAP) / u32::from(self.speed.max(1));
-        // In step with the recording, unless that is too quick for us.
+        // Keep the recorded pace; if reading is slower, do not try to catch up.
         let now = Instant::now();
         self.next_due =
             Some(self.next_due.map_or(now, |due| due.max(now - wait.min(Duration::from_millis(50)))) + wait);
         Ok(())
     }
 
-    /// Tells the next tick.
+    /// Sends the next tick.
     fn step_forward(&mut self) -> Result<(), PlayerError> {
         let next = match self.next_tick.take() {
             Some(next) => Some(next),
@@ -191,14 +191,14 @@ impl<B: ReadAt> PlayerThread<B> {
         self.send_event(ReplayEvent::Ticks { ticks: moments, is_settled: settled, unreadable_frames: unreadable })
     }
 
-    /// To the tick of this number, by way of the ticks before it.
+    /// Goes to the tick with this number, by way of the ticks before it.
     fn seek(&mut self, number: u32) -> Result<(), PlayerError> {
         let first = self.reader.span().first_number;
         let lines = self.reader.seek(number.saturating_sub(HISTORY_TICKS).max(first))?;
         self.next_tick = None;
         self.send_event(ReplayEvent::Reset(lines))?;
         let (mut batch, mut rows) = (Vec::new(), 0);
-        // The last one of a damaged file may have a lower number than was asked for.
+        // The last tick of a damaged file may have a lower number than requested.
         while let Some(moment) = self.reader.next_tick()? {
             if moment.number > number && !batch.is_empty() {
                 self.next_tick = Some(moment);
@@ -220,13 +220,13 @@ impl<B: ReadAt> PlayerThread<B> {
         self.send_ticks(batch, true)
     }
 
-    /// To the tick at which a finding begins, unless something else is wanted meanwhile.
+    /// Goes to the tick at which a finding begins, unless another effect arrives meanwhile.
     fn find_finding(&mut self, forward: bool) -> Result<(), PlayerError> {
         let Some((now, wall_ns)) = self.position else { return Ok(()) };
         self.send_event(ReplayEvent::Searching { forward, wall_ns })?;
         let unreadable = self.reader.unreadable_frames;
         let found = self.search(now, forward)?;
-        // What was read twice is not damaged twice.
+        // The search has read these frames a second time: do not count damage twice.
         self.reader.unreadable_frames = unreadable;
         self.next_tick = None;
         if let Some(Some(FoundTick { number, .. })) = &found {
@@ -244,7 +244,7 @@ impl<B: ReadAt> PlayerThread<B> {
         self.send_event(ReplayEvent::SearchEnded { forward, transitions: onsets })
     }
 
-    /// `None`: something else is wanted.
+    /// Returns `None` if another effect has arrived.
     fn search(&mut self, from: u32, forward: bool) -> Result<Option<Option<FoundTick>>, PlayerError> {
         let mut search = FindingSearch::new(&self.reader, from, forward);
         let mut told = Instant::now();

@@ -1,6 +1,6 @@
-//! Searching a recording for the tick at which a finding begins: the same engine looks at every tick on the way.
+//! Searches a recording for the tick at which a finding begins, by running the rules on every tick on the way.
 //!
-//! A day takes a while, so it goes in steps: whoever searches can say how far it is, and stop.
+//! A day of recording takes a while, so the search goes in steps between which it can report progress and be stopped.
 
 use super::player::HISTORY_TICKS;
 use crate::doctor::RuleEngine;
@@ -12,44 +12,44 @@ use crate::recording::reader::{ReadAt, RecordingReader};
 use std::io;
 use std::ops::Range;
 
-/// Ticks looked through at once on the way back: of these the last onset counts.
+/// Ticks searched at once when going back; the last transition among them counts.
 const CHUNK_TICKS: u32 = 1200;
 
-/// A tick at which something begins.
+/// A tick at which findings begin.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FoundTick {
     /// Its number.
     pub number: u32,
-    /// What begins; at least one.
+    /// The findings that begin; at least one.
     pub transitions: Vec<FindingTransition>,
 }
 
-/// How a search is.
+/// Outcome of a search step.
 #[derive(Debug)]
 pub enum SearchProgress {
-    /// Not at its end: the wall clock it has come to, ns.
+    /// Not finished; holds the wall clock reached, ns since 1970.
     Searching(i64),
-    /// There.
+    /// Found.
     Found(FoundTick),
-    /// There is none that way.
+    /// There is no such tick in this direction.
     NotFound,
 }
 
-/// A search under way. It moves the reader; whoever reads on must find the place again.
+/// A search under way. It moves the reader; the caller must reposition it afterwards.
 pub struct FindingSearch {
     forward: bool,
     first_tick: u32,
-    /// Ticks whose onsets count in this stretch.
+    /// Ticks of this chunk whose transitions count.
     range: Range<u32>,
     scan: Option<TickScan>,
-    /// The last one of this stretch, on the way back.
+    /// The last tick found in this chunk, when going back.
     last_found: Option<FoundTick>,
-    /// Wall clock of the tick read last, ns.
+    /// Wall clock of the last tick read, ns since 1970.
     wall_ns: i64,
 }
 
 impl FindingSearch {
-    /// From the tick of this number on, or back; its own onsets do not count.
+    /// Starts at the tick with this number, whose own transitions do not count.
     pub fn new<B: ReadAt>(reader: &RecordingReader<B>, from: u32, forward: bool) -> Self {
         let span = reader.span();
         let range = match forward {
@@ -59,7 +59,7 @@ impl FindingSearch {
         Self { forward, first_tick: span.first_number, range, scan: None, last_found: None, wall_ns: 0 }
     }
 
-    /// Looks at one more tick.
+    /// Searches one more tick.
     pub fn step<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>) -> io::Result<SearchProgress> {
         if self.range.is_empty() {
             return Ok(SearchProgress::NotFound);
@@ -103,7 +103,7 @@ impl FindingSearch {
     }
 }
 
-/// A world of its own that follows the recording.
+/// The system state and findings at one point of the search.
 struct TickScan {
     system_state: SystemState,
     engine: RuleEngine,

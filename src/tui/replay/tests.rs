@@ -1,4 +1,4 @@
-//! Searching an invented recording for findings, by the player's door.
+//! Searching a synthetic recording for findings through the player.
 
 use super::player::{ReplayEventSink, ReplayPlayer};
 use super::{ReplayEffect, ReplayEvent};
@@ -15,7 +15,7 @@ use std::io::Cursor;
 use std::sync::mpsc::{Receiver, channel};
 
 const SEC: u64 = 1_000_000_000;
-/// Longer than two stretches of a search on the way back.
+/// More ticks than two chunks of a backward search.
 const TICKS: u64 = 3000;
 /// Ticks at which a disk fails.
 const FAILURE_TICKS: [u64; 3] = [100, 2500, 2600];
@@ -48,7 +48,7 @@ fn recording_bytes() -> Vec<u8> {
     bytes
 }
 
-/// A player that is paused at a tick, and what it tells.
+/// A player paused at a tick, and its events.
 struct TestPlayer {
     player: ReplayPlayer,
     events: Receiver<ReplayEvent>,
@@ -72,7 +72,7 @@ impl TestPlayer {
         news
     }
 
-    /// The tick it comes to stand at.
+    /// Waits until the player shows a tick; returns its number.
     fn wait_until_settled(&mut self) -> u64 {
         loop {
             if let ReplayEvent::Ticks { ticks: moments, is_settled: true, .. } = self.next_event() {
@@ -81,7 +81,7 @@ impl TestPlayer {
         }
     }
 
-    /// Where a search leads, and the first title it names; `None`: it stays.
+    /// Searches; returns the tick found and the title of its first finding, or `None`.
     fn find(&mut self, forward: bool) -> Option<(u64, String)> {
         self.player.run_effect(ReplayEffect::FindFinding { forward });
         let mut at = None;
@@ -108,7 +108,7 @@ fn findings_are_found_forward_and_backward() {
         assert!(at == *want && title.contains(&format!("sd{n}")), "{at}: {title}");
     }
     assert_eq!(deck.find(true), None, "there is no later one");
-    // It stands where it stood, and goes on from there.
+    // The position is unchanged, and playback continues from there.
     deck.player.run_effect(ReplayEffect::Step(1));
     assert_eq!(deck.wait_until_settled(), FAILURE_TICKS[2] + 1);
     for want in FAILURE_TICKS.iter().rev() {
@@ -124,7 +124,7 @@ fn findings_are_found_forward_and_backward() {
 fn any_other_effect_ends_a_search() {
     let mut deck = TestPlayer::paused_at(2700);
     deck.player.run_effect(ReplayEffect::FindFinding { forward: false });
-    // Before the player hears that its first news was taken in, it hears this.
+    // The player receives this before the acknowledgement of its first event.
     let first = deck.events.recv().unwrap();
     assert!(matches!(first, ReplayEvent::Searching { forward: false, .. }), "{first:?}");
     deck.player.run_effect(ReplayEffect::Pause);

@@ -1,5 +1,5 @@
-//! What is known of the knobs, as a kernel that can only be asked: so that a request is checked as the tuner
-//! will check it, before anything is asked of anybody.
+//! The knob values of the last snapshot as a read-only [`KnobIo`], so that a request is checked here as the tuner will
+//! check it, before the user confirms it.
 
 use super::knob_snapshot::KnobSnapshot;
 use crate::tuning::knob_id::KnobId;
@@ -10,72 +10,75 @@ use crate::tuning::value;
 struct CachedKnobs<'a>(&'a KnobSnapshot);
 
 impl KnobIo for CachedKnobs<'_> {
-    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
-        let row = self.0.rows.iter().find(|r| r.id == *at);
-        row.map_or_else(|| Err(KnobError::Absent(format!("{at}: not on this machine"))), |r| r.reading.clone())
+    fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
+        let row = self.0.rows.iter().find(|r| r.id == *knob_id);
+        row.map_or_else(
+            || Err(KnobError::Absent(format!("{knob_id}: does not exist on this machine"))),
+            |r| r.reading.clone(),
+        )
     }
 
-    fn write(&mut self, at: &KnobId, _: &str) -> Result<(), KnobError> {
-        Err(KnobError::Denied(format!("{at}: only a tuner writes")))
+    fn write(&mut self, knob_id: &KnobId, _: &str) -> Result<(), KnobError> {
+        Err(KnobError::Denied(format!("{knob_id}: only the tuner process writes knobs")))
     }
 
-    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
-        self.read(at).map(|_| String::new())
+    fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
+        self.read(knob_id).map(|_| String::new())
     }
 }
 
-/// One knob's part of a change, ready to be shown.
+/// The effect of a change on one knob, ready for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobDiff {
-    /// Which, raw.
+    /// The knob, unsanitized.
     pub name: String,
-    /// In words, cleaned: `vm.dirty_ratio: 20 % (4.05 GiB here) -> 80 % (16.2 GiB here)`.
+    /// Old and new value, sanitized: `vm.dirty_ratio: 20 % (4.05 GiB here) -> 80 % (16.2 GiB here)`.
     pub text: String,
-    /// It stands so already.
+    /// Whether the knob has this value already.
     pub is_unchanged: bool,
 }
 
-/// Checks the words as the tuner will, and says what would change.
-pub fn diff_assignments(survey: &KnobSnapshot, words: &[String]) -> Result<Vec<KnobDiff>, TuneError> {
-    let planned = plan_writes(&mut CachedKnobs(survey), &survey.machine, words)?;
-    Ok(planned.iter().map(|p| knob_diff(survey, p)).collect())
+/// Checks `KNOB=VALUE` assignments as the tuner will, and returns what would change.
+pub fn diff_assignments(snapshot: &KnobSnapshot, assignments: &[String]) -> Result<Vec<KnobDiff>, TuneError> {
+    let planned = plan_writes(&mut CachedKnobs(snapshot), &snapshot.machine, assignments)?;
+    Ok(planned.iter().map(|write| knob_diff(snapshot, write)).collect())
 }
 
-fn knob_diff(survey: &KnobSnapshot, p: &PlannedWrite) -> KnobDiff {
-    let show = |v: &str| value::format_with_meaning(p.knob.definition(), v, &survey.machine);
-    let same = p.current.value == p.target;
-    let mut text = match same {
-        true => format!("{}: stands at {} already", p.knob, show(&p.target)),
-        false => format!("{}: {} -> {}", p.knob, show(&p.current.value), show(&p.target)),
+fn knob_diff(snapshot: &KnobSnapshot, write: &PlannedWrite) -> KnobDiff {
+    let format = |v: &str| value::format_with_meaning(write.knob.definition(), v, &snapshot.machine);
+    let is_unchanged = write.current.value == write.target;
+    let mut text = match is_unchanged {
+        true => format!("{}: is {} already", write.knob, format(&write.target)),
+        false => format!("{}: {} -> {}", write.knob, format(&write.current.value), format(&write.target)),
     };
-    if let Some((other, now)) = p.zeroed_partner.as_ref().filter(|_| !same) {
+    if let Some((other, now)) = write.zeroed_partner.as_ref().filter(|_| !is_unchanged) {
         text += &format!("; sets {other} from {} to 0", value::format_short(other.definition(), now));
     }
-    KnobDiff { name: p.knob.to_string(), text: crate::sanitize::sanitize(text), is_unchanged: same }
+    KnobDiff { name: write.knob.to_string(), text: crate::sanitize::sanitize(text), is_unchanged }
 }
 
-/// What of a preset this machine has, and what not, `KNOB=VALUE` each.
+/// The assignments of a preset for knobs this machine has, and those it lacks, `KNOB=VALUE` each.
 pub fn preset_assignments(
-    survey: &KnobSnapshot,
+    snapshot: &KnobSnapshot,
     preset: &crate::tuning::presets::Preset,
 ) -> (Vec<String>, Vec<String>) {
-    preset.available_assignments(&mut CachedKnobs(survey))
+    preset.available_assignments(&mut CachedKnobs(snapshot))
 }
 
-/// A value as it would be written, from what was typed.
-pub fn canonical_value(survey: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
-    let row = survey.rows.iter().find(|r| r.name == name).ok_or("no such knob any more")?;
+/// Converts typed text to the value the kernel would be given.
+pub fn canonical_value(snapshot: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
+    let row = snapshot.rows.iter().find(|r| r.name == name).ok_or("this knob no longer exists")?;
     let reading = row.reading.as_ref().map_err(|fail| fail.to_string())?;
-    value::parse_value(row.id.definition(), text, &survey.machine, reading).map_err(|error| error.to_string())
+    value::parse_value(row.id.definition(), text, &snapshot.machine, reading).map_err(|error| error.to_string())
 }
 
-/// What a value means, as it is shown while it is typed.
-pub fn describe_value(survey: &KnobSnapshot, name: &str, value: &str) -> String {
-    let Some(row) = survey.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::sanitize::sanitize(value::format_with_meaning(row.id.definition(), value, &survey.machine))
+/// Describes a value as it is being typed.
+pub fn describe_value(snapshot: &KnobSnapshot, name: &str, value: &str) -> String {
+    let Some(row) = snapshot.rows.iter().find(|r| r.name == name) else { return String::new() };
+    crate::sanitize::sanitize(value::format_with_meaning(row.id.definition(), value, &snapshot.machine))
 }
 
-/// The same in few characters.
-pub fn short_value(at: &KnobId, value: &str) -> String {
-    crate::sanitize::sanitize(value::format_short(at.definition(), value))
+/// Formats a value in few characters.
+pub fn short_value(knob_id: &KnobId, value: &str) -> String {
+    crate::sanitize::sanitize(value::format_short(knob_id.definition(), value))
 }

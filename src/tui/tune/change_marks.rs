@@ -1,5 +1,4 @@
-//! Where changes stand in the past that is kept: the columns graphs are marked at, and the windows that are
-//! compared.
+//! Places knob changes on graphs of the past, and picks the periods before and after a change to compare.
 
 use super::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::model::change_impact::{ChangeImpact, ChangeTimes, compare};
@@ -7,19 +6,19 @@ use crate::model::disk::DevId;
 use crate::tui::state::App;
 
 impl App {
-    /// When knobs were changed or changed back, CLOCK_BOOTTIME in ns.
+    /// Times at which knobs were changed or changed back, CLOCK_BOOTTIME in ns.
     fn change_times(&self) -> impl Iterator<Item = u64> + '_ {
         let tune = &self.views.tune;
         tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended_boot_ns.values().copied())
     }
 
-    /// The columns of a graph of the past, so many columns wide, at which knobs changed, counted from the right edge.
+    /// Returns the columns, counted from the right edge, at which knobs changed in a graph `width` columns wide.
     pub fn change_marks(&self, width: usize) -> Vec<usize> {
         let mut out = Vec::new();
         let past = self.shared.history_to_shown();
         let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
         for at in self.change_times().filter(|at| *at > first.snapshot.time.boot_ns) {
-            // The tick that ended first after it has the change within it.
+            // The first tick that ended after the change contains it.
             let after = past.clone().rev().take_while(|f| f.snapshot.time.boot_ns >= at).count();
             out.extend(after.checked_sub(1));
         }
@@ -28,12 +27,12 @@ impl App {
         out
     }
 
-    /// What is compared for a change: `None` if it is not known when it was made.
+    /// Returns the periods to compare for a change; `None` if its time is not known.
     pub fn comparison_window(&self, change: &ChangeRow) -> Option<ChangeTimes> {
         let at_ns = change.boot_ns?;
         let before = self.change_times().filter(|t| *t < at_ns).max();
         let after = self.change_times().filter(|t| *t > at_ns).min();
-        // Of a change that ended unseen it is not known how long it was in force.
+        // For a change that ended unobserved it is not known how long it was in effect.
         let over =
             matches!(change.status, ChangeStatus::Closed(_)) && !self.views.tune.ended_boot_ns.contains_key(&change.id);
         (!over).then_some(ChangeTimes {
@@ -43,7 +42,7 @@ impl App {
         })
     }
 
-    /// The devices a change is looked at with: its own, else all disks.
+    /// Returns the devices to compare for a change: those it names, else all hardware devices.
     fn change_devices(&self, change: &ChangeRow) -> Vec<DevId> {
         let Some(topo) = self.shared.system.topology.ok() else { return Vec::new() };
         let named = change.members.iter().filter_map(|m| m.device.as_deref());
@@ -54,13 +53,13 @@ impl App {
         }
     }
 
-    /// The figures before and since a change.
+    /// Compares the measurements before and after a change.
     pub fn compare_change(&self, change: &ChangeRow) -> Option<ChangeImpact> {
         let when = self.comparison_window(change)?;
         Some(compare(self.shared.history_to_shown().map(|f| &*f.snapshot), when, &self.change_devices(change)))
     }
 
-    /// Seconds after which old dirty pages are written, as the kernel has it now.
+    /// Seconds after which dirty pages are written back (vm.dirty_expire_centisecs).
     pub fn dirty_expire_secs(&self) -> Option<f64> {
         let row = self.views.tune.knob("vm.dirty_expire_centisecs")?;
         Some(row.reading.as_ref().ok()?.value.parse::<f64>().ok()? / 100.0)

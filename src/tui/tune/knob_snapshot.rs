@@ -1,6 +1,6 @@
-//! A look at every knob of the machine and every change of the boot, as rows to be shown.
+//! All knobs of the machine and all changes of this boot, as rows for display.
 //!
-//! Taken on a thread of the runner: what may block goes through the given [`KnobIo`], which asks a child.
+//! It is taken on the runner's thread. Reads that may block go through the given [`KnobIo`], which uses a child process.
 
 use crate::experiment::report::ExperimentReport;
 use crate::model::timestamp::Timestamp;
@@ -19,105 +19,105 @@ use crate::tuning::persist::file_for;
 use crate::tuning::sysctl::display_path;
 use crate::tuning::value;
 
-/// Changes shown at most, the newest.
+/// Maximum number of changes shown, the newest ones.
 const MAX_CHANGES: usize = 200;
-/// A change nobody holds is left behind only when it is older: its tuner may just be starting, ns.
+/// A change without a tuner counts as orphaned only when it is older, ns: its tuner may just be starting.
 const TUNER_START_GRACE_NS: i64 = 3_000_000_000;
 
-/// Everything at one moment.
+/// The state of all knobs and changes at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct KnobSnapshot {
-    /// All knobs, grouped.
+    /// All knobs, by group.
     pub rows: Vec<KnobRow>,
-    /// The boot's changes, newest first.
+    /// Changes of this boot, newest first.
     pub changes: Vec<ChangeRow>,
-    /// Why the changes are not known.
+    /// Why the changes could not be read.
     pub changes_error: Option<String>,
-    /// Whether this process may change anything.
+    /// Whether this process may change knobs.
     pub can_write: bool,
-    /// What a ratio means here.
+    /// Memory sizes, which give ratios their meaning.
     pub machine: MachineLimits,
 }
 
-/// A knob, ready to be shown; names and texts are cleaned but for `name`.
+/// A knob, ready for display. All texts but `name` are sanitized.
 #[derive(Debug, Clone)]
 pub struct KnobRow {
-    /// Which.
+    /// The knob.
     pub id: KnobId,
-    /// The same as text, raw: what other tables are looked up with.
+    /// The knob as text, unsanitized; the key of other tables.
     pub name: String,
-    /// The same, cleaned.
+    /// The same, sanitized.
     pub display_name: String,
-    /// Under its heading: without device or process.
+    /// Name without device, mount point or process, for display below its heading.
     pub short_name: String,
-    /// The heading it stands under.
+    /// Heading of its group.
     pub heading: String,
-    /// Device, mount point or process; empty: the machine.
+    /// Device, mount point or process; empty for a knob of the whole machine.
     pub instance: String,
-    /// Whether `place` is a device.
+    /// Whether `instance` is a device.
     pub is_device_knob: bool,
-    /// Whether it steers buffered writes.
+    /// Whether it affects buffered writes.
     pub is_writeback_knob: bool,
-    /// The value, or why there is none.
+    /// The value, or why it could not be read.
     pub reading: Result<KnobReading, KnobError>,
-    /// The value in few characters; `-`: not read.
+    /// The value in few characters; `-` if it could not be read.
     pub short_value: String,
-    /// The value with its meaning on this machine, or the reason for there being none.
+    /// The value with its meaning on this machine, or why it could not be read.
     pub long_value: String,
-    /// The kernel's own value, in few characters; empty where it depends on the machine.
+    /// The kernel's default in few characters; empty if it depends on the machine.
     pub short_default: String,
-    /// The kernel's own value in words.
+    /// The kernel's default in words.
     pub default_text: String,
-    /// What may be written.
+    /// Values that may be written.
     pub allowed_values: String,
-    /// What it does and costs.
+    /// What it does and what it costs.
     pub description: &'static str,
-    /// Where that is written.
+    /// Reference for `description`.
     pub source: &'static str,
-    /// What writing needs.
+    /// Privilege needed to write it.
     pub required_privilege: &'static str,
-    /// What moves with it.
+    /// Other knobs that a write changes too.
     pub linked_effect: String,
-    /// The file it is written to, or the call.
+    /// The file or system call that sets it.
     pub written_to: String,
-    /// Where a value that is to last is written, or where it belongs.
+    /// The file that would persist a value, or why it cannot be persisted.
     pub persist_path: Result<String, String>,
 }
 
-/// How a change stands.
+/// Status of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeStatus {
-    /// Its tuner undoes it in so many seconds.
+    /// Its tuner reverts it in this many seconds.
     Leased(u64),
     /// Its tuner does not answer.
     TunerSilent,
-    /// It is being made.
+    /// It is being applied.
     Applying,
-    /// Its tuner is dead: nobody will undo it.
+    /// Its tuner was killed: nothing will revert it.
     Orphaned,
-    /// Somebody wanted it to stay.
+    /// It was kept: it stays until the machine boots.
     Kept,
-    /// Nothing of it stands: what became of it.
+    /// It is no longer in effect; says why.
     Closed(String),
 }
 
 /// A change of this boot.
 #[derive(Debug, Clone)]
 pub struct ChangeRow {
-    /// Its number.
+    /// Number of the change.
     pub id: u64,
-    /// When it was made, ns since 1970; 0: not known.
+    /// Time of the change, ns since 1970; 0 if not known.
     pub wall_ns: i64,
-    /// The same by CLOCK_BOOTTIME; `None`: not known, or before this boot's clock.
+    /// The same by CLOCK_BOOTTIME; `None` if not known or earlier than the boot clock.
     pub boot_ns: Option<u64>,
-    /// How it stands.
+    /// Its status.
     pub status: ChangeStatus,
-    /// Its knobs.
+    /// The knobs it changed.
     pub members: Vec<ChangedKnobRow>,
 }
 
 impl ChangeRow {
-    /// Whether it moved knobs of that experiment, and no others.
+    /// Whether it changed only knobs of that experiment.
     pub fn belongs_to(&self, report: &ExperimentReport) -> bool {
         let moved = |m: &ChangedKnobRow| report.settings.iter().any(|s| s.knob == m.display_name);
         !self.members.is_empty() && self.members.iter().all(moved)
@@ -127,39 +127,39 @@ impl ChangeRow {
 /// A knob of a change.
 #[derive(Debug, Clone)]
 pub struct ChangedKnobRow {
-    /// Which, raw.
+    /// The knob, unsanitized.
     pub name: String,
-    /// The same, cleaned.
+    /// The same, sanitized.
     pub display_name: String,
-    /// Its device, if it is a device's.
+    /// Its device, if it belongs to one.
     pub device: Option<String>,
-    /// Whether it steers buffered writes.
+    /// Whether it affects buffered writes.
     pub is_writeback_knob: bool,
-    /// Value before, as the kernel spells it.
+    /// Value before the change, as the kernel prints it.
     pub raw_old_value: String,
-    /// Value before, in few characters.
+    /// Value before the change, in few characters.
     pub old_value: String,
-    /// Value written.
+    /// Value written, in few characters.
     pub new_value: String,
-    /// What became of it.
+    /// How the change of this knob ended; `None` while it is in effect.
     pub outcome: Option<String>,
 }
 
-/// Takes it. `extra` are knobs beside those always listed; `now` the clocks.
+/// Takes a snapshot. `extra` lists knobs beside those always shown.
 pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Timestamp) -> KnobSnapshot {
     let machine = MachineLimits::read(root);
     let mut all = discover_knobs(root, false);
-    for at in extra.iter().filter_map(|e| KnobId::parse(e).ok()) {
-        if !all.contains(&at) {
-            all.push(at);
+    for knob_id in extra.iter().filter_map(|e| KnobId::parse(e).ok()) {
+        if !all.contains(&knob_id) {
+            all.push(knob_id);
         }
     }
-    // What belongs to one device stands together, its queue before its share of dirty memory.
-    all.sort_by_cached_key(|at| {
-        (group_order(at), if group_order(at) == 0 { String::new() } else { at.instance().to_owned() })
+    // Knobs of one device are listed together: its queue, then its share of dirty memory.
+    all.sort_by_cached_key(|knob_id| {
+        (group_order(knob_id), if group_order(knob_id) == 0 { String::new() } else { knob_id.instance().to_owned() })
     });
     let readings = io.read_all(&all);
-    let rows = all.into_iter().zip(readings).map(|(at, r)| knob_row(root, at, r, &machine)).collect();
+    let rows = all.into_iter().zip(readings).map(|(knob_id, r)| knob_row(root, knob_id, r, &machine)).collect();
     let (changes, trouble) = match open_journal(root) {
         Ok(None) => (Vec::new(), None),
         Ok(Some((journal, changes))) => {
@@ -172,8 +172,8 @@ pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Ti
     KnobSnapshot { rows, changes, changes_error: trouble, can_write: writable, machine }
 }
 
-fn group_order(at: &KnobId) -> u8 {
-    match at.definition().group {
+fn group_order(knob_id: &KnobId) -> u8 {
+    match knob_id.definition().group {
         KnobGroup::Device | KnobGroup::Bdi => 1,
         KnobGroup::Mount => 2,
         KnobGroup::Process => 3,
@@ -181,38 +181,38 @@ fn group_order(at: &KnobId) -> u8 {
     }
 }
 
-fn is_device_knob(at: &KnobId) -> bool {
-    matches!(at.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_))
+fn is_device_knob(knob_id: &KnobId) -> bool {
+    matches!(knob_id.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_))
 }
 
-fn group_heading(at: &KnobId) -> String {
-    match at.definition().group {
-        KnobGroup::Device | KnobGroup::Bdi => format!("Device {}", sanitize(at.instance())),
+fn group_heading(knob_id: &KnobId) -> String {
+    match knob_id.definition().group {
+        KnobGroup::Device | KnobGroup::Bdi => format!("Device {}", sanitize(knob_id.instance())),
         KnobGroup::Mount => "Mounts".into(),
-        KnobGroup::Process => format!("Process {}", at.instance()),
+        KnobGroup::Process => format!("Process {}", knob_id.instance()),
         group => group.title().into(),
     }
 }
 
-fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, machine: &MachineLimits) -> KnobRow {
-    let knob = at.definition();
+fn knob_row(root: &Root, knob_id: KnobId, reading: Result<KnobReading, KnobError>, machine: &MachineLimits) -> KnobRow {
+    let knob = knob_id.definition();
     let (brief, long) = match &reading {
         Ok(r) => (value::format_short(knob, &r.value), value::format_with_meaning(knob, &r.value, machine)),
         Err(fail) => ("-".into(), format!("- {}", fail)),
     };
-    let unknown = KnobReading::default();
-    let allowed = value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&unknown));
+    let no_reading = KnobReading::default();
+    let allowed = value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&no_reading));
     let short = match knob.group {
-        KnobGroup::Mount => format!("{} {}", knob.name, at.instance()),
+        KnobGroup::Mount => format!("{} {}", knob.name, knob_id.instance()),
         _ => knob.name.to_owned(),
     };
     KnobRow {
-        name: at.to_string(),
-        display_name: sanitize(at.to_string()),
+        name: knob_id.to_string(),
+        display_name: sanitize(knob_id.to_string()),
         short_name: sanitize(short),
-        heading: group_heading(&at),
-        instance: at.instance().to_owned(),
-        is_device_knob: is_device_knob(&at),
+        heading: group_heading(&knob_id),
+        instance: knob_id.instance().to_owned(),
+        is_device_knob: is_device_knob(&knob_id),
         is_writeback_knob: knob.group == KnobGroup::Writeback,
         short_value: sanitize(brief),
         long_value: sanitize(long),
@@ -224,29 +224,29 @@ fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, ma
         required_privilege: knob.requires,
         linked_effect: match knob.link {
             KnobLink::Pair(other) => format!("writing it sets {other} to 0"),
-            KnobLink::Recomputes(others) => format!("the kernel also moves {}", others.join(", ")),
+            KnobLink::Recomputes(others) => format!("the kernel also changes {}", others.join(", ")),
             KnobLink::Independent => String::new(),
         },
-        written_to: sanitize(write_destination(&at)),
-        persist_path: file_for(root, &at)
+        written_to: sanitize(write_destination(&knob_id)),
+        persist_path: file_for(root, &knob_id)
             .map(|f| sanitize(display_path(root, &f)))
             .map_err(|error| sanitize(error.to_string())),
         reading,
-        id: at,
+        id: knob_id,
     }
 }
 
-/// What is written to, in words a person can check.
-fn write_destination(at: &KnobId) -> String {
+/// Returns the file or system call that sets a knob.
+fn write_destination(knob_id: &KnobId) -> String {
     let live = Root::live();
-    let file = match at.definition().location {
+    let file = match knob_id.definition().location {
         KnobLocation::Sysctl(file) => live.proc(&format!("sys/{file}")),
         KnobLocation::Sys(file) => live.sys(file),
-        KnobLocation::Queue(file) => live.sys(&format!("block/{}/queue/{file}", at.instance())),
-        KnobLocation::Bdi(file) => live.sys(&format!("block/{}/bdi/{file}", at.instance())),
-        KnobLocation::Atime => return format!("mount_setattr(2) on {}", at.instance()),
-        KnobLocation::Nofile => return format!("prlimit(2) on process {}", at.instance()),
-        KnobLocation::IoPrio => return format!("ioprio_set(2) on process {}", at.instance()),
+        KnobLocation::Queue(file) => live.sys(&format!("block/{}/queue/{file}", knob_id.instance())),
+        KnobLocation::Bdi(file) => live.sys(&format!("block/{}/bdi/{file}", knob_id.instance())),
+        KnobLocation::Atime => return format!("mount_setattr(2) on {}", knob_id.instance()),
+        KnobLocation::Nofile => return format!("prlimit(2) on process {}", knob_id.instance()),
+        KnobLocation::IoPrio => return format!("ioprio_set(2) on process {}", knob_id.instance()),
     };
     file.to_string_lossy().into_owned()
 }
@@ -280,7 +280,7 @@ fn outcome_summary(change: &ChangeSet) -> String {
     } else if all(|o| *o == RestoreOutcome::Gone) {
         "gone".into()
     } else {
-        "taken back".into()
+        "reverted".into()
     }
 }
 

@@ -1,5 +1,5 @@
-//! A change this screen made: a thread for each, which starts the tuner, speaks to it, and tells what came of
-//! it. If this program goes, the pipe ends and the tuner takes the change back.
+//! A leased change of this screen. One thread per change starts the tuner, sends it commands and reports its replies.
+//! If this program dies, the pipe to the tuner closes and the tuner reverts the change.
 
 use super::TuneEvent;
 use super::runner::{LeaseThreads, TuneEventSink};
@@ -14,58 +14,58 @@ use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How often the countdown moves.
+/// Interval between updates of the countdown.
 const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a lease's thread is told.
+/// A command to the thread of a leased change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseCommand {
-    /// Let it stay.
+    /// Keep the change.
     Keep,
-    /// Take it back.
+    /// Revert the change.
     Undo,
-    /// Start the lease anew.
+    /// Restart the lease with this many seconds.
     Renew(u64),
-    /// Let it go on without us.
+    /// Let the lease run on without this program.
     Detach,
 }
 
-/// Makes the change and stays with it until it is over.
+/// Applies a change on a lease and follows it expires_secs it has ended.
 pub fn apply_with_lease(
     root: &Root,
-    words: Vec<String>,
+    assignments: Vec<String>,
     lease_secs: u64,
     sink: &TuneEventSink,
     holders: &LeaseThreads,
 ) {
     let refused = |why: String| sink(TuneEvent::Refused(sanitize(why)));
-    let (held, reply) = match LeaseHandle::start(Root::self_exe(), root, words, Some(lease_secs)) {
+    let (handle, reply) = match LeaseHandle::start(Root::self_exe(), root, assignments, Some(lease_secs)) {
         Ok(made) => made,
         Err(err) => return refused(err.to_string()),
     };
     let (id, changed) = match reply {
         TunerReply::Applied { id, members, .. } => (id, members.iter().any(|m| !m.after.is_empty())),
         TunerReply::Refused(refusal) => return refused(refusal.to_string()),
-        other => return refused(format!("the tuner said {other:?}")),
+        other => return refused(format!("unexpected reply of the tuner: {other:?}")),
     };
     if !changed {
         return sink(TuneEvent::Applied { id, lease_secs: None });
     }
-    let (to, orders) = channel();
-    holders.lock().unwrap_or_else(|e| e.into_inner()).insert(id, to);
+    let (sender, commands) = channel();
+    holders.lock().unwrap_or_else(|e| e.into_inner()).insert(id, sender);
     sink(TuneEvent::Applied { id, lease_secs: Some(lease_secs) });
-    let until = boot_clock_secs() + lease_secs as f64;
-    LeaseThread { id, handle: held, expires_secs: until, sink, commands: orders }.run();
+    let expires_secs = boot_clock_secs() + lease_secs as f64;
+    LeaseThread { id, handle, expires_secs, sink, commands }.run();
     holders.lock().unwrap_or_else(|e| e.into_inner()).remove(&id);
 }
 
-/// Makes a change that stays.
-pub fn apply_permanently(root: &Root, words: Vec<String>) -> TuneEvent {
+/// Applies a change without a lease.
+pub fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
     let refused = |why: String| TuneEvent::Refused(sanitize(why));
-    match LeaseHandle::start(Root::self_exe(), root, words, None) {
+    match LeaseHandle::start(Root::self_exe(), root, assignments, None) {
         Ok((_, TunerReply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
         Ok((_, TunerReply::Refused(refusal))) => refused(refusal.to_string()),
-        Ok((_, other)) => refused(format!("the tuner said {other:?}")),
+        Ok((_, other)) => refused(format!("unexpected reply of the tuner: {other:?}")),
         Err(err) => refused(err.to_string()),
     }
 }
@@ -73,7 +73,7 @@ pub fn apply_permanently(root: &Root, words: Vec<String>) -> TuneEvent {
 struct LeaseThread<'a> {
     id: u64,
     handle: LeaseHandle,
-    /// CLOCK_BOOTTIME in seconds.
+    /// End of the lease, CLOCK_BOOTTIME in seconds.
     expires_secs: f64,
     sink: &'a TuneEventSink,
     commands: Receiver<LeaseCommand>,
@@ -82,8 +82,8 @@ struct LeaseThread<'a> {
 impl LeaseThread<'_> {
     fn run(mut self) {
         loop {
-            let order = match self.commands.recv_timeout(COUNTDOWN_INTERVAL) {
-                Ok(order) => order,
+            let command = match self.commands.recv_timeout(COUNTDOWN_INTERVAL) {
+                Ok(command) => command,
                 Err(RecvTimeoutError::Timeout) => {
                     if self.poll_tuner() {
                         return;
@@ -92,16 +92,16 @@ impl LeaseThread<'_> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            if order == LeaseCommand::Detach {
+            if command == LeaseCommand::Detach {
                 return self.detach();
             }
-            if self.execute(order) {
+            if self.execute(command) {
                 return;
             }
         }
     }
 
-    /// Whether that was all.
+    /// Reports the time left, or how the tuner ended. Returns whether the change has ended.
     fn poll_tuner(&self) -> bool {
         let id = self.id;
         match self.handle.poll_event() {
@@ -115,7 +115,7 @@ impl LeaseThread<'_> {
                 true
             }
             TunerEvent::Reply(other) => {
-                self.report_failure(&format!("the tuner said {other:?}"));
+                self.report_failure(&format!("unexpected reply of the tuner: {other:?}"));
                 false
             }
             TunerEvent::Ended => {
@@ -125,19 +125,19 @@ impl LeaseThread<'_> {
         }
     }
 
-    fn execute(&mut self, order: LeaseCommand) -> bool {
+    fn execute(&mut self, command: LeaseCommand) -> bool {
         let id = self.id;
-        let request = match order {
+        let request = match command {
             LeaseCommand::Keep => TunerRequest::Keep,
             LeaseCommand::Renew(secs) => TunerRequest::Renew { secs },
             LeaseCommand::Undo | LeaseCommand::Detach => TunerRequest::Undo,
         };
         match self.handle.request(&request) {
             Ok(TunerReply::Kept) => (self.sink)(TuneEvent::Kept(id)),
-            // Also when the lease ended a moment before the request came.
+            // Also the reply if the lease ended just before the request.
             Ok(TunerReply::Restored(all)) => {
                 let over = is_fully_closed(&all);
-                (self.sink)(undone_event(id, &all, order != LeaseCommand::Undo));
+                (self.sink)(undone_event(id, &all, command != LeaseCommand::Undo));
                 return over;
             }
             Ok(TunerReply::TimeLeft { secs }) => {
@@ -150,7 +150,7 @@ impl LeaseThread<'_> {
                 return false;
             }
             Ok(other) => {
-                self.report_failure(&format!("the tuner said {other:?}"));
+                self.report_failure(&format!("unexpected reply of the tuner: {other:?}"));
                 return false;
             }
             Err(err) => {
@@ -175,7 +175,7 @@ impl LeaseThread<'_> {
     }
 }
 
-/// The news of what became of each knob.
+/// The event that reports the outcome for each knob.
 pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
     let fine = |u: &RestoreResult| {
         matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))

@@ -1,6 +1,6 @@
-//! The Tune view's state, what a person can mean in it, what it wants done and what it is told.
+//! State, actions, effects and events of the Tune view.
 //!
-//! Rows are made by [`survey`] on a thread of the [`runner`]; the panes only show them.
+//! A thread of the [`runner`] takes each [`knob_snapshot`]; the panes only display it.
 
 pub mod cached_knobs;
 pub mod change_marks;
@@ -14,63 +14,63 @@ use crate::tuning::boot_value::BootValue;
 use knob_snapshot::{ChangeRow, KnobRow, KnobSnapshot};
 use std::collections::BTreeMap;
 
-/// Seconds of a lease unless the settings say otherwise.
+/// Default length of a lease, seconds.
 pub const DEFAULT_LEASE_SECS: u64 = 120;
 
 /// State of the Tune view.
 #[derive(Debug)]
 pub struct TuneUi {
-    /// The newest look at knobs and changes.
+    /// The newest snapshot of knobs and changes.
     pub snapshot: Option<KnobSnapshot>,
-    /// A look was asked for and has not come.
+    /// Whether a snapshot was requested and has not arrived.
     pub is_refreshing: bool,
-    /// Ticks since the last look.
+    /// Ticks since the last request for a snapshot.
     pub ticks_since_refresh: u32,
-    /// Values when this program first saw them, by knob.
+    /// Values when this program first read them, by knob.
     pub initial_values: BTreeMap<String, String>,
-    /// What the next boot brings, by knob.
+    /// Values after the next boot, by knob.
     pub next_boot: BTreeMap<String, BootValue>,
-    /// What else has a say in that.
+    /// Notes on what else decides the values after the next boot.
     pub boot_notes: Vec<String>,
-    /// That was asked for and has not come.
+    /// Whether the values after the next boot were requested and have not arrived.
     pub is_boot_requested: bool,
-    /// Values the person wants, as the kernel wants them, by knob.
+    /// Values chosen but not applied, as the kernel takes them, by knob.
     pub pending: BTreeMap<String, String>,
-    /// Knobs must contain this.
+    /// Only knobs that contain this text are listed.
     pub filter: String,
-    /// Selection among the lines of the list.
+    /// Selection in the list of knobs.
     pub scroll: Scroll,
-    /// Selection among the changes, newest first.
+    /// Selection in the list of changes, newest first.
     pub changes_scroll: Scroll,
-    /// Lines of the knob's page that are passed over.
+    /// Scroll position of the knob's page.
     pub page_scroll: Scroll,
-    /// Which pane is there where only one fits beside the list.
+    /// The pane shown beside the list where only one fits.
     pub side_pane: SidePane,
-    /// The list of presets is open, with this one selected.
+    /// Index of the selected preset while the list of presets is open.
     pub selected_preset: Option<usize>,
-    /// The knob that is edited.
+    /// The knob being edited.
     pub editing_knob: Option<String>,
-    /// A knob to select as soon as it is in the list.
+    /// A knob to select as soon as it is listed.
     pub knob_to_select: Option<String>,
-    /// What was sent to be made, `KNOB=VALUE` each.
+    /// Assignments being applied, `KNOB=VALUE` each.
     pub applying: Vec<String>,
-    /// What the text typed so far comes to.
+    /// Meaning of the text typed so far, or why it is invalid.
     pub preview: Result<String, String>,
-    /// Why the last request was refused; until the next key.
+    /// Why the last request was refused; cleared by the next key.
     pub error: Option<String>,
-    /// A change is being made or unmade.
+    /// What the tuner is doing, while it applies a change.
     pub busy_with: Option<String>,
-    /// Changes of this screen that are on lease.
+    /// Leased changes of this screen.
     pub leases: Vec<ActiveLease>,
-    /// When changes ended as far as this screen saw it, CLOCK_BOOTTIME in ns.
+    /// When changes ended, as far as this screen observed it, CLOCK_BOOTTIME in ns.
     pub ended_boot_ns: BTreeMap<u64, u64>,
-    /// Seconds a lease gets.
+    /// Length of a lease, seconds.
     pub lease_secs: u64,
-    /// Knobs the person asked for beside those that are always listed.
+    /// Knobs listed on request, beside those always listed.
     pub extra_knobs: Vec<String>,
-    /// What was left behind has been offered for restoring.
+    /// Whether restoring orphaned changes has been offered.
     pub is_restore_offered: bool,
-    /// The program ends as soon as no lease hangs on it.
+    /// Whether the program quits once it holds no lease.
     pub is_quitting: bool,
 }
 
@@ -78,7 +78,7 @@ impl Default for TuneUi {
     fn default() -> Self {
         Self {
             snapshot: None,
-            // The runner takes a look by itself when it starts.
+            // The runner takes the first snapshot without being asked.
             is_refreshing: true,
             ticks_since_refresh: 0,
             initial_values: BTreeMap::new(),
@@ -108,7 +108,7 @@ impl Default for TuneUi {
     }
 }
 
-/// The pane beside the list where there is room for one.
+/// The pane beside the list where there is room for only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SidePane {
     /// The selected knob.
@@ -118,26 +118,26 @@ pub enum SidePane {
     Changes,
 }
 
-/// A change of this screen that undoes itself.
+/// A change of this screen that reverts itself when its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveLease {
-    /// The change's number.
+    /// Number of the change.
     pub id: u64,
-    /// Seconds until the old values come back.
+    /// Seconds until it is reverted.
     pub secs_left: u64,
 }
 
-/// A line of the list.
+/// A line in the list of knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobListLine {
-    /// The heading above the row of that index.
+    /// The heading above the row with this index.
     Heading(usize),
-    /// The row of that index.
+    /// The row with this index.
     Knob(usize),
 }
 
 impl TuneUi {
-    /// All rows.
+    /// All knobs.
     pub fn rows(&self) -> &[KnobRow] {
         self.snapshot.as_ref().map(|s| s.rows.as_slice()).unwrap_or_default()
     }
@@ -147,18 +147,18 @@ impl TuneUi {
         self.snapshot.as_ref().map(|s| s.changes.as_slice()).unwrap_or_default()
     }
 
-    /// Why the changes of this boot are not known.
+    /// Why the changes of this boot could not be read.
     pub fn changes_error(&self) -> Option<&str> {
         self.snapshot.as_ref()?.changes_error.as_deref()
     }
 
-    /// The change that is selected.
+    /// The selected change.
     pub fn selected_change(&self) -> Option<&ChangeRow> {
         let all = self.changes();
         all.get(self.changes_scroll.selected.min(all.len().saturating_sub(1)))
     }
 
-    /// The list as it is shown: rows that match, under their headings.
+    /// The lines of the list: knobs that match the filter, below their headings.
     pub fn list_lines(&self) -> Vec<KnobListLine> {
         let mut out = Vec::new();
         let mut head = None;
@@ -175,7 +175,7 @@ impl TuneUi {
         out
     }
 
-    /// The knob that is selected. A heading stands for the first knob below it.
+    /// The selected knob. A heading stands for the first knob below it.
     pub fn selected_knob(&self) -> Option<&KnobRow> {
         let lines = self.list_lines();
         match lines.get(self.scroll.selected.min(lines.len().saturating_sub(1)))? {
@@ -183,165 +183,165 @@ impl TuneUi {
         }
     }
 
-    /// The row of that knob.
+    /// The knob of that name.
     pub fn knob(&self, name: &str) -> Option<&KnobRow> {
         self.rows().iter().find(|r| r.name == name)
     }
 
-    /// What is proposed, `KNOB=VALUE` each, in the order of the list.
+    /// The pending assignments, `KNOB=VALUE` each, in the order of the list.
     pub fn pending_assignments(&self) -> Vec<String> {
         let one = |r: &KnobRow| self.pending.get(&r.name).map(|v| format!("{}={v}", r.name));
         self.rows().iter().filter_map(one).collect()
     }
 
-    /// Whether a change of ours that stands moved this knob.
+    /// Whether a change that is in effect set this knob.
     pub fn is_changed(&self, name: &str) -> bool {
         self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.name == name))
     }
 }
 
-/// A request in the Tune view.
+/// An action in the Tune view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TuneAction {
-    /// Apply what is proposed.
+    /// Ask to apply the pending values.
     Apply,
     /// Open or close the list of presets.
     Presets,
-    /// Drop every proposal.
+    /// Discard all pending values.
     Discard,
-    /// Let a change stay.
+    /// Keep a leased change.
     Keep,
-    /// Take a change back.
+    /// Ask to revert a change.
     Undo,
-    /// Start a lease anew.
+    /// Restart a lease.
     Renew,
-    /// Ask how long leases are to be.
+    /// Ask for the length of leases.
     Lease,
-    /// Make a value last over a boot.
+    /// Ask to persist a value across boots.
     Persist,
-    /// To the graph of what the knob steers.
+    /// Go to the graph of what the knob affects.
     Graph,
-    /// To the changes.
+    /// Go to the changes.
     Changes,
-    /// To the knob's page.
+    /// Go to the knob's page.
     KnobPage,
-    /// The knobs of the process whose detail is open.
+    /// Show the knobs of the process whose page is open.
     TaskKnobs,
-    /// Leave: take back what is on lease.
+    /// Quit and revert leased changes.
     QuitUndo,
-    /// Leave: let stay what is on lease.
+    /// Quit and keep leased changes.
     QuitKeep,
-    /// Leave: the leases go on and run out.
+    /// Quit and let the leases run out.
     QuitDetach,
 }
 
-/// What a question of the Tune view asks.
+/// What a dialog of the Tune view asks to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmation {
-    /// Make this change.
+    /// Apply these assignments on a lease.
     Apply(Vec<String>),
-    /// Make this change, without a lease.
+    /// Apply these assignments without a lease.
     ApplyPermanent(Vec<String>),
-    /// Take these changes back.
+    /// Revert these changes.
     Undo(Vec<u64>),
-    /// Write into our files (or take out of them) what these words say.
+    /// Write these assignments into the files of this program, or remove them.
     Persist {
-        /// `KNOB=VALUE`, or `KNOB` to take out.
+        /// `KNOB=VALUE`, or `KNOB` to remove.
         assignments: Vec<String>,
-        /// Take out.
+        /// Whether to remove.
         remove: bool,
     },
     /// Copy the command that does it as root.
     CopyCommand(String),
-    /// Leave while changes are on lease; three keys answer.
+    /// Quit with leased changes; three keys answer.
     Quit,
 }
 
 impl Confirmation {
-    /// The keys that answer.
+    /// The keys that answer, for the footer of the dialog.
     pub fn key_hints(&self) -> &'static str {
         match self {
-            Confirmation::Quit => "u undo it now   k keep it   l let the lease run out   Esc stay",
-            Confirmation::CopyCommand(_) => "y copy the line   n leave it",
-            _ => "y do it   n leave it",
+            Confirmation::Quit => "u Undo  k Keep  l Let the lease run out  Esc Stay",
+            Confirmation::CopyCommand(_) => "y Copy  n No",
+            _ => "y Yes  n No",
         }
     }
 }
 
-/// What the run loop is to do for the Tune view.
+/// Work for the runner of the Tune view.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TuneEffect {
-    /// Look at all knobs and these.
+    /// Take a snapshot of all knobs and of these.
     Refresh(Vec<String>),
-    /// Make a change.
+    /// Apply a change on a lease.
     Apply {
         /// `KNOB=VALUE` each.
         assignments: Vec<String>,
-        /// Seconds until it undoes itself.
+        /// Length of the lease, seconds.
         lease_secs: u64,
     },
-    /// Make a change that stays.
+    /// Apply a change without a lease.
     ApplyPermanent(Vec<String>),
-    /// Let changes stay.
+    /// Keep changes.
     Keep(Vec<u64>),
-    /// Start a lease anew.
+    /// Restart a lease.
     Renew {
-        /// Change.
+        /// Number of the change.
         id: u64,
-        /// From now.
+        /// New length from now, seconds.
         secs: u64,
     },
-    /// Take changes back.
+    /// Revert changes.
     Undo(Vec<u64>),
-    /// Let leases go on without this program.
+    /// Let leases run on without this program.
     Detach(Vec<u64>),
 }
 
-/// What comes back.
+/// An event of the Tune view.
 #[derive(Debug)]
 pub enum TuneEvent {
-    /// A look at everything.
+    /// A new snapshot.
     Refreshed(KnobSnapshot),
-    /// A change was made.
+    /// A change was applied.
     Applied {
-        /// Its number.
+        /// Number of the change.
         id: u64,
-        /// Seconds of its lease; `None`: all values stood so already.
+        /// Length of its lease, seconds; `None` if all values were set already.
         lease_secs: Option<u64>,
     },
-    /// A change was made, and stays.
+    /// A change was applied without a lease.
     AppliedPermanently(u64),
-    /// A change was not made: why.
+    /// A change was refused; says why.
     Refused(String),
-    /// Seconds a lease has left.
+    /// Time left of a lease.
     LeaseTime {
-        /// Change.
+        /// Number of the change.
         id: u64,
-        /// Seconds.
+        /// Seconds left.
         secs_left: u64,
-        /// The person asked for it: the lease was started anew.
+        /// Whether the lease was restarted on request.
         was_renewed: bool,
     },
-    /// A change stays.
+    /// A change was kept.
     Kept(u64),
-    /// A lease goes on without us.
+    /// A lease runs on without this program.
     Detached(u64),
-    /// A change was taken back.
+    /// A change was reverted.
     Undone {
-        /// Its number.
+        /// Number of the change.
         id: u64,
-        /// When, CLOCK_BOOTTIME in ns.
+        /// Time of the revert, CLOCK_BOOTTIME in ns.
         boot_ns: u64,
-        /// Nobody asked: the lease was over.
+        /// Whether the lease ran out.
         was_automatic: bool,
-        /// What became of each knob, cleaned.
+        /// Outcome for each knob, sanitized.
         lines: Vec<String>,
-        /// Every old value is back.
+        /// Whether all old values are back.
         is_fully_restored: bool,
-        /// Nothing of it is left to be taken back.
+        /// Whether nothing is left to revert.
         is_closed: bool,
     },
-    /// The process that held a lease is gone without a word.
+    /// The tuner of a lease ended without a report.
     TunerLost(u64),
     /// A request about a change failed.
     Failed(String),

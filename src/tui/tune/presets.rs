@@ -1,31 +1,31 @@
-//! The presets as rows: what each would change on this machine.
+//! Presets as rows: what each would change on this machine.
 
 use super::{TuneUi, cached_knobs};
 use crate::sanitize::sanitize;
 use crate::tuning::presets::PRESETS;
 
-/// A preset, ready to be shown.
+/// A preset, ready for display.
 pub struct PresetRow {
-    /// As it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     /// What it is for.
     pub title: &'static str,
-    /// What it does and costs.
+    /// What it does and what it costs.
     pub description: &'static str,
-    /// Where that is written.
+    /// Reference for `description`.
     pub source: &'static str,
-    /// What it changes here, and whether it stands so already; or why it cannot be applied.
+    /// What it would change, and whether each value is set already; or why it cannot be applied.
     pub diff: Result<Vec<(String, bool)>, String>,
-    /// Settings this machine does not have.
+    /// Assignments for knobs this machine does not have.
     pub missing_knobs: Vec<String>,
 }
 
-/// All of them.
+/// All presets.
 pub fn preset_rows(tune: &TuneUi) -> Vec<PresetRow> {
-    let Some(survey) = &tune.snapshot else { return Vec::new() };
+    let Some(snapshot) = &tune.snapshot else { return Vec::new() };
     let one = |preset: &'static crate::tuning::presets::Preset| {
-        let (words, missing) = cached_knobs::preset_assignments(survey, preset);
-        let diff = cached_knobs::diff_assignments(survey, &words).map_err(|why| sanitize(why.to_string()));
+        let (assignments, missing) = cached_knobs::preset_assignments(snapshot, preset);
+        let diff = cached_knobs::diff_assignments(snapshot, &assignments).map_err(|why| sanitize(why.to_string()));
         PresetRow {
             name: preset.name,
             title: preset.title,

@@ -1,6 +1,5 @@
-//! The acting side of the Tune view: lives in the run loop, never waits, answers by events.
-//!
-//! One thread looks at the knobs, one more for each change that is made or unmade. None is ever joined.
+//! Runs the effects of the Tune view without blocking; results come back as events.
+//! One thread takes snapshots, one more runs for each change being applied or reverted. None is ever joined.
 
 use super::knob_snapshot::take_snapshot;
 use super::lease_thread::{self, LeaseCommand};
@@ -14,13 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// Takes news to the run loop; may be called from any thread.
+/// Sends events to the event loop; callable from any thread.
 pub type TuneEventSink = Arc<dyn Fn(TuneEvent) + Send + Sync>;
 
-/// The threads that hold a lease, by change.
+/// Senders to the threads of leased changes, by change number.
 pub type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
 
-/// What the view has running.
+/// The threads of the Tune view.
 pub struct TuneEffectRunner {
     root: Root,
     sink: TuneEventSink,
@@ -29,29 +28,33 @@ pub struct TuneEffectRunner {
 }
 
 impl TuneEffectRunner {
-    /// Starts with a look at everything: the values the program found are part of what it shows.
+    /// Starts with a snapshot: the view shows the values this program found at its start.
     pub fn new(root: Root, sink: TuneEventSink) -> Self {
-        let (looks, asked) = channel();
-        let _ = looks.send(Vec::new());
+        let (refresh_requests, requests) = channel();
+        let _ = refresh_requests.send(Vec::new());
         let (r, s) = (root.clone(), sink.clone());
-        // Without the thread a look that is asked for fails, and says so.
-        let _ = spawn_thread(move || refresh_loop(&r, &s, &asked));
-        Self { root, sink, refresh_requests: looks, lease_threads: LeaseThreads::default() }
+        // If the thread cannot be started, each refresh fails with a message.
+        let _ = spawn_thread(move || refresh_loop(&r, &s, &requests));
+        Self { root, sink, refresh_requests, lease_threads: LeaseThreads::default() }
     }
 
-    /// Does it, without waiting. The error says why it cannot even be tried.
+    /// Starts an effect without waiting for it.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be started for it.
     pub fn run_effect(&mut self, effect: TuneEffect) -> Result<(), String> {
         match effect {
             TuneEffect::Refresh(extra) => {
-                self.refresh_requests.send(extra).map_err(|_| "the thread that looks at the knobs is gone".into())
+                self.refresh_requests.send(extra).map_err(|_| "the thread that reads the knobs has ended".into())
             }
-            TuneEffect::Apply { assignments: words, lease_secs } => {
+            TuneEffect::Apply { assignments, lease_secs } => {
                 let (root, sink, holders) = (self.root.clone(), self.sink.clone(), self.lease_threads.clone());
-                spawn_thread(move || lease_thread::apply_with_lease(&root, words, lease_secs, &sink, &holders))
+                spawn_thread(move || lease_thread::apply_with_lease(&root, assignments, lease_secs, &sink, &holders))
             }
-            TuneEffect::ApplyPermanent(words) => {
+            TuneEffect::ApplyPermanent(assignments) => {
                 let (root, sink) = (self.root.clone(), self.sink.clone());
-                spawn_thread(move || sink(lease_thread::apply_permanently(&root, words)))
+                spawn_thread(move || sink(lease_thread::apply_permanently(&root, assignments)))
             }
             TuneEffect::Keep(ids) => self.send_command(ids, LeaseCommand::Keep),
             TuneEffect::Undo(ids) => self.send_command(ids, LeaseCommand::Undo),
@@ -60,19 +63,20 @@ impl TuneEffectRunner {
         }
     }
 
-    /// Tells the thread that holds a change; where none does, another program's or nobody's tuner.
-    fn send_command(&self, ids: Vec<u64>, order: LeaseCommand) -> Result<(), String> {
+    /// Sends a command to the threads of these changes. A change without a thread here belongs to another program, or to
+    /// none: its tuner or the journal is requests.
+    fn send_command(&self, ids: Vec<u64>, command: LeaseCommand) -> Result<(), String> {
         let holders = self.lease_threads.lock().unwrap_or_else(|e| e.into_inner());
-        let told = |id: &u64| holders.get(id).is_some_and(|to| to.send(order).is_ok());
-        let others: Vec<u64> = ids.into_iter().filter(|id| !told(id)).collect();
+        let send = |id: &u64| holders.get(id).is_some_and(|sender| sender.send(command).is_ok());
+        let foreign: Vec<u64> = ids.into_iter().filter(|id| !send(id)).collect();
         drop(holders);
-        if others.is_empty() {
+        if foreign.is_empty() {
             return Ok(());
         }
         let (root, sink) = (self.root.clone(), self.sink.clone());
         spawn_thread(move || {
-            for id in others {
-                sink(command_foreign_change(&root, id, order));
+            for id in foreign {
+                sink(command_foreign_change(&root, id, command));
             }
         })
     }
@@ -80,28 +84,30 @@ impl TuneEffectRunner {
 
 fn spawn_thread(body: impl FnOnce() + Send + 'static) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("tune".into()).stack_size(512 * 1024).spawn(body);
-    thread.map(drop).map_err(|err| format!("no thread for the Tune view: {err}"))
+    thread.map(drop).map_err(|err| format!("cannot start a thread for the Tune view: {err}"))
 }
 
-fn refresh_loop(root: &Root, sink: &TuneEventSink, asked: &Receiver<Vec<String>>) {
+fn refresh_loop(root: &Root, sink: &TuneEventSink, requests: &Receiver<Vec<String>>) {
     let mut io = ChildKnobIo::new(root, Root::self_exe().into());
-    while let Ok(mut extra) = asked.recv() {
-        // What was asked meanwhile is answered by the same look.
-        while let Ok(newer) = asked.try_recv() {
+    while let Ok(mut extra) = requests.recv() {
+        // Requests that came meanwhile are served by the same snapshot.
+        while let Ok(newer) = requests.try_recv() {
             extra = newer;
         }
         sink(TuneEvent::Refreshed(take_snapshot(root, &mut io, &extra, clock::now())));
     }
 }
 
-/// A change this screen does not hold.
-fn command_foreign_change(root: &Root, id: u64, order: LeaseCommand) -> TuneEvent {
-    let done = match order {
+/// Runs a command on a change that this screen did not make.
+fn command_foreign_change(root: &Root, id: u64, command: LeaseCommand) -> TuneEvent {
+    let done = match command {
         LeaseCommand::Undo => {
             let mut io = ChildKnobIo::new(root, Root::self_exe().into());
             lifecycle::undo_change(root, &mut io, id).map(|all| lease_thread::undone_event(id, &all, false))
         }
-        LeaseCommand::Keep | LeaseCommand::Renew(_) | LeaseCommand::Detach => command_through_journal(root, id, order),
+        LeaseCommand::Keep | LeaseCommand::Renew(_) | LeaseCommand::Detach => {
+            command_through_journal(root, id, command)
+        }
     };
     done.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
 }
@@ -109,12 +115,12 @@ fn command_foreign_change(root: &Root, id: u64, order: LeaseCommand) -> TuneEven
 fn command_through_journal(
     root: &Root,
     id: u64,
-    order: LeaseCommand,
+    command: LeaseCommand,
 ) -> Result<TuneEvent, crate::tuning::plan::TuneError> {
     let Some((mut journal, _)) = lifecycle::open_journal(root)? else {
-        return Ok(TuneEvent::Failed(format!("change {id}: there is no journal")));
+        return Ok(TuneEvent::Failed(format!("change {id}: no journal found")));
     };
-    match order {
+    match command {
         LeaseCommand::Renew(secs) => lifecycle::renew_lease(&journal, id, secs).map(|secs| TuneEvent::LeaseTime {
             id,
             secs_left: secs,

@@ -1,4 +1,4 @@
-//! Decisions of the Bench view.
+//! Actions of the Bench view.
 
 mod confirm;
 pub mod edit;
@@ -18,11 +18,11 @@ use crate::tui::effect::Effect;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 
-/// Places of the panes in focus order.
+/// Indices of the panes in focus order.
 const LIST_PANE: usize = 0;
 const PAGE_PANE: usize = 1;
 
-/// A key of the view.
+/// Applies an action of the view.
 pub fn apply_action(app: &mut App, action: BenchAction, effects: &mut Vec<Effect>) {
     match action {
         BenchAction::Run => confirm::ask_start(app),
@@ -42,21 +42,21 @@ fn focus_pane(app: &mut App, pane: usize) {
     }
 }
 
-/// Ends the run; asked a second time, does not wait for its figures.
+/// Ends the run; the second time, kills it without waiting for the report.
 fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(run) = app.views.bench.run.as_mut().filter(|r| r.ending.is_none()) else {
-        return app.screen.error("no run is on");
+        return app.screen.error("no benchmark is running");
     };
     if !run.is_stopping {
         run.is_stopping = true;
         effects.push(Effect::Bench(BenchEffect::Cancel));
-        return app.screen.info("ending the run; its figures up to now follow. x again kills it");
+        return app.screen.info("stopping; the results so far follow. x again kills the run");
     }
-    run.ending = Some(BenchEnding::Failed("killed before its figures came; its file went with it".into()));
+    run.ending = Some(BenchEnding::Failed("killed before it could report; its file is deleted".into()));
     effects.push(Effect::Bench(BenchEffect::Kill));
 }
 
-/// News for the view.
+/// Handles an event of a run.
 pub fn on_event(app: &mut App, news: BenchEvent, effects: &mut Vec<Effect>) {
     let now = app.shared.system.now().boot_ns;
     let Some(run) = app.views.bench.run.as_mut().filter(|r| r.number == news.run && r.ending.is_none()) else {
@@ -92,11 +92,11 @@ fn on_child_message(app: &mut App, message: BenchMessage, effects: &mut Vec<Effe
     } else if bad {
         app.screen.error(format!("bench {name}: {how}"));
     } else {
-        app.screen.info(format!("bench {name}: {how}; b shows the figures"));
+        app.screen.info(format!("bench {name}: {how}; b shows the result"));
     }
 }
 
-/// What a child found out.
+/// Handles the reply of a child process.
 pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let bench = &mut app.views.bench;
     match &job {
@@ -130,7 +130,7 @@ fn on_stored(app: &mut App, report: &BenchReport, reply: WorkerReply, effects: &
     };
     match &outcome {
         Ok(_) => request_list(app, effects),
-        Err(why) => app.screen.error(format!("result not kept: {why}")),
+        Err(why) => app.screen.error(format!("result not saved: {why}")),
     }
     let run = app.views.bench.run.as_mut();
     let same = |end: &BenchEnding| matches!(end, BenchEnding::Report(r) if r.id == report.id);
@@ -139,7 +139,7 @@ fn on_stored(app: &mut App, report: &BenchReport, reply: WorkerReply, effects: &
     }
 }
 
-/// Results that were read; shown if they are still waited for.
+/// Shows loaded results, if they are still waited for.
 fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: WorkerReply) {
     let bench = &mut app.views.bench;
     if bench.opened != Some(OpenedResult::Loading(ids)) {
@@ -153,7 +153,7 @@ fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: WorkerReply) {
     }));
 }
 
-/// The device under the directory is the selected one in the list below.
+/// Selects the device below the directory in the list of devices.
 fn select_target_device(app: &mut App) {
     let device = app.views.bench.target_device();
     let at = panes::devices::device_lines(app).iter().position(|l| Some(l.id) == device);
@@ -162,7 +162,7 @@ fn select_target_device(app: &mut App) {
     }
 }
 
-/// The view comes on screen.
+/// Called when the view comes on screen.
 pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
     if app.views.bench.active_run().is_some() {
         app.views.bench.selected = BenchRow::CurrentRun;
@@ -173,14 +173,14 @@ pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
     select_target_device(app);
 }
 
-/// Asks for the kept results, unless that is under way.
+/// Requests the stored results, unless that is under way.
 fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut app.views.bench.is_listing, true) {
         effects.push(Effect::RunJob(WorkerJob::ListResults));
     }
 }
 
-/// Asks about the directory anew; what was found before stays until the answer, if it was about this one.
+/// Probes the directory again. The previous result stays until the reply, if it is of this directory.
 pub fn request_target(app: &mut App, effects: &mut Vec<Effect>) {
     let bench = &mut app.views.bench;
     if bench.directory.is_absolute() {
@@ -194,7 +194,7 @@ pub fn request_target(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Enter.
+/// Handles Enter.
 pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::BenchPage {
         if app.views.bench.is_planning() {
@@ -239,7 +239,7 @@ fn compare_marked(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Esc; whether there was something to close.
+/// Handles Esc. Returns whether there was something to close.
 pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
     let zoomed = app.screen.zoomed;
     let bench = &mut app.views.bench;
@@ -257,11 +257,11 @@ pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
     there
 }
 
-/// Moves the selection, or the text.
+/// Moves the selection, or scrolls the text.
 pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::BenchPage {
         if let (true, Some(at)) = (app.views.bench.is_planning(), app.views.bench.selected_profile()) {
-            // Below the last parameter the text goes on.
+            // Below the last parameter the text scrolls.
             let (last, hidden) =
                 (app.views.bench.param_lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
             let bench = &mut app.views.bench;
@@ -282,7 +282,7 @@ pub fn move_selection(app: &mut App, by: isize) {
     select_row(app, rows[to].clone());
 }
 
-/// Selects a row: the page is its own then.
+/// Selects a row and shows its page.
 fn select_row(app: &mut App, row: BenchRow) {
     let bench = &mut app.views.bench;
     if bench.selected != row {

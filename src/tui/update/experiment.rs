@@ -1,4 +1,4 @@
-//! Decisions about experiments.
+//! Actions on experiments.
 
 mod confirm;
 pub mod edit;
@@ -21,11 +21,11 @@ use crate::tui::experiment::{ArmSettings, ExperimentAction, ExperimentEffect, Ex
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 
-/// Places of the panes in focus order.
+/// Indices of the panes in focus order.
 const LIST_PANE: usize = 0;
 const PAGE_PANE: usize = 1;
 
-/// A key.
+/// Applies an action.
 pub fn apply_action(app: &mut App, action: ExperimentAction, effects: &mut Vec<Effect>) {
     match action {
         ExperimentAction::TryPending => open_with_knobs(app, effects),
@@ -50,7 +50,7 @@ fn focus_pane(app: &mut App, pane: usize) {
     }
 }
 
-/// From the knobs: B is what is proposed, else what the preset sets, else the selected knob, whose value is asked for.
+/// Opens the form with arm B set to the pending values, those of the preset, or the selected knob's value to be edited.
 fn open_with_knobs(app: &mut App, effects: &mut Vec<Effect>) {
     let (words, ask) = match tune::knobs_to_try(app) {
         Ok(wanted) => wanted,
@@ -60,7 +60,7 @@ fn open_with_knobs(app: &mut App, effects: &mut Vec<Effect>) {
     app.views.experiments.form.set = words;
     on_open(app, effects);
     if app.views.experiments.active_run().is_some() {
-        return app.screen.info("an experiment is on; the next one is filled in below it");
+        return app.screen.info("an experiment is running; this form is for the next one");
     }
     select_row(app, ExperimentRow::Next);
     focus_pane(app, PAGE_PANE);
@@ -72,7 +72,7 @@ fn open_with_knobs(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// The experiments come on screen in the place of the knobs.
+/// Shows the experiments in place of the knobs.
 fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
     let ui = &mut app.views.experiments;
     ui.is_open = true;
@@ -86,7 +86,7 @@ fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
     request_arm_check(app, effects);
 }
 
-/// Gives the keys to what a person comes back for: an experiment under way, a report; else to the list.
+/// Focuses the page if it shows an experiment under way or a report, else the list.
 pub fn restore_focus(app: &mut App) {
     let ui = &app.views.experiments;
     if ui.is_open {
@@ -95,7 +95,7 @@ pub fn restore_focus(app: &mut App) {
     }
 }
 
-/// Looks at the arms anew, if there are any: values may have changed meanwhile.
+/// Checks the arms again, if there are any: values may have changed meanwhile.
 pub fn request_arm_check(app: &mut App, effects: &mut Vec<Effect>) {
     let ui = &app.views.experiments;
     if ui.is_open && !ui.form.set.is_empty() {
@@ -104,22 +104,22 @@ pub fn request_arm_check(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Ends it; asked a second time, does not wait for its report.
+/// Ends the experiment; the second time, kills it without waiting for the report.
 fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(run) = app.views.experiments.run.as_mut().filter(|r| r.ending.is_none()) else {
-        return app.screen.error("no experiment is on");
+        return app.screen.error("no experiment is running");
     };
     if !run.is_stopping {
         run.is_stopping = true;
         effects.push(Effect::Experiment(ExperimentEffect::Cancel));
-        return app.screen.info("ending it; the old values come back, its report follows. x again kills it");
+        return app.screen.info("stopping; the old values are restored and the report follows. x again kills it");
     }
-    let why = "killed before its report came; the tuner takes the values back";
+    let why = "killed before it could report; the tuner restores the values";
     run.ending = Some(ExperimentEnding::Failed(why.into()));
     effects.push(Effect::Experiment(ExperimentEffect::Kill));
 }
 
-/// News.
+/// Handles an event of an experiment.
 pub fn on_event(app: &mut App, news: ExperimentEvent, effects: &mut Vec<Effect>) {
     let now = app.shared.system.now().boot_ns;
     let (number, what) = match news {
@@ -168,12 +168,12 @@ fn on_child_message(app: &mut App, message: ExperimentMessage, effects: &mut Vec
     } else {
         app.screen.info(format!("experiment: {how} E in Tune shows it"));
     }
-    // What it made and unmade stands among the changes; what it may have left is on lease there.
+    // The experiment has added changes, and perhaps left one on a lease.
     tune::refresh_now(app, effects);
     request_arm_check(app, effects);
 }
 
-/// What a child found out.
+/// Handles the reply of a child process.
 pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let ui = &mut app.views.experiments;
     match (job, reply) {
@@ -206,7 +206,7 @@ fn on_stored(app: &mut App, report: &ExperimentReport, reply: WorkerReply, effec
     };
     match &outcome {
         Ok(_) => request_list(app, effects),
-        Err(why) => app.screen.error(format!("experiment not kept: {why}")),
+        Err(why) => app.screen.error(format!("experiment not saved: {why}")),
     }
     let same = |end: &ExperimentEnding| matches!(end, ExperimentEnding::Report(r) if r.id == report.id);
     let run = app.views.experiments.run.as_mut();
@@ -215,14 +215,14 @@ fn on_stored(app: &mut App, report: &ExperimentReport, reply: WorkerReply, effec
     }
 }
 
-/// Asks for those kept, unless that is under way.
+/// Requests the stored experiments, unless that is under way.
 fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut app.views.experiments.is_listing, true) {
         effects.push(Effect::RunJob(WorkerJob::ListExperiments));
     }
 }
 
-/// Enter.
+/// Handles Enter.
 pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::ExperimentPage {
         if app.views.experiments.is_planning() {
@@ -266,7 +266,7 @@ fn compare_marked(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Esc; whether there was something to close. The last thing to close are the experiments: back to the knobs.
+/// Handles Esc: closes the topmost thing, at last the experiments. Returns whether there was something to close.
 pub fn close_topmost(app: &mut App) -> bool {
     let zoomed = app.screen.zoomed;
     let ui = &mut app.views.experiments;
@@ -285,13 +285,13 @@ pub fn close_topmost(app: &mut App) -> bool {
     true
 }
 
-/// Moves the selection, or the text.
+/// Moves the selection, or scrolls the text.
 pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::ExperimentPage {
         let last = panes::experiment::max_scroll(app);
         let ui = &mut app.views.experiments;
         if ui.is_planning() {
-            // Below the last line of the form the text goes on.
+            // Below the last line of the form the text scrolls.
             let lines = ui.form.line_count() - 1;
             let to = (ui.form_scroll.selected + ui.text_offset.min(last)).saturating_add_signed(by).min(lines + last);
             ui.form_scroll.selected = to.min(lines);
@@ -307,7 +307,7 @@ pub fn move_selection(app: &mut App, by: isize) {
     select_row(app, rows[to].clone());
 }
 
-/// Selects a row: the page is its own then.
+/// Selects a row and shows its page.
 fn select_row(app: &mut App, row: ExperimentRow) {
     let ui = &mut app.views.experiments;
     (ui.selected, ui.opened, ui.text_offset) = (row, None, 0);

@@ -1,4 +1,4 @@
-//! What a replay does with keys and news, and what recording does with its own.
+//! Actions and events of a replay, and those of recording.
 
 use super::events;
 use crate::doctor::RuleEngine;
@@ -17,10 +17,10 @@ use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use std::path::PathBuf;
 
-/// Why much cannot be done in a replay.
-pub const NOT_IN_REPLAY: &str = "this is a recording, not the machine it was made on";
+/// Why much is unavailable in a replay.
+pub const NOT_IN_REPLAY: &str = "not available in a replay";
 
-/// Why an action is refused while a recording is on the screen, if it is.
+/// Returns why an action is unavailable in a replay, if it is.
 pub fn refusal_reason(app: &App, action: Action) -> Option<String> {
     app.shared.replay.as_ref()?;
     let what = match action {
@@ -30,16 +30,16 @@ pub fn refusal_reason(app: &App, action: Action) -> Option<String> {
         Action::Ionice => "I/O priority",
         Action::LoadMappings => "mappings",
         Action::ToggleRecording => "recording",
-        Action::ToggleThreads => return Some("processes or threads: shown as they were recorded".into()),
+        Action::ToggleThreads => return Some("processes or threads are shown as they were recorded".into()),
         Action::SetInterval | Action::ShorterInterval | Action::LongerInterval => {
-            return Some("a recording has its own interval; + and - change how fast it is played".into());
+            return Some("a recording has its own interval; + and - change the playback speed".into());
         }
         _ => return None,
     };
     Some(format!("{what}: {NOT_IN_REPLAY}"))
 }
 
-/// Whether an effect makes sense in a replay: nothing is asked of the machine the viewer happens to sit at.
+/// Whether an effect is allowed in a replay: nothing may be requested from the viewer's own machine.
 pub fn is_allowed_in_replay(effect: &Effect) -> bool {
     match effect {
         Effect::Quit
@@ -62,7 +62,7 @@ pub fn is_allowed_in_replay(effect: &Effect) -> bool {
     }
 }
 
-/// A key.
+/// Applies an action.
 pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
     let Some(replay) = &mut app.shared.replay else { return };
     let pace = |speed: usize| ReplayEffect::Play(SPEEDS[speed]);
@@ -96,7 +96,7 @@ pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effec
                 replay.speed_index.saturating_sub(1)
             };
             let (speed, playing) = (replay.speed_index, replay.is_playing);
-            app.screen.info(format!("{} times the recording's pace", SPEEDS[speed]));
+            app.screen.info(format!("playback speed {}x", SPEEDS[speed]));
             if !playing {
                 return;
             }
@@ -111,7 +111,7 @@ fn open_prompt(app: &mut App, what: PromptPurpose, text: String) {
     app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
-/// A time that was typed.
+/// Goes to a typed time.
 pub fn seek_to_typed_time(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(replay) = &app.shared.replay else { return Ok(()) };
     let at = time_spec::parse(text, &replay.span, app.shared.utc_offset_secs)?;
@@ -119,7 +119,7 @@ pub fn seek_to_typed_time(app: &mut App, text: &str, effects: &mut Vec<Effect>) 
     Ok(())
 }
 
-/// What the player brings.
+/// Handles an event of the player.
 pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
     let Some(replay) = &mut app.shared.replay else { return };
     match news {
@@ -127,7 +127,7 @@ pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
             app.shared.system = SystemState::new(replay.host.clone(), replay.log_clock);
             app.shared.log_clock = replay.log_clock;
             app.shared.findings = RuleEngine::default();
-            // Places in a table that is gone.
+            // Indices into the previous table are void.
             app.views.processes.window = Default::default();
             app.views.kernel_log.visible_entries.clear();
             lines.into_iter().for_each(|entry| apply_past(app, entry));
@@ -165,9 +165,9 @@ pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
     }
 }
 
-/// What a search for a finding has come to.
+/// Describes the outcome of a search for a finding.
 fn search_result_text(forward: bool, onsets: Option<&[FindingTransition]>) -> String {
-    let Some(onsets) = onsets else { return "search ended; still at the same sample".into() };
+    let Some(onsets) = onsets else { return "search stopped; still at the same sample".into() };
     let Some((first, others)) = onsets.split_first() else {
         return match forward {
             true => "no later finding up to the end of the recording".into(),
@@ -182,7 +182,7 @@ fn search_result_text(forward: bool, onsets: Option<&[FindingTransition]>) -> St
     format!("{how} here, {}: {}{more}", first.severity.name(), first.title)
 }
 
-/// Esc while a finding is searched for; whether that was so.
+/// Handles Esc during a search for a finding. Returns whether one was under way.
 pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
     let searching = app.shared.replay.as_ref().is_some_and(|replay| replay.is_searching);
     if searching {
@@ -191,7 +191,7 @@ pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
     searching
 }
 
-/// The tick that is on screen from now on, by the door through which the collectors' news comes.
+/// Shows a tick, by applying it like the collectors' events.
 fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Effect>) {
     if let Some(replay) = &mut app.shared.replay {
         (replay.tick_number, replay.is_partial) = (moment.number, moment.is_partial);
@@ -209,7 +209,7 @@ fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Ve
     }
 }
 
-/// News that is not looked at by itself.
+/// Applies an observation of the past without showing it.
 fn apply_past(app: &mut App, entry: Observation) {
     if let Observation::KernelLog(_, clock) = &entry {
         app.shared.log_clock = *clock;
@@ -219,7 +219,7 @@ fn apply_past(app: &mut App, entry: Observation) {
     }
 }
 
-/// `R`: asks for a file, or ends the recording.
+/// Starts or stops a recording; asks for the file first.
 pub fn toggle_recording(app: &mut App, effects: &mut Vec<Effect>) {
     if app.shared.recording_status.is_some() {
         return effects.push(Effect::Recording(RecordingEffect::Stop));
@@ -228,18 +228,18 @@ pub fn toggle_recording(app: &mut App, effects: &mut Vec<Effect>) {
     open_prompt(app, PromptPurpose::RecordingPath, text);
 }
 
-/// A file's name that was typed.
+/// Starts a recording in the typed file.
 pub fn start_recording(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = PathBuf::from(text);
     if !has_file_name(&path) {
-        return Err(format!("\"{text}\" names no file"));
+        return Err(format!("\"{text}\" is not a file name"));
     }
     app.shared.recording_status = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
     effects.push(Effect::Recording(RecordingEffect::Start(path)));
     Ok(())
 }
 
-/// How far the recorder is.
+/// Handles a status of the recorder.
 pub fn on_recorder_status(app: &mut App, status: RecorderStatus) {
     let file = status.path.display().to_string();
     match &status.state {
@@ -250,7 +250,7 @@ pub fn on_recorder_status(app: &mut App, status: RecorderStatus) {
             app.shared.recording_status = None;
         }
         RecorderState::Failed(why) => {
-            app.screen.error(format!("recording ended: {why}"));
+            app.screen.error(format!("recording stopped: {why}"));
             app.shared.recording_status = None;
         }
     }

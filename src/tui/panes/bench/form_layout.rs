@@ -1,28 +1,28 @@
-//! Where the lines of a form stand: the first ones over the whole width, the others below them in columns, then a
-//! line about the selected one. Pure, so that drawing and the mouse agree.
+//! Layout of a form: the first lines span the whole width, the others stand below in columns, then a description of the
+//! selected one. Pure, so that drawing and mouse agree.
 
 use ratatui::layout::Rect;
 
-/// Cells a column of parameters wants.
+/// Preferred width of a column of parameters.
 const COLUMN_WIDTH: u16 = 38;
-/// Rows of parameters that stay, however long the plan is.
+/// Rows of parameters that stay visible, however long the plan is.
 const MIN_ROWS: u16 = 3;
 
-/// Places of the lines on screen.
+/// Positions of the lines on screen.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FormLayout {
-    /// Line numbers with their places.
+    /// Index and area of each visible line.
     pub cells: Vec<(usize, Rect)>,
-    /// Lines that have no room: before and after those shown.
+    /// Number of lines that do not fit, before and after the visible ones.
     pub hidden: (usize, usize),
-    /// The line about the selected parameter.
+    /// Area for the description of the selected line.
     pub hint: Rect,
-    /// What is left for the plan.
+    /// Area left for the plan.
     pub rest: Rect,
 }
 
-/// Places `count` lines of which the first `wide` take the whole width, with `selected` among those shown; `needed`
-/// rows are for the plan below if they can be had. Without room for several wide lines all are alike, one below the
+/// Places `count` lines, the first `wide` of them over the whole width, so that `selected` is visible. `needed` rows are
+/// left for the plan below, if possible. If several wide lines do not fit, all lines get the same width, one below the
 /// other.
 pub fn form_layout(inner: Rect, count: usize, wide: usize, selected: usize, needed: usize) -> FormLayout {
     let tight = wide > 1 && usize::from(inner.height) < wide + usize::from(MIN_ROWS) + 1;
@@ -31,7 +31,7 @@ pub fn form_layout(inner: Rect, count: usize, wide: usize, selected: usize, need
     let head = (first as u16).min(inner.height);
     let others = count - first;
     let all = others.div_ceil(usize::from(columns)) as u16;
-    // One row is for the line about the selected parameter.
+    // One row is for the description of the selected line.
     let room = inner.height.saturating_sub(head + 1);
     let needed = needed.min(usize::from(u16::MAX)) as u16;
     let rows = all.min(room.saturating_sub(needed).max(MIN_ROWS.min(room)));

@@ -1,4 +1,4 @@
-//! The list of the Bench view: the run of this session, the profiles, the results kept.
+//! The list of the Bench view: the run of this session, profiles, stored results.
 
 use super::super::{Pane, PaneId};
 use crate::bench::store::StoredResult;
@@ -18,7 +18,7 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes_long, format_rfc3339, write_count};
 use ratatui::layout::Rect;
 
-/// The pane.
+/// The list pane.
 pub const PANE: Pane = Pane {
     id: PaneId::BenchResults,
     contexts: &[KeyContext::Bench, KeyContext::Scroll],
@@ -28,7 +28,7 @@ pub const PANE: Pane = Pane {
     row_count: |app| app.views.bench.rows().len(),
 };
 
-/// A line: a heading, or a row.
+/// A line of the list.
 enum ListLine {
     Heading(String),
     Row(BenchRow),
@@ -50,28 +50,28 @@ fn list_lines(app: &App) -> Vec<ListLine> {
     match &bench.stored {
         None => {}
         Some(Err(why)) => out.push(ListLine::Heading(format!("- {}", sanitize(why)))),
-        Some(Ok(all)) if all.is_empty() => out.push(ListLine::Heading("No results kept yet".into())),
+        Some(Ok(all)) if all.is_empty() => out.push(ListLine::Heading("No stored results".into())),
         Some(Ok(_)) => {}
     }
     out
 }
 
-/// First line on screen, with the selected row in sight.
+/// First visible line, so that the selected row is visible.
 fn scroll_offset(app: &App, lines: &[ListLine], height: usize) -> usize {
     let at = lines.iter().position(|l| matches!(l, ListLine::Row(r) if *r == app.views.bench.selected)).unwrap_or(0);
-    // The heading above the first profile comes into sight with it.
+    // Scroll the heading above the first profile into view with it.
     let top = if at <= 1 { 0 } else { at };
     let offset = app.views.bench.list_offset.min(lines.len().saturating_sub(height)).min(top);
     if height > 0 && at >= offset + height { at + 1 - height } else { offset }
 }
 
-/// The first line on screen now.
+/// First visible line now.
 pub fn current_scroll_offset(app: &App) -> usize {
     let height = layout::compute_layout(app).pane_area(PaneId::BenchResults).map_or(0, |a| a.height.saturating_sub(2));
     scroll_offset(app, &list_lines(app), height.into())
 }
 
-/// The row in line `y` of a pane of that height.
+/// The row in line `y` of a pane of this height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<BenchRow> {
     let lines = list_lines(app);
     let from = scroll_offset(app, &lines, height.into());
@@ -91,14 +91,14 @@ fn current_run_text(run: &TrackedBench) -> String {
     }
 }
 
-/// `11-21 15:49` in the person's zone: names of results begin with the second they are of.
+/// Formats a result's time in local time, `11-21 15:49`. A result's name begins with its time in seconds since 1970.
 pub fn format_result_time(id: &str, offset_secs: i64) -> String {
     let secs: i64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
     let local = secs.saturating_add(offset_secs).saturating_mul(1_000_000_000);
     format_rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))
 }
 
-/// `11-21 15:49 randrw 51k`
+/// Formats a stored result, `11-21 15:49 randrw 51k`.
 fn stored_result_text(k: &StoredResult, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.read_error.is_some() {
@@ -129,7 +129,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let note = match app.views.bench.selected {
         BenchRow::Profile(_) => "Enter: run",
         BenchRow::Stored(_) => "Enter: show",
-        BenchRow::CurrentRun => "Enter: to it",
+        BenchRow::CurrentRun => "Enter: show",
     };
     let inner = draw_frame(buf, area, "Bench", note, focused, theme);
     let lines = list_lines(app);

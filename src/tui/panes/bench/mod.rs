@@ -1,4 +1,4 @@
-//! The Bench view on screen: the list, and the page of what is selected in it.
+//! The panes of the Bench view: the list, and the page of the selected row.
 
 pub mod form_layout;
 pub mod list;
@@ -29,18 +29,18 @@ pub const PANE: Pane = Pane {
     row_count: max_scroll,
 };
 
-/// How a line of text stands out.
+/// Style of a line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextStyle {
-    /// As text.
+    /// Plain text.
     Plain,
-    /// What may be overlooked.
+    /// Less important.
     Dim,
     /// A heading.
     Strong,
-    /// To know before believing a figure.
+    /// A warning about the measurements.
     Warn,
-    /// Why something is not done.
+    /// Why something cannot be done.
     Crit,
 }
 
@@ -56,10 +56,10 @@ impl TextStyle {
     }
 }
 
-/// A line of text and how it stands out.
+/// A line of text with its style.
 pub type StyledLine = (String, TextStyle);
 
-/// Lines as they fit into `width`: cut at blanks, with the indent of their first part and two more.
+/// Wraps lines at blanks to `width`; continuation lines are indented by two more cells.
 pub fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
     let width = width.max(12);
     let mut out = Vec::with_capacity(lines.len());
@@ -89,20 +89,20 @@ pub fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
     out
 }
 
-/// Draws lines from number `from` on.
+/// Draws the lines from index `from` on.
 pub fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[StyledLine], from: usize) {
     for (i, (line, tone)) in lines.iter().skip(from).take(usize::from(area.height)).enumerate() {
         draw_text(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
     }
 }
 
-/// Whether the page is a run under way.
+/// Whether the page shows a run under way.
 fn is_showing_run(app: &App) -> bool {
     let bench = &app.views.bench;
     bench.opened.is_none() && bench.selected == BenchRow::CurrentRun && bench.active_run().is_some()
 }
 
-/// The furthest a page of text can be scrolled.
+/// Maximum scroll position of a page of text.
 pub fn max_scroll(app: &App) -> usize {
     let inner = match app.focused_pane() {
         PaneId::BenchPage => focused_pane_inner(app),
@@ -127,8 +127,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     draw_page(theme, area, buf, &page::page_lines(app, inner.width), bench.text_offset);
 }
 
-/// Draws the text below a form from line `line` on, as far as there are lines; says on the lower edge of the frame
-/// `area` how many follow.
+/// Draws the text below a form from line `line` on, and the number of lines that follow on the lower edge of `area`.
 pub fn draw_text_below_form(
     theme: &Theme,
     area: Rect,
@@ -142,8 +141,8 @@ pub fn draw_text_below_form(
     let from = line.min(below);
     draw_lines(theme, rest, buf, text, from);
     if from < below {
-        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
-        let more = format!(" {} more lines: {go} ", below - from);
+        let key = if focused { "↓ scrolls" } else { "e, then z shows them" };
+        let more = format!(" {} more lines: {key} ", below - from);
         draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
     }
 }

@@ -1,4 +1,4 @@
-//! Pages of text: how a run ended, a kept result, two of them side by side.
+//! Pages of text: how a run ended, a stored result, a comparison of two.
 
 use super::{StyledLine, TextStyle, wrap_lines};
 use crate::bench::compare;
@@ -10,7 +10,7 @@ use crate::tui::bench::{BenchRow, OpenedResult};
 use crate::tui::comparison::mark_hint;
 use crate::tui::state::App;
 
-/// Title of the page, and what can be done on it.
+/// Title of the page, and its keys.
 pub fn page_title(app: &App) -> (String, &'static str) {
     let bench = &app.views.bench;
     match &bench.opened {
@@ -45,7 +45,7 @@ pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
     wrap_lines(lines, width.into())
 }
 
-/// A line of a report in text form.
+/// Styles a line of a text report.
 pub fn style_report_line(line: &str) -> StyledLine {
     let tone = match line.chars().next() {
         Some('!') => TextStyle::Warn,
@@ -55,7 +55,7 @@ pub fn style_report_line(line: &str) -> StyledLine {
     (sanitize(line), tone)
 }
 
-/// The report as `bench show` prints it, with the course of every part.
+/// A report as `bench show` prints it, with a sparkline of each measurement.
 fn report_lines(report: &BenchReport, width: u16) -> Vec<StyledLine> {
     let mut out: Vec<StyledLine> = Vec::new();
     if let Some(p) = &report.reference {
@@ -76,9 +76,9 @@ fn run_outcome_lines(run: &TrackedBench, width: u16) -> Vec<StyledLine> {
         None => Vec::new(),
         Some(BenchEnding::Report(report)) => {
             let kept = match &run.stored {
-                None => ("being kept …".into(), TextStyle::Dim),
-                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), TextStyle::Dim),
-                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), TextStyle::Warn),
+                None => ("saving …".into(), TextStyle::Dim),
+                Some(Ok(id)) => (format!("saved as {}", sanitize(id)), TextStyle::Dim),
+                Some(Err(why)) => (format!("! not saved: {}", sanitize(why)), TextStyle::Warn),
             };
             let mut out = vec![kept];
             out.extend(report_lines(report, width));
@@ -90,21 +90,21 @@ fn run_outcome_lines(run: &TrackedBench, width: u16) -> Vec<StyledLine> {
         ],
         Some(BenchEnding::Failed(why)) => {
             let mut out = vec![(format!("failed: {}", sanitize(why)), TextStyle::Crit)];
-            out.push(("Nothing is left behind: the file went with its process.".into(), TextStyle::Plain));
+            out.push(("The file is deleted.".into(), TextStyle::Plain));
             out.extend(run.notes.iter().map(|n| (format!("! {n}"), TextStyle::Warn)));
             out
         }
     }
 }
 
-/// A kept result that is selected and not opened.
+/// A stored result that is selected but not opened.
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let bench = &app.views.bench;
     let Some(k) = bench.selected_result() else { return Vec::new() };
     result_card(&k.profile, &k.id, &k.summary(), k.read_error.is_some(), bench.marked.as_ref())
 }
 
-/// A kept result in a few lines: its profile and name, what it came to, what can be done with it.
+/// Summary of a stored result: profile, name, primary metric, keys.
 pub fn result_card(profile: &str, id: &str, headline: &str, damaged: bool, marked: Option<&String>) -> Vec<StyledLine> {
     vec![
         (format!("{} {}", sanitize(profile), sanitize(id)), TextStyle::Strong),
@@ -115,7 +115,7 @@ pub fn result_card(profile: &str, id: &str, headline: &str, damaged: bool, marke
     ]
 }
 
-/// The page as a table to keep.
+/// The page as a table for export.
 pub fn build_table(app: &App) -> Table {
     let bench = &app.views.bench;
     let report = match (&bench.opened, &bench.selected, &bench.run) {
@@ -139,7 +139,7 @@ fn run_summary_lines(app: &App) -> Vec<StyledLine> {
     })
 }
 
-/// A result's table: a row for each part and direction, everything else below it.
+/// A result as a table: a row for each measurement and direction, everything else as notes.
 fn report_table(report: &BenchReport) -> Table {
     let heads = markdown::COLUMN_HEADERS.map(|h| (h, !matches!(h, "part" | "what")));
     let title = format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));

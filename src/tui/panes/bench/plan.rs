@@ -1,4 +1,4 @@
-//! The page of a profile: its parameters, changed where they stand, and exactly what a run would do.
+//! The page of a profile: its parameters, which are edited in place, and what a run would do.
 
 use super::form_layout::{FormLayout, form_layout};
 use super::{StyledLine, TextStyle, draw_text_below_form, wrap_lines};
@@ -24,12 +24,12 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes_exact, format_bytes_long};
 use ratatui::layout::Rect;
 
-/// Cells of a line's name.
+/// Width of a parameter's name.
 pub const NAME_WIDTH: u16 = 13;
-/// A device this busy distorts what is measured on it, per cent.
+/// Utilization from which a device's other load distorts a measurement, per cent.
 const BUSY_PCT: f64 = 10.0;
 
-/// Why the profile cannot be started now: what was found, and what to do.
+/// Why the profile cannot be started now, and what to do.
 pub fn start_refusal(app: &App, at: usize) -> Option<String> {
     let (workload, plan) = app.views.bench.plan(at);
     if let Err(why) = plan.check().and_then(|()| workload.check(&plan)) {
@@ -38,32 +38,32 @@ pub fn start_refusal(app: &App, at: usize) -> Option<String> {
     directory_refusal(app, workload, &plan, workload.footprint(&plan))
 }
 
-/// Why the directory does not take a workload that needs so many bytes there.
+/// Why a workload that needs this many bytes cannot run in the directory.
 pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &BenchPlan, bytes: u64) -> Option<String> {
     if !workload.needs_directory() {
         return None;
     }
     let dir = sanitize(plan.directory.as_os_str().as_encoded_bytes());
     if !plan.directory.is_absolute() {
-        return Some("no directory yet: choose one on the storage to measure (e)".into());
+        return Some("no directory: choose one on the storage to measure (e)".into());
     }
     match app.views.bench.look() {
-        None => Some(format!("{dir} has not answered yet: its file system may be blocked; another directory? (e)")),
+        None => Some(format!("{dir} has not answered: its file system may be blocked; choose another directory (e)")),
         Some(Err(why)) => Some(sanitize(why)),
         Some(Ok(look)) => {
             let refused = look.refusal_for_size(bytes)?;
-            let next = if refused.needs_privilege { "; as its owner or root it would be allowed" } else { "" };
+            let next = if refused.needs_privilege { "; its owner or root may" } else { "" };
             Some(format!("refused: {}{next}", refused.reason))
         }
     }
 }
 
-/// What a run would do and meet.
+/// What a run would do, and the state of the target.
 fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
     let (workload, plan) = app.views.bench.plan(at);
     let mut out: Vec<StyledLine> = Vec::new();
     if let Some(why) = start_refusal(app, at) {
-        out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
+        out.push((format!("Cannot start: {why}"), TextStyle::Crit));
     }
     out.push((workload.about().to_owned(), TextStyle::Dim));
     let look = app.views.bench.look().and_then(|l| l.as_ref().ok()).filter(|_| workload.needs_directory());
@@ -85,7 +85,7 @@ fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
     out
 }
 
-/// File system and devices down to the disk, in one line.
+/// File system, and devices down to the disk, in one line.
 fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
     let mount =
         if place.mount_point.is_empty() { String::new() } else { format!(", mounted on {}", place.mount_point) };
@@ -105,7 +105,7 @@ fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
 fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
     let line = match place.free.checked_sub(bytes) {
         Some(left) => format!(
-            "Free: {} now and after, {} while it runs; {} stay free in any case",
+            "Free: {} now and afterwards, {} during the run; {} is always left free",
             format_bytes_long(place.free),
             format_bytes_long(left),
             format_bytes_long(reserved_bytes(place.size))
@@ -115,7 +115,7 @@ fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
     out.push((line, TextStyle::Plain));
 }
 
-/// What a device does now, in iostat's words.
+/// Current rates of a device, named as in iostat(1).
 pub fn format_device_rates(r: &DiskRate) -> String {
     let stalled = if r.stalled { format!(", STALLED with {} in flight", r.in_flight) } else { String::new() };
     format!(
@@ -130,7 +130,7 @@ pub fn format_device_rates(r: &DiskRate) -> String {
     )
 }
 
-/// What else is at work where the run would be.
+/// Other load on the target device.
 fn push_competing_load(app: &App, place: &TargetInfo, out: &mut Vec<StyledLine>) {
     let mut ids: Vec<_> = place.chain.iter().filter(|d| d.is_physical).map(|d| d.id).collect();
     if ids.is_empty() {
@@ -148,7 +148,7 @@ fn push_competing_load(app: &App, place: &TargetInfo, out: &mut Vec<StyledLine>)
     }
     if busy {
         out.push((
-            "! others work on this device: they would share the figures, and feel the run".into(),
+            "! other load on this device: it would distort the results and be slowed by the run".into(),
             TextStyle::Warn,
         ));
     }
@@ -169,7 +169,7 @@ fn busiest_task_text(app: &App) -> Option<String> {
     ))
 }
 
-/// The value of a parameter as it is shown.
+/// Value of a parameter as displayed.
 fn field_value(app: &App, at: usize, line: BenchParamLine) -> String {
     let (_, plan) = app.views.bench.plan(at);
     match line {
@@ -178,19 +178,19 @@ fn field_value(app: &App, at: usize, line: BenchParamLine) -> String {
     }
 }
 
-/// A parameter's value with its unit, or what nought means: `no cap`.
+/// Value with its unit, or the meaning of zero, such as `no cap`.
 pub fn format_param(p: &BenchParam, plan: &BenchPlan) -> String {
     let text = (p.get)(plan);
-    // `0 (no cap) or more`.
-    let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
-    match (nought, p.unit) {
+    // A range reads like `0 (no cap) or more`.
+    let zero_meaning = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
+    match (zero_meaning, p.unit) {
         (Some((meaning, _)), _) => meaning.into(),
         (None, "") => text,
         (None, unit) => format!("{text} {unit}"),
     }
 }
 
-/// The plan's text goes before the parameters until these have the keys.
+/// While the list is focused, the plan's text comes before the parameters.
 fn page_layout(app: &App, at: usize, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     let bench = &app.views.bench;
     let lines = bench.param_lines(at);
@@ -201,14 +201,14 @@ fn page_layout(app: &App, at: usize, inner: Rect) -> (FormLayout, Vec<StyledLine
     (form_layout(inner, lines.len(), wide, bench.params_scroll.selected, needed), text)
 }
 
-/// The parameter under a cell.
+/// The parameter at a position of the screen.
 pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
     let at = app.views.bench.selected_profile().filter(|_| app.views.bench.is_planning())?;
     let (grid, _) = page_layout(app, at, inner);
     grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
 }
 
-/// The line of input, while a parameter is typed.
+/// The prompt, while a parameter is typed.
 fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
     match &app.screen.overlay {
         Some(Overlay::Prompt(p)) => match p.purpose {
@@ -248,14 +248,14 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     draw_text_below_form(theme, area, grid.rest, buf, &text, bench.text_offset, focused);
 }
 
-/// Lines of the plan that have no room.
+/// Number of lines of the plan that do not fit.
 pub fn hidden_plan_lines(app: &App) -> usize {
     let Some(at) = app.views.bench.selected_profile().filter(|_| app.views.bench.is_planning()) else { return 0 };
     let (grid, text) = page_layout(app, at, focused_pane_inner(app));
     text.len().saturating_sub(grid.rest.height.into())
 }
 
-/// What may be typed, or what was wrong with it.
+/// Valid values, or what was wrong with the text.
 fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBuffer, at: usize, focused: bool) {
     let area = grid.hint;
     if let Some(why) = field_prompt(app).and_then(|(_, p)| p.error.as_ref()) {
@@ -274,14 +274,14 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
             .iter()
             .any(|l| matches!(l, BenchParamLine::Param(p) if app.views.bench.is_param_changed(at, p))) =>
         {
-            "* not as the profile has it".to_owned()
+            "* differs from the profile".to_owned()
         }
         None => String::new(),
     };
     draw_text(buf, area.x, area.y, &format!("{hidden}{text}"), area.width, theme.dim);
 }
 
-/// The plan as a table to keep.
+/// The plan as a table for export.
 pub fn build_table(app: &App, at: usize) -> Table {
     let (workload, plan) = app.views.bench.plan(at);
     let title = format!("Plan of {} on {}, {}", workload.name(), app.shared.system.host.name, app.shared.timestamp());

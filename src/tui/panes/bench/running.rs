@@ -1,5 +1,4 @@
-//! The page of a run under way: how far it is, charts of what it does, and beside them what the device and
-//! the page cache do meanwhile.
+//! The page of a run under way: its progress, charts of its rates and latencies, and beside them device and page cache.
 
 use super::plan::format_device_rates;
 use crate::bench::report::text::format_latency;
@@ -19,13 +18,13 @@ use ratatui::style::Style;
 
 /// Names of the kinds of operations.
 const OPERATION_NAMES: [&str; 3] = ["read", "write", "sync"];
-/// Notes shown at once.
+/// Maximum number of notes visible.
 const MAX_NOTES: usize = 2;
 
-/// What a chart shows of a moment; `None`: a gap.
+/// Value of a chart at a point; `None`: a gap.
 type ChartValueFn = Box<dyn Fn(&BenchRates) -> Option<f64>>;
 
-/// A chart: what it shows, how its newest value is written, and its value at a moment.
+/// A chart: label, format of its values, colour, value at a point.
 struct Chart {
     label: String,
     value: ChartValueFn,
@@ -43,7 +42,7 @@ fn format_rate(n: f64) -> String {
     format!("{}/s", format_bytes(n as u64))
 }
 
-/// What syncs are called in this run: some workloads time something else.
+/// What this run calls its third kind of operation; some workloads time something other than syncs.
 fn operation_name(run: &TrackedBench, kind: usize) -> &'static str {
     match (kind, run.plan.profile.as_str()) {
         (2, "intrinsic") => "run",
@@ -52,7 +51,7 @@ fn operation_name(run: &TrackedBench, kind: usize) -> &'static str {
     }
 }
 
-/// The charts in pairs, the most telling first: rates of every kind, then its latencies.
+/// The charts in pairs, the most important first: all rates, then latencies.
 fn chart_pairs(run: &TrackedBench) -> Vec<[Option<Chart>; 2]> {
     let chart = |label: String, write, second, value: ChartValueFn| {
         Some(Chart { label, value, format: write, is_second_series: second })
@@ -76,7 +75,7 @@ fn chart_pairs(run: &TrackedBench) -> Vec<[Option<Chart>; 2]> {
 /// Draws the page.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &TrackedBench) {
     let title = format!("Run: {}", run.plan.profile);
-    let note = if run.is_stopping { "x: kill it" } else { "x: end it" };
+    let note = if run.is_stopping { "x: kill" } else { "x: stop" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
     let (mut y, width) = (inner.y, inner.width);
     let mut line = |buf: &mut CellBuffer, text: &str, style: Style| {
@@ -107,13 +106,13 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     }
 }
 
-/// What is being done, and how far it is.
+/// What is being measured, and how far it is.
 fn phase_text(run: &TrackedBench) -> String {
-    let Some(p) = &run.progress else { return "starting the measuring process".into() };
+    let Some(p) = &run.progress else { return "starting the benchmark process".into() };
     let number = p.measurement_index.map_or(String::new(), |n| format!("{}. ", n + 1));
     let done = p.fraction_done.map_or(String::new(), |d| format!(", {:.0} %", d * 100.0));
     let how = match (run.is_stopping, p.is_ramping, p.measurement_index) {
-        (true, ..) => "; ending, its figures follow",
+        (true, ..) => "; stopping, the result follows",
         (_, true, _) => "; ramp-up, not counted",
         (_, _, None) => "; preparation, not counted",
         _ => "",
@@ -121,7 +120,7 @@ fn phase_text(run: &TrackedBench) -> String {
     format!("{number}{}{done}{how}", crate::sanitize::sanitize(&p.phase))
 }
 
-/// The run in a few lines, to keep.
+/// Summary of the run for export.
 pub fn summary_lines(run: &TrackedBench) -> Vec<String> {
     let mut out = vec![phase_text(run)];
     out.extend(operation_lines(run));
@@ -129,7 +128,7 @@ pub fn summary_lines(run: &TrackedBench) -> Vec<String> {
     out
 }
 
-/// The newest figures, a line for each kind of operation.
+/// The newest rates and latencies, a line for each kind of operation.
 fn operation_lines(run: &TrackedBench) -> Vec<String> {
     let Some(m) = run.rates.last() else { return Vec::new() };
     let counts = run.progress.as_ref().map_or([0; 3], |p| p.op_counts);
@@ -150,7 +149,7 @@ fn operation_lines(run: &TrackedBench) -> Vec<String> {
         .collect()
 }
 
-/// The device and the page cache, where their own panes have no room.
+/// Device and page cache, where their own panes do not fit.
 fn device_and_cache_lines(app: &App) -> Vec<String> {
     let arranged = layout::compute_layout(app);
     let shown = |id| arranged.pane_area(id).is_some();
@@ -174,7 +173,7 @@ fn device_and_cache_lines(app: &App) -> Vec<String> {
     out
 }
 
-/// Two charts a row, as many rows as have at least a label and a row of columns.
+/// Draws two charts per row, in as many rows as fit a label and a row of columns.
 fn draw_charts(run: &TrackedBench, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let mut rows = chart_pairs(run);
     rows.truncate(usize::from(area.height / 2));
@@ -194,7 +193,7 @@ fn draw_chart(run: &TrackedBench, theme: &Theme, area: Rect, buf: &mut CellBuffe
     let all = run.rates.downsample(area.width.into());
     let values: Vec<Option<f64>> = all.iter().map(|m| (chart.value)(m)).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
-    // The newest value stands above, in the figures.
+    // The newest value is in the summary lines above.
     let label = format!("{}, at most {}", chart.label, (chart.format)(max));
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
     let below = Rect { y: area.y + 1, height: area.height - 1, ..area };

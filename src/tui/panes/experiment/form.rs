@@ -1,5 +1,5 @@
-//! The next experiment: its lines, filled in where they stand, and exactly what would be done, as
-//! `experiment --dry-run` says it.
+//! The form for the next experiment: its lines, which are edited in place, and what would be done, as
+//! `experiment --dry-run` prints it.
 
 use super::super::bench::form_layout::{FormLayout, form_layout};
 use super::super::bench::plan::{NAME_WIDTH, directory_refusal, format_param};
@@ -18,10 +18,10 @@ use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// Why it is not started this very moment, when nothing else is in the way.
-pub const KNOBS_PENDING: &str = "the knobs are still being looked at; the question comes when they are known";
+/// Shown when a start is requested while the arms are still being checked.
+pub const KNOBS_PENDING: &str = "the knobs are still being read; confirmation follows";
 
-/// Why the experiment cannot be started now: what was found, and what to do.
+/// Why the experiment cannot be started now, and what to do.
 pub fn start_refusal(app: &App) -> Option<String> {
     let spec = app.planned_experiment();
     if spec.set_assignments.is_empty() {
@@ -43,12 +43,12 @@ pub fn start_refusal(app: &App) -> Option<String> {
     }
 }
 
-/// What would be done and met.
+/// What would be done, and the state of the target.
 fn plan_lines(app: &App) -> Vec<StyledLine> {
     let spec = app.planned_experiment();
     let mut out: Vec<StyledLine> = Vec::new();
     if let Some(why) = start_refusal(app) {
-        out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
+        out.push((format!("Cannot start: {why}"), TextStyle::Crit));
     }
     if let Some(Ok(checked)) = app.views.experiments.check_result(&spec) {
         out.extend(describe_experiment(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
@@ -60,12 +60,12 @@ fn plan_lines(app: &App) -> Vec<StyledLine> {
         out.extend(look.warnings(spec.plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
     }
     if app.views.tune.snapshot.as_ref().is_some_and(|s| !s.can_write) {
-        out.push(("! not root: r shows the sudo line that does it".into(), TextStyle::Warn));
+        out.push(("! not root: r shows the sudo command".into(), TextStyle::Warn));
     }
     out
 }
 
-/// A line's value as it is shown, with the length rounds will have.
+/// Value of a line as displayed, with the duration the rounds will have.
 fn field_value(app: &App, line: ExperimentFormLine) -> String {
     let form = &app.views.experiments.form;
     match line {
@@ -73,7 +73,7 @@ fn field_value(app: &App, line: ExperimentFormLine) -> String {
             format!("{}: {}", form.selected_workload().name(), form.selected_workload().about())
         }
         ExperimentFormLine::Directory => sanitize(app.views.bench.directory.as_os_str().as_encoded_bytes()),
-        ExperimentFormLine::ArmA if form.base.is_empty() => "nothing: as things stand".into(),
+        ExperimentFormLine::ArmA if form.base.is_empty() => "nothing: the current values".into(),
         ExperimentFormLine::ArmB | ExperimentFormLine::ArmA => sanitize(form.line_text(line)),
         ExperimentFormLine::Baseline | ExperimentFormLine::DrainLimit => {
             format!("{} s", form.line_text(line))
@@ -83,7 +83,7 @@ fn field_value(app: &App, line: ExperimentFormLine) -> String {
     }
 }
 
-/// The plan's text goes before the lines until these have the keys.
+/// While the list is focused, the plan's text comes before the lines.
 fn page_layout(app: &App, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     let ui = &app.views.experiments;
     let text = wrap_lines(plan_lines(app), inner.width.into());
@@ -94,7 +94,7 @@ fn page_layout(app: &App, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     (form_layout(inner, wide.len() + others.len(), wide.len(), at, needed), text)
 }
 
-/// The line under a cell.
+/// The line at a position of the screen.
 pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
     if !app.views.experiments.is_planning() {
         return None;
@@ -103,13 +103,13 @@ pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
     grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
 }
 
-/// Lines of the plan that have no room.
+/// Number of lines of the plan that do not fit.
 pub fn hidden_plan_lines(app: &App, inner: Rect) -> usize {
     let (grid, text) = page_layout(app, inner);
     text.len().saturating_sub(grid.rest.height.into())
 }
 
-/// The line of input, while one is typed.
+/// The prompt, while a line is typed.
 fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
     match &app.screen.overlay {
         Some(Overlay::Prompt(p)) => match p.purpose {
@@ -120,7 +120,7 @@ fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
     }
 }
 
-/// Draws it.
+/// Draws the form.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let ui = &app.views.experiments;
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
@@ -147,7 +147,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     draw_text_below_form(theme, area, grid.rest, buf, &text, ui.text_offset, focused);
 }
 
-/// What may be typed, or what was wrong with it.
+/// Valid values, or what was wrong with the text.
 fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBuffer, focused: bool) {
     let area = grid.hint;
     if let Some(why) = field_prompt(app).and_then(|(_, p)| p.error.as_ref()) {
@@ -168,7 +168,7 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
     draw_text(buf, area.x, area.y, &format!("{hidden}{about}"), area.width, theme.dim);
 }
 
-/// The plan as a table to keep.
+/// The plan as a table for export.
 pub fn build_table(app: &App) -> Table {
     let title = format!("Next experiment on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let mut sheet = Table::new(title, &[("line", false), ("value", false)]);

@@ -1,4 +1,4 @@
-//! The list of experiments: the one of this session, the next one, those kept.
+//! The list of experiments: the one of this session, the form for the next one, stored ones.
 
 use super::super::bench::list::format_result_time;
 use super::super::{Pane, PaneId};
@@ -19,7 +19,7 @@ use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// The pane.
+/// The list pane.
 pub const PANE: Pane = Pane {
     id: PaneId::ExperimentList,
     contexts: &[KeyContext::Experiment, KeyContext::Scroll],
@@ -29,7 +29,7 @@ pub const PANE: Pane = Pane {
     row_count: |app| app.views.experiments.rows().len(),
 };
 
-/// First line on screen, with the selected row in sight.
+/// First visible line, so that the selected row is visible.
 fn scroll_offset(app: &App, height: usize) -> usize {
     let ui = &app.views.experiments;
     let rows = ui.rows();
@@ -38,19 +38,19 @@ fn scroll_offset(app: &App, height: usize) -> usize {
     if height > 0 && at >= offset + height { at + 1 - height } else { offset }
 }
 
-/// The first line on screen now.
+/// First visible line now.
 pub fn current_scroll_offset(app: &App) -> usize {
     let height =
         layout::compute_layout(app).pane_area(PaneId::ExperimentList).map_or(0, |a| a.height.saturating_sub(2));
     scroll_offset(app, height.into())
 }
 
-/// The row in line `y` of a pane of that height.
+/// The row in line `y` of a pane of this height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<ExperimentRow> {
     app.views.experiments.rows().into_iter().nth(scroll_offset(app, height.into()) + usize::from(y))
 }
 
-/// An outcome in a word.
+/// An outcome in few words.
 fn outcome_text(outcome: Option<TrialOutcome>) -> &'static str {
     match outcome {
         Some(TrialOutcome::Better) => "B better",
@@ -73,7 +73,7 @@ fn current_run_text(run: &TrackedExperiment) -> String {
     }
 }
 
-/// ` 11-21 15:49 txlog B better`
+/// Formats a stored experiment, ` 11-21 15:49 txlog B better`.
 fn stored_result_text(k: &StoredExperiment, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.read_error.is_some() {
@@ -109,7 +109,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let note = match ui.selected {
         ExperimentRow::Next => "r: run",
         ExperimentRow::Stored(_) => "Enter: show",
-        ExperimentRow::CurrentRun => "Enter: to it",
+        ExperimentRow::CurrentRun => "Enter: show",
     };
     let inner = draw_frame(buf, area, "Experiments", note, focused, theme);
     let rows = ui.rows();
@@ -124,7 +124,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let below = inner.y + (rows.len() - from) as u16;
     let said = match &ui.stored {
         Some(Err(why)) => format!("- {}", sanitize(why)),
-        Some(Ok(all)) if all.is_empty() => "No experiment kept yet".into(),
+        Some(Ok(all)) if all.is_empty() => "No stored experiments".into(),
         _ => String::new(),
     };
     if below < inner.bottom() {

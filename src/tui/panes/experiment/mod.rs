@@ -1,4 +1,4 @@
-//! Experiments on the screen, in the place of the knobs: the list, and the page of what is selected in it.
+//! The panes of experiments, shown in place of the knobs: the list, and the page of the selected row.
 
 pub mod form;
 pub mod list;
@@ -27,13 +27,13 @@ pub const PANE: Pane = Pane {
     row_count: max_scroll,
 };
 
-/// Whether the page is an experiment under way.
+/// Whether the page shows an experiment under way.
 fn is_showing_run(app: &App) -> bool {
     let ui = &app.views.experiments;
     ui.opened.is_none() && ui.selected == ExperimentRow::CurrentRun && ui.active_run().is_some()
 }
 
-/// The furthest the page can be scrolled: of the form, the lines of its plan that have no room.
+/// Maximum scroll position of the page; for the form, the number of lines of its plan that do not fit.
 pub fn max_scroll(app: &App) -> usize {
     if app.focused_pane() != PaneId::ExperimentPage {
         return 0;

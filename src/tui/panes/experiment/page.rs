@@ -1,4 +1,4 @@
-//! Pages of text: how an experiment ended, a kept one, two of them side by side.
+//! Pages of text: how an experiment ended, a stored one, a comparison of two.
 
 use super::super::bench::page::{result_card, style_report_line};
 use super::super::bench::{StyledLine, TextStyle, wrap_lines};
@@ -13,7 +13,7 @@ use crate::tui::state::App;
 use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::units::format_duration;
 
-/// Title of the page, and what can be done on it.
+/// Title of the page, and its keys.
 pub fn page_title(app: &App) -> (String, &'static str) {
     let ui = &app.views.experiments;
     match (&ui.opened, &ui.selected, &ui.run) {
@@ -46,7 +46,7 @@ pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
     wrap_lines(lines, width.into())
 }
 
-/// What may be said first, what can be done, then everything, as `experiment show` prints it.
+/// Whose values are in effect and the keys to change that, then the report as `experiment show` prints it.
 fn report_lines(app: &App, report: &ExperimentReport, width: u16) -> Vec<StyledLine> {
     let mut out: Vec<StyledLine> = Vec::new();
     if let Some(trial) = report.trials.first() {
@@ -58,7 +58,7 @@ fn report_lines(app: &App, report: &ExperimentReport, width: u16) -> Vec<StyledL
     out
 }
 
-/// Whose values are in force now, and the keys that change that.
+/// Whose values are in effect, and the keys that change that.
 fn change_status_text(app: &App, report: &ExperimentReport) -> String {
     let tune = &app.views.tune;
     let stands = |i: usize| {
@@ -68,21 +68,18 @@ fn change_status_text(app: &App, report: &ExperimentReport) -> String {
         })
     };
     if !stands(1) {
-        let whose = if stands(0) { "A's values are in force" } else { "neither A's nor B's values are in force" };
-        return format!("Now: {whose}. a sets B on a lease, K for good.");
+        let whose = if stands(0) { "A's values are in effect" } else { "neither A's nor B's values are in effect" };
+        return format!("Now: {whose}. a applies B on a lease, K for good.");
     }
     let open = tune.changes().iter().find(|c| c.belongs_to(report) && !matches!(c.status, ChangeStatus::Closed(_)));
     match open.map(|c| (c.id, &c.status)) {
         Some((id, ChangeStatus::Leased(left))) => {
-            // This screen's own leases are counted to the second.
+            // The countdown of this screen's own leases is exact to the second.
             let left = tune.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.secs_left);
-            format!(
-                "Now: B is in force, change {id} on lease for another {}. K keeps it, u takes it back.",
-                format_duration(*left)
-            )
+            format!("Now: B is in effect, change {id} reverts in {}. K keeps it, u reverts it.", format_duration(*left))
         }
-        Some((id, _)) => format!("Now: B is in force by change {id}. u takes it back."),
-        None => "Now: B's values are in force, by no change of ours.".into(),
+        Some((id, _)) => format!("Now: B is in effect by change {id}. u reverts it."),
+        None => "Now: B's values are in effect, not by a change of this program.".into(),
     }
 }
 
@@ -92,9 +89,9 @@ fn run_outcome_lines(app: &App, run: &TrackedExperiment, width: u16) -> Vec<Styl
         None => Vec::new(),
         Some(ExperimentEnding::Report(report)) => {
             let kept = match &run.stored {
-                None => ("being kept …".into(), TextStyle::Dim),
-                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), TextStyle::Dim),
-                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), TextStyle::Warn),
+                None => ("saving …".into(), TextStyle::Dim),
+                Some(Ok(id)) => (format!("saved as {}", sanitize(id)), TextStyle::Dim),
+                Some(Err(why)) => (format!("! not saved: {}", sanitize(why)), TextStyle::Warn),
             };
             let mut out = vec![kept];
             out.extend(report_lines(app, report, width));
@@ -106,21 +103,21 @@ fn run_outcome_lines(app: &App, run: &TrackedExperiment, width: u16) -> Vec<Styl
         ],
         Some(ExperimentEnding::Failed(why)) => vec![
             (format!("failed: {}", sanitize(why)), TextStyle::Crit),
-            ("c in Tune shows how the changes stand.".into(), TextStyle::Plain),
+            ("c in Tune shows the changes.".into(), TextStyle::Plain),
         ],
     };
     out.extend(run.notes.iter().map(|n| (format!("! {n}"), TextStyle::Warn)));
     out
 }
 
-/// A kept experiment that is selected and not opened.
+/// A stored experiment that is selected but not opened.
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let ui = &app.views.experiments;
     let Some(k) = ui.selected_stored() else { return Vec::new() };
     result_card(&k.profile, &k.id, &k.summary(), k.read_error.is_some(), ui.marked.as_ref())
 }
 
-/// A report as a table to keep: every round, everything else below it.
+/// A report as a table for export: a row for each round, everything else as notes.
 pub fn build_table(report: &ExperimentReport) -> Table {
     let title =
         format!("{} on {}, {}", sanitize(&report.spec.plan.profile), sanitize(&report.host), sanitize(&report.time));

@@ -1,5 +1,5 @@
-//! The page of an experiment under way: which round of which arm, the figures of the rounds so far, and the dirty
-//! pages of both arms, one above the other on one scale.
+//! The page of an experiment under way: the current round, measurements of the finished rounds, and the dirty pages of
+//! both arms on one scale.
 
 use super::super::bench::{StyledLine, TextStyle, wrap_lines};
 use crate::bench::description::progress_line;
@@ -20,15 +20,15 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 
-/// Notes shown at once.
+/// Maximum number of notes visible.
 const MAX_NOTES: usize = 2;
-/// Rows the graphs of both arms have at least: two heads, the axis, the legend, and so much of each arm.
+/// Minimum rows for the graphs: two headings, axis, legend, and a few rows for each arm.
 const MIN_GRAPH_ROWS: u16 = 3;
 
-/// Draws it.
+/// Draws the page.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &TrackedExperiment) {
     let title = format!("Experiment: {}", run.spec.plan.profile);
-    let note = if run.is_stopping { "x: kill it" } else { "x: end it" };
+    let note = if run.is_stopping { "x: kill" } else { "x: stop" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
     let mut lines: Vec<StyledLine> = vec![(phase_text(run), TextStyle::Strong), (String::new(), TextStyle::Plain)];
     if let Some(trouble) = run.blocked_text(app.shared.system.now().boot_ns) {
@@ -59,29 +59,25 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     draw_graphs(run, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
 }
 
-/// Which round of which arm, and what goes on in it.
+/// The current round and arm, and its phase.
 fn phase_text(run: &TrackedExperiment) -> String {
-    let Some(p) = &run.progress else { return "starting the conducting process".into() };
+    let Some(p) = &run.progress else { return "starting the experiment process".into() };
     let what = if p.is_control { " (control)" } else { "" };
-    let ending = if run.is_stopping { "; ending, the report follows" } else { "" };
+    let ending = if run.is_stopping { "; stopping, the report follows" } else { "" };
     format!("round {} of {}{what}, {}: {}{ending}", p.round, p.total_rounds, p.arm.name(), p.phase.description())
 }
 
-/// What the arms set, and what the round under way does just now.
+/// What the arms set, and the progress of the current round.
 fn round_lines(run: &TrackedExperiment) -> Vec<StyledLine> {
     let set = |arm: Arm| match run.spec.assignments(arm) {
-        [] => "as things stand".into(),
+        [] => "the current values".into(),
         words => sanitize(shell_join(words)),
     };
     let mut out = vec![(format!("A {}; B {}", set(Arm::A), set(Arm::B)), TextStyle::Dim)];
     let Some(p) = run.progress.as_ref().filter(|p| p.phase == RoundPhase::Work) else { return out };
     if let Some(bench) = &p.bench {
         let dirty = p.dirty_point.map_or(String::new(), |d| {
-            format!(
-                "  dirty {}, being written {}",
-                format_bytes_long(d.dirty_bytes),
-                format_bytes_long(d.writeback_bytes)
-            )
+            format!("  dirty {}, writeback {}", format_bytes_long(d.dirty_bytes), format_bytes_long(d.writeback_bytes))
         });
         out.push((sanitize(format!("{}{dirty}", progress_line(bench))), TextStyle::Plain));
     }
@@ -94,7 +90,7 @@ fn primary_metric(run: &TrackedExperiment) -> Option<PrimaryMetric> {
     primary_metric::primary_metric(&plan.as_ref().unwrap_or(&run.spec.plan).profile)
 }
 
-/// The rounds that are over.
+/// A table of the finished rounds.
 fn rounds_table(run: &TrackedExperiment, width: usize) -> Vec<StyledLine> {
     let Some(metric) = primary_metric(run).filter(|_| !run.finished_rounds().is_empty()) else {
         return Vec::new();
@@ -109,7 +105,7 @@ fn rounds_table(run: &TrackedExperiment, width: usize) -> Vec<StyledLine> {
     lines
 }
 
-/// The same in a line for each arm, the newest first so that it is seen whatever the width.
+/// The same as a line for each arm, newest round first, so that it is visible at any width.
 fn rounds_by_arm(run: &TrackedExperiment) -> Vec<StyledLine> {
     let Some(metric) = primary_metric(run) else { return Vec::new() };
     let of = |arm: Arm| {
@@ -146,7 +142,7 @@ fn draw_graphs(run: &TrackedExperiment, theme: &Theme, area: Rect, buf: &mut Cel
     }
 }
 
-/// It in a few lines, to keep.
+/// Summary of the experiment for export.
 pub fn summary_lines(run: &TrackedExperiment) -> Vec<StyledLine> {
     let mut out = vec![(phase_text(run), TextStyle::Plain)];
     out.extend(round_lines(run));

@@ -1,4 +1,4 @@
-//! The changes of this boot, and for the selected one the figures before and since.
+//! The changes of this boot, and the measurements before and after the selected one.
 
 use super::super::{Pane, PaneId};
 use super::draw_truncated;
@@ -26,19 +26,19 @@ pub const PANE: Pane = Pane {
     row_count: |app| app.views.tune.changes().len(),
 };
 
-/// How a change stands, and whether that wants attention.
+/// Status of a change, and whether it needs attention.
 fn status_text(s: &ChangeStatus) -> (String, bool) {
     match s {
         ChangeStatus::Leased(secs) => (format!("lease {}", format_duration(*secs)), false),
-        ChangeStatus::TunerSilent => ("its tuner does not answer".into(), true),
-        ChangeStatus::Applying => ("being made".into(), false),
-        ChangeStatus::Orphaned => ("LEFT BEHIND".into(), true),
+        ChangeStatus::TunerSilent => ("tuner does not answer".into(), true),
+        ChangeStatus::Applying => ("applying".into(), false),
+        ChangeStatus::Orphaned => ("ORPHANED".into(), true),
         ChangeStatus::Kept => ("kept".into(), false),
         ChangeStatus::Closed(how) => (how.clone(), how == "CONFLICT"),
     }
 }
 
-/// What it did in one line.
+/// What it changed, in one line.
 fn change_summary(c: &ChangeRow) -> String {
     let mut members = c.members.iter();
     let first = members.next().map_or("-".into(), |m| format!("{} {} -> {}", m.display_name, m.old_value, m.new_value));
@@ -50,7 +50,7 @@ fn change_summary(c: &ChangeRow) -> String {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let tune = &app.views.tune;
-    let inner = draw_frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
+    let inner = draw_frame(buf, area, "Changes of this boot", "u Undo  K Keep  R Restart lease", focused, theme);
     if let Some(why) = tune.changes_error() {
         return draw_reason(buf, inner, why, theme.dim);
     }
@@ -59,7 +59,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_text(buf, inner.x, inner.y, "none", inner.width, theme.dim);
         return;
     }
-    // A third for the list, the rest for the figures; where there is little, the selected change alone.
+    // A third of the height for the list, the rest for the comparison; where little fits, only the selected change.
     let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
     let mut scroll = tune.changes_scroll;
     scroll.scroll_into_view(all.len(), usize::from(listed));
@@ -92,7 +92,7 @@ fn draw_change(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, chang
     draw_truncated(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
 }
 
-/// The knobs of a change that has several, or of which there is something to tell.
+/// The knobs of a change that has several, or an outcome to show.
 fn draw_members(theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) -> Rect {
     let told = |closed: &Option<String>| closed.as_ref().is_some_and(|c| c != "restored");
     let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.outcome));
@@ -116,7 +116,7 @@ fn draw_members(theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &Change
     Rect { y, height: area.bottom() - y, ..area }
 }
 
-/// Heads with the lengths of both windows.
+/// Headings with the lengths of both periods.
 fn draw_headings(theme: &Theme, area: Rect, buf: &mut CellBuffer, c: &ChangeImpact, [name, side, last]: [u16; 3]) {
     let one = |word: &str, w: &ImpactWindow| match side >= QUARTILES_WIDTH {
         true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
@@ -129,10 +129,10 @@ fn draw_headings(theme: &Theme, area: Rect, buf: &mut CellBuffer, c: &ChangeImpa
     draw_truncated(buf, at, area.y, "difference", last.min(area.right().saturating_sub(at)), theme.header);
 }
 
-/// A side's column has room for the quartiles from here on.
+/// Width from which a column has room for the quartiles.
 const QUARTILES_WIDTH: u16 = 20;
 
-/// Why nothing is compared yet.
+/// Why there is no comparison yet.
 fn insufficient_data_text(c: &ChangeImpact) -> String {
     let wants = |name: &str, w: &ImpactWindow| match (w.is_enough(), w.secs < MIN_WINDOW_SECS) {
         (true, _) => None,
@@ -148,7 +148,7 @@ fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, c
         return;
     }
     let Some(c) = app.compare_change(change) else {
-        return draw_reason(buf, area, "it is not known when it began or ended: nothing to compare", theme.dim);
+        return draw_reason(buf, area, "time of the change or of its end not known: nothing to compare", theme.dim);
     };
     if c.rows.is_empty() {
         let lines = wrap(&insufficient_data_text(&c), usize::from(area.width));
@@ -161,7 +161,7 @@ fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, c
     let columns = column_widths(area.width);
     draw_headings(theme, area, buf, &c, columns);
     y += 1;
-    // What was not measured on either side is left out first, then what moved least.
+    // Leave out what was not measured on either side, then what changed least.
     let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
     let note = comparison_note(app, change, &c);
     let room = usize::from(area.bottom().saturating_sub(y));
@@ -180,7 +180,7 @@ fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, c
     }
 }
 
-/// Widths of name, either side and difference.
+/// Widths of the columns: name, each side, difference.
 fn column_widths(width: u16) -> [u16; 3] {
     let side = (width.saturating_sub(13 + 16) / 2).clamp(7, 24);
     [13, side, 16]
@@ -209,7 +209,7 @@ fn draw_comparison_line(
     draw_truncated(buf, x, area.y, &format_difference(line), last.min(area.right().saturating_sub(x)), style);
 }
 
-/// `93.4M (80.1M..120M)`: median and quartiles.
+/// Median and quartiles, `93.4M (80.1M..120M)`.
 fn format_summary(s: Option<Quartiles>, unit: ImpactUnit, wide: bool) -> String {
     let Some(s) = s else { return "-".into() };
     let median = format_amount(s.median, unit);
@@ -230,7 +230,7 @@ fn format_amount(n: f64, unit: ImpactUnit) -> String {
     out
 }
 
-/// `-81.4M  -87 % *`; the star: the quartiles do not overlap.
+/// Difference of the medians, `-81.4M  -87 % *`. The star means that the quartiles do not overlap.
 fn format_difference(line: &ImpactRow) -> String {
     let (Some(d), Some(before)) = (line.difference(), line.before) else { return "-".into() };
     let shown = format_amount(d, line.unit);
@@ -246,12 +246,12 @@ fn format_difference(line: &ImpactRow) -> String {
     format!("{sign}{shown}{share}{star}")
 }
 
-/// What must be known to read the figures.
+/// What to know when reading the comparison.
 fn comparison_note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
-    let mut text = String::from("Medians (quartiles). * quartiles apart; other load can do that, too.");
+    let mut text = String::from("Medians (quartiles). * quartiles do not overlap; other load can cause that, too.");
     let buffered = change.members.iter().any(|m| m.is_writeback_knob);
     if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
-        text += &format!(" Since is shorter than dirty_expire ({expire:.0} s): old pages are not due yet.");
+        text += &format!(" The period since is shorter than dirty_expire ({expire:.0} s): no page has expired yet.");
     }
     text
 }

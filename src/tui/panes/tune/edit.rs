@@ -1,4 +1,4 @@
-//! The line of input for a knob's value: beside it what it may be, below it what it comes to.
+//! The prompt for a knob's value, with the allowed values and the meaning of the typed text.
 
 use crate::tui::layout;
 use crate::tui::panes::PaneId;
@@ -20,7 +20,7 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
     match (&p.error, &tune.preview) {
         (Some(error), _) => lines.extend(wrap(error, room.into()).into_iter().map(|l| (l, theme.crit))),
         (None, Ok(meaning)) => lines.push((format!("= {meaning}"), theme.changed)),
-        // Half a word is not wrong yet: only the range is told.
+        // An unfinished word is not an error yet: show only the allowed values.
         (None, Err(_)) => {
             let allowed = wrap(&format!("allowed: {}", row.allowed_values), room.into());
             lines.extend(allowed.into_iter().map(|l| (l, theme.warn)));
@@ -37,7 +37,7 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
     let height = (lines.len() as u16 + 3).min(buf.area.height);
     let at = popup_area(app, list, width, height, buf.area);
     clear_area(buf, at);
-    let inner = draw_frame(buf, at, &row.display_name, "Enter proposes  Esc leaves", true, theme);
+    let inner = draw_frame(buf, at, &row.display_name, "Enter OK  Esc Cancel", true, theme);
     let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
     draw_input(buf, line, "new value: ", &p.text, p.cursor, theme);
     for ((text, style), y) in lines.iter().zip(inner.y + 1..inner.bottom()) {

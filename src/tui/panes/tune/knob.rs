@@ -1,4 +1,4 @@
-//! One knob: what it does and costs, what may be written, its five values with what they mean here.
+//! The page of a knob: what it does and costs, what may be written, and the meaning of its values on this machine.
 
 use super::super::{Pane, PaneId};
 use crate::export::table::Table;
@@ -27,7 +27,7 @@ pub const PANE: Pane = Pane {
     },
 };
 
-/// What a line says.
+/// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnobLineStyle {
     Plain,
@@ -36,7 +36,7 @@ enum KnobLineStyle {
     Warn,
 }
 
-/// Label and text of each part.
+/// Label, text and style of each part.
 fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
     let tune = &app.views.tune;
     let Some(row) = tune.selected_knob() else { return Vec::new() };
@@ -51,7 +51,7 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
         if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain },
     )];
     if let Some(value) = tune.pending.get(&row.name) {
-        out.push(("proposed", format!("{}  (a applies)", meaning(value)), KnobLineStyle::Changed));
+        out.push(("pending", format!("{}  (a applies)", meaning(value)), KnobLineStyle::Changed));
     }
     out.push(("at start", tune.initial_values.get(&row.name).map_or("-".into(), meaning), KnobLineStyle::Plain));
     out.push(("default", row.default_text.clone(), KnobLineStyle::Plain));
@@ -62,22 +62,22 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
             let loses = b.persisted.is_some() && b.overriding_line.is_some();
             ("next boot", text, if loses { KnobLineStyle::Warn } else { KnobLineStyle::Plain })
         }
-        None => ("next boot", "- not read yet".into(), KnobLineStyle::Dim),
+        None => ("next boot", "- not read".into(), KnobLineStyle::Dim),
     });
     out.push(("allowed", row.allowed_values.clone(), KnobLineStyle::Plain));
     if !row.linked_effect.is_empty() {
-        out.push(("with it", row.linked_effect.clone(), KnobLineStyle::Plain));
+        out.push(("also sets", row.linked_effect.clone(), KnobLineStyle::Plain));
     }
     out.push(("", row.description.to_owned(), KnobLineStyle::Plain));
     out.push(("writes", row.written_to.clone(), KnobLineStyle::Dim));
     out.push(("needs", row.required_privilege.to_owned(), KnobLineStyle::Dim));
-    out.push(("lasts by", row.persist_path.clone().unwrap_or_else(|why| why), KnobLineStyle::Dim));
+    out.push(("persists", row.persist_path.clone().unwrap_or_else(|why| why), KnobLineStyle::Dim));
     out.push(("source", row.source.to_owned(), KnobLineStyle::Dim));
     out.extend(tune.boot_notes.iter().map(|note| ("note", note.clone(), KnobLineStyle::Dim)));
     out
 }
 
-/// The page as lines: label, text, how it stands out.
+/// The page as lines: label, text, style.
 fn page_lines(app: &App, width: u16) -> Vec<(&'static str, String, KnobLineStyle)> {
     const LABEL_WIDTH: u16 = 10;
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The Tune view on screen: the list of knobs with their five values, or the presets.
+//! The panes of the Tune view: the list of knobs with their values, or the presets.
 
 pub mod changes;
 pub mod edit;
@@ -28,7 +28,7 @@ pub const PANE: Pane = Pane {
     row_count: |app| app.views.tune.list_lines().len(),
 };
 
-/// The panes of the view there is room for, in focus order.
+/// The panes that fit, in focus order.
 pub fn visible_panes(app: &App) -> Vec<PaneId> {
     if app.views.tune.selected_preset.is_some() {
         return vec![PaneId::TuneKnobs];
@@ -40,7 +40,7 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
     }
 }
 
-/// Where they go.
+/// Places the panes.
 pub fn tune_layout(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
     let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
     let (w, h) = (body.width, body.height);
@@ -69,7 +69,7 @@ pub fn tune_layout(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
     }
 }
 
-/// Widths of the values' columns: now, at start, kernel default, next boot, proposed, decided by.
+/// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
 fn column_widths(width: u16) -> [u16; 6] {
     match width {
         0..60 => [10, 0, 0, 0, 10, 0],
@@ -79,14 +79,14 @@ fn column_widths(width: u16) -> [u16; 6] {
     }
 }
 
-const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PROPOSED", "DECIDED BY"];
+const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PENDING", "SET BY"];
 
-/// The values of a row in the order of the columns.
+/// The values of a knob in the order of the columns.
 fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
     let tune = &app.views.tune;
     let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
     let boot = tune.next_boot.get(&row.name);
-    // Words such as "computed from memory size" stand on the knob's page.
+    // Texts such as "computed from memory size" are on the knob's page.
     let default = if row.short_default.is_empty() { "varies".into() } else { row.short_default.clone() };
     let next = match boot {
         Some(b) if b.value == row.default_text => default.clone(),
@@ -108,18 +108,18 @@ fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
     ]
 }
 
-/// What the keys do now, for the pane's upper edge.
+/// The keys, or what the tuner is doing, for the upper edge of the pane.
 fn key_hint(app: &App) -> String {
     let tune = &app.views.tune;
-    let proposed = tune.pending.len();
+    let pending = tune.pending.len();
     if let Some(busy) = &tune.busy_with {
         return format!("{busy} ...");
     }
     match (&tune.snapshot, tune.leases.last()) {
-        (None, _) => "looking ...".into(),
-        _ if proposed > 0 => format!("a applies {proposed} proposed, e tries, Esc drops"),
-        (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R renew", lease.id),
-        (Some(s), _) if !s.can_write => "not root: shows the sudo line".into(),
+        (None, _) => "reading ...".into(),
+        _ if pending > 0 => format!("{pending} pending: a apply, e experiment, Esc discard"),
+        (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R restart", lease.id),
+        (Some(s), _) if !s.can_write => "not root: shows the sudo command".into(),
         _ => "Enter edit  p presets  a apply  e experiment".into(),
     }
 }
@@ -151,7 +151,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let lines = tune.list_lines();
     let mut scroll = tune.scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
-    // With the first knob selected its heading is in sight, too.
+    // With the first knob selected its heading is visible, too.
     if scroll.selected == scroll.offset
         && scroll.offset > 0
         && matches!(lines[scroll.offset - 1], KnobListLine::Heading(_))
@@ -178,12 +178,12 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
     }
     if lines.is_empty() {
-        let text = if tune.snapshot.is_none() { "looking at the knobs ..." } else { "no knob matches (Esc)" };
+        let text = if tune.snapshot.is_none() { "reading the knobs ..." } else { "no knob matches (Esc)" };
         draw_text(buf, body.x, body.y, text, body.width, theme.dim);
     }
 }
 
-/// Why the last request was refused, over as many lines as it takes; returns what is left below.
+/// Draws why the last request was refused, wrapped; returns the area left below.
 fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
     let Some(problem) = &app.views.tune.error else { return inner };
     let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
@@ -198,7 +198,7 @@ fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &K
     let tune = &app.views.tune;
     let changed = tune.is_changed(&row.name);
     let values = row_cells(app, row);
-    // The star says without colour what the colour says.
+    // The star repeats without colour what the colour says.
     if changed {
         draw_text(buf, area.x, area.y, "*", 1, theme.changed);
     }
@@ -210,7 +210,7 @@ fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &K
             0 if changed => theme.changed,
             0 => theme.text,
             4 => theme.changed,
-            // What does not say anything new stands back.
+            // Dim values that say nothing new.
             _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
             _ => theme.text,
         };
@@ -219,7 +219,7 @@ fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &K
     }
 }
 
-/// Writes text; what was cut off ends in a mark.
+/// Draws text; a mark shows where it was cut off.
 pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
     if fits.len() == text.len() {
@@ -233,7 +233,7 @@ pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u
 
 fn build_table(app: &App) -> Table {
     let title = format!("Knobs on {}, {}", app.shared.system.host.name, app.shared.timestamp());
-    let heads = ["knob", "now", "at start", "kernel default", "next boot", "proposed", "decided by"];
+    let heads = ["knob", "now", "at start", "kernel default", "next boot", "pending", "set by"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for row in app.views.tune.rows() {
         let cells = row_cells(app, row);

@@ -1,4 +1,4 @@
-//! The presets: what each is for and costs, and what it would change here.
+//! The presets: purpose and cost of each, and what it would change here.
 
 use crate::tui::state::App;
 use crate::tui::tune::presets::{PresetRow, preset_rows};
@@ -9,9 +9,9 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Draws them with the one at `at` selected.
+/// Draws the presets, with the one at index `at` selected.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, at: usize) {
-    let inner = draw_frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
+    let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);
     let all = preset_rows(&app.views.tune);
     for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
         draw_text(buf, inner.x + 1, y, choice.name, 12, theme.key);
@@ -43,7 +43,7 @@ fn draw_preset(theme: &Theme, area: Rect, buf: &mut CellBuffer, choice: &PresetR
         }
     }
     for missing in &choice.missing_knobs {
-        add(&format!("{missing}: not on this machine, left out"), theme.dim);
+        add(&format!("{missing}: not available on this machine, left out"), theme.dim);
     }
     for ((line, style), y) in lines.iter().zip(area.y..area.bottom()) {
         draw_text(buf, area.x, y, line, area.width, *style);

@@ -1,4 +1,4 @@
-//! Before a run: what would happen, asked about; a network mount asked about twice.
+//! Confirmation before a run; for a network mount there is a second one.
 
 use crate::bench::description::describe_writes;
 use crate::bench::plan::BenchPlan;
@@ -16,14 +16,14 @@ pub fn ask_start(app: &mut App) {
         return app.screen.error("select a profile to run");
     };
     if let Some(run) = app.views.bench.active_run() {
-        let why = format!("{} is still on: x ends it", run.plan.profile);
+        let why = format!("{} is still running: x stops it", run.plan.profile);
         return app.screen.error(why);
     }
     if app.views.experiments.active_run().is_some() {
-        return app.screen.error("an experiment is still on: x on its page ends it (E in Tune)");
+        return app.screen.error("an experiment is still running: x on its page stops it (E in Tune)");
     }
     let (workload, plan) = app.views.bench.plan(at);
-    // The reasons stand on the page, with what to do.
+    // The page lists the reasons and what to do.
     if let Some(why) = start_refusal(app, at) {
         return app.screen.error(why);
     }
@@ -33,14 +33,14 @@ pub fn ask_start(app: &mut App) {
         Some(Overlay::Dialog(Dialog { title, text, scroll: 0, on_confirm: PendingChange::Bench(Box::new(plan)) }));
 }
 
-/// What would be written where, and for how long.
+/// Describes what would be written where, and for how long.
 fn confirmation_text(app: &App, workload: &dyn Workload, plan: &BenchPlan) -> String {
     let mut out = describe_writes(workload, plan);
     if let Some(Ok(look)) = app.views.bench.look().filter(|_| workload.needs_directory()) {
         if let Some(place) = &look.info {
             let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
             let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
-            out.push_str(&format!("\nThat is {} on {on}.", place.filesystem));
+            out.push_str(&format!("\nThe file system is {} on {on}.", place.filesystem));
         }
         for warning in look.warnings(plan.direct) {
             out.push_str(&format!("\n! {warning}"));
@@ -52,7 +52,7 @@ fn confirmation_text(app: &App, workload: &dyn Workload, plan: &BenchPlan) -> St
     out
 }
 
-/// The person said yes.
+/// Starts the confirmed run.
 pub fn start_confirmed(app: &mut App, plan: BenchPlan, effects: &mut Vec<Effect>) {
     if app.views.bench.active_run().is_some() || app.views.experiments.active_run().is_some() {
         return;
@@ -74,7 +74,7 @@ fn needs_directory(plan: &BenchPlan) -> bool {
     workload_of_plan(plan).is_some_and(|w| w.needs_directory())
 }
 
-/// A network mount is measured only by those who mean it: the question to those who have not said so.
+/// Returns a second dialog if the directory is on a network mount and the user has not agreed to that yet.
 pub fn network_confirmation(
     app: &App,
     plan: &BenchPlan,
@@ -87,8 +87,8 @@ pub fn network_confirmation(
     }
     let dir = sanitize(plan.directory.as_os_str().as_encoded_bytes());
     let text = format!(
-        "{dir} is on a network mount: {} from {}.\nThe load goes to a server that others use, and through the network \
-         between. They will feel it.\nMeasure it all the same?",
+        "{dir} is on a network mount: {} from {}.\nThe load goes over the network to a server that others use, and slows them \
+         down.\nMeasure it anyway?",
         place.filesystem, place.source
     );
     let plan = BenchPlan { network: Some(plan.directory.clone()), ..plan.clone() };

@@ -1,10 +1,10 @@
-//! Changing a parameter where it stands: words go round, figures are typed.
+//! Editing parameters: choices are cycled in place, other values are typed.
 
 use crate::tui::bench::{BenchParamLine, BenchRow};
 use crate::tui::effect::Effect;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 
-/// The profile and the selected line of its parameters.
+/// The selected profile, and index and line of the selected parameter.
 fn selected_param(app: &App) -> Option<(usize, usize, BenchParamLine)> {
     let bench = &app.views.bench;
     let profile = bench.selected_profile().filter(|_| bench.is_planning())?;
@@ -13,7 +13,7 @@ fn selected_param(app: &App) -> Option<(usize, usize, BenchParamLine)> {
     Some((profile, at, lines[at]))
 }
 
-/// Changes the selected parameter. From the list it goes to the parameters first.
+/// Edits the selected parameter. From the list it first focuses the parameters.
 pub fn edit_param(app: &mut App) {
     if !matches!(app.views.bench.selected, BenchRow::Profile(_)) {
         return app.screen.error("select a profile to change its parameters");
@@ -41,7 +41,7 @@ pub fn edit_param(app: &mut App) {
         Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::BenchField(at), text, cursor, error: None }));
 }
 
-/// The selected parameter as the profile has it.
+/// Resets the selected parameter to the profile's default.
 pub fn reset_param(app: &mut App) {
     let Some((profile, _, line)) = selected_param(app) else { return };
     if let BenchParamLine::Param(p) = line {
@@ -52,14 +52,12 @@ pub fn reset_param(app: &mut App) {
     }
 }
 
-/// What was typed for line `at`. The error is shown and the line stays open.
+/// Sets the parameter at index `at` from the prompt. On an error the prompt stays open.
 pub fn set_from_prompt(app: &mut App, at: usize, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(profile) = app.views.bench.selected_profile() else { return Ok(()) };
     match app.views.bench.param_lines(profile).get(at) {
         Some(BenchParamLine::Param(p)) => app.views.bench.set_param(profile, p, text),
-        Some(BenchParamLine::Directory) if text.is_empty() => {
-            Err("a directory on the storage to measure is needed".into())
-        }
+        Some(BenchParamLine::Directory) if text.is_empty() => Err("enter a directory on the storage to measure".into()),
         Some(BenchParamLine::Directory) => {
             app.views.bench.directory = app.views.bench.absolute_path(text);
             super::request_target(app, effects);

@@ -1,11 +1,11 @@
-//! Clicks in the Bench view.
+//! Mouse clicks in the Bench view.
 
 use super::{LIST_PANE, PAGE_PANE, select_row};
 use crate::tui::panes::{PaneId, bench as panes};
 use crate::tui::state::App;
 use ratatui::layout::Rect;
 
-/// A click inside the list or the page.
+/// Handles a click inside the list or the page.
 pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
     if id == PaneId::BenchResults {
         if let Some(row) = panes::list::row_at(app, inner.height, y - inner.y) {
@@ -14,7 +14,7 @@ pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
         }
         return;
     }
-    // Before the keys go there: then the parameters get more room, and stand elsewhere.
+    // Find the line before focusing the page, which changes the layout.
     let line = panes::plan::field_at(app, inner, x, y);
     super::focus_pane(app, PAGE_PANE);
     if let Some(at) = line {

@@ -1,4 +1,4 @@
-//! Questions about experiments: before a start, what becomes of B, where a report is written.
+//! Dialogs of experiments: before a start, what to do with arm B, where to write a report.
 
 use super::{PAGE_PANE, focus_pane, tune};
 use crate::experiment::command_line::command_args;
@@ -15,20 +15,20 @@ use crate::tui::panes::experiment::form::{KNOBS_PENDING, start_refusal};
 use crate::tui::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use crate::tui::tune::knob_snapshot::ChangeRow;
 
-/// Asks to start the planned one.
+/// Asks to start the planned experiment.
 pub fn ask_start(app: &mut App) {
     if !app.views.experiments.is_planning() {
         return app.screen.error("select the next experiment to start it");
     }
     if let Some(run) = app.views.bench.active_run() {
-        let why = format!("the benchmark {} is still on: x in Bench ends it", run.plan.profile);
+        let why = format!("the benchmark {} is still running: x in Bench stops it", run.plan.profile);
         return app.screen.error(why);
     }
     if app.views.experiments.active_run().is_some() {
-        return app.screen.error("an experiment is still on: x ends it");
+        return app.screen.error("an experiment is still running: x stops it");
     }
     let spec = app.planned_experiment();
-    // The reasons stand on the page, with what to do.
+    // The page lists the reasons and what to do.
     if let Some(why) = start_refusal(app) {
         app.views.experiments.start_after_check = (why == KNOBS_PENDING).then(|| ArmSettings::from_spec(&spec));
         return app.screen.error(why);
@@ -45,13 +45,12 @@ pub fn ask_start(app: &mut App) {
             text += &format!("! {warning}\n");
         }
     }
-    text += "\nx ends it at any moment, with a report of the rounds that are over. If this screen dies the old values \
-             come back by themselves.";
+    text += "\nx stops it at any time, with a report of the finished rounds. If this program dies the old values are \
+             restored.";
     open_confirmation(app, "Start the experiment", text, spec);
 }
 
-/// The arms of the form have been looked at: a start that waited for it is asked about now, if the person still
-/// is where it was wished for.
+/// Called after the arms were checked: asks to start, if a start was requested meanwhile and the form is still shown.
 pub fn on_arms_checked(app: &mut App) {
     let wished =
         app.views.experiments.start_after_check.take() == Some(ArmSettings::from_spec(&app.planned_experiment()));
@@ -67,7 +66,7 @@ fn open_confirmation(app: &mut App, title: &str, text: String, spec: ExperimentS
     app.screen.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, on_confirm: change }));
 }
 
-/// The person said yes.
+/// Starts the confirmed experiment.
 pub fn start_confirmed(app: &mut App, spec: ExperimentSpec, effects: &mut Vec<Effect>) {
     if app.views.bench.active_run().is_some() || app.views.experiments.active_run().is_some() {
         return;
@@ -87,23 +86,23 @@ pub fn start_confirmed(app: &mut App, spec: ExperimentSpec, effects: &mut Vec<Ef
     effects.push(Effect::Experiment(ExperimentEffect::Start { run, spec: Box::new(spec) }));
 }
 
-/// What the B on the page sets, if there is one.
+/// The assignments of arm B of the report on the page, if there is one.
 fn shown_arm_b(app: &mut App) -> Option<Vec<String>> {
     let words = app.views.experiments.shown_report().map(|r| r.spec.set_assignments.clone());
     if words.is_none() {
-        app.screen.error("show a report first (Enter): this is about the B of that report");
+        app.screen.error("show a report first (Enter): this key acts on its arm B");
     }
     words
 }
 
-/// Asks to set the B on the page, on a lease.
+/// Asks to apply arm B of the report on the page, on a lease.
 pub fn apply_arm_b(app: &mut App) {
     if let Some(words) = shown_arm_b(app) {
         tune::ask_apply_assignments(app, words, true);
     }
 }
 
-/// Lets the B on the page stay: the change that set it if that is on a lease, else asks to set it for good.
+/// Keeps arm B of the report on the page: keeps its leased change if there is one, else asks to apply it for good.
 pub fn keep_arm_b(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(words) = shown_arm_b(app) else { return };
     let of_b = |c: &ChangeRow| app.views.experiments.shown_report().is_some_and(|r| c.belongs_to(r));
@@ -113,7 +112,7 @@ pub fn keep_arm_b(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Asks where the report on the page is to be written.
+/// Asks for the file to write the report to.
 pub fn ask_report_file(app: &mut App) {
     let Some(id) = app.views.experiments.shown_report().map(|r| r.id.clone()) else {
         return app.screen.error("show a report first (Enter), then o writes it to a file");
@@ -124,10 +123,10 @@ pub fn ask_report_file(app: &mut App) {
     app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
-/// A name for the report was typed: its ending decides the form.
+/// Writes the report to the typed file, whose extension decides the format.
 pub fn write_report(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     if text.is_empty() {
-        return Err("a file name is needed: NAME.md, NAME.json or NAME.txt".into());
+        return Err("enter a file name: NAME.md, NAME.json or NAME.txt".into());
     }
     let Some(report) = app.views.experiments.shown_report() else { return Ok(()) };
     let form = match text.rsplit('.').next() {

@@ -1,4 +1,4 @@
-//! Filling in the form: words go round, everything else is typed where it stands.
+//! Filling in the form: choices are cycled in place, other values are typed.
 
 use super::{ExperimentRow, PAGE_PANE, focus_pane, request_arm_check, select_row};
 use crate::tui::effect::Effect;
@@ -6,14 +6,14 @@ use crate::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crossterm::event::KeyCode;
 
-/// The selected line with its place.
+/// The selected line and its index.
 fn selected_line(app: &App) -> Option<(usize, ExperimentFormLine)> {
     let ui = &app.views.experiments;
     let at = ui.form_scroll.selected.min(ui.form.line_count() - 1);
     Some((at, ui.form.line_at(at).filter(|_| ui.is_planning())?))
 }
 
-/// Changes the selected line. From the list it goes to the form first.
+/// Edits the selected line. From the list it first focuses the form.
 pub fn edit_line(app: &mut App, effects: &mut Vec<Effect>) {
     if !app.views.experiments.is_planning() || app.screen.focus != PAGE_PANE {
         select_row(app, ExperimentRow::Next);
@@ -38,7 +38,7 @@ pub fn edit_line(app: &mut App, effects: &mut Vec<Effect>) {
     app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
-/// The selected line as it is by itself.
+/// Resets the selected line to its default.
 pub fn reset_line(app: &mut App, effects: &mut Vec<Effect>) {
     if let Some((_, line)) = selected_line(app) {
         app.views.experiments.form.reset_line(line);
@@ -54,11 +54,11 @@ fn set_line(app: &mut App, line: ExperimentFormLine, text: &str, effects: &mut V
     Ok(())
 }
 
-/// What was typed for line `at`. The error is shown and the line stays open.
+/// Sets the line at index `at` from the prompt. On an error the prompt stays open.
 pub fn set_from_prompt(app: &mut App, at: usize, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     match app.views.experiments.form.line_at(at) {
         Some(ExperimentFormLine::Directory) if text.is_empty() => {
-            Err("a directory on the storage that is tuned is needed".into())
+            Err("enter a directory on the storage to tune".into())
         }
         Some(ExperimentFormLine::Directory) => {
             app.views.bench.directory = app.views.bench.absolute_path(text);
@@ -70,7 +70,7 @@ pub fn set_from_prompt(app: &mut App, at: usize, text: &str, effects: &mut Vec<E
     }
 }
 
-/// The next or previous workload, while one is typed.
+/// Goes to the next or previous workload while one is typed.
 pub fn cycle_workload(app: &App, at: usize, p: &mut Prompt, key: KeyCode) {
     if matches!(app.views.experiments.form.line_at(at), Some(ExperimentFormLine::Workload)) {
         p.text = ExperimentForm::neighbour_workload(&p.text, if key == KeyCode::Up { -1 } else { 1 }).into();

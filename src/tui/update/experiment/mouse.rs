@@ -1,11 +1,11 @@
-//! Clicks into the list and the form.
+//! Mouse clicks in the list and the form.
 
 use super::{LIST_PANE, PAGE_PANE, focus_pane, select_row};
 use crate::tui::panes::{PaneId, experiment as panes};
 use crate::tui::state::App;
 use ratatui::layout::Rect;
 
-/// A click inside the list or the page.
+/// Handles a click inside the list or the page.
 pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
     if id == PaneId::ExperimentList {
         if let Some(row) = panes::list::row_at(app, inner.height, y - inner.y) {
@@ -14,7 +14,7 @@ pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
         }
         return;
     }
-    // Before the keys go there: then the form gets more room, and stands elsewhere.
+    // Find the line before focusing the page, which changes the layout.
     let line = panes::form::field_at(app, inner, x, y);
     focus_pane(app, PAGE_PANE);
     if let Some(at) = line {

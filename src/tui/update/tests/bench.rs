@@ -213,7 +213,7 @@ fn refused_plans_open_no_confirmation() {
     let cases = [
         (Some(TargetInspection { refusal: Some(refusal), info: None, directory: DIR.into() }), "pseudo file system"),
         (Some(target_info(|s| s.free = 1 << 30)), "would not leave the reserve"),
-        (None, "has not answered yet"),
+        (None, "has not answered"),
     ];
     for (found, why) in cases {
         let mut app = app(SIZE);
@@ -222,7 +222,7 @@ fn refused_plans_open_no_confirmation() {
         if let Some(found) = found {
             send_target(&mut app, found);
         }
-        assert!(screen_text(&app).contains("NOT TO BE STARTED"), "{why}");
+        assert!(screen_text(&app).contains("Cannot start"), "{why}");
         assert_eq!(visible_effects(press(&mut app, "<enter>")), []);
         assert!(app.screen.overlay.is_none() && message(&app).contains(why), "{}", message(&app));
         // What needs no directory runs all the same.
@@ -281,10 +281,10 @@ fn a_run_continues_behind_other_views() {
     assert!(!app.is_bench_event_invisible(&news(0.421)), "on its own page every message is seen");
     assert_eq!(app.views.bench.selected, BenchRow::CurrentRun);
     press(&mut app, "<left><down>r");
-    assert!(message(&app).contains("still on: x ends it"));
+    assert!(message(&app).contains("still running: x stops it"));
     press(&mut app, "1");
     send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw"))));
-    assert!(message(&app).contains("b shows the figures"), "{}", message(&app));
+    assert!(message(&app).contains("b shows the result"), "{}", message(&app));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
     assert!(matches!(app.views.bench.run.as_ref().unwrap().ending, Some(BenchEnding::Failed(_))));
     assert_eq!(send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw")))), [], "too late");
     assert_eq!(visible_effects(press(&mut app, "x")), []);
-    assert_eq!(message(&app), "no run is on");
+    assert_eq!(message(&app), "no benchmark is running");
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
     assert_eq!(app.views.bench.run_count, 2);
@@ -313,16 +313,16 @@ fn a_result_is_shown_stored_and_listed() {
         send_message(&mut app, BenchMessage::Report(r.clone())),
         [Effect::RunJob(WorkerJob::SaveResult(r.clone()))]
     );
-    assert!(screen_text(&app).contains("being kept"));
+    assert!(screen_text(&app).contains("saving"));
     let list = send_reply(&mut app, WorkerJob::SaveResult(r.clone()), WorkerReply::Saved("99-randrw".into()));
     assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);
-    assert!(screen_text(&app).contains("kept as 99-randrw"));
+    assert!(screen_text(&app).contains("saved as 99-randrw"));
     send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["99-randrw", "30-randrw"])));
     assert!(app.views.bench.rows().contains(&BenchRow::Stored("99-randrw".into())));
     let mut app = app_with_run();
     send_message(&mut app, BenchMessage::Report(r.clone()));
     send_reply(&mut app, WorkerJob::SaveResult(r), WorkerReply::Failed("no space left".into()));
-    assert!(screen_text(&app).contains("not kept: no space left"), "on the page as long as it is there");
+    assert!(screen_text(&app).contains("not saved: no space left"), "on the page as long as it is there");
     for (last, has) in [
         (BenchMessage::Failed("io_uring went away".into()), "failed: io_uring went away"),
         (BenchMessage::Refused(BenchRefusal { reason: "no room".into(), needs_privilege: false }), "refused: no room"),

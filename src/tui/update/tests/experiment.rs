@@ -169,13 +169,13 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
     let (mut app, tree) = knobs(SIZE);
     assert_eq!(count_checks(&press(&mut app, "<enter><c-u>30<enter>e")), 1);
     press(&mut app, "r");
-    assert!(message_text(&app).contains("has not answered yet"), "{}", message_text(&app));
+    assert!(message_text(&app).contains("has not answered"), "{}", message_text(&app));
     answer(&mut app, &tree);
     assert!(app.views.experiments.check_result(&app.planned_experiment()).unwrap().is_ok());
     assert_eq!(count_checks(&press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>")), 1);
     assert!(app.views.experiments.check_result(&app.planned_experiment()).is_none());
     press(&mut app, "r");
-    assert!(message_text(&app).contains("still being looked at"), "{}", message_text(&app));
+    assert!(message_text(&app).contains("still being read"), "{}", message_text(&app));
     let old = ArmSettings { base: Vec::new(), set: vec!["vm.dirty_ratio=30".into()], control: false };
     let late = ArmCheck { arms: old, result: Err("late".into()) };
     update(&mut app, Event::Experiment(Box::new(ExperimentEvent::ArmsChecked(late))));
@@ -198,7 +198,7 @@ fn a_start_requested_during_the_check_is_asked_after_it() {
         let (mut app, tree) = planned(SIZE);
         select_line(&mut app, "B sets");
         press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>r");
-        assert!(message_text(&app).contains("the question comes when"), "{}", message_text(&app));
+        assert!(message_text(&app).contains("confirmation follows"), "{}", message_text(&app));
         press(&mut app, meanwhile);
         send_checked_arms(&mut app, &tree);
         assert!(state_summary(&app).starts_with(want), "{meanwhile}: {}", state_summary(&app));
@@ -226,14 +226,14 @@ fn confirming_starts_exactly_the_plan_shown() {
     assert_eq!(app.views.experiments.selected, ExperimentRow::CurrentRun);
     // Neither another one, nor a benchmark, nor a change meanwhile.
     press(&mut app, "<left><down>r");
-    assert!(message_text(&app).contains("an experiment is still on"), "{}", message_text(&app));
+    assert!(message_text(&app).contains("an experiment is still running"), "{}", message_text(&app));
     press(&mut app, "tpa");
     press(&mut app, "<esc>a");
     press(&mut app, "p<enter>");
-    assert!(message_text(&app).contains("an experiment is on"), "{}", message_text(&app));
+    assert!(message_text(&app).contains("an experiment is running"), "{}", message_text(&app));
     press(&mut app, "6r");
     assert!(
-        app.screen.overlay.is_none() && message_text(&app).contains("an experiment is still on"),
+        app.screen.overlay.is_none() && message_text(&app).contains("an experiment is still running"),
         "{}",
         message_text(&app)
     );
@@ -285,11 +285,11 @@ fn an_experiment_can_be_followed_cancelled_and_killed() {
     update(&mut app, Event::Experiment(Box::new(other)));
     assert!(app.views.experiments.active_run().is_some());
     assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
-    assert!(app.views.experiments.status_text().unwrap().contains("ending"));
+    assert!(app.views.experiments.status_text().unwrap().contains("stopping"));
     assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Kill)]);
     assert!(matches!(app.views.experiments.run.as_ref().unwrap().ending, Some(ExperimentEnding::Failed(_))));
     press(&mut app, "x");
-    assert!(message_text(&app).contains("no experiment is on"));
+    assert!(message_text(&app).contains("no experiment is running"));
     // Leaving ends it without a question: the values come back by themselves.
     let (mut app, _tree) = started(SIZE);
     assert_eq!(main_effects(press(&mut app, "q")), [Effect::Quit]);
@@ -333,9 +333,9 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
     assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::ApplyPermanent(set()))]);
     news(&mut app, TuneEvent::AppliedPermanently(9));
-    assert!(app.views.tune.busy_with.is_none() && message_text(&app).contains("change 9 is made and stays"));
+    assert!(app.views.tune.busy_with.is_none() && message_text(&app).contains("change 9 applied and stays"));
 
-    // On a lease already: K keeps it, u takes it back.
+    // On a lease already: K keeps it, u reverts it.
     let (mut app, tree, _) = app_with_report(0.5);
     let id = change_on_lease(&mut app, &tree, &["vm.dirty_ratio=30"], 10);
     assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);

@@ -116,7 +116,7 @@ fn the_confirmation_lists_values_files_and_lease() {
     for part in [
         "vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 % (6.00 GiB here), written to /proc/sys/vm/dirty_ratio",
         "scheduler@vda: mq-deadline -> none, written to /sys/block/vda/queue/scheduler",
-        "come back by themselves in 10m00s",
+        "restored in 10m00s",
     ] {
         assert!(said.contains(part), "{part:?} in {said}");
     }
@@ -205,7 +205,7 @@ fn restoring_orphaned_changes_is_offered_once() {
     let id = tree.set(&["vm.swappiness=10"]);
     let mut app = app(SIZE);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
-    assert!(app.screen.message.clone().unwrap().text.contains("left changed settings behind"));
+    assert!(app.screen.message.clone().unwrap().text.contains("left changed settings"));
     press(&mut app, "t");
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
@@ -213,7 +213,7 @@ fn restoring_orphaned_changes_is_offered_once() {
     assert_eq!(app.screen.overlay, None, "once");
     tree.undo(id);
     tree.tell(&mut app, &[]);
-    assert!(matches!(&app.views.tune.changes()[0].status, ChangeStatus::Closed(how) if how == "taken back"));
+    assert!(matches!(&app.views.tune.changes()[0].status, ChangeStatus::Closed(how) if how == "reverted"));
     assert!(app.views.tune.ended_boot_ns.contains_key(&id));
 }
 
@@ -242,8 +242,8 @@ fn persisting_names_the_file_and_the_overriding_one() {
     let (mut app, tree) = view(SIZE);
     press(&mut app, &(filter_keys("swappiness") + "P"));
     let said = dialog_text(&app);
-    assert!(said.contains("vm.swappiness = 60 (60) into /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
-    assert!(said.contains("brings 10, decided by /etc/sysctl.d/50-db.conf:1"), "{said}");
+    assert!(said.contains("vm.swappiness = 60 (60) to /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
+    assert!(said.contains("it is 10, set by /etc/sysctl.d/50-db.conf:1"), "{said}");
     let job = WorkerJob::Persist { assignments: vec!["vm.swappiness=60".into()], remove: false };
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
     let reply = job.run(&tree.root);
@@ -254,9 +254,13 @@ fn persisting_names_the_file_and_the_overriding_one() {
     ));
     super::fixture::tune::boot(&mut app, &tree);
     press(&mut app, "P");
-    assert!(dialog_text(&app).contains("Take vm.swappiness out of"), "{}", dialog_text(&app));
+    assert!(dialog_text(&app).contains("Remove vm.swappiness from"), "{}", dialog_text(&app));
     press(&mut app, &("n".to_owned() + &filter_keys("page-cluster") + "P"));
-    assert!(dialog_text(&app).contains("WARNING: /etc/sysctl.conf:1 comes after our file"), "{}", dialog_text(&app));
+    assert!(
+        dialog_text(&app).contains("WARNING: /etc/sysctl.conf:1 comes later and overrides our file"),
+        "{}",
+        dialog_text(&app)
+    );
     press(&mut app, &("n".to_owned() + &filter_keys("atime") + "P"));
     assert!(app.views.tune.error.clone().unwrap().contains("fstab"));
 }

@@ -1,4 +1,4 @@
-//! Questions before anything is changed, and what their answers do.
+//! Confirmation dialogs of the Tune view, and what runs once they are confirmed.
 
 use super::{is_unobstructed, open_confirmation, orphaned_changes};
 use crate::jobs::job::WorkerJob;
@@ -12,34 +12,34 @@ use crate::tuning::presets::PRESETS;
 use crate::tuning::sudo::sudo_command_line;
 use crate::units::format_duration;
 
-/// Asks whether to apply what is proposed.
+/// Asks whether to apply the pending values.
 pub fn ask_apply(app: &mut App) {
-    let words = app.views.tune.pending_assignments();
-    if words.is_empty() {
-        return app.screen.error("nothing is proposed: Enter edits a knob, p has presets");
+    let assignments = app.views.tune.pending_assignments();
+    if assignments.is_empty() {
+        return app.screen.error("nothing is pending: Enter edits a knob, p lists presets");
     }
-    ask_apply_assignments(app, words, true);
+    ask_apply_assignments(app, assignments, true);
 }
 
-/// Asks whether to set these, on a lease or for good.
-pub fn ask_apply_assignments(app: &mut App, words: Vec<String>, on_lease: bool) {
+/// Asks whether to apply these assignments, on a lease or for good.
+pub fn ask_apply_assignments(app: &mut App, assignments: Vec<String>, on_lease: bool) {
     if app.views.tune.busy_with.is_some() {
-        return app.screen.error("another change is being made; wait for it");
+        return app.screen.error("another change is being applied; wait for it");
     }
     if app.views.experiments.active_run().is_some() {
-        return app.screen.error("an experiment is on, which this would spoil: x on its page ends it (E)");
+        return app.screen.error("an experiment is running and this would falsify it: x on its page ends it (E)");
     }
     let tune = &mut app.views.tune;
-    let Some(survey) = &tune.snapshot else { return };
-    let diffs = match cached_knobs::diff_assignments(survey, &words) {
+    let Some(snapshot) = &tune.snapshot else { return };
+    let diffs = match cached_knobs::diff_assignments(snapshot, &assignments) {
         Ok(diffs) => diffs,
         Err(why) => return show_refusal(app, why),
     };
-    if !survey.can_write {
+    if !snapshot.can_write {
         let lease = tune.lease_secs;
-        let args = ["tune", "set"].map(String::from).into_iter().chain(words);
-        let how = if on_lease { vec!["--for".into(), format!("{lease}s")] } else { vec!["--keep".into()] };
-        return offer_root_command(app, "Changing a knob", args.chain(how));
+        let args = ["tune", "set"].map(String::from).into_iter().chain(assignments);
+        let lease_args = if on_lease { vec!["--for".into(), format!("{lease}s")] } else { vec!["--keep".into()] };
+        return offer_root_command(app, "Changing a knob", args.chain(lease_args));
     }
     let mut text = String::new();
     for diff in &diffs {
@@ -49,19 +49,19 @@ pub fn ask_apply_assignments(app: &mut App, words: Vec<String>, on_lease: bool) 
         text += "\n";
     }
     if !on_lease {
-        text += "\nAll or none. The old values are noted in /run/iotop-plus first. The new ones stay until the machine \
-                 boots, or until u takes them back.";
-        return open_confirmation(app, "Set for good", text, Confirmation::ApplyPermanent(words));
+        text += "\nAll or none. The old values are saved in /run/iotop-plus first. The new ones stay until the machine \
+                 boots, or until u reverts them.";
+        return open_confirmation(app, "Set for good", text, Confirmation::ApplyPermanent(assignments));
     }
     let secs = format_duration(tune.lease_secs);
     text += &format!(
-        "\nAll or none. The old values are noted in /run/iotop-plus first and come back by themselves in {secs}, \
-         or when this screen dies, unless K keeps the new ones. R renews the time, u undoes at once."
+        "\nAll or none. The old values are saved in /run/iotop-plus first and are restored in {secs}, or when this \
+         program ends, unless K keeps the new ones. R restarts the time, u reverts at once."
     );
-    open_confirmation(app, "Apply", text, Confirmation::Apply(words));
+    open_confirmation(app, "Apply", text, Confirmation::Apply(assignments));
 }
 
-/// Says why what was asked for is not done: above the knobs, and at the bottom where these are not seen.
+/// Shows why a request was refused: above the knobs, and in the message line where the knobs are not visible.
 fn show_refusal(app: &mut App, why: TuneError) {
     let why = crate::sanitize::sanitize(why.to_string());
     if app.views.experiments.is_open {
@@ -70,75 +70,75 @@ fn show_refusal(app: &mut App, why: TuneError) {
     app.views.tune.error = Some(why);
 }
 
-/// The command that does it as root, to be copied.
+/// Offers to copy the command that does it as root.
 pub fn offer_root_command(app: &mut App, what: &str, args: impl IntoIterator<Item = String>) {
     let line = sudo_command_line("iotop-plus", args);
     let text = format!(
-        "{what} needs root, and this program does not run as root: nothing is changed. In a shell:\n\n{line}\n\n\
-         y copies the line to the clipboard of your terminal (OSC 52), if it allows that."
+        "{what} needs root, and this program does not run as root. Nothing has changed. In a shell:\n\n{line}\n\n\
+         y copies the line to your terminal's clipboard (OSC 52), if it supports that."
     );
     open_confirmation(app, "Needs root", text, Confirmation::CopyCommand(line));
 }
 
-/// Whether this program may change anything.
+/// Whether this program may change knobs.
 pub fn can_write(app: &App) -> bool {
     app.views.tune.snapshot.as_ref().is_some_and(|s| s.can_write)
 }
 
-/// What of a preset would change something here: knob and value each.
+/// The knobs a preset would change here, with their values.
 fn preset_changes(app: &App, at: usize) -> Result<Vec<(String, String)>, TuneError> {
-    let Some(survey) = &app.views.tune.snapshot else { return Ok(Vec::new()) };
-    let (words, _) = cached_knobs::preset_assignments(survey, &PRESETS[at]);
-    let diffs = cached_knobs::diff_assignments(survey, &words)?;
-    Ok(words
+    let Some(snapshot) = &app.views.tune.snapshot else { return Ok(Vec::new()) };
+    let (assignments, _) = cached_knobs::preset_assignments(snapshot, &PRESETS[at]);
+    let diffs = cached_knobs::diff_assignments(snapshot, &assignments)?;
+    Ok(assignments
         .iter()
         .zip(&diffs)
         .filter(|(_, d)| !d.is_unchanged)
         .filter_map(|(w, d)| {
             let (_, text) = w.rsplit_once('=')?;
-            Some((d.name.clone(), cached_knobs::canonical_value(survey, &d.name, text).ok()?))
+            Some((d.name.clone(), cached_knobs::canonical_value(snapshot, &d.name, text).ok()?))
         })
         .collect())
 }
 
-/// Proposes what a preset sets, and asks.
+/// Makes a preset's values pending and asks whether to apply them.
 pub fn ask_apply_preset(app: &mut App, at: usize) {
-    let new = match preset_changes(app, at) {
-        Ok(new) => new,
+    let changes = match preset_changes(app, at) {
+        Ok(changes) => changes,
         Err(why) => return app.views.tune.error = Some(crate::sanitize::sanitize(why.to_string())),
     };
     app.views.tune.selected_preset = None;
-    if new.is_empty() {
-        return app.screen.info(format!("{}: everything stands so already", PRESETS[at].name));
+    if changes.is_empty() {
+        return app.screen.info(format!("{}: all values are set already", PRESETS[at].name));
     }
-    app.views.tune.pending = new.into_iter().collect();
+    app.views.tune.pending = changes.into_iter().collect();
     ask_apply(app);
 }
 
-/// What the person means to try, `KNOB=VALUE` each: what is proposed, the preset, or the selected knob as it
-/// stands, for which a value is still to be asked (`true`).
+/// The assignments to try in an experiment: the pending values, those of the selected preset, or the selected knob's
+/// current value. The flag says that the user must still choose a value.
 pub fn knobs_to_try(app: &App) -> Result<(Vec<String>, bool), String> {
     let tune = &app.views.tune;
     if let Some(at) = tune.selected_preset {
-        let new = preset_changes(app, at).map_err(|why| why.to_string())?;
-        let words: Vec<String> = new.into_iter().map(|(knob, value)| format!("{knob}={value}")).collect();
-        return match words.is_empty() {
-            true => Err(format!("{}: everything stands so already", PRESETS[at].name)),
-            false => Ok((words, false)),
+        let changes = preset_changes(app, at).map_err(|why| why.to_string())?;
+        let assignments: Vec<String> = changes.into_iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+        return match assignments.is_empty() {
+            true => Err(format!("{}: all values are set already", PRESETS[at].name)),
+            false => Ok((assignments, false)),
         };
     }
     let proposed = tune.pending_assignments();
     if !proposed.is_empty() {
         return Ok((proposed, false));
     }
-    let row = tune.selected_knob().ok_or("the knobs have not been looked at yet")?;
+    let row = tune.selected_knob().ok_or("the knobs have not been read yet")?;
     match &row.reading {
         Ok(reading) => Ok((vec![format!("{}={}", row.name, reading.value)], true)),
         Err(fail) => Err(format!("{}: {}", row.display_name, fail)),
     }
 }
 
-/// The change a key is about: the selected one if the changes have the keys, else the newest it fits.
+/// The change a key acts on: the selected one if the list of changes has the focus, else the newest that fits.
 fn target_change(app: &App, fits: impl Fn(&ChangeRow) -> bool) -> Option<u64> {
     let tune = &app.views.tune;
     if app.focused_pane() == PaneId::ChangeHistory {
@@ -147,12 +147,12 @@ fn target_change(app: &App, fits: impl Fn(&ChangeRow) -> bool) -> Option<u64> {
     tune.changes().iter().find(|c| fits(c)).map(|c| c.id)
 }
 
-/// Whether a change takes itself back in some time.
+/// Whether a change reverts itself when its lease ends.
 pub fn is_on_lease(c: &ChangeRow) -> bool {
     matches!(c.status, ChangeStatus::Leased(_) | ChangeStatus::TunerSilent)
 }
 
-/// Lets a change stay. Nothing is written to the kernel, so the key is the answer.
+/// Keeps a leased change. It writes no knob, so no confirmation is asked.
 pub fn keep_selected(app: &mut App, effects: &mut Vec<Effect>) {
     match target_change(app, |c| is_on_lease(c) || c.status == ChangeStatus::Orphaned) {
         None => app.screen.error("no change is on lease"),
@@ -160,7 +160,7 @@ pub fn keep_selected(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Lets this one stay.
+/// Keeps this change.
 pub fn keep_change(app: &mut App, id: u64, effects: &mut Vec<Effect>) {
     if !can_write(app) {
         return offer_root_command(app, "Keeping a change", ["tune".into(), "keep".into(), id.to_string()]);
@@ -168,37 +168,37 @@ pub fn keep_change(app: &mut App, id: u64, effects: &mut Vec<Effect>) {
     effects.push(Effect::Tune(TuneEffect::Keep(vec![id])));
 }
 
-/// Starts a lease anew.
+/// Restarts a lease.
 pub fn renew_selected(app: &mut App, effects: &mut Vec<Effect>) {
     let secs = app.views.tune.lease_secs;
     match target_change(app, is_on_lease) {
         None => app.screen.error("no change is on lease"),
         Some(id) if !can_write(app) => {
-            let words = ["tune".into(), "renew".into(), id.to_string(), "--for".into(), format!("{secs}s")];
-            offer_root_command(app, "Renewing a lease", words);
+            let assignments = ["tune".into(), "renew".into(), id.to_string(), "--for".into(), format!("{secs}s")];
+            offer_root_command(app, "Restarting a lease", assignments);
         }
         Some(id) => effects.push(Effect::Tune(TuneEffect::Renew { id, secs })),
     }
 }
 
-/// Asks whether to take a change back.
+/// Asks whether to revert a change.
 pub fn ask_undo(app: &mut App) {
     let open = |c: &ChangeRow| !matches!(c.status, ChangeStatus::Closed(_) | ChangeStatus::Applying);
     match target_change(app, open) {
-        None => app.screen.error("there is no change to take back"),
+        None => app.screen.error("there is no change to revert"),
         Some(id) if !can_write(app) => {
-            offer_root_command(app, "Taking a change back", ["tune".into(), "undo".into(), id.to_string()]);
+            offer_root_command(app, "Reverting a change", ["tune".into(), "undo".into(), id.to_string()]);
         }
         Some(id) => {
             let text = format!("{}{CONFLICT_NOTE}", old_values_text(app, &[id]));
-            open_confirmation(app, &format!("Take change {id} back"), text, Confirmation::Undo(vec![id]));
+            open_confirmation(app, &format!("Revert change {id}"), text, Confirmation::Undo(vec![id]));
         }
     }
 }
 
-const CONFLICT_NOTE: &str = "\nOnly where the value is still ours: what somebody else set meanwhile is left and told.";
+const CONFLICT_NOTE: &str = "\nA value that somebody else has set meanwhile is left alone and reported.";
 
-/// What would be written to take changes back.
+/// Lists what reverting these changes would write.
 fn old_values_text(app: &App, ids: &[u64]) -> String {
     let changes = app.views.tune.changes().iter().filter(|c| ids.contains(&c.id));
     let mut text = String::new();
@@ -208,23 +208,23 @@ fn old_values_text(app: &App, ids: &[u64]) -> String {
     text
 }
 
-/// Offers, once, to restore what a dead program left behind.
+/// Offers once to revert changes whose tuner was killed.
 pub fn offer_restore(app: &mut App) {
-    let Some(survey) = &app.views.tune.snapshot else { return };
-    let ids = orphaned_changes(survey);
-    if ids.is_empty() || app.views.tune.is_restore_offered || !survey.can_write || !is_unobstructed(app) {
+    let Some(snapshot) = &app.views.tune.snapshot else { return };
+    let ids = orphaned_changes(snapshot);
+    if ids.is_empty() || app.views.tune.is_restore_offered || !snapshot.can_write || !is_unobstructed(app) {
         return;
     }
     app.views.tune.is_restore_offered = true;
     let text = format!(
-        "An earlier program was killed before it could take these back:\n{}{CONFLICT_NOTE} Without a restore they stay; c \
-         shows them, u takes one back, K marks one as kept.",
+        "An earlier program was killed before it could revert these:\n{}{CONFLICT_NOTE} Otherwise they stay; c shows \
+         them, u reverts one, K marks one as kept.",
         old_values_text(app, &ids)
     );
-    open_confirmation(app, "Restore what was left behind", text, Confirmation::Undo(ids));
+    open_confirmation(app, "Restore orphaned changes", text, Confirmation::Undo(ids));
 }
 
-/// Asks whether to make the selected knob's value last over a boot, or no longer.
+/// Asks whether to persist the selected knob's value, or to stop persisting it.
 pub fn ask_persist(app: &mut App) {
     let tune = &app.views.tune;
     let Some(row) = tune.selected_knob() else { return };
@@ -239,63 +239,63 @@ pub fn ask_persist(app: &mut App) {
         (None, Ok(reading)) => reading.value.clone(),
         (None, Err(fail)) => return refused(app, fail.to_string()),
     };
-    let pair = matches!(row.id.definition().link, crate::tuning::knob::KnobLink::Pair(_));
-    if pair && value == "0" {
-        let why = format!("{shown} is 0 because the other half of its pair is in force; persist that one");
+    let is_pair = matches!(row.id.definition().link, crate::tuning::knob::KnobLink::Pair(_));
+    if is_pair && value == "0" {
+        let why = format!("{shown} is 0 because the other knob of its pair is in effect; persist that one");
         return refused(app, why);
     }
     let boot = tune.next_boot.get(&name);
-    let out = boot.is_some_and(|b| b.persisted.as_deref() == Some(value.as_str()));
+    let remove = boot.is_some_and(|b| b.persisted.as_deref() == Some(value.as_str()));
     let brief = cached_knobs::short_value(&row.id, &value);
     let now = boot.map_or_else(
-        || "What decides it now is not known yet.".to_owned(),
-        |b| format!("Now the next boot brings {}, decided by {}.", b.value, b.decided_by),
+        || "What sets it at boot is not known yet.".to_owned(),
+        |b| format!("After the next boot it is {}, set by {}.", b.value, b.decided_by),
     );
-    let wins = boot
+    let overridden = boot
         .and_then(|b| b.overriding_line.as_deref())
-        .filter(|_| !out)
-        .map(|line| format!("\nWARNING: {line} comes after our file and will win: change it there."));
-    let what = match out {
-        true => format!("Take {shown} out of {file}."),
-        false => format!("Write {shown} = {value} ({brief}) into {file}, for every boot to come."),
+        .filter(|_| !remove)
+        .map(|line| format!("\nWARNING: {line} comes later and overrides our file: change it there."));
+    let what = match remove {
+        true => format!("Remove {shown} from {file}."),
+        false => format!("Write {shown} = {value} ({brief}) to {file}, for every boot."),
     };
-    let words = vec![if out { name } else { format!("{name}={value}") }];
+    let assignments = vec![if remove { name } else { format!("{name}={value}") }];
     if !can_write(app) {
-        let verb = if out { "unpersist" } else { "persist" };
-        let args = ["tune", verb].map(String::from).into_iter().chain(words);
-        return offer_root_command(app, "Writing below /etc", args);
+        let verb = if remove { "unpersist" } else { "persist" };
+        let args = ["tune", verb].map(String::from).into_iter().chain(assignments);
+        return offer_root_command(app, "Writing to /etc", args);
     }
-    let text = format!("{what}\n{now}{}\nThe value in force now does not change.", wins.unwrap_or_default());
-    open_confirmation(app, "The next boot", text, Confirmation::Persist { assignments: words, remove: out });
+    let text = format!("{what}\n{now}{}\nThe current value does not change.", overridden.unwrap_or_default());
+    open_confirmation(app, "The next boot", text, Confirmation::Persist { assignments, remove });
 }
 
-/// The answer was yes.
+/// Runs what was confirmed.
 pub fn run_confirmed(app: &mut App, ask: Confirmation, effects: &mut Vec<Effect>) {
     match ask {
-        Confirmation::Apply(words) => {
+        Confirmation::Apply(assignments) => {
             let lease_secs = app.views.tune.lease_secs;
-            app.views.tune.busy_with = Some("making the change".into());
-            app.views.tune.applying.clone_from(&words);
-            effects.push(Effect::Tune(TuneEffect::Apply { assignments: words, lease_secs }));
+            app.views.tune.busy_with = Some("applying the change".into());
+            app.views.tune.applying.clone_from(&assignments);
+            effects.push(Effect::Tune(TuneEffect::Apply { assignments, lease_secs }));
         }
-        Confirmation::ApplyPermanent(words) => {
-            app.views.tune.busy_with = Some("making the change".into());
-            app.views.tune.applying.clone_from(&words);
-            effects.push(Effect::Tune(TuneEffect::ApplyPermanent(words)));
+        Confirmation::ApplyPermanent(assignments) => {
+            app.views.tune.busy_with = Some("applying the change".into());
+            app.views.tune.applying.clone_from(&assignments);
+            effects.push(Effect::Tune(TuneEffect::ApplyPermanent(assignments)));
         }
         Confirmation::Undo(ids) => effects.push(Effect::Tune(TuneEffect::Undo(ids))),
-        Confirmation::Persist { assignments: words, remove: out } => {
-            effects.push(Effect::RunJob(WorkerJob::Persist { assignments: words, remove: out }))
+        Confirmation::Persist { assignments, remove } => {
+            effects.push(Effect::RunJob(WorkerJob::Persist { assignments, remove }))
         }
         Confirmation::CopyCommand(line) => {
             effects.push(Effect::CopyToClipboard(line));
-            app.screen.info("sent to the terminal's clipboard (OSC 52), if it allows that");
+            app.screen.info("sent to the terminal's clipboard (OSC 52), if it supports that");
         }
         Confirmation::Quit => {}
     }
 }
 
-/// Leaves, or asks first what shall become of changes on lease. Asked again while it is leaving, it leaves.
+/// Quits, or first asks what to do with leased changes. A second request quits at once.
 pub fn quit_or_ask(app: &mut App, effects: &mut Vec<Effect>) {
     let tune = &app.views.tune;
     if tune.is_quitting || (tune.leases.is_empty() && tune.busy_with.is_none()) {
@@ -304,27 +304,27 @@ pub fn quit_or_ask(app: &mut App, effects: &mut Vec<Effect>) {
     let ids: Vec<u64> = tune.leases.iter().map(|l| l.id).collect();
     let mut text = String::new();
     for lease in &tune.leases {
-        text += &format!("Change {} is on lease for another {}.\n", lease.id, format_duration(lease.secs_left));
+        text += &format!("Change {} reverts in {}.\n", lease.id, format_duration(lease.secs_left));
     }
     text += &old_values_text(app, &ids);
     if tune.busy_with.is_some() {
-        text += "A change is being made right now. Leaving takes back what of it was written.\n";
+        text += "A change is being applied. Quitting reverts what has been written.\n";
     }
-    text += "\nu takes back the new values and leaves. k lets them stay until the machine boots. l leaves a \
-             process behind that takes them back when the time is over.";
-    open_confirmation(app, "Leave with a change on lease?", text, Confirmation::Quit);
+    text += "\nu reverts the new values and quits. k keeps them until the machine boots. l leaves a process running \
+             that reverts them when the lease ends.";
+    open_confirmation(app, "Quit with a leased change?", text, Confirmation::Quit);
 }
 
-/// One of the three ways out.
+/// Quits in one of three ways.
 pub fn quit_with_leases(app: &mut App, how: TuneAction, effects: &mut Vec<Effect>) {
     app.screen.overlay = None;
     let ids: Vec<u64> = app.views.tune.leases.iter().map(|l| l.id).collect();
     app.views.tune.is_quitting = true;
     if ids.is_empty() {
-        // Only a change in the making: the end of this program is the end of it.
+        // A change is only being applied: when this program ends, the tuner reverts it.
         return effects.push(Effect::Quit);
     }
-    app.screen.info("leaving as soon as that is done; q leaves at once, which takes the change back");
+    app.screen.info("quitting as soon as that is done; q quits at once, which reverts the change");
     effects.push(Effect::Tune(match how {
         TuneAction::QuitKeep => TuneEffect::Keep(ids),
         TuneAction::QuitDetach => TuneEffect::Detach(ids),

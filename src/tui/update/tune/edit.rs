@@ -1,4 +1,4 @@
-//! Typing a value: what it comes to while it is typed, and what it is refused for.
+//! Editing a knob's value: shows what the text means while it is typed, and why it is refused.
 
 use crate::tui::settings::LEASE_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
@@ -6,7 +6,7 @@ use crate::tui::tune::cached_knobs;
 use crate::tuning::knob::{AllowedValues, KnobLink, KnobUnit};
 use crossterm::event::KeyCode;
 
-/// Opens the line of input for the selected knob.
+/// Opens the prompt for the selected knob.
 pub fn edit_selected(app: &mut App) {
     let tune = &mut app.views.tune;
     let Some(row) = tune.selected_knob() else { return };
@@ -22,7 +22,7 @@ pub fn edit_selected(app: &mut App) {
     open_prompt(app, PromptPurpose::KnobValue, text);
 }
 
-/// Asks how long leases are to be.
+/// Asks for the length of leases.
 pub fn ask_lease_duration(app: &mut App) {
     open_prompt(app, PromptPurpose::Lease, String::new());
 }
@@ -32,42 +32,42 @@ fn open_prompt(app: &mut App, what: PromptPurpose, text: String) {
     app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
-/// Sets it, if it is one.
+/// Sets the length of leases.
 pub fn set_lease_duration(app: &mut App, text: &str) -> Result<(), String> {
     let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
     app.views.tune.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
-    app.screen.info(format!("changes take themselves back after {} s; W saves that", app.views.tune.lease_secs));
+    app.screen.info(format!("changes revert after {} s; W saves this", app.views.tune.lease_secs));
     Ok(())
 }
 
-/// What is typed, as it would be written.
+/// Returns the edited knob and the typed text as the value the kernel takes.
 fn typed_value(app: &App, text: &str) -> Result<(String, String), String> {
     let tune = &app.views.tune;
-    let (Some(survey), Some(name)) = (&tune.snapshot, &tune.editing_knob) else {
-        return Err("the knob is not known any more".into());
+    let (Some(snapshot), Some(name)) = (&tune.snapshot, &tune.editing_knob) else {
+        return Err("this knob no longer exists".into());
     };
-    Ok((name.clone(), cached_knobs::canonical_value(survey, name, text)?))
+    Ok((name.clone(), cached_knobs::canonical_value(snapshot, name, text)?))
 }
 
-/// Says what the text typed so far comes to.
+/// Shows what the text typed so far means.
 pub fn update_preview(app: &mut App, text: &str) {
     app.views.tune.preview = match typed_value(app, text.trim()) {
         Ok((name, value)) => {
-            let survey = app.views.tune.snapshot.as_ref();
-            Ok(survey.map(|s| cached_knobs::describe_value(s, &name, &value)).unwrap_or_default())
+            let snapshot = app.views.tune.snapshot.as_ref();
+            Ok(snapshot.map(|s| cached_knobs::describe_value(s, &name, &value)).unwrap_or_default())
         }
         Err(why) => Err(crate::sanitize::sanitize(why)),
     };
 }
 
-/// Takes the text as the knob's proposal, or says what is wrong with it.
+/// Makes the typed value pending.
 pub fn propose_typed(app: &mut App, text: &str) -> Result<(), String> {
     let (name, value) = typed_value(app, text)?;
     set_pending(app, &name, value);
     Ok(())
 }
 
-/// Proposes a value. A value that stands already is no proposal; of a pair only one half is.
+/// Makes a value pending, unless the knob has it already. Of a pair of knobs only one can be pending.
 pub fn set_pending(app: &mut App, name: &str, value: String) {
     let tune = &mut app.views.tune;
     let Some(row) = tune.knob(name) else { return };
@@ -79,7 +79,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
     if same {
         tune.pending.remove(name);
         let shown = crate::sanitize::sanitize(name);
-        return app.screen.info(format!("{shown} stands at that already"));
+        return app.screen.info(format!("{shown} has this value already"));
     }
     if let Some(other) = other {
         tune.pending.remove(&other);
@@ -87,7 +87,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
     tune.pending.insert(name.to_owned(), value);
 }
 
-/// The next or previous word of those there are to choose from.
+/// Goes to the next or previous of the words to choose from.
 pub fn cycle_choice(app: &App, p: &mut Prompt, key: KeyCode) {
     let tune = &app.views.tune;
     let Some(row) = tune.editing_knob.as_ref().and_then(|name| tune.knob(name)) else { return };

@@ -1,4 +1,4 @@
-//! What the tuner and the children say.
+//! Events of the tuner, and replies of child processes, in the Tune view.
 
 use super::{confirm, orphaned_changes, request_boot_values, request_refresh, select_requested_knob, skip_heading};
 use crate::jobs::job::WorkerReply;
@@ -9,10 +9,10 @@ use crate::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::tune::{ActiveLease, SidePane, TuneEffect, TuneEvent};
 use crate::units::format_duration;
 
-/// News for the view.
-pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
-    match news {
-        TuneEvent::Refreshed(survey) => return on_refreshed(app, survey, effects),
+/// Handles an event of the tuner.
+pub fn on_event(app: &mut App, event: TuneEvent, effects: &mut Vec<Effect>) {
+    match event {
+        TuneEvent::Refreshed(snapshot) => return on_refreshed(app, snapshot, effects),
         TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: renewed } => {
             return on_lease_time(app, id, secs, renewed, effects);
         }
@@ -25,7 +25,7 @@ pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
         }
         TuneEvent::Kept(id) => {
             remove_lease(app, id);
-            app.screen.info(format!("change {id} stays until the machine boots; u takes it back"));
+            app.screen.info(format!("change {id} stays until the machine boots; u reverts it"));
         }
         TuneEvent::Detached(id) => remove_lease(app, id),
         TuneEvent::Undone {
@@ -45,9 +45,7 @@ pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
         }
         TuneEvent::TunerLost(id) => {
             remove_lease(app, id);
-            app.screen.error(format!(
-                "the process that held change {id} was killed: the new values stand; u takes them back"
-            ));
+            app.screen.error(format!("the tuner of change {id} was killed: the new values stay; u reverts them"));
         }
         TuneEvent::Failed(why) => {
             app.views.tune.busy_with = None;
@@ -63,7 +61,7 @@ pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
     }
 }
 
-/// A new look, whatever is under way: what it sees may be older than the news.
+/// Requests a snapshot even if one is under way, which may be older than the event.
 pub fn refresh_now(app: &mut App, effects: &mut Vec<Effect>) {
     app.views.tune.is_refreshing = false;
     request_refresh(app, effects);
@@ -73,32 +71,34 @@ fn remove_lease(app: &mut App, id: u64) {
     app.views.tune.leases.retain(|l| l.id != id);
 }
 
-fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) {
+fn on_refreshed(app: &mut App, snapshot: KnobSnapshot, effects: &mut Vec<Effect>) {
     let now = app.shared.system.now().boot_ns;
     let tune = &mut app.views.tune;
     let first = tune.snapshot.is_none();
     tune.is_refreshing = false;
     let selected = tune.selected_knob().map(|r| r.name.clone());
-    let chosen = tune.selected_change().map(|c| c.id);
-    for row in &survey.rows {
+    let selected_change = tune.selected_change().map(|c| c.id);
+    for row in &snapshot.rows {
         if let Ok(reading) = &row.reading {
             tune.initial_values.entry(row.name.clone()).or_insert_with(|| reading.value.clone());
         }
     }
-    // What stood at the last look and does not any more ended in between.
-    let over = |s: &ChangeStatus| matches!(s, ChangeStatus::Closed(_));
-    for change in survey.changes.iter().filter(|c| over(&c.status)) {
-        let stood = tune.changes().iter().any(|c| c.id == change.id && !over(&c.status));
-        if stood {
+    // A change that was open in the last snapshot and is closed now ended in between.
+    let is_closed = |s: &ChangeStatus| matches!(s, ChangeStatus::Closed(_));
+    for change in snapshot.changes.iter().filter(|c| is_closed(&c.status)) {
+        let was_open = tune.changes().iter().any(|c| c.id == change.id && !is_closed(&c.status));
+        if was_open {
             tune.ended_boot_ns.entry(change.id).or_insert(now);
         }
     }
-    tune.pending.retain(|name, _| survey.rows.iter().any(|r| r.name == *name));
-    let newer = survey.changes.first().map(|c| c.id) != tune.changes().first().map(|c| c.id);
-    tune.snapshot = Some(survey);
-    if let Some(at) = chosen.filter(|_| !newer).and_then(|id| tune.changes().iter().position(|c| c.id == id)) {
+    tune.pending.retain(|name, _| snapshot.rows.iter().any(|r| r.name == *name));
+    let has_new_change = snapshot.changes.first().map(|c| c.id) != tune.changes().first().map(|c| c.id);
+    tune.snapshot = Some(snapshot);
+    if let Some(at) =
+        selected_change.filter(|_| !has_new_change).and_then(|id| tune.changes().iter().position(|c| c.id == id))
+    {
         tune.changes_scroll.selected = at;
-    } else if newer {
+    } else if has_new_change {
         tune.changes_scroll.selected = 0;
     }
     if tune.knob_to_select.is_none() && !first {
@@ -118,7 +118,7 @@ fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) 
 fn warn_about_orphans(app: &mut App) {
     let ids = app.views.tune.snapshot.as_ref().map(orphaned_changes).unwrap_or_default();
     if !ids.is_empty() && app.screen.view != ViewId::Tune {
-        app.screen.error("an earlier program left changed settings behind: t shows them and offers to restore them");
+        app.screen.error("an earlier program left changed settings; t shows them and offers to restore them");
     }
 }
 
@@ -126,15 +126,14 @@ fn on_lease_time(app: &mut App, id: u64, secs: u64, renewed: bool, effects: &mut
     if let Some(lease) = app.views.tune.leases.iter_mut().find(|l| l.id == id) {
         lease.secs_left = secs;
     }
-    if let Some(survey) = &mut app.views.tune.snapshot
-        && let Some(change) = survey.changes.iter_mut().find(|c| c.id == id)
+    if let Some(snapshot) = &mut app.views.tune.snapshot
+        && let Some(change) = snapshot.changes.iter_mut().find(|c| c.id == id)
         && let ChangeStatus::Leased(left) = &mut change.status
     {
         *left = secs;
     }
     if renewed {
-        app.screen
-            .info(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
+        app.screen.info(format!("change {id}: reverts in {} unless you press K", format_duration(secs)));
         refresh_now(app, effects);
     }
 }
@@ -142,15 +141,15 @@ fn on_lease_time(app: &mut App, id: u64, secs: u64, renewed: bool, effects: &mut
 fn on_applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Effect>) {
     let tune = &mut app.views.tune;
     tune.busy_with = None;
-    for word in std::mem::take(&mut tune.applying) {
-        if let Some((name, value)) = word.rsplit_once('=')
+    for assignment in std::mem::take(&mut tune.applying) {
+        if let Some((name, value)) = assignment.rsplit_once('=')
             && tune.pending.get(name).is_some_and(|v| v == value)
         {
             tune.pending.remove(name);
         }
     }
     let Some(left) = lease_secs else {
-        return app.screen.info("nothing to change: all values stood so already");
+        return app.screen.info("nothing to change: all values are set already");
     };
     tune.leases.push(ActiveLease { id, secs_left: left });
     tune.side_pane = SidePane::Changes;
@@ -159,7 +158,7 @@ fn on_applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec
         return effects.push(Effect::Tune(TuneEffect::Undo(vec![id])));
     }
     let back = format_duration(left);
-    app.screen.info(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
+    app.screen.info(format!("change {id} applied; reverts in {back}: K keeps, u reverts, R restarts the lease"));
 }
 
 fn on_applied_permanently(app: &mut App, id: u64) {
@@ -167,18 +166,18 @@ fn on_applied_permanently(app: &mut App, id: u64) {
     tune.busy_with = None;
     tune.side_pane = SidePane::Changes;
     tune.changes_scroll.selected = 0;
-    app.screen.info(format!("change {id} is made and stays until the machine boots; u takes it back"));
+    app.screen.info(format!("change {id} applied and stays until the machine boots; u reverts it"));
 }
 
 fn undone_text(id: u64, by_itself: bool, lines: &[String], clean: bool) -> String {
     match (clean, by_itself) {
-        (true, true) => format!("the lease of change {id} is over: the old values are back"),
-        (true, false) => format!("change {id} is taken back"),
+        (true, true) => format!("the lease of change {id} has ended: the old values are back"),
+        (true, false) => format!("change {id} reverted"),
         (false, _) => format!("change {id}: {}", lines.join("; ")),
     }
 }
 
-/// What the next boot brings.
+/// Stores the values after the next boot.
 pub fn on_boot_values(app: &mut App, reply: WorkerReply) {
     let tune = &mut app.views.tune;
     tune.is_boot_requested = false;
@@ -192,7 +191,7 @@ pub fn on_boot_values(app: &mut App, reply: WorkerReply) {
     }
 }
 
-/// Our files were written, or not.
+/// Reports whether the files for the next boot were written.
 pub fn on_persisted(app: &mut App, reply: WorkerReply, effects: &mut Vec<Effect>) {
     match reply {
         WorkerReply::Persisted(lines) => {
@@ -211,7 +210,7 @@ pub fn on_persisted(app: &mut App, reply: WorkerReply, effects: &mut Vec<Effect>
         }
         _ => {}
     }
-    // What the next boot brings is another now.
+    // The values after the next boot have changed.
     app.views.tune.next_boot.clear();
     request_boot_values(app, effects);
 }

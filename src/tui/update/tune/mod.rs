@@ -1,4 +1,4 @@
-//! Decisions of the Tune view.
+//! Actions of the Tune view.
 
 mod confirm;
 mod edit;
@@ -24,12 +24,12 @@ use crate::tuning::knob_id::KnobId;
 use crate::tuning::presets::PRESETS;
 use ratatui::layout::Rect;
 
-/// Ticks between two looks at the knobs while the view is on screen.
+/// Ticks between two snapshots while the view is on screen.
 const REFRESH_TICKS: u32 = 3;
-/// Knobs the person may add to the list.
+/// Maximum number of knobs the user can add to the list.
 const MAX_EXTRA_KNOBS: usize = 32;
 
-/// A key of the view.
+/// Applies an action of the view.
 pub fn apply_action(app: &mut App, action: TuneAction, effects: &mut Vec<Effect>) {
     app.views.tune.error = None;
     match action {
@@ -54,16 +54,16 @@ pub fn apply_action(app: &mut App, action: TuneAction, effects: &mut Vec<Effect>
     }
 }
 
-/// The view comes on screen.
+/// Called when the view comes on screen.
 pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
     request_refresh(app, effects);
-    // An earlier question may have found no child free to answer it.
+    // An earlier request may have failed because no child process was free.
     app.views.tune.is_boot_requested &= !app.views.tune.next_boot.is_empty();
     request_boot_values(app, effects);
     confirm::offer_restore(app);
 }
 
-/// A tick came.
+/// Called at each tick.
 pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
     app.views.tune.ticks_since_refresh += 1;
     if app.screen.view == ViewId::Tune && app.views.tune.ticks_since_refresh >= REFRESH_TICKS {
@@ -71,7 +71,7 @@ pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Asks for a look, unless one is under way.
+/// Requests a snapshot, unless one is under way.
 fn request_refresh(app: &mut App, effects: &mut Vec<Effect>) {
     let tune = &mut app.views.tune;
     if !tune.is_refreshing {
@@ -81,7 +81,7 @@ fn request_refresh(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Asks what the next boot brings; a child reads that, because the files may be on a dead disk.
+/// Requests the values after the next boot. A child process reads them, because the files may be on a hung disk.
 fn request_boot_values(app: &mut App, effects: &mut Vec<Effect>) {
     let tune = &mut app.views.tune;
     let knobs: Vec<String> = tune.rows().iter().map(|r| r.name.clone()).collect();
@@ -91,7 +91,7 @@ fn request_boot_values(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Enter.
+/// Handles Enter.
 pub fn open_selected(app: &mut App, _effects: &mut Vec<Effect>) {
     app.views.tune.error = None;
     match app.views.tune.selected_preset {
@@ -101,7 +101,7 @@ pub fn open_selected(app: &mut App, _effects: &mut Vec<Effect>) {
     }
 }
 
-/// Esc; whether there was something to close.
+/// Handles Esc. Returns whether there was something to close.
 pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
     let tune = &mut app.views.tune;
     if tune.error.take().is_some() || tune.selected_preset.take().is_some() {
@@ -115,9 +115,9 @@ pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
         app.screen.focus = 0;
         return true;
     }
-    let filtered = !app.views.tune.filter.is_empty();
+    let was_filtered = !app.views.tune.filter.is_empty();
     set_filter(app, "");
-    filtered
+    was_filtered
 }
 
 /// Moves the selection.
@@ -146,7 +146,7 @@ pub fn move_selection(app: &mut App, by: isize) {
     }
 }
 
-/// Passes over a heading in the direction of the step; at the top there is only one way.
+/// Moves the selection off a heading in the direction of the step; at the top, downward.
 fn skip_heading(app: &mut App, by: isize) {
     let tune = &mut app.views.tune;
     let lines = tune.list_lines();
@@ -157,14 +157,14 @@ fn skip_heading(app: &mut App, by: isize) {
     tune.page_scroll = Scroll::default();
 }
 
-/// Shows only knobs that contain a text.
+/// Filters the list.
 pub fn set_filter(app: &mut App, text: &str) {
     app.views.tune.filter = text.to_owned();
     app.views.tune.scroll = Scroll::default();
     skip_heading(app, 1);
 }
 
-/// Which lines contain a text (lower case).
+/// Returns which lines contain a text (lower case).
 pub fn matching_lines(app: &App, needle: &str) -> Vec<bool> {
     let tune = &app.views.tune;
     let hit = |line: &KnobListLine| match line {
@@ -174,7 +174,7 @@ pub fn matching_lines(app: &App, needle: &str) -> Vec<bool> {
     tune.list_lines().iter().map(hit).collect()
 }
 
-/// A click into the list or the changes; `inner` is the pane without its frame.
+/// Handles a click into the list of knobs or changes; `inner` is the pane without its frame.
 pub fn on_click(app: &mut App, pane: PaneId, inner: Rect, y: u16) {
     let at = usize::from(y - inner.y);
     let tune = &mut app.views.tune;
@@ -192,7 +192,7 @@ pub fn on_click(app: &mut App, pane: PaneId, inner: Rect, y: u16) {
     }
 }
 
-/// Brings a pane of the view on screen and gives it the keys.
+/// Shows a pane of the view and focuses it.
 fn focus_pane(app: &mut App, pane: PaneId) {
     app.views.tune.selected_preset = None;
     app.screen.zoomed = false;
@@ -202,7 +202,7 @@ fn focus_pane(app: &mut App, pane: PaneId) {
     app.screen.focus = panes.iter().position(|p| *p == pane).unwrap_or(0);
 }
 
-/// Opens the view at a knob, adding it to the list if it is not one of those always there.
+/// Opens the view at a knob, and adds it to the list if it is not always listed.
 pub fn show_knob(app: &mut App, knob: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let at = KnobId::parse(knob).map_err(|error| error.to_string())?.to_string();
     show_knobs(app, &[at], effects);
@@ -221,20 +221,20 @@ fn show_knobs(app: &mut App, knobs: &[String], effects: &mut Vec<Effect>) {
     tune.knob_to_select = knobs.first().cloned();
     tune.filter.clear();
     tune.selected_preset = None;
-    // A look that is under way does not know of them.
+    // A snapshot under way does not contain them.
     tune.is_refreshing = false;
     app.views.experiments.is_open = false;
     actions::open_view(app, ViewId::Tune, effects);
     select_requested_knob(app);
 }
 
-/// Selects the knob that was asked for, once it is there.
+/// Selects the requested knob once it is listed.
 fn select_requested_knob(app: &mut App) {
     let tune = &mut app.views.tune;
     let Some(name) = &tune.knob_to_select else { return };
     let lines = tune.list_lines();
-    let is = |line: &KnobListLine| matches!(line, KnobListLine::Knob(i) if tune.rows()[*i].name == *name);
-    if let Some(at) = lines.iter().position(is) {
+    let is_requested = |line: &KnobListLine| matches!(line, KnobListLine::Knob(i) if tune.rows()[*i].name == *name);
+    if let Some(at) = lines.iter().position(is_requested) {
         tune.scroll.selected = at;
         tune.knob_to_select = None;
     }
@@ -247,7 +247,7 @@ fn show_task_knobs(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// To the graphs of what the selected knob or change steers.
+/// Goes to the graphs of what the selected knob or change affects.
 fn show_graph(app: &mut App, effects: &mut Vec<Effect>) {
     let tune = &app.views.tune;
     let (name, device) = match app.focused_pane() {
@@ -264,12 +264,12 @@ fn show_graph(app: &mut App, effects: &mut Vec<Effect>) {
     let process = ["nofile@", "ioprio@"].iter().find_map(|p| name.strip_prefix(p));
     match (id, process) {
         (Some(id), _) => {
-            // Latency for what orders requests, bandwidth for what sizes them.
-            let waits = ["scheduler", "nr_requests", "wbt_lat"].iter().any(|k| name.starts_with(k));
-            app.views.devices.graph_index = if waits { 2 } else { 0 };
+            // Latency for knobs that order requests, bandwidth for knobs that size them.
+            let orders_requests = ["scheduler", "nr_requests", "wbt_lat"].iter().any(|k| name.starts_with(k));
+            app.views.devices.graph_index = if orders_requests { 2 } else { 0 };
             actions::open_device(app, id);
         }
-        (None, Some(_)) => app.views.tune.error = Some("a process' limits have no graph".into()),
+        (None, Some(_)) => app.views.tune.error = Some("process limits have no graph".into()),
         (None, None) => {
             let view = if name.starts_with("atime@") { ViewId::Devices } else { ViewId::Memory };
             actions::open_view(app, view, effects);
@@ -277,17 +277,17 @@ fn show_graph(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Changes that nobody will undo.
-fn orphaned_changes(survey: &KnobSnapshot) -> Vec<u64> {
-    survey.changes.iter().filter(|c| c.status == ChangeStatus::Orphaned).map(|c| c.id).collect()
+/// Changes whose tuner was killed.
+fn orphaned_changes(snapshot: &KnobSnapshot) -> Vec<u64> {
+    snapshot.changes.iter().filter(|c| c.status == ChangeStatus::Orphaned).map(|c| c.id).collect()
 }
 
-/// Whether nothing lies over the view.
+/// Whether nothing covers the view.
 fn is_unobstructed(app: &App) -> bool {
     app.screen.overlay.is_none() && app.screen.detail.is_none() && app.screen.view == ViewId::Tune
 }
 
-/// Puts a question on screen.
+/// Opens a confirmation dialog.
 fn open_confirmation(app: &mut App, title: &str, text: String, ask: crate::tui::tune::Confirmation) {
     app.screen.overlay = Some(Overlay::Dialog(crate::tui::state::Dialog {
         title: title.into(),
