@@ -147,7 +147,7 @@ fn a_search_reports_progress_and_result() {
     assert_eq!(visible_effects(press(&mut app, "<esc>")), [Effect::Replay(ReplayEffect::Pause)]);
     assert!(app.screen.detail.is_some());
     send_event(&mut app, ReplayEvent::SearchEnded { forward: true, transitions: None });
-    assert_eq!(said(&app), "search ended; still at the same sample");
+    assert_eq!(said(&app), "search stopped; still at the same sample");
     assert_eq!(visible_effects(press(&mut app, "<esc>")), []);
     assert!(app.screen.detail.is_none());
     for (forward, want) in [(true, "no later finding"), (false, "no earlier finding")] {
