@@ -1,9 +1,9 @@
-//! The program beside dead file systems: a frozen ext4 with a writer stuck on it, a FUSE mount whose
-//! server takes every request and answers none, so that even SIGKILL does not end who waits there, a task
-//! stuck in a page fault and one stuck in exec, all at once.
+//! The program next to hung file systems: a frozen ext4 with a writer stuck on it, a FUSE mount whose server never
+//! replies, where not even SIGKILL ends a waiting task, a task stuck in a page fault and one stuck in exec, all at the
+//! same time.
 //!
-//! Needs root, loop devices, util-linux and e2fsprogs; says so and passes where they are missing. All of it
-//! lives in a mount namespace of its own: nobody else's `df` hangs. Bounds are loose, figures are printed.
+//! Needs root, loop devices, util-linux and e2fsprogs; otherwise the test prints that it is skipped. Everything happens in
+//! its own mount namespace, so that no other `df` hangs. Time limits are loose; times are printed.
 
 mod hung_fs;
 mod pty_harness;
@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const LAB_ENV: &str = "IOTOP_PLUS_HANG_LAB";
-/// Children that may be left behind, see `subprocess::budget::MAX_CHILDREN`.
+/// Maximum number of child processes left behind, see `subprocess::budget::MAX_CHILDREN`.
 const MAX_CHILDREN: usize = iotop_plus::subprocess::budget::MAX_CHILDREN;
 
 #[test]
@@ -59,7 +59,7 @@ fn child_pids(of: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Figures as a person compares them.
+/// Prints percentiles and returns the maximum.
 fn print_percentiles(name: &str, mut all: Vec<Duration>) -> Duration {
     all.sort();
     let at = |p: usize| all[(all.len() - 1) * p / 100];
@@ -67,7 +67,7 @@ fn print_percentiles(name: &str, mut all: Vec<Duration>) -> Duration {
     at(100)
 }
 
-/// Switches views and takes the time until each is seen.
+/// Switches views and measures the time until each is visible.
 fn time_view_switches(t: &mut Terminal, rounds: usize) -> Vec<Duration> {
     let mut out = Vec::new();
     for i in 0..rounds {
@@ -109,7 +109,7 @@ fn hang_in_a_page_fault() {
     }
 }
 
-/// A day beside both.
+/// Uses the program next to all of them.
 fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
     let config = frozen.mount_point.join("config.toml");
     let mut t = Terminal::start(TerminalOptions {
@@ -123,16 +123,16 @@ fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
     t.wait_for_text("does not answer");
     t.wait_for_text("BLOCKED");
     println!("said to be blocked after {:?}", start.elapsed());
-    // Saving there blocks another child; it must not block anything else.
+    // Saving the config there blocks another child, and must not block anything else.
     t.send("1W");
-    // More paths than children may be out: the rest is refused.
+    // More paths than children are allowed: the rest is refused.
     for i in 0..MAX_CHILDREN + 4 {
         t.send(format!(":path {}/{i}\r", dead.mount_point.display()));
     }
     t.wait_for_text("children are stuck already");
     assert!(child_pids(t.pid()).len() <= MAX_CHILDREN, "{:?}", child_pids(t.pid()));
     check_pace(&mut t);
-    // One of the two hides its counters, the other only its command line.
+    // For one of the two the counters cannot be read, for the other only the command line.
     t.send("3");
     t.wait_for_text("2 BLOCKED");
     for pid in [victims.exec_pid, victims.fault_pid] {
@@ -147,7 +147,7 @@ fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
     quit_quickly(&mut t);
 }
 
-/// Frames and keys go on.
+/// Checks that frames and keys are still handled.
 fn check_pace(t: &mut Terminal) {
     t.take_frame_times();
     let slowest = print_percentiles("key to screen", time_view_switches(t, 60));
@@ -158,7 +158,7 @@ fn check_pace(t: &mut Terminal) {
     assert!(print_percentiles("between frames, samples at 0.1 s", gaps) < Duration::from_secs(3));
 }
 
-/// The shell is back at once, whatever children are stuck.
+/// The program exits at once, whatever children are stuck.
 fn quit_quickly(t: &mut Terminal) {
     let left = child_pids(t.pid());
     let start = Instant::now();
@@ -173,7 +173,7 @@ fn quit_quickly(t: &mut Terminal) {
     assert!(stuck <= MAX_CHILDREN);
 }
 
-/// The same figures beside trouble made by other means.
+/// The same measurements next to file systems hung by other means.
 #[test]
 #[ignore = "by hand: IOTOP_PLUS_BESIDE names paths on what does not answer, with colons between"]
 fn by_hand() {
@@ -191,7 +191,7 @@ fn by_hand() {
     quit_quickly(&mut t);
 }
 
-/// A home directory on a dead server.
+/// The config file is on a hung file system.
 fn start_with_config_on(dead: &DeadFuse) {
     let config = dead.mount_point.join("config.toml");
     let start = Instant::now();

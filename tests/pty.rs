@@ -1,4 +1,4 @@
-//! The real program in a pseudo-terminal: starts, shows, obeys, and gives the terminal back as it was.
+//! The real program in a pseudo-terminal: views, keys, signals, and restoring the terminal.
 
 mod pty_harness;
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A pause between keys as a quick typist makes it. Nothing is asserted about it.
+/// Delay between keys, as of a fast typist. No assertion depends on it.
 const TYPING_DELAY: Duration = Duration::from_millis(15);
 
 fn start_and_wait(args: &[&str]) -> Terminal {
@@ -45,7 +45,7 @@ fn every_view_can_be_opened() {
     t.assert_restored(1);
 }
 
-/// A key as a terminal sends it.
+/// The bytes a terminal sends for a key.
 fn key_bytes(b: &KeyBinding) -> Vec<u8> {
     match b.code {
         KeyCode::Char(c) if b.ctrl => vec![c as u8 & 0x1f],
@@ -75,7 +75,7 @@ fn every_bound_key_leaves_the_program_running() {
     for view in ["1", "2", "3", "5"] {
         t.send(view);
         for b in BINDINGS {
-            // Confirm would change the machine; the way out and the shell have tests of their own.
+            // Confirm would change the machine; quitting and suspending have their own tests.
             let leaves = matches!(b.action, Action::Quit | Action::Suspend) || b.code == KeyCode::Char('q');
             let leaves = leaves || (b.ctrl && b.code == KeyCode::Char('c'));
             if leaves || matches!(b.action, Action::Confirm | Action::ShowView(_)) {
@@ -83,12 +83,12 @@ fn every_bound_key_leaves_the_program_running() {
             }
             t.send(key_bytes(b));
             std::thread::sleep(TYPING_DELAY);
-            // Whatever opened is closed again, one key at a time: Esc and a letter together are Alt.
+            // Close what opened, with a delay: Esc followed at once by a letter would be read as Alt.
             t.send("\x1b");
             std::thread::sleep(TYPING_DELAY);
         }
     }
-    // On a busy machine the last Esc and a letter may arrive as one key: the second letter stands alone.
+    // On a busy machine the last Esc and a letter may be read as one key: the second letter stands alone.
     t.send("4");
     std::thread::sleep(TYPING_DELAY);
     t.send("4");
@@ -149,7 +149,7 @@ fn a_signal_during_startup_restores_the_terminal() {
     for _ in 0..10 {
         let mut t = Terminal::with_args(&[]);
         let start = Instant::now();
-        // As soon as the modes are ours, before anything is on the screen.
+        // As soon as the modes have changed, before anything is drawn.
         while t.modes() == t.initial_modes() && start.elapsed() < TIMEOUT {}
         t.signal(Signal::TERM);
         t.wait_for_exit();
@@ -191,7 +191,7 @@ fn closing_the_terminal_ends_the_program() {
     let mut command = portable_pty::CommandBuilder::new(BINARY);
     command.env("TERM", "xterm");
     command.env("HOME", home.path());
-    // No controlling terminal: no SIGHUP either, the program must notice by itself.
+    // Without a controlling terminal there is no SIGHUP: the program must notice the hang-up itself.
     command.set_controlling_tty(false);
     let mut child = pair.slave.spawn_command(command).unwrap();
     let mut reader = pair.master.try_clone_reader().unwrap();
@@ -218,7 +218,7 @@ fn a_slow_terminal_gets_the_newest_frame() {
     t.wait_for_text("q quit");
     t.set_reading(false);
     let from = t.raw().len();
-    // Every one of them is a new picture of the whole screen.
+    // Each key redraws the whole screen.
     for i in 0..300 {
         t.send(["2", "3", "4", "\x0c"][i % 4]);
         std::thread::sleep(Duration::from_millis(4));
@@ -230,7 +230,7 @@ fn a_slow_terminal_gets_the_newest_frame() {
     let came = t.raw().len() - from;
     println!("{came} bytes for 300 pictures to a terminal that did not read");
     assert!(came < 300_000, "{came} bytes: a backlog was kept");
-    // Quitting while the line is full: what is cut off is a frame, not the way back.
+    // Quit while output is blocked: a frame may be cut off, but the terminal must be restored.
     t.set_reading(false);
     for i in 0..100 {
         t.send(["2", "3", "4", "\x0c"][i % 4]);
@@ -251,6 +251,8 @@ fn no_color_disables_colour() {
         t.send(key);
         std::thread::sleep(TYPING_DELAY);
     }
+    // An Esc that is read together with the q would be Alt-q.
+    t.wait_until("the help closed", |s| !s.contents().contains("Everywhere"));
     t.send("q");
     t.wait_for_exit();
     let raw = String::from_utf8(t.raw()).unwrap();
@@ -317,7 +319,7 @@ fn a_config_error_names_file_and_line() {
     assert!(code == 2 && said.contains("another user"), "{code} {said}");
 }
 
-/// Processes whose names attack a terminal, ended when dropped.
+/// Processes with names that contain terminal escape sequences; killed when dropped.
 struct HostileProcesses(Vec<std::process::Child>, #[allow(dead_code)] tempfile::TempDir);
 
 const HOSTILE_NAMES: [&str; 6] = [
@@ -350,7 +352,7 @@ impl Drop for HostileProcesses {
     }
 }
 
-/// Asserts that the output is text that is safe, sequences of our own, and nothing else.
+/// Asserts that the output consists of safe text and of the sequences the program itself uses.
 fn assert_only_own_sequences(raw: &[u8]) {
     let text = std::str::from_utf8(raw).expect("valid UTF-8");
     let own = regex_lite::Regex::new(
@@ -365,7 +367,7 @@ fn assert_only_own_sequences(raw: &[u8]) {
     }
 }
 
-/// The texts put on the clipboard.
+/// The texts sent to the clipboard.
 fn clipboard_texts(raw: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(raw);
     text.split("\x1b]52;c;")
@@ -431,13 +433,13 @@ fn hostile_process_names_are_sanitized() {
         let file = t.home.path().join(format!("all.{}", form.extension));
         let text = std::fs::read_to_string(file).unwrap();
         assert!(text.contains("EVIL"), "{}: {text}", form.name);
-        // The only sequences are those of ours.
+        // Only our own sequences are left.
         let text = if form.name == "ansi" { own.replace_all(&text, "").into_owned() } else { text };
         assert!(text.chars().all(|c| c == '\n' || is_safe(c)), "{}: {text:?}", form.name);
     }
 }
 
-/// A thread of a program that has the terminal panics with a hostile message.
+/// A thread panics with a hostile message while the program has the terminal.
 #[test]
 fn a_panic_in_any_thread_restores_the_terminal() {
     let me = std::env::current_exe().unwrap();

@@ -1,5 +1,5 @@
-//! The Bench view of the real program in a pseudo-terminal: every profile started from it, watched to its
-//! report, kept; left with a run under way.
+//! The Bench view of the real program in a pseudo-terminal: runs every profile until its report is stored, and quits
+//! during a run.
 
 mod pty_harness;
 
@@ -8,7 +8,7 @@ use iotop_plus::tui::bench::{BenchParamLine, BenchUi};
 use pty_harness::{Terminal, TerminalOptions, count_sequence};
 use std::path::Path;
 
-/// The program with its Bench view open, started in `dir`; `None` where a benchmark has no room.
+/// Starts the program with its Bench view open in `dir`; `None` if there is no space for a benchmark.
 fn open_bench_view(dir: &Path) -> Option<Terminal> {
     let stat = rustix::fs::statvfs(dir).ok()?;
     let reserve = (stat.f_blocks * stat.f_frsize / 20).max(2 << 30);
@@ -21,7 +21,7 @@ fn open_bench_view(dir: &Path) -> Option<Terminal> {
     t.send("6");
     t.wait_for_text("Plan: randrw");
     t.send(format!("e\r\x15{}\r", dir.display()));
-    // What stood there before was about another directory.
+    // Wait until the page no longer shows the previous directory.
     let name = dir.file_name().unwrap().to_str().unwrap();
     t.wait_until("the plan in this directory", |s| {
         let shown = s.contents();
@@ -35,7 +35,7 @@ fn temp_dir() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Types a parameter's text; the list has the keys before and after.
+/// Sets a parameter; the list is focused before and after.
 fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
     let lines = BenchUi::default().param_lines(profile);
     let at = lines.iter().position(|l| l.name() == name).unwrap();
@@ -47,7 +47,7 @@ fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
     t.send("\x1b[D");
 }
 
-/// Selects a profile, from a list with or without a run above it.
+/// Selects a profile; `above` is the number of rows above the profiles.
 fn select_profile(t: &mut Terminal, profile: usize, above: usize) {
     t.send(format!("\x1b[H{}", "j".repeat(profile + above)));
     t.wait_for_text(&format!("Plan: {}", WORKLOADS[profile].name()));
@@ -109,7 +109,7 @@ fn results_are_compared_and_copied() {
     t.wait_for_output("the clipboard", |seen| count_sequence(&seen.raw, "\x1b]52;c;") == 1);
 }
 
-/// The measuring children of a process.
+/// The benchmark children of a process.
 fn bench_children(parent: u32) -> Vec<u32> {
     let of = |entry: std::fs::DirEntry| -> Option<u32> {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -122,7 +122,7 @@ fn bench_children(parent: u32) -> Vec<u32> {
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process exists and is not a zombie.
 fn is_running(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|s| !s.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
@@ -137,7 +137,7 @@ fn quitting_during_a_run_leaves_no_child_and_no_file() {
     t.send("r");
     t.wait_for_text("y Yes");
     t.send("y");
-    // Laying the file out on a busy disk may take long: that is a run, too.
+    // The run may still be creating its file, if the disk is busy.
     t.wait_until("the child", |_| bench_children(t.pid()).len() == 1);
     let running = bench_children(t.pid());
     t.send("1");

@@ -1,4 +1,4 @@
-//! Recording and replay in a terminal, with the real binary.
+//! Recording and replaying with the real program in a pseudo-terminal.
 
 mod pty_harness;
 
@@ -18,7 +18,7 @@ fn a_recording_can_be_played_stepped_and_quit() {
     assert!(made.success());
     let mut t = start_wide(&["replay", path, "--config", "none"]);
     t.wait_for_text("REPLAY");
-    // To the end by itself.
+    // Plays to the end.
     t.send("++++");
     t.wait_for_text("paused");
     t.send("^");
@@ -60,7 +60,7 @@ fn the_live_screen_can_be_recorded_and_replayed() {
     t.wait_until("live figures and tasks", |s| s.contents().contains(" id ") && s.contents().contains("root "));
     t.send("R");
     t.wait_for_text("record to: ");
-    // Ctrl-U empties the line.
+    // Ctrl-U clears the prompt.
     t.send("\x15screen.iotop\r");
     t.wait_for_text("REC ");
     let size =
@@ -71,7 +71,7 @@ fn the_live_screen_can_be_recorded_and_replayed() {
     t.send("R");
     t.wait_for_text("recorded: ");
     t.wait_until("the word gone", |s| !s.contents().contains("REC "));
-    // The same name again: nothing is lost.
+    // A second recording with the same name must not overwrite the file.
     t.send("R");
     t.wait_for_text("record to: ");
     t.send("\x15screen.iotop\r");
@@ -102,7 +102,7 @@ fn quitting_while_recording_leaves_a_readable_file() {
         let out = Command::new(BINARY).args(["replay", file.to_str().unwrap(), "--format", "json"]).output().unwrap();
         out.status.success() && !out.stdout.is_empty()
     };
-    // The writing child outlives the screen for a moment.
+    // The recorder's child process ends a moment after the program.
     let start = std::time::Instant::now();
     while !readable() {
         assert!(start.elapsed() < pty_harness::TIMEOUT, "never readable");
@@ -110,7 +110,7 @@ fn quitting_while_recording_leaves_a_readable_file() {
     }
 }
 
-/// The writing child of a process.
+/// The recorder's child process.
 fn find_recorder_child(parent: u32) -> Option<i32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()).find(|pid| {
@@ -121,7 +121,7 @@ fn find_recorder_child(parent: u32) -> Option<i32> {
     })
 }
 
-/// A stopped child takes nothing, like one whose disk hangs.
+/// A stopped child process behaves like one whose disk hangs.
 #[test]
 fn a_stuck_recorder_is_reported_and_not_waited_for() {
     use rustix::process::{Pid, Signal, kill_process};
@@ -135,7 +135,7 @@ fn a_stuck_recorder_is_reported_and_not_waited_for() {
     let child = Pid::from_raw(find_recorder_child(t.pid()).unwrap()).unwrap();
     kill_process(child, Signal::STOP).unwrap();
     t.wait_for_text("REC stuck");
-    // The screen goes on.
+    // The screen is still updated.
     t.send("3");
     t.wait_for_text("READ/s");
     t.send("q");

@@ -1,4 +1,4 @@
-//! Screenshots with the real binary: what lands on the disk, and what is said when it cannot.
+//! Screenshots with the real program: the files written, and the messages when that fails.
 
 mod pty_harness;
 
@@ -17,7 +17,7 @@ fn start_and_wait() -> Terminal {
     t
 }
 
-/// Types a name over the proposed one.
+/// Takes a screenshot with this name instead of the proposed one.
 fn take_screenshot(t: &mut Terminal, name: &str) {
     t.send("s");
     t.wait_for_text("to file (Tab");

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-/// Names the file to map, to the task that is to be stuck in a page fault.
+/// Environment variable with the file that the task stuck in a page fault maps.
 pub const FAULT_ENV: &str = "IOTOP_PLUS_FAULT";
-/// A file on the frozen file system.
+/// Name of a file on the frozen file system.
 const MAPPED_FILE: &str = "mapped";
 
 pub fn run_command(program: &str, args: &[&str]) -> Result<(), String> {
@@ -23,16 +23,16 @@ pub fn run_command(program: &str, args: &[&str]) -> Result<(), String> {
     }
 }
 
-/// A frozen ext4 with a writer in state D.
+/// A frozen ext4 file system with a writer in state D.
 pub struct FrozenFs {
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: PathBuf,
-    /// Tasks that no signal ends before it thaws; the writer is the first.
+    /// Tasks that no signal ends until the file system is thawed; the writer is the first.
     stuck_children: Vec<Child>,
 }
 
 impl FrozenFs {
-    /// Makes it below `dir`.
+    /// Creates and mounts it below `dir`.
     pub fn mount(dir: &Path) -> Result<Self, String> {
         let (image, at) = (dir.join("frozen.img"), dir.join("frozen"));
         std::fs::create_dir(&at).map_err(|e| e.to_string())?;
@@ -50,7 +50,7 @@ impl FrozenFs {
         Ok(frozen)
     }
 
-    /// The writer.
+    /// PID of the writer.
     pub fn writer_pid(&self) -> u32 {
         self.stuck_children[0].id()
     }
@@ -68,14 +68,14 @@ impl Drop for FrozenFs {
     }
 }
 
-/// A FUSE file system that has died after it was mounted.
+/// A FUSE file system whose server no longer answers.
 pub struct DeadFuse {
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: PathBuf,
 }
 
 impl DeadFuse {
-    /// Makes it below `dir`.
+    /// Mounts it below `dir`.
     pub fn mount(dir: &Path) -> Result<Self, String> {
         let at = dir.join("dead");
         std::fs::create_dir(&at).map_err(|e| e.to_string())?;
@@ -89,7 +89,7 @@ impl DeadFuse {
     }
 }
 
-/// Answers FUSE_INIT (include/uapi/linux/fuse.h), takes everything else and says nothing.
+/// Answers FUSE_INIT (include/uapi/linux/fuse.h), reads all other requests and never replies.
 fn serve_fuse_init(fuse: &OwnedFd) {
     let mut request = vec![0; 128 * 1024];
     while let Ok(n) = rustix::io::read(fuse, &mut request[..]) {
@@ -98,7 +98,7 @@ fn serve_fuse_init(fuse: &OwnedFd) {
         if n < 40 || word(4) != INIT {
             continue;
         }
-        // out header: len, error, unique; then fuse_init_out of 64 bytes: major, minor, ...
+        // fuse_out_header: len, error, unique; then fuse_init_out of 64 bytes: major, minor, ...
         let mut reply = vec![0; 80];
         reply[..4].copy_from_slice(&80u32.to_ne_bytes());
         reply[8..16].copy_from_slice(&request[8..16]);
@@ -114,7 +114,7 @@ fn serve_fuse_init(fuse: &OwnedFd) {
 
 impl Drop for DeadFuse {
     fn drop(&mut self) {
-        // MNT_FORCE ends the connection and with it every wait.
+        // MNT_FORCE aborts the connection, which ends every wait.
         let _ = run_command("umount", &["-f", self.mount_point.to_str().unwrap()]);
         let _ = run_command("umount", &["-l", self.mount_point.to_str().unwrap()]);
     }
@@ -122,14 +122,14 @@ impl Drop for DeadFuse {
 
 /// A process with a thread stuck in a page fault, and one stuck in exec.
 pub struct StuckProcesses {
-    /// Whose mappings, and command line, cannot be read.
+    /// PID of the process whose mappings and command line cannot be read.
     pub fault_pid: u32,
-    /// Whose counters cannot be read.
+    /// PID of the process whose I/O counters cannot be read.
     pub exec_pid: u32,
 }
 
 impl StuckProcesses {
-    /// Starts them and waits until they are stuck; `frozen` ends them.
+    /// Starts them and waits until they are stuck; thawing `frozen` ends them.
     pub fn start(frozen: &mut FrozenFs) -> Self {
         let fault = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "hang_in_a_page_fault", "--nocapture"])
@@ -152,14 +152,14 @@ impl StuckProcesses {
     }
 }
 
-/// The first child that any thread of a process has.
+/// First child of any thread of a process.
 fn child_of(pid: u32) -> Option<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let lists = threads.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
     lists.filter_map(|list| list.split_whitespace().next()?.parse().ok()).next()
 }
 
-/// Whether reading that file of a task does not return within a moment; asked in a child, which is killed.
+/// Whether reading this file of a task takes more than 0.2 s; a child process tries it and is killed.
 fn read_hangs(pid: u32, file: &str) -> bool {
     let status = Command::new("timeout")
         .args(["0.2", "cat", &format!("/proc/{pid}/{file}")])
@@ -169,35 +169,35 @@ fn read_hangs(pid: u32, file: &str) -> bool {
     status.is_ok_and(|s| s.code() == Some(124))
 }
 
-/// Gets stuck: one thread in a fault on a mapped page, another in changing that mapping, which holds the lock
-/// of all mappings, and a process that shares them in exec, which waits for that lock while it holds its own.
+/// Gets stuck: one thread in a page fault on a mapping, another in changing that mapping, which holds the lock of all
+/// mappings, and a process that shares the mappings in exec, which waits for that lock while it holds its own.
 #[allow(unsafe_code)]
 pub fn hang_in_page_fault(path: &Path) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let (all, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
     let stack = Box::leak(vec![0u8; 64 * 1024].into_boxed_slice()).as_mut_ptr_range().end;
-    // SAFETY: the child has a stack of its own, sleeps and becomes another program.
+    // SAFETY: the child has its own stack, sleeps and execs another program.
     let child = unsafe { libc::clone(exec_later, stack.cast(), libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut()) };
     assert!(child > 0);
-    // SAFETY: a fresh mapping at a place of the kernel's choice, never unmapped, of a file nobody truncates.
+    // SAFETY: a new mapping at an address chosen by the kernel, never unmapped, of a file nobody truncates.
     let page = unsafe { rustix::mm::mmap(std::ptr::null_mut(), 4096, all, shared, &file, 0) }.unwrap() as usize;
     let writer = std::thread::spawn(move || {
         // SAFETY: the first byte of the mapping above.
         unsafe { (page as *mut u8).write_volatile(1) }
     });
-    // Until the other one waits in its fault; then this call waits for it.
+    // Wait until the writer is in its fault; then mprotect waits for it.
     std::thread::sleep(std::time::Duration::from_millis(200));
     // SAFETY: the mapping above; its writer is stuck or fails, and nothing else uses it.
     let _ = unsafe { rustix::mm::mprotect(page as *mut _, 4096, MprotectFlags::READ) };
     let _ = writer.join();
 }
 
-/// Sleeps until the others are stuck, then starts `true`.
+/// Sleeps until the others are stuck, then execs `true`.
 #[allow(unsafe_code)]
 extern "C" fn exec_later(_: *mut libc::c_void) -> libc::c_int {
     let program = c"/bin/true";
     let args = [program.as_ptr(), std::ptr::null()];
-    // SAFETY: neither allocates; program and arguments are C strings that live on.
+    // SAFETY: no allocation takes place; program and arguments are C strings with static lifetime.
     unsafe {
         libc::usleep(500_000);
         libc::execve(program.as_ptr(), args.as_ptr(), args[1..].as_ptr());
@@ -205,7 +205,7 @@ extern "C" fn exec_later(_: *mut libc::c_void) -> libc::c_int {
     }
 }
 
-/// The state of a process, and its parent, from the file that never blocks.
+/// State and parent of a process, from a file whose reading never blocks.
 pub fn process_state(pid: u32) -> Option<(char, u32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| text.lines().find_map(|l| Some(l.strip_prefix(name)?.trim()));

@@ -1,4 +1,4 @@
-//! The program in a pseudo-terminal, with a screen that can be asked what it shows.
+//! Runs the real program in a pseudo-terminal and interprets its output as a terminal would.
 
 #![allow(dead_code)]
 
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Whatever is waited for has come by then, or never will.
+/// Time limit for everything a test waits for.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The binary under test.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 
-/// A terminal as a person has it.
+/// The program in a pseudo-terminal.
 pub struct Terminal {
     master: Box<dyn MasterPty + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -23,20 +23,20 @@ pub struct Terminal {
     seen: Arc<Mutex<TerminalOutput>>,
     reading: Arc<AtomicBool>,
     initial_modes: String,
-    /// Its home and working directory, empty at first.
+    /// Home and working directory of the program, empty at first.
     pub home: tempfile::TempDir,
 }
 
-/// What came out so far.
+/// Output of the program so far.
 pub struct TerminalOutput {
     parser: vt100::Parser,
     /// Every byte.
     pub raw: Vec<u8>,
-    /// When frames began to come.
+    /// Arrival time of each frame.
     pub frame_times: Vec<Instant>,
 }
 
-/// How to start it.
+/// How to start a program.
 pub struct TerminalOptions<'a> {
     pub program: &'a Path,
     pub args: Vec<&'a str>,
@@ -56,7 +56,7 @@ impl Terminal {
         Self::start(TerminalOptions { args: args.to_vec(), ..Default::default() })
     }
 
-    /// Starts it.
+    /// Starts a program.
     pub fn start(start: TerminalOptions) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (cols, rows) = start.size;
@@ -88,40 +88,40 @@ impl Terminal {
         Self { master: pair.master, child, writer, seen, reading, initial_modes, home }
     }
 
-    /// Its process.
+    /// PID of the program.
     pub fn pid(&self) -> u32 {
         self.child.process_id().unwrap()
     }
 
-    /// Types.
+    /// Types bytes.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.writer.write_all(bytes.as_ref()).unwrap();
         self.writer.flush().unwrap();
     }
 
-    /// The signal of that number.
+    /// Sends a signal to the program.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid() as i32).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Whether the terminal takes output, as a line to a far host would not for a while.
+    /// Sets whether the terminal reads output; one that does not behaves like a slow connection.
     pub fn set_reading(&self, on: bool) {
         self.reading.store(on, Ordering::SeqCst);
     }
 
-    /// Changes the window.
+    /// Resizes the window.
     pub fn resize(&self, cols: u16, rows: u16) {
         self.seen.lock().unwrap().parser.screen_mut().set_size(rows, cols);
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
-    /// Waits until the screen satisfies `is`; says what was waited for, and shows the screen, if it never does.
+    /// Waits until the screen satisfies `is`. On a timeout it panics with `what` and the screen.
     pub fn wait_until(&self, what: &str, is: impl Fn(&vt100::Screen) -> bool) {
         self.wait_for_output(what, |seen| is(seen.parser.screen()));
     }
 
-    /// The same for everything that came out.
+    /// Waits until the output satisfies `is`.
     pub fn wait_for_output(&self, what: &str, is: impl Fn(&TerminalOutput) -> bool) {
         let start = Instant::now();
         while !is(&self.seen.lock().unwrap()) {
@@ -135,32 +135,32 @@ impl Terminal {
         self.wait_until(text, |s| s.contents().contains(text));
     }
 
-    /// The screen's text.
+    /// Text of the screen.
     pub fn contents(&self) -> String {
         self.seen.lock().unwrap().parser.screen().contents()
     }
 
-    /// Everything that came out.
+    /// All output.
     pub fn raw(&self) -> Vec<u8> {
         self.seen.lock().unwrap().raw.clone()
     }
 
-    /// When frames came, since the last call.
+    /// Arrival times of the frames since the last call.
     pub fn take_frame_times(&self) -> Vec<Instant> {
         std::mem::take(&mut self.seen.lock().unwrap().frame_times)
     }
 
-    /// The modes now.
+    /// The terminal's modes (termios) now.
     pub fn modes(&self) -> String {
         modes(&*self.master)
     }
 
-    /// The modes before it was started.
+    /// The terminal's modes before the program was started.
     pub fn initial_modes(&self) -> &str {
         &self.initial_modes
     }
 
-    /// Waits for its end.
+    /// Waits for the program to exit.
     pub fn wait_for_exit(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
@@ -172,12 +172,12 @@ impl Terminal {
         }
     }
 
-    /// Whether it lives.
+    /// Whether the program is still running.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Asserts that the terminal is as it was: modes, screen, cursor, mouse; each given back once.
+    /// Asserts that modes, screen, cursor and mouse are as before the start, and that each was restored `times` times.
     pub fn assert_restored(&self, times: usize) {
         self.wait_until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
         let raw = self.raw();
@@ -195,7 +195,7 @@ impl Drop for Terminal {
     }
 }
 
-/// How often a sequence came.
+/// Counts a sequence in the output.
 pub fn count_sequence(raw: &[u8], sequence: &str) -> usize {
     raw.windows(sequence.len()).filter(|w| *w == sequence.as_bytes()).count()
 }
@@ -224,7 +224,7 @@ fn read(mut from: Box<dyn Read + Send>, to: &Mutex<TerminalOutput>, on: &AtomicB
     }
 }
 
-/// A file below the terminal's home.
+/// Lists a directory.
 pub fn list_files(dir: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(dir).unwrap().flatten().map(|e| e.path()).collect()
 }
