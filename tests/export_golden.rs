@@ -52,7 +52,7 @@ fn copy_tree_over(from: &Path, to: &Path) {
     }
 }
 
-fn read_sample(sources: &mut [Box<dyn Source>], seq: u64) -> Sample {
+fn read_sample(sources: &mut [Source], seq: u64) -> Sample {
     let mut sample = Sample { seq: seq + 1, time: clock_at(seq), ..Default::default() };
     for source in sources {
         source.read()(&mut sample);

@@ -5,16 +5,12 @@
 //! together, and the topology thread is woken only when there may be something new. A slow scan runs on its own
 //! thread; if it takes longer than the interval, it skips ticks, and nothing queues up.
 
-use super::io_accounting::IoAccountingSource;
-use super::latency::LatencySource;
-use super::memory_stalls::MemoryStallSource;
 use super::processes::ScanOptions;
 use super::processes::scan_threads::{InlineScanner, ScanConsumer, ScanThreads};
 use super::processes::task_scanner::TaskScanner;
 use super::sampler::{CounterSampler, READ_DEADLINE, THREAD_STACK_BYTES};
-use super::syncs::SyncSource;
 use super::topology::TopologyReader;
-use super::{clock, sources};
+use super::{clock, sources, traced};
 use crate::bpf::Tracer;
 use crate::model::disk::DevId;
 use crate::model::observation::Observation;
@@ -72,10 +68,7 @@ impl Collectors {
         })?;
         let request_scan = scan_requests.clone();
         let mut sources = sources(root);
-        sources.push(Box::new(LatencySource(tracer.clone())));
-        sources.push(Box::new(MemoryStallSource(tracer.clone())));
-        sources.push(Box::new(SyncSource(tracer.clone())));
-        sources.push(Box::new(IoAccountingSource(tracer.clone())));
+        sources.extend(traced::sources(&tracer));
         let lane = CounterSampler::start(
             sources,
             interval,

@@ -1,49 +1,23 @@
 //! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): rows of 14, 18 or 20 columns.
 
 use super::kernel_file::PersistentFile;
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reads the counters of every block device and partition in one system call.
-pub struct DiskstatsSource {
-    file: PersistentFile,
-    buf: Vec<u8>,
-    names: HashMap<DevId, Arc<str>>,
-}
-
-impl DiskstatsSource {
-    /// A source below `root`.
-    pub fn new(root: &Root) -> Self {
-        Self { file: PersistentFile::new(root.proc("diskstats")), buf: Vec::new(), names: HashMap::new() }
-    }
-
-    fn read_rows(&mut self) -> Reading<Vec<DiskRaw>> {
-        match self.file.read(&mut self.buf) {
-            Ok(text) => Reading::Ok(lines(text).filter_map(|l| parse_line(l, &mut self.names)).collect()),
-            Err(err) => Reading::from_io_error("/proc/diskstats", &err),
-        }
-    }
-}
-
-impl Source for DiskstatsSource {
-    fn name(&self) -> &'static str {
-        "/proc/diskstats"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.disks = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let rows = self.read_rows();
-        Box::new(move |s| s.disks = rows)
-    }
+/// Reads `/proc/diskstats`.
+pub fn source(root: &Root) -> Source {
+    let mut names = HashMap::new();
+    Source::from_file(
+        "/proc/diskstats",
+        PersistentFile::new(root.proc("diskstats")),
+        |s| &mut s.disks,
+        move |text| Reading::Ok(lines(text).filter_map(|line| parse_line(line, &mut names)).collect()),
+    )
 }
 
 /// Parses a row; `None` if it is malformed (a truncated last line, say). Loop and RAM devices without I/O are

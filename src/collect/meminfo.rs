@@ -1,44 +1,20 @@
 //! `/proc/meminfo` (Documentation/filesystems/proc.rst).
 
 use super::kernel_file::PersistentFile;
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::memory::MemRaw;
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.
-pub struct MeminfoSource {
-    file: PersistentFile,
-    buf: Vec<u8>,
-}
-
-impl MeminfoSource {
-    /// A source below `root`.
-    pub fn new(root: &Root) -> Self {
-        Self { file: PersistentFile::whole(root.proc("meminfo")), buf: Vec::new() }
-    }
-}
-
-impl Source for MeminfoSource {
-    fn name(&self) -> &'static str {
-        "/proc/meminfo"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.mem = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let mem = match self.file.read(&mut self.buf) {
-            Ok(text) => parse(text)
-                .map(Reading::Ok)
-                .unwrap_or_else(|| Reading::Absent("/proc/meminfo: no MemTotal line".into())),
-            Err(err) => Reading::from_io_error("/proc/meminfo", &err),
-        };
-        Box::new(move |s| s.mem = mem)
-    }
+pub fn source(root: &Root) -> Source {
+    Source::from_file(
+        "/proc/meminfo",
+        PersistentFile::whole(root.proc("meminfo")),
+        |s| &mut s.mem,
+        |text| parse(text).map_or_else(|| Reading::Absent("/proc/meminfo: no MemTotal line".into()), Reading::Ok),
+    )
 }
 
 /// Parses the whole file, kB as bytes; `None` without MemTotal.

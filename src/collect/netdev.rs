@@ -1,10 +1,9 @@
 //! `/proc/net/dev` (proc_net(5)) and `/sys/class/net/*/speed` (Documentation/ABI/testing/sysfs-class-net).
 
 use super::kernel_file::{PersistentFile, read_once};
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::network::NicRaw;
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::bytes::{lines, parse_i64, parse_u64, words};
 use crate::root::Root;
 use std::collections::HashMap;
@@ -16,7 +15,12 @@ use std::time::{Duration, Instant};
 const SPEED_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reads the byte counters of every interface in one system call.
-pub struct NetdevSource {
+pub fn source(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Source {
+    let mut reader = InterfaceReader::new(root, has_network_mounts);
+    Source::new("/proc/net/dev", |s| &mut s.nics, move || reader.read_nics())
+}
+
+struct InterfaceReader {
     root: Root,
     file: PersistentFile,
     buf: Vec<u8>,
@@ -27,9 +31,8 @@ pub struct NetdevSource {
     has_network_mounts: Arc<AtomicBool>,
 }
 
-impl NetdevSource {
-    /// A source below `root`.
-    pub fn new(root: &Root, wanted: Arc<AtomicBool>) -> Self {
+impl InterfaceReader {
+    fn new(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
             file: PersistentFile::new(root.proc("net/dev")),
@@ -37,7 +40,7 @@ impl NetdevSource {
             speed_buf: Vec::new(),
             speeds: HashMap::new(),
             speeds_read_at: None,
-            has_network_mounts: wanted,
+            has_network_mounts,
         }
     }
 
@@ -75,21 +78,6 @@ impl NetdevSource {
         let mbit = parse_i64(text.trim_ascii()).and_then(|n| u64::try_from(n).ok())?;
         // SPEED_UNKNOWN is -1, which old kernels wrote unsigned.
         mbit.checked_mul(1_000_000).filter(|_| mbit > 0 && mbit < u32::MAX as u64)
-    }
-}
-
-impl Source for NetdevSource {
-    fn name(&self) -> &'static str {
-        "/proc/net/dev"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.nics = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let nics = self.read_nics();
-        Box::new(move |s| s.nics = nics)
     }
 }
 
@@ -138,9 +126,9 @@ mod tests {
         put("sys/class/net/eth0/speed", "1000\n");
         put("sys/class/net/veth1/speed", "-1\n");
         put("sys/class/net/old0/speed", "4294967295\n");
-        let mut source = NetdevSource::new(&Root::at(dir.path()), Arc::new(AtomicBool::new(true)));
+        let mut source = InterfaceReader::new(&Root::at(dir.path()), Arc::new(AtomicBool::new(true)));
         let speeds =
-            |s: &mut NetdevSource| s.read_nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
+            |s: &mut InterfaceReader| s.read_nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
         assert_eq!(speeds(&mut source), [Some(1_000_000_000), None, None, None]);
         put("sys/class/net/eth0/speed", "100\n");
         assert_eq!(speeds(&mut source)[0], Some(1_000_000_000), "asked once a minute");

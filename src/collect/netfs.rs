@@ -6,11 +6,11 @@
 use super::kernel_file::PersistentFile;
 use super::mountinfo::MountWatcher;
 use super::route::RouteTable;
-use super::{SampleUpdate, Source, cifs, nfs};
+use super::source::Source;
+use super::{cifs, nfs};
 use crate::model::mount::{is_cifs, is_nfs};
 use crate::model::network::NetFsRaw;
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,12 @@ use std::time::{Duration, Instant};
 const ROUTE_REREAD_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reads `/proc/self/mountstats` and `/proc/fs/cifs/Stats` if there are such mounts.
-pub struct NetFsSource {
+pub fn source(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Source {
+    let mut reader = NetFsReader::new(root, has_network_mounts);
+    Source::new("/proc/self/mountstats", |s| &mut s.netfs, move || reader.read_rows())
+}
+
+struct NetFsReader {
     root: Root,
     mounts: MountWatcher,
     nfs: PersistentFile,
@@ -33,9 +38,8 @@ pub struct NetFsSource {
     has_network_mounts: Arc<AtomicBool>,
 }
 
-impl NetFsSource {
-    /// A source below `root`.
-    pub fn new(root: &Root, any: Arc<AtomicBool>) -> Self {
+impl NetFsReader {
+    fn new(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
             mounts: MountWatcher::network_only(root),
@@ -45,7 +49,7 @@ impl NetFsSource {
             has_nfs: false,
             has_cifs: false,
             routes: None,
-            has_network_mounts: any,
+            has_network_mounts,
         }
     }
 
@@ -87,20 +91,5 @@ impl NetFsSource {
         for row in rows {
             row.interface = row.address.as_deref().and_then(|a| routes.interface_to(a));
         }
-    }
-}
-
-impl Source for NetFsSource {
-    fn name(&self) -> &'static str {
-        "/proc/self/mountstats"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.netfs = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let rows = self.read_rows();
-        Box::new(move |s| s.netfs = rows)
     }
 }

@@ -1,27 +1,30 @@
 //! `/proc/pressure/{cpu,memory,io}` (Documentation/accounting/psi.rst).
 
 use super::kernel_file::PersistentFile;
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::pressure::{self, PressureLine};
 use crate::root::Root;
 
 /// Reads the three pressure files.
-pub struct PressureSource {
+pub fn source(root: &Root) -> Source {
+    let mut files = PressureFiles::new(root);
+    Source::new("/proc/pressure", |s| &mut s.pressure, move || files.read())
+}
+
+struct PressureFiles {
     files: [PersistentFile; 3],
     buf: Vec<u8>,
 }
 
-impl PressureSource {
-    /// A source below `root`.
-    pub fn new(root: &Root) -> Self {
+impl PressureFiles {
+    fn new(root: &Root) -> Self {
         let file = |name| PersistentFile::whole(root.proc(&format!("pressure/{name}")));
         Self { files: [file("cpu"), file("memory"), file("io")], buf: Vec::new() }
     }
 
-    fn read_all(&mut self) -> Reading<PressureRaw> {
+    fn read(&mut self) -> Reading<PressureRaw> {
         let mut got = [ResourcePressure::default(); 3];
         for (file, slot) in self.files.iter_mut().zip(&mut got) {
             match file.read(&mut self.buf) {
@@ -38,21 +41,6 @@ impl PressureSource {
         }
         let [cpu, memory, io] = got;
         Reading::Ok(PressureRaw { cpu, memory, io })
-    }
-}
-
-impl Source for PressureSource {
-    fn name(&self) -> &'static str {
-        "/proc/pressure"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.pressure = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let all = self.read_all();
-        Box::new(move |s| s.pressure = all)
     }
 }
 

@@ -5,7 +5,8 @@
 //! thread is abandoned and a new thread takes over the other sources. The source stays `Blocked` until the stuck read
 //! returns. A source has one read at a time, so no more threads than sources can be stuck.
 
-use super::{SampleUpdate, Source, clock};
+use super::clock;
+use super::source::{SampleUpdate, Source};
 use crate::model::reading::BlockedRead;
 use crate::model::sample::Sample;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,8 +33,14 @@ enum SamplerCommand {
 struct SourceSlot {
     name: &'static str,
     /// Outside the lock: a stuck source cannot be called.
-    mark_blocked: fn(&mut Sample, BlockedRead),
-    source: Mutex<Box<dyn Source>>,
+    mark_blocked: Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>,
+    read: Mutex<Box<dyn FnMut() -> SampleUpdate + Send>>,
+}
+
+impl From<Source> for SourceSlot {
+    fn from(source: Source) -> Self {
+        Self { name: source.name(), mark_blocked: source.mark_blocked, read: Mutex::new(source.read) }
+    }
 }
 
 struct SamplerState {
@@ -60,13 +67,10 @@ pub struct CounterSampler {
 
 impl CounterSampler {
     /// Starts: reads at once, then every `interval`.
-    pub fn start(sources: Vec<Box<dyn Source>>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
+    pub fn start(sources: Vec<Source>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
         let stuck = sources.iter().map(|_| AtomicU64::new(0)).collect();
         let shared = Arc::new(SamplerState {
-            sources: sources
-                .into_iter()
-                .map(|s| SourceSlot { name: s.name(), mark_blocked: s.blocked_marker(), source: Mutex::new(s) })
-                .collect(),
+            sources: sources.into_iter().map(SourceSlot::from).collect(),
             generation: AtomicU64::new(0),
             reading_index: AtomicUsize::new(0),
             reading_since: AtomicU64::new(0),
@@ -166,12 +170,12 @@ fn run_sampler(
 fn deliver(shared: &SamplerState, generation: u64, sample: Sample) -> bool {
     shared.reading_since.store(clock::boot_ns(), Ordering::Release);
     shared.reading_index.store(shared.sources.len() + 1, Ordering::Release);
-    let more = (shared.sink)(sample);
+    let goes_on = (shared.sink)(sample);
     if shared.generation.load(Ordering::Acquire) != generation {
         return false;
     }
     shared.reading_index.store(0, Ordering::Release);
-    more
+    goes_on
 }
 
 /// Reads all sources; `None` if another thread has taken over meanwhile.
@@ -180,7 +184,7 @@ fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
     let mut sample = Sample { seq: shared.seq.fetch_add(1, Ordering::Relaxed) + 1, time: at, ..Default::default() };
     for index in 0..shared.sources.len() {
         match read_source(shared, index, generation)? {
-            Ok(patch) => patch(&mut sample),
+            Ok(update) => update(&mut sample),
             Err(blocked) => (shared.sources[index].mark_blocked)(&mut sample, blocked),
         }
     }
@@ -189,20 +193,20 @@ fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
 
 fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<Result<SampleUpdate, BlockedRead>> {
     let slot = &shared.sources[index];
-    let Ok(mut source) = slot.source.try_lock() else {
+    let Ok(mut read) = slot.read.try_lock() else {
         let since = shared.stuck_since[index].load(Ordering::Acquire);
         return Some(Err(BlockedRead { since_boot_ns: since, waiting_on: slot.name.into() }));
     };
     shared.reading_since.store(clock::boot_ns(), Ordering::Release);
     shared.reading_index.store(index + 1, Ordering::Release);
-    let patch = source.read();
+    let update = read();
     if shared.generation.load(Ordering::Acquire) != generation {
         // The lock is released only now: the source is consistent again and others may read it.
         shared.stuck_since[index].store(0, Ordering::Release);
         return None;
     }
     shared.reading_index.store(0, Ordering::Release);
-    Some(Ok(patch))
+    Some(Ok(update))
 }
 
 #[cfg(test)]
@@ -212,32 +216,20 @@ mod tests {
     use crate::model::reading::Reading;
     use std::sync::mpsc::{Receiver, sync_channel};
 
-    struct FastSource;
-    impl Source for FastSource {
-        fn name(&self) -> &'static str {
-            "quick"
-        }
-        fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-            |s, why| s.cpu = Reading::Blocked(why)
-        }
-        fn read(&mut self) -> SampleUpdate {
-            Box::new(|s| s.cpu = Reading::Ok(CpuRaw::default()))
-        }
+    fn fast_source() -> Source {
+        Source::new("quick", |s| &mut s.cpu, || Reading::Ok(CpuRaw::default()))
     }
 
     /// Returns only when a message arrives.
-    struct BlockingSource(Receiver<()>);
-    impl Source for BlockingSource {
-        fn name(&self) -> &'static str {
-            "slow"
-        }
-        fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-            |s, why| s.disks = Reading::Blocked(why)
-        }
-        fn read(&mut self) -> SampleUpdate {
-            let _ = self.0.recv();
-            Box::new(|s| s.disks = Reading::Ok(Vec::new()))
-        }
+    fn blocking_source(wait: Receiver<()>) -> Source {
+        Source::new(
+            "slow",
+            |s| &mut s.disks,
+            move || {
+                let _ = wait.recv();
+                Reading::Ok(Vec::new())
+            },
+        )
     }
 
     #[test]
@@ -245,7 +237,7 @@ mod tests {
         let (go, wait) = sync_channel(1);
         let (tx, rx) = sync_channel(64);
         let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
-        let sources: Vec<Box<dyn Source>> = vec![Box::new(BlockingSource(wait)), Box::new(FastSource)];
+        let sources = vec![blocking_source(wait), fast_source()];
         let mut lane = CounterSampler::start(sources, Duration::from_millis(20), sink).unwrap();
         while lane.detect_stuck_source().is_none() {
             std::thread::yield_now();
@@ -268,7 +260,7 @@ mod tests {
             }
             tx.send(s.seq).is_ok()
         });
-        let mut lane = CounterSampler::start(vec![Box::new(FastSource)], Duration::from_millis(20), sink).unwrap();
+        let mut lane = CounterSampler::start(vec![fast_source()], Duration::from_millis(20), sink).unwrap();
         while lane.state.generation.load(Ordering::Acquire) == 0 {
             assert_eq!(lane.detect_stuck_source(), None, "no source is stuck");
             std::thread::yield_now();
@@ -282,7 +274,7 @@ mod tests {
     fn the_thread_ends_when_the_sink_is_gone() {
         let (tx, rx) = sync_channel(0);
         let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
-        let lane = CounterSampler::start(vec![Box::new(FastSource)], Duration::from_millis(1), sink).unwrap();
+        let lane = CounterSampler::start(vec![fast_source()], Duration::from_millis(1), sink).unwrap();
         assert_eq!(rx.recv().unwrap().seq, 1);
         let shared = Arc::downgrade(&lane.state);
         drop((rx, lane));

@@ -1,44 +1,20 @@
 //! `/proc/stat` (proc_stat(5)): CPU time with iowait, forks, blocked tasks.
 
 use super::kernel_file::PersistentFile;
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::cpu::CpuRaw;
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 
 /// Reads `/proc/stat`.
-pub struct StatSource {
-    file: PersistentFile,
-    buf: Vec<u8>,
-}
-
-impl StatSource {
-    /// A source below `root`.
-    pub fn new(root: &Root) -> Self {
-        Self { file: PersistentFile::whole(root.proc("stat")), buf: Vec::new() }
-    }
-}
-
-impl Source for StatSource {
-    fn name(&self) -> &'static str {
-        "/proc/stat"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.cpu = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let cpu = match self.file.read(&mut self.buf) {
-            Ok(text) => {
-                parse(text).map(Reading::Ok).unwrap_or_else(|| Reading::Absent("/proc/stat: no cpu line".into()))
-            }
-            Err(err) => Reading::from_io_error("/proc/stat", &err),
-        };
-        Box::new(move |s| s.cpu = cpu)
-    }
+pub fn source(root: &Root) -> Source {
+    Source::from_file(
+        "/proc/stat",
+        PersistentFile::whole(root.proc("stat")),
+        |s| &mut s.cpu,
+        |text| parse(text).map_or_else(|| Reading::Absent("/proc/stat: no cpu line".into()), Reading::Ok),
+    )
 }
 
 /// Parses the whole file; `None` without the `cpu` line.

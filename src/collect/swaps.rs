@@ -1,10 +1,9 @@
 //! `/proc/swaps`: swap devices and files.
 
 use super::kernel_file::PersistentFile;
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::memory::SwapArea;
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::swaps::{self, SwapLine};
 use crate::root::Root;
 use std::time::{Duration, Instant};
@@ -13,40 +12,26 @@ use std::time::{Duration, Instant};
 const EMPTY_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reads `/proc/swaps`.
-pub struct SwapsSource {
-    file: PersistentFile,
-    buf: Vec<u8>,
-    /// When the list was last seen empty.
-    seen_empty_at: Option<Instant>,
-}
-
-impl SwapsSource {
-    /// A source below `root`.
-    pub fn new(root: &Root) -> Self {
-        Self { file: PersistentFile::new(root.proc("swaps")), buf: Vec::new(), seen_empty_at: None }
-    }
-}
-
-impl Source for SwapsSource {
-    fn name(&self) -> &'static str {
-        "/proc/swaps"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.swap_areas = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        if self.seen_empty_at.is_some_and(|at| at.elapsed() < EMPTY_RECHECK_INTERVAL) {
-            return Box::new(|s| s.swap_areas = Reading::Ok(Vec::new()));
-        }
-        let areas: Reading<Vec<SwapArea>> = match self.file.read(&mut self.buf) {
-            Ok(text) => Reading::Ok(swaps::parse(text).map(swap_area).collect()),
-            Err(err) => Reading::from_io_error("/proc/swaps", &err),
-        };
-        self.seen_empty_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
-        Box::new(move |s| s.swap_areas = areas)
-    }
+pub fn source(root: &Root) -> Source {
+    let mut file = PersistentFile::new(root.proc("swaps"));
+    let mut buf = Vec::new();
+    // When the list was last seen empty.
+    let mut seen_empty_at: Option<Instant> = None;
+    Source::new(
+        "/proc/swaps",
+        |s| &mut s.swap_areas,
+        move || {
+            if seen_empty_at.is_some_and(|at| at.elapsed() < EMPTY_RECHECK_INTERVAL) {
+                return Reading::Ok(Vec::new());
+            }
+            let areas: Reading<Vec<SwapArea>> = match file.read(&mut buf) {
+                Ok(text) => Reading::Ok(swaps::parse(text).map(swap_area).collect()),
+                Err(err) => Reading::from_io_error("/proc/swaps", &err),
+            };
+            seen_empty_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
+            areas
+        },
+    )
 }
 
 pub(super) fn swap_area(line: SwapLine) -> SwapArea {

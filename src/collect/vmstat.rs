@@ -1,42 +1,21 @@
 //! `/proc/vmstat`: dirty, writeback, thresholds, swap traffic.
 
 use super::kernel_file::PersistentFile;
-use super::{SampleUpdate, Source};
+use super::source::Source;
 use crate::model::memory::VmRaw;
-use crate::model::reading::{BlockedRead, Reading};
-use crate::model::sample::Sample;
+use crate::model::reading::Reading;
 use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
-pub struct VmstatSource {
-    file: PersistentFile,
-    buf: Vec<u8>,
-}
-
-impl VmstatSource {
-    /// A source below `root`.
-    pub fn new(root: &Root) -> Self {
-        Self { file: PersistentFile::new(root.proc("vmstat")), buf: Vec::new() }
-    }
-}
-
-impl Source for VmstatSource {
-    fn name(&self) -> &'static str {
-        "/proc/vmstat"
-    }
-
-    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
-        |s, why| s.vm = Reading::Blocked(why)
-    }
-
-    fn read(&mut self) -> SampleUpdate {
-        let vm = match self.file.read(&mut self.buf) {
-            Ok(text) => Reading::Ok(parse(text, rustix::param::page_size() as u64)),
-            Err(err) => Reading::from_io_error("/proc/vmstat", &err),
-        };
-        Box::new(move |s| s.vm = vm)
-    }
+pub fn source(root: &Root) -> Source {
+    let page_size = rustix::param::page_size() as u64;
+    Source::from_file(
+        "/proc/vmstat",
+        PersistentFile::new(root.proc("vmstat")),
+        |s| &mut s.vm,
+        move |text| Reading::Ok(parse(text, page_size)),
+    )
 }
 
 /// Parses the lines that are used; missing ones are `None`.

@@ -16,7 +16,7 @@ const MAX_POINTS: usize = 960;
 const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 
 /// Reads the files that never block: CPU, devices, dirty pages.
-pub struct SystemCounters(Vec<Box<dyn Source>>);
+pub struct SystemCounters(Vec<Source>);
 
 /// One look at them.
 #[derive(Debug, Clone)]

@@ -1,0 +1,57 @@
+//! A kernel source of counters: how to read it, and which field of the sample it fills.
+
+use super::kernel_file::PersistentFile;
+use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
+
+/// A value read, to be put into the sample by the thread that assembles the tick.
+pub type SampleUpdate = Box<dyn FnOnce(&mut Sample) + Send>;
+
+/// One kernel source of counters.
+pub struct Source {
+    name: &'static str,
+    pub(super) mark_blocked: Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>,
+    pub(super) read: Box<dyn FnMut() -> SampleUpdate + Send>,
+}
+
+impl Source {
+    /// A source that `read` reads and that fills `field`. It may block: the sampler supervises it.
+    pub fn new<T: Send + 'static>(
+        name: &'static str,
+        field: fn(&mut Sample) -> &mut Reading<T>,
+        mut read: impl FnMut() -> Reading<T> + Send + 'static,
+    ) -> Self {
+        Self {
+            name,
+            mark_blocked: Box::new(move |sample, blocked| *field(sample) = Reading::Blocked(blocked)),
+            read: Box::new(move || {
+                let reading = read();
+                Box::new(move |sample| *field(sample) = reading)
+            }),
+        }
+    }
+
+    /// A source of one file; `name` is its path on the running machine.
+    pub(super) fn from_file<T: Send + 'static>(
+        name: &'static str,
+        mut file: PersistentFile,
+        field: fn(&mut Sample) -> &mut Reading<T>,
+        mut parse: impl FnMut(&[u8]) -> Reading<T> + Send + 'static,
+    ) -> Self {
+        let mut buf = Vec::new();
+        Self::new(name, field, move || match file.read(&mut buf) {
+            Ok(text) => parse(text),
+            Err(err) => Reading::from_io_error(name, &err),
+        })
+    }
+
+    /// The file it reads: shown where the source is blocked or missing.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Reads once. May block.
+    pub fn read(&mut self) -> SampleUpdate {
+        (self.read)()
+    }
+}
