@@ -1,5 +1,5 @@
-//! The real binary without a screen: pipes that close, disks that are full, signals, hostile names, an
-//! ordinary user, a task whose files hang.
+//! The binary without a terminal: closed pipes, full disks, signals, hostile names, an unprivileged user, a task whose
+//! files block.
 
 use iotop_plus::sanitize::is_safe;
 use serde_json::Value;
@@ -26,8 +26,8 @@ fn parse_json(out: &Output) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// Runs `body` while a thread of this process writes to a disk; `None`, said aloud, where the temporary
-/// directory is no disk.
+/// Runs `body` while a thread of this process writes to a disk; `None`, with a message, if the temporary directory is
+/// not on a disk.
 fn while_writing<T>(test: &str, body: impl FnOnce() -> T) -> Option<T> {
     let written = || {
         let io = std::fs::read_to_string("/proc/self/io").ok()?;

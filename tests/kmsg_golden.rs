@@ -1,8 +1,8 @@
-//! Captured kernel logs, read, classified and folded: what a person would see of them.
+//! Captured kernel logs, parsed, classified and folded as the screen shows them.
 //!
-//! `tests/fixtures/kmsg/*/dev/kmsg` hold records as `cat /dev/kmsg` prints them: `lab` was taken while a
-//! loop device failed and a frozen file system hung a writer, `field` holds the kernel's wordings of
-//! many years and drivers, `boot` an ordinary start with nothing wrong.
+//! The files `tests/fixtures/kmsg/*/dev/kmsg` have the format of `cat /dev/kmsg`: `lab` was captured while a loop
+//! device failed and a frozen file system blocked a writer, `field` has messages of many kernel versions and drivers,
+//! `boot` is an ordinary boot without errors.
 
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::model::kernel_log::{KernelLog, KernelLogClass, KernelLogLimits, LogClock, LogEntry};

@@ -1,4 +1,4 @@
-//! The real kernel log of the machine the tests run on. Needs root; skips by name elsewhere.
+//! The kernel log of the machine that runs the tests. Needs root; prints what it skips.
 
 use iotop_plus::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, KmsgRecord, LogClock, LogOrigin};
@@ -26,7 +26,7 @@ fn a_line_written_by_a_program_has_user_origin() {
         Err(err) => return println!("skipped {name}: /dev/kmsg is not writable: {err}"),
     };
     let mark = format!("iotop-plus test {} I/O error, dev sda, sector 1 \u{1b}[2J \\ \u{202e}", std::process::id());
-    // Without the line break the record stays open for more text and unreadable until the next one.
+    // Without the line break the record stays open for more text, and cannot be read before the next one.
     device.write_all(format!("<4>{mark}\n").as_bytes()).unwrap();
     let found = find_record(&mut reader, |r| r.message == mark.as_bytes()).expect("the line is in the log");
     assert_eq!((found.level, found.facility), (4, 1));

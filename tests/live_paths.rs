@@ -1,5 +1,5 @@
-//! Path reports against `df` on real loop, bind, overlay and stacked mounts, made in a mount namespace of
-//! their own. Needs root, util-linux and e2fsprogs; says so and passes where they are missing.
+//! Path reports compared with `df` on real loop, bind, overlay and stacked mounts in a private mount namespace. Needs
+//! root, util-linux and e2fsprogs; prints what it skips.
 
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::collect::topology::TopologyReader;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const LAB_DIR_ENV: &str = "IOTOP_PLUS_TEST_LAB";
 
-/// Everything hangs below $1, and is taken down whatever the tests say.
+/// Everything is below $1, and is unmounted whatever the result.
 const SETUP_SCRIPT: &str = r#"
 set -e
 cd "$1"
@@ -99,7 +99,7 @@ fn inside() {
     assert_eq!(outer.mounts.iter().map(|m| m.is_bind).collect::<Vec<_>>(), [false, true, false]);
 }
 
-/// Source, size in bytes and mount point as df(1) gives them.
+/// Source, size in bytes and mount point as reported by df(1).
 fn run_df(path: &str) -> [String; 3] {
     let out = |field: &str| {
         let out = Command::new("df").args(["-B1", &format!("--output={field}"), path]).output().unwrap();

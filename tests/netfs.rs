@@ -1,4 +1,4 @@
-//! NFS and CIFS mounts of a captured host, from files to the rows that are shown.
+//! NFS and CIFS mounts of a captured host, from files to displayed rows.
 
 use iotop_plus::collect::sources;
 use iotop_plus::model::network::{NetFsKind, NetFsRate, NicRate};

@@ -1,4 +1,4 @@
-//! The real binary records and replays: files, their safety, formats, and recordings kept from earlier versions.
+//! The binary records and replays: files, their safety, formats, and recordings of earlier versions.
 
 use serde_json::Value;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -102,7 +102,7 @@ fn existing_files_and_link_targets_are_not_overwritten() {
     }
     assert!(!dir.path().join("made-by-us").exists());
     assert_eq!(std::fs::read(&old).unwrap(), b"precious");
-    // Told to, it replaces the file or the link itself, never what a link points to.
+    // With --replace it replaces the file or the link itself, never the target of a link.
     for path in [&old, &link] {
         assert!(record(path, &["--replace"]).status.success());
         assert!(std::fs::symlink_metadata(path).unwrap().is_file());
@@ -112,7 +112,7 @@ fn existing_files_and_link_targets_are_not_overwritten() {
     let out = record(Path::new("/dev/null"), &["--replace"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(stderr(&out).contains("not a regular file"), "{}", stderr(&out));
-    // Nothing half-made is left.
+    // No partial file is left.
     let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
 }
@@ -127,7 +127,7 @@ fn an_unwritable_path_is_reported_with_the_reason() {
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
 }
 
-/// Needs root and tmpfs: a file system that is full, and one that is read-only.
+/// Needs root and tmpfs, for a full file system.
 #[test]
 fn a_full_disk_keeps_the_recording_and_is_reported() {
     if !rustix::process::geteuid().is_root() {
@@ -150,7 +150,7 @@ fn a_full_disk_keeps_the_recording_and_is_reported() {
     let _ = Command::new("umount").arg(dir.path()).status();
     assert_eq!(out.status.code(), Some(1), "{out:?}");
     assert!(stderr(&out).contains("no space left") && stderr(&out).contains("free some space"), "{}", stderr(&out));
-    // Either not one frame had room, and no file is left, or every whole one can be read.
+    // Either not even one frame had room and no file is left, or all complete frames can be read.
     assert!(!exists || readable.status.success() || stderr(&readable).contains("no complete frame"), "{readable:?}");
     assert!(replaced.status.success() || kept == b"precious");
 }
@@ -192,7 +192,7 @@ fn a_file_that_is_no_recording_is_rejected_with_a_reason() {
     }
 }
 
-/// All that was said is said again; names that came since, and reasons for what is missing of them, may be added.
+/// Whether `now` contains `then`; new names, and reasons why their values are unavailable, may be added.
 fn contains_value(name: &str, now: &Value, then: &Value) -> bool {
     match (now, then) {
         (Value::Object(now), Value::Object(then)) => {
@@ -206,7 +206,7 @@ fn contains_value(name: &str, now: &Value, then: &Value) -> bool {
     }
 }
 
-/// Recordings made by every version there was; what they say is kept beside them.
+/// Recordings of every earlier version replay as the expected output beside them.
 #[test]
 fn recordings_of_older_versions_replay_the_same() {
     let mut seen = 0;
@@ -216,17 +216,17 @@ fn recordings_of_older_versions_replay_the_same() {
             continue;
         }
         seen += 1;
-        let said = replay(&path, &["--format", "json"]);
-        assert!(said.status.success(), "{path:?}: {}", stderr(&said));
+        let output = replay(&path, &["--format", "json"]);
+        assert!(output.status.success(), "{path:?}: {}", stderr(&output));
         let kept = std::fs::read_to_string(path.with_extension("jsonl")).unwrap();
-        let said = String::from_utf8(said.stdout).unwrap();
-        for (n, (a, b)) in said.lines().zip(kept.lines()).enumerate() {
+        let output = String::from_utf8(output.stdout).unwrap();
+        for (n, (a, b)) in output.lines().zip(kept.lines()).enumerate() {
             let (a, b): (Value, Value) = (serde_json::from_str(a).unwrap(), serde_json::from_str(b).unwrap());
             for (key, value) in b.as_object().unwrap() {
                 assert!(contains_value(key, &a[key], value), "{path:?}, sample {n}, {key}: {} not {value}", a[key]);
             }
         }
-        assert_eq!(said.lines().count(), kept.lines().count());
+        assert_eq!(output.lines().count(), kept.lines().count());
     }
     assert!(seen > 0);
 }

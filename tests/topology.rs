@@ -1,5 +1,5 @@
-//! Topology and path reports over captured machines: a VM with loop, btrfs, overlay and bind mounts, and a
-//! database host with NVMe, RAID, LVM, encryption, multipath and network mounts.
+//! Topology and path reports of captured machines: a VM with loop, btrfs, overlay and bind mounts, and a database host
+//! with NVMe, RAID, LVM, encryption, multipath and network mounts.
 
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::collect::queue::read_queue_attrs;
@@ -259,7 +259,7 @@ fn the_queue_of_a_real_disk() {
     assert_eq!((q["vda"].rotational, q["vda"].read_ahead_kb), (Some(true), Some(8192)));
 }
 
-/// The live kernel agrees with itself: the mount statx(2) names is the one found by walking the table.
+/// On the live kernel the mount that statx(2) reports is the one found in the mount table.
 #[test]
 fn the_live_root_has_a_mount_and_space() {
     let r = inspect_path(&Root::live(), Path::new("/")).unwrap();

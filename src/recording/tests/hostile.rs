@@ -1,4 +1,4 @@
-//! Files made to harm: right checksums, wrong everything else.
+//! Files made to do harm: valid checksums, everything else wrong.
 
 use super::super::codec::put_section;
 use super::super::compress::{Compressor, Decompressor};
@@ -10,14 +10,14 @@ use crate::export::snapshot;
 use crate::sanitize::is_safe;
 use proptest::prelude::*;
 
-/// The frames' contents, unpacked.
-fn frame_payloads(tape: &TestRecording) -> Vec<Vec<u8>> {
-    let mut at = RecordingHeader::from_bytes(&tape.bytes).unwrap().to_bytes().len();
+/// The payloads of all frames.
+fn frame_payloads(recording: &TestRecording) -> Vec<Vec<u8>> {
+    let mut at = RecordingHeader::from_bytes(&recording.bytes).unwrap().to_bytes().len();
     let mut unpacker = Decompressor::default();
     let mut out = Vec::new();
-    while at < tape.bytes.len() {
-        let head = FrameHeader::from_bytes(&tape.bytes[at..]).unwrap();
-        let packed = &tape.bytes[at + 36..at + head.total_len() as usize];
+    while at < recording.bytes.len() {
+        let head = FrameHeader::from_bytes(&recording.bytes[at..]).unwrap();
+        let packed = &recording.bytes[at + 36..at + head.total_len() as usize];
         if head.kind != FrameKind::Log {
             out.push(unpacker.decompress(packed, head.raw_len as usize, head.kind != FrameKind::Delta).unwrap());
         }
@@ -26,7 +26,7 @@ fn frame_payloads(tape: &TestRecording) -> Vec<Vec<u8>> {
     out
 }
 
-/// Whatever a frame holds is shown without harm.
+/// Whatever a payload contains is shown without harm.
 fn assert_payload_is_harmless(raw: &[u8]) {
     let mut world = SystemState::new(RecordingHeader::default().host(), LogClock::default());
     let mut show = |entries: Vec<Observation>| {
@@ -48,8 +48,8 @@ fn assert_payload_is_harmless(raw: &[u8]) {
     if state.get_base(raw, false).is_ok() {
         show(state.full_update());
     }
-    if let Ok(news) = state.decode(raw) {
-        show(news);
+    if let Ok(observations) = state.decode(raw) {
+        show(observations);
         show(state.full_update());
     }
 }
@@ -66,15 +66,15 @@ fn collect_strings(value: &serde_json::Value, out: &mut Vec<String>) {
 #[test]
 fn random_payload_changes_are_harmless() {
     let contents = frame_payloads(&record_ticks(30, (6, 2)));
-    let mut dice = TestRng(7);
+    let mut rng = TestRng(7);
     for _ in 0..6_000 {
-        let mut raw = contents[dice.below(contents.len() as u64) as usize].clone();
-        for _ in 0..1 + dice.below(4) {
-            let at = dice.below(raw.len() as u64) as usize;
-            match dice.below(4) {
+        let mut raw = contents[rng.below(contents.len() as u64) as usize].clone();
+        for _ in 0..1 + rng.below(4) {
+            let at = rng.below(raw.len() as u64) as usize;
+            match rng.below(4) {
                 0 => raw[at] = 0xff,
-                1 => raw[at] ^= 1 << dice.below(8),
-                2 => raw[at] = dice.below(256) as u8,
+                1 => raw[at] ^= 1 << rng.below(8),
+                2 => raw[at] = rng.below(256) as u8,
                 _ => raw.truncate(at + 1),
             }
         }
@@ -96,10 +96,10 @@ fn a_frame_claiming_a_million_tasks_is_rejected() {
 
 #[test]
 fn an_unknown_section_does_not_hide_the_others() {
-    let tape = record_ticks(1, (60, 15));
+    let recording = record_ticks(1, (60, 15));
     let mut raw = Vec::new();
     put_section(&mut raw, 4711, b"from the future");
-    raw.extend(&frame_payloads(&tape)[0]);
+    raw.extend(&frame_payloads(&recording)[0]);
     let packed = Compressor::default().compress(&raw, true);
     let head = FrameHeader {
         kind: FrameKind::Key,
@@ -109,18 +109,18 @@ fn an_unknown_section_does_not_hide_the_others() {
         wall_ns: 0,
         crc: crc32fast::hash(&packed),
     };
-    let moment = FrameDecoder::default().decode_frame(&head, &packed).unwrap().unwrap();
-    assert!(moment.observations.iter().any(|e| matches!(e, Observation::Sample(_))));
+    let tick = FrameDecoder::default().decode_frame(&head, &packed).unwrap().unwrap();
+    assert!(tick.observations.iter().any(|e| matches!(e, Observation::Sample(_))));
 }
 
 proptest! {
     #[test]
-    fn nonsense_is_survived(raw in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn random_payloads_are_harmless(raw in proptest::collection::vec(any::<u8>(), 0..400)) {
         assert_payload_is_harmless(&raw);
     }
 
     #[test]
-    fn nonsense_with_a_section_before_it_is_survived(
+    fn random_sections_are_harmless(
         tag in prop_oneof![Just(1u64), Just(2), Just(31), Just(32), Just(33)],
         body in proptest::collection::vec(any::<u8>(), 0..300),
     ) {

@@ -1,4 +1,4 @@
-//! Recordings of an invented machine: whole, cut off, damaged, hostile, begun anywhere.
+//! Recordings of an invented machine: intact, truncated, damaged, hostile, read from any tick.
 
 mod damage;
 mod hostile;
@@ -31,11 +31,11 @@ use std::sync::Arc;
 const NS_PER_SEC: u64 = 1_000_000_000;
 const WALL_EPOCH_NS: i64 = 1_790_000_000_000_000_000;
 
-/// Numbers that look random and are the same every time.
+/// Reproducible pseudo-random numbers (xorshift).
 pub struct TestRng(pub u64);
 
 impl TestRng {
-    /// Below `n`.
+    /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -121,11 +121,13 @@ impl FakeMachine {
             queue_ms: n * 3,
             in_flight: n % 3,
         };
-        let few = self.rng.below(20) == 0;
+        let has_one_disk = self.rng.below(20) == 0;
         Sample {
             seq: self.seq,
             time: self.clock(),
-            disks: Reading::Ok((0..if few { 1 } else { 3 }).map(|m| disk(m, n * u64::from(m == 0) + 5)).collect()),
+            disks: Reading::Ok(
+                (0..if has_one_disk { 1 } else { 3 }).map(|m| disk(m, n * u64::from(m == 0) + 5)).collect(),
+            ),
             vm: Reading::Ok(VmRaw {
                 page_size: 4096,
                 nr_dirty: Some(n % 777),
@@ -144,7 +146,7 @@ impl FakeMachine {
 
     fn scan_tasks(&mut self) -> Reading<ProcessUpdate> {
         if self.rng.below(30) == 0 {
-            return Reading::Absent("/proc: gone for a moment".into());
+            return Reading::Absent("/proc: gone for a tick".into());
         }
         let mut update = ProcessUpdate {
             seq: self.seq,
@@ -175,7 +177,7 @@ impl FakeMachine {
     }
 
     fn start_task(&mut self, update: &mut ProcessUpdate) {
-        // A number is used again now and then.
+        // A task number is reused now and then.
         let tid = if self.rng.below(4) == 0 { 100 } else { self.next_tid };
         self.next_tid += 1;
         if self.tasks.contains_key(&tid) {
@@ -236,7 +238,7 @@ impl FakeMachine {
     fn tick(&mut self) -> Vec<Observation> {
         self.seq += 1;
         self.now_ns += NS_PER_SEC + self.rng.below(1000);
-        let mut news =
+        let mut observations =
             vec![Observation::Sample(Box::new(self.sample())), Observation::Tasks(Box::new(self.scan_tasks()))];
         if self.seq % 9 == 1 {
             let size_bytes = Some(self.seq);
@@ -247,22 +249,22 @@ impl FakeMachine {
                 ..BlockDevice::default()
             };
             let topology = Topology { devices: (0..3).map(dev).collect() };
-            news.push(Observation::Topology(Box::new(Reading::Ok(topology))));
+            observations.push(Observation::Topology(Box::new(Reading::Ok(topology))));
             let queue = QueueAttrs { scheduler: Some("bfq".into()), ..QueueAttrs::default() };
-            news.push(Observation::Queues(BTreeMap::from([("sd0".into(), queue)])));
+            observations.push(Observation::Queues(BTreeMap::from([("sd0".into(), queue)])));
         }
         if self.seq % 5 == 2 {
             let message = format!("I/O error, dev sd0, sector {} \u{1b}[31m", self.seq).into_bytes();
             let record =
                 KmsgRecord { seq: self.seq, boot_us: self.now_ns / 1000, level: 3, message, ..KmsgRecord::default() };
             let clock = LogClock { mono_ns: self.now_ns, wall_ns: self.clock().wall_ns };
-            news.push(Observation::KernelLog(vec![record], clock));
+            observations.push(Observation::KernelLog(vec![record], clock));
         }
-        news
+        observations
     }
 }
 
-/// A recording and where its ticks end.
+/// A recording, and the offsets at which its ticks end.
 struct TestRecording {
     bytes: Vec<u8>,
     tick_ends: Vec<usize>,
@@ -273,30 +275,30 @@ fn record_ticks(ticks: usize, every: (u32, u32)) -> TestRecording {
     let header = RecordingHeader { host: "box\u{1b}[2J".into(), interval_ns: NS_PER_SEC, ..RecordingHeader::default() };
     let mut machine = FakeMachine::new(0x9e37_79b9_7f4a_7c15);
     let mut encoder = FrameEncoder::new(every.0, every.1);
-    let mut tape = TestRecording { bytes: header.to_bytes(), tick_ends: Vec::new(), ticks: Vec::new() };
+    let mut recording = TestRecording { bytes: header.to_bytes(), tick_ends: Vec::new(), ticks: Vec::new() };
     for _ in 0..ticks {
-        let news = machine.tick();
-        tape.bytes.extend(encoder.encode_tick(&news, machine.clock().wall_ns));
-        tape.tick_ends.push(tape.bytes.len());
-        tape.ticks.push(news);
+        let observations = machine.tick();
+        recording.bytes.extend(encoder.encode_tick(&observations, machine.clock().wall_ns));
+        recording.tick_ends.push(recording.bytes.len());
+        recording.ticks.push(observations);
     }
-    tape
+    recording
 }
 
-/// All ticks that can be read, and whether tasks are missing from them.
+/// All readable ticks by number, and whether tasks are missing from them.
 fn read_ticks_with_partial<B: ReadAt>(reader: &mut RecordingReader<B>) -> BTreeMap<u32, (bool, Vec<Observation>)> {
     let mut out = BTreeMap::new();
-    while let Some(moment) = reader.next_tick().unwrap() {
-        out.insert(moment.number, (moment.is_partial, moment.observations));
+    while let Some(tick) = reader.next_tick().unwrap() {
+        out.insert(tick.number, (tick.is_partial, tick.observations));
     }
     out
 }
 
-/// All ticks that can be read, by their numbers.
+/// All readable ticks with their numbers.
 fn read_ticks<B: ReadAt>(reader: &mut RecordingReader<B>) -> Vec<(u32, Vec<Observation>)> {
     let mut out = Vec::new();
-    while let Some(moment) = reader.next_tick().unwrap() {
-        out.push((moment.number, moment.observations));
+    while let Some(tick) = reader.next_tick().unwrap() {
+        out.push((tick.number, tick.observations));
     }
     out
 }
@@ -312,50 +314,50 @@ fn to_json(world: &SystemState) -> String {
 
 #[test]
 fn replay_equals_the_live_session() {
-    let tape = record_ticks(150, (20, 3));
-    let mut reader = RecordingReader::open(tape.bytes.as_slice()).unwrap();
+    let recording = record_ticks(150, (20, 3));
+    let mut reader = RecordingReader::open(recording.bytes.as_slice()).unwrap();
     let span = reader.span();
     assert_eq!((span.ticks, span.first_number, span.last_number, span.damaged_bytes), (150, 0, 149, 0));
     let mut live = new_state(&reader);
     let mut replayed = new_state(&reader);
-    for (n, told) in tape.ticks.iter().enumerate() {
-        let moment = reader.next_tick().unwrap().unwrap();
-        assert_eq!((moment.number as usize, moment.full_state.is_some()), (n, n == 0), "tick {n}");
-        told.iter().cloned().for_each(|entry| _ = live.apply(entry));
-        moment.observations.into_iter().for_each(|entry| _ = replayed.apply(entry));
+    for (n, expected) in recording.ticks.iter().enumerate() {
+        let tick = reader.next_tick().unwrap().unwrap();
+        assert_eq!((tick.number as usize, tick.full_state.is_some()), (n, n == 0), "tick {n}");
+        expected.iter().cloned().for_each(|entry| _ = live.apply(entry));
+        tick.observations.into_iter().for_each(|entry| _ = replayed.apply(entry));
         assert_eq!(to_json(&replayed), to_json(&live), "tick {n}");
     }
     assert_eq!(reader.next_tick().unwrap(), None);
     assert_eq!(reader.unreadable_frames, 0);
 }
 
-/// Writes the recording that `tests/recording.rs` holds later versions to; only when asked to, after a change of
-/// the format's version. Its figures beside it are written by `replay --format json`.
+/// The reference recording that `tests/recording.rs` reads with later versions. KEEP_RECORDING writes it, to be used
+/// only after a change of the format's version; its expected values beside it are written by `replay --format json`.
 #[test]
 fn the_reference_recording_is_readable() {
-    let tape = record_ticks(45, (10, 3));
+    let recording = record_ticks(45, (10, 3));
     let name = format!("tests/fixtures/recordings/v{}-invented.iotop", crate::recording::frame::FORMAT_VERSION);
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if std::env::var_os("KEEP_RECORDING").is_some() {
-        std::fs::write(&path, &tape.bytes).unwrap();
+        std::fs::write(&path, &recording.bytes).unwrap();
     }
-    let kept = std::fs::read(&path).unwrap();
-    let mut reader = RecordingReader::open(kept.as_slice()).unwrap();
+    let reference = std::fs::read(&path).unwrap();
+    let mut reader = RecordingReader::open(reference.as_slice()).unwrap();
     assert_eq!((reader.span().ticks, reader.span().damaged_bytes), (45, 0));
     assert_eq!(read_ticks(&mut reader).len(), 45);
 }
 
 #[test]
 fn observations_round_trip_unchanged() {
-    let tape = record_ticks(12, (60, 15));
-    let mut reader = RecordingReader::open(tape.bytes.as_slice()).unwrap();
-    for ((_, news), told) in read_ticks(&mut reader).into_iter().zip(&tape.ticks) {
+    let recording = record_ticks(12, (60, 15));
+    let mut reader = RecordingReader::open(recording.bytes.as_slice()).unwrap();
+    for ((_, observations), expected) in read_ticks(&mut reader).into_iter().zip(&recording.ticks) {
         let samples = |all: &[Observation]| {
             let is = |e: &&Observation| {
                 matches!(e, Observation::Sample(_) | Observation::Tasks(_) | Observation::KernelLog(..))
             };
             all.iter().filter(is).cloned().collect::<Vec<_>>()
         };
-        assert_eq!(samples(&news), samples(told));
+        assert_eq!(samples(&observations), samples(expected));
     }
 }

@@ -12,7 +12,7 @@ use crate::model::process::BlockedTask;
 use crate::model::request_pattern::RequestPattern;
 use crate::model::syncs::{InFlightSync, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
 
-/// A tick in `n` has no value, for one of three reasons; all others do.
+/// Denied, absent or blocked in one of 24 ticks each, else `value`.
 fn reading<T>(rng: &mut TestRng, value: T) -> Reading<T> {
     match rng.below(24) {
         0 => Reading::Denied("denied".into()),
@@ -22,7 +22,7 @@ fn reading<T>(rng: &mut TestRng, value: T) -> Reading<T> {
     }
 }
 
-/// A histogram of `buckets` buckets that grows with `tick`, wraps, and loses a bucket now and then.
+/// A histogram of which the counts wrap and the buckets come and go.
 fn histogram(rng: &mut TestRng, tick: u32, buckets: usize) -> SparseHistogram {
     let first = rng.below(4) as usize;
     SparseHistogram::from_dense((0..buckets).map(|i| match i % 37 == first || i + 1 == buckets {
