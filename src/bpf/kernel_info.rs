@@ -1,8 +1,7 @@
 //! What every probe needs: the kernel's type information and the permission to load programs.
 
-use super::ProbeUnavailable;
 use super::btf::TracepointArguments;
-use super::loader::load_failure;
+use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::root::Root;
 use aya::{Btf, Endianness};
 use rustix::thread::CapabilitySet;

@@ -6,8 +6,10 @@
 
 use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
 use super::kernel_info::KernelInfo;
+use super::layout::{c_string, read_u64};
 use super::loader::{self, attach_all};
-use super::{Probe, ProbeUnavailable};
+use super::probe::Probe;
+use super::unavailable::ProbeUnavailable;
 use crate::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
 use crate::model::process::USER_HZ;
 use crate::model::reading::Reading;
@@ -190,8 +192,8 @@ impl MemoryStallProbe {
         TaskStallCounters {
             pid: u32::from_ne_bytes([key[8], key[9], key[10], key[11]]),
             starttime: read_u64(key, 0) / (1_000_000_000 / USER_HZ),
-            comm: c_string(comm),
-            bdi: c_string(bdi),
+            comm: c_string(comm).to_vec(),
+            bdi: c_string(bdi).to_vec(),
             counters: both,
         }
     }
@@ -217,15 +219,6 @@ fn parse_stall(bytes: &[u8], last_period: u64, unit_ns: u64) -> StallCounter {
         total_ns: read_u64(bytes, 8).saturating_mul(unit_ns),
         max_ns: longest.saturating_mul(unit_ns),
     }
-}
-
-fn read_u64(bytes: &[u8], index: usize) -> u64 {
-    bytes[index..index + 8].try_into().map_or(0, u64::from_ne_bytes)
-}
-
-/// Returns the text up to the first NUL.
-fn c_string(bytes: &[u8]) -> Vec<u8> {
-    bytes.split(|b| *b == 0).next().unwrap_or_default().to_vec()
 }
 
 #[cfg(test)]

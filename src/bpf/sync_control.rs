@@ -4,104 +4,124 @@
 //! started, and it works until the last request is fulfilled.
 
 use super::kernel_info::KernelInfo;
+use super::probe::{Probe, ProbeHandle};
 use super::syncs::SyncProbe;
-use super::{Probe, ProbeUnavailable, Tracer};
+use super::unavailable::ProbeUnavailable;
 use crate::model::syncs::NOT_REQUESTED;
-use std::sync::MutexGuard;
+use crate::root::Root;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+/// Controls the probe of syncs; clones control the same one.
+#[derive(Clone)]
+pub struct SyncControl {
+    root: Root,
+    probe: ProbeHandle<SyncProbe>,
+    request: Arc<Mutex<SyncRequest>>,
+}
 
 /// The requested state.
 #[derive(Default)]
-pub struct SyncControl {
+struct SyncRequest {
     /// Tracing was started and is not disabled; otherwise nothing is loaded.
     is_allowed: bool,
     /// Syncs are requested; those that take at least this long are listed one by one.
-    requested_threshold: Option<Duration>,
+    threshold: Option<Duration>,
     /// A thread is loading or unloading.
     is_worker_running: bool,
 }
 
-impl Tracer {
-    fn lock_sync_control(&self) -> MutexGuard<'_, SyncControl> {
-        self.sync_control.lock().unwrap_or_else(|e| e.into_inner())
+impl SyncControl {
+    /// Creates the control of `probe`, without a request.
+    pub fn new(root: &Root, probe: ProbeHandle<SyncProbe>) -> Self {
+        Self { root: root.clone(), probe, request: Arc::default() }
     }
 
-    pub(super) fn allow_sync_tracing(&self) {
-        self.syncs.replace(Err(ProbeUnavailable::Absent(NOT_REQUESTED.into())));
-        let request = {
-            let mut control = self.lock_sync_control();
-            control.is_allowed = true;
-            control.requested_threshold.is_some()
+    /// Permits loading, and fulfils an earlier request.
+    pub fn allow(&self) {
+        self.set_unavailable(NOT_REQUESTED);
+        let is_requested = {
+            let mut request = self.lock();
+            request.is_allowed = true;
+            request.threshold.is_some()
         };
-        if request {
-            self.start_sync_worker();
+        if is_requested {
+            self.start_worker();
         }
     }
 
-    pub(super) fn forbid_sync_tracing(&self) {
-        self.lock_sync_control().is_allowed = false;
+    /// Forbids loading.
+    pub fn forbid(&self) {
+        self.lock().is_allowed = false;
     }
 
-    pub(super) fn set_sync_request(&self, threshold: Option<Duration>) {
-        self.lock_sync_control().requested_threshold = threshold;
-        self.start_sync_worker();
+    /// Requests syncs with this threshold, or no syncs.
+    pub fn request(&self, threshold: Option<Duration>) {
+        self.lock().threshold = threshold;
+        self.start_worker();
     }
 
     /// Whether no thread is loading or unloading programs.
-    pub fn is_sync_worker_idle(&self) -> bool {
-        !self.lock_sync_control().is_worker_running
+    pub fn is_idle(&self) -> bool {
+        !self.lock().is_worker_running
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SyncRequest> {
+        self.request.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn set_unavailable(&self, why: &str) {
+        self.probe.replace(Err(ProbeUnavailable::Absent(why.into())));
     }
 
     /// Starts a thread that fulfils the request, unless one is running.
-    fn start_sync_worker(&self) {
-        let mut control = self.lock_sync_control();
-        if !control.is_allowed || std::mem::replace(&mut control.is_worker_running, true) {
+    fn start_worker(&self) {
+        let mut request = self.lock();
+        if !request.is_allowed || std::mem::replace(&mut request.is_worker_running, true) {
             return;
         }
-        drop(control);
-        let tracer = self.clone();
+        drop(request);
+        let control = self.clone();
         let spawned = std::thread::Builder::new().name("tracing-syncs".into()).spawn(move || {
-            let mut done = None;
-            while let Some(request) = tracer.next_sync_request(done) {
-                tracer.apply_sync_request(request);
-                done = Some(request);
+            let mut fulfilled = None;
+            while let Some(threshold) = control.next_request(fulfilled) {
+                control.apply(threshold);
+                fulfilled = Some(threshold);
             }
             crate::allocator::trim();
         });
         if let Err(err) = spawned {
-            self.lock_sync_control().is_worker_running = false;
-            self.syncs.replace(Err(ProbeUnavailable::from_io_error("no thread for tracing", &err)));
+            self.lock().is_worker_running = false;
+            self.probe.replace(Err(ProbeUnavailable::from_io_error("no thread for tracing", &err)));
         }
     }
 
-    /// Returns the request if it is not fulfilled yet; otherwise marks the thread as done.
-    fn next_sync_request(&self, done: Option<Option<Duration>>) -> Option<Option<Duration>> {
-        let mut control = self.lock_sync_control();
-        if done == Some(control.requested_threshold) {
-            control.is_worker_running = false;
+    /// Returns the requested threshold unless it is `fulfilled`; then the thread is done.
+    fn next_request(&self, fulfilled: Option<Option<Duration>>) -> Option<Option<Duration>> {
+        let mut request = self.lock();
+        if fulfilled == Some(request.threshold) {
+            request.is_worker_running = false;
             return None;
         }
-        Some(control.requested_threshold)
+        Some(request.threshold)
     }
 
-    fn apply_sync_request(&self, request: Option<Duration>) {
-        let Some(threshold) = request else {
-            return self.syncs.replace(Err(ProbeUnavailable::Absent(NOT_REQUESTED.into())));
-        };
-        if !self.syncs.is_loaded() {
-            self.syncs.replace(Err(ProbeUnavailable::Absent("tracing of syncs is being loaded".into())));
+    fn apply(&self, threshold: Option<Duration>) {
+        let Some(threshold) = threshold else { return self.set_unavailable(NOT_REQUESTED) };
+        if !self.probe.is_loaded() {
+            self.set_unavailable("tracing of syncs is being loaded");
             let loaded = KernelInfo::detect(&self.root).and_then(|kernel| SyncProbe::load(&kernel));
-            self.syncs.replace(loaded);
+            self.probe.replace(loaded);
         }
-        self.syncs.modify(|syncs| syncs.set_threshold(threshold));
+        self.probe.modify(|syncs| syncs.set_threshold(threshold));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Tracer;
     use super::*;
     use crate::model::reading::Reading;
-    use crate::root::Root;
 
     fn syncs_reason(tracer: &Tracer) -> String {
         tracer.syncs.read().unavailable_reason(0).unwrap_or_default()
@@ -115,7 +135,7 @@ mod tests {
         tracer.disable();
         tracer.request_syncs(Some(Duration::from_millis(10)));
         assert!(
-            syncs_reason(&tracer).contains("--no-tracing") && !tracer.lock_sync_control().is_worker_running,
+            syncs_reason(&tracer).contains("--no-tracing") && tracer.is_sync_worker_idle(),
             "{}",
             syncs_reason(&tracer)
         );
@@ -126,13 +146,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tracer = Tracer::new(&Root::at(dir.path()));
         tracer.request_syncs(Some(Duration::from_millis(10)));
-        tracer.allow_sync_tracing();
-        while tracer.lock_sync_control().is_worker_running {
+        tracer.sync_control.allow();
+        while !tracer.is_sync_worker_idle() {
             std::thread::yield_now();
         }
         assert!(matches!(tracer.syncs.read(), Reading::Absent(why) if why.contains("BTF")));
         tracer.request_syncs(None);
-        while tracer.lock_sync_control().is_worker_running {
+        while !tracer.is_sync_worker_idle() {
             std::thread::yield_now();
         }
         assert!(syncs_reason(&tracer).contains("key F"), "{}", syncs_reason(&tracer));

@@ -2,7 +2,7 @@
 //! ago.
 
 use super::super::bpf_sys::BpfMap;
-use crate::model::disk::DevId;
+use super::super::layout::{read_u32, read_u64, unpack_device};
 use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, LATENCY_BUCKETS};
 use crate::model::latency::SparseHistogram;
 use crate::root::Root;
@@ -32,19 +32,10 @@ fn parse_kind(n: u32) -> Option<AccountKind> {
     })
 }
 
-fn read_u32(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_ne_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
-}
-
-fn read_u64(bytes: &[u8], offset: usize) -> u64 {
-    u64::from(read_u32(bytes, offset)) | u64::from(read_u32(bytes, offset + 4)) << 32
-}
-
 fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
-    let dev = read_u32(bytes, 12);
     Some(AccountKey {
         pid: read_u32(bytes, 8),
-        device: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        device: unpack_device(read_u32(bytes, 12)),
         cgroup_id: read_u64(bytes, 0),
         kind: parse_kind(read_u32(bytes, 16))?,
     })
@@ -149,6 +140,7 @@ fn has_ended(root: &Root, pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::disk::DevId;
 
     #[test]
     fn keys_are_parsed_as_the_bpf_program_lays_them_out() {

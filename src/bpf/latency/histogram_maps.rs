@@ -3,7 +3,7 @@
 //! Each histogram has one value per possible CPU, so their number is bounded by memory ([`MAX_BYTES`]).
 
 use super::super::bpf_sys::{BpfMap, VALUE_ALIGN};
-use crate::model::disk::DevId;
+use super::super::layout::{read_u32, unpack_device};
 use crate::model::latency::{BUCKETS, DeviceHistograms, REQUEST_KINDS, SparseHistogram};
 use crate::model::request_pattern::{RequestPattern, SIZE_BUCKETS};
 use std::collections::BTreeSet;
@@ -24,11 +24,6 @@ const MAX_REQUESTED: usize = 64;
 /// A packed device number and an index into [`KINDS`].
 pub type HistogramKey = (u32, u32);
 
-/// Packs a device number as the kernel side does.
-pub fn pack_device(id: DevId) -> u32 {
-    id.major << 20 | id.minor & 0xf_ffff
-}
-
 fn key_bytes((dev, kind): HistogramKey) -> [u8; 8] {
     let mut out = [0; 8];
     out[..4].copy_from_slice(&dev.to_ne_bytes());
@@ -37,8 +32,7 @@ fn key_bytes((dev, kind): HistogramKey) -> [u8; 8] {
 }
 
 fn parse_key(bytes: [u8; 8]) -> HistogramKey {
-    let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    (word(0), word(4))
+    (read_u32(&bytes, 0), read_u32(&bytes, 4))
 }
 
 /// The existing histograms.
@@ -115,7 +109,7 @@ impl HistogramMaps {
                 continue;
             }
             sum_cpus(&self.buf, &mut self.sums);
-            let id = DevId { major: dev >> 20, minor: dev & 0xf_ffff };
+            let id = unpack_device(dev);
             if out.last().is_none_or(|d| d.id != id) {
                 out.push(DeviceHistograms { id, ..DeviceHistograms::default() });
             }
@@ -149,7 +143,9 @@ fn sum_cpus(cpus: &[u8], sums: &mut [u32]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::layout::pack_device;
     use super::*;
+    use crate::model::disk::DevId;
 
     #[test]
     fn keys_round_trip() {

@@ -8,17 +8,17 @@ mod wait_sampler;
 
 use super::kernel_info::KernelInfo;
 use super::loader;
-use super::{Probe, ProbeUnavailable};
+use super::probe::Probe;
+use super::unavailable::ProbeUnavailable;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::model::syncs::{SyncCall, SyncsRaw};
 use crate::root::Root;
-use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
-use tables::SyncTables;
+use tables::{SyncMaps, SyncTables};
 use wait_sampler::WaitSampler;
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
@@ -28,15 +28,6 @@ static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/syncs.b
 const TRACEFS_DIRS: [&str; 2] = ["tracing", "debug/tracing"];
 /// Programs that count syncs by io_uring; the kernel version decides which one attaches.
 const URING_PROGRAMS: [(&str, &str); 2] = [("uring_req", "io_uring_submit_req"), ("uring_sqe", "io_uring_submit_sqe")];
-
-/// Maps of the kernel side.
-struct SyncMaps {
-    files: MapData,
-    in_flight: MapData,
-    slow: MapData,
-    threshold: MapData,
-    counters: MapData,
-}
 
 /// The loaded programs; dropping this unloads them.
 pub struct SyncProbe {
@@ -179,12 +170,6 @@ fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
 fn clock_ns(clock: ClockId) -> u64 {
     let t = clock_gettime(clock);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
-impl SyncMaps {
-    fn fd(map: &MapData) -> BorrowedFd<'_> {
-        map.fd().as_fd()
-    }
 }
 
 #[cfg(test)]

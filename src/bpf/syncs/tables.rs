@@ -3,14 +3,15 @@
 //! Layouts are those of the structs in `assets/trace/syncs.bpf.c`.
 
 use super::super::bpf_sys::BpfMap;
-use super::SyncMaps;
-use super::wait_sampler::WaitSampler;
-use crate::model::disk::DevId;
+use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
+use super::wait_sampler::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, WaitSampler, slow_key};
 use crate::model::latency::{BUCKETS, SparseHistogram};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::syncs::{InFlightSync, MAX_SLOW_SYNCS, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile};
+use aya::maps::MapData;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 /// `struct key`.
@@ -21,10 +22,6 @@ const SLOTS_OFFSET: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
 const PARTS_OFFSET: usize = 64;
 const PATH_PARTS: usize = 6;
 const PART_LEN: usize = 64;
-/// `struct begun`.
-const BEGUN_VALUE_LEN: usize = 8 + KEY_LEN;
-/// `struct slow_key`.
-pub const SLOW_KEY_LEN: usize = 16;
 /// `struct slow`.
 const SLOW_LEN: usize = 56;
 
@@ -32,8 +29,7 @@ const SLOW_LEN: usize = 56;
 const MAX_FILES: usize = 2048;
 /// Above this number of files those that were idle longest are evicted.
 const EVICT_ABOVE: usize = MAX_FILES * 3 / 4;
-/// `max_entries` of `flying`, and of `slow`.
-pub const MAX_IN_FLIGHT: usize = 4096;
+/// `max_entries` of `slow`.
 const MAX_SLOW: usize = 512;
 /// Most syncs in flight in one reading.
 const MAX_IN_FLIGHT_REPORTED: usize = 64;
@@ -56,6 +52,21 @@ pub struct SyncReading {
     pub uring: u64,
 }
 
+/// Maps of the kernel side.
+pub struct SyncMaps {
+    pub files: MapData,
+    pub in_flight: MapData,
+    pub slow: MapData,
+    pub threshold: MapData,
+    pub counters: MapData,
+}
+
+impl SyncMaps {
+    fn fd(map: &MapData) -> BorrowedFd<'_> {
+        map.fd().as_fd()
+    }
+}
+
 /// State kept between readings.
 pub struct SyncTables {
     cpus: usize,
@@ -64,26 +75,12 @@ pub struct SyncTables {
     next_id: u64,
 }
 
-fn read_u64(bytes: &[u8], offset: usize) -> u64 {
-    bytes[offset..offset + 8].try_into().map_or(0, u64::from_ne_bytes)
-}
-
-fn read_u32(bytes: &[u8], offset: usize) -> u32 {
-    bytes[offset..offset + 4].try_into().map_or(0, u32::from_ne_bytes)
-}
-
-/// Returns the text up to the first NUL.
-fn c_string(bytes: &[u8]) -> &[u8] {
-    bytes.split(|b| *b == 0).next().unwrap_or_default()
-}
-
 /// Parses the key: process, call and file, without names.
 fn parse_key(key: &[u8]) -> SyncFile {
-    let dev = read_u32(key, 8);
     SyncFile {
         pid: read_u32(key, 12),
         call: SyncCall::ALL.get(read_u32(key, 16) as usize).copied().unwrap_or_default(),
-        device: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        device: unpack_device(read_u32(key, 8)),
         ino: read_u64(key, 0),
         ..SyncFile::default()
     }
@@ -192,8 +189,8 @@ impl SyncTables {
         sampler: &WaitSampler,
         boot_offset: u64,
     ) -> io::Result<Vec<InFlightSync>> {
-        let map = BpfMap::<8> { fd: SyncMaps::fd(&maps.in_flight), value_len: BEGUN_VALUE_LEN };
-        let mut value = vec![0; BEGUN_VALUE_LEN];
+        let map = BpfMap::<8> { fd: SyncMaps::fd(&maps.in_flight), value_len: IN_FLIGHT_LEN };
+        let mut value = vec![0; IN_FLIGHT_LEN];
         let mut out = Vec::new();
         let mut all = Vec::new();
         for id in map.keys(MAX_IN_FLIGHT) {
@@ -226,17 +223,6 @@ impl SyncTables {
     }
 }
 
-/// Returns the key that a sync in flight will have among slow syncs: start time and thread.
-pub fn slow_key(id: &[u8; 8], begun: &[u8]) -> [u8; SLOW_KEY_LEN] {
-    let mut key = [0; SLOW_KEY_LEN];
-    key[..8].copy_from_slice(&begun[..8]);
-    key[8..].copy_from_slice(id);
-    key
-}
-
-/// Value size of `flying`.
-pub const IN_FLIGHT_LEN: usize = BEGUN_VALUE_LEN;
-
 fn parse_counts(file: Arc<SyncFile>, value: &[u8], boot_offset: u64) -> SyncCounts {
     let slots = value[SLOTS_OFFSET..].chunks_exact(4).map(|n| read_u32(n, 0));
     let last = read_u64(value, 32);
@@ -254,6 +240,7 @@ fn parse_counts(file: Arc<SyncFile>, value: &[u8], boot_offset: u64) -> SyncCoun
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::disk::DevId;
 
     #[test]
     fn names_and_counts_are_parsed_from_map_values() {

@@ -4,7 +4,6 @@
 //! may be missed; then nothing is reported for it. While no sync is in flight a sample is one system call.
 
 use super::super::bpf_sys::BpfMap;
-use super::tables::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, slow_key};
 use crate::model::syncs::ON_CPU;
 use crate::root::Root;
 use std::collections::HashMap;
@@ -14,6 +13,12 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+/// `max_entries` of `flying` in `assets/trace/syncs.bpf.c`.
+pub const MAX_IN_FLIGHT: usize = 4096;
+/// `struct begun`: start time and key of a sync.
+pub const IN_FLIGHT_LEN: usize = 8 + 24;
+/// `struct slow_key`: start time and thread.
+pub const SLOW_KEY_LEN: usize = 16;
 /// Time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Most syncs in one sample.
@@ -56,6 +61,14 @@ impl WaitSampler {
     pub fn retain(&self, in_flight: &[SlowSyncKey]) {
         lock(&self.counts).retain(|key, _| in_flight.contains(key));
     }
+}
+
+/// Returns the key that a sync in flight will have among slow syncs: start time and thread.
+pub fn slow_key(id: &[u8; 8], started: &[u8]) -> [u8; SLOW_KEY_LEN] {
+    let mut key = [0; SLOW_KEY_LEN];
+    key[..8].copy_from_slice(&started[..8]);
+    key[8..].copy_from_slice(id);
+    key
 }
 
 fn lock(seen: &Mutex<WaitCounts>) -> MutexGuard<'_, WaitCounts> {

@@ -6,9 +6,11 @@
 
 mod record;
 
+use super::bpf_sys;
 use super::kernel_info::KernelInfo;
-use super::loader::{self, load_failure};
-use super::{Probe, ProbeUnavailable, bpf_sys};
+use super::loader;
+use super::probe::Probe;
+use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::model::process::USER_HZ;
 use crate::model::reading::Reading;
 use crate::root::Root;

@@ -40,7 +40,7 @@ impl DetailReader {
     pub fn new(root: &Root) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
-        let is_live = super::is_own_pid_namespace(root);
+        let is_live = path::is_own_pid_namespace(root);
         Ok(Self {
             root: root.clone(),
             proc_fd: proc,

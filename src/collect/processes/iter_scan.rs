@@ -8,13 +8,11 @@
 //! intervals, and tasks missing from the iterator are read from files.
 
 use super::file_reader::{FileSet, ReadJob};
-use super::scan::TaskScan;
 use super::scan_steps::{CAUTIOUS_FROM, HOT_STREAK, push_change};
-use super::task_scanner::TaskScanner;
-use super::task_state::{DelaySource, TaskState};
-use super::thread_groups::ThreadGroups;
+use super::task_scanner::{IterScanner, TaskScan, TaskScanner};
+use super::task_state::TaskState;
 use crate::bpf::ProbeHandle;
-use crate::bpf::task_iter::{PassGeneration, TaskIter, TaskIterItem, TaskIterProbe as Traced, TaskRecord};
+use crate::bpf::task_iter::{TaskIter, TaskIterItem, TaskIterProbe, TaskRecord};
 use crate::collect::clock::boot_ns;
 use crate::model::reading::describe_io_error;
 use std::io;
@@ -30,19 +28,6 @@ const FULL_PASS_INTERVAL_SCANS: u64 = 5;
 /// Scans in which every task is read once from files for what the iterator does not report, a few tasks at a time.
 const ROUND_SCANS: usize = 200;
 const MAX_DUE: usize = 100;
-
-/// State of scanning by iterator, kept between scans.
-#[derive(Default)]
-pub struct IterScanner {
-    /// The iterator, once it is loaded.
-    pub probe: Option<ProbeHandle<Traced>>,
-    buf: Vec<u8>,
-    thread_groups: ThreadGroups,
-    /// The last scan used the iterator.
-    was_active: bool,
-    /// The last pass and its source of delays; `None` if the next pass must report all tasks in full.
-    last_pass: Option<(PassGeneration, DelaySource)>,
-}
 
 /// Returns the tasks due in this scan, out of `tasks`.
 fn due_tasks(tasks: usize, scan_number: usize) -> Range<usize> {
@@ -70,7 +55,7 @@ fn find_task(tasks: &[TaskState], next: usize, key: (u32, u32)) -> Result<usize,
 
 impl TaskScanner {
     /// Uses the iterator whenever it is loaded.
-    pub fn with_task_iter(mut self, probe: ProbeHandle<Traced>) -> Self {
+    pub fn with_task_iter(mut self, probe: ProbeHandle<TaskIterProbe>) -> Self {
         self.iter_scanner.probe = Some(probe);
         self
     }

@@ -18,6 +18,7 @@ mod iter_scan;
 pub mod mappings;
 mod path;
 mod scan;
+mod scan_options;
 mod scan_steps;
 pub mod scan_threads;
 mod stuck_read;
@@ -33,33 +34,15 @@ mod user_names;
 mod tests;
 
 use crate::bpf::Tracer;
-use crate::model::process::{ProcessUpdate, TaskKey};
+use crate::model::process::ProcessUpdate;
 use crate::model::reading::Reading;
 use crate::root::Root;
 use activity_filter::ActivityFilter;
+pub use scan_options::ScanOptions;
 use scan_threads::{ScanConsumer, ScanThreads};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use task_scanner::TaskScanner;
-
-/// What the caller wants from the next scan.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScanOptions {
-    /// Rows are threads instead of processes. A change restarts the table.
-    pub threads: bool,
-    /// Delay accounting is shown.
-    pub delays: bool,
-    /// Visible rows: their swap, I/O priority and wait channel are refreshed even while they sleep.
-    pub visible: Vec<TaskKey>,
-    /// Read the wait channels of visible rows in any state; those of tasks in state D are always read.
-    pub wait_channels: bool,
-    /// Treat every row as visible, for output that prints all rows.
-    pub all_visible: bool,
-    /// Read the names of all new tasks in one scan, however long that takes, for output that prints once.
-    pub all_names: bool,
-    /// Report every row, for example for a keyframe of a recording. Reads nothing more.
-    pub full_update: bool,
-}
 
 /// Scans all tasks on request and waits for the result. A scan may be slow but never hangs.
 pub struct ProcessCollector {
@@ -126,11 +109,4 @@ impl ProcessCollector {
     fn hung_reads(&self) -> usize {
         self.threads.hung_reads()
     }
-}
-
-/// Whether process IDs in this `/proc` are valid for system calls: not in a captured tree, and not where the `/proc` of
-/// another PID namespace is mounted, as in containers that are given the host's.
-fn is_own_pid_namespace(root: &Root) -> bool {
-    let own = rustix::process::getpid().as_raw_nonzero().to_string();
-    root.is_live() && std::fs::read_link(root.proc("self")).is_ok_and(|link| link.as_os_str() == own.as_str())
 }

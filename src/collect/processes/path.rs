@@ -2,10 +2,18 @@
 //! formatted paths below `/proc` this saves an allocation and a lookup per file, thousands of times per scan without
 //! taskstats.
 
+use crate::root::Root;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Whether process IDs in this `/proc` are valid for system calls: not in a captured tree, and not where the `/proc` of
+/// another PID namespace is mounted, as in containers that are given the host's.
+pub fn is_own_pid_namespace(root: &Root) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().to_string();
+    root.is_live() && std::fs::read_link(root.proc("self")).is_ok_and(|link| link.as_os_str() == own.as_str())
+}
 
 /// Location of a task's files: `PID/` or `PID/task/TID/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

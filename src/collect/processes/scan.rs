@@ -3,14 +3,13 @@
 //! Between two jobs all state is in [`TaskScanner`], so any thread that holds it can continue. Only [`ScanJob`]s touch
 //! files that may not return.
 
-use super::activity_filter::{ProbeResult, TaskstatsQuery};
-use super::file_reader::{ReadJob, TaskFileReader, TaskFiles};
+use super::activity_filter::ProbeResult;
+use super::deadline_executor;
+use super::file_reader::{TaskFileReader, TaskFiles};
+use super::scan_options::ScanOptions;
 use super::stuck_read::{MAX_STUCK_THREADS, StuckRead};
-use super::task_scanner::TaskScanner;
-use super::task_state::DelaySource;
+use super::task_scanner::{ScanJob, ScanPhase, TaskScan, TaskScanner};
 use super::taskstats::TaskstatsAnswer;
-use super::{ScanOptions, deadline_executor};
-use crate::bpf::task_iter::TaskIter;
 use crate::collect::clock;
 use crate::model::process::ProcessUpdate;
 use crate::model::reading::{Reading, describe_io_error};
@@ -18,42 +17,6 @@ use std::os::fd::AsFd;
 
 /// Tasks whose names are read in one scan, so that the first table of a large machine appears sooner.
 const MAX_NAMES_PER_SCAN: usize = 3_000;
-
-/// A running scan.
-pub struct TaskScan {
-    pub(super) options: ScanOptions,
-    pub(super) delay_source: DelaySource,
-    /// There may be new tasks.
-    pub(super) may_have_new_tasks: bool,
-    /// The BPF iterator, if it is used.
-    task_iter: Option<TaskIter>,
-    phase: ScanPhase,
-    /// Next taskstats query or read job of this phase.
-    job_index: usize,
-    /// Next task to check for activity.
-    target_index: usize,
-    pub(super) update: ProcessUpdate,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum ScanPhase {
-    Iterate,
-    Probe,
-    Read,
-    ProbeThreads,
-    ReadThreads,
-    ReadNames,
-}
-
-/// Work that may not return.
-#[derive(Clone, Copy)]
-#[allow(clippy::large_enum_variant)] // one question for 64 tasks, copied once
-pub enum ScanJob {
-    /// A query to taskstats.
-    Taskstats(TaskstatsQuery),
-    /// The files of one task.
-    Files(ReadJob),
-}
 
 impl TaskScanner {
     /// Starts a scan.

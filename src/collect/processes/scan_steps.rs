@@ -2,11 +2,11 @@
 
 use super::activity_filter::ProbeResult;
 use super::file_reader::{FileSet, ReadJob, TaskFiles};
-use super::scan::TaskScan;
+use super::scan_options::ScanOptions;
 use super::stuck_read::MAX_STUCK_THREADS;
-use super::task_scanner::TaskScanner;
+use super::task_list;
+use super::task_scanner::{TaskScan, TaskScanner};
 use super::task_state::{DelaySource, TaskState};
-use super::{ScanOptions, task_list};
 use crate::model::process::{ProcessUpdate, TaskChange, TaskIoRaw, TaskKey, TaskNames};
 use crate::model::reading::Reading;
 use rustix::io::Errno;

@@ -7,13 +7,12 @@
 //! which continues the same scan. The abandoned thread ends when its read returns. Such reads are killable, so they do
 //! not keep the process from exiting.
 
-use super::ScanOptions;
 use super::activity_filter::TaskstatsClient;
 use super::deadline_executor::DEADLINE;
 use super::file_reader::{ProgressMarker, TaskFileReader, TaskFiles};
-use super::scan::ScanJob;
+use super::scan_options::ScanOptions;
 use super::stuck_read::{MAX_STUCK_THREADS, is_thread_runnable};
-use super::task_scanner::TaskScanner;
+use super::task_scanner::{ScanJob, TaskScanner};
 use super::taskstats::TaskstatsAnswer;
 use crate::collect::clock::boot_ns;
 use crate::collect::sampler::THREAD_STACK_BYTES;

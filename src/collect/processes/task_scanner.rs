@@ -2,13 +2,16 @@
 
 use super::activity_filter::{ActivityFilter, TaskstatsQuery};
 use super::file_reader::{ReadJob, TaskFileReader};
-use super::iter_scan::IterScanner;
-use super::scan::TaskScan;
+use super::scan_options::ScanOptions;
 use super::stuck_read::StuckRead;
 use super::task_list::ForkDetector;
-use super::task_state::TaskState;
+use super::task_state::{DelaySource, TaskState};
+use super::thread_groups::ThreadGroups;
 use super::{cgroups, path, swap_activity, user_names};
+use crate::bpf::ProbeHandle;
+use crate::bpf::task_iter::{PassGeneration, TaskIter, TaskIterProbe};
 use crate::collect::kernel_file::PersistentFile;
+use crate::model::process::ProcessUpdate;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -53,16 +56,66 @@ pub struct TaskScanner {
     pub(super) scan: Option<Box<TaskScan>>,
 }
 
+/// A running scan.
+pub struct TaskScan {
+    pub(super) options: ScanOptions,
+    pub(super) delay_source: DelaySource,
+    /// There may be new tasks.
+    pub(super) may_have_new_tasks: bool,
+    /// The BPF iterator, if it is used.
+    pub(super) task_iter: Option<TaskIter>,
+    pub(super) phase: ScanPhase,
+    /// Next taskstats query or read job of this phase.
+    pub(super) job_index: usize,
+    /// Next task to check for activity.
+    pub(super) target_index: usize,
+    pub(super) update: ProcessUpdate,
+}
+
+/// The phases of a scan.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ScanPhase {
+    Iterate,
+    Probe,
+    Read,
+    ProbeThreads,
+    ReadThreads,
+    ReadNames,
+}
+
+/// Work that may not return.
+#[derive(Clone, Copy)]
+#[allow(clippy::large_enum_variant)] // one question for 64 tasks, copied once
+pub enum ScanJob {
+    /// A query to taskstats.
+    Taskstats(TaskstatsQuery),
+    /// The files of one task.
+    Files(ReadJob),
+}
+
+/// State of scanning by iterator, kept between scans.
+#[derive(Default)]
+pub struct IterScanner {
+    /// The iterator, once it is loaded.
+    pub probe: Option<ProbeHandle<TaskIterProbe>>,
+    pub(super) buf: Vec<u8>,
+    pub(super) thread_groups: ThreadGroups,
+    /// The last scan used the iterator.
+    pub(super) was_active: bool,
+    /// The last pass and its source of delays; `None` if the next pass must report all tasks in full.
+    pub(super) last_pass: Option<(PassGeneration, DelaySource)>,
+}
+
 impl TaskScanner {
     /// Creates a scanner; nothing is read yet.
     pub fn new(root: &Root) -> Self {
-        Self::with_filter(root, ActivityFilter::new(super::is_own_pid_namespace(root)))
+        Self::with_filter(root, ActivityFilter::new(path::is_own_pid_namespace(root)))
     }
 
     pub(super) fn with_filter(root: &Root, filter: ActivityFilter) -> Self {
         Self {
             root: root.clone(),
-            is_live: super::is_own_pid_namespace(root),
+            is_live: path::is_own_pid_namespace(root),
             proc_fd: None,
             fork_detector: ForkDetector::new(root),
             activity_filter: filter,

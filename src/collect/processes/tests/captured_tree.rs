@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
-use crate::model::process::{IoBytes, ProcessTable, TaskIoRaw};
+use crate::model::process::{IoBytes, ProcessTable, TaskIoRaw, TaskKey};
 
 fn scan(collector: &mut ProcessCollector, options: &ScanOptions) -> ProcessUpdate {
     match collector.scan(options) {

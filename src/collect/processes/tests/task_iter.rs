@@ -7,7 +7,7 @@ use crate::bpf::{
     self,
     task_iter::{PassGeneration, TaskIter},
 };
-use crate::model::process::{TaskNames, TaskRaw};
+use crate::model::process::{TaskKey, TaskNames, TaskRaw};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
