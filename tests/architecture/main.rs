@@ -28,9 +28,8 @@ struct Known {
 const KNOWN: Known = Known {
     in_cycles: &[
         ("bench", 18),
-        ("bpf", 11),
         ("cli", 9),
-        ("collect", 18),
+        ("collect", 11),
         ("experiment", 5),
         ("export", 10),
         ("model", 9),
