@@ -174,10 +174,10 @@ fn metric_values(last: Option<&Snapshot>, snap: &Snapshot, devices: &[DevId]) ->
     let sum = |get: fn(&DiskRate) -> f64| of.as_ref().map(|d| d.iter().map(|d| get(d)).sum::<f64>());
     // Without requests there is no await.
     let requests = sum(|d| d.tps).filter(|n| *n > 0.0);
-    let waited = sum(|d| d.await_ms * d.tps);
+    let total_await = sum(|d| d.await_ms * d.tps);
     let w = snap.writeback.ok();
     let swap = snap.swap.ok();
-    let stalled = |get: fn(&super::pressure::PressureRaw) -> super::pressure::ResourcePressure| {
+    let pressure_pct = |get: fn(&super::pressure::PressureRaw) -> super::pressure::ResourcePressure| {
         let total = |s: &Snapshot| Some(get(s.pressure.ok()?).some?.total_us);
         let grown = total(snap)?.checked_sub(total(last?)?)?;
         (snap.interval_secs > 0.0).then(|| (grown as f64 / (snap.interval_secs * 1e4)).min(100.0))
@@ -186,12 +186,12 @@ fn metric_values(last: Option<&Snapshot>, snap: &Snapshot, devices: &[DevId]) ->
         w.and_then(|w| w.dirty_bytes).map(|n| n as f64),
         w.and_then(|w| w.writeback_bytes).map(|n| n as f64),
         sum(|d| d.write_mb_per_s),
-        waited.zip(requests).map(|(ms, n)| ms / n),
+        total_await.zip(requests).map(|(ms, n)| ms / n),
         of.as_ref().map(|d| d.iter().map(|d| d.util_pct).fold(0.0, f64::max)),
         swap.and_then(|s| s.in_bytes_per_s),
         swap.and_then(|s| s.out_bytes_per_s),
-        stalled(|p| p.io),
-        stalled(|p| p.memory),
+        pressure_pct(|p| p.io),
+        pressure_pct(|p| p.memory),
         snap.cpu.ok().map(|c| c.iowait_pct),
     ]
 }

@@ -12,7 +12,6 @@ pub struct CpuRaw {
     /// Forks since boot (`processes`): if it is unchanged there is no new task.
     pub forks: u64,
     /// Tasks blocked on I/O (`procs_blocked`).
-    #[serde(rename = "blocked")]
     pub blocked_tasks: u64,
 }
 

@@ -108,7 +108,6 @@ pub struct RequestHistograms {
     /// From issue to the driver to completion. Empty for devices that take bios, not requests.
     pub service: SparseHistogram,
     /// Sizes, and sequential or random.
-    #[serde(rename = "shape")]
     pub pattern: RequestPattern,
 }
 
@@ -130,10 +129,8 @@ pub struct LatencyRaw {
     /// Traced devices, by number.
     pub devices: Vec<DeviceHistograms>,
     /// Requests that could not be traced because too many were in flight.
-    #[serde(rename = "lost")]
     pub dropped: u64,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
@@ -208,13 +205,10 @@ pub struct RequestLatency {
     /// Service only.
     pub service: Option<LatencySummary>,
     /// [`RequestLatency::total`] as a heatmap column.
-    #[serde(rename = "heat")]
     pub heatmap: HeatmapBins,
     /// [`RequestLatency::service`] as a heatmap column.
-    #[serde(rename = "service_heat")]
     pub service_heatmap: HeatmapBins,
     /// Sizes, and sequential or random; all 0 in recordings of versions that did not count it.
-    #[serde(rename = "shape")]
     pub pattern: RequestPattern,
 }
 
@@ -261,10 +255,8 @@ impl DeviceLatency {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracingStatus {
     /// Requests that could not be traced.
-    #[serde(rename = "lost")]
     pub dropped: u64,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 

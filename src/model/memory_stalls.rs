@@ -19,10 +19,8 @@ pub struct StallCounter {
     /// Number of stalls.
     pub count: u64,
     /// Total time in ns, over all threads.
-    #[serde(rename = "ns")]
     pub total_ns: u64,
     /// Longest stall since the previous reading, in ns.
-    #[serde(rename = "longest_ns")]
     pub max_ns: u64,
 }
 
@@ -39,7 +37,6 @@ pub struct TaskStallCounters {
     /// system.
     pub bdi: Vec<u8>,
     /// In the order of [`STALL_KINDS`].
-    #[serde(rename = "kinds")]
     pub counters: [StallCounter; 2],
 }
 
@@ -56,13 +53,10 @@ pub struct MemoryStallsRaw {
     /// Processes that stalled recently, by pid and start time.
     pub tasks: Vec<TaskStallCounters>,
     /// Which of [`STALL_KINDS`] are counted.
-    #[serde(rename = "counted")]
     pub is_counted: [bool; 2],
     /// Stalls that were not counted because the table was full.
-    #[serde(rename = "lost")]
     pub dropped: u64,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
@@ -75,7 +69,6 @@ pub struct StallRate {
     /// reclaim when it ends.
     pub ms_per_s: f64,
     /// The longest, in milliseconds.
-    #[serde(rename = "longest_ms")]
     pub max_ms: f64,
 }
 
@@ -110,7 +103,6 @@ pub struct ProcessStalls {
     /// system.
     pub bdi: String,
     /// In the order of [`STALL_KINDS`].
-    #[serde(rename = "kinds")]
     pub rates: [StallRate; 2],
 }
 
@@ -138,16 +130,12 @@ impl ProcessStalls {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryStalls {
     /// By process, the longest stalled first.
-    #[serde(rename = "tasks")]
     pub processes: Vec<ProcessStalls>,
     /// Sums in the order of [`STALL_KINDS`]; `None` for a kind that is not counted.
-    #[serde(rename = "all")]
     pub totals: [Option<StallRate>; 2],
     /// Stalls that were not counted because the table was full.
-    #[serde(rename = "lost")]
     pub dropped: u64,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
@@ -161,11 +149,11 @@ impl MemoryStalls {
             let was = old.binary_search_by_key(&task.key(), TaskStallCounters::key).ok().map(|at| old[at].counters);
             let was = was.unwrap_or_default();
             let kinds = std::array::from_fn(|k| StallRate::between(was[k], task.counters[k], secs));
-            let held: &[StallRate; 2] = &kinds;
-            if held.iter().all(|k| k.count == 0) {
+            let rates: &[StallRate; 2] = &kinds;
+            if rates.iter().all(|k| k.count == 0) {
                 continue;
             }
-            all.iter_mut().zip(held).for_each(|(sum, one)| {
+            all.iter_mut().zip(rates).for_each(|(sum, one)| {
                 if let Some(sum) = sum {
                     sum.add(one);
                 }

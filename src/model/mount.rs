@@ -16,7 +16,6 @@ pub struct MountInfo {
     /// The mount it is mounted on; not in the table for the root of a chroot.
     pub parent: u64,
     /// Device number of the file system. Major 0 is anonymous: no block device of that number exists.
-    #[serde(rename = "dev")]
     pub device: DevId,
     /// The mounted directory of the file system: `/` unless a bind mount or a subvolume.
     pub root: RawBytes,

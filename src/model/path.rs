@@ -87,7 +87,6 @@ pub struct DeviceChainEntry {
     /// Size in bytes.
     pub size_bytes: Option<u64>,
     /// No device is below it.
-    #[serde(rename = "bottom")]
     pub is_physical: bool,
     /// Settings of its request queue (a partition's: its disk's); `None` if it has none or they could not be read.
     pub queue: Option<QueueAttrs>,
@@ -97,25 +96,20 @@ pub struct DeviceChainEntry {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
     /// The path as given.
-    #[serde(rename = "asked")]
     pub requested: RawBytes,
     /// The path with symlinks resolved.
     pub canonical: RawBytes,
     /// The mount it is on.
     pub mount: MountInfo,
     /// The mount is a bind mount: it shows a file system that is mounted elsewhere, or only a part of one.
-    #[serde(rename = "bind")]
     pub is_bind: bool,
     /// Where the data is stored.
-    #[serde(rename = "store")]
     pub storage: StorageKind,
     /// The same as a sentence, sanitized.
     pub note: String,
     /// How the device was found; `None` without a device.
-    #[serde(rename = "via")]
     pub matched_by: Option<DeviceMatch>,
     /// The path is a block device, and the chain is that device's.
-    #[serde(rename = "device_node")]
     pub is_device_node: bool,
     /// From the file system down to the physical disks.
     pub chain: Vec<DeviceChainEntry>,

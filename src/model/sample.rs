@@ -21,7 +21,6 @@ pub struct Sample {
     /// Counts from 1.
     pub seq: u64,
     /// When reading began.
-    #[serde(rename = "at")]
     pub time: Timestamp,
     /// `/proc/stat`: CPU time.
     pub cpu: Reading<CpuRaw>,
@@ -32,7 +31,6 @@ pub struct Sample {
     /// `/proc/meminfo`.
     pub mem: Reading<MemRaw>,
     /// `/proc/swaps`.
-    #[serde(rename = "swaps")]
     pub swap_areas: Reading<Vec<SwapArea>>,
     /// `/proc/pressure/*`.
     pub pressure: Reading<PressureRaw>,
@@ -43,11 +41,9 @@ pub struct Sample {
     /// Latency histograms of requests, from tracing.
     pub latency: Reading<Arc<LatencyRaw>>,
     /// Stalls by process, from tracing.
-    #[serde(rename = "stalls")]
     pub memory_stalls: Reading<MemoryStallsRaw>,
     /// Syncs, from tracing; only while requested.
     pub syncs: Reading<SyncsRaw>,
     /// I/O by process and control group, from tracing.
-    #[serde(rename = "charge")]
     pub io_accounts: Reading<Arc<IoAccountsRaw>>,
 }

@@ -61,7 +61,7 @@ const NAME: ColumnSpec<DeviceColumn> = ColumnSpec {
     id: DeviceColumn::Name,
     name: "device",
     header: "Device",
-    help: "kernel name, below the device it is a part of, and where it is mounted",
+    help: "kernel name and mount points, below the parent device",
     width: 0,
     align: Align::Left,
 };
@@ -72,7 +72,7 @@ const READ_MB: ColumnSpec<DeviceColumn> =
 const WRITE_MB: ColumnSpec<DeviceColumn> =
     right_aligned(DeviceColumn::WriteMb, "write_mb", "MB_wrtn/s", 9, "written per second, 2^20 bytes");
 const AWAIT: ColumnSpec<DeviceColumn> =
-    right_aligned(DeviceColumn::Await, "await", "await", 8, "milliseconds a request took, queue included; all kinds");
+    right_aligned(DeviceColumn::Await, "await", "await", 8, "mean milliseconds of a request, including queueing");
 const QUEUE: ColumnSpec<DeviceColumn> =
     right_aligned(DeviceColumn::Queue, "aqu-sz", "aqu-sz", 6, "mean number of requests in flight");
 const UTIL: ColumnSpec<DeviceColumn> = right_aligned(
@@ -80,14 +80,14 @@ const UTIL: ColumnSpec<DeviceColumn> = right_aligned(
     "util",
     "%util",
     6,
-    "share of time with a request in flight; 100 is no limit for devices that serve in parallel",
+    "share of time with a request in flight; not a limit for devices that serve requests in parallel",
 );
 const IN_FLIGHT: ColumnSpec<DeviceColumn> = right_aligned(
     DeviceColumn::InFlight,
     "in_flight",
     "infl",
     5,
-    "requests in flight now; STALLED: none completed meanwhile",
+    "requests in flight; STALLED if none completed in the interval",
 );
 
 /// `iostat -m`, plus the columns that tell a slow device from a busy one.
@@ -120,40 +120,46 @@ pub const EXTENDED: &[ColumnSpec<DeviceColumn>] = &[
     right_aligned(DeviceColumn::ReadMb, "rmb/s", "rMB/s", 8, "read per second, 2^20 bytes"),
     right_aligned(DeviceColumn::ReadMerges, "rrqm/s", "rrqm/s", 7, "reads merged into a neighbour per second"),
     right_aligned(DeviceColumn::ReadMergePct, "%rrqm", "%rrqm", 6, "share of reads that were merged"),
-    right_aligned(DeviceColumn::ReadAwait, "r_await", "r_await", 8, "milliseconds a read took, queue included"),
+    right_aligned(DeviceColumn::ReadAwait, "r_await", "r_await", 8, "mean milliseconds of a read, including queueing"),
     right_aligned(DeviceColumn::ReadSize, "rareq-sz", "rareq-sz", 8, "mean size of a read, KiB"),
     right_aligned(DeviceColumn::Writes, "w/s", "w/s", 8, "writes completed per second"),
     right_aligned(DeviceColumn::WriteMb, "wmb/s", "wMB/s", 8, "written per second, 2^20 bytes"),
     right_aligned(DeviceColumn::WriteMerges, "wrqm/s", "wrqm/s", 8, "writes merged into a neighbour per second"),
     right_aligned(DeviceColumn::WriteMergePct, "%wrqm", "%wrqm", 6, "share of writes that were merged"),
-    right_aligned(DeviceColumn::WriteAwait, "w_await", "w_await", 8, "milliseconds a write took, queue included"),
+    right_aligned(
+        DeviceColumn::WriteAwait,
+        "w_await",
+        "w_await",
+        8,
+        "mean milliseconds of a write, including queueing",
+    ),
     right_aligned(DeviceColumn::WriteSize, "wareq-sz", "wareq-sz", 8, "mean size of a write, KiB"),
     right_aligned(DeviceColumn::Discards, "d/s", "d/s", 7, "discards completed per second"),
     right_aligned(DeviceColumn::DiscardMb, "dmb/s", "dMB/s", 7, "discarded per second, 2^20 bytes"),
-    right_aligned(DeviceColumn::DiscardAwait, "d_await", "d_await", 7, "milliseconds a discard took"),
+    right_aligned(DeviceColumn::DiscardAwait, "d_await", "d_await", 7, "mean milliseconds of a discard"),
     right_aligned(DeviceColumn::DiscardSize, "dareq-sz", "dareq-sz", 8, "mean size of a discard, KiB"),
     right_aligned(DeviceColumn::Flushes, "f/s", "f/s", 7, "flushes completed per second"),
-    right_aligned(DeviceColumn::FlushAwait, "f_await", "f_await", 7, "milliseconds a flush took"),
+    right_aligned(DeviceColumn::FlushAwait, "f_await", "f_await", 7, "mean milliseconds of a flush"),
     right_aligned(
         DeviceColumn::ReadP99,
         "r_p99",
         "r_p99",
         8,
-        "milliseconds that 99 % of reads stayed within, by tracing",
+        "99th percentile of read latency in milliseconds, from tracing",
     ),
     right_aligned(
         DeviceColumn::WriteP99,
         "w_p99",
         "w_p99",
         8,
-        "milliseconds that 99 % of writes stayed within, by tracing",
+        "99th percentile of write latency in milliseconds, from tracing",
     ),
     right_aligned(
         DeviceColumn::FlushP99,
         "f_p99",
         "f_p99",
         8,
-        "milliseconds that 99 % of flushes stayed within, by tracing",
+        "99th percentile of flush latency in milliseconds, from tracing",
     ),
     AWAIT,
     QUEUE,

@@ -27,32 +27,31 @@ const fn left_aligned(
 const PID: ColumnSpec<Col> = right_aligned(Col::Pid, "pid", "PID", 7, "process id");
 const TID: ColumnSpec<Col> = right_aligned(Col::Tid, "tid", "TID", 7, "thread id");
 const USER: ColumnSpec<Col> = left_aligned(Col::User, "user", "USER", 8, "owner");
-const PRIO: ColumnSpec<Col> =
-    left_aligned(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? before it: never set");
+const PRIO: ColumnSpec<Col> = left_aligned(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? if never set");
 const READ: ColumnSpec<Col> = right_aligned(Col::Read, "read", "READ/s", 7, "bytes fetched from storage per second");
 const WRITE: ColumnSpec<Col> = right_aligned(
     Col::Write,
     "write",
     "WRITE/s",
     7,
-    "bytes dirtied for storage per second: blames who dirtied, not the flusher",
+    "bytes dirtied for storage per second, by the process that dirtied them, not the flusher",
 );
 const WRITEBACK: ColumnSpec<Col> = right_aligned(
     Col::Writeback,
     "writeback",
     "WBACK/s",
     7,
-    "bytes of page cache it had dirtied that reached a device, whoever wrote them, by tracing",
+    "bytes per second of page cache that it dirtied and that was written back, from tracing",
 );
 const IOPS: ColumnSpec<Col> = right_aligned(
     Col::Iops,
     "iops",
     "IOPS",
     6,
-    "reads and writes it submitted that devices completed, per second, by tracing",
+    "reads and writes submitted by it and completed per second, from tracing",
 );
 const P99: ColumnSpec<Col> =
-    right_aligned(Col::IoLatency, "p99", "P99ms", 7, "milliseconds that 99 % of those stayed within, by tracing");
+    right_aligned(Col::IoLatency, "p99", "P99ms", 7, "99th percentile of their latency in milliseconds, from tracing");
 const CANCELLED: ColumnSpec<Col> = right_aligned(
     Col::Cancelled,
     "cancelled",
@@ -61,9 +60,9 @@ const CANCELLED: ColumnSpec<Col> = right_aligned(
     "bytes dirtied and truncated before they were written, per second",
 );
 const READ_TOTAL: ColumnSpec<Col> =
-    right_aligned(Col::AccRead, "read_sum", "READ", 7, "bytes fetched since the start or since D");
+    right_aligned(Col::AccRead, "read_sum", "READ", 7, "bytes fetched since the start, or since a reset with D");
 const WRITE_TOTAL: ColumnSpec<Col> =
-    right_aligned(Col::AccWrite, "write_sum", "WRITE", 7, "bytes dirtied since the start or since D");
+    right_aligned(Col::AccWrite, "write_sum", "WRITE", 7, "bytes dirtied since the start, or since a reset with D");
 const SWAPIN: ColumnSpec<Col> = right_aligned(
     Col::SwapinDelay,
     "swapin",
@@ -76,24 +75,19 @@ const THROTTLED: ColumnSpec<Col> = right_aligned(
     "throttled",
     "THROT%",
     6,
-    "share of time put to sleep because too many pages were dirty, threads added up, by tracing",
+    "share of time throttled because too many pages were dirty, summed over threads, from tracing",
 );
 const RECLAIM: ColumnSpec<Col> = right_aligned(
     Col::Reclaim,
     "reclaim",
     "RECL%",
     6,
-    "share of time making room in memory by itself (direct reclaim), threads added up, by tracing",
+    "share of time in direct reclaim, summed over threads, from tracing",
 );
 const IO: ColumnSpec<Col> =
     right_aligned(Col::IoDelay, "io_delay", "IO%", 6, "share of time waiting for block I/O (needs delay accounting)");
-const SWAP: ColumnSpec<Col> = right_aligned(
-    Col::Swap,
-    "swap",
-    "SWAP",
-    6,
-    "VmSwap: private memory in swap; shared memory is not in it, see the detail",
-);
+const SWAP: ColumnSpec<Col> =
+    right_aligned(Col::Swap, "swap", "SWAP", 6, "VmSwap: private memory in swap, without shared memory");
 const RSS: ColumnSpec<Col> = right_aligned(Col::Rss, "rss", "RSS", 6, "resident memory");
 const MAJOR_FAULTS: ColumnSpec<Col> =
     right_aligned(Col::MajorFaults, "majflt", "MAJF/s", 6, "page faults that needed I/O, per second");
@@ -106,7 +100,7 @@ const COMMAND: ColumnSpec<Col> = left_aligned(
     "command",
     "COMMAND",
     0,
-    "command line; [name]: a kernel thread; before it the kernel function a task in D waits in",
+    "command line; [name] for kernel threads; in D state preceded by the kernel function it waits in",
 );
 
 /// For narrow panes.

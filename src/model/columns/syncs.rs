@@ -42,10 +42,10 @@ pub const SYNC_COLUMNS: &[ColumnSpec<SyncColumn>] = &[
     column(SyncColumn::Call, "call", "CALL", 9, Left, "the system call"),
     column(SyncColumn::Rate, "rate", "calls/s", 7, Right, "calls that ended, per second"),
     column(SyncColumn::Wait, "wait", "wait%", 6, Right, "share of the interval spent waiting in them"),
-    column(SyncColumn::P99, "p99", "p99 ms", 8, Right, "99 % took no longer, since tracing began, milliseconds"),
+    column(SyncColumn::P99, "p99", "p99 ms", 8, Right, "99th percentile since tracing began, milliseconds"),
     column(SyncColumn::Max, "worst", "worst ms", 8, Right, "the longest since tracing began, milliseconds"),
     column(SyncColumn::Device, "device", "DEVICE", 10, Left, "the file system's device"),
-    column(SyncColumn::Mean, "mean", "mean ms", 8, Right, "their mean since tracing began, milliseconds"),
+    column(SyncColumn::Mean, "mean", "mean ms", 8, Right, "mean since tracing began, milliseconds"),
     column(SyncColumn::Calls, "calls", "calls", 8, Right, "calls since tracing began"),
     column(SyncColumn::LastEnded, "last", "last", 7, Right, "time since the last one ended"),
     column(SyncColumn::Errors, "errors", "errors", 6, Right, "calls that failed since tracing began"),
@@ -98,8 +98,8 @@ pub enum SlowSyncColumn {
 
 /// In display order.
 pub const SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn>] = &[
-    column(SlowSyncColumn::EndedAt, "when", "ENDED", 9, Left, "when it ended; under way: it has not"),
-    column(SlowSyncColumn::Duration, "took", "took ms", 9, Right, "how long it took until then, milliseconds"),
+    column(SlowSyncColumn::EndedAt, "when", "ENDED", 9, Left, "when it ended, or under way"),
+    column(SlowSyncColumn::Duration, "took", "took ms", 9, Right, "duration so far, milliseconds"),
     column(SlowSyncColumn::Pid, "tid", "TID", 7, Right, "the thread"),
     column(SlowSyncColumn::Comm, "command", "COMMAND", 12, Left, "its name"),
     column(SlowSyncColumn::Call, "call", "CALL", 9, Left, "the system call"),
@@ -109,9 +109,9 @@ pub const SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn>] = &[
         "WAITED ON",
         22,
         Left,
-        "where it was found waiting most; -: it was not caught waiting",
+        "what it was most often found waiting on; - if never found waiting",
     ),
-    column(SlowSyncColumn::Error, "error", "error", 6, Right, "errno, 0 if it went well"),
+    column(SlowSyncColumn::Error, "error", "error", 6, Right, "errno, 0 on success"),
     column(SlowSyncColumn::Path, "path", "PATH", 0, Left, "the file"),
 ];
 

@@ -27,10 +27,8 @@ pub enum AccountKind {
     /// Flushes of the device's cache.
     Flush,
     /// Page cache written back, by the process that last dirtied the file; pid 0 if unknown.
-    #[serde(rename = "Back")]
     Writeback,
     /// Swapped out; pid 0.
-    #[serde(rename = "Swapped")]
     SwapOut,
     /// Metadata of a file system, written from the page cache of its device; pid 0.
     Metadata,
@@ -54,10 +52,8 @@ pub struct AccountKey {
     /// Process id.
     pub pid: u32,
     /// The whole device, not a partition.
-    #[serde(rename = "dev")]
     pub device: DevId,
     /// Control group, as the inode number of its directory; 0 if unknown.
-    #[serde(rename = "group")]
     pub cgroup_id: u64,
     /// Kind of I/O.
     pub kind: AccountKind,
@@ -73,10 +69,8 @@ pub struct IoAccount {
     /// Bytes of those requests.
     pub bytes: u64,
     /// Total time from allocation to completion, in ns.
-    #[serde(rename = "ns")]
     pub total_ns: u64,
     /// Histogram of those times, in [`LATENCY_BUCKETS`] buckets.
-    #[serde(rename = "times")]
     pub histogram: SparseHistogram,
 }
 
@@ -88,13 +82,10 @@ pub struct IoAccountsRaw {
     /// Names of the processes at the time of their I/O, by process id.
     pub names: Vec<(u32, Arc<str>)>,
     /// Known paths of the control groups by inode number; sanitized.
-    #[serde(rename = "groups")]
     pub cgroups: Vec<(u64, Arc<str>)>,
     /// Requests that could not be traced, or found no free account.
-    #[serde(rename = "lost")]
     pub dropped: u64,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 

@@ -182,9 +182,9 @@ impl IoAttribution {
             }
         }
         let tasks = tasks.into_owner_io(secs);
-        let acted = |pid: &u32| tasks.binary_search_by_key(pid, |t: &OwnerIo<u32>| t.owner).is_ok();
+        let has_io = |pid: &u32| tasks.binary_search_by_key(pid, |t: &OwnerIo<u32>| t.owner).is_ok();
         Self {
-            names: now.names.iter().filter(|(pid, _)| acted(pid)).cloned().collect(),
+            names: now.names.iter().filter(|(pid, _)| has_io(pid)).cloned().collect(),
             processes: tasks,
             cgroups: groups.into_owner_io(secs),
             unattributed: apart.into_iter().collect(),
@@ -268,16 +268,16 @@ mod tests {
             account(5, SDB, AccountKind::Flush, 2),
             account(9, SDA, AccountKind::Read, 5),
         ]);
-        let charged = IoAttribution::derive(Some(&before), &now, 2.0);
-        assert_eq!(charged.processes.iter().map(|t| t.owner).collect::<Vec<_>>(), [3, 5], "9 did nothing");
-        let dd = charged.process(3).unwrap();
+        let attribution = IoAttribution::derive(Some(&before), &now, 2.0);
+        assert_eq!(attribution.processes.iter().map(|t| t.owner).collect::<Vec<_>>(), [3, 5], "9 did nothing");
+        let dd = attribution.process(3).unwrap();
         assert_eq!((dd.total.iops(), dd.total.mean_us), (50.0, Some(200.0)));
         assert_eq!(dd.on_device(SDB).unwrap().writeback_bytes_per_s, 25.0 * 4096.0);
         assert_eq!(dd.on_device(SDA).map(|f| (f.reads_per_s, f.writes_per_s)), Some((20.0, 0.0)));
-        assert_eq!((charged.process_name(3).map(|n| &**n), charged.process_name(9)), (Some("dd"), None));
-        let group = charged.cgroup("/a").unwrap();
+        assert_eq!((attribution.process_name(3).map(|n| &**n), attribution.process_name(9)), (Some("dd"), None));
+        let group = attribution.cgroup("/a").unwrap();
         assert_eq!((group.total.iops(), group.total.flushes_per_s), (50.0, 1.0));
-        let flushes = charged.process(5).unwrap().total;
+        let flushes = attribution.process(5).unwrap().total;
         assert_eq!((flushes.mean_us, flushes.p99_us), (None, None), "a flush is no read or write");
         assert_eq!(now.written_back_bytes(3, None), 50 * 4096);
         assert_eq!(now.written_back_bytes(3, Some(SDA)), 0);
@@ -287,17 +287,17 @@ mod tests {
     fn io_of_no_process_is_unattributed() {
         let kinds = [AccountKind::Writeback, AccountKind::SwapOut, AccountKind::Metadata];
         let now = raw(kinds.into_iter().zip(1..).map(|(kind, n)| account(0, SDA, kind, n)).collect());
-        let charged = IoAttribution::derive(None, &now, 1.0);
-        assert!(charged.processes.is_empty());
+        let attribution = IoAttribution::derive(None, &now, 1.0);
+        assert!(attribution.processes.is_empty());
         let [unknown, swapped, metadata] = [4096.0, 8192.0, 12288.0];
-        assert_eq!(charged.unattributed, [(SDA, UnattributedIo { unknown, swap: swapped, metadata })]);
+        assert_eq!(attribution.unattributed, [(SDA, UnattributedIo { unknown, swap: swapped, metadata })]);
     }
 
     #[test]
     fn a_restarted_account_counts_from_zero() {
         let before = raw(vec![account(3, SDA, AccountKind::Read, 100)]);
         let now = raw(vec![account(3, SDA, AccountKind::Read, 4)]);
-        let charged = IoAttribution::derive(Some(&before), &now, 1.0);
-        assert_eq!(charged.process(3).unwrap().total.reads_per_s, 4.0);
+        let attribution = IoAttribution::derive(Some(&before), &now, 1.0);
+        assert_eq!(attribution.process(3).unwrap().total.reads_per_s, 4.0);
     }
 }

@@ -153,7 +153,6 @@ pub enum LogOrigin {
     /// A program that wrote to the kernel log. Its messages are never classified.
     User,
     /// This program, which found a task hung in D state ([`hung_tasks`]).
-    #[serde(rename = "Watch")]
     Detector,
 }
 
@@ -161,10 +160,8 @@ pub enum LogOrigin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// Wall clock of the newest occurrence, ns since 1970-01-01 UTC.
-    #[serde(rename = "time")]
     pub wall_ns: i64,
     /// Wall clock of the first occurrence counted here.
-    #[serde(rename = "first_time")]
     pub first_wall_ns: i64,
     /// Log clock of the newest occurrence, us.
     pub boot_us: u64,

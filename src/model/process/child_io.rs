@@ -21,18 +21,18 @@ impl InheritedIo {
         }
         let ended: HashMap<u32, (u32, IoBytes)> =
             gone.iter().filter_map(|key| Some((key.pid, (last(key)?.ppid, last(key)?.io.bytes()?)))).collect();
-        let mut heirs: HashMap<u32, IoBytes> = HashMap::new();
+        let mut inherited: HashMap<u32, IoBytes> = HashMap::new();
         for (parent, io) in ended.values() {
-            let mut heir = *parent;
+            let mut ancestor = *parent;
             for _ in 0..MAX_EXITED_ANCESTORS {
-                let Some((above, _)) = ended.get(&heir) else { break };
-                heir = *above;
+                let Some((above, _)) = ended.get(&ancestor) else { break };
+                ancestor = *above;
             }
             if *io != IoBytes::default() {
-                super::table::add_io(heirs.entry(heir).or_default(), *io);
+                super::table::add_io(inherited.entry(ancestor).or_default(), *io);
             }
         }
-        Self(heirs)
+        Self(inherited)
     }
 
     /// The counters before the interval plus the inherited bytes. Unchanged where the growth is less than that: then

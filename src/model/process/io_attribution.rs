@@ -90,8 +90,8 @@ fn row_from_name(pid: u32, name: &str, at_ns: u64) -> StoredRow {
 
 impl ProcessTable {
     /// Sets the attributed I/O of the interval; `None` if nothing is traced.
-    pub fn set_io_attribution(&mut self, charged: Option<Arc<IoAttribution>>) {
-        self.io_attribution.current = charged;
+    pub fn set_io_attribution(&mut self, attribution: Option<Arc<IoAttribution>>) {
+        self.io_attribution.current = attribution;
     }
 
     /// Whether a process has exited and its pages are still being written.
@@ -101,17 +101,17 @@ impl ProcessTable {
 
     /// Restores the rows of exited processes that have I/O in this interval.
     pub(super) fn restore_exited(&mut self) {
-        let Some(charged) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else {
+        let Some(attribution) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else {
             return;
         };
-        let mut seen = vec![false; charged.processes.len()];
-        for row in self.rows.iter().filter(|_| !charged.processes.is_empty()) {
-            if let Ok(at) = charged.processes.binary_search_by_key(&row.raw.key.pid, |t| t.owner) {
+        let mut seen = vec![false; attribution.processes.len()];
+        for row in self.rows.iter().filter(|_| !attribution.processes.is_empty()) {
+            if let Ok(at) = attribution.processes.binary_search_by_key(&row.raw.key.pid, |t| t.owner) {
                 seen[at] = true;
             }
         }
         let now = self.time().boot_ns;
-        for (task, _) in charged.processes.iter().zip(seen).filter(|(_, seen)| !seen) {
+        for (task, _) in attribution.processes.iter().zip(seen).filter(|(_, seen)| !seen) {
             let row = self.io_attribution.take_exited(task.owner, now);
             self.push_exited(row);
         }

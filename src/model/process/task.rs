@@ -140,7 +140,6 @@ pub struct TaskRaw {
     pub cpu_ticks: u64,
     /// Timeslices (third field of schedstat; for the whole process where taskstats is available);
     /// 0 if the kernel does not report them.
-    #[serde(rename = "runs")]
     pub timeslices: u64,
     /// Resident memory, bytes.
     pub rss_bytes: u64,

@@ -13,10 +13,8 @@ pub struct TaskChange {
     /// The counters.
     pub raw: TaskRaw,
     /// CLOCK_BOOTTIME of this scan of the task, in ns.
-    #[serde(rename = "at_ns")]
     pub scanned_ns: u64,
     /// CLOCK_BOOTTIME of the previous scan of the task, in ns, whether or not it found a change; 0 for a new task.
-    #[serde(rename = "since_ns")]
     pub previous_scan_ns: u64,
 }
 
@@ -28,7 +26,6 @@ pub struct BlockedTask {
     /// CLOCK_BOOTTIME at which the read began, in ns.
     pub since_boot_ns: u64,
     /// The file, and what the read waits on in the kernel, if known.
-    #[serde(rename = "on")]
     pub waiting_on: String,
     /// Only its command line blocks; its counters are still read.
     pub counters_readable: bool,
@@ -40,35 +37,28 @@ pub struct ProcessUpdate {
     /// Counts from 1.
     pub seq: u64,
     /// When the scan started.
-    #[serde(rename = "at")]
     pub time: Timestamp,
     /// When the previous scan started; `None` for the first one and after `reset`.
-    #[serde(rename = "prev")]
     pub previous_time: Option<Timestamp>,
     /// Duration of the scan in ns of CLOCK_BOOTTIME.
-    #[serde(rename = "took_ns")]
     pub duration_ns: u64,
     /// Rows are threads instead of whole processes.
-    #[serde(rename = "threads")]
     pub rows_are_threads: bool,
     /// Discard everything known before: the first scan, or a switch between processes and threads.
     pub reset: bool,
     /// New or changed tasks.
     pub changed: Vec<TaskChange>,
     /// Tasks that exited.
-    #[serde(rename = "gone")]
     pub exited: Vec<TaskKey>,
     /// Names read in this scan.
     pub names: Vec<(TaskKey, Arc<TaskNames>)>,
     /// New or changed user names, by uid.
     pub users: Vec<(u32, Arc<str>)>,
     /// Wait channels of tasks in D state and of requested rows. A row in `changed` that is not listed here has none.
-    #[serde(rename = "waits")]
     pub wait_channels: Vec<(TaskKey, Arc<str>)>,
     /// Number of rows.
     pub total: usize,
     /// Number of rows whose I/O counters the kernel does not let us read.
-    #[serde(rename = "hidden")]
     pub hidden_count: usize,
     /// All tasks with a read that does not return.
     pub blocked: Vec<BlockedTask>,

@@ -25,13 +25,10 @@ pub struct SyncRate {
     /// Mean duration since tracing began, microseconds; `None` if none has ended.
     pub mean_us: Option<f64>,
     /// Percentiles of the duration since tracing began; `None` if none has ended.
-    #[serde(rename = "spread")]
     pub latency: Option<LatencySummary>,
     /// Longest duration, ns.
-    #[serde(rename = "worst_ns")]
     pub max_ns: u64,
     /// CLOCK_BOOTTIME when the last one ended, ns; `None` if none has ended.
-    #[serde(rename = "last_ns")]
     pub last_ended_ns: Option<u64>,
 }
 
@@ -39,28 +36,22 @@ pub struct SyncRate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncActivity {
     /// CLOCK_BOOTTIME of the reading, ns.
-    #[serde(rename = "at_ns")]
     pub read_ns: u64,
     /// Syncs that take longer than this are listed, ns.
     pub threshold_ns: u64,
     /// By file, longest wait first.
     pub rows: Vec<SyncRate>,
     /// Number of rows that were left out.
-    #[serde(rename = "more")]
     pub hidden_rows: usize,
     /// The newest slow syncs, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
     /// Syncs in flight, longest first.
-    #[serde(rename = "flying")]
     pub in_flight: Vec<InFlightSync>,
     /// What was dropped since tracing began because a table was full.
-    #[serde(rename = "lost")]
     pub drops: SyncDrops,
     /// Syncs by io_uring per second, which are not timed; `None` if unknown.
-    #[serde(rename = "uring_per_s")]
     pub io_uring_per_s: Option<f64>,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
@@ -76,7 +67,8 @@ impl SyncActivity {
         rows.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct).then(b.last_ended_ns.cmp(&a.last_ended_ns)));
         let more = rows.len().saturating_sub(MAX_ROWS);
         rows.truncate(MAX_ROWS);
-        let uring = now.io_uring.map(|n| n.saturating_sub(prev.and_then(|p| p.io_uring).unwrap_or(0)) as f64 / secs);
+        let io_uring_per_s =
+            now.io_uring.map(|n| n.saturating_sub(prev.and_then(|p| p.io_uring).unwrap_or(0)) as f64 / secs);
         Self {
             read_ns: now.read_ns,
             threshold_ns: now.threshold_ns,
@@ -85,7 +77,7 @@ impl SyncActivity {
             slow: now.slow.clone(),
             in_flight: now.in_flight.clone(),
             drops: now.drops,
-            io_uring_per_s: uring,
+            io_uring_per_s,
             unavailable: now.unavailable.clone(),
         }
     }
@@ -100,12 +92,12 @@ impl SyncActivity {
 
     /// What was dropped, as a sentence.
     pub fn drops_text(&self) -> Option<String> {
-        let SyncDrops { files, slow, in_flight: flying } = self.drops;
+        let SyncDrops { files, slow, in_flight } = self.drops;
         let part = |n: u64, what: &str| (n > 0).then(|| format!("{n} {what}"));
         let parts = [
             part(files, "further files not counted"),
             part(slow, "slow syncs not listed"),
-            part(flying, "syncs not followed"),
+            part(in_flight, "syncs not followed"),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no room: {}", parts.join(", ")))
@@ -191,8 +183,8 @@ mod tests {
     #[test]
     fn a_sync_in_flight_counts_as_waiting() {
         let file = Arc::new(SyncFile { pid: 1, ..Default::default() });
-        let flying = vec![InFlightSync { file, started_ns: 3_000_000_000, ..Default::default() }];
-        let now = SyncsRaw { in_flight: flying, ..reading(12, vec![sync_counts(1, 1, 1)]) };
+        let in_flight = vec![InFlightSync { file, started_ns: 3_000_000_000, ..Default::default() }];
+        let now = SyncsRaw { in_flight, ..reading(12, vec![sync_counts(1, 1, 1)]) };
         let before = reading(10, vec![sync_counts(1, 1, 1)]);
         assert_eq!(SyncActivity::derive(Some(&before), &now, 2.0).rows[0].wait_pct, 100.0);
     }

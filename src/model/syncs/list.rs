@@ -97,7 +97,7 @@ pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuer
 pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
     let on =
         |file: &SyncFile, on: &Option<String>| on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)));
-    let flying = syncs.in_flight.iter().map(|f| SlowSyncRow {
+    let in_flight = syncs.in_flight.iter().map(|f| SlowSyncRow {
         file: f.file.clone(),
         tid: f.tid,
         comm: f.file.comm.sanitized(),
@@ -108,7 +108,7 @@ pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &st
         error: 0,
         waiting_on: on(&f.file, &f.waiting_on),
     });
-    let over = syncs.slow.iter().rev().map(|s: &Arc<SlowSync>| SlowSyncRow {
+    let completed = syncs.slow.iter().rev().map(|s: &Arc<SlowSync>| SlowSyncRow {
         file: s.file.clone(),
         tid: s.tid,
         comm: s.comm.sanitized(),
@@ -119,7 +119,8 @@ pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &st
         error: s.error,
         waiting_on: on(&s.file, &s.waiting_on),
     });
-    let mut out: Vec<SlowSyncRow> = flying.filter(|l| l.duration_ns >= syncs.threshold_ns).chain(over).collect();
+    let mut out: Vec<SlowSyncRow> =
+        in_flight.filter(|l| l.duration_ns >= syncs.threshold_ns).chain(completed).collect();
     if !filter.is_empty() {
         let needle = filter.to_lowercase();
         out.retain(|l| {
@@ -188,13 +189,13 @@ mod tests {
                 ..Default::default()
             })
         };
-        let flying =
+        let in_flight =
             |began_ns| InFlightSync { file: rows[1].file.clone(), tid: 21, started_ns: began_ns, waiting_on: None };
         SyncActivity {
             read_ns: 5_000_000_000,
             threshold_ns: 10_000_000,
             slow: vec![slow(1, 20_000_000), slow(2, 30_000_000)],
-            in_flight: vec![flying(1_000_000_000), flying(4_999_000_000)],
+            in_flight: vec![in_flight(1_000_000_000), in_flight(4_999_000_000)],
             rows,
             ..Default::default()
         }

@@ -76,17 +76,14 @@ pub struct SyncFile {
     /// System call.
     pub call: SyncCall,
     /// Device of the file system; 0:0 if the file is unknown (sync, msync).
-    #[serde(rename = "dev")]
     pub device: DevId,
     /// Inode number; 0 for a whole file system.
     pub ino: u64,
     /// The process's name.
     pub comm: RawBytes,
     /// The last components of its path within the file system, at most six; empty for a whole file system.
-    #[serde(rename = "names")]
     pub path_tail: RawBytes,
     /// Whether [`SyncFile::path_tail`] begins at the root of the file system.
-    #[serde(rename = "whole")]
     pub is_full_path: bool,
 }
 
@@ -136,13 +133,10 @@ pub struct SyncCounts {
     /// Total duration, ns.
     pub total_ns: u64,
     /// Longest duration, ns.
-    #[serde(rename = "worst_ns")]
     pub max_ns: u64,
     /// CLOCK_BOOTTIME when the last one ended, ns.
-    #[serde(rename = "last_ns")]
     pub last_ended_ns: u64,
     /// Histogram of durations, in the buckets of [`super::latency`].
-    #[serde(rename = "counts")]
     pub histogram: SparseHistogram,
 }
 
@@ -158,15 +152,12 @@ pub struct SlowSync {
     /// The thread's name.
     pub comm: RawBytes,
     /// CLOCK_BOOTTIME when it started, ns.
-    #[serde(rename = "began_ns")]
     pub started_ns: u64,
     /// Duration, ns.
-    #[serde(rename = "took_ns")]
     pub duration_ns: u64,
     /// `errno`, 0 on success.
     pub error: u32,
     /// The kernel function in which it was most often found waiting; `None` if it was never found waiting.
-    #[serde(rename = "on")]
     pub waiting_on: Option<String>,
 }
 
@@ -178,10 +169,8 @@ pub struct InFlightSync {
     /// The thread.
     pub tid: u32,
     /// CLOCK_BOOTTIME when it started, ns.
-    #[serde(rename = "began_ns")]
     pub started_ns: u64,
     /// The kernel function in which it was most often found waiting.
-    #[serde(rename = "on")]
     pub waiting_on: Option<String>,
 }
 
@@ -193,7 +182,6 @@ pub struct SyncDrops {
     /// Slow syncs that are not listed.
     pub slow: u64,
     /// Syncs that were not traced.
-    #[serde(rename = "flying")]
     pub in_flight: u64,
 }
 
@@ -201,10 +189,8 @@ pub struct SyncDrops {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncsRaw {
     /// CLOCK_BOOTTIME when tracing of syncs started, ns.
-    #[serde(rename = "began_ns")]
     pub tracing_started_ns: u64,
     /// CLOCK_BOOTTIME of this reading, ns.
-    #[serde(rename = "at_ns")]
     pub read_ns: u64,
     /// Threshold of slow syncs, ns.
     pub threshold_ns: u64,
@@ -213,16 +199,12 @@ pub struct SyncsRaw {
     /// The newest slow syncs, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
     /// Syncs in flight, longest first.
-    #[serde(rename = "flying")]
     pub in_flight: Vec<InFlightSync>,
     /// What was dropped.
-    #[serde(rename = "lost")]
     pub drops: SyncDrops,
     /// Syncs by io_uring, which are not timed; `None` if unknown.
-    #[serde(rename = "uring")]
     pub io_uring: Option<u64>,
     /// What could not be traced, and why.
-    #[serde(rename = "without")]
     pub unavailable: Vec<String>,
 }
 
