@@ -12,7 +12,6 @@ use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
@@ -127,9 +126,7 @@ impl ReadaheadLease {
         };
         match self.lease.request(&TunerRequest::Undo) {
             Ok(TunerReply::Restored(all)) => {
-                let bad = |u: &RestoreResult| {
-                    matches!(u, RestoreResult::Failed(_) | RestoreResult::Closed(RestoreOutcome::Conflict { .. }))
-                };
+                let bad = |u: &RestoreResult| u.needs_attention();
                 match all.iter().find(|(_, u)| bad(u)) {
                     Some((at, undone)) => left(format!("{at}: {undone}")),
                     None => Ok(()),

@@ -16,7 +16,6 @@ use crate::tuning::change_set::changes_from_records;
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::context::TuningContext;
 use crate::tuning::journal::Journal;
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::kill_points::KillPoints;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
@@ -315,9 +314,7 @@ impl Environment for SystemEnvironment {
         let undone = undone.map_err(|why| {
             StepError::Failed(format!("change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"))
         })?;
-        let fine = |u: &RestoreResult| {
-            matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
-        };
+        let fine = |u: &RestoreResult| u.is_restored();
         let wrong: Vec<String> = undone.iter().filter(|(_, u)| !fine(u)).map(|(at, u)| format!("{at}: {u}")).collect();
         match wrong.is_empty() {
             true => Ok(()),

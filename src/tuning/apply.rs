@@ -7,7 +7,7 @@ use super::journal::Journal;
 use super::journal_record::{JournalRecord, RestoreOutcome};
 use super::kill_points::KillPoints;
 use super::plan::{PlannedWrite, TuneError};
-use super::restore::{RestoreResult, restore};
+use super::restore::restore;
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 
@@ -91,13 +91,8 @@ fn apply_one(context: &mut TuningContext, id: u64, n: u32, write: &PlannedWrite)
 fn roll_back(context: &mut TuningContext, id: u64) -> String {
     match restore(context, id) {
         Ok(all) => {
-            let left: Vec<String> = all
-                .iter()
-                .filter(|(_, u)| {
-                    !matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
-                })
-                .map(|(knob_id, u)| format!("{knob_id}: {u}"))
-                .collect();
+            let left: Vec<String> =
+                all.iter().filter(|(_, u)| !u.is_restored()).map(|(knob_id, u)| format!("{knob_id}: {u}")).collect();
             match left.is_empty() {
                 true => "nothing is changed".into(),
                 false => {

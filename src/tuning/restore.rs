@@ -15,23 +15,56 @@ use std::io;
 pub enum RestoreResult {
     /// The knob needs no further action.
     Closed(RestoreOutcome),
+    /// The same, but the journal could not be written, for this reason: the next restore checks the knob again.
+    Unrecorded(RestoreOutcome, String),
     /// The knob could not be restored now; it stays open.
     Failed(KnobError),
+}
+
+impl RestoreResult {
+    /// The outcome; `None`: the knob could not be restored now.
+    pub fn outcome(&self) -> Option<&RestoreOutcome> {
+        match self {
+            RestoreResult::Closed(outcome) | RestoreResult::Unrecorded(outcome, _) => Some(outcome),
+            RestoreResult::Failed(_) => None,
+        }
+    }
+
+    /// Whether the knob has its old value.
+    pub fn is_restored(&self) -> bool {
+        matches!(self.outcome(), Some(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
+    }
+
+    /// Whether a person has to look at the knob: it could not be restored, or somebody else changed it.
+    pub fn needs_attention(&self) -> bool {
+        matches!(self.outcome(), None | Some(RestoreOutcome::Conflict { .. }))
+    }
 }
 
 impl fmt::Display for RestoreResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RestoreResult::Closed(RestoreOutcome::Restored) => f.write_str("restored"),
-            RestoreResult::Closed(RestoreOutcome::AlreadyRestored) => f.write_str("stood at its old value already"),
-            RestoreResult::Closed(RestoreOutcome::Conflict { current }) => {
-                write!(f, "CONFLICT: somebody set it to {current} meanwhile; left as it is")
-            }
-            RestoreResult::Closed(RestoreOutcome::Gone) => f.write_str("its device, mount or process is gone"),
-            RestoreResult::Closed(RestoreOutcome::HandedOver { change_id: to }) => {
-                write!(f, "change {to} stands on it and will restore the old value")
+            RestoreResult::Closed(outcome) => write!(f, "{outcome}"),
+            RestoreResult::Unrecorded(outcome, reason) => {
+                write!(f, "{outcome} (not recorded in the journal: {reason})")
             }
             RestoreResult::Failed(error) => write!(f, "FAILED: {}", error),
+        }
+    }
+}
+
+impl fmt::Display for RestoreOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RestoreOutcome::Restored => f.write_str("restored"),
+            RestoreOutcome::AlreadyRestored => f.write_str("already had its old value"),
+            RestoreOutcome::Conflict { current } => {
+                write!(f, "CONFLICT: somebody set it to {current} meanwhile; left as it is")
+            }
+            RestoreOutcome::Gone => f.write_str("its device, mount or process is gone"),
+            RestoreOutcome::HandedOver { change_id } => {
+                write!(f, "change {change_id} was made on top of it and will restore the old value")
+            }
         }
     }
 }
@@ -43,16 +76,25 @@ pub fn restore_locked(context: &mut TuningContext, id: u64) -> io::Result<Vec<(K
 }
 
 /// Restores the open knobs of a change, last one first. Can be interrupted and repeated. The caller holds the lock.
+///
+/// A journal that cannot be written (the file system of `/run` is full) stops nothing: every knob is restored, and the
+/// next restore finds the values as they were.
+///
+/// # Errors
+/// The journal cannot be read: which values to restore is unknown.
 pub fn restore(context: &mut TuningContext, id: u64) -> io::Result<Vec<(KnobId, RestoreResult)>> {
     let (records, _) = context.journal.load()?;
     let changes = changes_from_records(&records);
     let Some(change) = changes.iter().find(|c| c.id == id) else { return Ok(Vec::new()) };
     let mut results = Vec::new();
     for member in change.members.iter().rev().filter(|m| m.outcome.is_none()) {
-        let undone = match restore_one(context, &changes, id, member)? {
+        let undone = match restore_one(context, &changes, id, member) {
             Ok(outcome) => {
-                context.append_record(&JournalRecord::Closed { id, index: member.index, outcome: outcome.clone() })?;
-                RestoreResult::Closed(outcome)
+                let record = JournalRecord::Closed { id, index: member.index, outcome: outcome.clone() };
+                match context.append_record(&record) {
+                    Ok(()) => RestoreResult::Closed(outcome),
+                    Err(err) => RestoreResult::Unrecorded(outcome, err.to_string()),
+                }
             }
             Err(error) => RestoreResult::Failed(error),
         };
@@ -63,36 +105,32 @@ pub fn restore(context: &mut TuningContext, id: u64) -> io::Result<Vec<(KnobId, 
 
 type RestoreAttempt = Result<RestoreOutcome, KnobError>;
 
-fn restore_one(
-    context: &mut TuningContext,
-    changes: &[ChangeSet],
-    id: u64,
-    member: &KnobChange,
-) -> io::Result<RestoreAttempt> {
+fn restore_one(context: &mut TuningContext, changes: &[ChangeSet], id: u64, member: &KnobChange) -> RestoreAttempt {
     match context.io.identity(&member.knob) {
         Ok(identity) if identity == member.identity => {}
-        Ok(_) | Err(KnobError::Absent(_)) => return Ok(Ok(RestoreOutcome::Gone)),
-        Err(error) => return Ok(Err(error)),
+        Ok(_) | Err(KnobError::Absent(_)) => return Ok(RestoreOutcome::Gone),
+        Err(error) => return Err(error),
     }
     let current = match context.read_with_linked(&member.knob) {
         Ok(current) => current,
-        Err(KnobError::Absent(_)) => return Ok(Ok(RestoreOutcome::Gone)),
-        Err(error) => return Ok(Err(error)),
+        Err(KnobError::Absent(_)) => return Ok(RestoreOutcome::Gone),
+        Err(error) => return Err(error),
     };
     if let Some((to, n, before)) = find_later_change(changes, id, member) {
-        context.append_record(&JournalRecord::Inherit { id: to, index: n, before })?;
-        return Ok(Ok(RestoreOutcome::HandedOver { change_id: to }));
+        let record = JournalRecord::Inherit { id: to, index: n, before };
+        context.append_record(&record).map_err(|err| KnobError::Invalid(format!("{}: {err}", member.knob)))?;
+        return Ok(RestoreOutcome::HandedOver { change_id: to });
     }
     let never_written = member.after.is_none();
     if significant_values(&current) == significant_values(&member.before)
         && (never_written || linked_knobs_unchanged(&current, &member.before))
     {
-        return Ok(Ok(RestoreOutcome::AlreadyRestored));
+        return Ok(RestoreOutcome::AlreadyRestored);
     }
     if !is_our_value(member, &current) && significant_values(&current) != significant_values(&member.before) {
-        return Ok(Ok(RestoreOutcome::Conflict { current: format_settings(&current) }));
+        return Ok(RestoreOutcome::Conflict { current: format_settings(&current) });
     }
-    Ok(write_back(context, member, &current))
+    write_back(context, member, &current)
 }
 
 fn write_back(context: &mut TuningContext, member: &KnobChange, current: &[KnobValuePair]) -> RestoreAttempt {

@@ -5,7 +5,6 @@ use super::change_set::{ChangeSet, changes_from_records};
 use super::context::TuningContext;
 use super::fake_knob_io::{FakeKnobIo, ValueMap};
 use super::journal::Journal;
-use super::journal_record::RestoreOutcome;
 use super::kill_points::KillPoints;
 use super::machine_limits::MachineLimits;
 use super::plan::{PlannedWrite, TuneError, plan_writes};
@@ -54,6 +53,25 @@ impl TuningFixture {
         let all = restore_locked(&mut self.context(), id).unwrap();
         all.into_iter().map(|(at, u)| format!("{at} {u:?}")).collect()
     }
+}
+
+#[test]
+fn a_full_journal_does_not_keep_a_knob_from_being_restored() {
+    let mut w = TuningFixture::new();
+    let old = ["vm.swappiness", "vm.dirty_ratio", "vm.page-cluster"].map(|k| (k, w.kernel.get(k).to_owned()));
+    let id = w.set(&["vm.swappiness=7", "vm.dirty_ratio=33", "vm.page-cluster=1"]).unwrap().id;
+    let mut journal = std::fs::OpenOptions::new().append(true).open(w.journal()).unwrap();
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(b'\n'), 8 << 20), &mut journal).unwrap();
+    let results = restore_locked(&mut w.context(), id).unwrap();
+    assert_eq!(results.len(), 3);
+    for (knob, result) in &results {
+        assert!(result.is_restored() && matches!(result, RestoreResult::Unrecorded(..)), "{knob}: {result}");
+        assert!(result.to_string().starts_with("restored (not recorded in the journal: "), "{result}");
+    }
+    old.iter().for_each(|(knob, value)| assert_eq!(w.kernel.get(knob), value));
+    // Once there is room again, the next attempt finds the old values and closes the change.
+    journal.set_len(journal.metadata().unwrap().len() - (8 << 20)).unwrap();
+    assert!(w.undo(id).iter().all(|line| line.contains("AlreadyRestored")));
 }
 
 #[test]
@@ -253,9 +271,7 @@ fn a_crash_at_any_journal_length_can_be_undone() {
                 std::fs::write(fresh.journal(), &whole[..cut]).unwrap();
                 fresh.kernel.values = state;
                 let told = restore_locked(&mut fresh.context(), id).unwrap();
-                let fine = |u: &RestoreResult| {
-                    matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
-                };
+                let fine = |u: &RestoreResult| u.is_restored();
                 assert!(told.iter().all(|(_, u)| fine(u)), "cut {cut}, {n} writes: {told:?}");
                 assert_eq!(fresh.kernel.values, before, "cut {cut}, {n} writes");
                 points += 1;

@@ -14,7 +14,7 @@ use super::machine_limits::MachineLimits;
 use super::plan::{TuneError, plan_writes};
 use super::progress_check;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
-use super::restore::{RestoreResult, restore_locked};
+use super::restore::restore_locked;
 use crate::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, Write};
@@ -155,7 +155,7 @@ impl Tuner<'_> {
             }
             Ok(TunerRequest::Undo) => match restore_locked(&mut self.context, self.id) {
                 Ok(all) => {
-                    let is_done = all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)));
+                    let is_done = all.iter().all(|(_, u)| u.outcome().is_some());
                     (TunerReply::Restored(all), is_done)
                 }
                 Err(err) => (TunerReply::Error(format!("not undone: {err}")), false),
@@ -173,7 +173,7 @@ impl Tuner<'_> {
     async fn restore_and_exit(&mut self, path: Option<&PathBuf>) -> io::Result<()> {
         for _ in 0..RESTORE_RETRY.1 {
             match restore_locked(&mut self.context, self.id) {
-                Ok(all) if all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_))) => {
+                Ok(all) if all.iter().all(|(_, u)| u.outcome().is_some()) => {
                     send_reply(&TunerReply::Restored(all), None);
                     break;
                 }

@@ -5,10 +5,8 @@ use super::super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::change_set::ChangeSet;
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::lifecycle::{self, LeaseStatus, open_journal};
 use crate::tuning::plan::TuneError;
-use crate::tuning::restore::RestoreResult;
 use crate::units::format_duration;
 
 /// The change of that number, or those that `pick` takes.
@@ -86,7 +84,7 @@ pub fn undo(root: &Root, id: Option<u64>) -> CommandResult {
     for id in ids {
         for (at, undone) in lifecycle::undo_change(root, &mut child_knob_io(root), id)? {
             out.push_line(format!("change {id}: {at}: {undone}"));
-            if matches!(undone, RestoreResult::Failed(_) | RestoreResult::Closed(RestoreOutcome::Conflict { .. })) {
+            if undone.needs_attention() {
                 code = EXIT_FAILED;
             }
         }

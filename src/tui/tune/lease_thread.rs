@@ -6,7 +6,6 @@ use super::runner::{LeaseThreads, TuneEventSink};
 use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
@@ -177,21 +176,18 @@ impl LeaseThread<'_> {
 
 /// The event that reports the outcome for each knob.
 pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
-    let fine = |u: &RestoreResult| {
-        matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
-    };
     TuneEvent::Undone {
         id,
         boot_ns: clock::now().boot_ns,
         was_automatic: by_itself,
         lines: all.iter().map(|(at, u)| sanitize(format!("{at}: {u}"))).collect(),
-        is_fully_restored: all.iter().all(|(_, u)| fine(u)),
+        is_fully_restored: all.iter().all(|(_, u)| u.is_restored()),
         is_closed: is_fully_closed(all),
     }
 }
 
 fn is_fully_closed(all: &[(KnobId, RestoreResult)]) -> bool {
-    all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)))
+    all.iter().all(|(_, u)| u.outcome().is_some())
 }
 
 fn boot_clock_secs() -> f64 {
