@@ -1,8 +1,8 @@
-//! iotop-plus: from "this box feels slow" to proof, in one place.
+//! iotop-plus: an interactive monitor, doctor, benchmark and tuner for storage I/O on Linux.
 //!
-//! Imports run strictly downwards, see the README's architecture section; `tests/architecture` guards it.
+//! Imports run strictly downwards; `tests/architecture` checks it.
 
-// So that the stage in tests/stage serves unit tests as it is.
+// Lets unit tests use the fixture in tests/fixture unchanged.
 #[cfg(test)]
 extern crate self as iotop_plus;
 
