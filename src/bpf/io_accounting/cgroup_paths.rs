@@ -90,14 +90,14 @@ mod tests {
         let id = |path: &Path| std::fs::metadata(path).unwrap().ino();
         let (of_top, of_deep) = (id(&top), id(&deep));
         let mut groups = CgroupPaths::default();
-        let mut look = || {
+        let mut resolve = || {
             let mut found = groups.resolve(&root, [of_deep, of_top, 1].into_iter());
             found.sort_by_key(|g| g.1.len());
             found
         };
         let want = vec![(of_top, Arc::from("/")), (of_deep, Arc::from("/a.slice/b\\x1b.service"))];
-        assert_eq!(look(), want);
+        assert_eq!(resolve(), want);
         std::fs::remove_dir(&deep).unwrap();
-        assert_eq!(look(), want, "the name outlives the group");
+        assert_eq!(resolve(), want, "the name outlives the group");
     }
 }

@@ -299,10 +299,10 @@ pub mod tests {
     #[test]
     fn full_and_unchanged_records_may_alternate() {
         let bytes = [unchanged_bytes(9), record_bytes(&sample_record()), unchanged_bytes(0)].concat();
-        let (told, rest) = TaskIterItem::parse(&bytes).unwrap();
-        assert_eq!((told, told.tid()), (TaskIterItem::Unchanged(9), 9));
-        let (told, rest) = TaskIterItem::parse(rest).unwrap();
-        assert_eq!((told, told.tid()), (TaskIterItem::Full(sample_record()), sample_record().tid));
+        let (item, rest) = TaskIterItem::parse(&bytes).unwrap();
+        assert_eq!((item, item.tid()), (TaskIterItem::Unchanged(9), 9));
+        let (item, rest) = TaskIterItem::parse(rest).unwrap();
+        assert_eq!((item, item.tid()), (TaskIterItem::Full(sample_record()), sample_record().tid));
         assert_eq!((rest, TaskIterItem::parse(rest)), (&unchanged_bytes(0)[..], None), "not a number of a task");
         assert_eq!(TaskIterItem::parse(&unchanged_bytes(9)[..7]), None);
     }

@@ -32,8 +32,8 @@ impl FdCache {
     /// Starts a scan: closes idle descriptors.
     pub fn begin_scan(&mut self) {
         self.scan = self.scan.wrapping_add(1);
-        let look = self.scan;
-        self.slots.retain(|slot| look.wrapping_sub(slot.last_used) <= MAX_IDLE_SCANS);
+        let scan = self.scan;
+        self.slots.retain(|slot| scan.wrapping_sub(slot.last_used) <= MAX_IDLE_SCANS);
     }
 
     /// Reads a file from its start with one call. Returns `None` without a cached descriptor, or if its task has
@@ -77,18 +77,18 @@ mod tests {
     fn a_cached_fd_rereads_its_file_and_is_closed_when_idle() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"one").unwrap();
-        let mut warm = FdCache::default();
+        let mut cache = FdCache::default();
         let mut buf = [0; 8];
-        warm.begin_scan();
-        warm.insert(path_of(1), 0, file.try_clone().unwrap().into());
+        cache.begin_scan();
+        cache.insert(path_of(1), 0, file.try_clone().unwrap().into());
         for _ in 0..10 {
-            warm.begin_scan();
-            assert_eq!(warm.read(path_of(1), 0, &mut buf), Some(Ok(3)));
+            cache.begin_scan();
+            assert_eq!(cache.read(path_of(1), 0, &mut buf), Some(Ok(3)));
         }
         assert_eq!(&buf[..3], b"one");
-        assert_eq!((warm.read(path_of(1), 1, &mut buf), warm.read(path_of(2), 0, &mut buf)), (None, None));
-        (0..=MAX_IDLE_SCANS).for_each(|_| warm.begin_scan());
-        assert_eq!(warm.read(path_of(1), 0, &mut buf), None);
+        assert_eq!((cache.read(path_of(1), 1, &mut buf), cache.read(path_of(2), 0, &mut buf)), (None, None));
+        (0..=MAX_IDLE_SCANS).for_each(|_| cache.begin_scan());
+        assert_eq!(cache.read(path_of(1), 0, &mut buf), None);
     }
 
     #[test]
@@ -96,19 +96,19 @@ mod tests {
         let mut child = std::process::Command::new("/proc/self/exe").arg("--list").spawn().unwrap();
         let stat = std::fs::File::open(format!("/proc/{}/stat", child.id())).unwrap();
         child.wait().unwrap();
-        let mut warm = FdCache::default();
-        warm.insert(path_of(child.id()), 0, stat.into());
-        assert_eq!(warm.read(path_of(child.id()), 0, &mut [0; 64]), None);
-        assert!(warm.slots.is_empty());
+        let mut cache = FdCache::default();
+        cache.insert(path_of(child.id()), 0, stat.into());
+        assert_eq!(cache.read(path_of(child.id()), 0, &mut [0; 64]), None);
+        assert!(cache.slots.is_empty());
     }
 
     #[test]
     fn the_number_of_cached_fds_is_bounded() {
-        let mut warm = FdCache::default();
+        let mut cache = FdCache::default();
         let file = tempfile::tempfile().unwrap();
         let mut kept = 0;
-        while warm.has_room() {
-            warm.insert(path_of(kept), 0, file.try_clone().unwrap().into());
+        while cache.has_room() {
+            cache.insert(path_of(kept), 0, file.try_clone().unwrap().into());
             kept += 1;
         }
         assert_eq!(kept as usize, MAX_FDS);

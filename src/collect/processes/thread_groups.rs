@@ -84,9 +84,9 @@ mod tests {
     }
 
     fn group_all(threads: &[TaskRecord]) -> Vec<(u32, u64, bool)> {
-        let mut crowd = ThreadGroups::default();
-        threads.iter().for_each(|t| crowd.add(t, 0));
-        crowd.processes().iter().map(|p| (p.record.pid, p.record.counters.read, p.is_complete())).collect()
+        let mut groups = ThreadGroups::default();
+        threads.iter().for_each(|t| groups.add(t, 0));
+        groups.processes().iter().map(|p| (p.record.pid, p.record.counters.read, p.is_complete())).collect()
     }
 
     #[test]
@@ -101,6 +101,6 @@ mod tests {
         assert_eq!(group_all(&[thread(5, 5, 3, 10), thread(5, 6, 0, 1)]), [(5, 11, false)]);
         let one_more = [thread(5, 5, 2, 10), thread(5, 6, 0, 1), thread(5, 7, 0, 1)];
         assert_eq!(group_all(&one_more), [(5, 12, false)]);
-        assert_eq!(group_all(&[thread(8, 9, 0, 1)]), [], "a process told as one of a single thread");
+        assert_eq!(group_all(&[thread(8, 9, 0, 1)]), [], "a process reported as single-threaded");
     }
 }

@@ -41,7 +41,7 @@ fn only_changed_tasks_are_in_an_update() {
     let moved = scan(&mut collector, &ScanOptions::default());
     assert_eq!(moved.changed.len(), 1);
     assert_eq!(moved.changed[0].raw.io, TaskIoRaw::Read(IoBytes { read: 4096, write: 8192, cancelled: 10 }));
-    assert!(moved.changed[0].previous_scan_ns >= quiet.time.boot_ns, "since the quiet look, not since the first");
+    assert!(moved.changed[0].previous_scan_ns >= quiet.time.boot_ns, "since the quiet scan, not since the first");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn exits_new_tasks_and_reused_pids_are_reported() {
     assert_eq!(gone, [key(&a), old]);
     let mut seen: Vec<_> = update.changed.iter().map(|c| (c.raw.key.pid, c.previous_scan_ns)).collect();
     seen.sort_unstable();
-    assert_eq!(seen, [(4, 0), (6, 0), (9, 0)], "all of them seen for the first time");
+    assert_eq!(seen, [(4, 0), (6, 0), (9, 0)], "all of them are new");
     assert!(update.names.iter().any(|(k, _)| *k == key(&b)), "names of the new owner of the number");
     assert_eq!(update.total, 3);
     let again = scan(&mut collector, &ScanOptions::default());
@@ -119,7 +119,7 @@ fn names_are_read_again_after_an_exec() {
     task.cmdline = b"/bin/other\0".to_vec();
     task.runs = 2;
     fake.write_task(&task);
-    assert_eq!(scan(&mut collector, &ScanOptions::default()).names, [], "it ran, but nothing points to an exec");
+    assert_eq!(scan(&mut collector, &ScanOptions::default()).names, [], "it ran, but nothing indicates an exec");
     (task.runs, task.stack) = (3, 78);
     fake.write_task(&task);
     let update = scan(&mut collector, &ScanOptions::default());

@@ -119,5 +119,5 @@ fn scan_until(collector: &mut ProcessCollector, condition: impl Fn(&ProcessUpdat
         }
         std::thread::yield_now();
     }
-    panic!("it never came to pass");
+    panic!("the condition never held");
 }

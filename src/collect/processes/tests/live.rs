@@ -88,7 +88,7 @@ fn a_child_process_appears_and_exits() {
         shell.run(":");
         let pid = shell.0.id();
         table.apply(&scan(&mut collector, &options));
-        let row = table.iter().find(|row| row.pid == pid).expect("seen at the next look");
+        let row = table.iter().find(|row| row.pid == pid).expect("seen in the next scan");
         assert_eq!((&*row.comm, row.command.as_ref().map(|c| c.to_string()).as_deref()), ("sh", Some("sh")));
         assert_eq!(row.ppid, std::process::id());
         assert!(row.ionice.is_some());

@@ -20,8 +20,8 @@ struct ScanResult {
 }
 
 fn scan(collector: &mut ProcessCollector, threads: bool) -> ScanResult {
-    let wants = ScanOptions { threads, all_names: true, full_update: true, delays: true, ..ScanOptions::default() };
-    match collector.scan(&wants) {
+    let options = ScanOptions { threads, all_names: true, full_update: true, delays: true, ..ScanOptions::default() };
+    match collector.scan(&options) {
         Reading::Ok(update) => {
             assert!(update.notes.iter().all(|note| !note.contains("iterator")), "{:?}", update.notes);
             let rows = update.changed.iter().map(|c| (c.raw.key, c.raw)).collect();
@@ -74,7 +74,7 @@ impl TestProcess {
     }
 
     fn key(&self, reported: &ScanResult) -> TaskKey {
-        *reported.rows.keys().find(|key| key.tid == self.0.id()).expect("it is a row")
+        *reported.rows.keys().find(|key| key.tid == self.0.id()).expect("it has a row")
     }
 }
 
@@ -245,8 +245,8 @@ fn idle_kernel_threads_stay_correct_when_reported_as_unchanged() {
         file.write_all(&[round; 8192]).unwrap();
         file.sync_all().unwrap();
         let before = kernel_threads();
-        let wants = ScanOptions { delays: true, ..ScanOptions::default() };
-        let Reading::Ok(update) = traced.scan(&wants) else { panic!("no look") };
+        let options = ScanOptions { delays: true, ..ScanOptions::default() };
+        let Reading::Ok(update) = traced.scan(&options) else { panic!("the scan failed") };
         for key in &update.exited {
             reported.remove(key);
         }
@@ -264,11 +264,11 @@ fn idle_kernel_threads_stay_correct_when_reported_as_unchanged() {
 }
 
 /// Runs a pass to its end; counts full and short records.
-fn run_pass(walks: &TaskIter, after: Option<PassGeneration>) -> (PassGeneration, usize, usize) {
-    let mut walk = walks.start_pass(false, after).unwrap();
+fn run_pass(task_iter: &TaskIter, after: Option<PassGeneration>) -> (PassGeneration, usize, usize) {
+    let mut pass = task_iter.start_pass(false, after).unwrap();
     let (mut long, mut short) = (0, 0);
     let mut buf = Vec::new();
-    while let Some(records) = walk.next_records(&mut buf).unwrap() {
+    while let Some(records) = pass.next_records(&mut buf).unwrap() {
         for record in records {
             match record.unwrap() {
                 bpf::task_iter::TaskIterItem::Full(_) => long += 1,
@@ -276,7 +276,7 @@ fn run_pass(walks: &TaskIter, after: Option<PassGeneration>) -> (PassGeneration,
             }
         }
     }
-    (walk.generation(), long, short)
+    (pass.generation(), long, short)
 }
 
 #[test]
@@ -285,11 +285,11 @@ fn unchanged_records_need_the_directly_preceding_pass() {
         Ok(tracer) => tracer,
         Err(why) => return println!("skipped only_who_took_the_way_before_is_told_in_short: {why}"),
     };
-    let Reading::Ok(walks) = tracer.tasks.read() else { panic!("it was there") };
-    let (first, _, none) = run_pass(&walks, None);
-    let (second, long, short) = run_pass(&walks, Some(first));
-    let (third, all, again) = run_pass(&walks, Some(first));
-    let (_, _, short_again) = run_pass(&walks, Some(third));
+    let Reading::Ok(task_iter) = tracer.tasks.read() else { panic!("it was loaded") };
+    let (first, _, none) = run_pass(&task_iter, None);
+    let (second, long, short) = run_pass(&task_iter, Some(first));
+    let (third, all, again) = run_pass(&task_iter, Some(first));
+    let (_, _, short_again) = run_pass(&task_iter, Some(third));
     assert!(none == 0 && again == 0 && all > long, "{none} {again} {all} {long}");
     assert!(short > 0 && short_again > 0, "{short} {short_again}");
     assert_ne!(first, second);
