@@ -4,7 +4,7 @@
 //! has and we do not measure is there with fio's own "nothing" value, because consumers index without
 //! asking.
 
-use super::{BenchReport, Measurement, RunEnd};
+use super::data::{BenchReport, Measurement, RunEnd};
 use crate::bench::fio_job;
 use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
 use crate::bench::measure::histogram::PERCENTILES;
@@ -137,7 +137,7 @@ fn sync_json(s: &SyncStats) -> Value {
 /// any I/O count here: fio leaves them out, which hides stalls.
 fn iops_statistics(p: &Measurement, d: &DirectionStats) -> (f64, f64, f64, f64, u64) {
     let reads = std::ptr::eq(d, &p.read);
-    let of = |s: &super::SeriesPoint| if reads { s.read_iops } else { s.write_iops };
+    let of = |s: &super::data::SeriesPoint| if reads { s.read_iops } else { s.write_iops };
     let points: Vec<f64> = p.series.iter().map(of).collect();
     if points.is_empty() || d.ios == 0 {
         return (0.0, 0.0, 0.0, 0.0, 0);

@@ -1,8 +1,8 @@
 //! What a result means beside the figures people have: one sentence for the profiles the ruler of random I/O
 //! says nothing about (cases 5, 9, 10, 14, 19).
 
-use super::text::format_latency;
-use super::{BenchReport, Measurement};
+use super::data::{BenchReport, Measurement};
+use super::format::format_latency;
 use crate::units::format_bytes_long;
 
 /// A task that only computes and gets less of a core than this shares it.

@@ -1,6 +1,6 @@
 //! A report as Markdown: one table row per part and direction, for notes and tickets.
 
-use super::{BenchReport, Measurement};
+use super::data::{BenchReport, Measurement};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
@@ -23,12 +23,12 @@ pub fn markdown_report(r: &BenchReport) -> String {
             escape_cell(&r.kernel)
         );
     }
-    let _ = writeln!(out, "Ended: {}\n", escape_cell(&super::text::describe_end(&r.end)));
+    let _ = writeln!(out, "Ended: {}\n", escape_cell(&super::format::describe_end(&r.end)));
     let _ = writeln!(out, "| {} |\n|---|---{}|", COLUMN_HEADERS.join(" | "), "|--:".repeat(COLUMN_HEADERS.len() - 2));
     for p in &r.measurements {
         write_rows(&mut out, p);
     }
-    if super::sweep::is_sweep(r) {
+    if super::data::is_sweep(r) {
         let _ = write!(out, "\n```\n{}```\n", super::sweep::draw_charts(r));
         for finding in super::sweep::findings(r) {
             let _ = writeln!(out, "\n{}", escape_cell(&finding));
@@ -43,7 +43,7 @@ pub fn markdown_report(r: &BenchReport) -> String {
                 "| {} | {} | {} |",
                 escape_cell(&p.label),
                 escape_cell(&f.name),
-                super::text::format_value(f.value, &f.unit)
+                super::format::format_value(f.value, &f.unit)
             );
         }
     }
@@ -75,7 +75,7 @@ pub const COLUMN_HEADERS: [&str; 9] =
 /// A part as rows of a table, one for each kind of operation it has; labels are raw.
 pub fn table_cells(p: &Measurement) -> Vec<[String; 9]> {
     let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
-    let row = |row: super::OperationRow| {
+    let row = |row: super::data::OperationRow| {
         [
             p.label.clone(),
             row.operation.to_owned(),
@@ -88,7 +88,7 @@ pub fn table_cells(p: &Measurement) -> Vec<[String; 9]> {
             format!("{:.0}", row.lat.max_ns as f64 / 1e3),
         ]
     };
-    super::operation_rows(p).into_iter().map(row).collect()
+    super::data::operation_rows(p).into_iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@
 //! burst credits used up) 1,518/1,516, a laptop SSD 13.4k/13.4k, a local NVMe drive 102,963/102,800; all
 //! 4 KiB random, half read, half written, depth 64, direct.
 
-use super::{Measurement, ReportTarget};
-use serde::{Deserialize, Serialize};
+use super::data::{Measurement, ReferencePlacement, ReportTarget};
 
 /// A known class of storage.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,19 +24,6 @@ pub const REFERENCE_CLASSES: [ReferenceClass; 5] = [
     ReferenceClass { name: "a laptop SSD", iops: 13_400.0 },
     ReferenceClass { name: "a local NVMe drive", iops: 102_963.0 },
 ];
-
-/// Where a result lies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ReferencePlacement {
-    /// IOPS per direction that was placed.
-    pub iops: f64,
-    /// Name of the class nearest on a logarithmic scale; `None` where the figure says nothing about storage.
-    pub class: Option<String>,
-    /// 0 (10 IOPS) to 1 (1,000,000 IOPS) on a logarithmic scale.
-    pub position: f64,
-    /// In a plain sentence.
-    pub sentence: String,
-}
 
 /// The position of `iops` on the scale.
 pub fn log_position(iops: f64) -> f64 {

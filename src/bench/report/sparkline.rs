@@ -1,6 +1,6 @@
 //! The course of every part: its rates over its time, in a line of characters.
 
-use super::BenchReport;
+use super::data::BenchReport;
 use crate::units::write_count;
 
 const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -3,7 +3,7 @@
 //! Made from the finished parts alone, so a kept result is drawn like a fresh one.
 
 use super::chart::{self, ChartSeries};
-use super::{BenchReport, Measurement};
+use super::data::{BenchReport, Measurement};
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
@@ -26,11 +26,6 @@ pub const READAHEAD_OFF: &str = "read-ahead off";
 struct SweepSeries<'a> {
     name: &'a str,
     measurements: Vec<&'a Measurement>,
-}
-
-/// Whether `r` is a sweep with something in it.
-pub fn is_sweep(r: &BenchReport) -> bool {
-    r.plan.profile == "sweep" && !r.measurements.is_empty()
 }
 
 /// The label of a step.
@@ -120,13 +115,13 @@ pub fn text_table(r: &BenchReport) -> String {
                 None => line.push_str(&format!("{:>9}{:>9}{:>8}{:>9}", "", "", "", "")),
                 Some(p) => {
                     let lat = p.combined_lat();
-                    let p99 = lat.percentile(99.0).map_or("-".into(), |ns| super::text::format_latency(ns as f64));
+                    let p99 = lat.percentile(99.0).map_or("-".into(), |ns| super::format::format_latency(ns as f64));
                     let _ = write!(
                         line,
                         "{:>9.0}{:>9.1}{:>8}{p99:>9}",
                         p.iops(),
                         p.bytes_per_s() / MIB,
-                        super::text::format_latency(lat.mean_ns)
+                        super::format::format_latency(lat.mean_ns)
                     );
                 }
             }

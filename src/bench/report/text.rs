@@ -1,6 +1,7 @@
 //! A report for people, in fio's terms.
 
-use super::{BenchReport, Measurement, RunEnd};
+use super::data::{BenchReport, Measurement, is_sweep, operation_rows};
+pub use super::format::{describe_end, format_latency, format_value};
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
@@ -22,7 +23,7 @@ pub fn text_report_within(r: &BenchReport, width: usize) -> String {
         let _ = writeln!(out, "  {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
     }
     let _ = writeln!(out, "  {}", describe_end(&r.end));
-    if super::sweep::is_sweep(r) {
+    if is_sweep(r) {
         write_sweep(&mut out, r, width);
     } else {
         if r.measurements.iter().filter(|p| p.read.ios + p.write.ios + p.sync.ios > 0).count() > 1 {
@@ -74,7 +75,7 @@ fn write_sweep(out: &mut String, r: &BenchReport, width: usize) {
 fn write_comparison_table(out: &mut String, r: &BenchReport) {
     let _ = writeln!(out, "\n{:<22}{:>10}{:>10}{:>9}{:>9}{:>9}", "", "per s", "MiB/s", "p50", "p99", "max");
     for p in &r.measurements {
-        let rows = super::operation_rows(p);
+        let rows = operation_rows(p);
         if !rows.is_empty() {
             let _ = writeln!(out, "{}", p.label);
         }
@@ -132,16 +133,6 @@ fn operation_noun(r: &BenchReport) -> &'static str {
         "append" | "fsync" | "txlog" => "records",
         "chunks" => "pieces",
         _ => "blocks",
-    }
-}
-
-/// How it ended, in words.
-pub fn describe_end(end: &RunEnd) -> String {
-    match end {
-        RunEnd::Complete => "complete".into(),
-        RunEnd::Cancelled => "cancelled: the figures are those up to then".into(),
-        RunEnd::Failed(why) => format!("failed: {why}; the figures are those up to then"),
-        RunEnd::Stalled(why) => format!("stalled: {why}; the figures are those up to then"),
     }
 }
 
@@ -213,17 +204,6 @@ fn app_to_device_suffix(p: &Measurement) -> String {
     }
 }
 
-/// A figure with its unit, digits by size.
-pub fn format_value(value: f64, unit: &str) -> String {
-    let digits = match value.abs() {
-        v if v == v.trunc() && v < 1e15 => 0,
-        v if v >= 1000.0 => 0,
-        v if v >= 10.0 => 2,
-        _ => 3,
-    };
-    if unit.is_empty() { format!("{value:.digits$}") } else { format!("{value:.digits$} {unit}") }
-}
-
 fn write_direction(out: &mut String, p: &Measurement, name: &str, d: &DirectionStats) {
     let bytes = p.rate_of(d.bytes);
     // A log's kilobytes are not 0.0 MiB.
@@ -245,16 +225,6 @@ fn write_direction(out: &mut String, p: &Measurement, name: &str, d: &DirectionS
     }
     write_latency(out, "lat", &d.lat);
     write_percentiles(out, "lat", &d.lat);
-}
-
-/// A time, digits by size: `1.23us`, `12.3ms`, `1.2s`.
-pub fn format_latency(ns: f64) -> String {
-    match ns {
-        n if n < 10_000.0 => format!("{:.2}us", n / 1e3),
-        n if n < 10_000_000.0 => format!("{:.0}us", n / 1e3),
-        n if n < 10e9 => format!("{:.1}ms", n / 1e6),
-        n => format!("{:.1}s", n / 1e9),
-    }
 }
 
 fn write_latency(out: &mut String, name: &str, l: &LatencyStats) {

@@ -1,6 +1,6 @@
 //! What to know before believing a figure.
 
-use super::{BenchReport, Measurement, RunEnd};
+use super::data::{BenchReport, Measurement, RunEnd};
 use crate::units::format_bytes_long;
 
 /// Application to device bytes from which a figure is a cache's.
@@ -51,7 +51,7 @@ pub fn warnings_for(report: &BenchReport) -> Vec<String> {
 /// A sweep's stalls in one line: with large blocks on a slow disk every operation is one.
 fn sweep_stall_warning(report: &BenchReport) -> Option<String> {
     let stalled = || report.measurements.iter().filter(|p| p.stalls.count > 0);
-    let worst = stalled().max_by_key(|p| p.stalls.longest_ns).filter(|_| super::sweep::is_sweep(report))?;
+    let worst = stalled().max_by_key(|p| p.stalls.longest_ns).filter(|_| super::data::is_sweep(report))?;
     Some(format!(
         "{} of {} steps had 100 ms or more without any completion; the longest {:.2} s at {}",
         stalled().count(),
@@ -91,7 +91,7 @@ fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut 
     if ios > 0 && ios < MIN_OPERATIONS && report.measurements.len() == 1 {
         all.push(format!("{name}: only {ios} operations: percentiles above p90 are guesswork"));
     }
-    if part.stalls.count > 0 && part.timed_operation.is_empty() && !super::sweep::is_sweep(report) {
+    if part.stalls.count > 0 && part.timed_operation.is_empty() && !super::data::is_sweep(report) {
         all.push(format!(
             "{name}: {} {} of at least 100 ms without any completion, {:.1} s together, the longest {:.2} s",
             part.stalls.count,

@@ -1,6 +1,6 @@
 //! What a directory lies on: file system, its mount, and the device that counts its I/O.
 
-use super::checks::{BenchRefusal, refusal_from_errno};
+use super::refusal::{BenchRefusal, refusal_from_errno};
 use crate::model::disk::DevId;
 use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;

@@ -5,6 +5,7 @@
 
 pub mod checks;
 pub mod filesystem;
+pub mod refusal;
 pub mod size_hints;
 
 use self::checks::{BenchRefusal, refuse};

@@ -1,7 +1,7 @@
 //! Case 10: an append-only log under its three policies: sync always, every second in a second thread,
 //! never. A write that waits while a sync is running is the stall to look for.
 
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -177,7 +177,7 @@ impl Workload for AppendWorkload {
                 plan.block,
                 if plan.rate_iops == 0 { "any number".into() } else { plan.rate_iops.to_string() }
             ),
-            super::duration_line(plan),
+            super::workload::duration_line(plan),
         ]
     }
 

@@ -1,7 +1,7 @@
 //! Case 14: the same file read three times through the page cache: cold, second, third. The guide's:
 //! 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

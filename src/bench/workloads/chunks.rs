@@ -1,7 +1,7 @@
 //! Case 19: a big file written in 6 MiB pieces, synced after each piece or once at the end, and what that
 //! does to somebody else's small syncs on the same file system.
 
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::latency::LatencyStats;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};

@@ -2,7 +2,7 @@
 //! 24 GB of memory make 48 MB of tables. Guides: 9-13 ms/GB physical or VMware, 23 KVM, 10 HVM,
 //! 239-424 on old Xen.
 
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

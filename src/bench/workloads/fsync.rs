@@ -1,7 +1,7 @@
 //! etcd's disk rule: small records appended one after the other, each with fdatasync. Its p99 must be
 //! under 10 ms.
 
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -86,7 +86,7 @@ impl Workload for FsyncWorkload {
         vec![
             format!("a nameless file of {}, filled with random data first", format_bytes_long(plan.size)),
             format!("records of {} bytes, each written and synced (fdatasync), one at a time", plan.block),
-            super::duration_line(plan),
+            super::workload::duration_line(plan),
         ]
     }
 

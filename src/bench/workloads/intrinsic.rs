@@ -1,7 +1,7 @@
 //! Case 5: the machine's own latency. A fixed computation of a few microseconds, without any system call,
 //! over and over: whenever it takes longer, this task was not run (redis-cli's --intrinsic-latency).
 
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

@@ -1,6 +1,6 @@
 //! Plain reading and writing: random or sequential, mixed or not. `randrw` is case 1's job.
 
-use super::{PlannedWrites, Workload, duration_line, file_line};
+use super::workload::{PlannedWrites, Workload, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};

@@ -2,7 +2,8 @@
 //! Random ends at 128 KiB, where a disk's seek no longer dominates. Case 13: the sequential series with
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
-use super::{PlannedWrites, Workload, file_line, io};
+use super::io;
+use super::workload::{PlannedWrites, Workload, file_line};
 use crate::bench::io_spec::{AccessOrder, RunLimits};
 use crate::bench::plan::BenchPlan;
 use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};

@@ -3,7 +3,7 @@
 //! itself is never synced: the kernel's writeback has to, which is what the dirty thresholds are about.
 
 use super::append::RateLimiter;
-use super::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::{BenchPlan, CacheLayout, TxLogParams};

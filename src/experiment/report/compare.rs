@@ -2,7 +2,8 @@
 
 use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, ConfidenceInterval};
-use super::{ExperimentReport, tables, verdict};
+use super::data::ExperimentReport;
+use super::{tables, verdict};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
@@ -27,7 +28,7 @@ pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String
     }
     let _ = writeln!(out, "\n{:<34} {:>14} {:>14}", tx.metric.name, "1", "2");
     let mut row = |name: &str, of: &dyn Fn(&ArmComparison) -> String| {
-        let one = |t: &super::Trial| t.comparison.as_ref().map_or("-".into(), of);
+        let one = |t: &super::data::Trial| t.comparison.as_ref().map_or("-".into(), of);
         let _ = writeln!(out, "{name:<34} {:>14} {:>14}", one(tx), one(ty));
     };
     row("median of A", &|c| verdict::format_metric(&tx.metric, c.medians[0]));
@@ -37,7 +38,7 @@ pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String
     row("interval", &|c| c.interval.map_or("-".into(), ends));
     row("p", &|c| format!("{:.3}", c.p));
     let _ = writeln!(out, "\n1: {}\n2: {}", tx.verdict.text, ty.verdict.text);
-    let interval = |t: &super::Trial| t.comparison.as_ref().and_then(|c| c.interval);
+    let interval = |t: &super::data::Trial| t.comparison.as_ref().and_then(|c| c.interval);
     if let Some((i, j)) = interval(tx).zip(interval(ty)) {
         let apart = i.high < j.low || j.high < i.low;
         let _ = writeln!(

@@ -1,7 +1,7 @@
 //! Dirty pages over a round, A above B on one scale, in characters any terminal has.
 
 use super::super::spec::Arm;
-use super::{DirtyPagesPoint, ExperimentReport, Trial};
+use super::data::{DirtyPagesPoint, ExperimentReport, Trial};
 use crate::units::format_bytes_long;
 
 /// Rows of one arm's graph.

@@ -1,8 +1,9 @@
 //! An experiment as Markdown, for notes and tickets.
 
 use super::super::spec::Arm;
+use super::data::ExperimentReport;
 use super::tables::{self, ReportTable};
-use super::{ExperimentReport, graph, verdict};
+use super::{graph, verdict};
 use crate::bench::report::markdown::escape_cell;
 use std::fmt::Write as _;
 

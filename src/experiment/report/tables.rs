@@ -2,7 +2,8 @@
 
 use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, median};
-use super::{DirtyThresholds, ExperimentReport, Round, Trial, verdict};
+use super::data::{DirtyThresholds, ExperimentReport, Round, Trial};
+use super::verdict;
 use crate::bench::report::text::format_latency;
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::units::format_bytes_long;

@@ -1,8 +1,9 @@
 //! An experiment for people.
 
 use super::super::spec::Arm;
+use super::data::{ExperimentReport, Trial};
 use super::tables::{self, ReportTable};
-use super::{ExperimentReport, Trial, graph, verdict};
+use super::{graph, verdict};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 

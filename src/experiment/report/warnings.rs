@@ -3,7 +3,7 @@
 use super::super::dirty_pages::MIN_COUNTED_MS;
 use super::super::spec::Arm;
 use super::super::stats::MIN_ROUNDS;
-use super::{ExperimentReport, Round, RunEnd, Trial};
+use super::data::{ExperimentReport, Round, RunEnd, Trial};
 use crate::units::format_bytes_long;
 
 /// What others may move on the device, bytes per second, before it is worth a word.

@@ -1,0 +1,277 @@
+//! A finished run as plain data: what is stored, sent by the child, and formatted by the other modules.
+
+use crate::bench::measure::depth::DepthCounts;
+use crate::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
+use crate::bench::plan::BenchPlan;
+use crate::bench::target::size_hints::DeviceSizeHint;
+use crate::model::disk::DiskRate;
+use serde::{Deserialize, Serialize};
+
+/// Version of the stored form.
+pub const SCHEMA: u32 = 1;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// All of it was done.
+    Complete,
+    /// Somebody stopped it; what was measured up to then is valid.
+    Cancelled,
+    /// An error stopped it; what was measured up to then is valid.
+    Failed(String),
+    /// Nothing moved for longer than the stall limit.
+    Stalled(String),
+}
+
+/// Where the file was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportTarget {
+    /// Directory, cleaned for showing.
+    pub directory: String,
+    /// File system type.
+    pub filesystem: String,
+    /// What it is mounted from, cleaned.
+    pub source: String,
+    /// Mount point, cleaned.
+    pub mount: String,
+    /// Its options.
+    pub options: String,
+    /// `major:minor` of the device whose counters were watched.
+    pub device: Option<String>,
+    /// Required alignment of direct I/O, bytes.
+    pub alignment: u32,
+    /// Whether its files live in memory.
+    #[serde(rename = "memory")]
+    pub is_memory: bool,
+    /// Whether a network is in between.
+    #[serde(rename = "network")]
+    pub is_network: bool,
+    /// Whether it passes I/O on to other file systems.
+    #[serde(rename = "stacked")]
+    pub is_stacked: bool,
+    /// Sizes the kernel knows of its disk.
+    #[serde(default)]
+    #[serde(rename = "sizes")]
+    pub size_hints: Vec<DeviceSizeHint>,
+}
+
+/// A run's report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Name in the store: time and profile.
+    pub id: String,
+    /// When it began, RFC 3339.
+    pub time: String,
+    /// Of this machine.
+    pub host: String,
+    /// Its kernel release.
+    pub kernel: String,
+    /// Of this program.
+    pub version: String,
+    /// What was asked for.
+    pub plan: BenchPlan,
+    /// Where; `None` for workloads without a file.
+    pub target: Option<ReportTarget>,
+    /// What was measured, in order.
+    #[serde(rename = "parts")]
+    pub measurements: Vec<Measurement>,
+    /// What to know before believing the figures.
+    pub warnings: Vec<String>,
+    /// Where it lies among known storage.
+    #[serde(rename = "ruler")]
+    pub reference: Option<ReferencePlacement>,
+    /// How it ended.
+    pub end: RunEnd,
+}
+
+/// CPU time over a part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuUsage {
+    /// Per cent of one core in user mode.
+    pub user_pct: f64,
+    /// Per cent of one core in the kernel.
+    pub system_pct: f64,
+    /// Per operation, ns, both modes.
+    pub ns_per_io: f64,
+    /// Context switches, voluntary and not.
+    pub switches: u64,
+    /// Major page faults.
+    pub major_faults: u64,
+    /// Minor page faults.
+    pub minor_faults: u64,
+}
+
+/// Spans without any completion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallStats {
+    /// How many of at least 100 ms.
+    pub count: u64,
+    /// Their sum, ns.
+    pub total_ns: u64,
+    /// The longest span without a completion, stall or not, ns.
+    pub longest_ns: u64,
+}
+
+/// A named figure of a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadMetric {
+    /// What it is.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what; may be empty.
+    pub unit: String,
+}
+
+/// One point of a part's course.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// Since the part began, ms.
+    pub at_ms: u64,
+    /// Reads, writes per second.
+    pub read_iops: f64,
+    /// Writes per second.
+    pub write_iops: f64,
+    /// Bytes read per second.
+    pub read_bytes_per_s: f64,
+    /// Bytes written per second.
+    pub write_bytes_per_s: f64,
+    /// Median of `lat` in this interval, ns; `None` if nothing completed.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile of `lat`, ns.
+    pub p99_ns: Option<u64>,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Which.
+    pub label: String,
+    /// Engine and what it was set up with.
+    pub engine: String,
+    /// Bytes of one operation.
+    pub block: u32,
+    /// Operations in flight.
+    pub depth: u32,
+    /// Worker threads.
+    pub jobs: u32,
+    /// From the end of the ramp-up to the last completion, ns.
+    pub elapsed_ns: u64,
+    /// Reads.
+    pub read: DirectionStats,
+    /// Writes.
+    pub write: DirectionStats,
+    /// Syncs, or what [`Part::verb`] says.
+    pub sync: SyncStats,
+    /// What was timed instead of syncs, in workloads that do no I/O; empty: syncs.
+    #[serde(default)]
+    #[serde(rename = "verb")]
+    pub timed_operation: String,
+    /// How deep it really was; all zero in results of before this was counted.
+    #[serde(default)]
+    pub depths: DepthCounts,
+    /// CPU time; `None` where other work of this process would be in it.
+    pub cpu: Option<CpuUsage>,
+    /// Spans without any completion.
+    pub stalls: StallStats,
+    /// The device's own counters over the same time.
+    pub device: Option<DiskRate>,
+    /// The time those counters cover, ns: more than `elapsed_ns` when the run hung at its end.
+    #[serde(default)]
+    pub device_ns: u64,
+    /// What only this workload has.
+    #[serde(rename = "figures")]
+    pub metrics: Vec<WorkloadMetric>,
+    /// Its course.
+    pub series: Vec<SeriesPoint>,
+}
+
+impl Measurement {
+    /// Seconds counted.
+    pub fn elapsed_secs(&self) -> f64 {
+        self.elapsed_ns as f64 / 1e9
+    }
+
+    /// Operations per second of a count.
+    pub fn rate_of(&self, n: u64) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { n as f64 / self.elapsed_secs() }
+    }
+
+    /// Reads and writes per second.
+    pub fn iops(&self) -> f64 {
+        self.rate_of(self.read.ios + self.write.ios)
+    }
+
+    /// Bytes read and written per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.rate_of(self.read.bytes + self.write.bytes)
+    }
+
+    /// `lat` of reads and writes together.
+    pub fn combined_lat(&self) -> LatencyStats {
+        self.read.lat.merge(&self.write.lat)
+    }
+
+    /// A figure by name.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|f| f.name == name).map(|f| f.value)
+    }
+
+    /// Adds a figure.
+    pub fn add_metric(&mut self, name: &str, value: f64, unit: &str) {
+        self.metrics.push(WorkloadMetric { name: name.into(), value, unit: unit.into() });
+    }
+
+    /// Application bytes per byte the device moved, reads and writes together; `None` where there is
+    /// nothing to compare.
+    pub fn app_to_device_ratio(&self) -> Option<f64> {
+        let device = self.device.as_ref()?;
+        let app = (self.read.bytes + self.write.bytes) as f64 / 1_048_576.0;
+        let moved = (device.read_mb_per_s + device.write_mb_per_s) * self.device_ns as f64 / 1e9;
+        (app > 0.0).then(|| if moved > 0.0 { app / moved } else { f64::INFINITY })
+    }
+}
+
+/// One kind of operation of a part, as tables list it.
+pub struct OperationRow<'a> {
+    /// `read`, `write`, or what was timed.
+    pub operation: &'a str,
+    /// Completed.
+    pub ios: u64,
+    /// Moved.
+    pub bytes: u64,
+    /// `lat`.
+    pub lat: &'a LatencyStats,
+}
+
+/// The kinds that occurred.
+pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
+    let timed = if p.timed_operation.is_empty() { "sync" } else { &p.timed_operation };
+    let all = [
+        OperationRow { operation: "read", ios: p.read.ios, bytes: p.read.bytes, lat: &p.read.lat },
+        OperationRow { operation: "write", ios: p.write.ios, bytes: p.write.bytes, lat: &p.write.lat },
+        OperationRow { operation: timed, ios: p.sync.ios, bytes: 0, lat: &p.sync.lat },
+    ];
+    all.into_iter().filter(|row| row.ios > 0).collect()
+}
+
+/// Where a result lies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReferencePlacement {
+    /// IOPS per direction that was placed.
+    pub iops: f64,
+    /// Name of the class nearest on a logarithmic scale; `None` where the figure says nothing about storage.
+    pub class: Option<String>,
+    /// 0 (10 IOPS) to 1 (1,000,000 IOPS) on a logarithmic scale.
+    pub position: f64,
+    /// In a plain sentence.
+    pub sentence: String,
+}
+
+/// Whether `r` is a sweep with something in it.
+pub fn is_sweep(r: &BenchReport) -> bool {
+    r.plan.profile == "sweep" && !r.measurements.is_empty()
+}

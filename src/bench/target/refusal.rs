@@ -1,0 +1,44 @@
+//! Why a benchmark may not run somewhere, as data and as text.
+
+use crate::model::reading::describe_io_error;
+use crate::sanitize::sanitize;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Not done, and why; exit code 3, or 4 where a privilege would change it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BenchRefusal {
+    /// What, why, what to do instead; clean text.
+    pub reason: String,
+    /// Whether it is a permission that is missing.
+    pub needs_privilege: bool,
+}
+
+/// A refusal for safety.
+pub fn refuse<T>(why: impl Into<String>) -> Result<T, BenchRefusal> {
+    Err(BenchRefusal { reason: why.into(), needs_privilege: false })
+}
+
+/// `path` as it may be shown.
+pub(super) fn display_path(path: &Path) -> String {
+    sanitize(path.as_os_str().as_encoded_bytes())
+}
+
+/// A failed open or allocation in the named directory.
+pub fn refusal_from_errno(path: &Path, errno: Errno) -> BenchRefusal {
+    let path = display_path(path);
+    let (why, privilege) = match errno {
+        Errno::ACCESS | Errno::PERM => (format!("{path}: no permission to create a file there"), true),
+        Errno::ROFS => (format!("{path} is on a read-only file system"), false),
+        Errno::NOSPC => (format!("{path}: no space left on the device"), false),
+        Errno::DQUOT => (format!("{path}: your disk quota is used up"), false),
+        Errno::NOTDIR => (format!("{path}: a part of this path is no directory"), false),
+        Errno::LOOP => (format!("{path}: symlinks go round in a circle"), false),
+        Errno::NAMETOOLONG => ("the directory's path is too long".into(), false),
+        Errno::NOTCONN => (format!("{path}: the file system's server is gone"), false),
+        Errno::STALE => (format!("{path}: stale network file handle"), false),
+        errno => (format!("{path}: {}", describe_io_error(&errno.into())), false),
+    };
+    BenchRefusal { reason: why, needs_privilege: privilege }
+}

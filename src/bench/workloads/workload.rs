@@ -1,0 +1,86 @@
+//! What every workload provides, and the lines that several of them show.
+
+use crate::bench::plan::BenchPlan;
+use crate::bench::session::{BenchSession, RunError};
+use crate::units::format_bytes_long;
+
+/// A workload.
+pub trait Workload: Sync {
+    /// As it is called on the command line.
+    fn name(&self) -> &'static str;
+    /// One line for the list.
+    fn about(&self) -> &'static str;
+    /// Whether it needs a directory.
+    fn needs_directory(&self) -> bool {
+        true
+    }
+    /// Its usual figures; the directory is still empty.
+    fn defaults(&self) -> BenchPlan;
+    /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it.
+    fn params(&self) -> &'static [&'static str];
+    /// What is wrong with a plan for this workload, beyond [`Plan::check`].
+    fn check(&self, _plan: &BenchPlan) -> Result<(), String> {
+        Ok(())
+    }
+    /// Bytes of disk space it takes while it runs.
+    fn footprint(&self, plan: &BenchPlan) -> u64 {
+        plan.size
+    }
+    /// Bytes it writes.
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites;
+    /// What it will do, a line each, exact: shown before the start.
+    fn describe(&self, plan: &BenchPlan) -> Vec<String>;
+    /// Whether its parts can be placed on the ruler.
+    fn has_reference_classes(&self, _plan: &BenchPlan) -> bool {
+        false
+    }
+    /// Does it.
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError>;
+}
+
+/// What a run writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedWrites {
+    /// In any case, bytes.
+    pub guaranteed: u64,
+    /// Beyond that at most, bytes; `None`: as many as the time allows.
+    pub additional: Option<u64>,
+}
+
+impl PlannedWrites {
+    /// Of a plan whose counted writes end with its time, its bytes or its caps; `share`: the writes among
+    /// 100 operations, `times`: measurements that run through.
+    pub(super) fn timed(plan: &BenchPlan, certain: u64, share: u8, times: u64) -> Self {
+        let cap = |rate: u64, unit: u64| {
+            let all = rate.saturating_mul(unit).saturating_mul(plan.time_ms + plan.ramp_ms) / 1000;
+            (rate > 0 && plan.time_ms > 0).then_some(all)
+        };
+        let limits = [
+            (plan.io_bytes > 0).then_some(plan.io_bytes),
+            cap(plan.rate_bytes, 1),
+            cap(plan.rate_iops, plan.block.into()),
+        ];
+        let most = match share {
+            0 => Some(0),
+            share => limits.into_iter().flatten().min().map(|n| n / 100 * u64::from(share)),
+        };
+        Self { guaranteed: certain, additional: most.map(|n| n.saturating_mul(times)) }
+    }
+}
+
+/// `1 GiB, written once before counting begins`: the line every workload with a file has.
+pub(super) fn file_line(plan: &BenchPlan, times: &str) -> String {
+    let nature = if plan.direct { "direct I/O" } else { "through the page cache" };
+    format!("a nameless file of {}, filled with random data first; {times}; {nature}", format_bytes_long(plan.size))
+}
+
+/// `for 30 s after 1 s of ramp-up`.
+pub(super) fn duration_line(plan: &BenchPlan) -> String {
+    let time = match (plan.time_ms, plan.io_bytes) {
+        (0, 0) => "until cancelled".into(),
+        (0, bytes) => format!("until {} are moved", format_bytes_long(bytes)),
+        (ms, 0) => format!("for {} s", ms as f64 / 1e3),
+        (ms, bytes) => format!("for {} s or until {} are moved", ms as f64 / 1e3, format_bytes_long(bytes)),
+    };
+    format!("{time}, after {} s of ramp-up that is not counted", plan.ramp_ms as f64 / 1e3)
+}

@@ -1,0 +1,204 @@
+//! A finished experiment as plain data: what is stored and sent by the child.
+
+use super::verdict::TrialVerdict;
+use crate::bench::measure::latency::LatencyStats;
+use crate::bench::plan::BenchPlan;
+pub use crate::bench::report::RunEnd;
+use crate::bench::report::{BenchReport, ReportTarget};
+use crate::bench::store::Storable;
+use crate::bench::workloads::primary_metric::PrimaryMetric;
+use crate::experiment::arm_settings::{ArmSetting, DirtyMemory};
+use crate::experiment::spec::{Arm, ExperimentSpec};
+use crate::experiment::stats::ArmComparison;
+use serde::{Deserialize, Serialize};
+
+/// Version of the stored form.
+pub const SCHEMA: u32 = 1;
+
+/// An experiment's report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Name in the store: time and profile.
+    pub id: String,
+    /// When it began, RFC 3339.
+    pub time: String,
+    /// Of this machine.
+    pub host: String,
+    /// Its kernel release.
+    pub kernel: String,
+    /// Of this program.
+    pub version: String,
+    /// What was asked for.
+    pub spec: ExperimentSpec,
+    /// What the arms set.
+    pub settings: Vec<ArmSetting>,
+    /// Whether they set nothing but knobs of the page cache.
+    pub only_page_cache: bool,
+    /// The machine's memory at the beginning.
+    pub memory: DirtyMemory,
+    /// Background threshold and limit in force in A and in B, bytes.
+    pub thresholds: [DirtyThresholds; 2],
+    /// The experiment, and the control if there was one.
+    pub trials: Vec<Trial>,
+    /// What to know before believing the figures.
+    pub warnings: Vec<String>,
+    /// How it ended.
+    pub end: RunEnd,
+    /// What became of the change, in a sentence.
+    #[serde(rename = "after")]
+    pub aftermath: String,
+}
+
+impl ExperimentReport {
+    /// Where the files were; `None` before the first round or without a file.
+    pub fn target(&self) -> Option<&ReportTarget> {
+        self.trials.iter().flat_map(|t| &t.rounds).find_map(|r| r.bench.target.as_ref())
+    }
+}
+
+impl Storable for ExperimentReport {
+    const KIND: &'static str = "experiment";
+    const SCHEMA: u32 = SCHEMA;
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+}
+
+/// When writing back begins, and where writers wait; as the kernel computed them, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirtyThresholds {
+    /// `nr_dirty_background_threshold`.
+    pub background: Option<u64>,
+    /// `nr_dirty_threshold`.
+    pub limit: Option<u64>,
+}
+
+/// All rounds of one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Whether it is the negative control.
+    #[serde(rename = "control")]
+    pub is_control: bool,
+    /// The work.
+    pub plan: BenchPlan,
+    /// What it does, a line each: how its file was laid out, too.
+    #[serde(rename = "work")]
+    pub work_description: Vec<String>,
+    /// The figure that is compared.
+    pub metric: PrimaryMetric,
+    /// In the order they were run.
+    pub rounds: Vec<Round>,
+    /// B against A; `None` without a round of each.
+    pub comparison: Option<ArmComparison>,
+    /// What may be said.
+    pub verdict: TrialVerdict,
+}
+
+impl Trial {
+    /// The figures of an arm, of rounds that came to their end.
+    pub fn values(&self, arm: Arm) -> Vec<f64> {
+        self.rounds.iter().filter(|r| r.arm == arm && r.is_comparable()).filter_map(|r| r.value).collect()
+    }
+
+    /// The complete rounds of an arm.
+    pub fn complete_rounds(&self, arm: Arm) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().filter(move |r| r.arm == arm && r.is_comparable())
+    }
+
+    /// Latencies of an arm, all its rounds together: what it is of (with the part's label if there are several),
+    /// and the samples.
+    pub fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
+        let mut all: Vec<(String, LatencyStats)> = Vec::new();
+        for part in self.complete_rounds(arm).flat_map(|r| &r.bench.measurements) {
+            let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);
+            let sync = if part.timed_operation.is_empty() { "sync" } else { &part.timed_operation };
+            for (what, lat) in [("read", &part.read.lat), ("write", &part.write.lat), (sync, &part.sync.lat)] {
+                if lat.count == 0 {
+                    continue;
+                }
+                let name = if several { format!("{}: {what}", part.label) } else { what.to_owned() };
+                match all.iter_mut().find(|(n, _)| *n == name) {
+                    Some((_, sum)) => *sum = sum.merge(lat),
+                    None => all.push((name, lat.clone())),
+                }
+            }
+        }
+        all
+    }
+}
+
+/// One round of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its place within the trial, from 1.
+    pub number: u32,
+    /// Whose.
+    pub arm: Arm,
+    /// The metric; `None`: nothing was counted.
+    pub value: Option<f64>,
+    /// How long dirty pages took to drain before it, ms.
+    pub drained_ms: u64,
+    /// What others did just before it.
+    #[serde(rename = "calm")]
+    pub baseline: Baseline,
+    /// Bytes made dirty on the machine while it counted.
+    #[serde(rename = "dirtied")]
+    pub dirtied_bytes: Option<u64>,
+    /// Bytes written back meanwhile.
+    #[serde(rename = "written")]
+    pub written_bytes: Option<u64>,
+    /// Dirty pages while it counted.
+    #[serde(rename = "points")]
+    pub dirty_points: Vec<DirtyPagesPoint>,
+    /// The workload's whole report.
+    pub bench: BenchReport,
+}
+
+impl Round {
+    /// Whether it may be compared.
+    pub fn is_comparable(&self) -> bool {
+        self.bench.end == RunEnd::Complete && self.value.is_some()
+    }
+
+    /// Seconds counted, all parts together.
+    pub fn counted_secs(&self) -> f64 {
+        self.bench.measurements.iter().map(|p| p.elapsed_secs()).sum()
+    }
+
+    /// The longest time without a completion, ns.
+    pub fn longest_stall_ns(&self) -> u64 {
+        self.bench.measurements.iter().map(|p| p.stalls.longest_ns).max().unwrap_or(0)
+    }
+}
+
+/// The machine while no workload of ours ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Busy processors, per cent of all.
+    pub cpu_pct: Option<f64>,
+    /// Devices that moved something: number and bytes per second.
+    pub disks: Vec<(String, f64)>,
+    /// Another file system did not finish its sync: its dirty pages count towards the thresholds.
+    #[serde(rename = "undrained")]
+    pub sync_timed_out: bool,
+}
+
+/// Dirty pages at a moment, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirtyPagesPoint {
+    /// Since counting began, ms.
+    pub at_ms: u64,
+    /// Waiting to be written.
+    #[serde(rename = "dirty")]
+    pub dirty_bytes: u64,
+    /// Being written.
+    #[serde(rename = "writeback")]
+    pub writeback_bytes: u64,
+}
