@@ -1,5 +1,5 @@
-//! The child's side: one plan in, messages out. It does all that may block; the program that draws only
-//! reads its messages, and may leave it behind.
+//! The measuring child: reads a plan, sends messages. Everything that may block happens here; the screen only
+//! reads the messages and may abandon the child.
 
 use super::engine::monotonic_ns;
 use super::message::BenchMessage;
@@ -17,24 +17,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Between two progress messages.
+/// Interval of progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a run that was told to stop may take until its figures are sent without it.
+/// How long a cancelled run may take to stop before the report is sent without waiting for it.
 const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
 
-/// What the run came to.
+/// How the run ended.
 enum RunOutcome {
     Finished(Result<(), RunError>),
     Abandoned(RunEnd),
 }
 
 /// Reads a plan and commands from standard input, measures, writes messages to standard output.
-/// Does not return while threads may be stuck: it ends the process.
+/// Ends the process instead of returning, since threads may be stuck.
 pub fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root, counters))?;
-    // Not by returning: a thread stuck in the kernel must not be waited for.
+    // Returning would wait for threads that may be stuck in the kernel.
     std::process::exit(0)
 }
 
@@ -103,7 +103,7 @@ async fn run_workload(
     Ok(())
 }
 
-/// Sends progress until the run is over, somebody stops it, or nothing moves any more.
+/// Sends progress until the run ends, is cancelled, or stalls.
 async fn supervise(
     watch: &RunProgress,
     plan: &BenchPlan,
@@ -115,7 +115,7 @@ async fn supervise(
     let mut term = signal(SignalKind::terminate()).ok();
     let mut int = signal(SignalKind::interrupt()).ok();
     let mut notes = 0;
-    // When it was told to stop, and why.
+    // When it was asked to stop, and why.
     let mut stopping: Option<(u64, RunEnd)> = None;
     loop {
         let mut stop = None;
@@ -160,7 +160,7 @@ async fn supervise(
         }
         flush_notes(watch, &mut notes);
         if !send(&BenchMessage::Progress(Box::new(progress))) && stopping.is_none() {
-            // Nobody reads any more.
+            // The parent is gone.
             stop = Some(RunEnd::Cancelled);
         }
         if let (Some(end), None) = (stop, &stopping) {

@@ -1,13 +1,13 @@
-//! Two kept results side by side, and what can and cannot be concluded from one run each.
+//! Two stored results side by side, and what can be concluded from one run each.
 
 use super::report::{BenchReport, Measurement, RunEnd};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
-/// A difference below this between single runs is no difference: storage varies more than that by itself.
+/// A smaller difference between single runs is noise: storage varies more than that by itself.
 const NOISE_RATIO: f64 = 0.10;
 
-/// What the two measured differently; nothing may be compared across some of these.
+/// What differs between the two runs besides their results.
 fn differences(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     let mut differ = |what: &str, x: String, y: String| {
@@ -92,7 +92,7 @@ fn write_rows(out: &mut String, width: usize, a: &Measurement, b: &Measurement) 
     }
 }
 
-/// What may be said, in sentences.
+/// The conclusions, as sentences.
 fn conclusions(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     for (name, r) in [("A", a), ("B", b)] {

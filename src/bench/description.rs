@@ -1,4 +1,4 @@
-//! What a run is going to do and how far it is, in words, for whoever starts it: the command line, the screen, an experiment.
+//! Text about a run for the command line, the screen and experiments: what it will do, and its progress.
 
 use super::message::BenchProgress;
 use super::plan::BenchPlan;
@@ -6,7 +6,7 @@ use super::workloads::Workload;
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
-/// The workload, where it works, and what it does, a line each.
+/// The workload, its directory, and what it does, one line each.
 pub fn describe_run(workload: &dyn Workload, plan: &BenchPlan) -> String {
     let mut out = format!("{}: {}\n", workload.name(), workload.about());
     if workload.needs_directory() {
@@ -22,7 +22,7 @@ pub fn describe_run(workload: &dyn Workload, plan: &BenchPlan) -> String {
     out
 }
 
-/// What would be written where, in sentences.
+/// What would be written, and where.
 pub fn describe_writes(workload: &dyn Workload, plan: &BenchPlan) -> String {
     if !workload.needs_directory() {
         return "Touches no file and no device.".into();
@@ -44,7 +44,7 @@ pub fn describe_writes(workload: &dyn Workload, plan: &BenchPlan) -> String {
     )
 }
 
-/// Progress in a line.
+/// Progress in one line.
 pub fn progress_line(p: &BenchProgress) -> String {
     let done = p.fraction_done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
     let mut line = format!("{}{done}", p.phase);

@@ -1,12 +1,12 @@
-//! fio job files, both ways: the one that does the same work as a plan, and plans from files made of the
-//! options we have. Anything else is an error with its line: a job that is run differently than written
-//! would be worse than none.
+//! fio job files: written from a plan that fio can run as well, and parsed into a plan if they use only
+//! supported options. Any other option is an error with its line: a job that ran differently than written
+//! would mislead.
 
 use super::plan::{BenchPlan, EngineChoice};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The job file that does the work of `plan`. An error for workloads fio has no counterpart of.
+/// The job file that does the work of `plan`. An error for workloads that fio does not have.
 pub fn to_job_file(plan: &BenchPlan) -> Result<String, String> {
     let (rw, mixed) = match (plan.profile.as_str(), plan.read_pct) {
         ("randread" | "randrw", 100) => ("randread", false),
@@ -58,7 +58,7 @@ pub fn to_job_file(plan: &BenchPlan) -> Result<String, String> {
     let jobs = u64::from(plan.jobs);
     for (key, n) in [("rate_iops", plan.rate_iops), ("rate", plan.rate_bytes)] {
         if n > 0 {
-            // fio caps each direction of each job.
+            // fio limits each direction of each job.
             let reads = n / jobs * u64::from(plan.read_pct) / 100;
             let writes = n / jobs - reads;
             put(key, &if mixed { format!("{reads},{writes}") } else { (n / jobs).to_string() });
@@ -83,7 +83,7 @@ pub fn to_job_file(plan: &BenchPlan) -> Result<String, String> {
     Ok(out)
 }
 
-/// Options that change nothing about the work as we do it.
+/// Options without an effect on the work here.
 const IGNORED_OPTIONS: [&str; 16] = [
     "group_reporting",
     "thread",
@@ -103,7 +103,7 @@ const IGNORED_OPTIONS: [&str; 16] = [
     "scramble_buffers",
 ];
 
-/// What is gathered before the plan is made.
+/// Options collected before the plan is made.
 #[derive(Default)]
 struct JobOptions {
     plan: BenchPlan,
@@ -239,7 +239,7 @@ fn into_plan(job: JobOptions) -> Result<BenchPlan, String> {
         plan.io_bytes = plan.size.saturating_mul(jobs);
     }
     if plan.engine == EngineChoice::Threads && plan.depth > 1 {
-        // What fio does too: a synchronous engine has one operation in flight.
+        // As in fio, a synchronous engine has one operation in flight.
         plan.depth = 1;
     }
     Ok(plan)
@@ -271,7 +271,7 @@ fn parse_size(key: &str, value: &str) -> Result<u64, String> {
     digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(bad)
 }
 
-/// fio's times: seconds, or with a unit; comes out in ms.
+/// fio's times in ms: seconds, or with a unit.
 fn parse_duration_ms(key: &str, value: &str) -> Result<u64, String> {
     let bad = || format!("{key}={value}: not a time");
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());

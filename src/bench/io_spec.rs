@@ -1,10 +1,10 @@
-//! What one worker thread does, spelt out: the input of the hot loop.
+//! What one worker thread does: the input of [`super::worker_loop`].
 
-/// Order of positions.
+/// The order of offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessOrder {
-    /// Uniform over the blocks of the region, with replacement (fio's `norandommap`): no map to keep,
-    /// and over a file much larger than the run touches the difference does not show.
+    /// Uniform over the blocks of the region, with replacement (fio's `norandommap`): it needs no map,
+    /// and in a file much larger than what the run touches the result is the same.
     Random,
     /// One after the other, starting again at the end of the region.
     Sequential,
@@ -13,19 +13,19 @@ pub enum AccessOrder {
 /// What write buffers hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferFill {
-    /// Random once, then a stamp in every 512 bytes of every write, so that no two writes are equal
+    /// Random data, then a new value in every 512 bytes of each write, so that no two writes are equal
     /// (what fio's `scramble_buffers` does).
     Scramble,
-    /// Random anew for every write: for stores that compress or deduplicate.
+    /// New random data for every write: for storage that compresses or deduplicates.
     Refill,
 }
 
-/// One worker's work.
+/// The work of one worker thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoSpec {
-    /// Order of positions.
+    /// The order of offsets.
     pub order: AccessOrder,
-    /// Reads among 100 operations; the rest are writes.
+    /// Percentage of reads; the rest are writes.
     pub read_pct: u8,
     /// Bytes of one operation.
     pub block: u32,
@@ -35,24 +35,24 @@ pub struct IoSpec {
     pub len: u64,
     /// Operations in flight.
     pub depth: u32,
-    /// fdatasync after so many writes; 0: never.
+    /// Writes between two fdatasync calls; 0: none.
     pub fsync_every: u64,
     /// What write buffers hold.
     pub fill: BufferFill,
-    /// At most one operation in so many ns; 0: no cap.
+    /// Shortest time between the starts of two operations, ns; 0: no rate limit.
     pub op_interval_ns: u64,
-    /// Operations to hand over at a time.
+    /// Operations submitted at a time.
     pub submit_max: u32,
-    /// Completions to wait for at a time, at most `depth`.
+    /// Completions waited for at a time, at most `depth`.
     pub complete_min: u32,
-    /// Ends after so many counted bytes; 0: no limit.
+    /// Counted bytes after which the worker ends; 0: no limit.
     pub byte_limit: u64,
-    /// Fixed seed and this worker's number.
+    /// The plan's seed and the worker's number.
     pub seed: (u64, u64),
 }
 
 impl IoSpec {
-    /// Sequential writing of the whole region once: how files are laid out.
+    /// One sequential write of the whole region, as fio lays out a file.
     pub fn for_layout(len: u64, block: u32, depth: u32, seed: u64) -> Self {
         Self {
             order: AccessOrder::Sequential,
@@ -75,7 +75,7 @@ impl IoSpec {
 /// When to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunLimits {
-    /// Nothing is counted in the first so many ns.
+    /// Ramp-up, ns: operations in it are not counted.
     pub ramp_ns: u64,
     /// Counted time in ns; 0: no limit.
     pub time_ns: u64,

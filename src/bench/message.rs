@@ -1,4 +1,4 @@
-//! What passes between the program and the child that measures: JSON, one message a line.
+//! The messages of the measuring child.
 
 use super::plan::BenchPlan;
 use super::report::{BenchReport, SeriesPoint};
@@ -10,40 +10,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchMessage {
-    /// How far it is; about four times a second.
+    /// Progress, about four times a second.
     Progress(Box<BenchProgress>),
-    /// Something to know at once: io_uring was refused, a block size was skipped.
+    /// A notice: io_uring was refused, a block size was skipped.
     Note(String),
-    /// Not begun, for safety or for want of a privilege. The last message.
+    /// Not started: unsafe, or a privilege is missing. The last message.
     Refused(BenchRefusal),
-    /// Not begun, because it went wrong. The last message.
+    /// Not started because of an error. The last message.
     Failed(String),
-    /// The end, complete or not. The last message.
+    /// The report, complete or not. The last message.
     Report(Box<BenchReport>),
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchProgress {
-    /// The measurement under way: its label.
+    /// Label of the current measurement.
     pub phase: String,
-    /// Its place among the run's measurements, from 0; `None`: preparation.
+    /// Its index, from 0; `None` during preparation.
     #[serde(rename = "part")]
     pub measurement_index: Option<u32>,
-    /// Share done of this phase, 0 to 1; `None` where nobody can know.
+    /// Finished share of this phase, 0 to 1; `None` if unknown.
     pub fraction_done: Option<f64>,
-    /// Still in the ramp-up: nothing is counted yet.
+    /// In the ramp-up: nothing is counted yet.
     pub is_ramping: bool,
-    /// Rates since the message before.
+    /// Rates since the previous message.
     pub point: SeriesPoint,
     /// Operations counted in this phase: reads, writes, syncs.
     #[serde(rename = "counts")]
     pub op_counts: [u64; 3],
-    /// Median and 99th percentile of `lat` since the message before, ns, for each of them; `None` where
+    /// Median and 99th percentile of `lat` since the previous message, ns, for each of them; `None` if
     /// none completed.
     #[serde(default)]
     pub lat: [[Option<u64>; 2]; 3],
-    /// For so long nothing has completed, ms.
+    /// Time since the last completion, ms.
     pub idle_ms: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Measuring storage: plans, engines, workloads, reports. Headless; the screen is somebody else's.
+//! Storage benchmarks: plans, engines, workloads, reports. Nothing here draws on the screen.
 //!
-//! A [`plan::Plan`] says everything a run will do. [`host::Running`] starts it in a child process of the
-//! same binary ([`child::main`]), which sends [`message::Message`]s and, last, a [`report::Report`].
+//! A [`plan::BenchPlan`] says everything a run will do. The child process [`child::main`] runs it and sends
+//! [`message::BenchMessage`]s, the last of which is a [`report::BenchReport`].
 
 pub mod child;
 pub mod compare;

@@ -1,25 +1,25 @@
-//! The parameters of a run, each with its name, unit, range and its way into a plan: one list, read by the
-//! command line and by the screen, so that both take the same texts and refuse them with the same words.
+//! The parameters of a run with name, unit, range, getter and setter: one list for the
+//! command line and the screen, so that both accept the same values and report the same errors.
 
 use super::plan::{BenchPlan, CacheLayout, EngineChoice};
 use crate::units::{format_bytes_exact, parse_bytes};
 
 /// A parameter of a plan.
 pub struct BenchParam {
-    /// As it is called: the option of `bench run`, or the key of its `--set`.
+    /// The option of `bench run`, or the key of its `--set`.
     pub name: &'static str,
-    /// What a number counts; empty for sizes and choices, which carry their unit.
+    /// Unit of a number; empty for sizes and choices.
     pub unit: &'static str,
-    /// What may be given, in words.
+    /// Accepted values, for messages.
     pub range: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// All it can be, where that is a handful of words; else empty.
+    /// All values of a choice; else empty.
     pub choices: &'static [&'static str],
-    /// Its value in `plan`, in a form that `set` takes.
+    /// Its value in a plan, in a form that `set` accepts.
     pub get: fn(&BenchPlan) -> String,
-    /// Puts a text into `plan`. The error says what is wrong with the text; whether the plan as a whole
-    /// holds is for [`Plan::check`] to say.
+    /// Sets it from a text. The error says what is wrong with the text;
+    /// [`BenchPlan::check`] checks the plan as a whole.
     pub set: fn(&mut BenchPlan, &str) -> Result<(), String>,
 }
 
@@ -79,7 +79,7 @@ fn format_ms_as_seconds(ms: u64) -> String {
 const LAYOUTS: [(&str, CacheLayout); 3] =
     [("small", CacheLayout::Small), ("large", CacheLayout::Large), ("cold", CacheLayout::Cold)];
 
-/// Every parameter, those that are changed most first.
+/// All parameters, the most used ones first.
 pub const PARAMS: &[BenchParam] = &[
     number_param(
         "size",
@@ -131,7 +131,7 @@ pub const PARAMS: &[BenchParam] = &[
         |p| format_switch(p.readahead),
         |p, t| {
             p.readahead = parse_switch(t)?;
-            // What it acts on; and what a sweep does otherwise.
+            // Read-ahead acts on buffered reads only; a sweep without it uses direct I/O.
             p.direct = !p.readahead;
             Ok(())
         },
@@ -328,7 +328,7 @@ pub fn find_param(name: &str) -> Option<&'static BenchParam> {
     PARAMS.iter().find(|p| p.name == name)
 }
 
-/// Puts `text` into `plan` as the parameter called `name`. The error names the parameter and the text.
+/// Sets the parameter called `name` from `text`. The error names both.
 pub fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), String> {
     let param = find_param(name).ok_or_else(|| format!("{name}: no such parameter"))?;
     (param.set)(plan, text)

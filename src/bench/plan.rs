@@ -1,31 +1,31 @@
-//! Everything a run will do, decided before it starts: what is shown, sent to the child, and kept with
+//! The plan of a run: everything it will do. It is shown before the start, sent to the child, and stored with
 //! the result.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Which way operations reach the kernel.
+/// How operations are submitted to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineChoice {
-    /// io_uring, or threads where it is refused.
+    /// io_uring, or threads where the kernel refuses it.
     #[default]
     Auto,
-    /// io_uring or nothing.
+    /// io_uring, or an error.
     Uring,
     /// pread and pwrite on a pool of threads.
     Threads,
 }
 
-/// What a run does. Fields that a workload has no use for keep their defaults.
+/// What a run does. A workload ignores the fields that are not among its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchPlan {
     /// The workload's name.
     pub profile: String,
-    /// Where its file is made.
+    /// Directory of the file.
     pub directory: PathBuf,
-    /// The same directory again: allows a network mount.
+    /// The same directory again, which allows a network mount.
     pub network: Option<PathBuf>,
     /// Bytes of the file.
     pub size: u64,
@@ -33,46 +33,46 @@ pub struct BenchPlan {
     pub block: u32,
     /// Operations in flight per job.
     pub depth: u32,
-    /// Worker threads, each with `depth` of its own.
+    /// Worker threads, each with `depth` operations in flight.
     pub jobs: u32,
-    /// Reads among 100 operations.
+    /// Percentage of reads.
     pub read_pct: u8,
     /// O_DIRECT; otherwise through the page cache.
     pub direct: bool,
-    /// fdatasync after so many writes; 0: never.
+    /// Writes between two fdatasync calls; 0: none.
     pub fsync_every: u64,
     /// Operations per second, all jobs together; 0: no cap.
     pub rate_iops: u64,
     /// Bytes per second, all jobs together; 0: no cap.
     pub rate_bytes: u64,
-    /// Fresh random data for every write.
+    /// New random data for every write.
     pub refill: bool,
-    /// Not counted at the start of every measurement, ms.
+    /// Ramp-up before each measurement, ms.
     pub ramp_ms: u64,
-    /// Counted time of every measurement, ms; 0: until `io_bytes` or the work is done.
+    /// Counted time of each measurement, ms; 0: until `io_bytes` or the end of the work.
     pub time_ms: u64,
     /// Counted bytes, all jobs together; 0: no limit.
     pub io_bytes: u64,
-    /// Without any sign of life for so long, the run is given up, ms.
+    /// Time without any progress after which the run is abandoned, ms.
     pub stall_limit_ms: u64,
-    /// Served only when nobody else wants the disk.
+    /// Idle I/O class: served only when no other process uses the disk.
     pub idle: bool,
-    /// Which way operations reach the kernel.
+    /// How operations are submitted to the kernel.
     pub engine: EngineChoice,
     /// A kernel thread takes submissions.
     pub sqpoll: bool,
     /// Polled completions.
     pub iopoll: bool,
-    /// Of positions and data.
+    /// Seed of offsets and data.
     pub seed: u64,
-    /// `sweep` only: the sequential series with the device's read-ahead off and on.
+    /// Of `sweep`: measures sequential reads with the device's read-ahead off and on.
     pub readahead: bool,
     /// `txlog` only.
     pub txlog: TxLogParams,
 }
 
-/// How txlog's store lies in the page cache when counting begins. It decides how much a write of one record
-/// makes dirty: a folio at least.
+/// State of txlog's store in the page cache when counting begins. It decides how much memory the write of one record
+/// makes dirty: at least a folio.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheLayout {
@@ -81,7 +81,7 @@ pub enum CacheLayout {
     Small,
     /// Written in 1 MiB pieces and pinned in the cache: large folios, where the file system has them.
     Large,
-    /// Dropped from the cache: every record is read from the device first.
+    /// Evicted from the cache: every record is first read from the device.
     Cold,
 }
 
@@ -89,17 +89,17 @@ pub enum CacheLayout {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TxLogParams {
-    /// Transactions; 0: as many as the plan's time allows.
+    /// Transactions; 0: as many as fit in the plan's time.
     pub transactions: u64,
-    /// Fewest records of one.
+    /// Fewest records of a transaction.
     pub min_records: u64,
-    /// Upper bound of the records of one; the same as `min_records` for a fixed number.
+    /// Most records of a transaction; the same as `min_records` for a fixed number.
     pub max_records: u64,
-    /// How the store lies in the page cache at the start.
+    /// State of the store in the page cache at the start.
     pub layout: CacheLayout,
-    /// The store through a memory mapping.
+    /// Access the store through a memory mapping.
     pub mmap: bool,
-    /// Sync the log at the end of every transaction.
+    /// Sync the log after each transaction.
     pub sync: bool,
     /// Append the records to the log.
     pub write_log: bool,
@@ -126,7 +126,7 @@ impl Default for TxLogParams {
 }
 
 impl Default for BenchPlan {
-    /// Case 1's job: 4 KiB random half and half, depth 64, direct, 1 GiB, for half a minute.
+    /// 4 KiB random I/O, half reads and half writes, depth 64, direct, on 1 GiB, for 30 s.
     fn default() -> Self {
         Self {
             profile: "randrw".into(),
@@ -157,7 +157,7 @@ impl Default for BenchPlan {
     }
 }
 
-/// Most of these a plan may ask for, each for a reason that its message tells.
+/// Upper limits of a plan.
 const MAX_DEPTH: u32 = 4096;
 const MAX_JOBS: u32 = 64;
 const MAX_BLOCK: u32 = 64 << 20;
@@ -165,7 +165,7 @@ const MAX_BUFFER_BYTES: u64 = 512 << 20;
 const MAX_THREADS: u32 = 1024;
 
 impl BenchPlan {
-    /// What is wrong with the figures themselves, whatever the machine.
+    /// Checks the values against their limits and each other, whatever the machine.
     pub fn check(&self) -> Result<(), String> {
         let within = |what: &str, n: u64, least: u64, most: u64| {
             if (least..=most).contains(&n) { Ok(()) } else { Err(format!("{what} {n}: must be {least} to {most}")) }
@@ -225,12 +225,12 @@ impl BenchPlan {
         Ok(())
     }
 
-    /// Whether the pool of threads could serve this depth.
+    /// Whether the thread engine has enough threads for this depth.
     pub fn fits_threads(&self) -> bool {
         self.depth * self.jobs <= MAX_THREADS
     }
 
-    /// ns between two operations of one job for operations of `block` bytes; 0 without a cap.
+    /// Time between two operations of one job under the rate limits, for operations of `block` bytes, ns; 0: no limit.
     pub fn op_interval_ns(&self, block: u32) -> u64 {
         let share = u64::from(self.jobs) * 1_000_000_000;
         let by_iops = share.checked_div(self.rate_iops).unwrap_or(0);

@@ -1,9 +1,9 @@
-//! The read-ahead of the disk below a directory, changed for one series of measurements: case 13.
+//! Changes the read-ahead of the disk below a directory for one series of measurements.
 //!
-//! The change is a tuner's, on a lease: it is taken back when the series is over, when this process ends in
-//! whatever way (the tuner's pipe closes), and at the latest when the lease does. The file systems that are
-//! refused have no read-ahead of a disk: theirs is that of a bdi of their own (mm/readahead.c takes
-//! `inode_to_bdi`), which no knob here reaches.
+//! A tuner makes the change on a lease: it restores the value when the series is over, when this process ends in
+//! whatever way (the tuner's pipe closes), and at the latest when the lease expires. The file systems that are
+//! refused do not use the read-ahead of a disk but of a bdi of their own (mm/readahead.c uses
+//! `inode_to_bdi`), which no knob here changes.
 
 use super::session::RunError;
 use super::target::TargetDirectory;
@@ -17,18 +17,18 @@ use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
 use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 
-/// The kernel's default, KiB: the "on" of a disk whose read-ahead is off.
+/// The kernel's default, KiB: used for a disk whose read-ahead is off.
 const DEFAULT_READAHEAD_KB: u64 = 128;
 
 /// A disk whose read-ahead can be changed.
 pub struct ReadaheadDisk {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// Read-ahead now, KiB.
+    /// Present read-ahead, KiB.
     pub current_kb: u64,
 }
 
-/// A read-ahead that is not the disk's own until this is undone or dropped.
+/// A changed read-ahead; dropping it restores the value.
 pub struct ReadaheadLease {
     lease: LeaseHandle,
     lease_secs: u64,
@@ -36,7 +36,7 @@ pub struct ReadaheadLease {
 }
 
 impl ReadaheadDisk {
-    /// The one whose read-ahead counts for files in `place`: that of the file system's device number, or the
+    /// The disk whose read-ahead applies to files in `place`: that of the file system's device number, or the
     /// whole disk if that is a partition.
     pub fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
         let fs = &place.filesystem;
@@ -60,12 +60,12 @@ impl ReadaheadDisk {
         }
     }
 
-    /// The two settings, KiB: off, and what the disk has or, where that is off, the kernel's default.
+    /// The two settings, KiB: off, and the disk's present value or, if that is 0, the kernel's default.
     pub fn settings(&self) -> [u64; 2] {
         [0, if self.current_kb > 0 { self.current_kb } else { DEFAULT_READAHEAD_KB }]
     }
 
-    /// Whether changing it is allowed to this process.
+    /// Whether this process may change it.
     pub fn check_permission(&self, root: &Root) -> Result<(), BenchRefusal> {
         if rustix::process::geteuid().is_root() || !root.is_live() {
             return Ok(());
@@ -78,7 +78,7 @@ impl ReadaheadDisk {
         Err(BenchRefusal { reason: why, needs_privilege: true })
     }
 
-    /// Changes it to `kb` for at most `lease_secs` without a word from us. `None`: it stands so already.
+    /// Changes it to `kb` on a lease of `lease_secs`. `None` if it has that value already.
     pub fn lease_value(&self, root: &Root, kb: u64, lease_secs: u64) -> Result<Option<ReadaheadLease>, RunError> {
         if kb == self.current_kb {
             return Ok(None);
@@ -102,7 +102,7 @@ impl ReadaheadDisk {
 }
 
 impl ReadaheadLease {
-    /// A sign of life: the lease starts anew. Fails if the change is no longer there.
+    /// Renews the lease. Fails if the tuner no longer holds the change.
     pub fn renew(&mut self) -> Result<(), RunError> {
         let lost = |why: String| {
             RunError::Failed(format!("the read-ahead of {} is no longer ours: {why}", sanitize(self.disk.as_bytes())))
@@ -119,7 +119,7 @@ impl ReadaheadLease {
         }
     }
 
-    /// Gives it back. The error is for the person: what stands there now, and what to do.
+    /// Restores the value. The error says what went wrong and what to do.
     pub fn restore(mut self) -> Result<(), String> {
         let left = |why: String| {
             Err(format!("read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"))

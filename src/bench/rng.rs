@@ -1,13 +1,13 @@
 //! The generator behind positions, sizes and buffer contents: xorshift64*, seeded, no allocation.
 //!
-//! A benchmark that is to be repeated needs the same positions again; a seed is part of every plan.
+//! A repeated benchmark needs the same offsets, so each plan has a seed.
 
 /// Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016).
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// `stream` tells apart the workers of one run.
+    /// `stream` is the number of the worker.
     pub fn new(seed: u64, stream: u64) -> Self {
         // splitmix64: neighbouring seeds must not give neighbouring sequences, and 0 is not allowed.
         let mut z = seed.wrapping_add(stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));

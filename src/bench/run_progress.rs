@@ -1,5 +1,5 @@
-//! What the measuring threads show of themselves, for those who look on: progress, watchdog, and the
-//! partial report of a run whose threads never come back.
+//! The state that measuring threads share: progress, the watchdog's heartbeat, and the
+//! partial report of a run whose threads are stuck.
 
 use super::measure::histogram::Histogram;
 use super::measure::recorder::{OpKind, OpRecorder};
@@ -8,31 +8,31 @@ use super::report::{Measurement, ReportTarget, SeriesPoint, StallStats};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Points kept of one part's course; two neighbours become one when it is full.
+/// Most points of a measurement's series; when it is full, pairs of neighbours are averaged.
 const MAX_SERIES_POINTS: usize = 1200;
 
-/// What is under way.
+/// The current phase.
 #[derive(Default)]
 pub struct MeasurementPhase {
-    /// A part without its figures yet: label, engine, sizes.
+    /// The measurement without its results: label, engine, sizes.
     pub measurement: Measurement,
     /// Number of the measurement, `None` in preparation.
     pub measurement_index: Option<u32>,
-    /// It ends after so many ns or bytes (0: not by this).
+    /// Time limit in ns and byte limit; 0: none.
     pub goal: (u64, u64),
     /// The workers.
     pub recorders: Vec<Arc<OpRecorder>>,
 }
 
-/// Shared between the measuring thread and those who look on. Locks are taken between measurements and
+/// Shared between the measuring threads and the one that sends progress. Locks are taken between measurements and
 /// four times a second, never in a hot loop.
 #[derive(Default)]
 pub struct RunProgress {
     /// Set to end the run.
     pub stop_requested: AtomicBool,
-    /// All is measured; what is left is giving the file back.
+    /// All measurements are done; the file is being freed.
     pub is_measured: AtomicBool,
-    /// Last sign of life that is no operation, CLOCK_MONOTONIC ns.
+    /// Last heartbeat outside of operations, CLOCK_MONOTONIC ns.
     heartbeat_ns: AtomicU64,
     state: Mutex<ProgressState>,
 }
@@ -62,19 +62,19 @@ impl RunProgress {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// A sign of life from work that is no operation.
+    /// Reports progress of work that is not an operation.
     pub fn heartbeat(&self, now: u64) {
         self.heartbeat_ns.store(now, Relaxed);
     }
 
-    /// The last sign of life of any kind.
+    /// The last progress of any kind.
     pub fn last_heartbeat_ns(&self) -> u64 {
         let inner = self.lock();
         let workers = inner.phase.recorders.iter().map(|r| r.last_heartbeat_ns()).max();
         workers.unwrap_or(0).max(self.heartbeat_ns.load(Relaxed))
     }
 
-    /// A new phase begins.
+    /// Starts a phase.
     pub fn begin_phase(&self, phase: MeasurementPhase, now: u64) {
         let mut inner = self.lock();
         inner.phase = phase;
@@ -86,39 +86,39 @@ impl RunProgress {
         self.heartbeat(now);
     }
 
-    /// The phase is over; its course comes out.
+    /// Ends the phase and returns its time series.
     pub fn end_phase(&self) -> Vec<SeriesPoint> {
         let mut inner = self.lock();
         inner.phase.recorders.clear();
         std::mem::take(&mut inner.series)
     }
 
-    /// Keeps a finished part.
+    /// Adds a finished measurement.
     pub fn add_measurement(&self, part: Measurement) {
         self.lock().measurements.push(part);
     }
 
-    /// Where the file is.
+    /// Sets where the file is.
     pub fn set_target(&self, target: ReportTarget) {
         self.lock().target = Some(target);
     }
 
-    /// Something to tell the person; ends up among the report's warnings.
+    /// Adds a notice, which becomes one of the report's warnings.
     pub fn add_note(&self, note: String) {
         self.lock().notes.push(note);
     }
 
-    /// Notes from number `from` on.
+    /// Notices from number `from` on.
     pub fn notes_from(&self, from: usize) -> Vec<String> {
         self.lock().notes.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// How many parts are finished.
+    /// Number of finished measurements.
     pub fn finished_count(&self) -> u32 {
         self.lock().measurements.len() as u32
     }
 
-    /// Finished parts and target. Of an unfinished part with something counted, what there is.
+    /// Takes the finished measurements, the counts of the unfinished one if there are any, and the target.
     pub fn take_results(&self, now: u64) -> (Vec<Measurement>, Option<ReportTarget>) {
         let mut inner = self.lock();
         let mut parts = std::mem::take(&mut inner.measurements);
@@ -126,7 +126,7 @@ impl RunProgress {
         if phase.measurement_index.is_some() && phase.recorders.iter().any(|r| r.counting_since().is_some()) {
             let mut part = merge_recorders(phase.measurement, &phase.recorders);
             part.series = std::mem::take(&mut inner.series);
-            // The gap it hangs in has no end yet.
+            // The present gap without completions has no end yet.
             let last = phase.recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(now);
             let gap = now.saturating_sub(last);
             if gap >= super::measure::recorder::STALL_NS {
@@ -141,7 +141,7 @@ impl RunProgress {
         (parts, inner.target.take())
     }
 
-    /// How far it is at `now`; also takes the next point of the course.
+    /// Progress at `now`; also adds the next point of the time series.
     pub fn snapshot(&self, now: u64) -> BenchProgress {
         let alive = self.last_heartbeat_ns();
         let mut inner = self.lock();
@@ -209,7 +209,7 @@ impl ProgressState {
         (point, lat)
     }
 
-    /// Adds to the course, which stays bounded however long the run is.
+    /// Adds to the time series, which stays bounded however long the run is.
     fn push_point(&mut self, point: SeriesPoint) {
         self.pending.push(point);
         if self.pending.len() < self.stride as usize {
@@ -225,7 +225,7 @@ impl ProgressState {
     }
 }
 
-/// Several points as one: rates averaged, the worst latencies kept.
+/// Several points as one: mean rates, highest latencies.
 fn average_points(points: &[SeriesPoint]) -> SeriesPoint {
     let n = points.len().max(1) as f64;
     let avg = |f: fn(&SeriesPoint) -> f64| points.iter().map(f).sum::<f64>() / n;
@@ -240,7 +240,7 @@ fn average_points(points: &[SeriesPoint]) -> SeriesPoint {
     }
 }
 
-/// A part with what its workers counted.
+/// Adds what the workers counted to a measurement.
 pub fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder>]) -> Measurement {
     let began = recorders.iter().filter_map(|r| r.counting_since()).min().unwrap_or(0);
     let last = recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(0);
@@ -252,7 +252,7 @@ pub fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder>]) -> 
         part.sync = part.sync.merge(&r.sync_stats());
         part.depths = part.depths.merge(&r.depth_counts());
         let (count, total, longest) = r.stall_totals();
-        // Workers stall together when the device does: the worst one's count, not the sum.
+        // Workers stall together with the device: take the maximum, not the sum.
         stalls.count = stalls.count.max(count);
         stalls.total_ns = stalls.total_ns.max(total);
         stalls.longest_ns = stalls.longest_ns.max(longest);

@@ -1,4 +1,4 @@
-//! One run, seen from its workload: makes the file, runs measurements one after the other, keeps parts.
+//! A run as its workload uses it: creates the file, runs measurements one after the other, stores their results.
 
 use super::engine::monotonic_ns;
 use super::engine::threads::ThreadEngine;
@@ -22,20 +22,20 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-/// Pieces files are written in before counting begins.
+/// Block size of file layout.
 pub const MIB: u32 = 1 << 20;
 
-/// Reads the devices' counters: given by the caller, who knows how.
+/// Reads the counters of all block devices.
 pub type DiskCounterReader = Arc<dyn Fn() -> Vec<DiskRaw> + Send + Sync>;
 
-/// Why a workload ends before its end.
+/// Why a workload ends early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunError {
-    /// Somebody said so.
+    /// Cancelled.
     Cancelled,
-    /// Not to be done here.
+    /// Refused by a check.
     Refused(BenchRefusal),
-    /// It went wrong.
+    /// An error.
     Failed(String),
 }
 
@@ -46,19 +46,19 @@ impl From<BenchRefusal> for RunError {
 }
 
 impl RunError {
-    /// A failed system call; `what` says which.
+    /// The error of a failed system call; `what` names it.
     pub fn from_errno(what: &str, err: impl Into<std::io::Error>) -> Self {
         RunError::Failed(format!("{what}: {}", describe_io_error(&err.into())))
     }
 }
 
-/// The state of a run in its measuring thread.
+/// The state of a run.
 pub struct BenchSession {
-    /// What to do.
+    /// Read, write or sync.
     pub plan: BenchPlan,
-    /// The machine.
+    /// The machine that an experiment runs on.
     pub root: Root,
-    /// What others see of it.
+    /// Shared progress.
     pub progress: Arc<RunProgress>,
     counters: DiskCounterReader,
     device: Option<DevId>,
@@ -66,7 +66,7 @@ pub struct BenchSession {
     use_threads: bool,
 }
 
-/// A measurement's counters at its two ends.
+/// Counters at the start or the end of a measurement.
 #[derive(Default)]
 struct CounterSnapshot {
     cpu: ResourceUsage,
@@ -81,23 +81,23 @@ impl CounterSnapshot {
 }
 
 impl BenchSession {
-    /// For `plan`.
+    /// A session for `plan`.
     pub fn new(plan: BenchPlan, root: Root, watch: Arc<RunProgress>, counters: DiskCounterReader) -> Self {
         let threads_instead = plan.engine == EngineChoice::Threads;
         Self { plan, root, progress: watch, counters, device: None, filesystem: None, use_threads: threads_instead }
     }
 
-    /// One system call per operation, as `dd` does it, unless an engine was named.
+    /// Uses one system call per operation, as `dd` does, unless the plan names an engine.
     pub fn prefer_threads(&mut self) {
         self.use_threads |= self.plan.engine == EngineChoice::Auto;
     }
 
-    /// Whether to end now.
+    /// Returns an error if the run was cancelled.
     pub fn check_cancelled(&self) -> Result<(), RunError> {
         if self.progress.stop_requested.load(Ordering::Relaxed) { Err(RunError::Cancelled) } else { Ok(()) }
     }
 
-    /// The plan's directory, after every refusal that concerns it.
+    /// Checks and opens the plan's directory.
     pub fn open_target(&mut self) -> Result<TargetDirectory, RunError> {
         self.begin_preparation("checking the directory");
         let twice = self.plan.network.as_ref() == Some(&self.plan.directory);
@@ -121,7 +121,7 @@ impl BenchSession {
         Ok(place)
     }
 
-    /// After the last measurement: whether the directory is what it was.
+    /// Notes if the directory was unmounted during the run.
     pub fn recheck_target(&self) {
         if let Some(fs) = self.filesystem.as_ref().filter(|fs| fs.is_unmounted(&self.root)) {
             self.progress.add_note(format!(
@@ -131,7 +131,7 @@ impl BenchSession {
         }
     }
 
-    /// A nameless file of `bytes` with real data in it: holes and unwritten extents give fantasy figures.
+    /// Creates an unlinked file of `bytes` filled with data: holes and unwritten extents are not read from the device.
     pub fn lay_out_file(&mut self, place: &TargetDirectory, bytes: u64) -> Result<BenchFile, RunError> {
         self.begin_preparation("allocating the file");
         let mut file = place.create(bytes)?;
@@ -153,28 +153,28 @@ impl BenchSession {
 
     fn write_data(&mut self, file: &BenchFile, bytes: u64, piece: u32) -> Result<(), RunError> {
         let mut spec = IoSpec::for_layout(bytes, piece, 4, self.plan.seed);
-        // A cap is there because somebody else needs the disk: it holds for the layout as well.
+        // A rate limit protects other users of the disk, so it applies to the layout, too.
         spec.op_interval_ns = self.plan.op_interval_ns(piece) / u64::from(self.plan.jobs.max(1));
         let part = Measurement { label: "writing the file's data".into(), ..Measurement::default() };
         self.run_specs(part, None, file.io_fd(), vec![spec], RunLimits::default())?.1
     }
 
-    /// A step that counts nothing.
+    /// Starts a preparation phase, which counts nothing.
     pub fn begin_preparation(&self, what: &str) {
         let part = Measurement { label: what.into(), ..Measurement::default() };
         self.progress
             .begin_phase(MeasurementPhase { measurement: part, ..MeasurementPhase::default() }, monotonic_ns());
     }
 
-    /// All is measured. The kernel takes a file with dirty pages away only after what it is writing of it now,
-    /// which a slow device makes long: that is no stall of the run.
+    /// Marks all measurements as done. The kernel frees a file with dirty pages only after the writeback in progress,
+    /// which takes long on a slow device; that is not a stall of the run.
     pub fn finish_measuring(&self) {
         self.begin_preparation("giving the file back");
         self.progress.is_measured.store(true, Ordering::Relaxed);
     }
 
-    /// Runs `specs`, one worker thread each, as the next measurement. It is kept in the report even if it
-    /// ends early; the part comes back for looking at, without being kept twice.
+    /// Runs `specs`, one worker thread each, as the next measurement. It is part of the report even if it
+    /// ends early.
     pub fn measure(
         &mut self,
         label: &str,
@@ -189,8 +189,8 @@ impl BenchSession {
         ended.map(|()| part)
     }
 
-    /// Runs `work` on this thread as the next measurement, for workloads that make their own system calls:
-    /// it counts in the recorder it is given and calls `begin` on it first. `figures` may be added to the part.
+    /// Runs `work` on this thread as the next measurement, for workloads that make their own system calls. `work`
+    /// counts in the recorder and may add metrics to the measurement.
     pub fn measure_custom(
         &mut self,
         mut part: Measurement,
@@ -240,7 +240,7 @@ impl BenchSession {
             match self.run_on_uring(part.clone(), number, file, &specs, limits) {
                 Ok(done) => return Ok(done),
                 Err(why) if self.plan.engine == EngineChoice::Uring => return Err(RunError::Failed(why)),
-                // Preparation needs other buffers than measuring: its refusal decides nothing for that.
+                // Preparation uses other buffers than measuring, so its refusal says nothing about measuring.
                 Err(_) if number.is_none() => {}
                 Err(why) if !self.plan.fits_threads() => {
                     return Err(RunError::Failed(format!("{why}. Too deep for threads instead: use --depth 64")));
@@ -269,14 +269,14 @@ impl BenchSession {
     ) -> Result<(Measurement, Result<(), RunError>), String> {
         let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && number.is_some() };
         let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask).map_err(|refusal| refusal.0);
-        // A trial ring tells whether this machine grants one, and with which flags.
+        // A trial ring shows whether the kernel grants one, and with which flags.
         let trial = ring(specs.first().ok_or("nothing to do")?)?;
         part.engine = format!("io_uring ({})", trial.features().describe());
         drop(trial);
         self.run_workers(part, number, specs, limits, ring)
     }
 
-    /// Starts one worker per spec; they begin together once every engine stands. `Err`: an engine was
+    /// Starts one worker per spec; they begin together once every engine is set up. `Err`: an engine was
     /// refused and nothing was run.
     fn run_workers<E: super::engine::IoEngine>(
         &mut self,
@@ -306,7 +306,7 @@ impl BenchSession {
                 *refused.lock().unwrap_or_else(|e| e.into_inner()) = Some(why.clone());
             }
             if spec.op_interval_ns > 0 {
-                // The usual 50 us by which the kernel may wake us late would show in the pace.
+                // The default timer slack of 50 us would show in rate-limited runs.
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
             }
             standing.wait();
@@ -317,7 +317,7 @@ impl BenchSession {
             };
             let ended = run_worker_loop(&mut engine, spec, limits, recorder, &watch.stop_requested, &mut begin);
             if matches!(ended, WorkerExit::Failed { .. }) {
-                // The others have nothing to measure any more.
+                // Stop the other workers.
                 watch.stop_requested.store(true, Ordering::Relaxed);
             }
             ended
@@ -340,7 +340,7 @@ impl BenchSession {
         Ok((part, combine_exits(&ends)))
     }
 
-    /// Adds what concerns the whole: CPU, device, course.
+    /// Adds CPU time, device counters and the time series.
     fn complete_measurement(
         &self,
         mut part: Measurement,
@@ -371,7 +371,7 @@ impl BenchSession {
     }
 }
 
-/// A deep spec as many of depth 1, for engines that do one operation at a time.
+/// Splits a spec into several of depth 1, for engines that do one operation at a time.
 fn split_to_depth_one(spec: &IoSpec) -> Vec<IoSpec> {
     let n = u64::from(spec.depth.max(1)).min(spec.len / u64::from(spec.block).max(1)).max(1);
     (0..n)
@@ -393,7 +393,7 @@ fn split_to_depth_one(spec: &IoSpec) -> Vec<IoSpec> {
         .collect()
 }
 
-/// The workers' ends as one.
+/// Combines how the workers ended.
 fn combine_exits(ends: &[WorkerExit]) -> Result<(), RunError> {
     for end in ends {
         if let WorkerExit::Failed { op, errno } = end {

@@ -1,8 +1,8 @@
-//! Results kept between runs: one JSON file each under the state directory, the newest 200.
+//! Stored results: one JSON file each under the state directory, the newest 200.
 //!
-//! `$XDG_STATE_HOME/iotop-plus/bench`, else `~/.local/state/iotop-plus/bench`: a person's own, root's for
-//! root; experiments beside it in a directory of their own. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
-//! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
+//! `$XDG_STATE_HOME/iotop-plus/bench`, else `~/.local/state/iotop-plus/bench`, of the user who runs the program;
+//! experiments in a directory beside it. Directories 0700, files 0600, nothing through a symlink. Root stores nothing
+//! under another user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
 
 use super::report::{BenchReport, RunEnd, SCHEMA};
 use crate::model::reading::describe_io_error;
@@ -13,24 +13,24 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Results kept.
+/// Number of results that are stored.
 pub const MAX_RESULTS: usize = 200;
-/// A file larger than this is not one of ours.
+/// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The directory of results of one kind.
+/// A directory with results of one kind.
 pub struct ResultStore {
     path: PathBuf,
     kind: &'static str,
 }
 
-/// What can be kept.
+/// A kind of report that can be stored.
 pub trait Storable: Serialize + DeserializeOwned {
     /// The subcommand it belongs to, and its directory's name.
     const KIND: &'static str;
-    /// The version of the stored form this program reads.
+    /// The version of the format that this program reads.
     const SCHEMA: u32;
-    /// Time in seconds and what it was, as in `1700000000-randrw`.
+    /// Time in seconds and profile, as in `1700000000-randrw`.
     fn id(&self) -> &str;
     /// The version it was stored in.
     fn schema(&self) -> u32;
@@ -49,31 +49,31 @@ impl Storable for BenchReport {
     }
 }
 
-/// A kept result, as far as a list shows it.
+/// An entry of the list of results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreEntry {
-    /// Number in the list, the newest is 1.
+    /// Number in the list; the newest is 1.
     pub number: usize,
     /// Its name.
     pub id: String,
 }
 
-/// A kept result in a line.
+/// The summary of a stored result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredResult {
-    /// Number in the list, the newest is 1.
+    /// Number in the list; the newest is 1.
     pub number: usize,
     /// Its name.
     pub id: String,
-    /// Its profile; empty where the result cannot be read.
+    /// Its profile; empty if the result cannot be read.
     pub profile: String,
     /// When it began, RFC 3339.
     pub time: String,
-    /// Its directory, clean; empty for profiles without one.
+    /// Its directory, sanitized; empty for profiles without one.
     pub directory: String,
-    /// The best part's operations and bytes per second; `None` where neither was measured.
+    /// Operations and bytes per second of the fastest measurement; `None` if neither was measured.
     pub rate: Option<(f64, f64)>,
-    /// It ran to its end.
+    /// Whether it ran to its end.
     pub is_complete: bool,
     /// Why it cannot be read.
     pub read_error: Option<String>,
@@ -99,7 +99,7 @@ impl StoredResult {
         }
     }
 
-    /// When, where, how fast.
+    /// Time, directory, rates.
     pub fn summary(&self) -> String {
         if let Some(why) = &self.read_error {
             return why.clone();
@@ -113,12 +113,12 @@ impl StoredResult {
 }
 
 impl ResultStore {
-    /// The person's own of benchmarks. `None` without a home, or for root with somebody else's.
+    /// The user's benchmark results. `None` without a home, or for root with another user's home.
     pub fn for_user() -> Option<Self> {
         Self::for_user_of::<BenchReport>()
     }
 
-    /// The person's own of one kind.
+    /// The user's results of one kind.
     pub fn for_user_of<T: Storable>() -> Option<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let base =
@@ -128,12 +128,12 @@ impl ResultStore {
         (!foreign).then_some(Self { path, kind: T::KIND })
     }
 
-    /// In `path`, which is made when something is kept.
+    /// A store in `path`, which is created when a result is saved.
     pub fn in_directory(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), kind: BenchReport::KIND }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -151,7 +151,7 @@ impl ResultStore {
         )
     }
 
-    /// Keeps `report`, and drops the oldest beyond [`KEEP`]. Its id may get a suffix; the kept one comes back.
+    /// Saves `report` and removes the oldest results beyond [`MAX_RESULTS`]. Returns the ID, which may get a suffix.
     pub fn save<T: Storable>(&self, report: &T) -> Result<String, String> {
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|e| self.error_message(e))?;
@@ -177,7 +177,7 @@ impl ResultStore {
         Err(format!("results: too many runs called {}", report.id()))
     }
 
-    /// Names of all, newest first.
+    /// All IDs, newest first.
     fn ids(&self) -> Result<Vec<String>, String> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
@@ -188,7 +188,7 @@ impl ResultStore {
             .flatten()
             .filter_map(|e| e.file_name().to_str()?.strip_suffix(".json").filter(|id| is_valid_id(id)).map(Into::into))
             .collect();
-        // Names begin with the time in seconds; suffixes of the same second follow each other.
+        // IDs begin with the time in seconds, and may end with a suffix.
         ids.sort_by_key(|id: &String| {
             let seconds: u64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
             std::cmp::Reverse((seconds, id.clone()))
@@ -196,13 +196,13 @@ impl ResultStore {
         Ok(ids)
     }
 
-    /// What is kept, newest first.
+    /// All entries, newest first.
     pub fn list(&self) -> Result<Vec<StoreEntry>, String> {
         let ids = self.ids()?;
         Ok(ids.into_iter().enumerate().map(|(i, id)| StoreEntry { number: i + 1, id }).collect())
     }
 
-    /// What is kept, newest first, each with what a line about it needs. Reads every result.
+    /// Summaries of all results, newest first. Reads every result.
     pub fn summaries(&self) -> Result<Vec<StoredResult>, String> {
         let all = self.list()?;
         Ok(all
@@ -212,7 +212,7 @@ impl ResultStore {
             .collect())
     }
 
-    /// The result called `name`: its id, or its number in the list.
+    /// Loads a result by its ID or its number in the list.
     pub fn load<T: Storable>(&self, name: &str) -> Result<T, String> {
         let kind = self.kind;
         let shown = crate::sanitize::sanitize(name);
@@ -237,12 +237,12 @@ impl ResultStore {
     }
 }
 
-/// Whether nobody but root can put a symlink there.
+/// Whether only root can replace it with a symlink.
 fn is_root_owned_or_missing(dir: &Path) -> bool {
     rustix::fs::lstat(dir).map_or(true, |s| s.st_uid == 0)
 }
 
-/// Whether a name can be one of ours: nothing that leads out of the directory.
+/// Whether a name can be an ID, so that it cannot lead out of the directory.
 fn is_valid_id(name: &str) -> bool {
     (1..=80).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

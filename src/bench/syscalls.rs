@@ -1,4 +1,4 @@
-//! The few system calls that no safe wrapper offers. Every `unsafe` here is one call with its reason.
+//! System calls without a safe wrapper.
 
 #![allow(unsafe_code)]
 
@@ -22,12 +22,12 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// Used up to now by the whole process.
+    /// Of the whole process up to now.
     pub fn of_self() -> Self {
         Self::read_rusage(libc::RUSAGE_SELF)
     }
 
-    /// Used by children that were waited for.
+    /// Of children that have been reaped.
     pub fn of_children() -> Self {
         Self::read_rusage(libc::RUSAGE_CHILDREN)
     }
@@ -51,7 +51,7 @@ impl ResourceUsage {
         }
     }
 
-    /// What was used since `earlier`.
+    /// The difference to `earlier`.
     pub fn since(&self, earlier: &ResourceUsage) -> ResourceUsage {
         ResourceUsage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -65,7 +65,7 @@ impl ResourceUsage {
 }
 
 /// Puts the calling thread, and every thread it starts from now on, into the idle I/O class
-/// (Documentation/block/ioprio.rst): served only when nobody else wants the disk.
+/// (Documentation/block/ioprio.rst): served only when no other process uses the disk.
 pub fn set_idle_io_priority() -> io::Result<()> {
     const WHO_PROCESS: i32 = 1;
     const CLASS_IDLE: i32 = 3 << 13;
@@ -74,10 +74,10 @@ pub fn set_idle_io_priority() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What one fork cost.
+/// The duration of a fork.
 #[derive(Debug, Clone, Copy)]
 pub struct ForkTiming {
-    /// How long the caller stood in fork(), ns.
+    /// Time the caller spent in fork(), ns.
     pub elapsed_ns: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct AlignedMemory {
 unsafe impl Send for AlignedMemory {}
 
 impl AlignedMemory {
-    /// `len` bytes, zeroed; `huge` asks for huge pages, which the kernel may not have.
+    /// `len` zeroed bytes; `huge` requests huge pages, which the kernel may not grant.
     pub fn new(len: usize, huge: bool) -> io::Result<Self> {
         use rustix::mm::{Advice, MapFlags, ProtFlags};
         let len = len.max(1).next_multiple_of(if huge { 2 << 20 } else { 4096 });
@@ -132,7 +132,7 @@ impl AlignedMemory {
         Ok(Self { base: base.cast(), len })
     }
 
-    /// `len` bytes in pages of 4 KiB, however the machine is set up.
+    /// `len` bytes in pages of 4 KiB, whatever the machine's settings.
     pub fn with_small_pages(len: usize) -> io::Result<Self> {
         let memory = Self::new(len, false)?;
         // SAFETY: exactly the mapping just made; the advice changes no content.
@@ -155,7 +155,7 @@ impl AlignedMemory {
         self.base
     }
 
-    /// Bytes `at..at + len`. The caller sees to it that no operation on them is in flight.
+    /// Bytes `at..at + len`. The caller ensures that no operation on them is in flight.
     pub fn slice(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "outside the buffer");
         // SAFETY: inside the mapping (just checked), initialised (zeroed by the kernel), and
@@ -171,7 +171,7 @@ impl Drop for AlignedMemory {
     }
 }
 
-/// A file of our own, mapped shared. Nobody else has its name, so nobody can cut it short under us.
+/// A shared mapping of an unlinked file, which no other process can truncate.
 pub struct FileMapping {
     base: *mut u8,
     len: usize,
@@ -192,15 +192,15 @@ impl FileMapping {
         Ok(Self { base: base.cast(), len })
     }
 
-    /// Faults bring in single pages and read nothing ahead: read-ahead makes large folios, even of a file's blocks
-    /// that nobody wrote yet.
+    /// Makes faults read single pages: read-ahead creates large folios, even for blocks of a file
+    /// that are not written yet.
     pub fn advise_random(&self) -> io::Result<()> {
         // SAFETY: exactly the mapping made in `new`; the advice changes no content.
         unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, rustix::mm::Advice::Random)?) }
     }
 
-    /// Keeps `len` bytes from `at` on, which must be a page's beginning, in memory. Missing pages are read; none
-    /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
+    /// Locks `len` bytes from `at` on, which must be the start of a page, in memory. Missing pages are read; none
+    /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or enough RLIMIT_MEMLOCK.
     pub fn lock_range(&self, at: usize, len: usize) -> io::Result<()> {
         let at = at.min(self.len);
         // SAFETY: within the mapping made in `new`, by the two bounds; locking changes no content.

@@ -1,5 +1,5 @@
-//! What a directory has to say about a run before it starts: where it lies, how much room there is, what
-//! speaks against it. Plain data, found by a child process, judged wherever a plan changes.
+//! What is known about a directory before a run: its file system, free space, reasons
+//! against it. A child process collects it; the plan is checked against it on each change.
 
 use super::target::checks::{self, BenchRefusal};
 use crate::model::disk::DevId;
@@ -7,18 +7,18 @@ use crate::model::path::DeviceChainEntry;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A directory as a benchmark sees it.
+/// The result of inspecting a directory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetInspection {
-    /// Which.
+    /// The directory.
     pub directory: PathBuf,
-    /// Why nothing may be measured there, however small.
+    /// Why nothing may be measured there.
     pub refusal: Option<BenchRefusal>,
-    /// What it lies on; `None` where that was refused before it was looked at.
+    /// Its file system; `None` if the directory was refused before it was inspected.
     pub info: Option<TargetInfo>,
 }
 
-/// What a directory lies on. All names are cleaned.
+/// The file system of a directory. All names are sanitized.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetInfo {
     /// File system type.
@@ -29,15 +29,15 @@ pub struct TargetInfo {
     pub mount_point: String,
     /// Mount and superblock options.
     pub options: String,
-    /// The device that counts its I/O.
+    /// The device whose counters include its I/O.
     pub device: Option<DevId>,
     /// From the file system down to the physical disks.
     pub chain: Vec<DeviceChainEntry>,
-    /// Its files live in memory.
+    /// Its files are in memory.
     pub is_memory: bool,
-    /// A network is in between: a run needs the person's word twice.
+    /// A network file system: a run needs a second confirmation.
     pub is_network: bool,
-    /// It passes I/O on to other file systems.
+    /// It passes I/O on to other file systems (overlay).
     pub is_stacked: bool,
     /// Bytes of the file system.
     pub size: u64,
@@ -46,7 +46,7 @@ pub struct TargetInfo {
 }
 
 impl TargetInspection {
-    /// Why a run that takes `bytes` there is refused, if it is. A network mount is not: that is a question.
+    /// Why a run that takes `bytes` is refused, if it is. A network mount is not refused here but asked about.
     pub fn refusal_for_size(&self, bytes: u64) -> Option<BenchRefusal> {
         if self.refusal.is_some() {
             return self.refusal.clone();
@@ -55,7 +55,7 @@ impl TargetInspection {
         checks::check_space(&self.directory, place.size, place.free, bytes).err()
     }
 
-    /// What to know before believing figures from there; sentences.
+    /// Conditions that distort the results.
     pub fn warnings(&self, direct: bool) -> Vec<String> {
         let Some(place) = &self.info else { return Vec::new() };
         let mut all = Vec::new();

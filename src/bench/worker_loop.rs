@@ -1,4 +1,4 @@
-//! The hot loop: keeps an engine's slots full and counts what completes.
+//! The worker loop: keeps an engine's slots full and counts completions.
 //!
 //! No allocation, no lock, no system call but the engine's, two clock readings per round: one after the
 //! submission (issue time of the batch, as in fio) and one after the wait (completion time of the batch,
@@ -10,29 +10,29 @@ use super::measure::recorder::{OpKind, OpRecorder};
 use super::rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often a waiting worker looks whether it should stop, in ns.
+/// How often a waiting worker checks whether it should stop, ns.
 const STOP_POLL_NS: u64 = 100_000_000;
-/// A wait for several completions that took longer shows a device too slow for waiting for several: it
-/// would blur the latencies.
+/// After a wait for several completions that took longer, the loop waits for single ones: on a slow device
+/// waiting for several would distort the latencies.
 const SLOW_WAIT_NS: u64 = 2_000_000;
-/// Gaps of paced work up to here are not slept through, as in fio: a processor that wakes from its idle state
-/// for every operation adds the time of waking to each latency.
+/// Shorter pauses of rate-limited work are busy-waited, as in fio: a processor that wakes from its idle state
+/// for every operation adds its wake-up time to each latency.
 const SPIN_NS: u64 = 500_000;
-/// How long a stopped worker waits for what is in flight, in ns.
+/// How long a stopped worker waits for operations in flight, ns.
 const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerExit {
-    /// Its time or its bytes were used up.
+    /// The time or size limit was reached.
     LimitReached,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
     /// An operation failed.
     Failed {
-        /// What was tried; `None` if handing over failed, not an operation.
+        /// The operation; `None` if the submission failed.
         op: Option<IoOp>,
-        /// The errno; 0 for a transfer that came up short.
+        /// The errno; 0 for a short transfer.
         errno: i32,
     },
 }
@@ -45,7 +45,7 @@ struct InFlightOp {
     op: IoOp,
 }
 
-/// Where the next operation goes.
+/// Generates the offsets of operations.
 struct OffsetSequence {
     order: AccessOrder,
     block: u64,
@@ -74,7 +74,7 @@ impl OffsetSequence {
     }
 }
 
-/// Everything a round needs.
+/// The state of the loop.
 struct WorkerLoop<'a, E: IoEngine> {
     engine: &'a mut E,
     spec: &'a IoSpec,
@@ -120,7 +120,7 @@ pub fn run_worker_loop<E: IoEngine>(
         unsubmitted: Vec::with_capacity(depth as usize),
         completions: Vec::with_capacity(depth as usize),
         writes_since_sync: 0,
-        // Paced operations come one by one; waiting for several would only blur their latencies.
+        // Rate-limited operations come one by one; waiting for several would distort their latencies.
         min_completions: if spec.op_interval_ns > 0 { 1 } else { spec.complete_min },
         next_due_ns: engine.now(),
         queued_bytes: 0,
@@ -166,7 +166,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
             match self.submit_and_reap(now, ended.is_some()) {
                 Ok(later) => now = later,
                 Err(failed) => {
-                    // What was in flight may complete or not: the figures up to here are valid.
+                    // Operations in flight may complete or not; the counts up to here are valid.
                     if !matches!(ended, Some(WorkerExit::Failed { .. })) {
                         ended = Some(failed);
                         give_up = now + DRAIN_TIMEOUT_NS;
@@ -178,7 +178,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         ended.unwrap_or(WorkerExit::Stopped)
     }
 
-    /// Fills free slots, as far as rate and size allow.
+    /// Fills free slots, as far as the rate and size limits allow.
     #[inline(always)]
     fn fill_slots(&mut self, now: u64) {
         while let Some(&slot) = self.free_slots.last() {
@@ -194,8 +194,8 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
             self.free_slots.pop();
             let op = self.next_op(slot);
             self.queued_bytes += u64::from(op.len);
-            // As in fio an operation begins when it is prepared. That matters where it is alone in flight;
-            // otherwise a look at the clock for each would only cost.
+            // As in fio, an operation starts when it is prepared. That matters for single operations in flight;
+            // for others a clock reading each would only add cost.
             let start = if self.spec.op_interval_ns > 0 { self.engine.now() } else { now };
             self.slots[slot as usize] = InFlightOp { start, issue: start, op };
             self.engine.queue(slot, op);
@@ -235,7 +235,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         IoOp { kind: OpKind::Write, offset, len }
     }
 
-    /// Submits what is fresh, waits if nothing is complete, counts what is. Returns the time then.
+    /// Submits new operations, waits if none has completed, records completions. Returns the time after that.
     #[inline(always)]
     fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, WorkerExit> {
         let handed_over = |err: std::io::Error| WorkerExit::Failed { op: None, errno: err.raw_os_error().unwrap_or(0) };
@@ -256,7 +256,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         self.completions.clear();
         self.engine.reap(&mut self.completions);
         let inflight = self.slots.len() - self.free_slots.len();
-        // A full batch went out and there are free slots still: the next batch first, then wait.
+        // After a full batch with slots still free, prepare the next batch before waiting.
         let more = fresh >= self.spec.submit_max as usize && !self.free_slots.is_empty();
         if !more && (self.completions.is_empty() || fresh == 0) {
             let mut timeout = STOP_POLL_NS;
@@ -418,7 +418,7 @@ mod tests {
         let recorder = OpRecorder::new();
         let stop = AtomicBool::new(false);
         let limits = RunLimits { ramp_ns: 0, time_ns: SECOND };
-        // The device hangs, the time is over, and only then somebody gives up.
+        // The device hangs and the time is over when the stop is requested.
         let ended = std::thread::scope(|s| {
             let worker = s.spawn(|| run_worker_loop(&mut engine, &spec(), limits, &recorder, &stop, &mut || {}));
             stop.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What the two arms set on this machine: read and checked before anything is written.
+//! The settings of the two arms on this machine, validated before anything is written.
 
 use super::spec::{Arm, ExperimentSpec};
 use crate::root::Root;
@@ -12,37 +12,37 @@ use crate::tuning::progress_check;
 use crate::tuning::value;
 use serde::{Deserialize, Serialize};
 
-/// A knob in one arm.
+/// The values of a knob in both arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmSetting {
-    /// Which, cleaned.
+    /// The knob, sanitized.
     pub knob: String,
-    /// Its value as the kernel has it, in A and in B.
+    /// The kernel's value in A and in B.
     pub values: [String; 2],
-    /// The same for people, with sizes in bytes of this machine; empty for a half of a pair that does not count.
+    /// The same for display, with sizes in bytes; empty for the unused half of a pair.
     #[serde(rename = "shown")]
     pub display_values: [String; 2],
 }
 
-/// The state of memory that decides what thresholds mean.
+/// The memory that dirty thresholds apply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirtyMemory {
     /// All of it, bytes.
     #[serde(rename = "total")]
     pub total_bytes: Option<u64>,
-    /// What ratios apply to: free and file pages, bytes.
+    /// Free and file pages, to which ratios apply, bytes.
     #[serde(rename = "dirtyable")]
     pub dirtyable_bytes: Option<u64>,
-    /// A dirty page of that age is written, hundredths of a second.
+    /// Age at which a dirty page is written, hundredths of a second.
     pub expire_centisecs: Option<u64>,
     /// How often the kernel looks for such pages, hundredths of a second.
     pub writeback_centisecs: Option<u64>,
 }
 
-/// What was found out.
+/// A validated spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidatedSpec {
-    /// Every knob that an arm names or moves.
+    /// Every knob that an arm names or changes.
     pub settings: Vec<ArmSetting>,
     /// The machine's memory.
     pub memory: DirtyMemory,
@@ -50,8 +50,8 @@ pub struct ValidatedSpec {
     pub only_page_cache: bool,
 }
 
-/// Checks both arms. Knobs of devices are read in a child with a deadline of seconds, so this is no work for the
-/// process that draws.
+/// Validates both arms. Knobs of devices are read in a child with a deadline of seconds, so the thread that draws must
+/// not call this.
 pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, TuneError> {
     let mut io = ChildKnobIo::new(root, Root::self_exe().into());
     let checked = validate_with(&mut io, &MachineLimits::read(root), read_dirty_memory(root), spec)?;
@@ -63,7 +63,7 @@ pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, Tun
     Ok(checked)
 }
 
-/// [`check`] on a given kernel.
+/// [`validate`] on a given kernel.
 fn validate_with(
     io: &mut dyn KnobIo,
     machine: &MachineLimits,
@@ -107,7 +107,7 @@ fn validate_with(
     Ok(ValidatedSpec { settings, memory, only_page_cache })
 }
 
-/// Nothing for a half of a pair that is 0: the other half counts then.
+/// The value for display; empty for a half of a pair that is 0, as the other half is in use.
 fn display_value(at: &KnobId, value: &str, machine: &MachineLimits) -> String {
     match at.definition().link {
         KnobLink::Pair(_) if value == "0" => String::new(),
@@ -115,7 +115,7 @@ fn display_value(at: &KnobId, value: &str, machine: &MachineLimits) -> String {
     }
 }
 
-/// A knob's value in an arm: what it plans, 0 if the other half of its pair is planned, else as now.
+/// A knob's value in an arm: the planned one, 0 if the other half of its pair is planned, else the present one.
 fn value_in_arm(planned: &[PlannedWrite], at: &KnobId, now: &str) -> String {
     if let Some(p) = planned.iter().find(|p| p.knob == *at) {
         return p.target.clone();
@@ -142,7 +142,7 @@ impl ValidatedSpec {
     }
 }
 
-/// `knob=value knob=value`, the ones that differ first; values as people read them.
+/// `knob = value, knob = value`, those that differ between the arms first.
 pub fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
     let different = settings.iter().filter(|s| s.values[0] != s.values[1]);
     let same = settings.iter().filter(|s| s.values[0] == s.values[1]);

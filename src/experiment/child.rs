@@ -1,5 +1,5 @@
-//! The child's side: one spec in, messages out. It may wait, and it may be killed: the values an arm set are held
-//! by the tuner, which takes them back when this process is gone.
+//! The conducting child: reads a spec, sends messages. It may block, and it may be killed: the tuner holds
+//! the values of an arm and restores them when this process is gone.
 
 use super::message::ExperimentMessage;
 use super::report::{ExperimentReport, SCHEMA, warnings};
@@ -24,7 +24,7 @@ pub fn main(root: Root) -> anyhow::Result<()> {
     child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root))?;
-    // Not by returning: the thread that reads standard input is not waited for.
+    // Returning would wait for the thread that reads standard input.
     std::process::exit(0)
 }
 
@@ -60,7 +60,7 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     }
 }
 
-/// Nothing is sent: the channel's end is the end.
+/// Waits for the end of the channel.
 async fn wait_for_end(done: &mut mpsc::UnboundedReceiver<()>) {
     while done.recv().await.is_some() {}
 }
@@ -89,7 +89,7 @@ fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>
     );
     let mut say = |message: ExperimentMessage| {
         if !send(&message) {
-            // Nobody reads any more.
+            // The parent is gone.
             stop.store(true, Ordering::Relaxed);
         }
     };

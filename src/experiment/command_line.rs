@@ -1,11 +1,11 @@
-//! An experiment as the command line that conducts it: for whoever may not do it here and now.
+//! An experiment as a command line, for users without the privilege to run it.
 
 use super::spec::{ExperimentSpec, OnComplete};
 use crate::bench::params::PARAMS;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 
-/// Switches of txlog that the command line only switches off.
+/// Parameters of txlog that the command line can only switch off.
 const NEGATED_FLAGS: [(&str, &str); 5] = [
     ("mmap", "--no-mmap"),
     ("readrecords", "--noread"),
@@ -16,7 +16,7 @@ const NEGATED_FLAGS: [(&str, &str); 5] = [
 /// What `--tx` takes.
 const TX_PARAMS: [&str; 3] = ["transactions", "min", "max"];
 
-/// The arguments after the program's name. What stands at its default is left out, but for what would decide
+/// The arguments after the program's name. Defaults are left out, except those that decide
 /// how long a round lasts.
 pub fn command_args(spec: &ExperimentSpec) -> Vec<String> {
     let mut out = vec!["experiment".to_owned(), "--workload".into(), spec.plan.profile.clone()];
@@ -65,7 +65,7 @@ fn workload_args(plan: &BenchPlan) -> Vec<String> {
         if text == (p.get)(&default) && !decides {
             continue;
         }
-        // It sets the way past or through the page cache itself.
+        // The read-ahead option implies it.
         if p.name == "direct" && plan.readahead != default.readahead {
             continue;
         }
@@ -74,7 +74,7 @@ fn workload_args(plan: &BenchPlan) -> Vec<String> {
             ("direct", "off", _) => out.push("--buffered".into()),
             (_, "on", _) => out.push(format!("--{}", p.name)),
             (_, "off", Some((_, option))) => out.push((*option).into()),
-            // Nobody's default is on, so it is not asked for.
+            // Off is the default.
             (_, "off", None) => {}
             (name, _, _) if TX_PARAMS.contains(&name) => out.extend(["--tx".into(), format!("{name}={text}")]),
             (name, _, _) => out.extend([format!("--{name}"), text]),

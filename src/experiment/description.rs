@@ -1,4 +1,4 @@
-//! What an experiment is going to do, in words, before it does: the same for the command line and the screen.
+//! Text about what an experiment will do, for the command line and the screen.
 
 use super::arm_settings::ValidatedSpec;
 use super::spec::{Arm, ExperimentSpec, OnComplete};
@@ -8,12 +8,12 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::units::{format_bytes_long, format_duration};
 
-/// A page is written by its age at most so much later than dirty_expire says: a round lasts by this factor longer
-/// unless its time is given.
+/// Rounds last longer than dirty_expire by this factor, because pages are written some time after they expire,
+/// unless their time is given.
 const EXPIRE_MARGIN: f64 = 1.3;
 
-/// Makes rounds of a buffered workload longer than pages stay dirty. Not for rounds whose length somebody chose,
-/// nor for work that has an end of its own.
+/// Makes rounds of a buffered workload longer than pages stay dirty. Not for rounds with a chosen length,
+/// nor for workloads that end by themselves.
 pub fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &ValidatedSpec) {
     let plan = &mut spec.plan;
     let txlog = plan.profile == "txlog";
@@ -29,7 +29,7 @@ pub fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &ValidatedSp
     }
 }
 
-/// Everything that is going to happen, a line each.
+/// Everything that will happen, one line each.
 pub fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> String {
     let mut out = format!("Experiment, {} rounds of each arm\n", spec.rounds);
     let stands = if spec.base_assignments.is_empty() { "as it stands: " } else { "" };
@@ -64,7 +64,7 @@ pub fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> St
     out
 }
 
-/// How long all of it takes, as far as anybody can know.
+/// How long all of it takes, as far as that is known.
 fn describe_duration(spec: &ExperimentSpec) -> String {
     let one = |plan: &BenchPlan| (plan.time_ms + plan.ramp_ms + spec.baseline_ms) * u64::from(2 * spec.rounds) / 1000;
     let plans: Vec<BenchPlan> = std::iter::once(spec.plan.clone()).chain(spec.control_plan()).collect();

@@ -1,4 +1,4 @@
-//! The machine's counters while an experiment runs: dirty pages during a round, and what others do before it.
+//! Counters of the machine during an experiment: dirty pages during a round, and activity of others before it.
 
 use super::report::{Baseline, DirtyPagesPoint};
 use crate::bench::message::BenchProgress;
@@ -10,15 +10,15 @@ use crate::model::sample::Sample;
 use crate::root::Root;
 use std::time::Instant;
 
-/// Points kept of a round; two neighbours become one when it is full.
+/// Most points of a round; when it is full, every other one is dropped.
 const MAX_POINTS: usize = 960;
-/// Of less than this, bytes per second, a device counts as idle.
+/// A device with less throughput is idle, bytes per second.
 const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 
 /// Reads the files that never block: CPU, devices, dirty pages.
 pub struct SystemCounters(Vec<Source>);
 
-/// One look at them.
+/// A sample of the counters.
 #[derive(Debug, Clone)]
 pub struct SystemCounterSnapshot {
     taken_at: Instant,
@@ -50,7 +50,7 @@ impl SystemCounters {
     }
 }
 
-/// What went on between two looks.
+/// The activity between two samples.
 pub fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSnapshot) -> Baseline {
     let secs = after.taken_at.duration_since(before.taken_at).as_secs_f64().max(1e-3);
     let cpu = before.cpu.zip(after.cpu).and_then(|(a, b)| CpuRate::derive(&a, &b));
@@ -66,24 +66,24 @@ pub fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSna
     Baseline { cpu_pct: cpu.map(|c| c.user_pct + c.system_pct + c.steal_pct), disks, sync_timed_out: false }
 }
 
-/// The shortest time pages are counted over, ms. Each processor keeps its own count and adds it to the kernel's
-/// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so less says next to nothing.
+/// The shortest time over which pages are counted, ms. Each processor adds its own count to the kernel's
+/// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so shorter times are not reliable.
 pub const MIN_COUNTED_MS: u64 = 2_000;
 
-/// Dirty pages in the course of a round.
+/// Samples dirty pages during a round.
 #[derive(Debug, Default)]
 pub struct DirtyPagesMonitor {
-    /// What was seen while the workload counted.
+    /// Samples while the workload counted.
     pub points: Vec<DirtyPagesPoint>,
     first: Option<(Instant, VmRaw)>,
     last: Option<(Instant, VmRaw)>,
-    /// Every so many looks become a point.
+    /// Samples per point.
     stride: usize,
     skipped: usize,
 }
 
 impl DirtyPagesMonitor {
-    /// Takes a look if the workload counts now.
+    /// Takes a sample if the workload counts.
     pub fn sample_if_counting(
         &mut self,
         progress: &BenchProgress,

@@ -1,4 +1,4 @@
-//! What passes between the program and the child that conducts: JSON, one message a line.
+//! The messages of the conducting child.
 
 use super::report::{DirtyPagesPoint, DirtyThresholds, ExperimentReport, Round};
 use super::spec::{Arm, ExperimentSpec};
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)] // a few a second
 pub enum ExperimentMessage {
-    /// How far it is; several times a second during a round.
+    /// Progress, several times a second during a round.
     Progress(ExperimentProgress),
     /// A round is over.
     Round(Box<Round>),
-    /// Something to know at once.
+    /// A notice.
     Note(String),
-    /// Not begun, nothing was changed. The last message.
+    /// Not started, nothing was changed. The last message.
     Refused(TuneError),
-    /// It went wrong before the first round was over; the old values are back unless the text says otherwise.
+    /// An error before the end of the first round; the old values are restored unless the text says otherwise.
     /// The last message.
     Failed(String),
-    /// The end, complete or not. The last message.
+    /// The report, complete or not. The last message.
     Report(Box<ExperimentReport>),
 }
 
@@ -50,20 +50,20 @@ impl ChildMessage for ExperimentMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundPhase {
-    /// Dirty pages are written.
+    /// Writes back dirty pages.
     Drain,
-    /// What others do is watched.
+    /// Measures the activity of other processes.
     Baseline,
-    /// The arm's values are set.
+    /// Sets the arm's values.
     Apply,
-    /// The workload runs.
+    /// Runs the workload.
     Work,
-    /// The old values come back.
+    /// Restores the old values.
     Restore,
 }
 
 impl RoundPhase {
-    /// In words.
+    /// Text for progress lines.
     pub fn description(self) -> &'static str {
         match self {
             RoundPhase::Drain => "draining dirty pages",
@@ -75,22 +75,22 @@ impl RoundPhase {
     }
 }
 
-/// How far an experiment is.
+/// Progress of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentProgress {
     /// Whether this is the negative control.
     pub is_control: bool,
-    /// Round, from 1 over all of the experiment.
+    /// Round, from 1, of the whole experiment.
     pub round: u32,
-    /// Rounds of all.
+    /// Rounds of the whole experiment.
     pub total_rounds: u32,
-    /// Whose.
+    /// The arm.
     pub arm: Arm,
-    /// What is going on.
+    /// The current phase.
     pub phase: RoundPhase,
-    /// The workload's own progress, while it runs.
+    /// Progress of the workload, while it runs.
     pub bench: Option<BenchProgress>,
-    /// Dirty pages now, while counting.
+    /// Dirty pages, while counting.
     pub dirty_point: Option<DirtyPagesPoint>,
     /// The arm's thresholds, while it runs.
     pub thresholds: DirtyThresholds,

@@ -1,10 +1,10 @@
-//! Does a change of the kernel's settings help? A workload run under the old values and the new ones in turn,
-//! compared, and everything put back. Headless; a screen may start it and look on.
+//! Experiments: does a change of kernel settings help? A workload runs under the old values and the new ones in turn,
+//! the results are compared, and the old values are restored. Nothing here draws on the screen.
 //!
-//! A [`spec::Spec`] says everything an experiment will do. [`host::Running`] starts it in a child process of the
-//! same binary ([`child::main`]), which sends [`message::Message`]s and, last, a [`report::Report`]. What it does
-//! to the machine is behind [`lab::Lab`]; values are set by the tuner ([`crate::tune`]), work is done by
-//! [`crate::bench`].
+//! An [`spec::ExperimentSpec`] says everything an experiment will do. The child process [`child::main`] runs it and
+//! sends [`message::ExperimentMessage`]s, the last of which is a [`report::ExperimentReport`]. Its access
+//! to the machine is behind [`environment::Environment`]; the tuner ([`crate::tuning`]) sets values, and
+//! [`crate::bench`] runs the workload.
 
 pub mod arm_settings;
 pub mod child;

@@ -1,5 +1,5 @@
-//! The order of things: drain, watch, apply, measure, restore; arm after arm. Whatever happens in a round, the old
-//! values come back before anything else is done.
+//! The sequence of an experiment: drain, watch, apply, measure, restore, for each round. Whatever happens in a round,
+//! the old values are restored before anything else.
 
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
@@ -12,19 +12,19 @@ use crate::bench::report::RunEnd;
 use crate::bench::workloads::{self, primary_metric};
 use crate::tuning::plan::TuneError;
 
-/// What was conducted.
+/// The result of an experiment.
 pub struct ExperimentOutcome {
-    /// The experiment, and the control.
+    /// The experiment, and the control if there is one.
     pub trials: Vec<Trial>,
-    /// Of the arms.
+    /// Thresholds of both arms.
     pub thresholds: [DirtyThresholds; 2],
     /// How it ended.
     pub end: RunEnd,
-    /// What became of the change.
+    /// What became of the change, as a sentence.
     pub aftermath: String,
 }
 
-/// Conducts `spec`; `Err`: refused before the first round was over.
+/// Runs `spec`. `Err`: refused before the end of the first round.
 pub fn run_experiment(
     spec: &ExperimentSpec,
     lab: &mut dyn Environment,
@@ -64,14 +64,14 @@ struct ExperimentRunner<'a> {
     environment: &'a mut dyn Environment,
     emit: &'a mut dyn FnMut(ExperimentMessage),
     thresholds: [DirtyThresholds; 2],
-    /// Rounds that are over, of all trials.
+    /// Finished rounds of all trials.
     rounds_done: u32,
-    /// Values of a round could not be put back.
+    /// Values of a round could not be restored.
     restore_failed: bool,
 }
 
 impl ExperimentRunner<'_> {
-    /// The rounds up to the first that fails, and why that did.
+    /// Runs the rounds up to the first that fails, and returns that error, too.
     fn run_trial(&mut self, control: bool, plan: BenchPlan) -> (Trial, Option<StepError>) {
         let mut rounds = Vec::new();
         let mut fail = None;
@@ -111,7 +111,7 @@ impl ExperimentRunner<'_> {
         (trial, fail)
     }
 
-    /// One round; a round that was measured but cannot be relied on comes with its failure.
+    /// Runs a round; one that was measured but is not reliable comes with its error.
     fn run_round(
         &mut self,
         control: bool,
@@ -130,7 +130,7 @@ impl ExperimentRunner<'_> {
             self.run_workload(control, plan, arm)
         });
         self.emit_phase(control, arm, RoundPhase::Restore);
-        // Before anything is made of the round, and whatever became of it.
+        // Restore first, whatever the result of the round.
         let restored = self.environment.restore();
         self.restore_failed |= restored.is_err();
         let worked = measured.map_err(|fail| combine_errors(fail, &restored))?;
@@ -182,7 +182,7 @@ impl ExperimentRunner<'_> {
         }));
     }
 
-    /// Sets B again if that was asked for and it earned it; in a sentence.
+    /// Sets B again if that was requested and B is better; returns a sentence about it.
     fn finish_change(&mut self, end: &RunEnd, outcome: Option<TrialOutcome>) -> String {
         if self.restore_failed {
             return "Not all old values are back; `iotop-plus tune status` shows how things stand.".into();
@@ -235,7 +235,7 @@ fn build_round(number: u32, arm: Arm, drained_ms: u64, calm: Baseline, worked: R
     }
 }
 
-/// Both ends of a round that went wrong: that values are not back must not go unsaid.
+/// Adds the error of a failed restore to that of a failed round.
 fn combine_errors(measured: StepError, restored: &Result<(), StepError>) -> StepError {
     let words = |fail: &StepError| match fail {
         StepError::Cancelled => "stopped".to_owned(),

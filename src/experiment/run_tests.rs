@@ -1,4 +1,4 @@
-//! Whole experiments on a machine that is not there: order, restores, ends of every kind.
+//! Whole experiments in a fake environment: order, restores, every kind of end.
 
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::message::{ExperimentMessage, RoundPhase};

@@ -1,13 +1,13 @@
-//! Everything an experiment will do, decided before it starts.
+//! The specification of an experiment: everything it will do.
 
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use serde::{Deserialize, Serialize};
 
-/// Which settings a round ran under.
+/// The arm of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arm {
-    /// As things stand, or as the base says.
+    /// The present settings, or the base assignments.
     A,
     /// The change.
     B,
@@ -28,16 +28,16 @@ impl Arm {
     }
 }
 
-/// What becomes of the change at the end of a complete experiment.
+/// What to do with the change at the end of a complete experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnComplete {
-    /// The old values stay.
+    /// Keep the old values.
     #[default]
     Undo,
-    /// If B is shown to be better it is set again, to stay until the boot.
+    /// If B is shown to be better, set it again until the next boot.
     Keep,
-    /// If B is shown to be better it is set again, on a lease of so many seconds.
+    /// If B is shown to be better, set it again on a lease of this many seconds.
     Lease(u64),
 }
 
@@ -45,24 +45,24 @@ pub enum OnComplete {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExperimentSpec {
-    /// The work of every round.
+    /// The workload of every round.
     pub plan: BenchPlan,
-    /// What A sets, `KNOB[@WHERE]=VALUE`; none: A is how things stand.
+    /// Assignments of A, `KNOB[@WHERE]=VALUE`; none: A is the present state.
     #[serde(rename = "base")]
     pub base_assignments: Vec<String>,
-    /// What B sets.
+    /// Assignments of B.
     #[serde(rename = "set")]
     pub set_assignments: Vec<String>,
-    /// Rounds of each arm, fixed beforehand: going on until it looks good proves nothing.
+    /// Rounds of each arm, fixed beforehand: continuing until a result looks good would prove nothing.
     pub rounds: u32,
-    /// The same again with direct I/O, on which knobs of the page cache cannot act.
+    /// Run a negative control with direct I/O, which knobs of the page cache do not affect.
     pub control: bool,
-    /// What becomes of the change.
+    /// What to do with the change at the end.
     #[serde(rename = "then")]
     pub on_complete: OnComplete,
-    /// How long dirty pages may take to drain before a round, ms.
+    /// Limit for writing back dirty pages before a round, ms.
     pub drain_limit_ms: u64,
-    /// How long others are watched before a round, ms.
+    /// How long the activity of other processes is measured before a round, ms.
     #[serde(rename = "calm_ms")]
     pub baseline_ms: u64,
 }
@@ -83,7 +83,7 @@ impl Default for ExperimentSpec {
 }
 
 impl ExperimentSpec {
-    /// What is wrong with it, whatever the machine.
+    /// Checks the spec, whatever the machine.
     pub fn check(&self) -> Result<(), String> {
         if self.set_assignments.is_empty() {
             return Err("nothing to compare: --set KNOB=VALUE says what B changes".into());
@@ -108,12 +108,12 @@ impl ExperimentSpec {
         Ok(())
     }
 
-    /// Who is on when: A B B A A B B A ..., so that a drift over time falls on both alike.
+    /// The order of arms: A B B A A B B A ..., so that a drift over time affects both alike.
     pub fn arm_order(&self) -> Vec<Arm> {
         (0..self.rounds).flat_map(|n| if n % 2 == 0 { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }).collect()
     }
 
-    /// What an arm sets.
+    /// The assignments of an arm.
     pub fn assignments(&self, arm: Arm) -> &[String] {
         match arm {
             Arm::A => &self.base_assignments,
@@ -121,7 +121,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The negative control's work: random 4 KiB writes past the page cache in the same place.
+    /// The workload of the negative control: random 4 KiB direct writes in the same directory.
     pub fn control_plan(&self) -> Option<BenchPlan> {
         let p = &self.plan;
         self.control.then(|| BenchPlan {
@@ -142,7 +142,7 @@ impl ExperimentSpec {
         })
     }
 
-    /// Rounds of all, the control's too.
+    /// All rounds, including those of the control.
     pub fn total_rounds(&self) -> u32 {
         2 * self.rounds * if self.control { 2 } else { 1 }
     }

@@ -1,5 +1,5 @@
-//! Two small groups of figures compared without assuming how they are spread: medians, the exact rank test, and
-//! the interval of the ratio that belongs to it.
+//! Compares two small samples without assuming a distribution: medians, the exact rank test, and
+//! the corresponding confidence interval of the ratio.
 //!
 //! Mann and Whitney, Ann. Math. Statist. 18 (1947); Hodges and Lehmann, Ann. Math. Statist. 34 (1963); the interval
 //! is the one of Moses: those ratios which the test would not reject.
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 /// Below this p a difference counts as shown.
 pub const ALPHA: f64 = 0.05;
-/// Rounds of an arm from which four and four figures can reach [`ALPHA`] at all.
+/// Fewest rounds of an arm with which [`ALPHA`] can be reached.
 pub const MIN_ROUNDS: usize = 4;
 /// Rounds of an arm up to which the exact test is quick.
 pub const MAX_ROUNDS: usize = 50;
 
-/// What can be said of B against A.
+/// The comparison of B with A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmComparison {
-    /// Figures of A, of B.
+    /// Number of values of A and of B.
     pub n: [usize; 2],
     /// Medians of A, of B.
     pub medians: [f64; 2],
@@ -24,16 +24,16 @@ pub struct ArmComparison {
     pub ratio: f64,
     /// The interval of that ratio; `None`: too few figures for 95 %.
     pub interval: Option<ConfidenceInterval>,
-    /// Two-sided p of the exact Mann-Whitney test, ties in account.
+    /// Two-sided p of the exact Mann-Whitney test with ties.
     pub p: f64,
-    /// The smallest p that so many figures can reach.
+    /// The smallest p that this many values can reach.
     pub least_p: f64,
 }
 
-/// Where the ratio lies.
+/// The confidence interval of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ConfidenceInterval {
-    /// Its ends.
+    /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -42,7 +42,7 @@ pub struct ConfidenceInterval {
 }
 
 impl ArmComparison {
-    /// Compares figures above 0; `None` if a group is empty or holds others.
+    /// Compares positive values; `None` if a group is empty or has other values.
     pub fn compare(a: &[f64], b: &[f64]) -> Option<Self> {
         let sound = |v: &[f64]| !v.is_empty() && v.len() <= MAX_ROUNDS && v.iter().all(|x| x.is_finite() && *x > 0.0);
         if !sound(a) || !sound(b) {
@@ -67,8 +67,8 @@ impl ArmComparison {
         self.p < ALPHA
     }
 
-    /// The smallest factor by which the arms would have had to differ for it to show, with figures that scatter as
-    /// these do.
+    /// The smallest factor by which the arms would have to differ to show a difference, with the scatter of
+    /// these values.
     pub fn detectable(&self) -> Option<f64> {
         let i = self.interval?;
         Some((self.ratio / i.low).max(i.high / self.ratio))

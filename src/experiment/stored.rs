@@ -1,30 +1,30 @@
-//! Kept experiments in a line each, for the lists of the command line and the screen.
+//! Summaries of stored experiments.
 
 use super::report::verdict::TrialOutcome;
 use super::report::{ExperimentReport, RunEnd};
 use crate::bench::store::{ResultStore, StoreEntry};
 use serde::{Deserialize, Serialize};
 
-/// A kept experiment, as far as a list shows it.
+/// The summary of a stored experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredExperiment {
-    /// Number in the list, the newest is 1.
+    /// Number in the list; the newest is 1.
     pub number: usize,
     /// Its name.
     pub id: String,
-    /// Its workload; empty where it cannot be read.
+    /// Its workload; empty if it cannot be read.
     pub profile: String,
     /// When it began, RFC 3339.
     pub time: String,
     /// Where its files were; empty without any.
     pub directory: String,
-    /// What B set.
+    /// The assignments of B.
     pub assignments: Vec<String>,
-    /// What came out; `None` without a trial.
+    /// The outcome; `None` without a trial.
     pub outcome: Option<TrialOutcome>,
-    /// The same in a sentence.
+    /// The verdict as a sentence.
     pub verdict: String,
-    /// It ran to its end.
+    /// Whether it ran to its end.
     pub is_complete: bool,
     /// Why it cannot be read.
     pub read_error: Option<String>,
@@ -52,7 +52,7 @@ impl StoredExperiment {
         }
     }
 
-    /// When, where, what, and what came out.
+    /// Time, directory, assignments, verdict.
     pub fn summary(&self) -> String {
         if let Some(why) = &self.read_error {
             return why.clone();
@@ -62,7 +62,7 @@ impl StoredExperiment {
     }
 }
 
-/// All that are kept in `store`, newest first.
+/// Summaries of all experiments in `store`, newest first.
 pub fn stored_experiments(store: &ResultStore) -> Result<Vec<StoredExperiment>, String> {
     let entries = store.list()?;
     Ok(entries

@@ -1,5 +1,5 @@
-//! The real machine: dirty pages drained by children, values set by a tuner on a short lease, the workload in its
-//! own child. This process waits on none of them without a deadline.
+//! The real machine: children write back dirty pages, a tuner sets values on a short lease, the workload runs in its
+//! own child. This process waits for none of them without a deadline.
 
 use super::dirty_pages::{DirtyPagesMonitor, SystemCounters};
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
@@ -28,35 +28,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// A round's values come back so long after this process last gave a sign of life, at the latest.
+/// The lease of a round's values, which this process renews.
 pub const LEASE_DURATION: Duration = Duration::from_secs(60);
-/// How often that sign is given.
+/// Interval of renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// Between two looks at dirty pages.
+/// Interval of samples of dirty pages.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Without a word from the measuring process for so long it is given up: it speaks four times a second.
+/// Silence after which the measuring process, which sends progress four times a second, is abandoned.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long file systems that have nothing to do with the workload may take to write what they have.
+/// How long a sync of all other file systems may take.
 const OTHER_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The machine this runs on.
+/// The machine this process runs on.
 pub struct SystemEnvironment {
     root: Root,
     stop: Arc<AtomicBool>,
     counters: SystemCounters,
     drain_limit: Duration,
     baseline_duration: Duration,
-    /// What holds the arm's values now: the tuner and the change's number.
+    /// The tuner that holds the arm's values, and the change's number.
     lease: Option<(LeaseHandle, u64)>,
     renewed_at: Instant,
-    /// The measuring process of the round before, until it is gone with its file.
+    /// The measuring process of the previous round, until it has ended and freed its file.
     previous_child: Option<ChildHandle>,
-    /// A file system did not finish its sync: asked again, another process would be left behind.
+    /// A file system did not finish its sync, so no further sync of all is started.
     sync_hangs: bool,
 }
 
 impl SystemEnvironment {
-    /// `stop` ends whatever is going on.
+    /// `stop` cancels the current step.
     pub fn new(root: Root, stop: Arc<AtomicBool>, drain_limit: Duration, calm: Duration) -> Self {
         let counters = SystemCounters::new(&root);
         Self {
@@ -85,7 +85,7 @@ impl SystemEnvironment {
         self.check_cancelled()
     }
 
-    /// Has a child sync `directory`'s file system, or all; `false`: not within `limit`, the child is left behind.
+    /// Syncs `directory`'s file system, or all, in a child; `false`: not within `limit`, the child is abandoned.
     fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, StepError> {
         let failed = |err: std::io::Error| StepError::Failed(format!("draining dirty pages: {err}"));
         let Some(slot) = ChildBudget::shared().acquire() else {
@@ -114,7 +114,7 @@ impl SystemEnvironment {
         }
     }
 
-    /// Keeps the lease while the workload runs; an error if the values are not ours any more.
+    /// Renews the lease; an error if the tuner no longer holds the values.
     fn renew_lease(&mut self) -> Result<(), StepError> {
         let Some((held, id)) = &mut self.lease else { return Ok(()) };
         match held.poll_event() {
@@ -133,7 +133,7 @@ impl SystemEnvironment {
         }
     }
 
-    /// Waits for the measuring process of the round before: what is written of its file would be written into the
+    /// Waits for the measuring process of the previous round: writeback of its file would otherwise go on during the
     /// next one.
     fn wait_for_previous_child(&mut self) -> Result<(), StepError> {
         let Some(child) = self.previous_child.take() else { return Ok(()) };
@@ -217,7 +217,7 @@ impl SystemEnvironment {
             .map_err(|err| StepError::Failed(format!("starting the tuner: {err}")))
     }
 
-    /// The way back without the tuner that made the change: by the journal, as `tune undo` goes.
+    /// Restores the values from the journal without the tuner, as `tune undo` does.
     fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tuning::knob_id::KnobId, RestoreResult)>, String> {
         let mut io = ChildKnobIo::new(&self.root, Root::self_exe().into());
         let mut journal = Journal::open(&self.root).map_err(|e| e.to_string())?;
@@ -274,7 +274,7 @@ impl Environment for SystemEnvironment {
         match reply {
             TunerReply::Applied { id, members, .. } => {
                 self.renewed_at = Instant::now();
-                // Where all stood so already there is nothing to hold.
+                // If all values were in force already there is nothing to hold.
                 self.lease = members.iter().any(|m| !m.after.is_empty()).then_some((held, id));
                 Ok(())
             }
@@ -337,7 +337,7 @@ impl Environment for SystemEnvironment {
     }
 }
 
-/// The child that syncs: one file system, or all.
+/// The child that syncs one file system, or all.
 pub fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     use rustix::fs::{CWD, Mode, OFlags};
     child::enter();
@@ -348,7 +348,7 @@ pub fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::openat(CWD, directory, flags, Mode::empty()) {
         Ok(fd) => Ok(rustix::fs::syncfs(fd)?),
-        // What is wrong with it the workload says better.
+        // The workload reports a missing directory.
         Err(_) => Ok(()),
     }
 }

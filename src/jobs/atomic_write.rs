@@ -1,4 +1,4 @@
-//! Files written for a person: whole or not at all, private, never through a link. In a child, because the file
+//! Writes files for the user atomically, private, never through a symlink; in a child, because the file
 //! system may be full, read-only or dead.
 
 use crate::model::reading::describe_io_error;
@@ -9,21 +9,21 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Names tried beside one that is taken.
+/// Numbered names tried beside an existing file.
 const MAX_NUMBERED_NAMES: u32 = 99;
 
-/// What a file is to hold.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FileContents {
     /// Text.
     Text(String),
-    /// Anything else.
+    /// Other data.
     Bytes(Vec<u8>),
 }
 
 impl FileContents {
-    /// As it goes to the disk.
+    /// The bytes to write.
     pub fn bytes(&self) -> &[u8] {
         match self {
             FileContents::Text(text) => text.as_bytes(),
@@ -45,14 +45,14 @@ impl From<Vec<u8>> for FileContents {
     }
 }
 
-/// What becomes of a file that is there already.
+/// What to do if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IfExists {
-    /// It stays, and nothing is written.
+    /// Keep it and write nothing.
     Fail,
-    /// It stays; the new one gets a number: `name-2.png`.
+    /// Keep it and number the new one: `name-2.png`.
     AddNumber,
-    /// It goes when the new one is complete and on disk.
+    /// Replace it when the new one is complete and on disk.
     Replace,
 }
 
@@ -100,7 +100,7 @@ pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bo
     }
 }
 
-/// Gives the complete file its name.
+/// Renames the complete file.
 fn rename_into_place(dir: &OwnedFd, temporary: &str, name: &str, existing: IfExists) -> io::Result<String> {
     let names = match existing {
         IfExists::Replace => {
@@ -130,10 +130,10 @@ fn numbered_name(name: &str, n: u32) -> String {
     }
 }
 
-/// A name that nothing has yet, be it a link that leads nowhere.
+/// Renames to a name that nothing has, not even a dangling symlink.
 fn rename_no_replace(dir: &OwnedFd, temporary: &str, name: &str) -> rustix::io::Result<()> {
     match rustix::fs::renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
-        // NFS cannot; a second name can be had there, on the same terms.
+        // NFS has no such rename; a hard link fails likewise if the name exists.
         Err(Errno::INVAL | Errno::NOSYS) => {
             rustix::fs::linkat(dir, temporary, dir, name, AtFlags::empty())?;
             rustix::fs::unlinkat(dir, temporary, AtFlags::empty())

@@ -1,5 +1,5 @@
-//! What the Bench view, experiments and the diagnosis ask of a file system: a directory looked at, results kept
-//! and read.
+//! Jobs for benchmarks, experiments and diagnosis: inspect a directory, save
+//! and load results.
 
 use crate::bench::report::warnings::burst_drop;
 use crate::bench::report::{BenchReport, RunEnd};
@@ -14,10 +14,10 @@ use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::path::Path;
 
-/// Looks at `directory` without writing anything there.
+/// Inspects `directory` without writing to it.
 pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
     let mut look = TargetInspection { directory: directory.to_owned(), ..TargetInspection::default() };
-    // As if it had been named twice: that a network is in between is told, and asked about, by the screen.
+    // Accept a network mount: the screen asks for confirmation.
     let place = match TargetDirectory::open_checked(root, directory, true) {
         Ok(place) => place,
         Err(refused) => {
@@ -33,7 +33,7 @@ pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
             return look;
         }
     };
-    // Where the chain cannot be found the file system is still worth showing.
+    // The chain of devices is optional.
     let chain = inspect_path(root, directory).map(|r| r.chain).unwrap_or_default();
     look.info = Some(TargetInfo {
         filesystem: sanitize(&fs.fs_type),
@@ -56,33 +56,33 @@ fn open_store<T: Storable>() -> Result<ResultStore, String> {
         .ok_or_else(|| "no home directory of this user: set XDG_STATE_HOME to keep results".into())
 }
 
-/// The results of earlier runs, newest first. A person without a home has none.
+/// The stored results, newest first; none without a home directory.
 pub fn list_results() -> Result<Vec<StoredResult>, String> {
     ResultStore::for_user().map_or(Ok(Vec::new()), |store| store.summaries())
 }
 
-/// The same of experiments.
+/// The stored experiments, newest first.
 pub fn list_experiments() -> Result<Vec<KeptExperiment>, String> {
     ResultStore::for_user_of::<Experiment>().map_or(Ok(Vec::new()), |store| stored_experiments(&store))
 }
 
-/// Keeps a report; the name it got.
+/// Saves a report; returns its ID.
 pub fn save<T: Storable>(report: &T) -> Result<String, String> {
     open_store::<T>()?.save(report)
 }
 
-/// Kept reports by their names.
+/// Loads reports by their IDs.
 pub fn load<T: Storable>(ids: &[String]) -> Result<Vec<T>, String> {
     let store = open_store::<T>()?;
     ids.iter().map(|id| store.load(id)).collect()
 }
 
-/// The figure of the fork profile that says what a fork costs.
+/// The metric of the fork profile.
 const FORK_COST: &str = "fork per GiB";
-/// Newest results looked at for a diagnosis: each is a file to be parsed.
+/// Newest results that diagnosis rules use.
 const MAX_DOCTOR_RESULTS: usize = 12;
 
-/// What the newest complete results say of this machine; none where they cannot be read.
+/// Facts from the newest complete results; none if they cannot be read.
 pub fn doctor_results() -> Vec<BenchResultFacts> {
     let Some(store) = ResultStore::for_user() else { return Vec::new() };
     let kept = store.summaries().unwrap_or_default();

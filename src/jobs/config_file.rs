@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// A config file's text, at most 64 KiB; `None` if there is none. Refused, when run as root, if it is
-/// another user's: whoever can write there would steer a root program.
+/// another user's: its owner could control a root program.
 pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {

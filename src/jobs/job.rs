@@ -1,4 +1,4 @@
-//! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
+//! The jobs of worker children and their replies.
 
 use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
 use super::bench_jobs;
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The largest mappings of a process that travel; the rest is in the sums.
+/// Mappings of a process that a reply lists, largest first; the rest is in the sums.
 const MAX_MAPPINGS: usize = 1000;
 
 /// A piece of work that may block.
@@ -39,52 +39,52 @@ pub enum WorkerJob {
         /// Kernel names.
         names: Vec<String>,
     },
-    /// Find out what a path lies on.
+    /// Find the file system and devices of a path.
     ResolvePath {
-        /// As typed.
+        /// The path as typed.
         path: String,
     },
     /// Read limits and other facts of a process.
     TaskDetails {
         /// Process.
         pid: u32,
-        /// Its start, so that a reused number is noticed.
+        /// Its start time, so that a reused PID is noticed.
         starttime: u64,
     },
-    /// Read what a diagnosis wants to know now and then.
+    /// Read the facts that diagnosis rules request.
     DoctorFacts {
-        /// Tasks whose open files and control groups matter.
+        /// Tasks whose open files and control groups are read.
         tasks: Vec<TaskKey>,
     },
-    /// Ask file systems for their room; on a dead one this does not return.
+    /// Read the free space of file systems; on a dead one this does not return.
     DiskSpace {
         /// Mount points.
         mounts: Vec<RawBytes>,
-        /// They are on the network: asked apart from local ones.
+        /// Whether they are network mounts, which are read separately.
         network: bool,
     },
     /// Read the mappings of a process; walks its page tables.
     Mappings {
         /// Process.
         pid: u32,
-        /// Its start.
+        /// Its start time.
         starttime: u64,
     },
-    /// Read a small file that is the user's own (or root's).
+    /// Read a small file of the user (or root).
     ReadFile {
         /// Where.
         path: PathBuf,
     },
-    /// Find out what knobs will be at the next boot, and what decides it.
+    /// Find the values of knobs at the next boot, and what sets them.
     BootValues {
         /// `KNOB[@WHERE]` each.
         knobs: Vec<String>,
     },
-    /// Make knobs last over a boot in our own files, or take them out.
+    /// Add knobs to this program's boot configuration, or remove them.
     Persist {
-        /// `KNOB=VALUE`, or `KNOB` to take out.
+        /// `KNOB=VALUE`, or `KNOB` to remove.
         assignments: Vec<String>,
-        /// Take out.
+        /// Whether to remove them.
         remove: bool,
     },
     /// Write a file whole: to a temporary name, synced, renamed; never through a symlink.
@@ -93,30 +93,30 @@ pub enum WorkerJob {
         path: PathBuf,
         /// The content.
         contents: FileContents,
-        /// What becomes of a file that is there already.
+        /// What to do if the file exists.
         existing: IfExists,
         /// Whether to make the missing directory (0700).
         make_dir: bool,
     },
-    /// Look at a directory in which something may be measured.
+    /// Inspect a directory for benchmarks.
     InspectTarget {
         /// Absolute.
         directory: PathBuf,
     },
-    /// List the results that are kept.
+    /// List stored results.
     ListResults,
-    /// Keep a result.
+    /// Save a result.
     SaveResult(Box<BenchReport>),
-    /// Read kept results.
+    /// Load results.
     LoadResults {
         /// Their names.
         ids: Vec<String>,
     },
-    /// List the experiments that are kept.
+    /// List stored experiments.
     ListExperiments,
-    /// Keep an experiment.
+    /// Save an experiment.
     SaveExperiment(Box<Experiment>),
-    /// Read kept experiments.
+    /// Load experiments.
     LoadExperiments {
         /// Their names.
         ids: Vec<String>,
@@ -138,17 +138,17 @@ pub enum WorkerReply {
     ResolvedPath(Box<PathReport>),
     /// The next boot by knob, and what else has a say in it.
     BootValues(BTreeMap<String, BootValue>, Vec<String>),
-    /// What was done, in words.
+    /// What was done, one line each.
     Persisted(Vec<String>),
-    /// The directory as a benchmark sees it.
+    /// The inspected directory.
     TargetInspection(Box<TargetInspection>),
-    /// The results that are kept, newest first.
+    /// Summaries of stored results, newest first.
     Results(Vec<StoredResult>),
-    /// The result is kept under this name.
+    /// The ID of the saved report.
     Saved(String),
     /// Kept results, in the order asked for.
     LoadedResults(Vec<BenchReport>),
-    /// The experiments that are kept, newest first.
+    /// Summaries of stored experiments, newest first.
     Experiments(Vec<KeptExperiment>),
     /// Kept experiments, in the order asked for.
     LoadedExperiments(Vec<Experiment>),
@@ -201,17 +201,17 @@ impl WorkerJob {
         }
     }
 
-    /// Whether it is about experiments: as with measuring, whoever asked waits for an answer.
+    /// Whether the Experiments view waits for its reply.
     pub fn is_for_experiments(&self) -> bool {
         matches!(self, WorkerJob::ListExperiments | WorkerJob::SaveExperiment(_) | WorkerJob::LoadExperiments { .. })
     }
 
-    /// Whether it is about a diagnosis: nobody asked for it, so nobody is told when it cannot be done.
+    /// Whether it is for diagnosis rules: started in the background, so its failure is not shown.
     pub fn is_for_doctor(&self) -> bool {
         matches!(self, WorkerJob::DoctorFacts { .. } | WorkerJob::DiskSpace { .. })
     }
 
-    /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
+    /// Whether the Bench view waits for its reply.
     pub fn is_for_bench(&self) -> bool {
         matches!(
             self,
@@ -222,7 +222,7 @@ impl WorkerJob {
         )
     }
 
-    /// Does it, here and now. Only a child process calls this.
+    /// Does the job; only a child process may call this.
     pub fn run(&self, root: &Root) -> WorkerReply {
         match self {
             WorkerJob::QueueSettings { names } => {

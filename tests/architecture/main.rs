@@ -27,10 +27,8 @@ struct Known {
 
 const KNOWN: Known = Known {
     in_cycles: &[
-        ("bench", 18),
         ("cli", 9),
         ("collect", 11),
-        ("experiment", 5),
         ("export", 10),
         ("model", 9),
         ("recording", 5),

@@ -1,4 +1,4 @@
-//! How operations reach the kernel: a small set of functions, one engine per file.
+//! How operations are submitted to the kernel: a trait of a few functions, one engine per file.
 
 pub mod null;
 pub mod threads;
@@ -11,11 +11,11 @@ use std::io;
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoOp {
-    /// What to do.
+    /// Read, write or sync.
     pub kind: OpKind,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// How much, at most the slot's size; 0 for a sync.
+    /// Bytes, at most the slot's size; 0 for a sync.
     pub len: u32,
 }
 
@@ -24,25 +24,25 @@ pub struct IoOp {
 pub struct Completion {
     /// The slot it was queued in.
     pub slot: u32,
-    /// Bytes moved, or a negated errno.
+    /// Bytes transferred, or a negated errno.
     pub result: i32,
 }
 
 /// An engine of one worker thread, with `depth` slots: each holds one operation and one buffer.
 pub trait IoEngine {
-    /// Whether [`Engine::submit`] returns only when everything submitted is complete.
+    /// Whether [`IoEngine::submit`] returns only when everything submitted has completed.
     const SYNCHRONOUS: bool;
-    /// The clock latencies are measured with: CLOCK_MONOTONIC in ns, unless the engine is a pretence.
+    /// The clock of latencies: CLOCK_MONOTONIC in ns, except in [`null::NullEngine`].
     fn now(&mut self) -> u64;
     /// The buffer of `slot`, which must not be in flight.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
     /// Prepares an operation in a free slot.
     fn queue(&mut self, slot: u32, op: IoOp);
-    /// Hands everything queued to the kernel.
+    /// Submits everything queued.
     fn submit(&mut self) -> io::Result<()>;
-    /// Waits until `want` operations are complete or `timeout_ns` is over.
+    /// Waits until `want` operations have completed or `timeout_ns` has passed.
     fn wait(&mut self, want: u32, timeout_ns: u64) -> io::Result<()>;
-    /// Takes what is complete; `done` has room for `depth` more.
+    /// Takes the completions; `done` has capacity for `depth` more.
     fn reap(&mut self, done: &mut Vec<Completion>);
 }
 

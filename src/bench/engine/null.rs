@@ -1,12 +1,12 @@
-//! Does nothing, in no time: for testing stop rules, progress, cancelling and reports, and for measuring
-//! what the loop itself costs. Its clock is its own and moves only when an operation completes.
+//! A simulated device for tests of limits, progress, cancelling and reports, and for measuring
+//! what the loop itself costs. Its clock advances only when an operation completes.
 
 use super::{Completion, IoEngine, IoOp};
 use crate::bench::measure::recorder::OpKind;
 use std::collections::VecDeque;
 use std::io;
 
-/// An imagined device that serves one operation after the other.
+/// A simulated device that serves one operation after the other.
 pub struct NullEngine {
     now: u64,
     latency_ns: u64,
@@ -16,7 +16,7 @@ pub struct NullEngine {
     hang_after: Option<u64>,
     failure: Option<(u64, i32)>,
     completed: u64,
-    /// Everything that was ever asked, for tests; only kept when switched on.
+    /// All operations, if a test asks for them.
     pub op_log: Option<Vec<IoOp>>,
 }
 
@@ -36,7 +36,7 @@ impl NullEngine {
         }
     }
 
-    /// Completes nothing any more after `n` operations.
+    /// Hangs after `n` operations.
     pub fn with_hang_after(mut self, n: u64) -> Self {
         self.hang_after = Some(n);
         self

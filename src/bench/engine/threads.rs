@@ -1,4 +1,4 @@
-//! pread and pwrite: for machines where io_uring is not to be had. A depth of N is N threads, each
+//! pread and pwrite, for machines without io_uring. A depth of N is N threads, each
 //! running the same loop with one operation at a time.
 
 use super::{Completion, IoEngine, IoOp, monotonic_ns};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// One thread's part: a single slot.
+/// The engine of one thread, with a single slot.
 pub struct ThreadEngine<'f> {
     file: BorrowedFd<'f>,
     memory: AlignedMemory,

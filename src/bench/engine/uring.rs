@@ -1,8 +1,8 @@
 //! io_uring: one ring per worker thread, registered file and buffers, batches both ways.
 //!
-//! Set up for the cheapest path the kernel has and stepped down flag by flag where it has not:
+//! Set up with the cheapest options the kernel supports, tried in this order:
 //! SINGLE_ISSUER with DEFER_TASKRUN (6.1) runs completions only when this thread asks for them, so the
-//! device's interrupts do not break into it; COOP_TASKRUN (5.19) at least saves the inter-processor
+//! device's interrupts do not preempt it; COOP_TASKRUN (5.19) at least saves the inter-processor
 //! interrupts; NO_SQARRAY (6.6) drops an indirection. The ring itself is not registered: the kernel would
 //! keep it, its file and its buffers until the thread ends.
 
@@ -19,10 +19,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// `IORING_ENTER_GETEVENTS` (include/uapi/linux/io_uring.h).
 const IORING_ENTER_GETEVENTS: u32 = 1;
 
-/// What a ring was made with: goes into the report, because figures depend on it.
+/// The options of a ring. They are part of the report, because results depend on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UringFeatures {
-    /// Completions run only when asked for.
+    /// Completions run only when the thread asks for them.
     pub defer_taskrun: bool,
     /// Completions run at the next system call, without an interrupt.
     pub coop_taskrun: bool,
@@ -37,7 +37,7 @@ pub struct UringFeatures {
 }
 
 impl UringFeatures {
-    /// In words, for the report.
+    /// Text for the report.
     pub fn describe(&self) -> String {
         let all = [
             (self.defer_taskrun, "DEFER_TASKRUN"),
@@ -52,18 +52,18 @@ impl UringFeatures {
     }
 }
 
-/// What is asked of a ring beyond the usual.
+/// Optional features of a ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UringOptions {
-    /// A kernel thread that takes submissions; costs a core of its own.
+    /// A kernel thread that takes submissions; it needs a core of its own.
     pub sqpoll: bool,
     /// Poll for completions; only for devices with polling queues, and only O_DIRECT.
     pub iopoll: bool,
 }
 
-/// See the module.
+/// The workload of this module.
 pub struct UringEngine {
-    // Before `memory`: the kernel lets go of the buffers when the ring is gone.
+    // Declared before `memory`, so that it is dropped first: the kernel then releases the buffers.
     ring: IoUring,
     memory: AlignedMemory,
     slot_bytes: usize,
@@ -96,13 +96,13 @@ impl UringEngine {
         Ok(Self { ring, memory, slot_bytes, queued: 0, features })
     }
 
-    /// What this kernel gave.
+    /// The options that this kernel supports.
     pub fn features(&self) -> UringFeatures {
         self.features
     }
 }
 
-/// Steps down from the best set-up to a plain ring: EINVAL means the kernel does not know a flag.
+/// Tries the best options first, down to a plain ring: EINVAL means that the kernel does not know a flag.
 fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, UringFeatures)> {
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
     for (defer, coop, no_sqarray) in
@@ -184,7 +184,7 @@ impl IoEngine for UringEngine {
             self.queued = 0;
             return self.ring.submit().map(drop);
         }
-        // GETEVENTS without waiting also runs the completions that have piled up: one call does both.
+        // GETEVENTS without waiting also runs pending completions: one call does both.
         while self.queued > 0 {
             // SAFETY: no argument is passed.
             let done =

@@ -1,15 +1,15 @@
-//! Why io_uring is not to be had here, told by errno and sysctl, so that the person knows what to do.
+//! Why io_uring cannot be used, from errno and sysctl, with what to do about it.
 
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use std::io;
 
-/// io_uring said no; the text is cause and remedy.
+/// io_uring is unavailable; the text says why and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UringUnavailable(pub String);
 
 impl UringUnavailable {
-    /// From io_uring_setup or io_uring_register.
+    /// The error of io_uring_setup or io_uring_register.
     pub fn from_setup_error(err: io::Error) -> Self {
         let disabled = std::fs::read_to_string(Root::live().proc("sys/kernel/io_uring_disabled"))
             .ok()
@@ -17,7 +17,7 @@ impl UringUnavailable {
         Self::explain(&err, disabled)
     }
 
-    /// Locked memory ran out: registered buffers count against RLIMIT_MEMLOCK.
+    /// Registered buffers exceed RLIMIT_MEMLOCK.
     pub fn memlock_exceeded(bytes: usize) -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
         let limit = limit.map_or("unlimited".into(), |n| format!("{} KiB", n / 1024));

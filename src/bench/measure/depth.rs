@@ -1,23 +1,23 @@
-//! How many operations were really in flight, handed over and reaped at a time, in fio's classes.
+//! How many operations were in flight, submitted and reaped at a time, in fio's buckets.
 //!
 //! Counted once a batch, not once an operation (fio, `io_u.c`: `io_u_mark_depth`, `__io_u_mark_map`).
 
 use serde::{Deserialize, Serialize};
 
-/// Classes of each count.
+/// Buckets of each count.
 pub const DEPTH_BUCKETS: usize = 7;
-/// fio's names of the classes of operations in flight: from this many on.
+/// fio's bucket labels of operations in flight: lower bounds.
 pub const LEVEL_LABELS: [&str; DEPTH_BUCKETS] = ["1", "2", "4", "8", "16", "32", ">=64"];
-/// fio's names of the classes of batches: up to this many.
+/// fio's bucket labels of batch sizes: upper bounds.
 pub const BATCH_LABELS: [&str; DEPTH_BUCKETS] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The class of `n` operations in flight.
+/// The bucket of `n` operations in flight.
 #[inline(always)]
 pub fn level_bucket(n: usize) -> usize {
     (n.max(1).ilog2() as usize).min(DEPTH_BUCKETS - 1)
 }
 
-/// The class of a batch of `n`.
+/// The bucket of a batch of `n`.
 #[inline(always)]
 pub fn batch_bucket(n: usize) -> usize {
     match n {
@@ -27,26 +27,26 @@ pub fn batch_bucket(n: usize) -> usize {
     }
 }
 
-/// Counts per class.
+/// Counts per bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DepthCounts {
-    /// Operations, by how many were in flight when they were handed over.
+    /// Operations by how many were in flight at their submission.
     pub level: [u64; DEPTH_BUCKETS],
-    /// Hand-overs, by size.
+    /// Submissions by size.
     pub submit: [u64; DEPTH_BUCKETS],
-    /// Reapings that found something, by size.
+    /// Non-empty reaps by size.
     pub complete: [u64; DEPTH_BUCKETS],
 }
 
 impl DepthCounts {
-    /// `n` operations one after the other, as system calls make them.
+    /// `n` operations one after the other.
     pub fn sequential(n: u64) -> Self {
         let mut all = Self::default();
         (all.level[level_bucket(1)], all.submit[batch_bucket(1)], all.complete[batch_bucket(1)]) = (n, n, n);
         all
     }
 
-    /// Two workers' counts taken together.
+    /// The sum of two workers' counts.
     pub fn merge(&self, other: &DepthCounts) -> DepthCounts {
         let add = |a: [u64; DEPTH_BUCKETS], b: [u64; DEPTH_BUCKETS]| std::array::from_fn(|n| a[n] + b[n]);
         DepthCounts {

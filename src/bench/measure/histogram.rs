@@ -1,4 +1,4 @@
-//! fio's latency histogram, so that percentiles agree with fio's bucket by bucket.
+//! fio's latency histogram, so that percentiles equal fio's.
 //!
 //! 29 groups of 64 buckets, log-linear, at most 0.8 % wide each side (fio, `stat.h`:
 //! `FIO_IO_U_PLAT_BITS` 6, `FIO_IO_U_PLAT_GROUP_NR` 29; `stat.c`: `plat_val_to_idx`).
@@ -14,7 +14,7 @@ pub const BUCKET_COUNT: usize = 29 * BUCKETS_PER_GROUP;
 pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// The bucket that counts `ns`.
+/// The index of the bucket of `ns`.
 #[inline(always)]
 pub fn bucket_index(ns: u64) -> usize {
     // Below 2^(BITS+1) every value has a bucket of its own.
@@ -67,7 +67,7 @@ impl Histogram {
         self.buckets = all.into_iter().collect();
     }
 
-    /// What was counted here since `earlier`, an older state of the same histogram.
+    /// The samples added since `earlier`, an older state of this histogram.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut old = earlier.buckets.iter().peekable();
         let mut buckets = Vec::with_capacity(self.buckets.len());

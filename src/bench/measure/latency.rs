@@ -1,4 +1,4 @@
-//! Finished figures of latency, in fio's definitions.
+//! Latency statistics by fio's definitions.
 
 use super::histogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct LatencyStats {
     pub mean_ns: f64,
     /// Sample standard deviation (n - 1).
     pub stddev_ns: f64,
-    /// Where the samples lie; not kept for slat.
+    /// Distribution of the samples; not recorded for slat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
 }
@@ -42,11 +42,11 @@ impl LatencyStats {
     /// The value in ns at `percent`; `None` without samples or histogram.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let exact = self.histogram.as_ref()?.percentile(percent)?;
-        // A bucket's middle may lie outside what really occurred.
+        // The middle of a bucket may lie outside the measured range.
         Some(exact.clamp(self.min_ns, self.max_ns))
     }
 
-    /// This latency and another one's samples taken together.
+    /// The statistics over both sets of samples.
     pub fn merge(&self, other: &LatencyStats) -> LatencyStats {
         let n = self.count + other.count;
         if self.count == 0 || other.count == 0 {
@@ -87,20 +87,20 @@ fn sample_stddev(n: u64, sum: f64, squares: f64) -> f64 {
 /// All operations of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionStats {
-    /// Completed.
+    /// Operations completed.
     pub ios: u64,
-    /// Moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Submission latency: from the start of preparation until the kernel has it.
+    /// Submission latency: from the start of the preparation to the submission.
     pub slat: LatencyStats,
-    /// Completion latency: from then on until its completion is seen.
+    /// Completion latency: from the submission to the completion.
     pub clat: LatencyStats,
-    /// Both: the one to compare across engines.
+    /// The sum of both, comparable across engines.
     pub lat: LatencyStats,
 }
 
 impl DirectionStats {
-    /// Two workers' figures taken together.
+    /// The statistics over both.
     pub fn merge(&self, other: &DirectionStats) -> DirectionStats {
         DirectionStats {
             ios: self.ios + other.ios,
@@ -115,14 +115,14 @@ impl DirectionStats {
 /// fsync or fdatasync calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncStats {
-    /// Completed.
+    /// Operations completed.
     pub ios: u64,
-    /// Time of each.
+    /// Duration of a call.
     pub lat: LatencyStats,
 }
 
 impl SyncStats {
-    /// Two workers' figures taken together.
+    /// The statistics over both.
     pub fn merge(&self, other: &SyncStats) -> SyncStats {
         SyncStats { ios: self.ios + other.ios, lat: self.lat.merge(&other.lat) }
     }

@@ -1,4 +1,4 @@
-//! Counting: recorders that worker threads fill, and the figures made of them.
+//! Counting: recorders that worker threads fill, and statistics computed from them.
 
 pub mod depth;
 pub mod histogram;

@@ -1,26 +1,26 @@
-//! Where a worker thread counts, and where everybody else may look while it does.
+//! The counters of a worker thread, which other threads may read at any time.
 //!
 //! One writer, many readers, no locks: the writer's plain loads and stores of relaxed atomics cost what
-//! an ordinary increment costs. A reader sees figures that are at most one operation apart, which is why
-//! a thread that hangs in the kernel for ever still leaves a valid partial report behind.
+//! an ordinary increment costs. A reader sees counts that are at most one operation apart, so
+//! a thread that is stuck in the kernel still leaves a valid partial report.
 
 use super::depth::{DEPTH_BUCKETS, DepthCounts, batch_bucket, level_bucket};
 use super::histogram::{BUCKET_COUNT, Histogram, bucket_index};
 use super::latency::{DirectionStats, LatencyStats, SyncStats};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What an operation does to the file.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {
-    /// Moves data from the file.
+    /// Reads data.
     Read = 0,
-    /// Moves data to the file.
+    /// Writes data.
     Write = 1,
-    /// Makes what was written durable.
+    /// Makes written data durable.
     Sync = 2,
 }
 
-/// Adds without a locked instruction: right only because a counter has a single writer.
+/// Adds without a locked instruction, which is correct because each counter has a single writer.
 #[inline(always)]
 fn add_relaxed(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
@@ -126,11 +126,11 @@ impl OpCounters {
 #[repr(align(128))]
 pub struct OpRecorder {
     op_counters: [OpCounters; 3],
-    /// When counting began (end of the ramp-up); 0: not yet.
+    /// When counting started (end of the ramp-up); 0: not yet.
     counting_since_ns: AtomicU64,
-    /// The last completion that was counted.
+    /// Time of the last counted completion.
     last_completion: AtomicU64,
-    /// The last sign of life, counted or not: ramp-up and sleeping for a rate cap included.
+    /// Time of the last heartbeat, including the ramp-up and pauses for a rate limit.
     heartbeat_ns: AtomicU64,
     stall_count: AtomicU64,
     stalled_ns: AtomicU64,
@@ -140,7 +140,7 @@ pub struct OpRecorder {
     complete: [AtomicU64; DEPTH_BUCKETS],
 }
 
-/// A span without any completion that is shown as a stall, in ns.
+/// A gap without any completion that counts as a stall, ns.
 pub const STALL_NS: u64 = 100_000_000;
 
 impl Default for OpRecorder {
@@ -150,7 +150,7 @@ impl Default for OpRecorder {
 }
 
 impl OpRecorder {
-    /// All zero.
+    /// A recorder with all counters at 0.
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -167,7 +167,7 @@ impl OpRecorder {
         }
     }
 
-    /// Counting begins: what the ramp-up left is forgotten.
+    /// Starts counting: resets what the ramp-up left.
     pub fn start_counting(&self, now: u64) {
         for side in &self.op_counters {
             for n in [&side.ios, &side.bytes] {
@@ -189,8 +189,8 @@ impl OpRecorder {
         self.counting_since_ns.store(now.max(1), Relaxed);
     }
 
-    /// One completed operation: `start` when its preparation began, `issue` when the kernel had it,
-    /// `end` when its completion was seen.
+    /// Records a completed operation: `start` is when its preparation began, `issue` when it was submitted,
+    /// `end` when it completed.
     #[inline(always)]
     pub fn record_op(&self, kind: OpKind, bytes: u64, start: u64, issue: u64, end: u64) {
         let side = &self.op_counters[kind as usize];
@@ -207,26 +207,26 @@ impl OpRecorder {
         }
     }
 
-    /// A batch of `n` operations was handed over, after which `inflight` are in flight.
+    /// Records the submission of `n` operations, after which `inflight` are in flight.
     #[inline(always)]
     pub fn record_submit(&self, n: usize, inflight: usize) {
         add_relaxed(&self.submit[batch_bucket(n)], 1);
         add_relaxed(&self.level[level_bucket(inflight)], n as u64);
     }
 
-    /// A batch of `n` completions was taken.
+    /// Records a reap of `n` completions.
     #[inline(always)]
     pub fn record_reap(&self, n: usize) {
         add_relaxed(&self.complete[batch_bucket(n)], 1);
     }
 
-    /// How deep it was.
+    /// The depth counts.
     pub fn depth_counts(&self) -> DepthCounts {
         let read = |a: &[AtomicU64; DEPTH_BUCKETS]| std::array::from_fn(|n| a[n].load(Relaxed));
         DepthCounts { level: read(&self.level), submit: read(&self.submit), complete: read(&self.complete) }
     }
 
-    /// Completions were seen at `now`: ends the gap since the one before.
+    /// Records completions at `now`, which ends the gap since the previous ones.
     #[inline(always)]
     pub fn record_completion_time(&self, now: u64) {
         let gap = now.saturating_sub(self.last_completion.load(Relaxed));
@@ -248,18 +248,18 @@ impl OpRecorder {
         add_relaxed(&self.stalled_ns, gap);
     }
 
-    /// A sign of life that is no completion.
+    /// Reports progress without a completion.
     #[inline(always)]
     pub fn heartbeat(&self, now: u64) {
         self.heartbeat_ns.store(now, Relaxed);
     }
 
-    /// The last sign of life.
+    /// The last heartbeat.
     pub fn last_heartbeat_ns(&self) -> u64 {
         self.heartbeat_ns.load(Relaxed)
     }
 
-    /// When counting began, if it has.
+    /// When counting started, if it has.
     pub fn counting_since(&self) -> Option<u64> {
         Some(self.counting_since_ns.load(Relaxed)).filter(|t| *t > 0)
     }
@@ -286,7 +286,7 @@ impl OpRecorder {
         self.op_counters[kind as usize].lat_histogram.histogram()
     }
 
-    /// Everything counted of reads or writes.
+    /// The statistics of reads or writes.
     pub fn direction_stats(&self, kind: OpKind) -> DirectionStats {
         let side = &self.op_counters[kind as usize];
         let ios = side.ios.load(Relaxed);
@@ -299,7 +299,7 @@ impl OpRecorder {
         }
     }
 
-    /// Everything counted of syncs.
+    /// The statistics of syncs.
     pub fn sync_stats(&self) -> SyncStats {
         let side = &self.op_counters[OpKind::Sync as usize];
         let ios = side.ios.load(Relaxed);

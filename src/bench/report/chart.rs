@@ -1,5 +1,5 @@
-//! A chart in plain characters, both axes logarithmic: for terminals, tickets and mails, so told apart
-//! without colour and no wider than 80 columns.
+//! A chart in plain characters with logarithmic axes, for terminals, tickets and mail: readable
+//! without colour and at most 80 columns wide.
 
 /// Rows of the drawing area.
 const ROWS: usize = 11;
@@ -9,33 +9,33 @@ const COLUMN_STEP: usize = 6;
 const LABEL_WIDTH: usize = 7;
 /// Columns a chart of twelve block sizes takes.
 pub const WIDTH: usize = LABEL_WIDTH + 1 + 12 * COLUMN_STEP;
-/// Where two series share a cell.
+/// Mark of a cell that two series share.
 const SHARED_MARK: char = '*';
 
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartSeries {
-    /// Its points' mark.
+    /// Mark of its points.
     pub mark: char,
-    /// What joins them.
+    /// Character of the line between them.
     pub line: char,
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
     /// Position on the x axis (number of doublings from its left end) and value; values above 0 only count.
     pub points: Vec<(usize, f64)>,
 }
 
-/// 1, 2 and 5 times powers of ten: the next at or below `x` if `down`, else at or above.
+/// Rounds to 1, 2 or 5 times a power of ten, downwards if `down`, else upwards.
 fn round_1_2_5(x: f64, down: bool) -> f64 {
     let ten = 10f64.powf(x.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * ten);
-    // A hair's breadth, because powers of ten are not exact.
+    // A small tolerance, because powers of ten are not exact.
     let fits = |s: &&f64| if down { **s <= x * 1.0001 } else { **s >= x * 0.9999 };
     let found = if down { steps.iter().rev().find(fits) } else { steps.iter().find(fits) };
     found.copied().unwrap_or(x)
 }
 
-/// `0.5`, `20`, `5k`, `1M`: the values of the y axis.
+/// A label of the y axis: `0.5`, `20`, `5k`, `1M`.
 fn axis_label(x: f64) -> String {
     match x {
         x if x >= 999_999.0 => format!("{:.0}M", x / 1e6),
@@ -45,7 +45,7 @@ fn axis_label(x: f64) -> String {
     }
 }
 
-/// The y axis: from where to where.
+/// The logarithmic y axis.
 struct LogScale {
     low: f64,
     high: f64,
@@ -68,7 +68,7 @@ impl LogScale {
         ((share.min(1.0) * (ROWS - 1) as f64).round() as usize).min(ROWS - 1)
     }
 
-    /// Round values in it, as many as have rows of their own: 1-2-5 over little, else powers of ten.
+    /// Rows and values of its labels: 1-2-5 steps over a small range, else powers of ten.
     fn tick_marks(&self) -> Vec<(usize, f64)> {
         let wide = (self.high / self.low).log10() > 2.5;
         let mut at = self.low;
@@ -85,12 +85,12 @@ impl LogScale {
     }
 }
 
-/// The chart: title, drawing, the names of `ticks` below it. Empty without a value.
+/// The chart with its title, and `ticks` below it. Empty without a value.
 pub fn draw_chart(title: &str, series: &[ChartSeries], ticks: &[String]) -> String {
     let Some(scale) = LogScale::from_series(series) else { return String::new() };
     let width = ticks.len().saturating_sub(1) * COLUMN_STEP + 3;
     let mut cells = vec![vec![' '; width]; ROWS];
-    // Trails first: a mark is never hidden by another series' trail.
+    // Lines first, so that they never hide a mark of another series.
     for s in series {
         draw_line(&mut cells, s, &scale);
     }
@@ -134,7 +134,7 @@ pub fn chart_legend(series: &[ChartSeries]) -> String {
     all.join("   ")
 }
 
-/// Joins a series' points where nothing else stands.
+/// Draws a series' line where cells are empty.
 fn draw_line(cells: &mut [Vec<char>], s: &ChartSeries, scale: &LogScale) {
     for pair in s.points.windows(2).filter(|w| w[0].1 > 0.0 && w[1].1 > 0.0 && w[1].0 == w[0].0 + 1) {
         let (from, to) = (pair[0].1.ln(), pair[1].1.ln());

@@ -14,37 +14,37 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnd {
-    /// All of it was done.
+    /// Complete.
     Complete,
-    /// Somebody stopped it; what was measured up to then is valid.
+    /// Cancelled; the results up to then are valid.
     Cancelled,
-    /// An error stopped it; what was measured up to then is valid.
+    /// Ended by an error; the results up to then are valid.
     Failed(String),
-    /// Nothing moved for longer than the stall limit.
+    /// No progress for longer than the stall limit.
     Stalled(String),
 }
 
-/// Where the file was.
+/// Where the file of a benchmark was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportTarget {
-    /// Directory, cleaned for showing.
+    /// Directory, sanitized.
     pub directory: String,
     /// File system type.
     pub filesystem: String,
-    /// What it is mounted from, cleaned.
+    /// Source of the mount, sanitized.
     pub source: String,
-    /// Mount point, cleaned.
+    /// Mount point, sanitized.
     pub mount: String,
     /// Its options.
     pub options: String,
-    /// `major:minor` of the device whose counters were watched.
+    /// `major:minor` of the device whose counters were read.
     pub device: Option<String>,
     /// Required alignment of direct I/O, bytes.
     pub alignment: u32,
-    /// Whether its files live in memory.
+    /// Whether its files are in memory.
     #[serde(rename = "memory")]
     pub is_memory: bool,
-    /// Whether a network is in between.
+    /// Whether it is a network file system.
     #[serde(rename = "network")]
     pub is_network: bool,
     /// Whether it passes I/O on to other file systems.
@@ -56,12 +56,12 @@ pub struct ReportTarget {
     pub size_hints: Vec<DeviceSizeHint>,
 }
 
-/// A run's report.
+/// The report of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Name in the store: time and profile.
+    /// ID in the store: time and profile.
     pub id: String,
     /// When it began, RFC 3339.
     pub time: String,
@@ -71,30 +71,30 @@ pub struct BenchReport {
     pub kernel: String,
     /// Of this program.
     pub version: String,
-    /// What was asked for.
+    /// What was requested.
     pub plan: BenchPlan,
-    /// Where; `None` for workloads without a file.
+    /// The target; `None` for workloads without a file.
     pub target: Option<ReportTarget>,
-    /// What was measured, in order.
+    /// The measurements, in order.
     #[serde(rename = "parts")]
     pub measurements: Vec<Measurement>,
-    /// What to know before believing the figures.
+    /// Conditions that distort the results.
     pub warnings: Vec<String>,
-    /// Where it lies among known storage.
+    /// The comparison with known classes of storage.
     #[serde(rename = "ruler")]
     pub reference: Option<ReferencePlacement>,
     /// How it ended.
     pub end: RunEnd,
 }
 
-/// CPU time over a part.
+/// CPU time over a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUsage {
-    /// Per cent of one core in user mode.
+    /// User mode, percent of one core.
     pub user_pct: f64,
-    /// Per cent of one core in the kernel.
+    /// Kernel mode, percent of one core.
     pub system_pct: f64,
-    /// Per operation, ns, both modes.
+    /// Per operation in both modes, ns.
     pub ns_per_io: f64,
     /// Context switches, voluntary and not.
     pub switches: u64,
@@ -104,32 +104,32 @@ pub struct CpuUsage {
     pub minor_faults: u64,
 }
 
-/// Spans without any completion.
+/// Gaps without any completion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallStats {
-    /// How many of at least 100 ms.
+    /// Number of gaps of at least 100 ms.
     pub count: u64,
-    /// Their sum, ns.
+    /// The sum of these, ns.
     pub total_ns: u64,
-    /// The longest span without a completion, stall or not, ns.
+    /// The longest gap, whether a stall or not, ns.
     pub longest_ns: u64,
 }
 
-/// A named figure of a workload.
+/// A named result that only one workload has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadMetric {
-    /// What it is.
+    /// Description.
     pub name: String,
-    /// How much.
+    /// Value.
     pub value: f64,
-    /// Of what; may be empty.
+    /// Unit; may be empty.
     pub unit: String,
 }
 
-/// One point of a part's course.
+/// One point of a measurement's time series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
-    /// Since the part began, ms.
+    /// Time since the measurement began, ms.
     pub at_ms: u64,
     /// Reads, writes per second.
     pub read_iops: f64,
@@ -148,9 +148,9 @@ pub struct SeriesPoint {
 /// One measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// Which.
+    /// The directory.
     pub label: String,
-    /// Engine and what it was set up with.
+    /// Engine and its options.
     pub engine: String,
     /// Bytes of one operation.
     pub block: u32,
@@ -164,38 +164,38 @@ pub struct Measurement {
     pub read: DirectionStats,
     /// Writes.
     pub write: DirectionStats,
-    /// Syncs, or what [`Part::verb`] says.
+    /// Syncs, or [`Self::timed_operation`].
     pub sync: SyncStats,
-    /// What was timed instead of syncs, in workloads that do no I/O; empty: syncs.
+    /// The operation that was timed instead of syncs, in workloads without I/O; empty: syncs.
     #[serde(default)]
     #[serde(rename = "verb")]
     pub timed_operation: String,
-    /// How deep it really was; all zero in results of before this was counted.
+    /// Depth counts; all 0 in results of older versions.
     #[serde(default)]
     pub depths: DepthCounts,
-    /// CPU time; `None` where other work of this process would be in it.
+    /// CPU time; `None` if it would include other work of this process.
     pub cpu: Option<CpuUsage>,
-    /// Spans without any completion.
+    /// Gaps without any completion.
     pub stalls: StallStats,
-    /// The device's own counters over the same time.
+    /// The device's counters over the same time.
     pub device: Option<DiskRate>,
-    /// The time those counters cover, ns: more than `elapsed_ns` when the run hung at its end.
+    /// The time those counters cover, ns: more than `elapsed_ns` if the run stalled at its end.
     #[serde(default)]
     pub device_ns: u64,
-    /// What only this workload has.
+    /// Results that only this workload has.
     #[serde(rename = "figures")]
     pub metrics: Vec<WorkloadMetric>,
-    /// Its course.
+    /// Time series.
     pub series: Vec<SeriesPoint>,
 }
 
 impl Measurement {
-    /// Seconds counted.
+    /// Counted time, seconds.
     pub fn elapsed_secs(&self) -> f64 {
         self.elapsed_ns as f64 / 1e9
     }
 
-    /// Operations per second of a count.
+    /// A count per second.
     pub fn rate_of(&self, n: u64) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { n as f64 / self.elapsed_secs() }
     }
@@ -215,17 +215,17 @@ impl Measurement {
         self.read.lat.merge(&self.write.lat)
     }
 
-    /// A figure by name.
+    /// The metric called `name`.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.iter().find(|f| f.name == name).map(|f| f.value)
     }
 
-    /// Adds a figure.
+    /// Adds a metric.
     pub fn add_metric(&mut self, name: &str, value: f64, unit: &str) {
         self.metrics.push(WorkloadMetric { name: name.into(), value, unit: unit.into() });
     }
 
-    /// Application bytes per byte the device moved, reads and writes together; `None` where there is
+    /// Application bytes per byte the device transferred, reads and writes together; `None` if there is
     /// nothing to compare.
     pub fn app_to_device_ratio(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
@@ -235,19 +235,19 @@ impl Measurement {
     }
 }
 
-/// One kind of operation of a part, as tables list it.
+/// A kind of operation of a measurement, as a table row.
 pub struct OperationRow<'a> {
     /// `read`, `write`, or what was timed.
     pub operation: &'a str,
-    /// Completed.
+    /// Operations completed.
     pub ios: u64,
-    /// Moved.
+    /// Bytes transferred.
     pub bytes: u64,
     /// `lat`.
     pub lat: &'a LatencyStats,
 }
 
-/// The kinds that occurred.
+/// The kinds of operations that occurred.
 pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
     let timed = if p.timed_operation.is_empty() { "sync" } else { &p.timed_operation };
     let all = [
@@ -258,16 +258,16 @@ pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
     all.into_iter().filter(|row| row.ios > 0).collect()
 }
 
-/// Where a result lies.
+/// The comparison of a result with the classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferencePlacement {
-    /// IOPS per direction that was placed.
+    /// IOPS per direction of the result.
     pub iops: f64,
-    /// Name of the class nearest on a logarithmic scale; `None` where the figure says nothing about storage.
+    /// Name of the nearest class on a logarithmic scale; `None` if the result says nothing about storage.
     pub class: Option<String>,
     /// 0 (10 IOPS) to 1 (1,000,000 IOPS) on a logarithmic scale.
     pub position: f64,
-    /// In a plain sentence.
+    /// The comparison as a sentence.
     pub sentence: String,
 }
 

@@ -1,8 +1,8 @@
 //! A report in the structure of `fio --output-format=json`, for programs made to read that.
 //!
 //! Fields as fio 3.33 writes them (`stat.c`: `show_thread_status_json`, `add_ddir_status_json`). What fio
-//! has and we do not measure is there with fio's own "nothing" value, because consumers index without
-//! asking.
+//! has and this program does not measure has fio's empty value, because consumers index without
+//! checking.
 
 use super::data::{BenchReport, Measurement, RunEnd};
 use crate::bench::fio_job;
@@ -35,13 +35,13 @@ fn time_milliseconds(time: &str) -> u64 {
     time.rsplit_once('.').and_then(|(_, ms)| ms.trim_end_matches('Z').parse().ok()).unwrap_or(0)
 }
 
-/// fio's name of what the operations went through.
+/// fio's name of the engine.
 fn engine_name(r: &BenchReport) -> &'static str {
     let ring = r.measurements.first().is_some_and(|p| p.engine.starts_with("io_uring"));
     if ring { "io_uring" } else { "psync" }
 }
 
-/// The options of the job file that does the same; without one, those that both know.
+/// The options of the equivalent job file, or the common ones if there is none.
 fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
     if let Ok(file) = fio_job::to_job_file(&r.plan) {
         let pairs = file.lines().filter_map(|l| l.split_once('='));
@@ -133,7 +133,7 @@ fn sync_json(s: &SyncStats) -> Value {
     json!({ "total_ios": s.ios, "lat_ns": latency_json(&s.lat) })
 }
 
-/// Minimum, maximum, mean, standard deviation of IOPS over the course, and its points. Intervals without
+/// Minimum, maximum, mean, standard deviation of IOPS over the time series, and its points. Intervals without
 /// any I/O count here: fio leaves them out, which hides stalls.
 fn iops_statistics(p: &Measurement, d: &DirectionStats) -> (f64, f64, f64, f64, u64) {
     let reads = std::ptr::eq(d, &p.read);
@@ -150,14 +150,14 @@ fn iops_statistics(p: &Measurement, d: &DirectionStats) -> (f64, f64, f64, f64, 
     (lo, hi, mean, dev, points.len() as u64)
 }
 
-/// Per cent in each class; all 0 where nothing was counted, as fio has it.
+/// Percent in each bucket; all 0 if nothing was counted, as in fio.
 fn bucket_percentages(names: &[&str], counts: &[u64]) -> Value {
     let total = counts.iter().sum::<u64>().max(1) as f64;
     let one = |(name, n): (&&str, &u64)| ((*name).to_owned(), json!(*n as f64 / total * 100.0));
     Value::Object(names.iter().zip(counts).map(one).collect())
 }
 
-/// Per cent of operations in each class of `lat`, the classes' upper ends in `unit` ns.
+/// Percent of operations in each bucket of `lat`; upper bounds in `unit` ns.
 fn latency_percentages(p: &Measurement, unit: u64, ends: &[u64]) -> Value {
     let lat = p.combined_lat();
     let total = lat.count.max(1) as f64;

@@ -2,7 +2,7 @@
 
 use super::data::RunEnd;
 
-/// How it ended, in words.
+/// How a run ended.
 pub fn describe_end(end: &RunEnd) -> String {
     match end {
         RunEnd::Complete => "complete".into(),
@@ -12,7 +12,7 @@ pub fn describe_end(end: &RunEnd) -> String {
     }
 }
 
-/// A figure with its unit, digits by size.
+/// A value with its unit; digits depend on the size.
 pub fn format_value(value: f64, unit: &str) -> String {
     let digits = match value.abs() {
         v if v == v.trunc() && v < 1e15 => 0,
@@ -23,7 +23,7 @@ pub fn format_value(value: f64, unit: &str) -> String {
     if unit.is_empty() { format!("{value:.digits$}") } else { format!("{value:.digits$} {unit}") }
 }
 
-/// A time, digits by size: `1.23us`, `12.3ms`, `1.2s`.
+/// A time; digits depend on the size: `1.23us`, `12.3ms`, `1.2s`.
 pub fn format_latency(ns: f64) -> String {
     match ns {
         n if n < 10_000.0 => format!("{:.2}us", n / 1e3),

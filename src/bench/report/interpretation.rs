@@ -1,14 +1,14 @@
-//! What a result means beside the figures people have: one sentence for the profiles the ruler of random I/O
-//! says nothing about (cases 5, 9, 10, 14, 19).
+//! What a result means: one sentence for the profiles that the reference classes of random I/O
+//! do not cover.
 
 use super::data::{BenchReport, Measurement};
 use super::format::format_latency;
 use crate::units::format_bytes_long;
 
-/// A task that only computes and gets less of a core than this shares it.
+/// A task that only computes and gets less of a core than this has to share it.
 const FULL_CORE_PCT: f64 = 95.0;
 
-/// The sentences of this report; none where a part is missing.
+/// The sentences about this report; none if a measurement is missing.
 pub fn interpret(r: &BenchReport) -> Vec<String> {
     let said = match r.plan.profile.as_str() {
         "fork" => interpret_fork(r),
@@ -25,7 +25,7 @@ fn find_measurement<'a>(r: &'a BenchReport, label: &str) -> Option<&'a Measureme
     r.measurements.iter().find(|p| p.label.starts_with(label))
 }
 
-/// Classes of the guide, ms per GiB: physical and VMware 9 to 13, HVM 10, KVM 23, old Xen 239 to 424.
+/// Reference values, ms per GiB: physical and VMware 9 to 13, HVM 10, KVM 23, old Xen 239 to 424.
 fn interpret_fork(r: &BenchReport) -> Option<String> {
     let each = r.measurements.first()?.metric("fork per GiB")?;
     let like = match each {
@@ -41,7 +41,7 @@ fn interpret_fork(r: &BenchReport) -> Option<String> {
     ))
 }
 
-/// The guide's: bare metal 0.115 ms, a small virtual machine 9.7 ms, up to 40 ms seen.
+/// Reference values: bare metal 0.115 ms, a small virtual machine 9.7 ms, up to 40 ms seen.
 fn interpret_intrinsic(r: &BenchReport) -> Option<String> {
     let worst = r.measurements.first()?.metric("worst run")? / 1e3;
     let like = match worst {

@@ -1,4 +1,4 @@
-//! A report as Markdown: one table row per part and direction, for notes and tickets.
+//! A report as Markdown: one table row per measurement and direction.
 
 use super::data::{BenchReport, Measurement};
 use crate::sanitize::sanitize;
@@ -68,11 +68,11 @@ fn write_rows(out: &mut String, p: &Measurement) {
     }
 }
 
-/// Heads of the columns of [`cells`].
+/// Headers of the columns of [`table_cells`].
 pub const COLUMN_HEADERS: [&str; 9] =
     ["part", "what", "IOPS", "MiB/s", "mean µs", "p50 µs", "p99 µs", "p99.9 µs", "max µs"];
 
-/// A part as rows of a table, one for each kind of operation it has; labels are raw.
+/// A measurement as table rows, one for each kind of operation; labels are not sanitized.
 pub fn table_cells(p: &Measurement) -> Vec<[String; 9]> {
     let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
     let row = |row: super::data::OperationRow| {

@@ -1,4 +1,4 @@
-//! A finished run: plain data, and one file per way to write it down.
+//! The report of a run: its data, and one file per format.
 
 pub mod chart;
 pub mod data;

@@ -1,6 +1,6 @@
-//! The ruler: where a random-I/O figure lies among storage that people know.
+//! Compares a random-I/O result with known classes of storage.
 //!
-//! Classes from the field guides behind case 1 and 12: a throughput-optimised cloud HDD 66 IOPS per
+//! Classes from published field guides: a throughput-optimised cloud HDD 66 IOPS per
 //! direction, seven 10,000 rpm disks in RAID 5 about 200 random, a general-purpose cloud volume (gp2,
 //! burst credits used up) 1,518/1,516, a laptop SSD 13.4k/13.4k, a local NVMe drive 102,963/102,800; all
 //! 4 KiB random, half read, half written, depth 64, direct.
@@ -16,7 +16,7 @@ pub struct ReferenceClass {
     pub iops: f64,
 }
 
-/// The marks on the ruler, slowest first.
+/// The classes, slowest first.
 pub const REFERENCE_CLASSES: [ReferenceClass; 5] = [
     ReferenceClass { name: "a throughput-optimised HDD volume", iops: 66.0 },
     ReferenceClass { name: "a RAID 5 of 10,000 rpm disks", iops: 200.0 },
@@ -25,12 +25,12 @@ pub const REFERENCE_CLASSES: [ReferenceClass; 5] = [
     ReferenceClass { name: "a local NVMe drive", iops: 102_963.0 },
 ];
 
-/// The position of `iops` on the scale.
+/// The position of `iops` on the scale, 0 to 1.
 pub fn log_position(iops: f64) -> f64 {
     ((iops.max(1.0).log10() - 1.0) / 5.0).clamp(0.0, 1.0)
 }
 
-/// Places a random-I/O part. `None` for parts the classes are not comparable with.
+/// Compares a random-I/O measurement with the classes; `None` without reads and writes.
 pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> Option<ReferencePlacement> {
     let (r, w) = (part.rate_of(part.read.ios), part.rate_of(part.write.ios));
     let directions = [r, w].iter().filter(|x| **x > 0.0).count();
@@ -62,7 +62,7 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
     sentence(text, Some(nearest.name))
 }
 
-/// The scale as two lines of `width` characters: marks of the classes, and the result.
+/// The scale as two lines of `width` characters with marks of the classes and the result.
 pub fn draw_scale(p: &ReferencePlacement, width: usize) -> String {
     let at = |x: f64| (x * width.saturating_sub(1) as f64).round() as usize;
     let mut scale: Vec<char> = vec!['-'; width];

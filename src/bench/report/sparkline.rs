@@ -1,4 +1,4 @@
-//! The course of every part: its rates over its time, in a line of characters.
+//! Sparklines: the rates of each measurement over time, as one line of characters.
 
 use super::data::BenchReport;
 use crate::units::write_count;
@@ -11,7 +11,7 @@ fn format_count(n: f64) -> String {
     out
 }
 
-/// Rates of every part over its time, a line each, at most `width` cells wide. Parts too short for a course
+/// Rates of each measurement over time, one line each, at most `width` cells wide. Short measurements
 /// have none.
 pub fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
     let mut out = Vec::new();

@@ -1,6 +1,6 @@
-//! A sweep's report: its table, the three charts of case 12, and what the figures show at which block size.
+//! The report of a sweep: its table, three charts, and findings about block sizes.
 //!
-//! Made from the finished parts alone, so a kept result is drawn like a fresh one.
+//! Computed from the measurements alone, so a stored result looks like a new one.
 
 use super::chart::{self, ChartSeries};
 use super::data::{BenchReport, Measurement};
@@ -9,17 +9,17 @@ use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
-/// Marks and trails of the series, in order.
+/// Marks and line characters of the series, in order.
 const SERIES_MARKS: [(char, char); 2] = [('S', '-'), ('R', '.')];
 const READAHEAD_MARKS: [(char, char); 2] = [('0', '.'), ('A', '-')];
-/// Twice the block explains twice the bandwidth; a jump is so many times more than that.
+/// Doubling the block size explains twice the bandwidth; a jump is at least this many times more.
 const JUMP_EXCESS: f64 = 1.25;
-/// What comes after a jump keeps at least this share of its bandwidth.
+/// Steps after a jump keep at least this share of its bandwidth.
 const JUMP_RETENTION: f64 = 0.7;
-/// A step with fewer operations proves nothing.
+/// Steps with fewer operations are ignored.
 const MIN_OPERATIONS: u64 = 20;
 
-/// What two runs of the same series are called when only read-ahead differs between them.
+/// Name of the series without read-ahead.
 pub const READAHEAD_OFF: &str = "read-ahead off";
 
 /// The steps of one series, smallest block first.
@@ -68,7 +68,7 @@ fn mean_lat_us(p: &Measurement) -> f64 {
     p.combined_lat().mean_ns / 1e3
 }
 
-/// The three charts with their legend, 80 columns at most.
+/// The three charts with their legend, at most 80 columns wide.
 pub fn draw_charts(r: &BenchReport) -> String {
     let blocks = block_sizes(r);
     let ticks: Vec<String> = blocks.iter().map(|b| tick_label(*b)).collect();
@@ -131,15 +131,15 @@ pub fn text_table(r: &BenchReport) -> String {
     out
 }
 
-/// What the figures show; nothing where they show nothing.
+/// What the results show.
 pub fn findings(r: &BenchReport) -> Vec<String> {
-    // Direct I/O is never read ahead: that size explains nothing here.
+    // Direct I/O is not read ahead, so this size explains nothing.
     let counts = |z: &&DeviceSizeHint| z.name != "read_ahead_kb";
     let sizes: Vec<DeviceSizeHint> = r.target.iter().flat_map(|t| &t.size_hints).filter(counts).cloned().collect();
     let all = sweep_series(r);
     let mut out = Vec::new();
     for s in &all {
-        // Through the page cache most operations touch no device, and its read-ahead decides the rest.
+        // Buffered operations depend on the page cache and its read-ahead, not on the block size alone.
         if r.plan.direct {
             out.extend(bandwidth_jump(s).map(|(from, to)| describe_jump(s.name, from, to, &sizes)));
             out.extend(describe_request_split(s, &sizes));
@@ -151,7 +151,7 @@ pub fn findings(r: &BenchReport) -> Vec<String> {
     out
 }
 
-/// How many times more the third of three steps moves than the two before it let expect.
+/// Bandwidth of the third of three steps over the one expected from the two before it.
 fn excess_ratio(three: &[&Measurement], rate: fn(&Measurement) -> f64) -> f64 {
     match three {
         [a, b, c] => rate(c) / (2.0 * rate(b)).max(4.0 * rate(a)),
@@ -159,16 +159,16 @@ fn excess_ratio(three: &[&Measurement], rate: fn(&Measurement) -> f64) -> f64 {
     }
 }
 
-/// Bandwidth as the median operation has it: a mean is at the mercy of a few slow ones, and on a busy machine
-/// they come in bursts that hit one step and not the next.
+/// Bandwidth by the median operation: a few slow operations change the mean, and on a busy machine
+/// they come in bursts that affect single steps.
 fn median_rate(p: &Measurement) -> f64 {
     let lat = p.combined_lat();
     let us = lat.percentile(50.0).map_or(lat.mean_ns, |ns| ns as f64);
     if us > 0.0 { f64::from(p.block) / us } else { 0.0 }
 }
 
-/// The steepest step that is far more than twice the block explains, and lasts. The two smaller blocks say
-/// what was to be expected, so that one slow step by chance is not taken for a jump after it.
+/// The largest increase that doubling the block size does not explain, and that lasts. The two smaller block sizes
+/// give the expected bandwidth, so that a single slow step does not look like a jump after it.
 fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measurement)> {
     let rate = |n: usize| s.measurements[n].bytes_per_s();
     let ios = |p: &Measurement| p.read.ios + p.write.ios;
@@ -213,7 +213,7 @@ fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[Devi
     )
 }
 
-/// Requests the device counted for one operation of ours; `None` where others' work is among them.
+/// Requests the device counted per operation; `None` if they include work of other processes.
 fn requests_per_operation(p: &Measurement) -> Option<f64> {
     let device = p.device.as_ref()?;
     let ratio = p.app_to_device_ratio()?;
@@ -222,7 +222,7 @@ fn requests_per_operation(p: &Measurement) -> Option<f64> {
     (ios >= MIN_OPERATIONS as f64 && (0.9..=1.1).contains(&ratio)).then(|| counted / ios)
 }
 
-/// The block from which on the device gets several requests for one operation.
+/// Finds the block size from which on the device gets several requests per operation.
 fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint]) -> Option<String> {
     let each: Vec<Option<f64>> = s.measurements.iter().map(|p| requests_per_operation(p)).collect();
     let first = each.iter().position(|e| e.is_some_and(|e| e >= 1.8))?;
@@ -247,7 +247,7 @@ fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint]) -> Option<S
     ))
 }
 
-/// What read-ahead is worth, and from which block on it no longer matters.
+/// How much read-ahead gains, and from which block size on it makes no difference.
 fn describe_readahead(off: &SweepSeries, on: &SweepSeries) -> Option<String> {
     let pairs: Vec<(u32, f64, f64)> = off
         .measurements

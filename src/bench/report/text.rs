@@ -1,4 +1,4 @@
-//! A report for people, in fio's terms.
+//! A report as text, in fio's terms.
 
 use super::data::{BenchReport, Measurement, is_sweep, operation_rows};
 pub use super::format::{describe_end, format_latency, format_value};
@@ -14,7 +14,7 @@ pub fn text_report(r: &BenchReport) -> String {
     text_report_within(r, 90)
 }
 
-/// The whole report, its drawings at most `width` cells wide.
+/// The whole report with charts of at most `width` cells.
 pub fn text_report_within(r: &BenchReport, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
@@ -51,7 +51,7 @@ pub fn text_report_within(r: &BenchReport, width: usize) -> String {
     out
 }
 
-/// Twenty parts in full are for programs (`--format json`); people get a table and three pictures.
+/// A sweep as a table and three charts instead of twenty measurements in full.
 fn write_sweep(out: &mut String, r: &BenchReport, width: usize) {
     let engine = r.measurements.first().map_or("", |p| p.engine.as_str());
     let charts = match width < super::chart::WIDTH {
@@ -71,7 +71,7 @@ fn write_sweep(out: &mut String, r: &BenchReport, width: usize) {
     }
 }
 
-/// The parts against each other, before each of them in full.
+/// A table that compares the measurements.
 fn write_comparison_table(out: &mut String, r: &BenchReport) {
     let _ = writeln!(out, "\n{:<22}{:>10}{:>10}{:>9}{:>9}{:>9}", "", "per s", "MiB/s", "p50", "p99", "max");
     for p in &r.measurements {
@@ -102,7 +102,7 @@ fn write_comparison_table(out: &mut String, r: &BenchReport) {
     }
 }
 
-/// A sentence in lines of at most 80 columns, broken between words.
+/// Wraps a sentence at 80 columns.
 fn wrap_words(text: &str) -> String {
     let mut out = String::new();
     let mut column = 0;
@@ -122,12 +122,12 @@ fn wrap_words(text: &str) -> String {
     out
 }
 
-/// Whether `n` samples can say anything about a percentile: one at least must lie beyond it.
+/// Whether `n` samples are enough for a percentile: at least one must lie beyond it.
 fn has_enough_samples(n: u64, percent: f64) -> bool {
     n as f64 * percent.min(100.0 - percent) / 100.0 >= 0.999
 }
 
-/// What one operation of a profile moves.
+/// What a profile calls the data of one operation.
 fn operation_noun(r: &BenchReport) -> &'static str {
     match r.plan.profile.as_str() {
         "append" | "fsync" | "txlog" => "records",
@@ -185,7 +185,7 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
         );
     }
     let longest = p.stalls.longest_ns as f64 / 1e6;
-    // What does no I/O has no completions to miss.
+    // Workloads without I/O have no completions.
     if longest > 0.0 && p.timed_operation.is_empty() {
         let _ = writeln!(
             out,
@@ -195,7 +195,7 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
     }
 }
 
-/// `, program : device 1.00`; what the device did not see came from a cache.
+/// `, program : device 1.00`; a cache answered what the device did not transfer.
 fn app_to_device_suffix(p: &Measurement) -> String {
     match p.app_to_device_ratio() {
         None => String::new(),
@@ -206,7 +206,7 @@ fn app_to_device_suffix(p: &Measurement) -> String {
 
 fn write_direction(out: &mut String, p: &Measurement, name: &str, d: &DirectionStats) {
     let bytes = p.rate_of(d.bytes);
-    // A log's kilobytes are not 0.0 MiB.
+    // Small rates in KiB.
     let rate = match bytes {
         b if b < MIB => format!("{:.1} KiB/s ({:.1} kB/s)", b / 1024.0, b / 1e3),
         b => format!("{:.1} MiB/s ({:.1} MB/s)", b / MIB, b / 1e6),
@@ -218,7 +218,7 @@ fn write_direction(out: &mut String, p: &Measurement, name: &str, d: &DirectionS
         format_bytes_long(d.bytes),
         d.ios
     );
-    // A synchronous engine has no submission apart: all of it is completion.
+    // A synchronous engine has no separate submission.
     if d.slat.max_ns > 0 {
         write_latency(out, "slat", &d.slat);
         write_latency(out, "clat", &d.clat);

@@ -1,23 +1,23 @@
-//! What to know before believing a figure.
+//! Conditions that distort results.
 
 use super::data::{BenchReport, Measurement, RunEnd};
 use crate::units::format_bytes_long;
 
-/// Application to device bytes from which a figure is a cache's.
+/// Application bytes per device byte above which a cache answered.
 const CACHE_RATIO: f64 = 1.5;
-/// Shortest counted time that says something about steady state, s.
+/// Shortest counted time that shows a steady state, s.
 const MIN_SECONDS: f64 = 10.0;
-/// Of a part with fewer operations percentiles above p99 are guesswork.
+/// Fewer operations give no reliable percentiles above p90.
 const MIN_OPERATIONS: u64 = 1000;
-/// Foreign share of the device's bytes from which it is worth a word.
+/// Share of other processes in the device's bytes above which there is a warning.
 const FOREIGN_SHARE: f64 = 0.10;
 
-/// Whether the application's figure is far above what the device really did.
+/// Whether the application's throughput is far above the device's.
 pub fn is_from_cache(part: &Measurement) -> bool {
     part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO) && part.read.bytes + part.write.bytes > 8 << 20
 }
 
-/// Everything that applies to `report`.
+/// All warnings about `report`.
 pub fn warnings_for(report: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(t) = &report.target {
@@ -36,7 +36,7 @@ pub fn warnings_for(report: &BenchReport) -> Vec<String> {
         if t.is_network {
             all.push("a network is in between: its figures and its server's caches are in the result".into());
         }
-        // With --readahead every pass is a cold one, and checked below.
+        // With --readahead every pass starts with an empty cache, which is checked below.
         if !report.plan.direct && !report.plan.readahead {
             all.push("buffered: the page cache takes part in these figures".into());
         }
@@ -48,7 +48,7 @@ pub fn warnings_for(report: &BenchReport) -> Vec<String> {
     all
 }
 
-/// A sweep's stalls in one line: with large blocks on a slow disk every operation is one.
+/// The stalls of a sweep as one warning: with large blocks on a slow disk every operation stalls.
 fn sweep_stall_warning(report: &BenchReport) -> Option<String> {
     let stalled = || report.measurements.iter().filter(|p| p.stalls.count > 0);
     let worst = stalled().max_by_key(|p| p.stalls.longest_ns).filter(|_| super::data::is_sweep(report))?;
@@ -81,7 +81,7 @@ fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut 
         }
     }
     if report.plan.time_ms > 0
-        // A run of ten seconds ends with the last completion before they are over.
+        // A run of ten seconds ends with the last completion before that time.
         && part.elapsed_secs() < MIN_SECONDS * 0.99
         && part.read.bytes + part.write.bytes > 0
         && report.measurements.len() == 1
@@ -124,7 +124,7 @@ pub fn burst_drop(part: &Measurement) -> Option<(f64, f64)> {
     };
     let fifth = n / 5;
     let (first, last, before_last) = (mean(0..fifth), mean(n - fifth..n), mean(n - 2 * fifth..n - fifth));
-    // A last fifth that is slow by chance is not a pattern: the one before has to be slow as well.
+    // The last but one fifth has to be slow, too: a single slow one may be chance.
     (last < first * 0.5 && before_last < first * 0.65).then_some((first, last))
 }
 

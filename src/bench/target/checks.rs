@@ -1,4 +1,4 @@
-//! The refusals: one function per reason, each saying what was found and what to do instead.
+//! The checks before a benchmark may use a directory, one function each.
 
 use super::filesystem::TargetFilesystem;
 use super::refusal::display_path;
@@ -10,11 +10,11 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Left free on every file system, whatever is asked: its 5 % or this, the larger.
+/// Every file system keeps this much free, or 5 % if that is more.
 pub const RESERVE_BYTES: u64 = 2 << 30;
 const RESERVE_PCT: u64 = 5;
 
-/// Opens the directory without touching anything that is none. O_PATH neither wakes a device nor blocks on
+/// Opens the directory and nothing else: O_PATH neither wakes a device nor blocks on
 /// a FIFO.
 pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
     let fd = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
@@ -46,7 +46,7 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
     refuse(format!("{} is {what}", display_path(path)))
 }
 
-/// Kinds of file systems where a benchmark harms, lies, or both.
+/// Refuses file systems where a benchmark would do harm or measure nothing.
 pub fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), BenchRefusal> {
     if fs.is_pseudo() {
         return refuse(format!("{} is on {}, a pseudo file system without storage", display_path(path), fs.fs_type));
@@ -66,7 +66,7 @@ pub fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) ->
     Ok(())
 }
 
-/// An ordinary user works in directories of his own or in shared ones like /tmp.
+/// Refuses directories of other users to users other than root, unless shared like /tmp.
 pub fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusal> {
     let me = rustix::process::geteuid();
     let Ok(stat) = rustix::fs::fstat(dir) else { return Ok(()) };
@@ -85,12 +85,12 @@ pub fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), BenchRef
     Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
-/// What stays free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
+/// Bytes that stay free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
 pub fn reserved_bytes(size: u64) -> u64 {
     (size / 100 * RESERVE_PCT).max(RESERVE_BYTES)
 }
 
-/// Refuses what would not leave the reserve free on a file system of `size` bytes with `free` left.
+/// Refuses `bytes` that would not leave the reserve free on a file system of `size` bytes, of which `free` are left.
 pub fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), BenchRefusal> {
     let reserve = reserved_bytes(size);
     if free.saturating_sub(reserve) >= bytes {

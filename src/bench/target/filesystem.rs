@@ -1,4 +1,4 @@
-//! What a directory lies on: file system, its mount, and the device that counts its I/O.
+//! The file system of a directory: its type, its mount, and the device whose counters include its I/O.
 
 use super::refusal::{BenchRefusal, refusal_from_errno};
 use crate::model::disk::DevId;
@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Kinds without storage behind them (statfs(2), mount(8)).
+/// Types without storage (statfs(2), mount(8)).
 const PSEUDO_FILESYSTEMS: [&str; 30] = [
     "proc",
     "sysfs",
@@ -42,7 +42,7 @@ const PSEUDO_FILESYSTEMS: [&str; 30] = [
     "resctrl",
 ];
 
-/// Kinds served over a network.
+/// Types served over a network.
 const NETWORK_FILESYSTEMS: [&str; 16] = [
     "nfs",
     "nfs4",
@@ -62,26 +62,26 @@ const NETWORK_FILESYSTEMS: [&str; 16] = [
     "virtiofs",
 ];
 
-/// A file system as a benchmark sees it. Names are raw.
+/// The file system of a directory. Names may hold any bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetFilesystem {
     /// Type, as in mountinfo: `ext4`, `nfs4`.
     pub fs_type: String,
     /// What it was mounted from.
     pub source: Vec<u8>,
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: Vec<u8>,
     /// Mount and superblock options.
     pub options: String,
-    /// Mounted read-only, or made so by an error.
+    /// Mounted read-only, or remounted so after an error.
     pub read_only: bool,
-    /// Size and what is free for this user, bytes.
+    /// Size, bytes.
     pub size: u64,
     /// Free for this user, bytes.
     pub free: u64,
-    /// The block device whose counters see its I/O; `None` on network, memory and stacked ones.
+    /// The block device whose counters include its I/O; `None` on network, memory and stacked file systems.
     pub device: Option<DevId>,
-    /// The file system's own number, where that is a block device's; `None` for anonymous ones (btrfs,
+    /// The file system's own device number if it is a block device's; `None` for anonymous ones (btrfs,
     /// overlay, FUSE, network, memory).
     pub own_device: Option<DevId>,
     /// Mount ID.
@@ -89,7 +89,7 @@ pub struct TargetFilesystem {
 }
 
 impl TargetFilesystem {
-    /// Of the open directory `dir`, which the person named `path`.
+    /// Inspects the open directory `dir`, which the user named `path`.
     pub fn inspect(root: &Root, dir: impl AsFd, path: &Path) -> Result<Self, BenchRefusal> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
@@ -101,7 +101,7 @@ impl TargetFilesystem {
         let options =
             mount.as_ref().map_or(String::new(), |m| format!("{},{}", text(&m.options), text(&m.super_options)));
         let kind = fs_type.as_str();
-        // A network mount is refused by its kind; its server is asked nothing before that.
+        // statfs would ask the server of a network mount, which is refused by its type first.
         let vfs = match PSEUDO_FILESYSTEMS.contains(&kind) || NETWORK_FILESYSTEMS.contains(&kind) {
             true => None,
             false => Some(rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| refusal_from_errno(path, e))?),
@@ -123,25 +123,25 @@ impl TargetFilesystem {
         })
     }
 
-    /// Whether it was mounted where it was, and no longer is. An open file keeps a file system that was
-    /// unmounted lazily alive.
+    /// Whether it has been unmounted since. An open file keeps a file system that was
+    /// unmounted lazily usable.
     pub fn is_unmounted(&self, root: &Root) -> bool {
         let known = !self.mount_point.is_empty();
         let now = std::fs::read(root.proc("self/mountinfo"));
         known && now.is_ok_and(|text| !mountinfo::parse(&text).any(|mount| mount.id == self.mount_id))
     }
 
-    /// Whether there is no storage behind it at all.
+    /// Whether it has no storage at all.
     pub fn is_pseudo(&self) -> bool {
         PSEUDO_FILESYSTEMS.contains(&self.fs_type.as_str())
     }
 
-    /// Whether a network is in between.
+    /// Whether it is a network file system.
     pub fn is_network(&self) -> bool {
         NETWORK_FILESYSTEMS.contains(&self.fs_type.as_str())
     }
 
-    /// Whether its files live in memory.
+    /// Whether its files are in memory.
     pub fn is_memory(&self) -> bool {
         self.fs_type == "tmpfs"
     }
@@ -157,8 +157,8 @@ fn block_device_id((major, minor): (u32, u32)) -> Option<DevId> {
     (major != 0).then_some(DevId { major, minor })
 }
 
-/// The device whose counters tell of this file system's I/O. btrfs and others have an anonymous number:
-/// there the mount's source names a device node. Only its number is looked at; it is never opened.
+/// The device whose counters include this file system's I/O. btrfs and others have an anonymous number;
+/// their mount source names a device node, which is not opened, only its number is read.
 fn counted_device(root: &Root, numbered: (u32, u32), mount: Option<&MountinfoEntry>) -> Option<DevId> {
     use std::os::unix::ffi::OsStrExt;
     block_device_id(numbered).or_else(|| block_device_id(mount?.device)).or_else(|| {

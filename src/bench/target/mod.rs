@@ -1,7 +1,7 @@
-//! The file a benchmark works on: its own, nameless, in a directory the person named, or none at all.
+//! The file of a benchmark: unlinked, in a directory the user named.
 //!
-//! Nothing here ever opens an existing file for writing or any device. The file has no name, so the
-//! kernel takes it away with the process, however that ends.
+//! No existing file is opened for writing, and no device at all. The file has no name, so the
+//! kernel removes it with the process, however that ends.
 
 pub mod checks;
 pub mod filesystem;
@@ -17,42 +17,42 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A directory that passed every check, held open.
+/// An open directory that passed all checks.
 pub struct TargetDirectory {
     dir_fd: OwnedFd,
-    /// As the person named it.
+    /// As the user named it.
     pub path: PathBuf,
-    /// What it lies on.
+    /// Its file system.
     pub filesystem: TargetFilesystem,
 }
 
 impl TargetDirectory {
-    /// Checks `path` and what it lies on. `twice`: the person named it twice, which allows a network
-    /// mount. May block on a dead mount: only child processes call this.
+    /// Checks `path` and its file system. `twice`: the user named it twice, which allows a network
+    /// mount. May block on a dead mount, so only child processes may call this.
     pub fn open_checked(root: &Root, path: &Path, twice: bool) -> Result<Self, BenchRefusal> {
         let fd = checks::open_directory(path)?;
         let filesystem = TargetFilesystem::inspect(root, &fd, path)?;
         checks::check_filesystem_kind(&filesystem, path, twice)?;
         checks::check_owner(&fd, path)?;
-        // O_PATH was enough to judge; creating a file needs a real descriptor.
+        // O_PATH is enough for the checks; creating a file needs a readable descriptor.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir =
             rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| checks::refusal_from_errno(path, e))?;
         Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
     }
 
-    /// Bytes of its file system and those free for this user.
+    /// Size of the file system and what is free for this user, bytes.
     pub fn size_and_free(&self) -> Result<(u64, u64), BenchRefusal> {
         checks::size_and_free(&self.dir_fd, &self.path)
     }
 
-    /// Refuses what would not leave the reserve free.
+    /// Refuses a file that would not leave the reserve free.
     pub fn check_space(&self, bytes: u64) -> Result<(), BenchRefusal> {
         let (size, free) = self.size_and_free()?;
         checks::check_space(&self.path, size, free, bytes)
     }
 
-    /// A nameless file of `bytes`, allocated but not yet written.
+    /// An unlinked file of `bytes`, allocated but not written.
     pub fn create(&self, bytes: u64) -> Result<BenchFile, BenchRefusal> {
         self.check_space(bytes)?;
         let fd = self.create_unlinked()?;
@@ -60,7 +60,7 @@ impl TargetDirectory {
             return Ok(BenchFile { fd, direct_fd: None, size: bytes });
         }
         match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes) {
-            // The layout that follows allocates by writing.
+            // The layout that follows allocates by writing the data.
             Ok(()) | Err(Errno::OPNOTSUPP) => {}
             Err(errno) => return Err(checks::refusal_from_errno(&self.path, errno)),
         }
@@ -71,7 +71,7 @@ impl TargetDirectory {
         let mode = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
         match rustix::fs::openat(&self.dir_fd, ".", flags | OFlags::TMPFILE, mode) {
-            // Not every file system knows O_TMPFILE, and they say so in three ways.
+            // File systems without O_TMPFILE return one of these.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
             other => return other.map_err(|e| checks::refusal_from_errno(&self.path, e)),
         }
@@ -84,7 +84,7 @@ impl TargetDirectory {
     }
 }
 
-/// A nameless file.
+/// An unlinked file.
 pub struct BenchFile {
     fd: OwnedFd,
     direct_fd: Option<OwnedFd>,
@@ -93,15 +93,15 @@ pub struct BenchFile {
 }
 
 impl Drop for BenchFile {
-    /// Empties it first. Its dirty pages then need not be written any more; closing alone would wait for all that
-    /// the flusher has taken up of it, which on a slow device is minutes.
+    /// Truncates it first, so that its dirty pages are not written any more. Closing alone would wait for all pages that
+    /// writeback has already started on, which takes minutes on a slow device.
     fn drop(&mut self) {
         let _ = rustix::fs::ftruncate(&self.fd, 0);
     }
 }
 
 impl BenchFile {
-    /// Opens it a second time for O_DIRECT. Refused where the file system has no direct I/O.
+    /// Opens the file again with O_DIRECT. Refused if the file system does not support direct I/O.
     pub fn open_direct_io(&mut self, root: &Root) -> Result<(), BenchRefusal> {
         use std::os::fd::AsRawFd;
         let again = root.proc(&format!("self/fd/{}", self.fd.as_raw_fd()));
@@ -118,7 +118,7 @@ impl BenchFile {
         Ok(())
     }
 
-    /// For direct I/O if it was asked for, else through the page cache.
+    /// The descriptor for measured I/O: direct if [`Self::open_direct_io`] was called, else buffered.
     pub fn io_fd(&self) -> BorrowedFd<'_> {
         self.direct_fd.as_ref().unwrap_or(&self.fd).as_fd()
     }
@@ -128,23 +128,23 @@ impl BenchFile {
         self.fd.as_fd()
     }
 
-    /// Writes back and drops what the page cache holds of it, so that the next reads are cold.
+    /// Writes the file back and evicts it from the page cache, so that the next reads go to the device.
     pub fn evict_page_cache(&self) -> std::io::Result<()> {
         rustix::fs::fsync(&self.fd)?;
         rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::DontNeed)?;
         Ok(())
     }
 
-    /// Takes over the read-ahead its disk has now: an open file keeps the one from when it was opened
+    /// Applies the disk's present read-ahead to the open file, which otherwise keeps the one from when it was opened
     /// (mm/fadvise.c, POSIX_FADV_NORMAL).
     pub fn refresh_readahead(&self) -> std::io::Result<()> {
         Ok(rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::Normal)?)
     }
 
-    /// What direct I/O on it has to be aligned to: (memory, offset and length), in bytes.
+    /// Alignment of direct I/O: (memory, offset and length), bytes.
     pub fn alignment(&self) -> (u32, u32) {
         use rustix::fs::StatxFlags;
-        // STATX_DIOALIGN since 6.1; the logical block size, hardly ever more than 4096, before.
+        // STATX_DIOALIGN exists since Linux 6.1.
         match rustix::fs::statx(&self.fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
             Ok(s) if s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && s.stx_dio_offset_align > 0 => {
                 (s.stx_dio_mem_align.max(1), s.stx_dio_offset_align)

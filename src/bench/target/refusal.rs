@@ -6,26 +6,26 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Not done, and why; exit code 3, or 4 where a privilege would change it.
+/// A refused benchmark: exit code 3, or 4 if a privilege is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchRefusal {
-    /// What, why, what to do instead; clean text.
+    /// What was found and what to do instead; sanitized.
     pub reason: String,
-    /// Whether it is a permission that is missing.
+    /// Whether a permission is missing.
     pub needs_privilege: bool,
 }
 
-/// A refusal for safety.
+/// An error for a benchmark that would be unsafe or meaningless.
 pub fn refuse<T>(why: impl Into<String>) -> Result<T, BenchRefusal> {
     Err(BenchRefusal { reason: why.into(), needs_privilege: false })
 }
 
-/// `path` as it may be shown.
+/// `path`, sanitized.
 pub(super) fn display_path(path: &Path) -> String {
     sanitize(path.as_os_str().as_encoded_bytes())
 }
 
-/// A failed open or allocation in the named directory.
+/// The refusal for a failed open or allocation.
 pub fn refusal_from_errno(path: &Path, errno: Errno) -> BenchRefusal {
     let path = display_path(path);
     let (why, privilege) = match errno {

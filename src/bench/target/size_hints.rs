@@ -1,4 +1,4 @@
-//! Sizes the kernel knows of a file system's disk: where a block passes one of them the figures may jump.
+//! Sizes that the kernel reports for a disk: at a block size beyond one of them the results may change abruptly.
 //!
 //! Source: Documentation/ABI/stable/sysfs-block and Documentation/admin-guide/md.rst. Reading these files
 //! neither wakes nor waits for a device.
@@ -8,10 +8,10 @@ use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// One of them.
+/// A size with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSizeHint {
-    /// What it is, in the kernel's word: `optimal_io_size`.
+    /// The sysfs attribute, as in `optimal_io_size`.
     pub name: String,
     /// Bytes.
     pub bytes: u64,
@@ -20,16 +20,16 @@ pub struct DeviceSizeHint {
 /// The directory of the disk that device `id` is, or is a partition of, below `/sys/devices`.
 fn disk_sysfs_dir(root: &Root, id: DevId) -> Option<PathBuf> {
     let device = std::fs::canonicalize(root.sys(&format!("dev/block/{id}"))).ok()?;
-    // A partition has no queue of its own: it is a directory inside its disk's.
+    // A partition has no queue of its own; its directory is inside its disk's.
     if device.join("partition").exists() { device.parent().map(Into::into) } else { Some(device) }
 }
 
-/// The name of that disk, as knobs and `/sys/block` spell it.
+/// The disk's name in `/sys/block`.
 pub fn disk_name(root: &Root, id: DevId) -> Option<String> {
     disk_sysfs_dir(root, id)?.file_name()?.to_str().map(Into::into)
 }
 
-/// What is known about that disk, except what says nothing (0).
+/// The sizes of that disk that are not 0.
 pub fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
     let Some(dir) = disk_sysfs_dir(root, id) else { return Vec::new() };
     let all = [

@@ -1,5 +1,5 @@
-//! Case 10: an append-only log under its three policies: sync always, every second in a second thread,
-//! never. A write that waits while a sync is running is the stall to look for.
+//! An append-only log under three policies: sync always, every second in a second thread,
+//! never. It shows how long a write waits while a sync is running.
 
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
@@ -14,22 +14,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// See the module.
+/// The workload of this module.
 pub struct AppendWorkload;
 
-/// Keeps a rate cap by sleeping.
+/// Limits the rate by sleeping.
 pub struct RateLimiter {
     interval_ns: u64,
     due_ns: u64,
 }
 
 impl RateLimiter {
-    /// The plan's cap, from `now` on.
+    /// The plan's rate limit, from `now` on.
     pub fn new(plan: &BenchPlan, now: u64) -> Self {
         Self { interval_ns: plan.op_interval_ns(plan.block), due_ns: now }
     }
 
-    /// Waits until the next operation may begin; returns the time then.
+    /// Waits until the next operation may begin; returns the time after that.
     pub fn wait_for_turn(&mut self) -> u64 {
         let mut now = monotonic_ns();
         if self.interval_ns > 0 {
@@ -43,7 +43,7 @@ impl RateLimiter {
     }
 }
 
-/// For workloads that make one system call after the other through the page cache.
+/// Checks a plan for workloads that make one system call after the other through the page cache.
 pub fn check_buffered_and_sequential(name: &str, plan: &BenchPlan) -> Result<(), String> {
     if plan.direct {
         return Err(format!("{name} works through the page cache: leave out --direct"));
@@ -67,7 +67,7 @@ const POLICIES: [(SyncPolicy, &str); 3] = [
     (SyncPolicy::Never, "sync never"),
 ];
 
-/// Appends until time or size are used up. Syncs of a second thread come out in `second`.
+/// Appends until the time or size limit.
 fn append_records(
     session: &BenchSession,
     recorder: &OpRecorder,
@@ -105,7 +105,7 @@ fn append_records(
     Ok(())
 }
 
-/// Syncs once a second until `done`, looking up often enough to end soon.
+/// Syncs once a second until `done`, which it checks every 50 ms.
 fn sync_every_second(
     session: &BenchSession,
     file: &BenchFile,
@@ -145,7 +145,7 @@ impl Workload for AppendWorkload {
             direct: false,
             ramp_ms: 0,
             time_ms: 10_000,
-            // A log that is written as fast as memory allows is no log: 20,000 records a second is busy.
+            // Unlimited, the writes would only measure memory; 20,000 records a second is a busy log.
             rate_iops: 20_000,
             ..BenchPlan::default()
         }
@@ -186,7 +186,7 @@ impl Workload for AppendWorkload {
         for (policy, label) in POLICIES {
             session.begin_preparation("making the next file");
             session.check_cancelled()?;
-            // Room is checked for all of it, but a log grows: nothing is allocated beforehand.
+            // Space is checked for the whole file, but nothing is allocated: a log grows.
             place.check_space(session.plan.size)?;
             let file = place.create(0)?;
             let part = Measurement {

@@ -1,4 +1,4 @@
-//! Case 14: the same file read three times through the page cache: cold, second, third. The guide's:
+//! The same file read three times through the page cache: cold, second, third. Known values:
 //! 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
 use super::workload::{PlannedWrites, Workload};
@@ -10,7 +10,7 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
-/// See the module.
+/// The workload of this module.
 pub struct CachedReadWorkload;
 
 const PASSES: [&str; 3] = ["first read", "second read", "third read"];
@@ -84,7 +84,7 @@ impl Workload for CachedReadWorkload {
         let file = session.lay_out_file(&place, session.plan.size)?;
         let memory = place.filesystem.is_memory();
         for (n, label) in PASSES.into_iter().enumerate() {
-            // Nothing is ever cold in memory.
+            // A file in memory is always cached.
             let label = if n == 0 && !memory { format!("{label}, cold") } else { label.to_owned() };
             let part = Measurement {
                 label: label.clone(),

@@ -1,5 +1,5 @@
-//! Case 19: a big file written in 6 MiB pieces, synced after each piece or once at the end, and what that
-//! does to somebody else's small syncs on the same file system.
+//! A large file written in 6 MiB pieces, synced after each piece or once at the end, and the effect
+//! on another process's small syncs on the same file system.
 
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
@@ -14,16 +14,16 @@ use crate::units::format_bytes_long;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// See the module.
+/// The workload of this module.
 pub struct ChunksWorkload;
 
-/// The bystander's records, and the pause between two.
+/// The bystander's record size, and its pause between two records.
 const RECORD_BYTES: usize = 512;
 const PAUSE: Duration = Duration::from_millis(10);
-/// The bystander alone, for comparison.
+/// How long the bystander runs alone, for comparison.
 const BASELINE_NS: u64 = 2_000_000_000;
 
-/// Appends and syncs small records until `done`; the syncs' times come out.
+/// Appends and syncs small records until `done`; returns the sync latencies.
 fn run_bystander(file: &BenchFile, done: &AtomicBool) -> Result<LatencyStats, RunError> {
     let recorder = OpRecorder::new();
     recorder.start_counting(monotonic_ns());
@@ -40,7 +40,7 @@ fn run_bystander(file: &BenchFile, done: &AtomicBool) -> Result<LatencyStats, Ru
     Ok(recorder.sync_stats().lat)
 }
 
-/// Runs `work` beside a bystander whose sync times come out too.
+/// Runs `work` beside a bystander; returns its sync latencies, too.
 fn with_bystander<T: Send>(
     place: &TargetDirectory,
     work: impl FnOnce() -> Result<T, RunError>,
@@ -60,14 +60,14 @@ fn add_bystander_metrics(part: &mut Measurement, syncs: &LatencyStats) {
     let ms = |ns: u64| ns as f64 / 1e6;
     part.add_metric("bystander: syncs", syncs.count as f64, "");
     part.add_metric("bystander: median sync", ms(syncs.percentile(50.0).unwrap_or(0)), "ms");
-    // Of fewer syncs a 99th percentile is the longest one under another name.
+    // Of fewer syncs the 99th percentile is the longest one.
     if let Some(p99) = syncs.percentile(99.0).filter(|_| syncs.count >= 100) {
         part.add_metric("bystander: p99 sync", ms(p99), "ms");
     }
     part.add_metric("bystander: longest sync", ms(syncs.max_ns), "ms");
 }
 
-/// Writes the file; the time of a last sync comes out in ns.
+/// Writes the file; returns the duration of the last sync, ns.
 fn write_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile, each: bool) -> Result<u64, RunError> {
     let plan = &session.plan;
     let mut rng = Rng::new(plan.seed, 0);
@@ -131,7 +131,7 @@ impl Workload for ChunksWorkload {
     }
 
     fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
-        // The bystander's few bytes are as many as the time allows, and nothing against the pieces.
+        // The bystander reuses 1 MiB of its file.
         PlannedWrites { guaranteed: plan.size.saturating_mul(2), additional: Some(1 << 20) }
     }
 

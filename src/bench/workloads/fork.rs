@@ -1,5 +1,5 @@
-//! Case 9: what fork() costs a process of N GB. The kernel copies its page tables, 8 bytes per 4 KiB page:
-//! 24 GB of memory make 48 MB of tables. Guides: 9-13 ms/GB physical or VMware, 23 KVM, 10 HVM,
+//! The cost of fork() for a process of N GB. The kernel copies its page tables, 8 bytes per 4 KiB page:
+//! 24 GB of memory have 48 MB of tables. Known values: 9-13 ms/GB physical or VMware, 23 KVM, 10 HVM,
 //! 239-424 on old Xen.
 
 use super::workload::{PlannedWrites, Workload};
@@ -13,11 +13,11 @@ use crate::bench::target::checks::refuse;
 use crate::root::Root;
 use crate::units::format_bytes_long;
 
-/// See the module.
+/// The workload of this module.
 pub struct ForkWorkload;
 
 const FORKS: u32 = 10;
-/// Touched between two looks whether to stop.
+/// Bytes touched between two checks for cancellation.
 const TOUCH_BYTES: usize = 64 << 20;
 
 /// MemAvailable in bytes.
@@ -112,7 +112,7 @@ impl Workload for ForkWorkload {
             ))?);
         }
         session.begin_preparation("touching memory");
-        // Huge pages would make a table of 8 bytes per 2 MiB, and hide what is to be measured.
+        // Huge pages need 8 bytes of table per 2 MiB only, which would hide the cost.
         let mut memory =
             AlignedMemory::with_small_pages(size as usize).map_err(|e| RunError::from_errno("reserving memory", e))?;
         for at in (0..memory.len()).step_by(TOUCH_BYTES) {

@@ -1,4 +1,4 @@
-//! etcd's disk rule: small records appended one after the other, each with fdatasync. Its p99 must be
+//! etcd's disk rule: small records appended one after the other, each with fdatasync, whose p99 must be
 //! under 10 ms.
 
 use super::workload::{PlannedWrites, Workload};
@@ -10,13 +10,13 @@ use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
-/// See the module.
+/// The workload of this module.
 pub struct FsyncWorkload;
 
-/// etcd's advice: the 99th percentile of fdatasync below this.
+/// etcd recommends a 99th percentile of fdatasync below this.
 const ETCD_LIMIT_NS: u64 = 10_000_000;
 
-/// Appends records and syncs each until time or file are used up.
+/// Appends records and syncs each until the time or size limit.
 fn append_and_sync(
     session: &BenchSession,
     recorder: &OpRecorder,
@@ -43,7 +43,7 @@ fn append_and_sync(
         recorder.record_op(OpKind::Sync, 0, between, between, now);
         recorder.record_completion_time(now);
         written += n as u64;
-        // A log is recycled at its end, as write-ahead logs are.
+        // Start again at the end of the file, as write-ahead logs are recycled.
         at = if at + 2 * plan.block as u64 > plan.size { 0 } else { at + n as u64 };
     }
 }

@@ -1,5 +1,5 @@
-//! Case 5: the machine's own latency. A fixed computation of a few microseconds, without any system call,
-//! over and over: whenever it takes longer, this task was not run (redis-cli's --intrinsic-latency).
+//! The machine's own latency: a fixed computation of a few microseconds, without any system call,
+//! repeated: whenever it takes longer, this task was not running (redis-cli's --intrinsic-latency).
 
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
@@ -8,13 +8,13 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
 
-/// See the module.
+/// The workload of this module.
 pub struct IntrinsicLatencyWorkload;
 
-/// Rounds of the computation: two to three microseconds on the machines of the day.
+/// Iterations of the computation: two to three microseconds on present machines.
 const ROUNDS: u32 = 1024;
 
-/// The runs that took so long or longer are counted, in us: how often it happens, beside how bad it gets.
+/// Runs of at least this duration are counted, us.
 const THRESHOLDS_US: [u64; 4] = [100, 1_000, 10_000, 100_000];
 
 /// The fixed computation: cannot be optimised away, touches no memory.
@@ -42,7 +42,7 @@ fn measure_runs(session: &BenchSession, recorder: &OpRecorder, part: &mut Measur
         if took > worst {
             worst = took;
         }
-        // Hardly ever: the first limit is far above a run.
+        // Rarely taken: the first threshold is far above a run.
         if took >= THRESHOLDS_US[0] * 1000 {
             for (count, limit) in over.iter_mut().zip(THRESHOLDS_US) {
                 *count += u64::from(took >= limit * 1000);

@@ -1,4 +1,4 @@
-//! Plain reading and writing: random or sequential, mixed or not. `randrw` is case 1's job.
+//! Random or sequential reads and writes, or a mix of both.
 
 use super::workload::{PlannedWrites, Workload, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
@@ -6,7 +6,7 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
-/// One of the five.
+/// One of the five workloads.
 pub struct IoWorkload {
     name: &'static str,
     about: &'static str,
@@ -36,13 +36,13 @@ pub const SEQREAD: IoWorkload = sequential("seqread", "sequential 1 MiB reads, d
 /// Sequential writes.
 pub const SEQWRITE: IoWorkload = sequential("seqwrite", "sequential 1 MiB writes, depth 8", 0);
 
-/// One spec per job of the plan; sequential jobs get a stripe of the file each.
+/// One spec per job of the plan; sequential jobs get a part of the file each.
 pub fn worker_specs(plan: &BenchPlan, order: AccessOrder, block: u32, read_pct: u8) -> Vec<IoSpec> {
     let jobs = u64::from(plan.jobs);
     let stripe = plan.size / jobs / u64::from(block) * u64::from(block);
-    // Handed over and waited for an eighth at a time: every hand-over rings the device's doorbell, which is
-    // dear in a virtual machine, and every wake-up costs; more would leave the queue half empty meanwhile and
-    // would show in the latencies. Measured beside 16/1, 16/8 and 8/4 at depth 64.
+    // An eighth of the depth is submitted and waited for at a time: each submission rings the device's doorbell, which is
+    // expensive in a virtual machine, and each wake-up costs time; larger batches would leave the queue half empty and
+    // increase latencies. Compared with 16/1, 16/8 and 8/4 at depth 64.
     let batch = (plan.depth / 8).max(1);
     (0..jobs)
         .map(|job| IoSpec {

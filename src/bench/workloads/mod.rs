@@ -1,4 +1,4 @@
-//! What can be measured: one file per workload, and the list [`WORKLOADS`] that names them.
+//! The workloads: one file each, and the list [`WORKLOADS`].
 
 mod append;
 mod cached;
@@ -14,7 +14,7 @@ pub mod workload;
 
 pub use self::workload::{PlannedWrites, Workload};
 
-/// Every workload, in the order of the list.
+/// All workloads, in the order of the list.
 pub const WORKLOADS: [&dyn Workload; 13] = [
     &io::RANDRW,
     &io::RANDREAD,

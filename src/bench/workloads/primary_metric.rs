@@ -1,21 +1,21 @@
-//! The one figure by which two runs of a workload are compared: what it was made to show.
+//! The primary metric of each workload, by which two runs are compared.
 
 use crate::bench::measure::latency::LatencyStats;
 use crate::bench::report::{BenchReport, Measurement};
 use serde::{Deserialize, Serialize};
 
-/// A workload's figure.
+/// The primary metric of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrimaryMetric {
-    /// What it is.
+    /// Description.
     pub name: String,
-    /// Of what; empty where the name says it.
+    /// Unit; empty if the name says it.
     pub unit: String,
-    /// Whether more of it is better.
+    /// Whether higher values are better.
     pub higher_is_better: bool,
 }
 
-/// How to get it.
+/// A primary metric and how to compute it.
 struct MetricDefinition {
     profile: &'static str,
     name: &'static str,
@@ -46,14 +46,14 @@ const fn bandwidth_metric(profile: &'static str, name: &'static str) -> MetricDe
     }
 }
 
-/// A line per workload.
+/// One per workload.
 const METRICS: [MetricDefinition; 13] = [
     iops_metric("randrw"),
     iops_metric("randread"),
     iops_metric("randwrite"),
     bandwidth_metric("seqread", "bandwidth"),
     bandwidth_metric("seqwrite", "bandwidth"),
-    // No step counts more than another.
+    // A geometric mean gives every step the same weight.
     MetricDefinition {
         profile: "sweep",
         name: "geometric mean of all steps",
@@ -71,7 +71,7 @@ const METRICS: [MetricDefinition; 13] = [
         higher_is_better: false,
         value: |r| percentile_ms(&r.measurements.first()?.sync.lat, 99.0),
     },
-    // The stall of a write while the second thread's sync runs.
+    // The delay of a write while the sync of the second thread runs.
     MetricDefinition {
         profile: "append",
         name: "write p99.9 with a sync every second",
@@ -79,7 +79,7 @@ const METRICS: [MetricDefinition; 13] = [
         higher_is_better: false,
         value: |r| percentile_ms(&find_measurement(r, "sync every second")?.write.lat, 99.9),
     },
-    // What a big file with one sync at its end does to others.
+    // The effect of a large file with one sync at its end on other processes.
     MetricDefinition {
         profile: "chunks",
         name: "bystander's p99 sync beside one sync at the end",
@@ -123,7 +123,7 @@ fn find_measurement<'r>(report: &'r BenchReport, label: &str) -> Option<&'r Meas
     report.measurements.iter().find(|p| p.label.starts_with(label))
 }
 
-/// Ratios need figures above 0.
+/// Ratios need values above 0.
 fn positive(value: f64) -> Option<f64> {
     (value.is_finite() && value > 0.0).then_some(value)
 }
@@ -132,7 +132,7 @@ fn find_definition(profile: &str) -> Option<&'static MetricDefinition> {
     METRICS.iter().find(|h| h.profile == profile)
 }
 
-/// The figure of a workload; `None`: there is no such workload.
+/// The primary metric of a workload; `None` if there is no such workload.
 pub fn primary_metric(profile: &str) -> Option<PrimaryMetric> {
     find_definition(profile).map(|h| PrimaryMetric {
         name: h.name.into(),
@@ -141,7 +141,7 @@ pub fn primary_metric(profile: &str) -> Option<PrimaryMetric> {
     })
 }
 
-/// Its value in a report; `None` where nothing was counted.
+/// Its value in a report; `None` if nothing was counted.
 pub fn primary_value(report: &BenchReport) -> Option<f64> {
     (find_definition(&report.plan.profile)?.value)(report)
 }

@@ -1,5 +1,5 @@
-//! Case 12: sequential and random over block sizes, for three charts: bandwidth, latency, IOPS.
-//! Random ends at 128 KiB, where a disk's seek no longer dominates. Case 13: the sequential series with
+//! Sequential and random I/O over block sizes, for charts of bandwidth, latency and IOPS.
+//! Random I/O ends at 128 KiB, where a disk's seek time no longer dominates. With `readahead`, sequential reads with
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
 use super::io;
@@ -12,12 +12,12 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
-/// See the module.
+/// The workload of this module.
 pub struct SweepWorkload;
 
 const LARGEST_SEQUENTIAL: u32 = 1 << 20;
 const LARGEST_RANDOM: u32 = 128 << 10;
-/// The lease of a changed read-ahead, beyond two steps: it is renewed at each, and the tuner needs no lease to
+/// The lease of a changed read-ahead beyond two steps. It is renewed at each step; the tuner needs no lease to
 /// notice that this process is gone.
 const LEASE_SECS: u64 = 600;
 
@@ -107,7 +107,7 @@ impl Workload for SweepWorkload {
     fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
         let plan = session.plan.clone();
         let place = session.open_target()?;
-        // Before a byte is written: what would be refused is refused now.
+        // Check this before any data is written.
         let disk = match plan.readahead {
             true => {
                 let disk = ReadaheadDisk::for_target(&session.root, &place)?;
@@ -116,7 +116,7 @@ impl Workload for SweepWorkload {
             }
             false => None,
         };
-        // The layout's own alignment check is about the plan's block, which is a start value here.
+        // The layout checks the alignment of the plan's block size, which is only a start value here.
         session.plan.block = 4096;
         let file = session.lay_out_file(&place, plan.size);
         session.plan.block = plan.block;
@@ -143,7 +143,7 @@ fn describe_readahead(plan: &BenchPlan) -> Vec<String> {
     ]
 }
 
-/// Sequential, then random, without caches in between.
+/// Sequential, then random.
 fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(), RunError> {
     let plan = session.plan.clone();
     let least = if plan.direct { file.alignment().1 } else { 1 };
@@ -165,7 +165,7 @@ fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(
     Ok(())
 }
 
-/// The sequential series twice: with the disk's read-ahead off and on.
+/// Sequential reads with the disk's read-ahead off, then on.
 fn measure_readahead_settings(
     session: &mut BenchSession,
     disk: &ReadaheadDisk,
@@ -182,7 +182,7 @@ fn measure_readahead_settings(
             kb => format!("read-ahead {}", format_bytes_long(kb << 10)),
         };
         let done = measure_cold_series(session, &name, file, set.as_mut());
-        // Whatever came of the series: the disk is somebody else's.
+        // Restore the value even if the series failed.
         let undone = set.map_or(Ok(()), ReadaheadLease::restore);
         if let (Err(_), Err(why)) = (&done, &undone) {
             session.progress.add_note(why.clone());
@@ -192,7 +192,7 @@ fn measure_readahead_settings(
     Ok(())
 }
 
-/// Every block size once over the file at most, so that nothing is read twice.
+/// Every block size for at most one pass over the file, so that nothing is read twice.
 fn measure_cold_series(
     session: &mut BenchSession,
     name: &str,
@@ -212,7 +212,7 @@ fn measure_cold_series(
         for spec in &mut specs {
             spec.byte_limit = if spec.byte_limit == 0 { spec.len } else { spec.byte_limit.min(spec.len) };
         }
-        // What a ramp-up reads would be missing from the one pass.
+        // No ramp-up: what it reads would be missing from the single pass.
         let limits = RunLimits { ramp_ns: 0, ..io::run_limits(&plan) };
         session.measure(&step_label(name, block), file.io_fd(), specs, limits)?;
     }

@@ -1,6 +1,6 @@
-//! Case 15: a database's write test. Per transaction: n random records are read from a mapped store,
-//! appended to a log, the log is synced, the records are written back to their places, in order. The store
-//! itself is never synced: the kernel's writeback has to, which is what the dirty thresholds are about.
+//! A database's write test. Per transaction, n random records are read from a mapped store,
+//! appended to a log, the log is synced, and the records are written back to their places in order. The store
+//! itself is never synced: the kernel writes it back, as the dirty thresholds demand.
 
 use super::append::RateLimiter;
 use super::workload::{PlannedWrites, Workload};
@@ -14,16 +14,16 @@ use crate::bench::syscalls::FileMapping;
 use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
 
-/// See the module.
+/// The workload of this module.
 pub struct TxLogWorkload;
 
-/// With time for a limit the log has none: it begins anew after so many bytes, as databases rotate theirs.
+/// Size after which the log of a run limited by time starts again, as databases rotate theirs.
 const LOG_ROTATE_BYTES: u64 = 256 << 20;
 
 /// The store, through a mapping or by system calls.
 enum RecordStore<'f> {
     Mapped(FileMapping),
-    /// The mapping only pins its pages.
+    /// The mapping only pins the pages.
     File(&'f BenchFile, #[expect(dead_code, reason = "held for what dropping it does")] FileMapping),
 }
 
@@ -55,7 +55,7 @@ impl RecordStore<'_> {
     }
 }
 
-/// What was done.
+/// Totals of a run.
 #[derive(Default)]
 struct TransactionTotals {
     transactions: u64,
@@ -130,8 +130,8 @@ fn map_store(session: &BenchSession, file: &BenchFile) -> Result<FileMapping, Ru
         .map_err(|e| RunError::from_errno("mapping the store", e))
 }
 
-/// The store in the page cache, in folios of at most `piece` bytes, clean, and kept there: a machine under pressure,
-/// or one that pages out whatever is not hot, would otherwise have records read from the device.
+/// The store in the page cache, in folios of at most `piece` bytes, clean and pinned: under memory pressure,
+/// records would otherwise be read from the device.
 fn create_pinned_store(
     session: &BenchSession,
     place: &TargetDirectory,
@@ -153,13 +153,13 @@ fn create_pinned_store(
         for (n, chunk) in (0u64..).zip(now.chunks(piece as usize)) {
             write_all(&file, chunk, at + n * u64::from(piece))?;
         }
-        // At once, while it is surely there.
+        // Pin it at once, while it is still cached.
         if let (None, Err(e)) = (&refused, map.lock_range(at as usize, now.len())) {
             refused = Some(e);
         }
         at += now.len() as u64;
         if at.is_multiple_of(32 << 20) || at == plan.size {
-            // Bit by bit: a slow disk would need longer for all of it than a run may be silent.
+            // In steps: a single sync on a slow disk may exceed the stall limit.
             rustix::fs::fdatasync(file.buffered_fd()).map_err(|e| RunError::from_errno("writing the store back", e))?;
         }
         session.progress.heartbeat(monotonic_ns());
@@ -183,7 +183,7 @@ fn write_all(file: &BenchFile, mut data: &[u8], mut at: u64) -> Result<(), RunEr
     Ok(())
 }
 
-/// The output figures of the original, under its names.
+/// The metrics of the original program, under its names.
 fn add_totals(part: &mut Measurement, t: &TransactionTotals, ns: u64) {
     let s = (ns as f64 / 1e9).max(1e-9);
     part.add_metric("tx_count", t.transactions as f64, "");
@@ -198,7 +198,7 @@ fn add_totals(part: &mut Measurement, t: &TransactionTotals, ns: u64) {
     part.add_metric("write rate", t.bytes_written as f64 / 1024.0 / s, "kB/s");
 }
 
-/// Most bytes the log can come to.
+/// The largest size of the log, bytes.
 fn max_log_bytes(plan: &BenchPlan) -> u64 {
     let TxLogParams { transactions, max_records, .. } = plan.txlog;
     if transactions == 0 {
@@ -329,7 +329,7 @@ impl Workload for TxLogWorkload {
         };
         let log = place.create(0)?;
         let mapped = session.plan.txlog.mmap;
-        // The mapping stays either way: it pins the pages.
+        // The mapping stays in both cases, as it pins the pages.
         let mut store = if mapped { RecordStore::Mapped(map) } else { RecordStore::File(&file, map) };
         let part = Measurement {
             label: "transactions".into(),
@@ -346,7 +346,7 @@ impl Workload for TxLogWorkload {
             ended
         })?;
         session.finish_measuring();
-        // The file is emptied when it goes: nothing may be mapped of it then.
+        // The file is truncated when dropped; it must not be mapped then.
         drop(store);
         Ok(())
     }

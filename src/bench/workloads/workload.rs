@@ -6,50 +6,50 @@ use crate::units::format_bytes_long;
 
 /// A workload.
 pub trait Workload: Sync {
-    /// As it is called on the command line.
+    /// Name on the command line.
     fn name(&self) -> &'static str;
-    /// One line for the list.
+    /// Description in one line.
     fn about(&self) -> &'static str;
     /// Whether it needs a directory.
     fn needs_directory(&self) -> bool {
         true
     }
-    /// Its usual figures; the directory is still empty.
+    /// Its default plan, without a directory.
     fn defaults(&self) -> BenchPlan;
     /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it.
     fn params(&self) -> &'static [&'static str];
-    /// What is wrong with a plan for this workload, beyond [`Plan::check`].
+    /// Checks a plan beyond [`BenchPlan::check`].
     fn check(&self, _plan: &BenchPlan) -> Result<(), String> {
         Ok(())
     }
-    /// Bytes of disk space it takes while it runs.
+    /// Disk space it uses while it runs, bytes.
     fn footprint(&self, plan: &BenchPlan) -> u64 {
         plan.size
     }
     /// Bytes it writes.
     fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites;
-    /// What it will do, a line each, exact: shown before the start.
+    /// What it will do, one line each, shown before the start.
     fn describe(&self, plan: &BenchPlan) -> Vec<String>;
-    /// Whether its parts can be placed on the ruler.
+    /// Whether its results can be compared with the reference classes.
     fn has_reference_classes(&self, _plan: &BenchPlan) -> bool {
         false
     }
-    /// Does it.
+    /// Runs it.
     fn run(&self, session: &mut BenchSession) -> Result<(), RunError>;
 }
 
 /// What a run writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedWrites {
-    /// In any case, bytes.
+    /// Bytes written in any case.
     pub guaranteed: u64,
-    /// Beyond that at most, bytes; `None`: as many as the time allows.
+    /// At most this many more; `None`: as many as the time allows.
     pub additional: Option<u64>,
 }
 
 impl PlannedWrites {
-    /// Of a plan whose counted writes end with its time, its bytes or its caps; `share`: the writes among
-    /// 100 operations, `times`: measurements that run through.
+    /// The writes of a plan that its time, size or rate limits; `share`: percentage of writes;
+    /// `times`: number of measurements.
     pub(super) fn timed(plan: &BenchPlan, certain: u64, share: u8, times: u64) -> Self {
         let cap = |rate: u64, unit: u64| {
             let all = rate.saturating_mul(unit).saturating_mul(plan.time_ms + plan.ramp_ms) / 1000;
@@ -68,7 +68,7 @@ impl PlannedWrites {
     }
 }
 
-/// `1 GiB, written once before counting begins`: the line every workload with a file has.
+/// The line about the file of a workload.
 pub(super) fn file_line(plan: &BenchPlan, times: &str) -> String {
     let nature = if plan.direct { "direct I/O" } else { "through the page cache" };
     format!("a nameless file of {}, filled with random data first; {times}; {nature}", format_bytes_long(plan.size))

@@ -1,4 +1,4 @@
-//! Two kept experiments side by side: the same change elsewhere, or another change in the same place.
+//! Two stored experiments side by side.
 
 use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, ConfidenceInterval};
@@ -54,7 +54,7 @@ pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String
     Ok(out)
 }
 
-/// What else is not the same.
+/// What else differs.
 fn differences(x: &ExperimentReport, y: &ExperimentReport) -> Vec<String> {
     let mut all = Vec::new();
     let mut differ = |what: &str, a: String, b: String| {

@@ -20,7 +20,7 @@ pub const SCHEMA: u32 = 1;
 pub struct ExperimentReport {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Name in the store: time and profile.
+    /// ID in the store: time and profile.
     pub id: String,
     /// When it began, RFC 3339.
     pub time: String,
@@ -30,11 +30,11 @@ pub struct ExperimentReport {
     pub kernel: String,
     /// Of this program.
     pub version: String,
-    /// What was asked for.
+    /// What was requested.
     pub spec: ExperimentSpec,
-    /// What the arms set.
+    /// The settings of both arms.
     pub settings: Vec<ArmSetting>,
-    /// Whether they set nothing but knobs of the page cache.
+    /// Whether they are knobs of the page cache only.
     pub only_page_cache: bool,
     /// The machine's memory at the beginning.
     pub memory: DirtyMemory,
@@ -42,17 +42,17 @@ pub struct ExperimentReport {
     pub thresholds: [DirtyThresholds; 2],
     /// The experiment, and the control if there was one.
     pub trials: Vec<Trial>,
-    /// What to know before believing the figures.
+    /// Conditions that distort the results.
     pub warnings: Vec<String>,
     /// How it ended.
     pub end: RunEnd,
-    /// What became of the change, in a sentence.
+    /// What became of the change, as a sentence.
     #[serde(rename = "after")]
     pub aftermath: String,
 }
 
 impl ExperimentReport {
-    /// Where the files were; `None` before the first round or without a file.
+    /// The target of the rounds; `None` without a round or a file.
     pub fn target(&self) -> Option<&ReportTarget> {
         self.trials.iter().flat_map(|t| &t.rounds).find_map(|r| r.bench.target.as_ref())
     }
@@ -71,7 +71,7 @@ impl Storable for ExperimentReport {
     }
 }
 
-/// When writing back begins, and where writers wait; as the kernel computed them, bytes.
+/// The dirty thresholds as the kernel computed them, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirtyThresholds {
     /// `nr_dirty_background_threshold`.
@@ -88,21 +88,21 @@ pub struct Trial {
     pub is_control: bool,
     /// The work.
     pub plan: BenchPlan,
-    /// What it does, a line each: how its file was laid out, too.
+    /// What it does, one line each.
     #[serde(rename = "work")]
     pub work_description: Vec<String>,
-    /// The figure that is compared.
+    /// The metric that is compared.
     pub metric: PrimaryMetric,
     /// In the order they were run.
     pub rounds: Vec<Round>,
     /// B against A; `None` without a round of each.
     pub comparison: Option<ArmComparison>,
-    /// What may be said.
+    /// The verdict.
     pub verdict: TrialVerdict,
 }
 
 impl Trial {
-    /// The figures of an arm, of rounds that came to their end.
+    /// The values of an arm's complete rounds.
     pub fn values(&self, arm: Arm) -> Vec<f64> {
         self.rounds.iter().filter(|r| r.arm == arm && r.is_comparable()).filter_map(|r| r.value).collect()
     }
@@ -112,7 +112,7 @@ impl Trial {
         self.rounds.iter().filter(move |r| r.arm == arm && r.is_comparable())
     }
 
-    /// Latencies of an arm, all its rounds together: what it is of (with the part's label if there are several),
+    /// Latencies over all rounds of an arm: the operation (with the measurement's label if there are several),
     /// and the samples.
     pub fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
         let mut all: Vec<(String, LatencyStats)> = Vec::new();
@@ -137,15 +137,15 @@ impl Trial {
 /// One round of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// Its place within the trial, from 1.
+    /// Its number within the trial, from 1.
     pub number: u32,
-    /// Whose.
+    /// The arm.
     pub arm: Arm,
     /// The metric; `None`: nothing was counted.
     pub value: Option<f64>,
-    /// How long dirty pages took to drain before it, ms.
+    /// Time to write back dirty pages before it, ms.
     pub drained_ms: u64,
-    /// What others did just before it.
+    /// Activity of other processes just before it.
     #[serde(rename = "calm")]
     pub baseline: Baseline,
     /// Bytes made dirty on the machine while it counted.
@@ -154,7 +154,7 @@ pub struct Round {
     /// Bytes written back meanwhile.
     #[serde(rename = "written")]
     pub written_bytes: Option<u64>,
-    /// Dirty pages while it counted.
+    /// Dirty pages over the counted time.
     #[serde(rename = "points")]
     pub dirty_points: Vec<DirtyPagesPoint>,
     /// The workload's whole report.
@@ -162,28 +162,28 @@ pub struct Round {
 }
 
 impl Round {
-    /// Whether it may be compared.
+    /// Whether it is complete and has a value.
     pub fn is_comparable(&self) -> bool {
         self.bench.end == RunEnd::Complete && self.value.is_some()
     }
 
-    /// Seconds counted, all parts together.
+    /// Counted time of all measurements, seconds.
     pub fn counted_secs(&self) -> f64 {
         self.bench.measurements.iter().map(|p| p.elapsed_secs()).sum()
     }
 
-    /// The longest time without a completion, ns.
+    /// The longest gap without a completion, ns.
     pub fn longest_stall_ns(&self) -> u64 {
         self.bench.measurements.iter().map(|p| p.stalls.longest_ns).max().unwrap_or(0)
     }
 }
 
-/// The machine while no workload of ours ran.
+/// Activity of other processes while no workload ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// Busy processors, per cent of all.
+    /// CPU use, percent of all processors.
     pub cpu_pct: Option<f64>,
-    /// Devices that moved something: number and bytes per second.
+    /// Busy devices: number and bytes per second.
     pub disks: Vec<(String, f64)>,
     /// Another file system did not finish its sync: its dirty pages count towards the thresholds.
     #[serde(rename = "undrained")]
@@ -193,7 +193,7 @@ pub struct Baseline {
 /// Dirty pages at a moment, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirtyPagesPoint {
-    /// Since counting began, ms.
+    /// Time since counting started, ms.
     pub at_ms: u64,
     /// Waiting to be written.
     #[serde(rename = "dirty")]

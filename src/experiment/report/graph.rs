@@ -1,4 +1,4 @@
-//! Dirty pages over a round, A above B on one scale, in characters any terminal has.
+//! A graph of dirty pages over a round, A above B on one scale.
 
 use super::super::spec::Arm;
 use super::data::{DirtyPagesPoint, ExperimentReport, Trial};
@@ -12,23 +12,23 @@ pub const GRAPH_COLUMNS: usize = 64;
 const LABEL_WIDTH: usize = 11;
 const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Dirty and being written at one moment, bytes.
+/// Mean dirty and writeback bytes of one column.
 type ColumnMean = Option<(f64, f64)>;
 
-/// What is drawn of an arm.
+/// The curve of an arm.
 pub struct DirtyPagesCurve<'p> {
     /// Dirty pages at moments since counting began, in any order.
     pub points: Vec<&'p DirtyPagesPoint>,
     /// Where background writing begins, bytes.
     pub threshold: Option<u64>,
-    /// What the points are, to be said above them.
+    /// Caption.
     pub caption: String,
 }
 
-/// What the signs mean.
+/// The legend.
 pub const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
 
-/// Both arms of a finished trial within `width` columns, or nothing where nothing was seen.
+/// Both arms of a trial within `width` columns; empty without samples.
 pub fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize) -> String {
     let curve = |arm: Arm| DirtyPagesCurve {
         points: trial.complete_rounds(arm).flat_map(|r| &r.dirty_points).collect(),
@@ -42,8 +42,8 @@ pub fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize) -> Str
     std::iter::once(LEGEND.to_owned()).chain(lines).map(|l| l + "\n").collect()
 }
 
-/// A above B on one scale of bytes and one of time: `width` columns in all, `rows` rows each. Nothing where
-/// nothing was seen.
+/// A above B on common scales of bytes and time: `width` columns, `rows` rows each. Empty
+/// without samples.
 pub fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize) -> Vec<String> {
     let columns = width.saturating_sub(LABEL_WIDTH).clamp(8, 1000);
     let end = curves.iter().flat_map(|c| &c.points).map(|p| p.at_ms).max().unwrap_or(0);
@@ -75,7 +75,7 @@ fn column_means<'p>(points: impl Iterator<Item = &'p DirtyPagesPoint>, end: u64,
     }
     let mut course: Vec<ColumnMean> =
         sums.into_iter().map(|(d, w, n)| (n > 0).then(|| (d / f64::from(n), w / f64::from(n)))).collect();
-    // Of a short round there are fewer looks than columns: what was seen holds until the next one.
+    // A short round has fewer samples than columns: each sample holds until the next one.
     let last = course.iter().rposition(Option::is_some).unwrap_or(0);
     for at in 1..last {
         course[at] = course[at].or(course[at - 1]);

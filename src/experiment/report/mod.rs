@@ -1,4 +1,4 @@
-//! A finished experiment: plain data, and one file per way to write it down.
+//! The report of an experiment: its data, and one file per format.
 
 pub mod compare;
 pub mod data;
@@ -11,19 +11,19 @@ pub mod warnings;
 
 pub use self::data::*;
 
-/// How a report is written down.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExperimentReportFormat {
     /// For people.
     Text,
     /// Tables for a ticket.
     Markdown,
-    /// One object with everything, the rounds' whole reports too.
+    /// One object with everything, including the reports of the rounds.
     Json,
 }
 
 impl ExperimentReport {
-    /// The whole of it in a form.
+    /// The report in a format.
     pub fn render(&self, form: ExperimentReportFormat) -> String {
         match form {
             ExperimentReportFormat::Text => text::text_report(self),

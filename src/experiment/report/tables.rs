@@ -1,4 +1,4 @@
-//! The report's tables, once for all written forms: heads and rows of text.
+//! The tables of a report for all formats: headers and rows of text.
 
 use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, median};
@@ -8,10 +8,10 @@ use crate::bench::report::text::format_latency;
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::units::format_bytes_long;
 
-/// Heads and rows.
+/// Headers and rows.
 pub type ReportTable = (Vec<String>, Vec<Vec<String>>);
 
-/// Latencies of which all percentiles are shown; of more, two.
+/// Up to this many latencies are shown with all percentiles, more with two.
 const MAX_FULL_LATENCIES: usize = 6;
 
 /// A value, or `-`.
@@ -68,7 +68,7 @@ pub fn latency_table(trial: &Trial) -> ReportTable {
     (["latency", "A", "B", "B/A"].map(str::to_owned).to_vec(), rows)
 }
 
-/// Medians of both arms: the metric, and what went to the disk for it.
+/// Medians of both arms: the metric, and the bytes made dirty and written.
 pub fn median_table(trial: &Trial) -> ReportTable {
     let mut rows = Vec::new();
     let mut row = |name: &str, of: &dyn Fn(&Round) -> Option<f64>, shown: &dyn Fn(f64) -> String| {
@@ -87,7 +87,7 @@ pub fn median_table(trial: &Trial) -> ReportTable {
     (["median", "A", "B", "B/A"].map(str::to_owned).to_vec(), rows)
 }
 
-/// The ratio with its interval and p, and how they were come by.
+/// The ratio with its interval and p, and how they were computed.
 pub fn describe_ratio(c: &ArmComparison) -> Vec<String> {
     let interval = c.interval.map_or_else(
         || "too few rounds for an interval of 95 %".to_owned(),
@@ -110,7 +110,7 @@ pub fn describe_ratio(c: &ArmComparison) -> Vec<String> {
     ]
 }
 
-/// An arm: its settings, and the thresholds they came to.
+/// The settings of an arm, and the resulting thresholds.
 pub fn describe_arm(report: &ExperimentReport, arm: Arm) -> String {
     let stands = if arm == Arm::A && report.spec.base_assignments.is_empty() { "as it stands: " } else { "" };
     let line = super::super::arm_settings::settings_line(&report.settings, arm);

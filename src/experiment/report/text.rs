@@ -1,4 +1,4 @@
-//! An experiment for people.
+//! An experiment as text.
 
 use super::super::spec::Arm;
 use super::data::{ExperimentReport, Trial};
@@ -7,12 +7,12 @@ use super::{graph, verdict};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
-/// The whole report, as wide as it gets.
+/// The whole report, of any width.
 pub fn text_report(r: &ExperimentReport) -> String {
     text_report_within(r, usize::MAX)
 }
 
-/// The same with tables and graphs of at most `width` columns, where they can be had so narrow.
+/// The whole report with tables and graphs of at most `width` columns, as far as possible.
 pub fn text_report_within(r: &ExperimentReport, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
@@ -76,7 +76,7 @@ fn write_trial(out: &mut String, r: &ExperimentReport, t: &Trial, width: usize) 
     }
 }
 
-/// Columns as wide as they need; all but the first to the right. Where that is more than `most`, heads take two
+/// Columns as wide as their cells; all but the first right-aligned. If they exceed `most`, headers take two
 /// lines.
 pub fn write_table(out: &mut String, (heads, rows): &ReportTable, most: usize) {
     let needed = |heads: &[Vec<String>]| -> Vec<usize> {

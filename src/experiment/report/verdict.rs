@@ -1,11 +1,11 @@
-//! What may be said of a comparison, in plain words.
+//! The verdict about a comparison.
 
 use super::super::stats::{ArmComparison, MIN_ROUNDS};
 use crate::bench::report::text::format_value;
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use serde::{Deserialize, Serialize};
 
-/// What came out.
+/// The outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialOutcome {
@@ -15,20 +15,20 @@ pub enum TrialOutcome {
     Worse,
     /// No difference is shown.
     NoDifference,
-    /// So few rounds can show nothing.
+    /// Too few rounds to show anything.
     TooFew,
 }
 
 /// The outcome and its sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialVerdict {
-    /// What came out.
+    /// The outcome.
     pub outcome: TrialOutcome,
     /// The same for people.
     pub text: String,
 }
 
-/// Judges B against A.
+/// The verdict about B.
 pub fn judge(metric: &PrimaryMetric, comparison: Option<&ArmComparison>) -> TrialVerdict {
     let say = |outcome, text: String| TrialVerdict { outcome, text };
     let Some(c) = comparison else {

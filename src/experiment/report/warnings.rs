@@ -1,4 +1,4 @@
-//! What to know before believing an experiment.
+//! Conditions that distort an experiment.
 
 use super::super::dirty_pages::MIN_COUNTED_MS;
 use super::super::spec::Arm;
@@ -6,12 +6,12 @@ use super::super::stats::MIN_ROUNDS;
 use super::data::{ExperimentReport, Round, RunEnd, Trial};
 use crate::units::format_bytes_long;
 
-/// What others may move on the device, bytes per second, before it is worth a word.
+/// Throughput of other processes on the device above which there is a warning, bytes per second.
 const FOREIGN_BYTES_PER_S: f64 = 1_048_576.0;
-/// What others may use of the processors, per cent.
+/// CPU use of other processes above which there is a warning, percent.
 const BUSY_CPU_PCT: f64 = 25.0;
 
-/// Everything that applies to `report`.
+/// All warnings about `report`.
 pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
     let mut all = Vec::new();
     let rounds = report.spec.rounds as usize;
@@ -27,7 +27,7 @@ pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
         }
         foreign_load_warnings(report, trial).into_iter().for_each(&mut say);
         short_rounds_warning(trial).into_iter().for_each(&mut say);
-        // A workload without a file has no pages to make dirty.
+        // A workload without a file dirties no pages.
         if !trial.is_control && report.only_page_cache && report.target().is_some() {
             page_cache_warnings(report, trial).into_iter().for_each(&mut say);
         }
@@ -36,7 +36,7 @@ pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
     all
 }
 
-/// About thresholds and ages, for knobs that are nothing else.
+/// Warnings about thresholds and ages, for knobs of the page cache.
 fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
     let mut all = Vec::new();
     if trial.plan.direct {
@@ -70,7 +70,7 @@ fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> 
     all
 }
 
-/// Rounds over which the kernel's counts of pages say nothing.
+/// A warning about rounds too short for the kernel's page counts.
 fn short_rounds_warning(trial: &Trial) -> Option<String> {
     let seen = |r: &Round| r.dirty_points.last().map_or(0, |p| p.at_ms);
     let short = |r: &&Round| {
@@ -87,7 +87,7 @@ fn short_rounds_warning(trial: &Trial) -> Option<String> {
     })
 }
 
-/// About other load.
+/// Warnings about other load.
 fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
     let mut all = Vec::new();
     let n = trial.rounds.len();
@@ -119,7 +119,7 @@ fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String
     all
 }
 
-/// What the workload itself warned of in every round.
+/// Warnings that every round has.
 fn repeated_bench_warnings(trial: &Trial) -> Vec<String> {
     let Some((first, rest)) = trial.rounds.split_first() else { return Vec::new() };
     let always = |w: &&String| rest.iter().all(|r| r.bench.warnings.contains(w));
