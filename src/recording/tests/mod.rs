@@ -146,7 +146,7 @@ impl FakeMachine {
 
     fn scan_tasks(&mut self) -> Reading<ProcessUpdate> {
         if self.rng.below(30) == 0 {
-            return Reading::Absent("/proc: gone for a tick".into());
+            return Reading::Absent("/proc: gone for a moment".into());
         }
         let mut update = ProcessUpdate {
             seq: self.seq,
