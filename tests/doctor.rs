@@ -1,19 +1,22 @@
-//! `doctor` over captured trees: what it finds there, how it says so, and its exit codes.
+//! `iotop-plus doctor` on captured trees: findings, output, exit codes.
 //!
-//! The counters of a tree stand still, so what is found comes from the kernel log, the settings and the tasks.
+//! The counters of a tree do not change, so findings come from the kernel log, the settings and the tasks.
+
+#[path = "fixture/tree.rs"]
+mod tree;
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
+use tree::{captured, copy_over, unpack_captured, write_file};
 
 /// The column of /proc/diskstats that counts requests in flight.
 const IN_FLIGHT: usize = 11;
 
-/// A machine that stands still and on which nothing is wrong: the captured one without its tasks and its log.
+/// An idle machine without problems: the captured one without its tasks and its kernel log.
 fn healthy_tree() -> tempfile::TempDir {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-vm/t1");
     let dir = tempfile::tempdir().unwrap();
-    copy_tree(&from, dir.path());
+    unpack_captured("busy-vm/t1", dir.path());
     for entry in std::fs::read_dir(dir.path().join("proc")).unwrap().flatten() {
         if entry.file_name().to_string_lossy().parse::<u32>().is_ok() {
             std::fs::remove_dir_all(entry.path()).unwrap();
@@ -21,7 +24,7 @@ fn healthy_tree() -> tempfile::TempDir {
     }
     write_file(dir.path(), "dev/kmsg", "");
     write_file(dir.path(), "proc/sys/kernel/hung_task_warnings", "10\n");
-    // Requests in flight that never complete would be a stalled device.
+    // Requests in flight that never complete are a stalled device.
     let disks = std::fs::read_to_string(dir.path().join("proc/diskstats")).unwrap();
     let quiet = |line: &str| {
         let mut words: Vec<&str> = line.split_whitespace().collect();
@@ -32,33 +35,14 @@ fn healthy_tree() -> tempfile::TempDir {
     dir
 }
 
-fn copy_tree(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        match entry.file_type().unwrap() {
-            t if t.is_dir() => copy_tree(&from, &to),
-            t if t.is_symlink() => std::os::unix::fs::symlink(std::fs::read_link(&from).unwrap(), &to).unwrap(),
-            _ => drop(std::fs::copy(&from, &to).unwrap()),
-        }
-    }
-}
-
-fn write_file(dir: &Path, path: &str, text: &str) {
-    let path = dir.join(path);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
-
 /// A server that forks for snapshots, while huge pages are `always`.
 fn tree_with_forking_server() -> tempfile::TempDir {
     let dir = healthy_tree();
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-vm/t1/proc/6391");
-    let at = dir.path().join("proc/6391");
-    copy_tree(&fixture, &at);
+    let process_dir = dir.path().join("proc/6391");
+    copy_over(&captured("busy-vm/t1").join("proc/6391"), &process_dir);
     for file in ["stat", "status", "comm"] {
-        let Ok(text) = std::fs::read_to_string(at.join(file)) else { continue };
-        write_file(&at, file, &text.replace("ledgerd", "redis-server"));
+        let Ok(text) = std::fs::read_to_string(process_dir.join(file)) else { continue };
+        write_file(&process_dir, file, &text.replace("ledgerd", "redis-server"));
     }
     write_file(dir.path(), "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
     dir

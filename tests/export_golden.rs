@@ -1,11 +1,11 @@
-//! What is printed of a captured host: the same counters, derived and written, must give the same text.
+//! Exports of a captured host: the same counters must give the same text.
 //!
-//! `tests/fixtures/busy-host/{t0,t1}` is one machine at two moments: a saturated disk, one that hangs, an
-//! NFS mount over a slow wire, a swapped process, one with a hostile name. The clocks are the test's:
-//! t1 is two seconds after t0.
+//! `tests/fixtures/busy-host/{t0,t1}.tree` is one machine at two moments: a saturated disk, a stalled one, an NFS mount
+//! over a slow link, a swapped process, one with a hostile name. The clocks are the test's: t1 is two seconds after t0.
 
 mod fixture;
 
+use fixture::tree::unpack_captured;
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::queue::read_queue_attrs;
@@ -43,15 +43,6 @@ fn clock_at(step: u64) -> Timestamp {
     Timestamp { boot_ns: START.boot_ns + ns, wall_ns: START.wall_ns + ns as i64 }
 }
 
-/// Over what is there, in place: descriptors that are kept go on reading the same files.
-fn copy_tree_over(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() { copy_tree_over(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
-    }
-}
-
 fn read_sample(sources: &mut [Source], seq: u64) -> Sample {
     let mut sample = Sample { seq: seq + 1, time: clock_at(seq), ..Default::default() };
     for source in sources {
@@ -61,8 +52,7 @@ fn read_sample(sources: &mut [Source], seq: u64) -> Sample {
     sample
 }
 
-/// What tracing would have counted: a process that writes to the first disk, and has had some of it written back; one
-/// that has ended.
+/// Traced I/O: a process that writes to the first disk, directly and by writeback, and an exited one.
 fn io_accounts(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
     let account = |pid, kind| IoAccount {
         key: AccountKey { pid, device: DevId { major: 8, minor: 0 }, cgroup_id: 7, kind },
@@ -83,9 +73,9 @@ fn io_accounts(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
     }))
 }
 
-/// A look at the tasks, as if it had been at that moment.
-fn scan(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Reading<ProcessUpdate> {
-    collector.scan(wants).map(|mut update| {
+/// A task scan with the time of a step.
+fn scan(collector: &mut ProcessCollector, step: u64, options: &ScanOptions) -> Reading<ProcessUpdate> {
+    collector.scan(options).map(|mut update| {
         update.time = clock_at(step);
         update.previous_time = (step > 0).then(|| clock_at(step - 1));
         for change in &mut update.changed {
@@ -97,42 +87,41 @@ fn scan(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Rea
 }
 
 fn captured_system() -> SystemState {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-host");
     let dir = tempfile::tempdir().unwrap();
     let root = Root::at(dir.path());
-    copy_tree_over(&fixture.join("t0"), dir.path());
+    unpack_captured("busy-host/t0", dir.path());
     let clock = |step| LogClock { mono_ns: clock_at(step).boot_ns + 4_000_000_000, wall_ns: clock_at(step).wall_ns };
-    let mut world = SystemState::new(host::read_host(&root), clock(0));
+    let mut system = SystemState::new(host::read_host(&root), clock(0));
     let mut sources = sources(&root);
     let mut collector = ProcessCollector::new(&root);
     let mut topology = TopologyReader::new(&root);
     for step in 0..2 {
         if step == 1 {
-            copy_tree_over(&fixture.join("t1"), dir.path());
+            unpack_captured("busy-host/t1", dir.path());
         }
-        world.apply(Observation::Sample(Box::new(read_sample(&mut sources, step))));
-        let wants =
+        system.apply(Observation::Sample(Box::new(read_sample(&mut sources, step))));
+        let options =
             ScanOptions { delays: true, all_names: true, all_visible: true, wait_channels: true, ..Default::default() };
-        world.apply(Observation::Tasks(Box::new(scan(&mut collector, step, &wants))));
+        system.apply(Observation::Tasks(Box::new(scan(&mut collector, step, &options))));
         let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
         let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
-        world.apply(Observation::KernelLog(records, clock(step)));
+        system.apply(Observation::KernelLog(records, clock(step)));
     }
-    world.topology = topology.refresh(&[]).unwrap();
-    world.queues = read_queue_attrs(&root, &world.devices_to_query());
-    world
+    system.topology = topology.refresh(&[]).unwrap();
+    system.queues = read_queue_attrs(&root, &system.devices_to_query());
+    system
 }
 
 /// The same when its next tick was traced: devices were asked for something, and somebody was held up.
 fn traced_system() -> SystemState {
-    let mut world = captured_system();
+    let mut system = captured_system();
     let task = TaskStallCounters {
         pid: 1,
         comm: "dd\u{1b}".into(),
         counters: [StallCounter { count: 4, total_ns: 500_000_000, max_ns: 200_000_000 }, StallCounter::default()],
         ..TaskStallCounters::default()
     };
-    let mut sample = world.last_sample.clone().unwrap();
+    let mut sample = system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     let stalls = MemoryStallsRaw { tasks: vec![task], is_counted: [true, false], ..MemoryStallsRaw::default() };
@@ -146,14 +135,14 @@ fn traced_system() -> SystemState {
         d.kinds[0].pattern.sizes[3] = 4;
     }
     sample.latency = Reading::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }));
-    world.apply(Observation::Sample(Box::new(sample)));
-    world
+    system.apply(Observation::Sample(Box::new(sample)));
+    system
 }
 
 #[test]
 fn request_sizes_and_sequential_share_are_in_the_json() {
-    let world = traced_system();
-    let object = snapshot_json(&world, &evaluate(&world), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
+    let system = traced_system();
+    let object = snapshot_json(&system, &evaluate(&system), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
     let object: Value = serde_json::from_str(&object).unwrap();
     let device = &object["devices"][0];
     assert_eq!(device["request_sizes"]["read"], serde_json::json!([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]));
@@ -162,8 +151,8 @@ fn request_sizes_and_sequential_share_are_in_the_json() {
 
 #[test]
 fn stalled_tasks_are_in_the_json_and_uncounted_stalls_are_null() {
-    let world = traced_system();
-    let object = snapshot_json(&world, &evaluate(&world), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
+    let system = traced_system();
+    let object = snapshot_json(&system, &evaluate(&system), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
     let object: Value = serde_json::from_str(&object).unwrap();
     let stalls = &object["stalls"];
     assert_eq!(stalls["throttle"]["ms_per_s"], 500.0);
@@ -175,27 +164,27 @@ fn stalled_tasks_are_in_the_json_and_uncounted_stalls_are_null() {
     assert!(held["throttle"].is_number() && held["reclaim"].is_null(), "{held}");
 }
 
-/// The same with syncs traced.
-fn with_traced_syncs(mut world: SystemState) -> SystemState {
-    let reading = fixture::syncs::reading(world.last_sample.as_ref().unwrap(), 8);
+/// The state with traced syncs.
+fn with_traced_syncs(mut system: SystemState) -> SystemState {
+    let reading = fixture::syncs::reading(system.last_sample.as_ref().unwrap(), 8);
     let syncs = Reading::Ok(Arc::new(SyncActivity::derive(None, &reading, 2.0)));
-    world.snapshot = Arc::new(Snapshot { syncs, ..(*world.snapshot).clone() });
-    world
+    system.snapshot = Arc::new(Snapshot { syncs, ..(*system.snapshot).clone() });
+    system
 }
 
-/// Syncs and nothing else.
+/// The syncs pane only.
 const SYNCS: SnapshotScope =
     SnapshotScope { devices: false, processes: false, memory: false, kernel_log: false, findings: false, syncs: true };
 
-/// What is found in it.
-fn evaluate(world: &SystemState) -> RuleEngine {
+/// The findings of a state.
+fn evaluate(system: &SystemState) -> RuleEngine {
     let mut engine = RuleEngine::default();
-    engine.evaluate(world);
+    engine.evaluate(system);
     engine
 }
 
-fn snapshot_value(world: &SystemState, scope: SnapshotScope, since: LogSince) -> Value {
-    serde_json::from_str(&snapshot_json(world, &evaluate(world), scope, since, &[]).unwrap()).unwrap()
+fn snapshot_value(system: &SystemState, scope: SnapshotScope, since: LogSince) -> Value {
+    serde_json::from_str(&snapshot_json(system, &evaluate(system), scope, since, &[]).unwrap()).unwrap()
 }
 
 #[test]
@@ -212,16 +201,16 @@ fn the_page_of_a_captured_host() {
 
 #[test]
 fn the_syncs_of_a_captured_host() {
-    let world = with_traced_syncs(captured_system());
-    let json = serde_json::to_string_pretty(&snapshot_value(&world, SYNCS, LogSince::Time(0))).unwrap();
-    let page = snapshot::text(&world, &evaluate(&world), SYNCS);
+    let system = with_traced_syncs(captured_system());
+    let json = serde_json::to_string_pretty(&snapshot_value(&system, SYNCS, LogSince::Time(0))).unwrap();
+    let page = snapshot::text(&system, &evaluate(&system), SYNCS);
     insta::assert_snapshot!(format!("{page}\n{json}"));
 }
 
 #[test]
 fn syncs_are_included_when_traced_or_selected() {
-    let there = |world: &SystemState, scope| {
-        let v = snapshot_value(world, scope, LogSince::Time(0));
+    let there = |system: &SystemState, scope| {
+        let v = snapshot_value(system, scope, LogSince::Time(0));
         let gaps = v["unavailable"].as_array().unwrap().clone();
         (v.get("syncs").cloned(), gaps.iter().any(|g| g["source"] == "syncs"))
     };
@@ -232,16 +221,16 @@ fn syncs_are_included_when_traced_or_selected() {
 
 #[test]
 fn the_batch_report_of_a_captured_host() {
-    let world = captured_system();
+    let system = captured_system();
     insta::assert_snapshot!(batch::batch_report(
-        &world,
+        &system,
         batch::BatchOptions { only_active: true, is_accumulated: false }
     ));
-    let sums = batch::batch_report(&world, batch::BatchOptions { only_active: true, is_accumulated: true });
+    let sums = batch::batch_report(&system, batch::BatchOptions { only_active: true, is_accumulated: true });
     assert!(sums.starts_with("Total DISK READ:         480.00 K |"), "{sums}");
 }
 
-/// The keys of an object, and below it with a dot; of arrays their first object's, with `[]`.
+/// Adds the keys of an object; nested keys are joined by a dot, keys of arrays end in `[]`.
 fn collect_keys(value: &Value, prefix: &str, out: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
@@ -341,35 +330,35 @@ fn unselected_panes_are_omitted() {
 
 #[test]
 fn kernel_log_lists_only_new_entries() {
-    let world = captured_system();
+    let system = captured_system();
     let seqs = |since| -> Vec<u64> {
-        let v = snapshot_value(&world, SnapshotScope::ALL, since);
+        let v = snapshot_value(&system, SnapshotScope::ALL, since);
         v["kernel_log"].as_array().unwrap().iter().filter_map(|e| e["seq"].as_u64()).collect()
     };
     assert_eq!(seqs(LogSince::Record(346)), [348, 349]);
     assert_eq!(seqs(LogSince::Record(349)), [] as [u64; 0]);
-    assert_eq!(seqs(LogSince::Time(world.now().wall_ns)), [] as [u64; 0]);
+    assert_eq!(seqs(LogSince::Time(system.now().wall_ns)), [] as [u64; 0]);
 }
 
 #[test]
 fn no_format_contains_control_characters() {
-    let world = with_traced_syncs(captured_system());
-    let text = snapshot::text(&world, &evaluate(&world), SnapshotScope::ALL);
-    let json = snapshot_json(&world, &evaluate(&world), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
-    let batch = batch::batch_report(&world, batch::BatchOptions::default());
+    let system = with_traced_syncs(captured_system());
+    let text = snapshot::text(&system, &evaluate(&system), SnapshotScope::ALL);
+    let json = snapshot_json(&system, &evaluate(&system), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
+    let batch = batch::batch_report(&system, batch::BatchOptions::default());
     for (name, text) in [
         ("text", &text),
-        ("markdown", &snapshot::markdown(&world, &evaluate(&world), SnapshotScope::ALL)),
+        ("markdown", &snapshot::markdown(&system, &evaluate(&system), SnapshotScope::ALL)),
         ("json", &json),
         ("batch", &batch),
     ] {
         assert!(text.chars().all(|c| c == '\n' || is_safe(c)), "{name}: {text:?}");
-        assert!(text.contains("x1b"), "{name}: the attack is shown, not hidden");
+        assert!(text.contains("x1b"), "{name}: control characters are shown escaped");
     }
     let deep: Value = serde_json::from_str(&json).unwrap();
     let mut strings = Vec::new();
     collect_strings(&deep, &mut strings);
-    assert!(strings.iter().all(|s| s.chars().all(is_safe)), "no escape hides one either");
+    assert!(strings.iter().all(|s| s.chars().all(is_safe)), "no JSON escape hides one");
 }
 
 fn collect_strings(value: &Value, out: &mut Vec<String>) {

@@ -1,6 +1,9 @@
 //! The binary without a terminal: closed pipes, full disks, signals, hostile names, an unprivileged user, a task whose
 //! files block.
 
+#[path = "fixture/tree.rs"]
+mod tree;
+
 use iotop_plus::sanitize::is_safe;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -216,9 +219,8 @@ fn an_unprivileged_user_sees_null_not_zero() {
 
 #[test]
 fn a_task_with_a_blocked_file_is_named_and_not_waited_for() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-host/t1");
     let dir = tempfile::tempdir().unwrap();
-    copy_tree(&fixture, dir.path());
+    tree::unpack_captured("busy-host/t1", dir.path());
     let io = dir.path().join("proc/101/io");
     std::fs::remove_file(&io).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
@@ -232,14 +234,6 @@ fn a_task_with_a_blocked_file_is_named_and_not_waited_for() {
     assert!(others.iter().any(|p| p["pid"] == 102 && p["read_bytes_total"] == 495_616), "{others:?}");
     assert!(others.iter().all(|p| p["pid"] != 101 || p["write_bytes_per_s"].is_null()));
     assert_eq!(snap["host"], "node02");
-}
-
-fn copy_tree(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() { copy_tree(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
-    }
 }
 
 #[test]

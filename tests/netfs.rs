@@ -1,15 +1,16 @@
 //! NFS and CIFS mounts of a captured host, from files to displayed rows.
 
+#[path = "fixture/tree.rs"]
+mod tree;
+
 use iotop_plus::collect::sources;
 use iotop_plus::model::network::{NetFsKind, NetFsRate, NicRate};
 use iotop_plus::model::sample::Sample;
 use iotop_plus::root::Root;
-use std::path::Path;
 
 fn read_sample(name: &str) -> Sample {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     let mut sample = Sample::default();
-    for source in &mut sources(&Root::at(dir)) {
+    for source in &mut sources(&Root::at(tree::captured(name))) {
         source.read()(&mut sample);
     }
     sample

@@ -1,6 +1,9 @@
 //! Topology and path reports of captured machines: a VM with loop, btrfs, overlay and bind mounts, and a database host
 //! with NVMe, RAID, LVM, encryption, multipath and network mounts.
 
+#[path = "fixture/tree.rs"]
+mod tree;
+
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
@@ -9,14 +12,11 @@ use iotop_plus::model::path::{AtimePolicy, PathReport, ReadOnlyReason, StorageKi
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::topology::Topology;
 use iotop_plus::root::Root;
-use std::path::{Path, PathBuf};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
-}
+use std::path::Path;
+use tree::captured;
 
 fn read_topology(name: &str) -> Topology {
-    match TopologyReader::new(&Root::at(fixture(name))).refresh(&[]) {
+    match TopologyReader::new(&Root::at(captured(name))).refresh(&[]) {
         Some(Reading::Ok(topo)) => topo,
         other => panic!("{name}: {other:?}"),
     }
@@ -48,7 +48,7 @@ fn format_tree(topo: &Topology) -> String {
 }
 
 fn report_for(name: &str, path: &str) -> PathReport {
-    inspect_path(&Root::at(fixture(name)), Path::new(path)).unwrap()
+    inspect_path(&Root::at(captured(name)), Path::new(path)).unwrap()
 }
 
 fn format_chain(report: &PathReport) -> Vec<String> {
@@ -246,13 +246,13 @@ fn path_errors_state_cause_and_remedy() {
     std::os::unix::fs::symlink("round", dir.path().join("round")).unwrap();
     assert!(live(&format!("{base}/round")).contains("loop"));
     assert!(live("").contains("give a directory"));
-    let old = inspect_path(&Root::at(fixture("layered-vm")), Path::new("var")).unwrap_err();
+    let old = inspect_path(&Root::at(captured("layered-vm")), Path::new("var")).unwrap_err();
     assert!(old.to_string().contains("absolute"));
 }
 
 #[test]
 fn the_queue_of_a_real_disk() {
-    let q = &read_queue_attrs(&Root::at(fixture("layered-vm")), &["vda", "zram0"]);
+    let q = &read_queue_attrs(&Root::at(captured("layered-vm")), &["vda", "zram0"]);
     assert_eq!(q.keys().collect::<Vec<_>>(), ["vda"]);
     assert_eq!(q["vda"].scheduler.as_deref(), Some("mq-deadline"));
     assert!(q["vda"].schedulers.contains(&"none".to_string()));

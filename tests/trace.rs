@@ -10,6 +10,8 @@ mod pty_harness;
 mod stalls;
 #[path = "trace/syncs.rs"]
 mod syncs;
+#[path = "fixture/tree.rs"]
+mod tree;
 
 use iotop_plus::bpf::Tracer;
 use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw};
@@ -27,8 +29,6 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-
-const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/busy-vm/t0");
 
 /// Polls until there is a value.
 fn poll_until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
@@ -160,7 +160,7 @@ fn latency_reason(object: &Value) -> String {
 fn without_tracing_everything_else_works_and_the_reason_is_shown() {
     let why = |args: &[&str]| latency_reason(&snapshot(Command::new(BINARY), args));
     assert!(why(&["--no-tracing"]).contains("--no-tracing"));
-    assert!(why(&["--root", FIXTURE]).contains("CONFIG_DEBUG_INFO_BTF"));
+    assert!(why(&["--root", tree::captured("busy-vm/t0").to_str().unwrap()]).contains("CONFIG_DEBUG_INFO_BTF"));
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Live and replayed figures are the same, for every field: of this machine, and of a captured one.
 
+#[path = "../../tests/fixture/tree.rs"]
+mod tree;
+
 use super::printer::block_on;
 use super::replay::RecordingPlayer;
 use super::sampler::{Sampler, SamplerOptions};
@@ -8,7 +11,6 @@ use crate::export::snapshot::{self, SnapshotScope};
 use crate::recording::encoder::FrameEncoder;
 use crate::recording::reader::RecordingReader;
 use crate::root::Root;
-use std::path::Path;
 use std::time::Duration;
 
 /// What snapshots say of some ticks, and the recording of the same ticks.
@@ -80,9 +82,7 @@ fn replay_of_this_machine_matches_live() {
 
 #[test]
 fn replay_of_captured_machines_matches_live() {
-    for name in ["busy-vm", "busy-host", "layered-vm"] {
-        assert_replay_matches_live(&Root::at(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join("t0"),
-        ));
+    for name in ["busy-vm/t0", "busy-host/t0", "layered-vm"] {
+        assert_replay_matches_live(&Root::at(tree::captured(name)));
     }
 }
