@@ -27,7 +27,7 @@ pub enum StorageClass {
 pub struct ClassLimits {
     /// A request that takes longer with few in the queue is slow.
     pub slow_ms: f64,
-    /// A request that takes longer hurts whoever waits for it, however deep the queue.
+    /// A request that takes longer hurts whatever waits for it, however deep the queue.
     pub critical_ms: f64,
     /// With a full queue, fewer small requests per second than this are slow.
     pub min_tps: f64,

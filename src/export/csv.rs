@@ -94,7 +94,6 @@ fn json_keys(scope: SnapshotScope) -> &'static [&'static str] {
 }
 
 /// The lines of one sample, preceded by the header unless `header_written`. `scope` must be one pane.
-/// unless `header_written` says that it was told.
 pub fn csv_lines(
     system: &SystemState,
     engine: &RuleEngine,

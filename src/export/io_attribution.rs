@@ -33,9 +33,9 @@ pub fn format_rates(f: &IoRates) -> [String; 7] {
 }
 
 /// `dd (1234)`, sanitized. An exited process has the name it had at its I/O.
-pub fn process_label(charged: &IoAttribution, system: &SystemState, pid: u32) -> String {
+pub fn process_label(attribution: &IoAttribution, system: &SystemState, pid: u32) -> String {
     let known = system.processes.find_by_pid(pid).map(|row| row.comm);
-    let name = known.or_else(|| charged.process_name(pid).map(|n| sanitize(&**n).into()));
+    let name = known.or_else(|| attribution.process_name(pid).map(|n| sanitize(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 
@@ -53,45 +53,44 @@ fn total_bytes_per_s(f: &IoRates) -> f64 {
 }
 
 /// The writes that belong to no process; `None` if there are none.
-pub fn unattributed_text(charged: &IoAttribution, id: DevId) -> Option<String> {
-    let (_, apart) = charged.unattributed.iter().find(|a| a.0 == id)?;
+pub fn unattributed_text(attribution: &IoAttribution, id: DevId) -> Option<String> {
+    let (_, unattributed) = attribution.unattributed.iter().find(|a| a.0 == id)?;
     let parts = [
-        ("metadata of a file system", apart.metadata),
-        ("swapped out", apart.swap),
-        ("page cache dirtied by nobody known", apart.unknown),
+        ("metadata of a file system", unattributed.metadata),
+        ("swapped out", unattributed.swap),
+        ("page cache dirtied by nobody known", unattributed.unknown),
     ];
-    let told = parts.iter().filter(|p| p.1 > 0.0).map(|(what, n)| format!("{what} {}/s", format_bytes(*n as u64)));
-    let text = told.collect::<Vec<_>>().join(", ");
+    let texts = parts.iter().filter(|p| p.1 > 0.0).map(|(what, n)| format!("{what} {}/s", format_bytes(*n as u64)));
+    let text = texts.collect::<Vec<_>>().join(", ");
     (!text.is_empty()).then(|| format!("written as well: {text}"))
 }
 
 /// The tables by process and by control group; empty where nothing is traced or nothing was done.
 pub fn build_tables(system: &SystemState) -> Vec<Table> {
-    let Some(charged) = system.snapshot.io_attribution.ok() else { return Vec::new() };
-    let tasks = build_table("I/O by process and device", system, &charged.processes, |pid| {
-        process_label(charged, system, *pid)
+    let Some(attribution) = system.snapshot.io_attribution.ok() else { return Vec::new() };
+    let tasks = build_table("I/O by process and device", system, &attribution.processes, |pid| {
+        process_label(attribution, system, *pid)
     });
-    let groups = build_table("I/O by control group and device", system, &charged.cgroups, |path| sanitize(&**path));
-    let mut out: Vec<Table> = tasks.into_iter().chain(groups).collect();
+    let cgroups =
+        build_table("I/O by control group and device", system, &attribution.cgroups, |path| sanitize(&**path));
+    let mut out: Vec<Table> = tasks.into_iter().chain(cgroups).collect();
     if let Some(first) = out.first_mut() {
-        first.notes.extend(
-            charged.unattributed.iter().filter_map(|(id, _)| {
-                Some(format!("{}: {}", system.device_name(*id), unattributed_text(charged, *id)?))
-            }),
-        );
+        first.notes.extend(attribution.unattributed.iter().filter_map(|(id, _)| {
+            Some(format!("{}: {}", system.device_name(*id), unattributed_text(attribution, *id)?))
+        }));
     }
     out
 }
 
 fn build_table<W>(title: &str, system: &SystemState, all: &[OwnerIo<W>], name: impl Fn(&W) -> String) -> Option<Table> {
-    let heads: Vec<(&str, bool)> =
+    let headers: Vec<(&str, bool)> =
         [("Device", false), ("Who", false)].into_iter().chain(COLUMN_HEADERS.map(|h| (h, true))).collect();
     let mut rows: Vec<(f64, DevId, &W, &IoRates)> = Vec::new();
     for charge in all {
         rows.extend(charge.devices.iter().map(|d| (total_bytes_per_s(&d.rates), d.device, &charge.owner, &d.rates)));
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.3.iops().total_cmp(&a.3.iops())));
-    let mut table = Table::new(title, &heads);
+    let mut table = Table::new(title, &headers);
     for (_, id, who, figures) in rows.iter().take(MAX_ROWS) {
         let first = [system.device_name(*id), name(who)];
         table.rows.push(first.into_iter().chain(format_rates(figures)).collect());

@@ -38,9 +38,9 @@ pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
 
 /// The entries as a table, with the hung tasks as notes.
 pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, system: &SystemState) -> Table {
-    let heads =
+    let headers =
         [("Time", false), ("Class", false), ("Device", false), ("PID", true), ("Count", true), ("Message", false)];
-    let mut table = Table::new(title, &heads);
+    let mut table = Table::new(title, &headers);
     for e in entries {
         let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };
         table.rows.push(vec![

@@ -96,7 +96,7 @@ fn traced_ticks<'a>(ctx: &RuleContext<'a>) -> impl Iterator<Item = (&'a Snapshot
     ctx.window(WINDOW_SECS).map_while(|tick| Some((tick, &**tick.syncs.ok()?)))
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, wanted: SyncCause) -> RuleResult {
+fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, cause: SyncCause) -> RuleResult {
     if matches!(&ctx.system.snapshot.syncs, Reading::Absent(why) if why == NOT_REQUESTED) {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, wanted: SyncCause) ->
         return Err(RuleSkipped::NeedsMoreData("a few seconds of syncs"));
     }
     let waiters = sync_waiters(ctx, newest, secs);
-    let findings = waiters.iter().filter_map(|waiter| match (find_stream(ctx, waiter), &wanted) {
+    let findings = waiters.iter().filter_map(|waiter| match (find_stream(ctx, waiter), &cause) {
         (Some(stream), SyncCause::Stream) => Some(behind_stream_finding(ctx, newest, waiter, &stream)),
         (None, SyncCause::Device) => waits_on_syncs_finding(ctx, newest, waiter),
         _ => None,

@@ -168,7 +168,7 @@ fn skipped_rules_give_their_reason() {
 
 #[test]
 fn equal_histories_give_equal_findings() {
-    let look = || {
+    let evaluate_history = || {
         let mut machine = TestMachine::new();
         let mut engine = RuleEngine::default();
         for _ in 0..12 {
@@ -177,7 +177,7 @@ fn equal_histories_give_equal_findings() {
         }
         engine.incidents().to_vec()
     };
-    assert_eq!(look(), look());
+    assert_eq!(evaluate_history(), evaluate_history());
 }
 
 #[test]

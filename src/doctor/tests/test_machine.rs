@@ -414,12 +414,12 @@ pub fn set_network_mount(snap: &mut Snapshot, mb: f64, speed_bits: Option<u64>, 
 pub fn set_stalled(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_per_s: f64, longest_ms: f64) {
     let stalls = Arc::make_mut(snap.memory_stalls.ok_mut().unwrap());
     let key = TaskKey { pid, tid: pid, starttime: 100 };
-    let mut held = ProcessStalls { key, comm: name.into(), bdi: "8:0".into(), ..ProcessStalls::default() };
-    held.rates[kind].count = 5;
-    (held.rates[kind].ms_per_s, held.rates[kind].max_ms) = (ms_per_s, longest_ms);
+    let mut stalls_of_process = ProcessStalls { key, comm: name.into(), bdi: "8:0".into(), ..ProcessStalls::default() };
+    stalls_of_process.rates[kind].count = 5;
+    (stalls_of_process.rates[kind].ms_per_s, stalls_of_process.rates[kind].max_ms) = (ms_per_s, longest_ms);
     let all = stalls.totals[kind].as_mut().unwrap();
     (all.count, all.ms_per_s) = (all.count + 5, all.ms_per_s + ms_per_s);
-    stalls.processes.push(held);
+    stalls.processes.push(stalls_of_process);
 }
 
 /// Adds traced requests of 4 KiB to a device.

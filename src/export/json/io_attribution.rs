@@ -42,8 +42,8 @@ fn device_io(system: &SystemState, on: &DeviceIo) -> DeviceIoJson {
 
 /// The devices of a process; `None` where I/O is not traced.
 pub(super) fn process_devices(system: &SystemState, pid: u32) -> Option<Vec<DeviceIoJson>> {
-    let charged = system.snapshot.io_attribution.ok()?;
-    let on = charged.process(pid).map(|t| t.devices.as_slice()).unwrap_or_default();
+    let attribution = system.snapshot.io_attribution.ok()?;
+    let on = attribution.process(pid).map(|t| t.devices.as_slice()).unwrap_or_default();
     Some(on.iter().map(|on| device_io(system, on)).collect())
 }
 

@@ -43,17 +43,17 @@ pub(super) struct KernelLogEntryJson {
 /// The entries, oldest first, then hung tasks, which have no `seq`.
 pub(super) fn entries(system: &SystemState, since: LogSince) -> Option<Vec<KernelLogEntryJson>> {
     let now = LogClock { mono_ns: 0, wall_ns: system.now().wall_ns };
-    let stuck = system.hung_tasks.iter().map(|s| entry_json(&s.to_log_entry(now, system.hung_task_warnings)));
+    let hung = system.hung_tasks.iter().map(|s| entry_json(&s.to_log_entry(now, system.hung_task_warnings)));
     if system.kernel_log_status.ok().is_none() {
-        let stuck: Vec<_> = stuck.collect();
-        return (!stuck.is_empty()).then_some(stuck);
+        let hung: Vec<_> = hung.collect();
+        return (!hung.is_empty()).then_some(hung);
     }
     let patterns = LogPatterns::default();
     let new = system.kernel_log.visible(&patterns).filter(|e| match since {
         LogSince::Time(from) => e.wall_ns >= from,
         LogSince::Record(last) => e.seq.is_some_and(|seq| seq > last),
     });
-    Some(new.map(entry_json).chain(stuck).collect())
+    Some(new.map(entry_json).chain(hung).collect())
 }
 
 fn entry_json(e: &LogEntry) -> KernelLogEntryJson {

@@ -35,8 +35,8 @@ pub(super) fn unavailable_sources(
 ) -> Vec<UnavailableSource> {
     let (snapshot, now) = (&*system.snapshot, system.now().boot_ns);
     let mut out = Vec::new();
-    let mut add = |wanted: bool, source, why: Option<String>| {
-        out.extend(why.filter(|_| wanted).map(|why| UnavailableSource::new(source, why)));
+    let mut add = |selected: bool, source, why: Option<String>| {
+        out.extend(why.filter(|_| selected).map(|why| UnavailableSource::new(source, why)));
     };
     add(true, "cpu", snapshot.cpu.unavailable_reason(now));
     add(scope.devices, "devices", snapshot.devices.unavailable_reason(now));
@@ -64,13 +64,17 @@ pub(super) fn unavailable_sources(
     add(scope.memory, "swap", snapshot.swap.unavailable_reason(now));
     add(scope.memory, "swap_devices", snapshot.swap_areas.unavailable_reason(now));
     add(scope.memory, "pressure", snapshot.pressure.unavailable_reason(now));
-    let held = scope.memory || scope.processes;
-    add(held, "stalls", snapshot.memory_stalls.unavailable_reason(now));
+    let stalls_selected = scope.memory || scope.processes;
+    add(stalls_selected, "stalls", snapshot.memory_stalls.unavailable_reason(now));
     for why in snapshot.memory_stalls.ok().into_iter().flat_map(|s| &s.unavailable) {
-        add(held, "stalls", Some(why.clone()));
+        add(stalls_selected, "stalls", Some(why.clone()));
     }
     let lost = snapshot.memory_stalls.ok().map(|s| s.dropped).filter(|n| *n > 0);
-    add(held, "stalls", lost.map(|n| format!("{n} were not counted: too many processes were held up")));
+    add(
+        stalls_selected,
+        "stalls",
+        lost.map(|n| format!("{n} were not counted: too many processes were stalls_selected up")),
+    );
     add(scope.processes, "processes", system.processes_status.unavailable_reason(now));
     if system.processes_status.ok().is_some() {
         add(scope.processes, "delays", delays_unavailable(&system.processes).map(str::to_owned));

@@ -39,9 +39,9 @@ pub fn to_html(blocks: &[ReportBlock]) -> String {
             ReportBlock::Heading(rank, text) => writeln!(out, "<h{rank}>{}</h{rank}>", escape(text)),
             ReportBlock::Paragraph(text) => writeln!(out, "<p>{}</p>", escape(text)),
             ReportBlock::List(items) => {
-                let item = |(word, text): &(String, String)| match word.is_empty() {
+                let item = |(label, text): &(String, String)| match label.is_empty() {
                     true => format!("<li>{}</li>\n", escape(text)),
-                    false => format!("<li><b>{}</b> {}</li>\n", escape(word), escape(text)),
+                    false => format!("<li><b>{}</b> {}</li>\n", escape(label), escape(text)),
                 };
                 writeln!(out, "<ul>\n{}</ul>", items.iter().map(item).collect::<String>())
             }

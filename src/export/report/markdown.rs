@@ -19,13 +19,13 @@ pub fn to_markdown(blocks: &[ReportBlock]) -> String {
             }
             ReportBlock::Paragraph(text) => out.push_str(&format!("{}\n\n", escape_markdown(&sanitize(text)))),
             ReportBlock::List(items) => {
-                for (word, text) in items {
-                    let word = if word.is_empty() {
+                for (label, text) in items {
+                    let label = if label.is_empty() {
                         String::new()
                     } else {
-                        format!("**{}** ", escape_markdown(&sanitize(word)))
+                        format!("**{}** ", escape_markdown(&sanitize(label)))
                     };
-                    out.push_str(&format!("- {word}{}\n", escape_markdown(&sanitize(text))));
+                    out.push_str(&format!("- {label}{}\n", escape_markdown(&sanitize(text))));
                 }
                 out.push('\n');
             }
@@ -41,34 +41,34 @@ pub fn to_markdown(blocks: &[ReportBlock]) -> String {
 
 /// Adds a code block whose fence is longer than any in the text.
 fn push_code_block(out: &mut String, text: &str) {
-    let cleaned: Vec<String> = text.lines().map(sanitize).collect();
+    let lines: Vec<String> = text.lines().map(sanitize).collect();
     let ticks = |line: &String| line.chars().take_while(|c| *c == '`').count();
-    let longest = cleaned.iter().map(|l| ticks(&l.trim_start().to_owned())).max().unwrap_or(0);
+    let longest = lines.iter().map(|l| ticks(&l.trim_start().to_owned())).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    out.push_str(&format!("{fence}text\n{}\n{fence}\n\n", cleaned.join("\n")));
+    out.push_str(&format!("{fence}text\n{}\n{fence}\n\n", lines.join("\n")));
 }
 
 fn sparklines(all: &[Graph]) -> String {
-    let wide = all.iter().map(|g| sanitize(&g.name).width()).max().unwrap_or(0);
+    let width = all.iter().map(|g| sanitize(&g.name).width()).max().unwrap_or(0);
     let mut out = String::new();
     for g in all {
-        let (name, most) = (sanitize(&g.name), g.max());
-        let pad = " ".repeat(wide - name.width());
-        let course: String = g.points.iter().map(|p| sparkline_char(*p, most)).collect();
+        let (name, max) = (sanitize(&g.name), g.max());
+        let pad = " ".repeat(width - name.width());
+        let sparkline: String = g.points.iter().map(|p| sparkline_char(*p, max)).collect();
         out.push_str(&format!(
-            "{name}{pad}  {course}  now {}, max {}\n",
+            "{name}{pad}  {sparkline}  now {}, max {}\n",
             format_value(g.latest()),
-            format_value(Some(most))
+            format_value(Some(max))
         ));
     }
     out
 }
 
-fn sparkline_char(value: Option<f64>, most: f64) -> char {
+fn sparkline_char(value: Option<f64>, max: f64) -> char {
     match value {
         None => '·',
-        Some(v) if v <= 0.0 || most <= 0.0 => SPARKLINE_STEPS[0],
-        Some(v) => SPARKLINE_STEPS[((v / most * 8.0).round() as usize).clamp(1, 8)],
+        Some(v) if v <= 0.0 || max <= 0.0 => SPARKLINE_STEPS[0],
+        Some(v) => SPARKLINE_STEPS[((v / max * 8.0).round() as usize).clamp(1, 8)],
     }
 }
 

@@ -83,7 +83,7 @@ impl WindowFindings {
     /// The incidents that are over.
     fn past_incidents<'a>(&'a self, engine: &'a RuleEngine) -> impl Iterator<Item = &'a (Incident, Timestamp)> {
         // An incident that became part of another one is not over.
-        let told = |old: &Incident| {
+        let is_current = |old: &Incident| {
             let cause = old.cause();
             engine
                 .incidents()
@@ -91,7 +91,7 @@ impl WindowFindings {
                 .flat_map(|s| &s.findings)
                 .any(|f| f.rule == cause.rule && f.subject == cause.subject)
         };
-        self.0.iter().filter(move |(old, _)| !told(old))
+        self.0.iter().filter(move |(old, _)| !is_current(old))
     }
 }
 
@@ -130,7 +130,7 @@ pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExt
     }
     if !extra.missing_data.is_empty() {
         out.push(ReportBlock::Heading(2, "What could not be read".into()));
-        out.push(ReportBlock::List(extra.missing_data.iter().map(|gap| (String::new(), gap.clone())).collect()));
+        out.push(ReportBlock::List(extra.missing_data.iter().map(|note| (String::new(), note.clone())).collect()));
     }
     out
 }
@@ -163,10 +163,10 @@ fn push_findings(out: &mut Vec<ReportBlock>, system: &SystemState, engine: &Rule
         let over = format!(" (until {})", format_rfc3339(last.wall_ns));
         push_incident(out, s, *last, &over);
     }
-    let gaps = findings::skipped_rule_notes(engine);
-    if !gaps.is_empty() {
-        let gaps = gaps.into_iter().map(|gap| ("not judged".into(), gap)).collect();
-        out.push(ReportBlock::List(gaps));
+    let notes = findings::skipped_rule_notes(engine);
+    if !notes.is_empty() {
+        let notes = notes.into_iter().map(|note| ("not judged".into(), note)).collect();
+        out.push(ReportBlock::List(notes));
     }
 }
 

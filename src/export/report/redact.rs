@@ -119,19 +119,19 @@ impl Redactor {
         }
         let at = PLACEHOLDER_KINDS.iter().position(|k| *k == kind).unwrap_or(0);
         self.counts[at] += 1;
-        let instead = format!("{kind}-{}", self.counts[at]);
-        self.insert(name, instead);
+        let placeholder = format!("{kind}-{}", self.counts[at]);
+        self.insert(name, placeholder);
     }
 
-    fn insert(&mut self, name: &str, instead: String) {
-        self.replacements.push((name.to_ascii_lowercase(), instead));
+    fn insert(&mut self, name: &str, placeholder: String) {
+        self.replacements.push((name.to_ascii_lowercase(), placeholder));
         self.replacements.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then(a.0.cmp(&b.0)));
     }
 
     /// The text with names replaced.
     pub fn redact(&self, text: &str) -> String {
-        if let Some(instead) = self.replacement_of(text.trim()) {
-            return instead.to_owned();
+        if let Some(placeholder) = self.replacement_of(text.trim()) {
+            return placeholder.to_owned();
         }
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -141,9 +141,9 @@ impl Redactor {
                 .iter()
                 .find(|(word, _)| word.len() >= MIN_SUBSTRING_LEN && starts_with_ignore_case(rest, word))
             {
-                Some((word, instead)) => {
-                    out.push_str(instead);
-                    rest = &rest[word.len()..];
+                Some((name, placeholder)) => {
+                    out.push_str(placeholder);
+                    rest = &rest[name.len()..];
                 }
                 None => {
                     out.push(c);

@@ -20,10 +20,11 @@ const SGR_MODIFIERS: [(Modifier, u8); 8] = [
 ];
 
 /// The screen; colours are reset at the end of each line.
-pub fn to_ansi(buf: &Buffer) -> String {
+pub fn to_ansi(buffer: &Buffer) -> String {
     let mut out = String::new();
-    for y in 0..buf.area.height {
-        let cells: Vec<&Cell> = (0..buf.area.width).map(|x| &buf[(buf.area.x + x, buf.area.y + y)]).collect();
+    for y in 0..buffer.area.height {
+        let cells: Vec<&Cell> =
+            (0..buffer.area.width).map(|x| &buffer[(buffer.area.x + x, buffer.area.y + y)]).collect();
         push_row(&mut out, &cells);
     }
     out
@@ -82,20 +83,20 @@ mod tests {
 
     #[test]
     fn cell_colours_are_written_and_reset_at_the_line_end() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
-        buf.set_string(0, 0, "写a", Style::new().fg(Color::LightRed).add_modifier(Modifier::BOLD));
-        buf.set_string(4, 0, "b", Style::new());
-        buf.set_string(0, 1, "c", Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(7)));
-        assert_eq!(to_ansi(&buf), "\x1b[0;1;91m写a\x1b[0m b\n\x1b[0;38;2;1;2;3;48;5;7mc\x1b[0m\n\n");
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 3));
+        buffer.set_string(0, 0, "写a", Style::new().fg(Color::LightRed).add_modifier(Modifier::BOLD));
+        buffer.set_string(4, 0, "b", Style::new());
+        buffer.set_string(0, 1, "c", Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(7)));
+        assert_eq!(to_ansi(&buffer), "\x1b[0;1;91m写a\x1b[0m b\n\x1b[0;38;2;1;2;3;48;5;7mc\x1b[0m\n\n");
     }
 
     #[test]
     fn a_terminal_emulator_shows_the_same_cells() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 20, 2));
-        buf.set_string(1, 0, "│写 x", Style::new().fg(Color::Cyan).add_modifier(Modifier::REVERSED));
-        buf.set_string(3, 1, "é_", Style::new().add_modifier(Modifier::UNDERLINED));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 20, 2));
+        buffer.set_string(1, 0, "│写 x", Style::new().fg(Color::Cyan).add_modifier(Modifier::REVERSED));
+        buffer.set_string(3, 1, "é_", Style::new().add_modifier(Modifier::UNDERLINED));
         let mut terminal = vt100::Parser::new(2, 20, 0);
-        terminal.process(to_ansi(&buf).trim_end().replace('\n', "\r\n").as_bytes());
+        terminal.process(to_ansi(&buffer).trim_end().replace('\n', "\r\n").as_bytes());
         let seen = terminal.screen();
         assert_eq!(seen.contents(), " │写 x\n   é_");
         assert!(seen.cell(0, 1).unwrap().inverse() && !seen.cell(0, 0).unwrap().inverse());

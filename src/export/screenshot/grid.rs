@@ -44,15 +44,15 @@ impl PositionedSymbol<'_> {
 }
 
 /// The symbols of row `y`, from left to right.
-pub fn row_symbols<'a>(buf: &'a Buffer, palette: &'a Palette, y: u16) -> impl Iterator<Item = PositionedSymbol<'a>> {
+pub fn row_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette, y: u16) -> impl Iterator<Item = PositionedSymbol<'a>> {
     let mut x = 0;
     std::iter::from_fn(move || {
-        if x >= buf.area.width {
+        if x >= buffer.area.width {
             return None;
         }
-        let cell = &buf[(buf.area.x + x, buf.area.y + y)];
+        let cell = &buffer[(buffer.area.x + x, buffer.area.y + y)];
         let symbol = cell.symbol();
-        let cells = (symbol.width().max(1) as u16).min(buf.area.width - x);
+        let cells = (symbol.width().max(1) as u16).min(buffer.area.width - x);
         let (mut fg, mut bg) = (palette.resolve(cell.fg, palette.fg), palette.resolve(cell.bg, palette.bg));
         if cell.modifier.contains(Modifier::DIM) {
             fg = blend(fg, bg, DIM_SHARE);
@@ -60,21 +60,21 @@ pub fn row_symbols<'a>(buf: &'a Buffer, palette: &'a Palette, y: u16) -> impl It
         if cell.modifier.contains(Modifier::REVERSED) {
             std::mem::swap(&mut fg, &mut bg);
         }
-        let look = ResolvedStyle {
+        let style = ResolvedStyle {
             fg,
             bg,
             is_bold: cell.modifier.contains(Modifier::BOLD),
             is_underlined: cell.modifier.contains(Modifier::UNDERLINED),
         };
-        let spot = PositionedSymbol { x, y, symbol, width: cells, style: look };
+        let positioned = PositionedSymbol { x, y, symbol, width: cells, style };
         x += cells;
-        Some(spot)
+        Some(positioned)
     })
 }
 
 /// All symbols, row by row.
-pub fn all_symbols<'a>(buf: &'a Buffer, palette: &'a Palette) -> impl Iterator<Item = PositionedSymbol<'a>> {
-    (0..buf.area.height).flat_map(move |y| row_symbols(buf, palette, y))
+pub fn all_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette) -> impl Iterator<Item = PositionedSymbol<'a>> {
+    (0..buffer.area.height).flat_map(move |y| row_symbols(buffer, palette, y))
 }
 
 #[cfg(test)]
@@ -86,9 +86,10 @@ mod tests {
 
     #[test]
     fn wide_symbols_take_two_cells_and_reversed_cells_swap_colours() {
-        let mut buf = Buffer::empty(Rect::new(3, 1, 5, 1));
-        buf.set_string(3, 1, "写a", Style::new().fg(Color::Red).add_modifier(Modifier::REVERSED));
-        let all: Vec<_> = all_symbols(&buf, &DARK).map(|s| (s.x, s.symbol, s.width, s.style.fg, s.style.bg)).collect();
+        let mut buffer = Buffer::empty(Rect::new(3, 1, 5, 1));
+        buffer.set_string(3, 1, "写a", Style::new().fg(Color::Red).add_modifier(Modifier::REVERSED));
+        let all: Vec<_> =
+            all_symbols(&buffer, &DARK).map(|s| (s.x, s.symbol, s.width, s.style.fg, s.style.bg)).collect();
         let red = DARK.ansi[1];
         assert_eq!(
             all,

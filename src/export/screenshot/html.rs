@@ -14,21 +14,21 @@ use std::fmt::Write;
 type TextClass = (Rgb, bool);
 
 /// The page.
-pub fn to_html(buf: &Buffer, palette: &Palette, title: &str) -> String {
+pub fn to_html(buffer: &Buffer, palette: &Palette, title: &str) -> String {
     let mut styles: Vec<TextClass> = Vec::new();
     let mut rows = String::new();
-    for y in 0..buf.area.height {
+    for y in 0..buffer.area.height {
         if y > 0 {
             rows.push('\n');
         }
-        push_row(&mut rows, &grid::row_symbols(buf, palette, y).collect::<Vec<_>>(), palette, &mut styles);
+        push_row(&mut rows, &grid::row_symbols(buffer, palette, y).collect::<Vec<_>>(), palette, &mut styles);
     }
     let mut classes = String::new();
     for (i, (fg, bold)) in styles.iter().enumerate() {
         let weight = if *bold { ";font-weight:bold" } else { "" };
         let _ = writeln!(classes, ".c{i}{{color:{}{weight}}}", to_hex(*fg));
     }
-    let (w, h) = (buf.area.width, buf.area.height);
+    let (w, h) = (buffer.area.width, buffer.area.height);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>\n\
@@ -42,7 +42,7 @@ pub fn to_html(buf: &Buffer, palette: &Palette, title: &str) -> String {
          </body>\n</html>\n",
         u32::from(w) * u32::from(CELL.0),
         u32::from(h) * u32::from(CELL.1),
-        svg_paths(buf, palette),
+        svg_paths(buffer, palette),
         title = escape_html(title),
         bg = to_hex(palette.bg),
         fg = to_hex(palette.fg),
@@ -60,17 +60,17 @@ enum SymbolLayout {
     FixedWidth,
 }
 
-fn symbol_layout(spot: &PositionedSymbol) -> SymbolLayout {
-    match spot.symbol {
+fn symbol_layout(positioned: &PositionedSymbol) -> SymbolLayout {
+    match positioned.symbol {
         s if s.is_ascii() => SymbolLayout::Inline,
         s if symbol_shape(s).is_some() => SymbolLayout::DrawnShape,
         _ => SymbolLayout::FixedWidth,
     }
 }
 
-fn push_row(out: &mut String, spots: &[PositionedSymbol], palette: &Palette, styles: &mut Vec<TextClass>) {
-    let end = spots.iter().rposition(|s| !s.is_blank()).map_or(0, |at| at + 1);
-    let mut rest = &spots[..end];
+fn push_row(out: &mut String, symbols: &[PositionedSymbol], palette: &Palette, styles: &mut Vec<TextClass>) {
+    let end = symbols.iter().rposition(|s| !s.is_blank()).map_or(0, |at| at + 1);
+    let mut rest = &symbols[..end];
     while let Some(first) = rest.first() {
         let style = |s: &PositionedSymbol| (s.style.fg, s.style.is_bold);
         let like = |s: &PositionedSymbol| match symbol_layout(first) {
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn text_is_selectable_and_shapes_are_drawn_behind_it() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 14, 2));
-        buf.set_string(0, 0, "│a<b", Style::new());
-        buf.set_string(4, 0, " 写", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
-        let page = to_html(&buf, &DARK, "t");
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 14, 2));
+        buffer.set_string(0, 0, "│a<b", Style::new());
+        buffer.set_string(4, 0, " 写", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+        let page = to_html(&buffer, &DARK, "t");
         let row =
             "</svg><i class=\"s\" style=\"width:1ch\">│</i>a&lt;b <i class=\"c0\" style=\"width:2ch\">写</i>\n</pre>";
         assert!(page.contains(row), "{page}");
@@ -132,10 +132,10 @@ mod tests {
 
     #[test]
     fn leading_blanks_take_the_colour_of_the_next_word() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 9, 1));
-        buf.set_string(0, 0, "a", Style::new());
-        buf.set_string(3, 0, "b", Style::new().fg(Color::Red));
-        let page = to_html(&buf, &DARK, "t");
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 9, 1));
+        buffer.set_string(0, 0, "a", Style::new());
+        buffer.set_string(3, 0, "b", Style::new().fg(Color::Red));
+        let page = to_html(&buffer, &DARK, "t");
         assert!(page.contains("</svg>a  <span class=\"c0\">b</span></pre>"), "{page}");
     }
 }

@@ -21,10 +21,10 @@ const HEX_DIGITS: [u16; 16] = [
 ];
 
 /// The PNG file.
-pub fn to_png(buf: &Buffer, palette: &Palette) -> Vec<u8> {
-    let mut canvas = PngCanvas::new(buf, palette);
-    for spot in grid::all_symbols(buf, palette) {
-        canvas.draw_symbol(&spot);
+pub fn to_png(buffer: &Buffer, palette: &Palette) -> Vec<u8> {
+    let mut canvas = PngCanvas::new(buffer, palette);
+    for positioned in grid::all_symbols(buffer, palette) {
+        canvas.draw_symbol(&positioned);
     }
     canvas.encode()
 }
@@ -39,9 +39,9 @@ struct PngCanvas {
 }
 
 impl PngCanvas {
-    fn new(buf: &Buffer, palette: &Palette) -> Self {
-        let width = usize::from(buf.area.width) * usize::from(CELL.0) + 2 * MARGIN;
-        let height = usize::from(buf.area.height) * usize::from(CELL.1) + 2 * MARGIN;
+    fn new(buffer: &Buffer, palette: &Palette) -> Self {
+        let width = usize::from(buffer.area.width) * usize::from(CELL.0) + 2 * MARGIN;
+        let height = usize::from(buffer.area.height) * usize::from(CELL.1) + 2 * MARGIN;
         Self { width, height, colours: vec![palette.bg], pixels: vec![0; (width + 1) * height] }
     }
 
@@ -58,63 +58,63 @@ impl PngCanvas {
         (0..=255).min_by_key(|at| far(&self.colours[usize::from(*at)])).unwrap_or(0)
     }
 
-    fn draw_symbol(&mut self, spot: &PositionedSymbol) {
+    fn draw_symbol(&mut self, positioned: &PositionedSymbol) {
         let (w, h) = CELL;
-        let place = (MARGIN + usize::from(spot.x * w), MARGIN + usize::from(spot.y) * usize::from(h));
-        let (look, width) = (spot.style, spot.width * w);
-        let ground = self.colour_index(look.bg);
-        if ground != 0 {
-            self.fill_area(place, 0..width, 0..h, ground);
+        let origin = (MARGIN + usize::from(positioned.x * w), MARGIN + usize::from(positioned.y) * usize::from(h));
+        let (style, width) = (positioned.style, positioned.width * w);
+        let background = self.colour_index(style.bg);
+        if background != 0 {
+            self.fill_area(origin, 0..width, 0..h, background);
         }
-        let ink = self.colour_index(look.fg);
-        if let Some(shape) = symbol_shape(spot.symbol) {
-            let ink = self.colour_index(blend(look.fg, look.bg, shape.opacity_pct));
+        let ink = self.colour_index(style.fg);
+        if let Some(shape) = symbol_shape(positioned.symbol) {
+            let ink = self.colour_index(blend(style.fg, style.bg, shape.opacity_pct));
             for part in &shape.parts {
-                fill_part(part, |x, y| self.set_pixel(place, x, y, ink));
+                fill_part(part, |x, y| self.set_pixel(origin, x, y, ink));
             }
-        } else if !spot.is_blank() {
-            self.draw_text(place, spot, ink);
+        } else if !positioned.is_blank() {
+            self.draw_text(origin, positioned, ink);
         }
-        if look.is_underlined {
-            self.fill_area(place, 0..width, UNDERLINE_ROWS, ink);
+        if style.is_underlined {
+            self.fill_area(origin, 0..width, UNDERLINE_ROWS, ink);
         }
     }
 
-    fn draw_text(&mut self, place: (usize, usize), spot: &PositionedSymbol, ink: u8) {
-        let mut chars = spot.symbol.chars().filter(|c| crate::sanitize::is_safe(*c));
+    fn draw_text(&mut self, origin: (usize, usize), positioned: &PositionedSymbol, ink: u8) {
+        let mut chars = positioned.symbol.chars().filter(|c| crate::sanitize::is_safe(*c));
         let Some(base) = chars.next() else { return };
         match font::find_glyph(base) {
-            Some(glyph) => self.draw_glyph(place, glyph, spot.style.is_bold, ink),
-            None => self.draw_missing_glyph(place, base, spot.width * CELL.0, ink),
+            Some(glyph) => self.draw_glyph(origin, glyph, positioned.style.is_bold, ink),
+            None => self.draw_missing_glyph(origin, base, positioned.width * CELL.0, ink),
         }
         for mark in chars {
             match font::find_glyph(mark).filter(|_| mark.width() == Some(0)) {
-                Some(glyph) => self.draw_glyph(place, glyph, spot.style.is_bold, ink),
+                Some(glyph) => self.draw_glyph(origin, glyph, positioned.style.is_bold, ink),
                 // Mark a combining character that the font lacks.
-                None => self.fill_area(place, CELL.0 - 4..CELL.0, 0..4, ink),
+                None => self.fill_area(origin, CELL.0 - 4..CELL.0, 0..4, ink),
             }
         }
     }
 
-    fn draw_glyph(&mut self, place: (usize, usize), glyph: Glyph, bold: bool, ink: u8) {
+    fn draw_glyph(&mut self, origin: (usize, usize), glyph: Glyph, bold: bool, ink: u8) {
         for y in 0..CELL.1 {
             for x in 0..CELL.0 {
                 // Bold strokes are one pixel wider.
                 if glyph.is_set(x, y) || (bold && x > 0 && glyph.is_set(x - 1, y)) {
-                    self.set_pixel(place, x, y, ink);
+                    self.set_pixel(origin, x, y, ink);
                 }
             }
         }
     }
 
     /// A box with the code point of a character that the font lacks.
-    fn draw_missing_glyph(&mut self, place: (usize, usize), c: char, width: u16, ink: u8) {
+    fn draw_missing_glyph(&mut self, origin: (usize, usize), c: char, width: u16, ink: u8) {
         let (left, right, top, bottom) = (1, width - 1, 2, 22);
         for (x, y) in [(left..right, top..top + 1), (left..right, bottom - 1..bottom)] {
-            self.fill_area(place, x, y, ink);
+            self.fill_area(origin, x, y, ink);
         }
         for x in [left..left + 1, right - 1..right] {
-            self.fill_area(place, x, top..bottom, ink);
+            self.fill_area(origin, x, top..bottom, ink);
         }
         let code = format!("{:04X}", c as u32);
         let across = if width > CELL.0 { 3 } else { 2 };
@@ -125,16 +125,16 @@ impl PngCanvas {
             let (x, y) = (start + (i % across) as u16 * 4, first + (i / across) as u16 * 6);
             for bit in 0..15u16 {
                 if HEX_DIGITS[digit as usize] >> (14 - bit) & 1 == 1 {
-                    self.set_pixel(place, x + bit % 3, y + bit / 3, ink);
+                    self.set_pixel(origin, x + bit % 3, y + bit / 3, ink);
                 }
             }
         }
     }
 
-    fn fill_area(&mut self, place: (usize, usize), x: std::ops::Range<u16>, y: std::ops::Range<u16>, ink: u8) {
+    fn fill_area(&mut self, origin: (usize, usize), x: std::ops::Range<u16>, y: std::ops::Range<u16>, ink: u8) {
         for y in y {
             for x in x.clone() {
-                self.set_pixel(place, x, y, ink);
+                self.set_pixel(origin, x, y, ink);
             }
         }
     }
@@ -223,9 +223,9 @@ mod tests {
 
     /// The rendered cells, one line a pixel row, `#` where the background is covered.
     fn render_text(text: &str, style: Style) -> Vec<String> {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 6, 1));
-        buf.set_string(0, 0, text, style);
-        let (width, height, pixels) = decode(&to_png(&buf, &DARK));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 6, 1));
+        buffer.set_string(0, 0, text, style);
+        let (width, height, pixels) = decode(&to_png(&buffer, &DARK));
         assert_eq!((width, height), (6 * 12 + 16, 24 + 16));
         let line = |y: usize| {
             let row = &pixels[y * width..(y + 1) * width];
@@ -240,10 +240,10 @@ mod tests {
 
     #[test]
     fn png_decoder_reads_the_cell_colours() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 2, 1));
-        buf.set_string(0, 0, "█", Style::new().fg(Color::Red));
-        buf.set_string(1, 0, " ", Style::new().bg(Color::Indexed(21)));
-        let (width, _, pixels) = decode(&to_png(&buf, &DARK));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 2, 1));
+        buffer.set_string(0, 0, "█", Style::new().fg(Color::Red));
+        buffer.set_string(1, 0, " ", Style::new().bg(Color::Indexed(21)));
+        let (width, _, pixels) = decode(&to_png(&buffer, &DARK));
         let at = |x: usize, y: usize| pixels[(MARGIN + y) * width + MARGIN + x];
         assert_eq!(
             (at(0, 0), at(11, 23), at(12, 0), at(23, 23)),
@@ -285,11 +285,11 @@ mod tests {
 
     #[test]
     fn colours_beyond_256_map_to_the_nearest() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 300, 1));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 300, 1));
         for x in 0..300u16 {
-            buf.set_string(x, 0, "█", Style::new().fg(Color::Rgb((x % 256) as u8, (x / 256) as u8, 0)));
+            buffer.set_string(x, 0, "█", Style::new().fg(Color::Rgb((x % 256) as u8, (x / 256) as u8, 0)));
         }
-        let (width, _, pixels) = decode(&to_png(&buf, &DARK));
+        let (width, _, pixels) = decode(&to_png(&buffer, &DARK));
         let at = |cell: usize| pixels[MARGIN * width + MARGIN + cell * 12];
         assert_eq!(at(100), [100, 0, 0]);
         assert!(at(290)[0].abs_diff(34) <= 1, "{:?}", at(290));

@@ -125,8 +125,8 @@ fn block_parts(code: u32) -> (Vec<ShapePart>, u16) {
         _ => {
             let quarters = QUADRANTS[(code - 0x2596) as usize];
             let (w, h) = CENTER;
-            let places = [(8, 0.0, 0.0), (4, w, 0.0), (2, 0.0, h), (1, w, h)];
-            let set = places.into_iter().filter(|(bit, ..)| quarters & bit != 0);
+            let positions = [(8, 0.0, 0.0), (4, w, 0.0), (2, 0.0, h), (1, w, h)];
+            let set = positions.into_iter().filter(|(bit, ..)| quarters & bit != 0);
             return (set.map(|(_, x, y)| ShapePart::Rect(x, y, w, h)).collect(), 100);
         }
     };
@@ -135,9 +135,9 @@ fn block_parts(code: u32) -> (Vec<ShapePart>, u16) {
 
 /// Dots 1 to 6 are the left column, then the right one; 7 and 8 are the bottom row.
 fn braille_parts(bits: u32) -> Vec<ShapePart> {
-    const PLACES: [(u8, u8); 8] = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)];
+    const DOT_POSITIONS: [(u8, u8); 8] = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)];
     let (w, h, dot) = (WIDTH / 2.0, HEIGHT / 4.0, 4.0);
-    let set = PLACES.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+    let set = DOT_POSITIONS.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
     set.map(|(_, (x, y))| {
         let (x, y) = (f32::from(*x) * w + (w - dot) / 2.0, f32::from(*y) * h + (h - dot) / 2.0);
         ShapePart::Rect(x, y, dot, dot)

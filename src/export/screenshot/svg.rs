@@ -23,8 +23,8 @@ const UNDERLINE: (f32, f32) = (21.0, 1.5);
 const FONT_SIZE: f32 = 20.0;
 
 /// The SVG file. `title` is for readers that do not show images.
-pub fn to_svg(buf: &Buffer, palette: &Palette, title: &str) -> String {
-    let (w, h) = (f32::from(buf.area.width) * WIDTH, f32::from(buf.area.height) * HEIGHT);
+pub fn to_svg(buffer: &Buffer, palette: &Palette, title: &str) -> String {
+    let (w, h) = (f32::from(buffer.area.width) * WIDTH, f32::from(buffer.area.height) * HEIGHT);
     let (w, h) = (w + 2.0 * MARGIN, h + 2.0 * MARGIN);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{}\" height=\"{}\" role=\"img\">\n\
@@ -35,36 +35,36 @@ pub fn to_svg(buf: &Buffer, palette: &Palette, title: &str) -> String {
         escape_html(title),
         to_hex(palette.bg)
     );
-    out.push_str(&svg_paths(buf, palette));
+    out.push_str(&svg_paths(buffer, palette));
     let _ = writeln!(
         out,
         "<g font-family=\"ui-monospace,DejaVu Sans Mono,Menlo,Consolas,monospace\" font-size=\"{FONT_SIZE}\">"
     );
-    for y in 0..buf.area.height {
-        push_row(&mut out, &grid::row_symbols(buf, palette, y).collect::<Vec<_>>());
+    for y in 0..buffer.area.height {
+        push_row(&mut out, &grid::row_symbols(buffer, palette, y).collect::<Vec<_>>());
     }
     out.push_str("</g>\n</g>\n</svg>\n");
     out
 }
 
 /// Paths of backgrounds, then of shapes and underlines; for the SVG, and for the one behind the text in HTML.
-pub fn svg_paths(buf: &Buffer, palette: &Palette) -> String {
-    let (mut grounds, mut shapes) = (PathsByColour::default(), PathsByColour::default());
-    for spot in grid::all_symbols(buf, palette) {
-        let (x, y) = (f32::from(spot.x) * WIDTH, f32::from(spot.y) * HEIGHT);
-        let (look, width) = (spot.style, f32::from(spot.width) * WIDTH);
-        if look.bg != palette.bg {
-            grounds.push_rect(look.bg, x, y, width, HEIGHT);
+pub fn svg_paths(buffer: &Buffer, palette: &Palette) -> String {
+    let (mut backgrounds, mut shapes) = (PathsByColour::default(), PathsByColour::default());
+    for positioned in grid::all_symbols(buffer, palette) {
+        let (x, y) = (f32::from(positioned.x) * WIDTH, f32::from(positioned.y) * HEIGHT);
+        let (style, width) = (positioned.style, f32::from(positioned.width) * WIDTH);
+        if style.bg != palette.bg {
+            backgrounds.push_rect(style.bg, x, y, width, HEIGHT);
         }
-        if let Some(shape) = symbol_shape(spot.symbol) {
-            let colour = blend(look.fg, look.bg, shape.opacity_pct);
+        if let Some(shape) = symbol_shape(positioned.symbol) {
+            let colour = blend(style.fg, style.bg, shape.opacity_pct);
             shape.parts.iter().for_each(|part| shapes.push_part(colour, x, y, part));
         }
-        if look.is_underlined {
-            shapes.push_rect(look.fg, x, y + UNDERLINE.0, width, UNDERLINE.1);
+        if style.is_underlined {
+            shapes.push_rect(style.fg, x, y + UNDERLINE.0, width, UNDERLINE.1);
         }
     }
-    grounds.to_svg() + &shapes.to_svg()
+    backgrounds.to_svg() + &shapes.to_svg()
 }
 
 /// One path a colour, in order of appearance.
@@ -138,16 +138,16 @@ fn round_hundredths(units: f32) -> f32 {
 }
 
 /// Whether a symbol is text rather than a shape.
-pub fn is_text(spot: &PositionedSymbol) -> bool {
-    !spot.is_blank() && symbol_shape(spot.symbol).is_none()
+pub fn is_text(positioned: &PositionedSymbol) -> bool {
+    !positioned.is_blank() && symbol_shape(positioned.symbol).is_none()
 }
 
 /// Adds the text of a row: ASCII words of one style together, stretched to their width; other symbols, which may come
 /// from another font, one by one.
-fn push_row(out: &mut String, spots: &[PositionedSymbol]) {
+fn push_row(out: &mut String, symbols: &[PositionedSymbol]) {
     let mut at = 0;
-    while at < spots.len() {
-        let first = &spots[at];
+    while at < symbols.len() {
+        let first = &symbols[at];
         if !is_text(first) {
             at += 1;
             continue;
@@ -155,15 +155,15 @@ fn push_row(out: &mut String, spots: &[PositionedSymbol]) {
         let mut end = at + 1;
         if first.symbol.is_ascii() {
             let goes_on = |s: &PositionedSymbol| s.symbol.is_ascii() && is_same_text_style(&s.style, &first.style);
-            while end < spots.len() && goes_on(&spots[end]) {
+            while end < symbols.len() && goes_on(&symbols[end]) {
                 // A single space between words belongs to the run; a gap ends it.
-                if spots[end].is_blank() && !spots.get(end + 1).is_some_and(|s| goes_on(s) && is_text(s)) {
+                if symbols[end].is_blank() && !symbols.get(end + 1).is_some_and(|s| goes_on(s) && is_text(s)) {
                     break;
                 }
                 end += 1;
             }
         }
-        push_text_run(out, &spots[at..end]);
+        push_text_run(out, &symbols[at..end]);
         at = end;
     }
 }
@@ -172,10 +172,10 @@ fn is_same_text_style(a: &ResolvedStyle, b: &ResolvedStyle) -> bool {
     (a.fg, a.is_bold) == (b.fg, b.is_bold)
 }
 
-fn push_text_run(out: &mut String, spots: &[PositionedSymbol]) {
-    let first = &spots[0];
-    let text: String = spots.iter().map(|s| s.symbol).collect();
-    let cells: u16 = spots.iter().map(|s| s.width).sum();
+fn push_text_run(out: &mut String, symbols: &[PositionedSymbol]) {
+    let first = &symbols[0];
+    let text: String = symbols.iter().map(|s| s.symbol).collect();
+    let cells: u16 = symbols.iter().map(|s| s.width).sum();
     let (x, y) = (f32::from(first.x) * WIDTH, f32::from(first.y) * HEIGHT + BASELINE);
     let _ = writeln!(
         out,
@@ -195,16 +195,16 @@ mod tests {
     use ratatui::style::{Color, Modifier, Style};
 
     fn render(put: impl Fn(&mut Buffer)) -> String {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 1));
-        put(&mut buf);
-        to_svg(&buf, &DARK, "x & \"y\"")
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
+        put(&mut buffer);
+        to_svg(&buffer, &DARK, "x & \"y\"")
     }
 
     #[test]
     fn text_is_escaped_and_runs_are_positioned() {
-        let svg = render(|buf| {
-            buf.set_string(0, 0, "a<b c", Style::new());
-            buf.set_string(7, 0, "写d", Style::new().fg(Color::Red));
+        let svg = render(|buffer| {
+            buffer.set_string(0, 0, "a<b c", Style::new());
+            buffer.set_string(7, 0, "写d", Style::new().fg(Color::Red));
         });
         assert!(svg.contains("<text x=\"0\" y=\"18.5\" textLength=\"60\""), "{svg}");
         assert!(svg.contains(">a&lt;b c</text>"), "{svg}");
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_horizontal_line_is_one_path_without_text() {
-        let svg = render(|buf| {
-            buf.set_string(0, 0, "────────────", Style::new().fg(Color::Cyan));
+        let svg = render(|buffer| {
+            buffer.set_string(0, 0, "────────────", Style::new().fg(Color::Cyan));
         });
         assert!(svg.contains("<path fill=\"#4fb3bf\" d=\"M0 11h144v2h-144z\"/>"), "{svg}");
         assert!(!svg.contains("<text"));
@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn a_reversed_row_is_one_rectangle_and_underlines_are_drawn() {
         let style = Style::new().add_modifier(Modifier::REVERSED | Modifier::UNDERLINED);
-        let svg = render(|buf| {
-            buf.set_string(0, 0, "one two     ", style);
+        let svg = render(|buffer| {
+            buffer.set_string(0, 0, "one two     ", style);
         });
         assert!(svg.contains("<path fill=\"#d0d4dc\" d=\"M0 0h144v24h-144z\"/>"), "{svg}");
         assert!(svg.contains("<path fill=\"#14171c\" d=\"M0 21h144v1.5h-144z\"/>"), "{svg}");

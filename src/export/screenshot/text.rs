@@ -6,12 +6,12 @@ use crate::sanitize::is_safe;
 use ratatui::buffer::Buffer;
 
 /// The screen without colours.
-pub fn to_text(buf: &Buffer) -> String {
+pub fn to_text(buffer: &Buffer) -> String {
     let mut out = String::new();
-    for y in 0..buf.area.height {
+    for y in 0..buffer.area.height {
         let start = out.len();
-        for spot in grid::row_symbols(buf, &DARK, y) {
-            out.extend(spot.symbol.chars().filter(|c| is_safe(*c)));
+        for positioned in grid::row_symbols(buffer, &DARK, y) {
+            out.extend(positioned.symbol.chars().filter(|c| is_safe(*c)));
         }
         out.truncate(start + out[start..].trim_end().len());
         out.push('\n');
