@@ -9,7 +9,6 @@ use crate::export::screenshot::find_format;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::tui::action::ViewId;
-use crate::tui::panes::kernel_log;
 use crate::tui::replay::ReplayUi;
 use crate::tui::screenshot::ScreenCapture;
 use crate::tui::settings::Settings;
@@ -64,8 +63,8 @@ pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, 
         (Some(pane), _) => (view_of_pane(pane), true),
         (None, view) => (view.map_or(ViewId::Overview, view_of), false),
     };
-    kernel_log::refresh_visible_entries(&mut app);
-    app.refresh_visible_tasks();
+    app.views.kernel_log.refresh_entries(&app.shared);
+    app.refresh_views(&mut Vec::new());
     let shot = ScreenCapture::new(&app).to_screenshot();
     find_format(name).map(|form| (form.write)(&shot)).unwrap_or_default()
 }

@@ -30,14 +30,9 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
             let all = overview_layout(body, 0, app.shared.findings.incidents().len());
             all.into_iter().filter(|(_, r)| !r.is_empty()).map(|(id, _)| id).collect()
         }
-        (None, ViewId::Devices) => vec![PaneId::Devices, PaneId::DeviceGraphs],
-        (None, ViewId::Processes) => vec![PaneId::Processes],
-        (None, ViewId::Memory) => vec![PaneId::Memory],
-        (None, ViewId::Kernel) => vec![PaneId::KernelLog],
         (None, ViewId::Bench) => super::bench::layout::PANES.to_vec(),
         (None, ViewId::Tune) if app.views.experiments.is_open => super::experiment::layout::PANES.to_vec(),
         (None, ViewId::Tune) => super::panes::tune::visible_panes(app),
-        (None, ViewId::Findings) => vec![PaneId::Findings, PaneId::IncidentPage],
         (None, tab) => converted_tab(app, tab).into_iter().map(|(id, _)| id).collect(),
     }
 }
@@ -53,15 +48,11 @@ pub fn compute_layout(app: &App) -> ScreenLayout {
     } else {
         match list[..] {
             [PaneId::Processes, ..] if app.screen.view == ViewId::Overview => {
-                overview_layout(body, device_row_count(app), app.shared.findings.incidents().len())
-            }
-            [PaneId::Findings, ..] => {
-                super::panes::findings::findings_layout(body, app.shared.findings.incidents().len())
+                overview_layout(body, app.views.devices.wanted_rows(&app.shared), app.shared.findings.incidents().len())
             }
             [PaneId::TuneKnobs, ..] => super::panes::tune::tune_layout(body, &list),
             [PaneId::ExperimentList, ..] => super::experiment::layout::arrange_panes(body, app.screen.focus),
             [PaneId::BenchResults, ..] => super::bench::layout::arrange_panes(body, app.screen.focus),
-            [PaneId::Devices, PaneId::DeviceGraphs] => devices_layout(body, device_row_count(app)),
             _ if app.screen.detail.is_none() && app.views.of_tab(app.screen.view).is_some() => {
                 converted_tab(app, app.screen.view)
             }
@@ -84,14 +75,8 @@ fn body_area((w, h): (u16, u16)) -> Rect {
     Rect::new(0, 1, w, h.saturating_sub(2))
 }
 
-/// Rows the device list would fill.
-fn device_row_count(app: &App) -> u16 {
-    let devices = super::panes::devices::line_count(app).min(500) as u16;
-    devices + super::panes::devices::network_line_count(app).min(20)
-}
-
 fn overview_layout(body: Rect, devices: u16, stories: usize) -> Vec<(PaneId, Rect)> {
-    let strip = super::panes::findings::summary_strip::pane_height(body.height, stories);
+    let strip = super::views::findings::summary_height(body.height, stories);
     let above = Rect { height: body.height - strip, ..body };
     let mut out = overview_upper_layout(above, devices);
     out.push((PaneId::FindingsSummary, area_below(body, above.height)));
@@ -125,14 +110,6 @@ fn overview_upper_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
     ]
 }
 
-fn devices_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
-    let graphs = if body.height >= 16 { (body.height / 3).clamp(7, 16) } else { 0 };
-    let list = (body.height - graphs).min((devices + 3).max(6));
-    let graphs = if graphs > 0 { (body.height - list).min(20) } else { 0 };
-    let list = body.height - graphs;
-    vec![(PaneId::Devices, Rect { height: list, ..body }), (PaneId::DeviceGraphs, area_below(body, list))]
-}
-
 /// What is left of `area` below its first `top` rows.
 fn area_below(area: Rect, top: u16) -> Rect {
     let top = top.min(area.height);
@@ -161,16 +138,6 @@ mod tests {
                     assert_covers(body, &panes);
                     assert!(panes[0].1.height >= 4, "{w}x{h}: {panes:?}");
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn devices_view_covers_the_body_at_every_size() {
-        for h in [10, 22, 38, 48] {
-            for n in [0, 3, 40] {
-                let body = Rect::new(0, 1, 80, h);
-                assert_covers(body, &devices_layout(body, n));
             }
         }
     }

@@ -18,7 +18,6 @@ pub mod replay;
 pub mod runtime;
 pub mod screen;
 pub mod screenshot;
-pub mod selectors;
 pub mod settings;
 pub mod shared;
 pub mod state;

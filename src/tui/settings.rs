@@ -217,8 +217,8 @@ impl Settings {
             let format = crate::sanitize::sanitize(&settings.screenshot.format);
             return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }
-        if super::panes::processes::sort_column_by_name(&settings.processes.sort).is_none() {
-            let names = super::panes::processes::sort_column_names().join(", ");
+        if super::views::processes::sort_column_by_name(&settings.processes.sort).is_none() {
+            let names = super::views::processes::sort_column_names().join(", ");
             let sort = crate::sanitize::sanitize(&settings.processes.sort);
             return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
         }

@@ -32,6 +32,8 @@ pub struct Shared {
     pub recording_status: Option<crate::recording::writer::RecorderStatus>,
     /// Offset of the local time zone from UTC, seconds east.
     pub utc_offset_secs: i64,
+    /// When knobs were changed or restored, CLOCK_BOOTTIME in ns.
+    pub knob_change_times: Vec<u64>,
     /// The clocks at the newest batch of kernel log records.
     pub log_clock: LogClock,
 }
@@ -50,6 +52,7 @@ impl Shared {
             replay: None,
             recording_status: None,
             utc_offset_secs: 0,
+            knob_change_times: Vec::new(),
             log_clock: LogClock::default(),
         }
     }
@@ -72,6 +75,23 @@ impl Shared {
         &self,
     ) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
         self.system.history.up_to(self.snapshot().seq)
+    }
+
+    /// The columns, counted from the right edge, at which a graph of the history in `width` columns marks that a knob
+    /// changed.
+    pub fn change_marks(&self, width: usize) -> Vec<usize> {
+        let history = self.history_to_shown();
+        let Some(first) = history.clone().nth_back(width.min(history.len().saturating_sub(1))) else {
+            return Vec::new();
+        };
+        // The change lies in the first tick that ends after it.
+        let column =
+            |time: &u64| history.clone().rev().take_while(|f| f.snapshot.time.boot_ns >= *time).count().checked_sub(1);
+        let shown = self.knob_change_times.iter().filter(|time| **time > first.snapshot.time.boot_ns);
+        let mut columns: Vec<usize> = shown.filter_map(column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
     }
 
     /// Local time of day: `14:02:11`.

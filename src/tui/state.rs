@@ -6,10 +6,11 @@ pub use super::screen::*;
 use super::settings::Settings;
 use super::shared::Shared;
 use super::view::{Context, Outbox, PaneId, View};
-use super::widgets::table::Scroll;
-use crate::model::disk::DevId;
+use super::views::{
+    devices::DevicesView, findings::FindingsView, kernel_log::KernelLogView, memory::MemoryView, path::PathView,
+    processes::ProcessesView, syncs::SyncsView,
+};
 use crate::model::kernel_log::LogPatterns;
-use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
 use crate::model::system_state::SystemState;
 use std::time::Duration;
 
@@ -21,17 +22,19 @@ pub struct App {
     pub screen: ScreenState,
     /// The views, each with its own state.
     pub views: Views,
+    /// Facts that the rules are waiting for.
+    pub fact_requests: FactRequests,
 }
 
 /// Every view.
 #[derive(Default)]
 pub struct Views {
     /// Block devices and network file systems.
-    pub devices: DevicesState,
+    pub devices: DevicesView,
     /// Processes and threads.
-    pub processes: ProcessesState,
+    pub processes: ProcessesView,
     /// The kernel log.
-    pub kernel_log: KernelLogState,
+    pub kernel_log: KernelLogView,
     /// Benchmarks.
     pub bench: super::bench::BenchUi,
     /// Kernel settings.
@@ -39,98 +42,20 @@ pub struct Views {
     /// Experiments, shown in place of the Tune view.
     pub experiments: super::experiment::ExperimentUi,
     /// Findings.
-    pub findings: FindingsState,
+    pub findings: FindingsView,
+    /// Memory.
+    pub memory: MemoryView,
+    /// The page of a directory.
+    pub path: PathView,
     /// Syncs.
-    pub syncs: super::views::syncs::SyncsView,
+    pub syncs: SyncsView,
 }
 
-/// State of the Devices pane.
-#[derive(Debug, Clone, Default)]
-pub struct DevicesState {
-    /// Selection.
-    pub scroll: Scroll,
-    /// Column sorted by (index into the shown set), largest first; `None`: the tree.
-    pub sort_column: Option<usize>,
-    /// Smallest first.
-    pub reverse: bool,
-    /// `iostat -x`.
-    pub extended: bool,
-    /// Hide idle ones.
-    pub only_active: bool,
-    /// Rows must contain this.
-    pub filter: String,
-    /// Columns passed over after the name.
-    pub column_offset: usize,
-    /// Which quantity the graphs show.
-    pub graph_index: usize,
-    /// A device to select as soon as it is in the list.
-    pub pending_selection: Option<DevId>,
-}
-
-/// State of the Processes pane.
-#[derive(Debug, Clone, Default)]
-pub struct ProcessesState {
-    /// Selection within the rows that match.
-    pub scroll: Scroll,
-    /// The task the selection follows.
-    pub selected: Option<TaskKey>,
-    /// Sort column.
-    pub sort_column: ProcessColumn,
-    /// Smallest first.
-    pub reverse: bool,
-    /// Which rows.
-    pub filter: ProcessFilter,
-    /// Columns passed over after the first.
-    pub column_offset: usize,
-    /// Sums instead of rates.
-    pub show_totals: bool,
-    /// Threads instead of processes.
-    pub show_threads: bool,
-    /// The rows on screen, from the last update.
-    pub window: ProcessWindow,
-    /// The rows the collector was last told of.
-    pub watched_tasks: Vec<TaskKey>,
-}
-
-/// State of the Kernel pane.
+/// Jobs for the rules: facts that are slow to read.
 #[derive(Debug, Default)]
-pub struct KernelLogState {
-    /// Selection among the visible entries, newest last.
-    pub scroll: Scroll,
-    /// The selection stays at the newest entry.
-    pub follows_newest: bool,
-    /// Include and exclude.
-    pub patterns: LogPatterns,
-    /// As typed.
-    pub include: Option<String>,
-    /// As typed; `None`: the default.
-    pub exclude: Option<String>,
-    /// Rows must contain this.
-    pub filter: String,
-    /// Show what is folded under entries.
-    pub is_unfolded: bool,
-    /// Places of the entries that pattern and filter let through, ascending.
-    pub visible_entries: Vec<u32>,
-    /// How often they were picked.
-    pub refresh_count: u64,
-}
-
-/// State of the Findings view, and of what the diagnosis asked for.
-#[derive(Debug, Default)]
-pub struct FindingsState {
-    /// Selection among the stories.
-    pub scroll: Scroll,
-    /// Selection among the ways on from the story.
-    pub selected_target: usize,
-    /// CLOCK_BOOTTIME in ns when slow facts were asked for last.
+pub struct FactRequests {
+    /// CLOCK_BOOTTIME of the newest request, ns.
     pub requested_at_ns: Option<u64>,
-    /// What has not been answered.
-    pub pending: PendingFacts,
-}
-
-/// Children of the diagnosis that are under way.
-#[derive(Debug, Default)]
-pub struct PendingFacts {
     /// Settings and limits.
     pub facts: bool,
     /// Room on local file systems.
@@ -146,8 +71,8 @@ impl App {
             shared: Shared::new(system, no_color),
             screen: ScreenState { size, ..ScreenState::default() },
             views: Views::default(),
+            fact_requests: FactRequests::default(),
         };
-        app.views.kernel_log.follows_newest = true;
         app.apply_settings(settings);
         app
     }
@@ -166,7 +91,7 @@ impl App {
         views.devices.extended = s.devices.extended;
         views.devices.only_active = s.devices.only_active;
         views.processes.sort_column =
-            super::panes::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
+            super::views::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
         views.processes.reverse = s.processes.reverse;
         views.processes.filter.only_active = s.processes.only_active;
         views.processes.show_totals = s.processes.accumulated;
@@ -196,7 +121,7 @@ impl App {
         s.bench.directory = views.bench.directory_setting();
         s.devices.extended = views.devices.extended;
         s.devices.only_active = views.devices.only_active;
-        s.processes.sort = super::panes::processes::sort_column_name(views.processes.sort_column).into();
+        s.processes.sort = super::views::processes::sort_column_name(views.processes.sort_column).into();
         s.processes.reverse = views.processes.reverse;
         s.processes.only_active = views.processes.filter.only_active;
         s.processes.accumulated = views.processes.show_totals;
@@ -217,12 +142,14 @@ impl App {
 
 impl Views {
     /// Every view.
-    fn all(&self) -> [&dyn View; 1] {
-        [&self.syncs]
+    fn all(&self) -> [&dyn View; 7] {
+        let Self { devices, processes, kernel_log, findings, syncs, memory, path, .. } = self;
+        [devices, processes, kernel_log, findings, syncs, memory, path]
     }
 
-    fn all_mut(&mut self) -> [&mut dyn View; 1] {
-        [&mut self.syncs]
+    fn all_mut(&mut self) -> [&mut dyn View; 7] {
+        let Self { devices, processes, kernel_log, findings, syncs, memory, path, .. } = self;
+        [devices, processes, kernel_log, findings, syncs, memory, path]
     }
 
     /// The view that owns a pane.
@@ -238,8 +165,13 @@ impl Views {
     /// The view that lays out a tab.
     pub fn of_tab(&self, tab: ViewId) -> Option<&dyn View> {
         match tab {
+            ViewId::Devices => Some(&self.devices),
+            ViewId::Processes => Some(&self.processes),
+            ViewId::Memory => Some(&self.memory),
+            ViewId::Kernel => Some(&self.kernel_log),
+            ViewId::Findings => Some(&self.findings),
             ViewId::Syncs => Some(&self.syncs),
-            _ => None,
+            ViewId::Overview | ViewId::Bench | ViewId::Tune => None,
         }
     }
 }

@@ -163,6 +163,8 @@ pub enum Target {
     Task(TaskKey),
     /// The Kernel log tab, at the record of this sequence number if it is still stored.
     KernelLogRecord(Option<u64>),
+    /// The page of a row of the kernel log.
+    KernelLogEntry(usize),
     /// The Tune tab, at a knob.
     Knob(String),
     /// The Bench tab, at a profile, to be run in a directory.

@@ -1,22 +1,8 @@
 //! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
 
 pub mod bench;
-pub mod device_detail;
-pub mod device_graphs;
-pub mod device_latency;
-pub mod devices;
 pub mod experiment;
-pub mod findings;
-pub mod io_accounting;
-pub mod kernel_log;
-pub mod kernel_log_detail;
-pub mod memory;
-pub mod path_detail;
-pub mod process_detail;
-pub mod processes;
-pub mod request_sizes;
 pub mod tune;
-pub mod writeback;
 
 use super::keymap::KeyContext;
 use super::state::App;
@@ -45,12 +31,6 @@ pub struct Pane {
 
 /// All panes.
 pub const PANES: &[Pane] = &[
-    devices::PANE,
-    device_graphs::PANE,
-    processes::PANE,
-    writeback::PANE,
-    memory::PANE,
-    kernel_log::PANE,
     bench::list::PANE,
     bench::PANE,
     tune::PANE,
@@ -58,14 +38,13 @@ pub const PANES: &[Pane] = &[
     tune::changes::PANE,
     experiment::list::PANE,
     experiment::PANE,
-    findings::PANE,
-    findings::page::PANE,
-    findings::summary_strip::PANE,
-    device_detail::PANE,
-    process_detail::PANE,
-    kernel_log_detail::PANE,
-    path_detail::PANE,
 ];
+
+/// The inside of the focused pane.
+pub fn focused_pane_inner(app: &App) -> Rect {
+    let area = super::layout::compute_layout(app).pane_area(app.focused_pane()).unwrap_or_default();
+    area.inner(ratatui::layout::Margin::new(1, 1))
+}
 
 /// The content of a pane as a table.
 pub fn table(app: &App, id: PaneId) -> Table {

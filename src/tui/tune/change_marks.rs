@@ -7,24 +7,9 @@ use crate::tui::state::App;
 
 impl App {
     /// Times at which knobs were changed or changed back, CLOCK_BOOTTIME in ns.
-    fn change_times(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn change_times(&self) -> impl Iterator<Item = u64> + '_ {
         let tune = &self.views.tune;
         tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended_boot_ns.values().copied())
-    }
-
-    /// Returns the columns, counted from the right edge, at which knobs changed in a graph `width` columns wide.
-    pub fn change_marks(&self, width: usize) -> Vec<usize> {
-        let mut out = Vec::new();
-        let past = self.shared.history_to_shown();
-        let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
-        for at in self.change_times().filter(|at| *at > first.snapshot.time.boot_ns) {
-            // The first tick that ended after the change contains it.
-            let after = past.clone().rev().take_while(|f| f.snapshot.time.boot_ns >= at).count();
-            out.extend(after.checked_sub(1));
-        }
-        out.sort_unstable();
-        out.dedup();
-        out
     }
 
     /// Returns the periods to compare for a change; `None` if its time is not known.

@@ -2,12 +2,11 @@
 
 use super::events;
 use crate::model::disk::DevId;
-use crate::model::process::{ProcessColumn as Col, TaskKey};
+use crate::model::process::TaskKey;
 use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
-use crate::tui::panes::kernel_log_detail::{self, EntryLink};
-use crate::tui::panes::{self, PaneId, devices, kernel_log, processes};
+use crate::tui::panes::{self, PaneId};
 use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::state::{App, DetailPage, Overlay, PendingChange, ProcessDetail, Prompt, PromptPurpose};
 use crate::tui::widgets::table::Scroll;
@@ -77,29 +76,8 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
 /// Actions that change what is listed and how.
 fn apply_setting(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     match action {
-        Action::SortLeft => move_sort_column(app, -1),
-        Action::SortRight => move_sort_column(app, 1),
-        Action::ColumnsLeft => scroll_columns(app, -1),
-        Action::ColumnsRight => scroll_columns(app, 1),
-        Action::ReverseSort => match app.focused_pane() {
-            PaneId::Devices | PaneId::DeviceGraphs => app.views.devices.reverse = !app.views.devices.reverse,
-            PaneId::Processes => app.views.processes.reverse = !app.views.processes.reverse,
-            _ => {}
-        },
         Action::SearchNext => super::prompt::search(app, 1, effects),
         Action::SearchPrevious => super::prompt::search(app, -1, effects),
-        Action::ToggleActiveOnly => match app.focused_pane() {
-            PaneId::Processes => app.views.processes.filter.only_active = !app.views.processes.filter.only_active,
-            _ => app.views.devices.only_active = !app.views.devices.only_active,
-        },
-        Action::ToggleTotals => app.views.processes.show_totals = !app.views.processes.show_totals,
-        Action::ToggleThreads => {
-            app.views.processes.show_threads = !app.views.processes.show_threads;
-            effects.push(Effect::ScanThreads(app.views.processes.show_threads));
-        }
-        Action::ToggleFold => toggle_fold(app),
-        Action::ToggleExtendedColumns => app.views.devices.extended = !app.views.devices.extended,
-        Action::NextGraph => app.views.devices.graph_index += 1,
         Action::ShorterInterval => round_and_set_interval(app, app.shared.interval.as_secs_f64() - 0.5, effects),
         Action::LongerInterval => round_and_set_interval(app, app.shared.interval.as_secs_f64() + 0.5, effects),
         Action::ResetCounters => {
@@ -129,18 +107,8 @@ fn open_prompt(app: &mut App, action: Action) {
     let (what, text) = match action {
         Action::Search => (PromptPurpose::Search, String::new()),
         Action::Filter => (PromptPurpose::Filter, super::prompt::current_filter(app)),
-        Action::UserFilter => (PromptPurpose::UserFilter, app.views.processes.filter.user.clone().unwrap_or_default()),
         Action::SetInterval => (PromptPurpose::Interval, String::new()),
         Action::Command => (PromptPurpose::Command, String::new()),
-        Action::IncludePattern => (PromptPurpose::Include, app.views.kernel_log.include.clone().unwrap_or_default()),
-        Action::ExcludePattern => {
-            let default = crate::model::kernel_log::DEFAULT_EXCLUDE.to_owned();
-            (PromptPurpose::Exclude, app.views.kernel_log.exclude.clone().unwrap_or(default))
-        }
-        Action::Ionice => match app.selected_task() {
-            Some(row) => (PromptPurpose::Ionice(row.key()), String::new()),
-            None => return app.screen.error("no task selected"),
-        },
         _ => return,
     };
     let cursor = text.len();
@@ -189,30 +157,9 @@ pub fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
 fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     app.screen.detail_scroll = Scroll::default();
     match app.focused_pane() {
-        PaneId::Devices | PaneId::DeviceGraphs => {
-            if let Some(id) = app.selected_device() {
-                open_device(app, id);
-            }
-        }
-        PaneId::Processes => {
-            if let Some(key) = app.selected_task().map(|row| row.key()) {
-                open_task(app, key, effects);
-            }
-        }
-        PaneId::KernelLogDetail => match kernel_log_detail::link_target(app) {
-            Some(EntryLink::Task(key)) => open_task(app, key, effects),
-            Some(EntryLink::Device(id)) => open_device(app, id),
-            None => app.screen.error("it names no task that is still there and no device"),
-        },
         PaneId::BenchResults | PaneId::BenchPage => super::bench::open_selected(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::open_selected(app, effects),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::open_selected(app, effects),
-        PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => {
-            super::findings::open_selected(app, effects)
-        }
-        PaneId::KernelLog if !app.views.kernel_log.visible_entries.is_empty() => {
-            app.screen.detail = Some(DetailPage::KernelLog(app.views.kernel_log.scroll.selected));
-        }
         _ => {}
     }
 }
@@ -235,7 +182,6 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::BenchResults | PaneId::BenchPage => super::bench::close_topmost(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::close_topmost(app, effects),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::close_topmost(app),
-        PaneId::Findings | PaneId::IncidentPage => super::findings::close_topmost(app),
         _ => false,
     };
     if closed {
@@ -245,22 +191,8 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
         app.screen.zoomed = false;
     } else if app.shared.frozen_seq.is_some() {
         unfreeze(app);
-    } else if app.update_view(pane, effects, |view, cx, _| view.clear_filter(pane, cx)).is_none() {
-        match app.focused_pane() {
-            PaneId::Processes => {
-                app.views.processes.filter.text = None;
-                app.views.processes.filter.user = None;
-            }
-            PaneId::KernelLog => {
-                app.views.kernel_log.filter.clear();
-                kernel_log::refresh_visible_entries(app);
-            }
-            PaneId::BenchResults | PaneId::BenchPage | PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
-            }
-            PaneId::ExperimentList | PaneId::ExperimentPage => {}
-            PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => {}
-            _ => app.views.devices.filter.clear(),
-        }
+    } else {
+        app.update_view(pane, effects, |view, cx, _| view.clear_filter(pane, cx));
     }
 }
 
@@ -286,24 +218,9 @@ fn move_selection(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
         return;
     }
     match pane {
-        PaneId::Processes => {
-            let len = app.matching_task_count();
-            app.views.processes.scroll.move_selection(by, len);
-            app.views.processes.selected = None;
-        }
-        PaneId::KernelLog => {
-            let len = app.views.kernel_log.visible_entries.len();
-            app.views.kernel_log.scroll.move_selection(by, len);
-            app.views.kernel_log.follows_newest = app.views.kernel_log.scroll.selected + 1 >= len;
-        }
-        PaneId::Devices | PaneId::DeviceGraphs => {
-            let len = devices::device_lines(app).len();
-            app.views.devices.scroll.move_selection(by, len);
-        }
         PaneId::BenchResults | PaneId::BenchPage => super::bench::move_selection(app, by),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::move_selection(app, by),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::move_selection(app, by),
-        PaneId::Findings | PaneId::IncidentPage => super::findings::move_selection(app, by),
         _ => {}
     }
 }
@@ -339,67 +256,6 @@ pub fn set_interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
     app.shared.interval = Duration::from_secs_f64(secs);
     app.screen.info(format!("interval {secs} s"));
     effects.push(Effect::SetInterval(app.shared.interval));
-}
-
-/// Moves the sort column among those on screen; for devices there is a place before the first: the tree.
-fn move_sort_column(app: &mut App, by: isize) {
-    let width = layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.width.saturating_sub(2));
-    match app.focused_pane() {
-        PaneId::Processes => {
-            let set = processes::column_set(app, width);
-            let at = set.iter().position(|c| c.id == processes::task_query(app, 0, 0).sort_by);
-            // The start order, reads and writes together, stands before the first column.
-            let at = at.map_or(0, |i| i as isize + 1) + by;
-            let at = at.rem_euclid(set.len() as isize + 1);
-            set_task_sort(app, if at == 0 { Col::Io } else { set[at as usize - 1].id });
-        }
-        PaneId::Devices | PaneId::DeviceGraphs => {
-            let len = devices::column_set(app, u16::MAX).len() as isize;
-            let at = app.views.devices.sort_column.map_or(0, |i| i as isize + 1) + by;
-            let at = at.rem_euclid(len + 1);
-            app.views.devices.sort_column = (at > 0).then(|| at as usize - 1);
-        }
-        _ => {}
-    }
-}
-
-/// Passes over one column more or less, as long as one is left to pass over.
-fn scroll_columns(app: &mut App, by: isize) {
-    let (shift, columns) = match app.focused_pane() {
-        PaneId::Processes => (app.views.processes.column_offset, processes::column_set(app, app.screen.size.0).len()),
-        _ => (app.views.devices.column_offset, devices::column_set(app, app.screen.size.0).len()),
-    };
-    let shift = shift.saturating_add_signed(by).min(columns.saturating_sub(3));
-    match app.focused_pane() {
-        PaneId::Processes => app.views.processes.column_offset = shift,
-        _ => app.views.devices.column_offset = shift,
-    }
-}
-
-/// Sorts tasks by a column; the sums' columns are the rates' with `a`.
-pub fn set_task_sort(app: &mut App, by: Col) {
-    app.views.processes.sort_column = match by {
-        Col::AccIo => Col::Io,
-        Col::AccRead => Col::Read,
-        Col::AccWrite => Col::Write,
-        other => other,
-    };
-}
-
-fn toggle_fold(app: &mut App) {
-    if app.focused_pane() == PaneId::KernelLog {
-        app.views.kernel_log.is_unfolded = !app.views.kernel_log.is_unfolded;
-        return;
-    }
-    if !app.views.processes.show_threads {
-        return app.screen.info("threads are folded; p shows them");
-    }
-    let Some(pid) = app.selected_task().map(|row| row.pid) else { return };
-    let folded = &mut app.views.processes.filter.folded_pids;
-    match folded.iter().position(|p| *p == pid) {
-        Some(at) => drop(folded.remove(at)),
-        None => folded.push(pid),
-    }
 }
 
 fn request_mappings(app: &mut App, effects: &mut Vec<Effect>) {

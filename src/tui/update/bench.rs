@@ -156,9 +156,8 @@ fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: WorkerReply) {
 /// Selects the device below the directory in the list of devices.
 fn select_target_device(app: &mut App) {
     let device = app.views.bench.target_device();
-    let at = panes::devices::device_lines(app).iter().position(|l| Some(l.id) == device);
-    if let Some(at) = at.filter(|_| app.screen.view == ViewId::Bench) {
-        app.views.devices.scroll.selected = at;
+    if let Some(device) = device.filter(|_| app.screen.view == ViewId::Bench) {
+        app.views.devices.select(device, &app.shared);
     }
 }
 

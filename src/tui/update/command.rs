@@ -30,8 +30,14 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
             app.shared.theme_name =
                 ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
         }
-        ("include", re) => prompt::set_log_patterns(app, Some(re.to_owned()), app.views.kernel_log.exclude.clone())?,
-        ("exclude", re) => prompt::set_log_patterns(app, app.views.kernel_log.include.clone(), Some(re.to_owned()))?,
+        ("include", re) => {
+            let log = &mut app.views.kernel_log;
+            log.set_patterns(Some(re.to_owned()), log.exclude.clone(), &app.shared)?;
+        }
+        ("exclude", re) => {
+            let log = &mut app.views.kernel_log;
+            log.set_patterns(log.include.clone(), Some(re.to_owned()), &app.shared)?;
+        }
         _ => {
             return Err(format!(
                 "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, include RE, exclude RE, q"

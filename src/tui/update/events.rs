@@ -4,7 +4,6 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::{Change, Observation};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage};
 use crate::units::format_bytes_long;
 
@@ -46,11 +45,9 @@ pub fn on_observation(app: &mut App, observation: Observation, effects: &mut Vec
         Change::Tasks => {
             clamp_selection(app);
             super::findings::run_rules_if_due(app, effects);
-            app.refresh_visible_tasks();
-            request_visible_tasks(app, effects);
         }
         Change::Topology => request_queue_settings(app, effects),
-        Change::KernelLog => kernel_log::refresh_visible_entries(app),
+        Change::KernelLog => app.views.kernel_log.refresh_entries(&app.shared),
         Change::Other | Change::None => {}
     }
 }
@@ -68,19 +65,6 @@ fn age_message(app: &mut App) {
 pub fn clamp_selection(app: &mut App) {
     let len = app.shared.system.processes.len();
     app.views.processes.scroll.selected = app.views.processes.scroll.selected.min(len.saturating_sub(1));
-}
-
-/// Tells the collector which rows are on screen.
-pub fn request_visible_tasks(app: &mut App, effects: &mut Vec<Effect>) {
-    let mut keys: Vec<_> =
-        app.views.processes.window.rows.iter().map(|at| app.shared.system.processes.key_at(*at)).collect();
-    if let Some(DetailPage::Process(p)) = &app.screen.detail {
-        keys.push(p.key);
-    }
-    if keys != app.views.processes.watched_tasks {
-        app.views.processes.watched_tasks = keys.clone();
-        effects.push(Effect::WatchTasks(keys));
-    }
 }
 
 fn request_queue_settings(app: &App, effects: &mut Vec<Effect>) {

@@ -1,16 +1,10 @@
 //! Decisions of the Findings view, and when the diagnosis looks.
 
-use super::actions;
 use crate::doctor::{fact_requests, incident::Incident};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::reading::Reading;
-use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
-use crate::tui::panes::{PaneId, findings as pane};
 use crate::tui::state::App;
-
-/// The place of the page among the panes of the view.
-const PAGE_PANE: usize = 1;
 
 /// While nothing is wrong the rules, which look over several seconds, are asked no oftener than this (ns): at the usual
 /// interval every second tick, so that what they find is found one tick later at most.
@@ -56,18 +50,18 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
     // Some rules judge by two readings: those are had as soon as in trouble.
     let calm = app.shared.findings.incidents().is_empty() && app.shared.system.slow_facts.previous.is_some();
     let every = if calm { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
-    let ui = &mut app.views.findings;
-    let due = ui.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
+    let requests = &mut app.fact_requests;
+    let due = requests.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
     if !due
         || app.shared.system.topology.ok().is_none()
         || !matches!(app.shared.system.processes_status, Reading::Ok(()))
     {
         return;
     }
-    ui.requested_at_ns = Some(now);
+    requests.requested_at_ns = Some(now);
     // Starting a process costs more than what these find out: what hardly ever hangs shares one.
     let mut jobs = Vec::new();
-    if !std::mem::replace(&mut ui.pending.facts, true) {
+    if !std::mem::replace(&mut requests.facts, true) {
         jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&app.shared.system) });
     }
     jobs.extend(disk_space_job(app, false));
@@ -79,7 +73,7 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Asking file systems for their room, if there are any and none are being asked.
 fn disk_space_job(app: &mut App, network: bool) -> Option<WorkerJob> {
-    let asked = &mut app.views.findings.pending;
+    let asked = &mut app.fact_requests;
     let asked = if network { &mut asked.network_disk_space } else { &mut asked.local_disk_space };
     let mounts = fact_requests::mounts_to_query(&app.shared.system, network);
     (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(WorkerJob::DiskSpace { mounts, network })
@@ -88,58 +82,11 @@ fn disk_space_job(app: &mut App, network: bool) -> Option<WorkerJob> {
 /// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
 pub fn on_reply(app: &mut App, job: &WorkerJob, reply: WorkerReply) {
     match job {
-        WorkerJob::DiskSpace { network: true, .. } => app.views.findings.pending.network_disk_space = false,
-        WorkerJob::DiskSpace { network: false, .. } => app.views.findings.pending.local_disk_space = false,
-        _ => app.views.findings.pending.facts = false,
+        WorkerJob::DiskSpace { network: true, .. } => app.fact_requests.network_disk_space = false,
+        WorkerJob::DiskSpace { network: false, .. } => app.fact_requests.local_disk_space = false,
+        _ => app.fact_requests.facts = false,
     }
     if let WorkerReply::Observed(observation) = reply {
         app.shared.system.apply(observation);
-    }
-}
-
-/// Enter: where the selected line of the page leads, or the story's first way on.
-pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.focused_pane() == PaneId::FindingsSummary {
-        return actions::open_view(app, ViewId::Findings, effects);
-    }
-    let at = if app.focused_pane() == PaneId::IncidentPage { app.views.findings.selected_target } else { 0 };
-    match pane::page::nav_targets(app).into_iter().nth(at) {
-        Some(jump) => super::navigate::navigate(app, jump.into(), effects),
-        None => app.screen.info("nothing to go to"),
-    }
-}
-
-/// Moves the selection in the list, or among the ways on.
-pub fn move_selection(app: &mut App, by: isize) {
-    if app.focused_pane() == PaneId::IncidentPage {
-        let last = pane::page::nav_targets(app).len().saturating_sub(1);
-        let jump = &mut app.views.findings.selected_target;
-        *jump = jump.saturating_add_signed(by).min(last);
-        return;
-    }
-    let len = app.shared.findings.incidents().len();
-    app.views.findings.scroll.move_selection(by, len);
-    app.views.findings.selected_target = 0;
-}
-
-/// Esc; whether there was something to leave.
-pub fn close_topmost(app: &mut App) -> bool {
-    let there = app.focused_pane() == PaneId::IncidentPage && !app.screen.zoomed;
-    if there {
-        app.screen.focus = 0;
-    }
-    there
-}
-
-/// A click into the list or the page.
-pub fn on_click(app: &mut App, id: PaneId, height: u16, y: u16) {
-    if id == PaneId::IncidentPage {
-        if let Some(at) = pane::page::target_at(app, y) {
-            app.views.findings.selected_target = at;
-            app.screen.focus = PAGE_PANE;
-        }
-    } else if let Some(at) = pane::row_at(app, height, y) {
-        app.views.findings.scroll.selected = at;
-        app.views.findings.selected_target = 0;
     }
 }

@@ -16,7 +16,6 @@ mod tests;
 mod tune;
 
 pub use command::open_path as ask_path;
-pub use prompt::parse_io_priority;
 pub use replay::refusal_reason;
 pub use screenshot::prompt_label as shot_label;
 
@@ -26,22 +25,27 @@ use super::event::Event;
 use super::keymap;
 use super::state::{App, Overlay};
 use super::view::{Outbox, Request};
+use crate::model::observation::Observation;
 use crossterm::event::{KeyEvent, KeyEventKind};
 
 /// Takes in one event.
 pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
     let mut effects = Vec::new();
+    // Counters and a run's progress alter no list of tasks.
+    let refreshes = !matches!(event, Event::Observed(Observation::Sample(_)) | Event::Bench(_) | Event::Experiment(_));
     match event {
         Event::Key(key) => on_key(app, key, &mut effects),
         Event::Mouse(mouse) => mouse::on_mouse(app, mouse, &mut effects),
         Event::Resize(w, h) => {
             app.screen.size = (w, h);
-            app.refresh_visible_tasks();
             effects.push(Effect::Redraw);
         }
         other => events::on_event(app, other, &mut effects),
     }
-    app.refresh_views(&mut effects);
+    app.shared.knob_change_times = app.change_times().collect();
+    if refreshes {
+        app.refresh_views(&mut effects);
+    }
     if app.shared.replay.is_some() {
         effects.retain(replay::is_allowed_in_replay);
     }
@@ -58,8 +62,6 @@ fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
         app.screen.message = None;
         actions::apply_action(app, action, effects);
     }
-    app.refresh_visible_tasks();
-    events::request_visible_tasks(app, effects);
 }
 
 /// Does what a view asks of the program, and passes its effects on.

@@ -5,10 +5,9 @@ use crate::tui::action::Action;
 use crate::tui::draw::{FooterItem, footer_items};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
-use crate::tui::panes::{PaneId, devices, kernel_log, processes};
+use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay};
 use crate::tui::view::PaneClick;
-use crate::tui::widgets::table::Scroll;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
@@ -20,8 +19,6 @@ pub fn on_mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
         MouseEventKind::Down(MouseButton::Left) => on_click(app, event.column, event.row, effects),
         _ => return,
     }
-    app.refresh_visible_tasks();
-    super::events::request_visible_tasks(app, effects);
 }
 
 fn on_wheel(app: &mut App, event: MouseEvent, by: i16, effects: &mut Vec<Effect>) {
@@ -74,59 +71,9 @@ fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         return;
     }
     match id {
-        PaneId::Devices => on_device_click(app, inner, x, y),
-        PaneId::Processes => on_task_click(app, inner, x, y),
         PaneId::TuneKnobs | PaneId::ChangeHistory => super::tune::on_click(app, id, inner, y),
-        PaneId::Findings | PaneId::IncidentPage => super::findings::on_click(app, id, inner.height, y - inner.y),
-        PaneId::FindingsSummary => actions::apply_action(app, Action::Open, effects),
         PaneId::BenchResults | PaneId::BenchPage => super::bench::on_click(app, id, inner, x, y),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::on_click(app, id, inner, x, y),
-        PaneId::KernelLog => {
-            if let Some((first, at)) = kernel_log::entry_at(app, inner.height, y - inner.y) {
-                app.views.kernel_log.scroll = Scroll { offset: first, selected: at };
-                app.views.kernel_log.follows_newest = at + 1 == app.views.kernel_log.visible_entries.len();
-            }
-        }
         _ => {}
-    }
-}
-
-fn on_device_click(app: &mut App, inner: Rect, x: u16, y: u16) {
-    if y == inner.y {
-        let (set, fitted) = devices::fitted_columns(app, inner.width);
-        let Some(at) = fitted.column_at(x - inner.x) else { return };
-        let all = devices::column_set(app, u16::MAX);
-        let at = all.iter().position(|c| c.id == set[at].id);
-        // A second click on the same head turns the order round; on the name it is the tree again.
-        match at {
-            Some(0) => app.views.devices.sort_column = None,
-            same if same == app.views.devices.sort_column => app.views.devices.reverse = !app.views.devices.reverse,
-            other => app.views.devices.sort_column = other,
-        }
-        return;
-    }
-    let len = devices::device_lines(app).len();
-    let scroll = &mut app.views.devices.scroll;
-    scroll.scroll_into_view(len, usize::from(inner.height.saturating_sub(1)));
-    let at = scroll.offset + usize::from(y - inner.y - 1);
-    if at < len {
-        scroll.selected = at;
-    }
-}
-
-fn on_task_click(app: &mut App, inner: Rect, x: u16, y: u16) {
-    if y == inner.y {
-        let (set, fitted) = processes::fitted_columns(app, inner.width);
-        let Some(at) = fitted.column_at(x - inner.x) else { return };
-        if set[at].id == processes::task_query(app, 0, 0).sort_by {
-            app.views.processes.reverse = !app.views.processes.reverse;
-        } else {
-            actions::set_task_sort(app, set[at].id);
-        }
-        return;
-    }
-    let at = app.views.processes.scroll.offset + usize::from(y - inner.y - 1);
-    if at < app.matching_task_count() {
-        app.views.processes.scroll.selected = at;
     }
 }

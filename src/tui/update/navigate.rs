@@ -7,7 +7,6 @@ use crate::model::raw_bytes::RawBytes;
 use crate::tui::action::ViewId;
 use crate::tui::bench::BenchRow;
 use crate::tui::effect::Effect;
-use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage};
 use crate::tui::view::Target;
 use crate::tui::widgets::table::Scroll;
@@ -36,7 +35,8 @@ pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
         Target::Device(id) => actions::open_device(app, id),
         Target::Task(key) if app.shared.system.processes.get(&key).is_some() => actions::open_task(app, key, effects),
         Target::Task(key) => app.screen.error(format!("task {} has exited", key.tid)),
-        Target::KernelLogRecord(seq) => open_kernel_entry(app, seq, effects),
+        Target::KernelLogRecord(seq) => open_log_record(app, seq, effects),
+        Target::KernelLogEntry(row) => open_detail(app, DetailPage::KernelLog(row)),
         Target::Knob(knob) => {
             if let Err(why) = super::tune::show_knob(app, &knob, effects) {
                 app.screen.error(why);
@@ -60,13 +60,14 @@ fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut
     actions::open_view(app, ViewId::Bench, effects);
 }
 
-fn open_kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
+fn open_log_record(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
     actions::open_view(app, ViewId::Kernel, effects);
-    let at = seq.and_then(|seq| kernel_log::visible_entries(app).position(|e| e.seq == Some(seq)));
-    if let Some(at) = at {
-        app.views.kernel_log.scroll.selected = at;
-        app.views.kernel_log.follows_newest = at + 1 == app.views.kernel_log.visible_entries.len();
-        app.screen.detail = Some(DetailPage::KernelLog(at));
-        app.screen.detail_scroll = Scroll::default();
+    if let Some(row) = seq.and_then(|seq| app.views.kernel_log.select_record(seq, &app.shared)) {
+        open_detail(app, DetailPage::KernelLog(row));
     }
+}
+
+fn open_detail(app: &mut App, page: DetailPage) {
+    app.screen.detail = Some(page);
+    app.screen.detail_scroll = Scroll::default();
 }

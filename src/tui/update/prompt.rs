@@ -1,12 +1,10 @@
 //! Typing in a line of input, and what Enter does with it.
 
 use super::{actions, command, screenshot, tune};
-use crate::model::kernel_log::LogPatterns;
-use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
-use crate::tui::panes::{PaneId, devices, kernel_log};
+use crate::tui::panes::PaneId;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input kept.
@@ -99,10 +97,8 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
             search(app, 0, effects);
         }
         PromptPurpose::Filter => set_filter(app, text, effects),
-        PromptPurpose::UserFilter => app.views.processes.filter.user = (!text.is_empty()).then(|| text.to_owned()),
         // Nothing typed, nothing changed.
         PromptPurpose::Interval
-        | PromptPurpose::Ionice(_)
         | PromptPurpose::KnobValue
         | PromptPurpose::Lease
         | PromptPurpose::RecordingPath
@@ -113,19 +109,26 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
         PromptPurpose::ReplayTime => super::replay::seek_to_typed_time(app, text, effects)?,
         PromptPurpose::Interval => actions::set_interval(app, parse_interval(text)?, effects),
         PromptPurpose::Command => command::run_command(app, text, effects)?,
-        PromptPurpose::Include => set_log_patterns(app, Some(text.to_owned()), app.views.kernel_log.exclude.clone())?,
-        PromptPurpose::Exclude => set_log_patterns(app, app.views.kernel_log.include.clone(), Some(text.to_owned()))?,
+        PromptPurpose::Include | PromptPurpose::Exclude => input(app, PaneId::KernelLog, what, text, effects)?,
+        PromptPurpose::UserFilter | PromptPurpose::Ionice(_) => input(app, PaneId::Processes, what, text, effects)?,
         PromptPurpose::KnobValue => tune::propose_typed(app, text)?,
         PromptPurpose::Lease => tune::set_lease_duration(app, text)?,
         PromptPurpose::BenchField(at) => super::bench::edit::set_from_prompt(app, at, text, effects)?,
         PromptPurpose::ExperimentField(at) => super::experiment::edit::set_from_prompt(app, at, text, effects)?,
         PromptPurpose::ExperimentReportPath => super::experiment::write_report(app, text, effects)?,
-        PromptPurpose::Ionice(key) => {
-            let prio = parse_io_priority(text)?;
-            app.screen.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
-        }
     }
     Ok(())
+}
+
+/// Passes the line to the view that asked for it.
+fn input(
+    app: &mut App,
+    pane: PaneId,
+    purpose: PromptPurpose,
+    text: &str,
+    effects: &mut Vec<Effect>,
+) -> Result<(), String> {
+    app.update_view(pane, effects, |view, cx, out| view.on_input(purpose, text, cx, out)).unwrap_or(Ok(()))
 }
 
 /// Seconds within the range.
@@ -136,84 +139,19 @@ pub fn parse_interval(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("\"{text}\": the interval is 0.1 to 3600 seconds"))
 }
 
-/// `rt/0`, `be/4`, `idle`.
-pub fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
-    let wrong = || format!("\"{text}\": class and level are rt/0 to rt/7, be/0 to be/7, or idle");
-    if text == "idle" {
-        return Ok(IoPrio { class: 3, level: 0 });
-    }
-    let (class, level) = text.split_once('/').ok_or_else(wrong)?;
-    let class = match class {
-        "rt" => 1,
-        "be" => 2,
-        _ => return Err(wrong()),
-    };
-    match level.parse::<u8>() {
-        Ok(level @ 0..=7) => Ok(IoPrio { class, level }),
-        _ => Err(wrong()),
-    }
-}
-
-fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
-    let row = app.shared.system.processes.get(&key);
-    let name = row.as_ref().map_or(String::new(), |r| r.comm.to_string());
-    let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "not known".into());
-    let needs = match prio.class {
-        1 => {
-            "Real-time class: it goes before everything else and can starve the machine. Needs CAP_SYS_ADMIN or CAP_SYS_NICE."
-        }
-        3 => "Idle class: it is served only when nobody else wants the disk.",
-        _ => "Needs to be the task's owner, or CAP_SYS_NICE.",
-    };
-    Dialog {
-        title: "Set I/O priority".into(),
-        text: format!(
-            "ioprio_set(2) on task {} {name}: {now} -> {prio}\n{needs} Only schedulers that know priorities \
-             (bfq, mq-deadline) act on it. It lasts until the task ends.",
-            key.tid
-        ),
-        scroll: 0,
-        on_confirm: PendingChange::IoPrio(key, prio),
-    }
-}
-
-/// Sets both patterns, if both compile.
-pub fn set_log_patterns(app: &mut App, include: Option<String>, exclude: Option<String>) -> Result<(), String> {
-    let patterns = LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
-    app.views.kernel_log.patterns = patterns;
-    app.views.kernel_log.include = include.filter(|p| !p.is_empty());
-    app.views.kernel_log.exclude = exclude;
-    kernel_log::refresh_visible_entries(app);
-    Ok(())
-}
-
-/// The focused list's filter.
+/// The filter of the focused pane.
 pub fn current_filter(app: &App) -> String {
     let pane = app.focused_pane();
-    if let Some(filter) = app.views.of_pane(pane).map(|view| view.filter(pane).to_owned()) {
-        return filter;
-    }
-    match pane {
-        PaneId::Processes => app.views.processes.filter.text.clone().unwrap_or_default(),
-        PaneId::KernelLog => app.views.kernel_log.filter.clone(),
-        PaneId::TuneKnobs => app.views.tune.filter.clone(),
-        _ => app.views.devices.filter.clone(),
+    match app.views.of_pane(pane) {
+        Some(view) => view.filter(pane).to_owned(),
+        None => app.views.tune.filter.clone(),
     }
 }
 
 fn set_filter(app: &mut App, text: &str, effects: &mut Vec<Effect>) {
     let pane = app.focused_pane();
-    if app.update_view(pane, effects, |view, cx, _| view.set_filter(pane, text, cx)).is_some() {
-        return;
-    }
-    match app.focused_pane() {
-        PaneId::Processes => app.views.processes.filter.text = (!text.is_empty()).then(|| text.to_owned()),
-        PaneId::KernelLog => {
-            app.views.kernel_log.filter = text.to_owned();
-            kernel_log::refresh_visible_entries(app);
-        }
-        PaneId::TuneKnobs => tune::set_filter(app, text),
-        _ => app.views.devices.filter = text.to_owned(),
+    if app.update_view(pane, effects, |view, cx, _| view.set_filter(pane, text, cx)).is_none() {
+        tune::set_filter(app, text);
     }
 }
 
@@ -240,31 +178,10 @@ pub fn search(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
         }
         None => {}
     }
-    let rows: Vec<bool> = match pane {
-        PaneId::Processes => app.tasks_containing(&needle),
-        PaneId::KernelLog => {
-            kernel_log::visible_entries(app).map(|e| e.message.to_lowercase().contains(&needle)).collect()
-        }
-        PaneId::TuneKnobs => tune::matching_lines(app, &needle),
-        _ => devices::device_lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
-    };
-    let scroll = match pane {
-        PaneId::Processes => &mut app.views.processes.scroll,
-        PaneId::KernelLog => &mut app.views.kernel_log.scroll,
-        PaneId::TuneKnobs => &mut app.views.tune.scroll,
-        _ => &mut app.views.devices.scroll,
-    };
-    match next_match(&rows, scroll.selected, by) {
-        Some(at) => {
-            scroll.selected = at;
-            if pane == PaneId::KernelLog {
-                app.views.kernel_log.follows_newest = false;
-            }
-        }
-        None => {
-            let text = app.screen.search.clone();
-            app.screen.error(format!("\"{text}\" not found"));
-        }
+    let rows = tune::matching_lines(app, &needle);
+    match next_match(&rows, app.views.tune.scroll.selected, by) {
+        Some(row) => app.views.tune.scroll.selected = row,
+        None => app.screen.error(format!("\"{needle}\" not found")),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::recording::time_spec;
 use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
 use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
-use crate::tui::panes::kernel_log;
 use crate::tui::recording::RecordingEffect;
 use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
@@ -204,8 +203,7 @@ fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Ve
         }
     }
     if settled {
-        kernel_log::refresh_visible_entries(app);
-        app.refresh_visible_tasks();
+        app.views.kernel_log.refresh_entries(&app.shared);
     }
 }
 

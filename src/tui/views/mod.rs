@@ -1,3 +1,11 @@
 //! The views, one directory each: state, keys, layout, rendering and tests.
 
+mod detail;
+pub mod devices;
+pub mod findings;
+mod io_accounting;
+pub mod kernel_log;
+pub mod memory;
+pub mod path;
+pub mod processes;
 pub mod syncs;

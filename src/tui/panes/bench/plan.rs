@@ -14,7 +14,7 @@ use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::sanitize::sanitize;
 use crate::tui::bench::BenchParamLine;
 use crate::tui::panes::PaneId;
-use crate::tui::panes::kernel_log_detail::focused_pane_inner;
+use crate::tui::panes::focused_pane_inner;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_input};

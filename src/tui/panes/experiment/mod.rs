@@ -6,7 +6,7 @@ pub mod page;
 pub mod running;
 
 use super::bench::{StyledLine, draw_page};
-use super::kernel_log_detail::focused_pane_inner;
+use super::focused_pane_inner;
 use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::tui::experiment::ExperimentRow;

@@ -109,7 +109,11 @@ fn opening_requests_the_target_and_the_results_once() {
     send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Failed("no home".into()));
     assert!(screen_text(&app).contains("- no home"));
     assert_eq!(visible_effects(press(&mut app, "1b")).len(), 2);
-    assert_eq!(app.selected_device(), Some(DevId { major: 7, minor: 0 }), "the device measured is marked");
+    assert_eq!(
+        app.views.devices.selected(&app.shared),
+        Some(DevId { major: 7, minor: 0 }),
+        "the device measured is marked"
+    );
 }
 
 #[test]

@@ -11,9 +11,10 @@ use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::model::timestamp::Timestamp;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::panes::{PaneId, findings::page};
+use crate::tui::panes::PaneId;
 use crate::tui::state::App;
 use crate::tui::update::update;
+use crate::tui::views::findings::page;
 
 /// The view with this story selected, and the keys on its page at this way on.
 fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
@@ -23,7 +24,7 @@ fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let stories = app.shared.findings.incidents();
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
-    let way = page::nav_targets(&app).iter().position(wanted).expect("the way on");
+    let way = page::nav_targets(&app.views.findings, &app.shared).iter().position(wanted).expect("the way on");
     press(&mut app, "<right>");
     (0..way).for_each(|_| drop(press(&mut app, "<down>")));
     app
@@ -58,7 +59,7 @@ fn every_nav_target_opens_its_page() {
 fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
     let mut app = app(SIZE);
     press(&mut app, "8");
-    let first = page::nav_targets(&app)[0].clone();
+    let first = page::nav_targets(&app.views.findings, &app.shared)[0].clone();
     press(&mut app, "<enter>");
     assert!(
         matches!(first, NavTarget::Task(_)) && state_summary(&app).starts_with("Findings/ProcessDetail"),
@@ -79,7 +80,8 @@ fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
 #[test]
 fn a_bench_target_fills_in_the_bench_view() {
     let mut app = app_at_target("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
-    let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.views.findings.selected_target)
+    let Some(NavTarget::Bench(_, dir)) =
+        page::nav_targets(&app.views.findings, &app.shared).into_iter().nth(app.views.findings.selected_target)
     else {
         panic!()
     };
@@ -105,12 +107,9 @@ fn slow_facts_are_requested_once_per_interval() {
             .collect::<Vec<_>>()
     };
     let mut app = app(SIZE);
-    assert!(
-        app.views.findings.pending.facts && app.views.findings.pending.local_disk_space,
-        "asked at the first look with mounts"
-    );
+    assert!(app.fact_requests.facts && app.fact_requests.local_disk_space, "asked at the first look with mounts");
     // Long after, with nothing answered: nothing more is started.
-    app.views.findings.requested_at_ns = Some(0);
+    app.fact_requests.requested_at_ns = Some(0);
     send_processes(&mut app, true);
     let job = WorkerJob::DoctorFacts { tasks: Vec::new() };
     update(
@@ -126,9 +125,9 @@ fn slow_facts_are_requested_once_per_interval() {
     assert_eq!(app.shared.system.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
     let room = WorkerJob::DiskSpace { mounts: Vec::new(), network: false };
     update(&mut app, Event::JobReply(room, WorkerReply::Observed(Observation::DiskSpace(SpaceReport::default()))));
-    assert!(!app.views.findings.pending.facts && !app.views.findings.pending.local_disk_space);
+    assert!(!app.fact_requests.facts && !app.fact_requests.local_disk_space);
     assert!(app.shared.system.slow_facts.local_space.is_some());
-    app.views.findings.requested_at_ns = Some(0);
+    app.fact_requests.requested_at_ns = Some(0);
     let mut effects = Vec::new();
     super::super::findings::run_rules_if_due(&mut app, &mut effects);
     let asked = diagnoses(&visible_effects(effects));
@@ -140,8 +139,8 @@ fn slow_facts_are_requested_once_per_interval() {
     super::super::findings::run_rules_if_due(&mut app, &mut again);
     assert_eq!(diagnoses(&again), [[]; 0]);
     // What has not come back is left out: it would be refused.
-    app.views.findings.pending.local_disk_space = false;
-    app.views.findings.requested_at_ns = Some(0);
+    app.fact_requests.local_disk_space = false;
+    app.fact_requests.requested_at_ns = Some(0);
     let mut room = Vec::new();
     super::super::findings::run_rules_if_due(&mut app, &mut room);
     let asked = diagnoses(&visible_effects(room));
@@ -149,16 +148,16 @@ fn slow_facts_are_requested_once_per_interval() {
     // A child that failed says nothing on screen: the rules say what is missing.
     update(&mut app, Event::JobReply(job, WorkerReply::Failed("no".into())));
     assert_eq!(app.screen.message, None);
-    assert!(!app.views.findings.pending.facts);
+    assert!(!app.fact_requests.facts);
 }
 
 #[test]
 fn the_selection_follows_its_incident() {
     let mut app = app(SIZE);
     press(&mut app, "8<down>");
-    let rule = page::selected_incident(&app).unwrap().cause().rule;
+    let rule = page::selected_incident(&app.views.findings, &app.shared).unwrap().cause().rule;
     send_processes(&mut app, true);
-    assert_eq!(page::selected_incident(&app).unwrap().cause().rule, rule);
+    assert_eq!(page::selected_incident(&app.views.findings, &app.shared).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
     assert!(app.views.findings.scroll.selected < app.shared.findings.incidents().len());
 }
@@ -192,8 +191,8 @@ fn rules_run_every_second_tick_when_idle_and_every_tick_with_findings() {
 #[test]
 fn slow_facts_are_requested_half_as_often_when_idle() {
     let asks = |app: &mut App, secs: u64| {
-        app.views.findings.pending = Default::default();
-        app.views.findings.requested_at_ns = Some(app.shared.system.now().boot_ns - secs * 1_000_000_000);
+        app.fact_requests = Default::default();
+        app.fact_requests.requested_at_ns = Some(app.shared.system.now().boot_ns - secs * 1_000_000_000);
         let mut effects = Vec::new();
         super::super::findings::run_rules_if_due(app, &mut effects);
         effects.iter().any(|e| matches!(e, Effect::RunJobsInSequence(_)))

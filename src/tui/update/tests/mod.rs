@@ -21,8 +21,8 @@ use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::layout;
-use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage, Overlay};
+use crate::tui::views::kernel_log;
 use crate::tui::widgets::theme::ThemeName;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use fixture::{app, empty, press, send_processes};
@@ -180,10 +180,10 @@ fn keys_produce_the_effects_listed() {
 #[test]
 fn keys_change_sorting_filtering_and_settings() {
     type Selector = fn(&App) -> String;
-    let sorted: Selector = |a| crate::tui::panes::processes::sort_column_name(a.views.processes.sort_column).into();
-    let tasks: Selector = |a| a.matching_task_count().to_string();
-    let lines: Selector = |a| crate::tui::panes::devices::device_lines(a).len().to_string();
-    let selected: Selector = |a| a.selected_task().map_or("-".into(), |r| r.comm.to_string());
+    let sorted: Selector = |a| crate::tui::views::processes::sort_column_name(a.views.processes.sort_column).into();
+    let tasks: Selector = |a| a.views.processes.matching_task_count(&a.shared).to_string();
+    let lines: Selector = |a| crate::tui::views::devices::device_lines(&a.views.devices, &a.shared).len().to_string();
+    let selected: Selector = |a| a.views.processes.selected_task(&a.shared).map_or("-".into(), |r| r.comm.to_string());
     for (keys, look, want) in [
         ("3", sorted, "io"),
         ("3<right>", sorted, "pid"),
@@ -308,7 +308,7 @@ fn history_can_be_stepped_through_and_left() {
 fn tasks_may_exit_while_the_view_is_frozen() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
-    let held = app.selected_task().unwrap().comm.to_string();
+    let held = app.views.processes.selected_task(&app.shared).unwrap().comm.to_string();
     let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
@@ -317,10 +317,13 @@ fn tasks_may_exit_while_the_view_is_frozen() {
     press(&mut app, "p");
     send_processes(&mut app, false);
     press(&mut app, "<down><up>");
-    assert_eq!(app.selected_task().unwrap().comm, held, "what is selected is what is shown");
+    assert_eq!(app.views.processes.selected_task(&app.shared).unwrap().comm, held, "what is selected is what is shown");
     draw_screen(&app);
     press(&mut app, "<esc><down>");
-    assert!(app.matching_task_count() < 10 && app.selected_task().is_some());
+    assert!(
+        app.views.processes.matching_task_count(&app.shared) < 10
+            && app.views.processes.selected_task(&app.shared).is_some()
+    );
 }
 
 #[test]
@@ -375,9 +378,9 @@ fn replies_reach_only_the_page_that_asked() {
 #[test]
 fn the_result_of_a_priority_change_is_reported() {
     let mut app = app(SIZE);
-    let key = app.selected_task().map(|r| r.key());
+    let key = app.views.processes.selected_task(&app.shared).map(|r| r.key());
     press(&mut app, "3");
-    let key = key.or(app.selected_task().map(|r| r.key())).unwrap();
+    let key = key.or(app.views.processes.selected_task(&app.shared).map(|r| r.key())).unwrap();
     update(&mut app, Event::IoPrioSet(key, Ok(IoPrio { class: 3, level: 0 })));
     assert!(app.screen.message.as_ref().unwrap().text.contains("idle (read back)"));
     update(&mut app, Event::IoPrioSet(key, Err("no \x1b[2J".into())));
@@ -418,9 +421,14 @@ fn a_kernel_log_window_equals_that_slice() {
     for keys in ["5", "5X<c-u>EXT4<enter>", "5I<c-u>nothing like this<enter>"] {
         let mut app = app(SIZE);
         press(&mut app, keys);
-        let all: Vec<_> = kernel_log::visible_entries(&app).enumerate().map(|(i, e)| (i, e.seq)).collect();
+        let all: Vec<_> = kernel_log::visible_entries(&app.views.kernel_log, &app.shared)
+            .enumerate()
+            .map(|(i, e)| (i, e.seq))
+            .collect();
         for (first, most) in (0..all.len() + 2).flat_map(|first| [0, 1, 3, 500].map(|most| (first, most))) {
-            let seen = kernel_log::visible_window(&app, first, most).into_iter().map(|(i, e)| (i, e.seq));
+            let seen = kernel_log::visible_window(&app.views.kernel_log, &app.shared, first, most)
+                .into_iter()
+                .map(|(i, e)| (i, e.seq));
             assert!(seen.eq(all.iter().copied().skip(first).take(most)), "{keys}: {most} from {first}");
         }
     }

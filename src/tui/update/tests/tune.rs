@@ -291,13 +291,13 @@ fn a_refresh_keeps_the_selection_and_the_initial_values() {
 #[test]
 fn graph_marks_and_comparison_windows_follow_the_changes() {
     let (mut app, tree) = view(SIZE);
-    assert!(app.change_marks(99).is_empty());
+    assert!(app.shared.change_marks(99).is_empty());
     tree.set(&["vm.swappiness=10"]);
     tree.set(&["vm.page-cluster=2"]);
     tree.tell(&mut app, &[(20, ChangeStatus::Leased(100)), (60, ChangeStatus::Kept)]);
     // Ticks of two seconds: the mark stands at the tick that has the change within it.
-    assert_eq!(app.change_marks(99), [9, 29]);
-    assert_eq!((app.change_marks(29), app.change_marks(9)), (vec![9], vec![]), "no wider than the graph");
+    assert_eq!(app.shared.change_marks(99), [9, 29]);
+    assert_eq!((app.shared.change_marks(29), app.shared.change_marks(9)), (vec![9], vec![]), "no wider than the graph");
     let changes = app.views.tune.changes();
     let newest = app.compare_change(&changes[0]).unwrap();
     assert!(newest.after.ticks >= MIN_WINDOW_TICKS && !newest.rows.is_empty(), "{newest:?}");

@@ -2,14 +2,13 @@
 //!
 //! Tasks that sit in state D come first, whether or not the kernel reports them.
 
-use super::{Pane, PaneId};
+use super::KernelLogView;
 pub use crate::export::kernel_log::class_label;
 use crate::export::kernel_log::hung_task_text;
 use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::{self, CellBuffer};
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
 use crate::tui::widgets::table;
@@ -19,30 +18,25 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::fmt::Write as _;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::KernelLog,
-    contexts: &[KeyContext::Kernel, KeyContext::List, KeyContext::Scroll],
-    render,
-    content_hash: pane_hash,
-    table: build_table,
-    row_count: |app| app.views.kernel_log.visible_entries.len(),
-};
-
 /// The entries shown, oldest first, with their place in the log.
-pub fn visible_entries(app: &App) -> impl Iterator<Item = &LogEntry> {
-    let shown = &app.views.kernel_log.visible_entries;
-    let entries = app.shared.system.kernel_log.entries().enumerate();
+pub fn visible_entries<'a>(view: &'a KernelLogView, shared: &'a Shared) -> impl Iterator<Item = &'a LogEntry> {
+    let shown = &view.visible_entries;
+    let entries = shared.system.kernel_log.entries().enumerate();
     entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
 }
 
 /// The entries shown from the `first` on, at most `most`, with their places among those shown. Looked up from the end,
 /// where the log is read most, so that a long log costs no more than a short one.
-pub fn visible_window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
-    let shown = &app.views.kernel_log.visible_entries;
+pub fn visible_window<'a>(
+    view: &KernelLogView,
+    shared: &'a Shared,
+    first: usize,
+    most: usize,
+) -> Vec<(usize, &'a LogEntry)> {
+    let shown = &view.visible_entries;
     let mut out = Vec::with_capacity(most);
     let mut left = shown.len();
-    for (place, entry) in app.shared.system.kernel_log.entries().enumerate().rev() {
+    for (place, entry) in shared.system.kernel_log.entries().enumerate().rev() {
         if left <= first {
             break;
         }
@@ -57,25 +51,11 @@ pub fn visible_window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogE
     out
 }
 
-/// Recomputes which entries are shown; called when the log or the patterns changed.
-pub fn refresh_visible_entries(app: &mut App) {
-    let k = &app.views.kernel_log;
-    let needle = k.filter.to_lowercase();
-    let fits = |e: &LogEntry| k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle));
-    let shown =
-        app.shared.system.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
-    app.views.kernel_log.visible_entries = shown;
-    app.views.kernel_log.refresh_count += 1;
-    if app.views.kernel_log.follows_newest {
-        app.views.kernel_log.scroll.selected = app.views.kernel_log.visible_entries.len().saturating_sub(1);
-    }
-}
-
 /// Classes that came in the last ten minutes, with their counts.
-fn recent_class_counts(app: &App) -> String {
+fn recent_class_counts(shared: &Shared) -> String {
     let mut out = String::new();
     for class in KernelLogClass::ALL {
-        let n = app.shared.system.kernel_log.count(class, app.shared.log_clock);
+        let n = shared.system.kernel_log.count(class, shared.log_clock);
         if n.last_10min > 0 && class != KernelLogClass::Other {
             out.push_str(&format!("{} {} · ", class.name().replace('_', " "), n.last_10min));
         }
@@ -83,8 +63,8 @@ fn recent_class_counts(app: &App) -> String {
     if out.is_empty() { String::new() } else { format!("{out}in 10 min") }
 }
 
-fn pane_title(app: &App) -> String {
-    let k = &app.views.kernel_log;
+fn pane_title(view: &KernelLogView, shared: &Shared) -> String {
+    let k = &view;
     let mut title = String::from("Kernel log");
     if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
         title.push_str(&format!(" · only /{}/", sanitize(p)));
@@ -96,47 +76,54 @@ fn pane_title(app: &App) -> String {
     if !k.filter.is_empty() {
         title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
     }
-    if app.shared.system.kernel_log.dropped() > 0 {
-        title.push_str(&format!(" · {} lines lost", app.shared.system.kernel_log.dropped()));
+    if shared.system.kernel_log.dropped() > 0 {
+        title.push_str(&format!(" · {} lines lost", shared.system.kernel_log.dropped()));
     }
     title
 }
 
 /// Lines come rarely. Not in a replay, where the log may be another one; nor while tasks are stuck, for longer and
 /// longer.
-fn pane_hash(app: &App) -> Option<u64> {
-    let k = &app.views.kernel_log;
-    let steady = app.shared.replay.is_none() && app.shared.system.hung_tasks.is_empty();
-    let heads = (pane_title(app), recent_class_counts(app), app.shared.kernel_log_unavailable_reason());
-    let lines = (k.refresh_count, k.visible_entries.len(), k.is_unfolded, k.scroll, app.shared.utc_offset_secs);
+pub(super) fn pane_hash(view: &KernelLogView, shared: &Shared) -> Option<u64> {
+    let k = &view;
+    let steady = shared.replay.is_none() && shared.system.hung_tasks.is_empty();
+    let heads = (pane_title(view, shared), recent_class_counts(shared), shared.kernel_log_unavailable_reason());
+    let lines = (k.refresh_count, k.visible_entries.len(), k.is_unfolded, k.scroll, shared.utc_offset_secs);
     steady.then(|| cell_buffer::content_hash(&(heads, lines)))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let mut inner = draw_frame(buf, area, &pane_title(app), &recent_class_counts(app), focused, theme);
-    inner = draw_hung_tasks(app, theme, inner, buf);
-    if let Some(why) = app.shared.kernel_log_unavailable_reason() {
+pub(super) fn render(
+    view: &KernelLogView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let mut inner = draw_frame(buf, area, &pane_title(view, shared), &recent_class_counts(shared), focused, theme);
+    inner = draw_hung_tasks(shared, theme, inner, buf);
+    if let Some(why) = shared.kernel_log_unavailable_reason() {
         draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let (height, total) = (usize::from(inner.height), app.views.kernel_log.visible_entries.len());
+    let (height, total) = (usize::from(inner.height), view.visible_entries.len());
     if total == 0 && height > 0 {
         draw_text(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
         return;
     }
     // Unfocused, the newest lines matter.
-    let selected = if focused { app.views.kernel_log.scroll.selected } else { total - 1 };
+    let selected = if focused { view.scroll.selected } else { total - 1 };
     let (mut y, mut scratch) = (inner.y, String::new());
-    for (i, entry) in visible_window(app, first_visible(app, selected, height), height) {
+    for (i, entry) in visible_window(view, shared, first_visible(view, shared, selected, height), height) {
         if y >= inner.bottom() {
             break;
         }
-        draw_entry(app, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
+        draw_entry(view, shared, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
         if focused && i == selected {
             table::highlight_row(buf, inner, y, theme);
         }
         y += 1;
-        if app.views.kernel_log.is_unfolded {
+        if view.is_unfolded {
             for text in &entry.folded {
                 if y >= inner.bottom() {
                     break;
@@ -149,20 +136,20 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 }
 
 /// Rows an entry takes.
-fn entry_rows(app: &App, entry: &LogEntry) -> usize {
-    1 + if app.views.kernel_log.is_unfolded { entry.folded.len() } else { 0 }
+fn entry_rows(view: &KernelLogView, entry: &LogEntry) -> usize {
+    1 + if view.is_unfolded { entry.folded.len() } else { 0 }
 }
 
 /// The first entry shown, so that the selected one is whole on screen if it can be.
-fn first_visible(app: &App, selected: usize, height: usize) -> usize {
-    let selected = selected.min(app.views.kernel_log.visible_entries.len().saturating_sub(1));
-    if !app.views.kernel_log.is_unfolded {
-        let mut scroll = app.views.kernel_log.scroll;
+fn first_visible(view: &KernelLogView, shared: &Shared, selected: usize, height: usize) -> usize {
+    let selected = selected.min(view.visible_entries.len().saturating_sub(1));
+    if !view.is_unfolded {
+        let mut scroll = view.scroll;
         scroll.selected = selected;
-        scroll.scroll_into_view(app.views.kernel_log.visible_entries.len(), height);
+        scroll.scroll_into_view(view.visible_entries.len(), height);
         return scroll.offset;
     }
-    let heights: Vec<usize> = visible_entries(app).take(selected + 1).map(|e| entry_rows(app, e)).collect();
+    let heights: Vec<usize> = visible_entries(view, shared).take(selected + 1).map(|e| entry_rows(view, e)).collect();
     let mut used = 0;
     let fitting = heights.iter().rev().take_while(|rows| {
         used += **rows;
@@ -172,32 +159,32 @@ fn first_visible(app: &App, selected: usize, height: usize) -> usize {
 }
 
 /// The first entry shown, and the one at a row of the pane's inside, if one is there.
-pub fn entry_at(app: &App, inner_height: u16, row: u16) -> Option<(usize, usize)> {
-    let stuck = hung_task_rows(app, inner_height);
+pub fn entry_at(view: &KernelLogView, shared: &Shared, inner_height: u16, row: u16) -> Option<(usize, usize)> {
+    let stuck = hung_task_rows(shared, inner_height);
     let row = usize::from(row.checked_sub(stuck)?);
-    let from = first_visible(app, app.views.kernel_log.scroll.selected, usize::from(inner_height - stuck));
+    let from = first_visible(view, shared, view.scroll.selected, usize::from(inner_height - stuck));
     let mut below = 0;
-    let at = visible_entries(app).skip(from).position(|e| {
-        below += entry_rows(app, e);
+    let at = visible_entries(view, shared).skip(from).position(|e| {
+        below += entry_rows(view, e);
         row < below
     })?;
     Some((from, from + at))
 }
 
 /// Rows that tasks long in state D take at the top.
-fn hung_task_rows(app: &App, height: u16) -> u16 {
-    (height / 2).min(app.shared.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
+fn hung_task_rows(shared: &Shared, height: u16) -> u16 {
+    (height / 2).min(shared.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
 }
 
 /// Tasks long in state D, at the top; returns what is left of the area.
-fn draw_hung_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
-    let most = hung_task_rows(app, area.height);
-    for (i, s) in app.shared.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
+fn draw_hung_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
+    let most = hung_task_rows(shared, area.height);
+    for (i, s) in shared.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
         draw_text(
             buf,
             area.x,
             area.y + i as u16,
-            &hung_task_text(s, app.shared.system.hung_task_warnings),
+            &hung_task_text(s, shared.system.hung_task_warnings),
             area.width,
             theme.crit,
         );
@@ -206,14 +193,22 @@ fn draw_hung_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -
 }
 
 /// `14:02:11  I/O error  sda  x3  text`; `scratch` saves an allocation for each part.
-fn draw_entry(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, e: &LogEntry, scratch: &mut String) {
+fn draw_entry(
+    view: &KernelLogView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    e: &LogEntry,
+    scratch: &mut String,
+) {
     let mut x = area.x;
     let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
         let used = draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
         x += used;
     };
     scratch.clear();
-    crate::units::write_time_of_day(scratch, e.wall_ns, app.shared.utc_offset_secs);
+    crate::units::write_time_of_day(scratch, e.wall_ns, shared.utc_offset_secs);
     part(buf, scratch, theme.dim);
     part(buf, " ", theme.text);
     let class = match e.is_from_program() {
@@ -233,7 +228,7 @@ fn draw_entry(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, e: &Lo
     }
     part(buf, scratch, theme.warn);
     part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { entry_style(e, theme) } else { theme.text });
-    if !e.folded.is_empty() && !app.views.kernel_log.is_unfolded {
+    if !e.folded.is_empty() && !view.is_unfolded {
         scratch.clear();
         let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);
         part(buf, scratch, theme.dim);
@@ -248,9 +243,9 @@ fn entry_style(e: &LogEntry, theme: &Theme) -> Style {
     }
 }
 
-fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", pane_title(app), app.shared.system.host.name, app.shared.timestamp());
-    let mut sheet = export::kernel_log::build_table(title, visible_entries(app), &app.shared.system);
-    sheet.notes.extend(app.shared.kernel_log_unavailable_reason());
+pub(super) fn build_table(view: &KernelLogView, shared: &Shared) -> Table {
+    let title = format!("{} on {}, {}", pane_title(view, shared), shared.system.host.name, shared.timestamp());
+    let mut sheet = export::kernel_log::build_table(title, visible_entries(view, shared), &shared.system);
+    sheet.notes.extend(shared.kernel_log_unavailable_reason());
     sheet
 }

@@ -5,7 +5,7 @@ use crate::model::disk::DevId;
 use crate::model::io_accounting::{IoAttribution, IoRates};
 use crate::model::topology::DeviceKind;
 use crate::sanitize::{fit_width, sanitize};
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::units::format_bytes;
 
 /// Tasks named at a device.
@@ -35,18 +35,18 @@ fn figures_line(name: &str, f: &IoRates) -> (String, bool) {
 }
 
 /// What a process did at each device, or why that is not known. `group`: its control group's path.
-pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut DetailLines) {
+pub fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, out: &mut DetailLines) {
     out.push((String::new(), false));
-    let snap = app.shared.snapshot();
+    let snap = shared.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
         out.push(("I/O at the devices".into(), true));
-        let why = snap.io_attribution.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
     out.push(header_line("I/O at the devices"));
     let own = charged.process(pid);
     for on in own.map(|t| t.devices.as_slice()).unwrap_or_default() {
-        out.push(figures_line(&app.shared.system.device_name(on.device), &on.rates));
+        out.push(figures_line(&shared.system.device_name(on.device), &on.rates));
     }
     if own.is_none() {
         out.push(("  none in the interval".into(), false));
@@ -54,29 +54,29 @@ pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut Detai
     if let Some(group) = group.and_then(|path| charged.cgroup(path)) {
         out.push(figures_line("its whole cgroup", &group.total));
     }
-    let raw = app.shared.system.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
+    let raw = shared.system.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
     if let Some(total) = raw.map(|raw| raw.written_back_bytes(pid, None)).filter(|n| *n > 0) {
         out.push((format!("  {} of its pages have been written back since tracing began", format_bytes(total)), false));
     }
-    if app.shared.system.processes.rows_are_threads() {
+    if shared.system.processes.rows_are_threads() {
         out.push(("  (of the whole process, not of one thread)".into(), false));
     }
 }
 
 /// Who did the I/O of a device, or why that is not known.
-pub fn push_device_io(app: &App, id: DevId, out: &mut DetailLines) {
+pub fn push_device_io(shared: &Shared, id: DevId, out: &mut DetailLines) {
     out.push((String::new(), false));
-    let snap = app.shared.snapshot();
+    let snap = shared.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
         out.push(("Who".into(), true));
-        let why = snap.io_attribution.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
     out.push(header_line("Who"));
     let before = out.len();
     let tasks = on_device(&charged.processes, id);
     for (pid, figures) in tasks.iter().take(MAX_TASKS) {
-        out.push(figures_line(&truncate_keeping_pid(process_label(charged, &app.shared.system, **pid)), figures));
+        out.push(figures_line(&truncate_keeping_pid(process_label(charged, &shared.system, **pid)), figures));
     }
     if tasks.len() > MAX_TASKS {
         out.push((format!("  {} more did less", tasks.len() - MAX_TASKS), false));
@@ -90,7 +90,7 @@ pub fn push_device_io(app: &App, id: DevId, out: &mut DetailLines) {
     }
     out.extend(unattributed_text(charged, id).map(|text| (format!("  {text}"), false)));
     if out.len() == before {
-        out.push((format!("  {}", no_io_reason(app, charged, id)), false));
+        out.push((format!("  {}", no_io_reason(shared, charged, id)), false));
     }
     if charged.dropped > 0 {
         out.push((format!("  {} requests could not be followed: too many were in flight", charged.dropped), false));
@@ -113,8 +113,8 @@ fn truncate_start(path: &str) -> String {
     if rest.len() == path.len() { path.to_owned() } else { format!("…{rest}") }
 }
 
-fn no_io_reason(app: &App, charged: &IoAttribution, id: DevId) -> String {
-    let kind = app.shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
+fn no_io_reason(shared: &Shared, charged: &IoAttribution, id: DevId) -> String {
+    let kind = shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
         Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),

@@ -1,6 +1,6 @@
 //! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
 
-use super::{Pane, PaneId};
+use super::DevicesView;
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
@@ -8,8 +8,7 @@ use crate::model::columns::device::{COMPACT, DEFAULT, DeviceColumn, DeviceRow, E
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
 use crate::tui::widgets::table;
@@ -18,19 +17,9 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::Devices,
-    contexts: &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| device_lines(app).len(),
-};
-
 /// The columns shown now, for a pane of that width.
-pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
-    match (app.views.devices.extended, width) {
+pub fn column_set(view: &DevicesView, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
+    match (view.extended, width) {
         (true, _) => EXTENDED,
         (false, 0..90) => COMPACT,
         (false, _) => DEFAULT,
@@ -38,27 +27,27 @@ pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] 
 }
 
 /// The columns that fit into that width. What tells a slow device from a busy one goes last.
-pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::FittedColumns) {
-    let set = column_set(app, width);
+pub fn fitted_columns(view: &DevicesView, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::FittedColumns) {
+    let set = column_set(view, width);
     let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
-    (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, app.views.devices.column_offset, keep))
+    (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, view.column_offset, keep))
 }
 
 /// The lines shown now.
-pub fn device_lines(app: &App) -> Vec<ListedDevice> {
-    let d = &app.views.devices;
-    let set = column_set(app, u16::MAX);
+pub fn device_lines(view: &DevicesView, shared: &Shared) -> Vec<ListedDevice> {
+    let d = &view;
+    let set = column_set(view, u16::MAX);
     let query = DeviceQuery {
         sort: d.sort_column.and_then(|i| set.get(i)).map(|c| c.id),
         reverse: d.reverse,
         only_active: d.only_active,
         filter: &d.filter,
     };
-    device_list::list_devices(app.shared.snapshot(), app.shared.system.topology.ok(), &query)
+    device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
 }
 
-fn pane_title(app: &App) -> String {
-    let d = &app.views.devices;
+fn pane_title(view: &DevicesView) -> String {
+    let d = &view;
     let mut title = String::from("Devices");
     if d.only_active {
         title.push_str(" · active");
@@ -69,31 +58,33 @@ fn pane_title(app: &App) -> String {
     title
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, &pane_title(app), &app.shared.interval_text(), focused, theme);
+pub(super) fn render(
+    view: &DevicesView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let inner = draw_frame(buf, area, &pane_title(view), &shared.interval_text(), focused, theme);
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.shared.snapshot().devices.unavailable_reason(app.shared.system.now().boot_ns) {
+    if let Some(why) = shared.snapshot().devices.unavailable_reason(shared.system.now().boot_ns) {
         draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let inner = draw_network(app, theme, inner, buf);
+    let inner = draw_network(shared, theme, inner, buf);
     if inner.height == 0 {
         return;
     }
-    let rates = app.shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
-    let lines = device_lines(app);
-    let (set, fitted) = fitted_columns(app, inner.width);
-    let sorted = app
-        .views
-        .devices
-        .sort_column
-        .and_then(|i| sorted_column_index(app, set, i))
-        .map(|i| (i, !app.views.devices.reverse));
+    let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let lines = device_lines(view, shared);
+    let (set, fitted) = fitted_columns(view, inner.width);
+    let sorted = view.sort_column.and_then(|i| sorted_column_index(view, set, i)).map(|i| (i, !view.reverse));
     table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let mut scroll = app.views.devices.scroll;
+    let mut scroll = view.scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let none = DiskRate::default();
     let mut scratch = String::new();
@@ -118,17 +109,17 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 }
 
 /// How many lines there are, without making them: asked several times a frame.
-pub fn line_count(app: &App) -> usize {
-    let d = &app.views.devices;
+pub fn line_count(view: &DevicesView, shared: &Shared) -> usize {
+    let d = &view;
     if !d.filter.is_empty() {
-        return device_lines(app).len();
+        return device_lines(view, shared).len();
     }
-    let rates = app.shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
     if d.only_active {
         return rates.iter().filter(|r| r.is_active()).count();
     }
     // The tree also has devices that never did anything but are mounted.
-    let idle = app.shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
+    let idle = shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
         let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
         topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
     });
@@ -136,14 +127,14 @@ pub fn line_count(app: &App) -> usize {
 }
 
 /// Lines the network file systems take, heads included.
-pub fn network_line_count(app: &App) -> u16 {
-    app.shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
+pub fn network_line_count(shared: &Shared) -> u16 {
+    shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
 }
 
 /// Network file systems below the devices, at most a third of the pane; returns what is left above them.
-fn draw_network(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
-    let rows = network_line_count(app).min(area.height / 3);
-    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), app.shared.snapshot(), 0) };
+fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
+    let rows = network_line_count(shared).min(area.height / 3);
+    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), shared.snapshot(), 0) };
     let Some(sheet) = sheet else { return area };
     let top = Rect { height: area.height - rows, ..area };
     let text = sheet.to_text();
@@ -155,8 +146,8 @@ fn draw_network(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> R
 }
 
 /// The place, in the set shown, of column `i` of the set sorted by.
-fn sorted_column_index(app: &App, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
-    let id = column_set(app, u16::MAX).get(i)?.id;
+fn sorted_column_index(view: &DevicesView, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
+    let id = column_set(view, u16::MAX).get(i)?.id;
     shown.iter().position(|c| c.id == id)
 }
 
@@ -191,8 +182,8 @@ fn is_slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
     ms >= 100.0
 }
 
-fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", pane_title(app), app.shared.system.host.name, app.shared.timestamp());
-    let (set, now) = (column_set(app, u16::MAX), app.shared.system.now().boot_ns);
-    export::devices::build_table(title, set, app.shared.snapshot(), &device_lines(app), now)
+pub(super) fn build_table(view: &DevicesView, shared: &Shared) -> Table {
+    let title = format!("{} on {}, {}", pane_title(view), shared.system.host.name, shared.timestamp());
+    let (set, now) = (column_set(view, u16::MAX), shared.system.now().boot_ns);
+    export::devices::build_table(title, set, shared.snapshot(), &device_lines(view, shared), now)
 }

@@ -1,54 +1,45 @@
 //! One device: its recent past, its queue's settings, what it lies on and what lies on it.
 
-use super::device_graphs::{GRAPH_PAIRS, draw_graph};
-use super::device_latency::{self, LatencyPart};
-use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
+use super::super::detail::draw_detail_lines;
+use super::DevicesView;
+use super::graphs::{GRAPH_PAIRS, draw_graph};
+use super::latency::{self, LatencyPart};
 use super::request_sizes;
-use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::{App, DetailPage};
+use crate::tui::screen::DetailPage;
+use crate::tui::shared::Shared;
+use crate::tui::view::Context;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::DeviceDetail,
-    contexts: &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| scroll_positions(detail_lines(app).len(), split_text_and_graphs(focused_pane_inner(app)).0.height),
-};
-
-fn device_id(app: &App) -> Option<DevId> {
-    match &app.screen.detail {
+fn device_id(cx: &Context) -> Option<DevId> {
+    match &cx.screen.detail {
         Some(DetailPage::Device(id)) => Some(*id),
         _ => None,
     }
 }
 
-fn device_name(app: &App, id: DevId) -> String {
-    let topo = app.shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
-    let rate = || app.shared.snapshot().device(id).map(|r| r.name.to_string());
+fn device_name(shared: &Shared, id: DevId) -> String {
+    let topo = shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
+    let rate = || shared.snapshot().device(id).map(|r| r.name.to_string());
     sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
 
-fn detail_lines(app: &App) -> Vec<(String, bool)> {
-    let Some(id) = device_id(app) else { return Vec::new() };
+pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
+    let Some(id) = device_id(cx) else { return Vec::new() };
     let mut out = Vec::new();
-    push_rates(app, id, &mut out);
-    device_latency::push_percentiles(app, id, &mut out);
-    request_sizes::push_request_sizes(app, id, &mut out);
-    super::io_accounting::push_device_io(app, id, &mut out);
-    push_topology(app, id, &mut out);
-    push_queue_settings(app, id, &mut out);
+    push_rates(cx.shared, id, &mut out);
+    latency::push_percentiles(cx.shared, id, &mut out);
+    request_sizes::push_request_sizes(cx.shared, id, &mut out);
+    super::super::io_accounting::push_device_io(cx.shared, id, &mut out);
+    push_topology(cx.shared, id, &mut out);
+    push_queue_settings(cx.shared, id, &mut out);
     out
 }
 
@@ -83,8 +74,8 @@ const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
 ];
 
 /// Rates of the interval on screen.
-fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(rate) = app.shared.snapshot().device(id) else {
+fn push_rates(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(rate) = shared.snapshot().device(id) else {
         out.push(("has done no I/O".into(), false));
         return;
     };
@@ -124,13 +115,13 @@ fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     ));
 }
 
-fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(topo) = app.shared.system.topology.ok() else {
+fn push_topology(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(topo) = shared.system.topology.ok() else {
         out.extend(
-            app.shared
+            shared
                 .system
                 .topology
-                .unavailable_reason(app.shared.system.now().boot_ns)
+                .unavailable_reason(shared.system.now().boot_ns)
                 .map(|why| (format!("- topology: {why}"), true)),
         );
         return;
@@ -157,7 +148,7 @@ fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         out.push((format!("{indent}on {} ({})", sanitize(&link.device.name), link.device.kind.name()), false));
     }
     for holder in &dev.holders {
-        out.push((format!("  under {}", device_name(app, *holder)), false));
+        out.push((format!("  under {}", device_name(shared, *holder)), false));
     }
     for m in &dev.mounts {
         let hidden = if m.is_hidden { " (covered by a later mount)" } else { "" };
@@ -177,12 +168,12 @@ fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     }
 }
 
-fn push_queue_settings(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+fn push_queue_settings(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((String::new(), false));
     out.push(("Queue".into(), true));
-    let whole = app.shared.system.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
+    let whole = shared.system.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
     let attrs =
-        [Some(id), whole].into_iter().flatten().find_map(|id| app.shared.system.queues.get(&device_name(app, id)));
+        [Some(id), whole].into_iter().flatten().find_map(|id| shared.system.queues.get(&device_name(shared, id)));
     let Some(q) = attrs else {
         out.push((
             "  - not read (yet); it is read in a child process, because a hung device can block that".into(),
@@ -218,7 +209,7 @@ fn push_queue_settings(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 
 /// Text and graphs: beside each other where there is room, else the graphs below; a graph needs six lines
 /// to say anything.
-fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
+pub(super) fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
     if inner.width >= 130 {
         let w = inner.width / 2;
         return (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner });
@@ -228,37 +219,43 @@ fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
     (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(id) = device_id(app) else { return };
-    let inner =
-        draw_frame(buf, area, &format!("Device {}", device_name(app, id)), &app.shared.interval_text(), focused, theme);
+pub(super) fn render(view: &DevicesView, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let Some(id) = device_id(cx) else { return };
+    let inner = draw_frame(
+        buf,
+        area,
+        &format!("Device {}", device_name(cx.shared, id)),
+        &cx.shared.interval_text(),
+        focused,
+        theme,
+    );
     let (left, right) = split_text_and_graphs(inner);
-    draw_detail_lines(app, theme, left, buf, &detail_lines(app));
+    draw_detail_lines(cx, theme, left, buf, &detail_lines(cx));
     // Heat maps first, then pairs of graphs as far as there is room; one at least, where there is room for two.
     let room = (right.height / 6).max(1);
-    let mut heats = device_latency::kinds_with_data(app, id, LatencyPart::Total, right.width);
+    let mut heats = latency::kinds_with_data(cx.shared, id, LatencyPart::Total, right.width);
     heats.truncate(usize::from(room).saturating_sub(1).max(1));
     let parts = (GRAPH_PAIRS.len() as u16 + heats.len() as u16).min(room);
     let each = right.height / parts;
     for i in 0..parts {
         let at = Rect { y: right.y + i * each, height: each, ..right };
         if let Some(kind) = heats.get(usize::from(i)) {
-            device_latency::draw_latency_heatmap(app, theme, at, buf, id, *kind, LatencyPart::Total);
+            latency::draw_latency_heatmap(cx.shared, theme, at, buf, id, *kind, LatencyPart::Total);
             continue;
         }
-        let pair = &GRAPH_PAIRS[(app.views.devices.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
+        let pair = &GRAPH_PAIRS[(view.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
         let half = each / 2;
         let at = Rect { height: half, ..at };
-        draw_graph(app, theme, at, buf, id, &pair[0], false);
-        draw_graph(app, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
+        draw_graph(cx.shared, theme, at, buf, id, &pair[0], false);
+        draw_graph(cx.shared, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
     }
 }
 
-fn build_table(app: &App) -> Table {
-    let title = device_id(app).map_or(String::new(), |id| {
-        format!("Device {} on {}, {}", device_name(app, id), app.shared.system.host.name, app.shared.timestamp())
+pub(super) fn build_table(cx: &Context) -> Table {
+    let title = device_id(cx).map_or(String::new(), |id| {
+        format!("Device {} on {}, {}", device_name(cx.shared, id), cx.shared.system.host.name, cx.shared.timestamp())
     });
     let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));
+    sheet.rows.extend(detail_lines(cx).into_iter().map(|l| vec![l.0]));
     sheet
 }

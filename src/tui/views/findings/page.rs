@@ -1,30 +1,19 @@
 //! One story, whole: cause first, its figures, why it matters, what to try and what that costs. Lines that one
 //! key leads on from are marked, and one of them is selected.
 
-use super::super::{Pane, PaneId};
-use super::{severity_style, skipped_rule_lines};
+use super::FindingsView;
+use super::list::{severity_style, skipped_rule_lines};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
 use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
-use crate::tui::keymap::KeyContext;
-use crate::tui::layout;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, PaneId};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::IncidentPage,
-    contexts: &[KeyContext::Findings, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| nav_targets(app).len(),
-};
 
 /// Cells of the words at the left.
 const LABEL_WIDTH: u16 = 9;
@@ -39,27 +28,27 @@ struct PageLine {
 }
 
 /// The selected story.
-pub fn selected_incident(app: &App) -> Option<&Incident> {
-    let stories = app.shared.findings.incidents();
-    stories.get(app.views.findings.scroll.selected.min(stories.len().checked_sub(1)?))
+pub fn selected_incident<'a>(view: &FindingsView, shared: &'a Shared) -> Option<&'a Incident> {
+    let stories = shared.findings.incidents();
+    stories.get(view.scroll.selected.min(stories.len().checked_sub(1)?))
 }
 
 /// Where the selected story leads, in the order of the page.
-pub fn nav_targets(app: &App) -> Vec<NavTarget> {
-    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.shared.system.now())).unwrap_or_default();
+pub fn nav_targets(view: &FindingsView, shared: &Shared) -> Vec<NavTarget> {
+    let all = selected_incident(view, shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
     all.into_iter().filter_map(|p| p.nav_target).collect()
 }
 
-fn page_lines(app: &App, width: u16) -> Vec<PageLine> {
-    let Some(story) = selected_incident(app) else {
-        let rest = skipped_rule_lines(app, width).into_iter().map(|text| PageLine {
+fn page_lines(view: &FindingsView, shared: &Shared, width: u16) -> Vec<PageLine> {
+    let Some(story) = selected_incident(view, shared) else {
+        let rest = skipped_rule_lines(shared, width).into_iter().map(|text| PageLine {
             label: "",
             text,
             kind: ParagraphKind::Secondary,
             target_index: None,
         });
         let head = PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
-        return if app.shared.findings.skipped_rules().is_empty() {
+        return if shared.findings.skipped_rules().is_empty() {
             Vec::new()
         } else {
             [head].into_iter().chain(rest).collect()
@@ -67,12 +56,12 @@ fn page_lines(app: &App, width: u16) -> Vec<PageLine> {
     };
     let mut out = Vec::new();
     let mut jump = 0;
-    for part in incident_paragraphs(story, app.shared.system.now()) {
+    for part in incident_paragraphs(story, shared.system.now()) {
         let place = part.nav_target.is_some().then_some(jump);
         jump += usize::from(place.is_some());
         push_paragraph(&part, place, width, &mut out);
     }
-    let gaps = skipped_rule_lines(app, width.saturating_sub(LABEL_WIDTH));
+    let gaps = skipped_rule_lines(shared, width.saturating_sub(LABEL_WIDTH));
     if !gaps.is_empty() {
         out.push(PageLine { label: "", text: String::new(), kind: ParagraphKind::Secondary, target_index: None });
     }
@@ -104,13 +93,20 @@ fn push_paragraph(part: &IncidentParagraph, place: Option<usize>, width: u16, ou
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let title = selected_incident(app).map_or("", |s| s.cause().rule);
+pub(super) fn render(
+    view: &FindingsView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let title = selected_incident(view, shared).map_or("", |s| s.cause().rule);
     let inner =
         draw_frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
-    let all = page_lines(app, inner.width);
+    let all = page_lines(view, shared, inner.width);
     let height = usize::from(inner.height);
-    let selected = app.views.findings.selected_target;
+    let selected = view.selected_target;
     let skip = scroll_offset(&all, selected, height, focused);
     for (line, y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
         let look = match line.kind {
@@ -141,24 +137,20 @@ fn scroll_offset(lines: &[PageLine], selected: usize, height: usize, focused: bo
 }
 
 /// The jump in line `y` of the page.
-pub fn target_at(app: &App, y: u16) -> Option<usize> {
-    let area = layout::compute_layout(app).pane_area(PaneId::IncidentPage)?;
+pub fn target_at(view: &FindingsView, cx: &Context, y: u16) -> Option<usize> {
+    let area = cx.layout.pane_area(PaneId::IncidentPage)?;
     let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));
-    let all = page_lines(app, width);
-    let skip =
-        scroll_offset(&all, app.views.findings.selected_target, height, app.focused_pane() == PaneId::IncidentPage);
+    let all = page_lines(view, cx.shared, width);
+    let skip = scroll_offset(&all, view.selected_target, height, cx.focused == PaneId::IncidentPage);
     all.get(skip + usize::from(y))?.target_index
 }
 
-fn build_table(app: &App) -> Table {
-    let title = selected_incident(app).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
-    let title = format!(
-        "{title}, {}, {}",
-        app.shared.system.host.name,
-        crate::units::format_rfc3339(app.shared.system.now().wall_ns)
-    );
+pub(super) fn build_table(view: &FindingsView, shared: &Shared) -> Table {
+    let title = selected_incident(view, shared).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
+    let title =
+        format!("{title}, {}, {}", shared.system.host.name, crate::units::format_rfc3339(shared.system.now().wall_ns));
     let mut sheet = Table::new(title, &[("", false), ("", false)]);
-    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.shared.system.now())).unwrap_or_default();
+    let all = selected_incident(view, shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
     sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
     sheet
 }

@@ -1,9 +1,9 @@
 //! How the times of a device's requests are spread: percentiles, and heat maps over time.
 
-use super::device_graphs::device_history;
+use super::graphs::device_history;
 use crate::model::disk::DevId;
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::graph::draw_column_markers;
 use crate::tui::widgets::heatmap::{draw_heatmap, heatmap_column_count};
@@ -38,12 +38,12 @@ impl LatencyPart {
 }
 
 /// The table of percentiles, or why there is none.
-pub fn push_percentiles(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let snap = app.shared.snapshot();
+pub fn push_percentiles(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+    let snap = shared.snapshot();
     out.push((String::new(), false));
     let Some(latency) = snap.device(id).and_then(|d| d.latency.as_ref()) else {
         out.push(("Latency".into(), true));
-        out.push((format!("  - {}", unavailable_reason(app, id)), false));
+        out.push((format!("  - {}", unavailable_reason(shared, id)), false));
         return;
     };
     let heads = ["samples", "p50", "p90", "p99", "p99.9", "max"];
@@ -71,21 +71,21 @@ pub fn push_percentiles(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     }
 }
 
-fn unavailable_reason(app: &App, id: DevId) -> String {
-    if let Some(why) = app.shared.snapshot().tracing.unavailable_reason(app.shared.system.now().boot_ns) {
+fn unavailable_reason(shared: &Shared, id: DevId) -> String {
+    if let Some(why) = shared.snapshot().tracing.unavailable_reason(shared.system.now().boot_ns) {
         return why;
     }
-    let dev = app.shared.system.topology.ok().and_then(|t| t.get(id));
+    let dev = shared.system.topology.ok().and_then(|t| t.get(id));
     if dev.is_some_and(|d| d.kind == crate::model::topology::DeviceKind::Partition) {
         return "measured for the whole device only, not for a partition".into();
     }
-    let missing = app.shared.snapshot().tracing.ok().and_then(|t| t.unavailable.first().cloned());
+    let missing = shared.snapshot().tracing.ok().and_then(|t| t.unavailable.first().cloned());
     missing.unwrap_or_else(|| "no request of this device has been seen".into())
 }
 
 /// Kinds of which the graphs, so many cells wide, would show something.
-pub fn kinds_with_data(app: &App, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
-    let frames = || device_history(app, id).rev().take(heatmap_column_count(width)).flatten();
+pub fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
+    let frames = || device_history(shared, id).rev().take(heatmap_column_count(width)).flatten();
     let any = |kind: usize| {
         frames().filter_map(|d| d.latency.as_ref()).any(|l| !part.distribution(&l.kinds[kind]).1.bins().is_empty())
     };
@@ -94,7 +94,7 @@ pub fn kinds_with_data(app: &App, id: DevId, part: LatencyPart, width: u16) -> V
 
 /// The heat map of a kind, labelled.
 pub fn draw_latency_heatmap(
-    app: &App,
+    shared: &Shared,
     theme: &Theme,
     area: Rect,
     buf: &mut CellBuffer,
@@ -105,8 +105,7 @@ pub fn draw_latency_heatmap(
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let now = app
-        .shared
+    let now = shared
         .snapshot()
         .device(id)
         .and_then(|d| d.latency.as_ref())
@@ -115,8 +114,8 @@ pub fn draw_latency_heatmap(
     let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.label());
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let cells = device_history(app, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
+    let cells = device_history(shared, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
     let style = if kind == 0 { theme.graph } else { theme.graph_alt };
     draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), (style, theme.dim));
-    draw_column_markers(buf, graph, &app.change_marks(heatmap_column_count(area.width)), theme.changed);
+    draw_column_markers(buf, graph, &shared.change_marks(heatmap_column_count(area.width)), theme.changed);
 }

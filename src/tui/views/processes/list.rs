@@ -1,6 +1,6 @@
 //! Processes and threads: who does the I/O, who waits for it, who is swapped out.
 
-use super::{Pane, PaneId};
+use super::ProcessesView;
 use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
 use crate::model::column::ColumnSpec;
@@ -9,8 +9,7 @@ use crate::model::columns::process::{
     write_command,
 };
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
 use crate::tui::widgets::table;
@@ -19,16 +18,6 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::Processes,
-    contexts: &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| app.matching_task_count(),
-};
 
 /// The order of that name in the config file.
 pub fn sort_column_by_name(name: &str) -> Option<Col> {
@@ -46,12 +35,12 @@ pub fn sort_column_names() -> Vec<&'static str> {
 }
 
 /// The columns for a pane of that width.
-pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
-    let (wide, sums) = (width >= 90, app.views.processes.show_totals);
-    match (app.views.processes.show_threads, wide, sums) {
-        (false, false, _) if matches!(app.views.processes.sort_column, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
+pub fn column_set(view: &ProcessesView, shared: &Shared, width: u16) -> &'static [ColumnSpec<Col>] {
+    let (wide, sums) = (width >= 90, view.show_totals);
+    match (view.show_threads, wide, sums) {
+        (false, false, _) if matches!(view.sort_column, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
         (false, false, false) => COMPACT,
-        (false, true, false) if app.shared.snapshot().io_attribution.ok().is_some() => FULL_TRACED,
+        (false, true, false) if shared.snapshot().io_attribution.ok().is_some() => FULL_TRACED,
         (false, true, false) => FULL,
         (false, true, true) => FULL_TOTALS,
         (false, false, true) => COMPACT_TOTALS,
@@ -60,28 +49,22 @@ pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
 }
 
 /// The columns that fit into that width.
-pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], table::FittedColumns) {
-    let set = column_set(app, width);
+pub fn fitted_columns(
+    view: &ProcessesView,
+    shared: &Shared,
+    width: u16,
+) -> (&'static [ColumnSpec<Col>], table::FittedColumns) {
+    let set = column_set(view, shared, width);
     // What moves bytes, and what the rows are sorted by.
     let keep = |i: usize| {
-        matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite)
-            || set[i].id == app.views.processes.sort_column
+        matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite) || set[i].id == view.sort_column
     };
-    (
-        set,
-        table::fit_columns(
-            set,
-            width,
-            (width / 4).max(if width < 66 { 12 } else { 18 }),
-            app.views.processes.column_offset,
-            keep,
-        ),
-    )
+    (set, table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), view.column_offset, keep))
 }
 
 /// What the table is asked for; `height` rows from the first one shown.
-pub fn task_query(app: &App, offset: usize, height: usize) -> ProcessQuery {
-    let p = &app.views.processes;
+pub fn task_query(view: &ProcessesView, offset: usize, height: usize) -> ProcessQuery {
+    let p = &view;
     let mut filter = p.filter.clone();
     if p.show_totals && filter.only_active {
         (filter.only_active, filter.only_accumulated) = (false, true);
@@ -95,8 +78,8 @@ pub fn task_query(app: &App, offset: usize, height: usize) -> ProcessQuery {
     ProcessQuery { sort_by: by, reverse: p.reverse, filter, offset, height }
 }
 
-fn pane_title(app: &App) -> String {
-    let p = &app.views.processes;
+fn pane_title(view: &ProcessesView) -> String {
+    let p = &view;
     let mut title = String::from(if p.show_threads { "Threads" } else { "Processes" });
     if p.show_totals {
         title.push_str(" · sums");
@@ -113,18 +96,18 @@ fn pane_title(app: &App) -> String {
     title
 }
 
-fn title_note(app: &App) -> String {
-    if app.shared.frozen_seq.is_some() {
-        return format!("busiest tasks, {}", app.shared.interval_text());
+fn title_note(view: &ProcessesView, shared: &Shared) -> String {
+    if shared.frozen_seq.is_some() {
+        return format!("busiest tasks, {}", shared.interval_text());
     }
-    let totals = app.shared.system.processes.totals();
+    let totals = shared.system.processes.totals();
     let mut note = format!(
         "{} · read {}/s write {}/s",
-        app.matching_task_count(),
+        view.matching_task_count(shared),
         format_bytes(totals.read_bytes_per_s as u64),
         format_bytes(totals.write_bytes_per_s as u64)
     );
-    let procs = &app.shared.system.processes;
+    let procs = &shared.system.processes;
     if procs.hidden_count() > 0 {
         note.push_str(&format!(" · {} hidden", procs.hidden_count()));
     }
@@ -137,26 +120,32 @@ fn title_note(app: &App) -> String {
     note
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, &pane_title(app), &title_note(app), focused, theme);
+pub(super) fn render(
+    view: &ProcessesView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let inner = draw_frame(buf, area, &pane_title(view), &title_note(view, shared), focused, theme);
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.shared.processes_unavailable_reason() {
+    if let Some(why) = shared.processes_unavailable_reason() {
         draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let (set, fitted) = fitted_columns(app, inner.width);
-    let by = task_query(app, 0, 0).sort_by;
-    let descending = app.views.processes.reverse == by.is_ascending_by_default();
+    let (set, fitted) = fitted_columns(view, shared, inner.width);
+    let by = task_query(view, 0, 0).sort_by;
+    let descending = view.reverse == by.is_ascending_by_default();
     let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
     table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let selected = app.views.processes.scroll.selected
-        - app.views.processes.scroll.offset.min(app.views.processes.scroll.selected);
+    let selected = view.scroll.selected - view.scroll.offset.min(view.scroll.selected);
     let (mut scratch, mut text) = (String::new(), String::new());
     let mut any = false;
-    app.for_each_visible_task(usize::from(body.height), |n, row| {
+    view.for_each_visible_task(shared, usize::from(body.height), |n, row| {
         any = true;
         let y = body.y + n as u16;
         text.clear();
@@ -168,8 +157,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         }
     });
     if !any {
-        let text = match app.views.processes.filter.only_active {
-            _ if app.shared.frozen_seq.is_some() => "no task is known to have done I/O then",
+        let text = match view.filter.only_active {
+            _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
             true => "no task does any I/O (o shows all)",
             false => "no task matches (Esc)",
         };
@@ -204,12 +193,12 @@ fn cell_style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
     }
 }
 
-fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", pane_title(app), app.shared.system.host.name, app.shared.timestamp());
-    let mut sheet = export::processes::build_table(title, column_set(app, u16::MAX), |put| {
-        app.for_each_visible_task(50, |_, row| put(row));
+pub(super) fn build_table(view: &ProcessesView, shared: &Shared) -> Table {
+    let title = format!("{} on {}, {}", pane_title(view), shared.system.host.name, shared.timestamp());
+    let mut sheet = export::processes::build_table(title, column_set(view, shared, u16::MAX), |put| {
+        view.for_each_visible_task(shared, 50, |_, row| put(row));
     });
-    sheet.notes.extend(app.shared.processes_unavailable_reason());
-    sheet.notes.extend(missing_data_notes(&app.shared.system.processes));
+    sheet.notes.extend(shared.processes_unavailable_reason());
+    sheet.notes.extend(missing_data_notes(&shared.system.processes));
     sheet
 }

@@ -1,14 +1,11 @@
 //! The Findings view: stories, the worst first, and below or beside them the page of the selected one.
 
-pub mod page;
-pub mod summary_strip;
-
-use super::{Pane, PaneId};
+use super::FindingsView;
 use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
+use crate::tui::view::PaneId;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::table;
@@ -16,16 +13,6 @@ use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::Findings,
-    contexts: &[KeyContext::Findings, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| app.shared.findings.incidents().len(),
-};
 
 /// On screens at least this wide the page stands beside the list.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
@@ -53,8 +40,15 @@ pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
 }
 
 /// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
-fn draw_incidents(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, first: usize, selected: Option<usize>) {
-    for (i, story) in app.shared.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
+pub(super) fn draw_incidents(
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    first: usize,
+    selected: Option<usize>,
+) {
+    for (i, story) in shared.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
         let (shown, cells) = crate::sanitize::fit_width(&text, area.width.into());
@@ -68,38 +62,45 @@ fn draw_incidents(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, fi
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, "Findings", &summarize(&app.shared.findings), focused, theme);
-    if app.shared.findings.incidents().is_empty() {
-        let text = if app.shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
+pub(super) fn render(
+    view: &FindingsView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let inner = draw_frame(buf, area, "Findings", &summarize(&shared.findings), focused, theme);
+    if shared.findings.incidents().is_empty() {
+        let text = if shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
         draw_text(buf, inner.x, inner.y, text, inner.width, theme.dim);
         return;
     }
-    let mut scroll = app.views.findings.scroll;
-    scroll.scroll_into_view(app.shared.findings.incidents().len(), inner.height.into());
-    draw_incidents(app, theme, inner, buf, scroll.offset, Some(scroll.selected));
+    let mut scroll = view.scroll;
+    scroll.scroll_into_view(shared.findings.incidents().len(), inner.height.into());
+    draw_incidents(shared, theme, inner, buf, scroll.offset, Some(scroll.selected));
 }
 
 /// What could not be judged, as lines of that width.
-fn skipped_rule_lines(app: &App, width: u16) -> Vec<String> {
-    skipped_rule_notes(&app.shared.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
+pub(super) fn skipped_rule_lines(shared: &Shared, width: u16) -> Vec<String> {
+    skipped_rule_notes(&shared.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
 }
 
 /// The story in line `y` of a pane of that height.
-pub fn row_at(app: &App, height: u16, y: u16) -> Option<usize> {
-    let mut scroll = app.views.findings.scroll;
-    scroll.scroll_into_view(app.shared.findings.incidents().len(), height.into());
+pub fn row_at(view: &FindingsView, shared: &Shared, height: u16, y: u16) -> Option<usize> {
+    let mut scroll = view.scroll;
+    scroll.scroll_into_view(shared.findings.incidents().len(), height.into());
     let at = scroll.offset + usize::from(y);
-    (at < app.shared.findings.incidents().len()).then_some(at)
+    (at < shared.findings.incidents().len()).then_some(at)
 }
 
-fn build_table(app: &App) -> Table {
+pub(super) fn build_table(shared: &Shared) -> Table {
     let title = format!(
         "Findings on {}, {}",
-        app.shared.system.host.name,
-        crate::units::format_rfc3339(app.shared.system.now().wall_ns)
+        shared.system.host.name,
+        crate::units::format_rfc3339(shared.system.now().wall_ns)
     );
-    let mut sheet = paper(title, &app.shared.findings, app.shared.system.now());
-    sheet.notes.extend(skipped_rule_notes(&app.shared.findings).into_iter().map(|gap| format!("not judged: {gap}")));
+    let mut sheet = paper(title, &shared.findings, shared.system.now());
+    sheet.notes.extend(skipped_rule_notes(&shared.findings).into_iter().map(|gap| format!("not judged: {gap}")));
     sheet
 }

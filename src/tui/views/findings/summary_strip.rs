@@ -1,25 +1,13 @@
 //! The findings in a few lines at the foot of the Overview.
 
-use super::super::{Pane, PaneId};
-use super::draw_incidents;
+use super::list::draw_incidents;
 use crate::export::findings::summarize;
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::FindingsSummary,
-    contexts: &[KeyContext::Findings],
-    render,
-    content_hash: pane_hash,
-    table: super::build_table,
-    row_count: |_| 0,
-};
 
 /// Stories shown at most: the view has them all.
 const MAX_INCIDENTS: usize = 4;
@@ -40,16 +28,16 @@ pub fn pane_height(body: u16, stories: usize) -> u16 {
 }
 
 /// Mostly nothing is wrong, and goes on not to be.
-fn pane_hash(app: &App) -> Option<u64> {
-    app.shared.findings.incidents().is_empty().then_some(0)
+pub(super) fn pane_hash(shared: &Shared) -> Option<u64> {
+    shared.findings.incidents().is_empty().then_some(0)
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let note = format!("{}  8 all", summarize(&app.shared.findings));
+pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let note = format!("{}  8 all", summarize(&shared.findings));
     let inner = draw_frame(buf, area, "Findings", &note, focused, theme);
-    if app.shared.findings.incidents().is_empty() {
+    if shared.findings.incidents().is_empty() {
         draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
         return;
     }
-    draw_incidents(app, theme, inner, buf, 0, None);
+    draw_incidents(shared, theme, inner, buf, 0, None);
 }

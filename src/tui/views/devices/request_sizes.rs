@@ -3,7 +3,7 @@
 
 use crate::model::disk::DevId;
 use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 
 /// Cells of a bar.
 const BAR_WIDTH: usize = 20;
@@ -11,8 +11,8 @@ const BAR_WIDTH: usize = 20;
 const COLUMN_WIDTH: usize = BAR_WIDTH + 8;
 
 /// Bars of reads and of writes beside each other; nothing where requests are not traced, which the latencies say.
-pub fn push_request_sizes(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(latency) = app.shared.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
+pub fn push_request_sizes(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(latency) = shared.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
     let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
     let used = |at: usize| shapes.iter().any(|s| s.sizes[at] > 0);
     let Some(first) = (0..shapes[0].sizes.len()).find(|at| used(*at)) else { return };

@@ -1,12 +1,11 @@
 //! Memory: dirty pages and writeback, swap and who is in it, pressure.
 
 use super::writeback::{draw_thresholds, draw_unwritten_graph, format_optional_bytes, stall_labels};
-use super::{Pane, PaneId};
 use crate::export::memory::{MemoryFact, format_millis, memory_facts};
 use crate::export::{self, table::Table};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::graph::{draw_column_labels, draw_column_markers, draw_columns, round_up_scale};
@@ -15,32 +14,27 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
 
-/// The pane.
-pub const PANE: Pane =
-    Pane { id: PaneId::Memory, contexts: &[], render, content_hash: |_| None, table: build_table, row_count: |_| 0 };
-
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, "Memory", &app.shared.interval_text(), focused, theme);
+pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let inner = draw_frame(buf, area, "Memory", &shared.interval_text(), focused, theme);
     let wide = inner.width >= 100;
     let left = if wide { inner.width * 2 / 5 } else { inner.width.min(46) };
     let facts_area = Rect { width: left, ..inner };
-    let used =
-        draw_facts(&memory_facts(app.shared.snapshot(), app.shared.system.now().boot_ns), theme, facts_area, buf);
+    let used = draw_facts(&memory_facts(shared.snapshot(), shared.system.now().boot_ns), theme, facts_area, buf);
     let right = Rect { x: inner.x + left + 1, width: inner.width.saturating_sub(left + 1), ..inner };
     if wide {
         let third = right.height / 3;
         let part = |i: u16, n: u16| Rect { y: right.y + i, height: n, ..right };
-        draw_thresholds(app, theme, part(0, 2.min(right.height)), buf);
-        draw_unwritten_graph(app, theme, part(2, third.saturating_sub(1)), buf);
-        draw_swap_graphs(app, theme, part(third + 2, third.saturating_sub(1)), buf);
-        draw_tasks(app, theme, part(2 * third + 2, right.height.saturating_sub(2 * third + 2)), buf);
+        draw_thresholds(shared, theme, part(0, 2.min(right.height)), buf);
+        draw_unwritten_graph(shared, theme, part(2, third.saturating_sub(1)), buf);
+        draw_swap_graphs(shared, theme, part(third + 2, third.saturating_sub(1)), buf);
+        draw_tasks(shared, theme, part(2 * third + 2, right.height.saturating_sub(2 * third + 2)), buf);
     } else if right.width >= 24 {
         let past = (right.height / 3).min(8);
         let above = Rect { height: right.height - past, ..right };
-        draw_tasks(app, theme, above, buf);
-        draw_unwritten_graph(app, theme, Rect { y: above.bottom(), height: past, ..right }, buf);
+        draw_tasks(shared, theme, above, buf);
+        draw_unwritten_graph(shared, theme, Rect { y: above.bottom(), height: past, ..right }, buf);
     } else if used < inner.height {
-        draw_tasks(app, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
+        draw_tasks(shared, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
     }
 }
 
@@ -75,7 +69,7 @@ const STALL_NAME_WIDTH: u16 = 22;
 const STALL_FIGURES_WIDTH: u16 = 19;
 
 /// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
-fn draw_stalled_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
+fn draw_stalled_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
     let (mut y, width) = (area.y, area.width.saturating_sub(STALL_FIGURES_WIDTH + 1).min(STALL_NAME_WIDTH));
     let mut line = |name: &str, figures: &str, style| {
         if y < area.bottom() {
@@ -86,9 +80,9 @@ fn draw_stalled_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer
     };
     let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
     line("Held up, ms/s", &figures(["thr", "most", "recl", "most"]), theme.header);
-    let snap = app.shared.snapshot();
+    let snap = shared.snapshot();
     let Some(stalls) = snap.memory_stalls.ok() else {
-        let why = snap.memory_stalls.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default();
+        let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
         line(&format!(" - {why}"), "", theme.dim);
         return y - area.y;
     };
@@ -99,7 +93,7 @@ fn draw_stalled_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer
     };
     for task in &stalls.processes {
         let [t, r] = task.rates;
-        let device = task.device().and_then(|id| app.shared.system.topology.ok()?.get(id)).map(|d| d.display_name());
+        let device = task.device().and_then(|id| shared.system.topology.ok()?.get(id)).map(|d| d.display_name());
         let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.as_str().into()));
         let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
         let cells = [
@@ -121,7 +115,7 @@ fn draw_stalled_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer
     y - area.y
 }
 
-fn draw_swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 3 {
         return;
     }
@@ -131,9 +125,8 @@ fn draw_swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
     for (i, (name, get)) in both.into_iter().enumerate() {
         let value = move |f: &crate::model::history::HistoryFrame<_>| f.snapshot.swap.ok().and_then(get);
         let part = Rect { x: area.x + half * i as u16, width: half.saturating_sub(1), ..area };
-        let max =
-            app.shared.history_to_shown().rev().take(usize::from(part.width)).filter_map(value).fold(0.0, f64::max);
-        let now = app.shared.snapshot().swap.ok().and_then(get);
+        let max = shared.history_to_shown().rev().take(usize::from(part.width)).filter_map(value).fold(0.0, f64::max);
+        let now = shared.snapshot().swap.ok().and_then(get);
         draw_text(
             buf,
             part.x,
@@ -144,23 +137,23 @@ fn draw_swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
         );
         let graph = Rect { y: part.y + 1, height: part.height - 1, ..part };
         let style = if i == 0 { theme.graph } else { theme.graph_alt };
-        draw_columns(buf, graph, app.shared.history_to_shown().map(value), round_up_scale(max), style);
-        draw_column_markers(buf, graph, &app.change_marks(usize::from(graph.width)), theme.changed);
+        draw_columns(buf, graph, shared.history_to_shown().map(value), round_up_scale(max), style);
+        draw_column_markers(buf, graph, &shared.change_marks(usize::from(graph.width)), theme.changed);
         if graph.height > 1 {
-            draw_column_labels(buf, graph, &stall_labels(app, usize::from(graph.width)), theme.warn);
+            draw_column_labels(buf, graph, &stall_labels(shared, usize::from(graph.width)), theme.warn);
         }
     }
 }
 
 /// Who is held up, the largest swappers, who is faulting: a third of the room each.
-fn draw_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 3 {
         return;
     }
-    let used = draw_stalled_tasks(app, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
+    let used = draw_stalled_tasks(shared, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
     let area = Rect { y: area.y + used, height: area.height - used, ..area };
     // The table has no past.
-    if area.height < 3 || app.shared.frozen_seq.is_some() {
+    if area.height < 3 || shared.frozen_seq.is_some() {
         return;
     }
     let rows = usize::from(area.height.saturating_sub(2) / 2).max(1);
@@ -173,8 +166,8 @@ fn draw_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
         y += 1;
         let query = ProcessQuery { sort_by: by, filter: ProcessFilter::default(), height: rows, ..Default::default() };
         let mut any = false;
-        for at in app.shared.system.processes.window(&query).rows {
-            let row = app.shared.system.processes.row(at);
+        for at in shared.system.processes.window(&query).rows {
+            let row = shared.system.processes.row(at);
             let Some(text) = cell(&row) else { continue };
             if y < area.bottom() {
                 let name = format!("{text:>14} {:>7} {}", row.pid, row.comm);
@@ -188,7 +181,7 @@ fn draw_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
             y += 1;
         }
     };
-    let used = app.shared.snapshot().swap.ok().and_then(|s| s.used_bytes).unwrap_or(0);
+    let used = shared.snapshot().swap.ok().and_then(|s| s.used_bytes).unwrap_or(0);
     list(buf, "Largest in swap", Col::Swap, &|r| {
         let n = r.swap_bytes.filter(|n| *n > 0)?;
         let share = if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
@@ -200,7 +193,7 @@ fn draw_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
 }
 
 /// The facts as a table; Writeback's paper too.
-pub fn build_table(app: &App) -> Table {
-    let title = format!("Memory on {}, {}", app.shared.system.host.name, app.shared.timestamp());
-    export::memory::build_table(title, app.shared.snapshot(), app.shared.system.now().boot_ns)
+pub fn build_table(shared: &Shared) -> Table {
+    let title = format!("Memory on {}, {}", shared.system.host.name, shared.timestamp());
+    export::memory::build_table(title, shared.snapshot(), shared.system.now().boot_ns)
 }

@@ -1,11 +1,10 @@
 //! Writeback, small: dirty pages against the three lines that matter, swap traffic, pressure.
 
-use super::{Pane, PaneId};
 pub use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns};
@@ -14,18 +13,8 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::Writeback,
-    contexts: &[],
-    render,
-    content_hash: |_| None,
-    table: super::memory::build_table,
-    row_count: |_| 0,
-};
-
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let snap = app.shared.snapshot();
+pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let snap = shared.snapshot();
     let (throttled, note) = snap.writeback.ok().map(|w| throttling_note(snap, w)).unwrap_or_default();
     let inner = draw_frame(buf, area, "Writeback", &note, focused, theme);
     let mut y = inner.y;
@@ -38,7 +27,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let Some(w) = snap.writeback.ok() else {
         line(
             buf,
-            &format!("- {}", snap.writeback.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default()),
+            &format!("- {}", snap.writeback.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default()),
             true,
         );
         return;
@@ -68,14 +57,14 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         line(buf, &swap_line, swapping);
         return;
     }
-    draw_thresholds(app, theme, Rect { y, height: 2.min(inner.bottom().saturating_sub(y)), ..inner }, buf);
+    draw_thresholds(shared, theme, Rect { y, height: 2.min(inner.bottom().saturating_sub(y)), ..inner }, buf);
     y += 2;
     if y < inner.bottom() {
         draw_text(buf, inner.x, y, &swap_line, inner.width, if swapping { theme.warn } else { theme.text });
     }
     y += 1;
     let rest = Rect { y, height: inner.bottom().saturating_sub(y), ..inner };
-    draw_unwritten_graph(app, theme, rest, buf);
+    draw_unwritten_graph(shared, theme, rest, buf);
 }
 
 /// Whether writers are made to wait, and the note that says so: by their pauses where those are counted.
@@ -91,8 +80,8 @@ fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 }
 
 /// The bar of dirty + writeback up to the dirty threshold, and its legend.
-pub fn draw_thresholds(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
-    let Some(w) = app.shared.snapshot().writeback.ok() else { return };
+pub fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+    let Some(w) = shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     if area.height >= 2 {
@@ -113,22 +102,22 @@ pub fn draw_thresholds(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffe
 }
 
 /// Dirty + writeback over time, scaled to the most seen.
-pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 2 {
         return;
     }
     let value = |f: &crate::model::history::HistoryFrame<_>| f.unwritten_bytes.map(|n| n as f64);
-    let max = app.shared.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
-    let changed = app.change_marks(usize::from(area.width));
+    let max = shared.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
+    let changed = shared.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
-    let stalls = stall_labels(app, usize::from(area.width));
+    let stalls = stall_labels(shared, usize::from(area.width));
     let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, most {}{held}", format_optional_bytes(Some(max)));
     draw_text(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    draw_columns(buf, graph, app.shared.history_to_shown().map(value), max.max(1.0), theme.graph);
+    draw_columns(buf, graph, shared.history_to_shown().map(value), max.max(1.0), theme.graph);
     draw_column_markers(buf, graph, &changed, theme.changed);
     if graph.height > 1 {
         draw_column_labels(buf, graph, &stalls, theme.warn);
@@ -137,8 +126,8 @@ pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut Cell
 
 /// Ticks in which somebody was held up by memory, counted back from the newest on screen as far as a graph of that
 /// width goes, and their signs.
-pub fn stall_labels(app: &App, width: usize) -> Vec<(usize, &'static str)> {
-    let ticks = app.shared.history_to_shown().rev().take(width).enumerate();
+pub fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'static str)> {
+    let ticks = shared.history_to_shown().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {
         let stalls = frame.snapshot.memory_stalls.ok()?;
         let sign = match (stalls.has_stalls(THROTTLE), stalls.has_stalls(RECLAIM)) {

@@ -1,27 +1,15 @@
 //! The recent past of the selected device: two graphs or heat maps, chosen with `g`.
 
-use super::device_latency::{self, LatencyPart};
-use super::{Pane, PaneId};
-use crate::export::table::Table;
+use super::DevicesView;
+use super::latency::{self, LatencyPart};
 use crate::model::disk::{DevId, DiskRate};
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::App;
+use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::graph::{draw_column_markers, draw_columns, round_up_scale};
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-
-/// The pane; it takes no keys of its own.
-pub const PANE: Pane = Pane {
-    id: PaneId::DeviceGraphs,
-    contexts: &[crate::tui::keymap::KeyContext::Devices, crate::tui::keymap::KeyContext::List, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |_| 0,
-};
 
 /// A quantity over time.
 #[derive(Clone, Copy)]
@@ -53,22 +41,22 @@ pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
 /// A device over the frames kept, oldest first; gaps where it was not there.
-pub fn device_history(app: &App, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
-    app.shared.history_to_shown().map(move |f| f.snapshot.device(id))
+pub fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
+    shared.history_to_shown().map(move |f| f.snapshot.device(id))
 }
 
 /// The values of a device over the frames kept, oldest first.
 pub fn quantity_history(
-    app: &App,
+    shared: &Shared,
     id: DevId,
     value: fn(&DiskRate) -> f64,
 ) -> impl DoubleEndedIterator<Item = Option<f64>> {
-    device_history(app, id).map(move |d| d.map(value))
+    device_history(shared, id).map(move |d| d.map(value))
 }
 
 /// One labelled graph.
 pub fn draw_graph(
-    app: &App,
+    shared: &Shared,
     theme: &Theme,
     area: Rect,
     buf: &mut CellBuffer,
@@ -82,55 +70,58 @@ pub fn draw_graph(
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let shown = usize::from(area.width);
     let (mut last, mut max) = (None, 0.0f64);
-    for value in quantity_history(app, id, q.value).rev().take(shown) {
+    for value in quantity_history(shared, id, q.value).rev().take(shown) {
         last = last.or(value);
         max = max.max(value.unwrap_or(0.0));
     }
     let top = q.scale_max.unwrap_or_else(|| round_up_scale(max));
     let now = last.map_or("-".into(), |v| format!("{v:.2}"));
-    let changed = app.change_marks(shown);
+    let changed = shared.change_marks(shown);
     let legend = if changed.is_empty() { "" } else { "  ┊ knob changed" };
     let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}{legend}", q.name);
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
     let style = if second { theme.graph_alt } else { theme.graph };
-    draw_columns(buf, graph, quantity_history(app, id, q.value), top, style);
+    draw_columns(buf, graph, quantity_history(shared, id, q.value), top, style);
     draw_column_markers(buf, graph, &changed, theme.changed);
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(id) = app.selected_device() else {
+pub(super) fn render(
+    view: &DevicesView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let Some(id) = view.selected(shared) else {
         draw_frame(buf, area, "No device selected", "", focused, theme);
         return;
     };
-    let name = app.shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
+    let name = shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
     let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
     let half = inner.height / 2;
     let halves = [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
     // Heat maps come after the pairs.
-    let at = app.views.devices.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
+    let at = view.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
     if let Some(pair) = GRAPH_PAIRS.get(at) {
-        draw_graph(app, theme, halves[0], buf, id, &pair[0], false);
-        draw_graph(app, theme, halves[1], buf, id, &pair[1], true);
+        draw_graph(shared, theme, halves[0], buf, id, &pair[0], false);
+        draw_graph(shared, theme, halves[1], buf, id, &pair[1], true);
         return;
     }
     let part = HEATMAPS[at - GRAPH_PAIRS.len()];
-    match device_latency::kinds_with_data(app, id, part, inner.width)[..] {
+    match latency::kinds_with_data(shared, id, part, inner.width)[..] {
         [] => {
             let mut why = Vec::new();
-            device_latency::push_percentiles(app, id, &mut why);
+            latency::push_percentiles(shared, id, &mut why);
             for ((line, _), y) in why.iter().skip(1).zip(inner.y..inner.bottom()) {
                 draw_text(buf, inner.x, y, line, inner.width, theme.dim);
             }
         }
-        [kind] => device_latency::draw_latency_heatmap(app, theme, inner, buf, id, kind, part),
+        [kind] => latency::draw_latency_heatmap(shared, theme, inner, buf, id, kind, part),
         // Flushes are few: the detail has them.
         [first, second, ..] => {
-            device_latency::draw_latency_heatmap(app, theme, halves[0], buf, id, first, part);
-            device_latency::draw_latency_heatmap(app, theme, halves[1], buf, id, second, part);
+            latency::draw_latency_heatmap(shared, theme, halves[0], buf, id, first, part);
+            latency::draw_latency_heatmap(shared, theme, halves[1], buf, id, second, part);
         }
     }
-}
-
-fn build_table(app: &App) -> Table {
-    (super::devices::PANE.table)(app)
 }

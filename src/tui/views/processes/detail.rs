@@ -1,15 +1,15 @@
 //! One task: its counters, limits, what it waits for, and on demand its mappings.
 
-use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
-use super::{Pane, PaneId};
+use super::super::detail::draw_detail_lines;
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
-use crate::tui::keymap::KeyContext;
-use crate::tui::state::{App, DetailPage, ProcessDetail};
+use crate::tui::screen::{DetailPage, ProcessDetail};
+use crate::tui::shared::Shared;
+use crate::tui::view::Context;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::text::draw_text;
@@ -17,54 +17,44 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, format_duration};
 use ratatui::layout::Rect;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::ProcessDetail,
-    contexts: &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: scroll_row_count,
-};
-
-fn open_detail(app: &App) -> Option<&ProcessDetail> {
-    match &app.screen.detail {
+fn open_detail<'a>(cx: &Context<'a>) -> Option<&'a ProcessDetail> {
+    match &cx.screen.detail {
         Some(DetailPage::Process(p)) => Some(p),
         _ => None,
     }
 }
 
-fn detail_lines(app: &App) -> Vec<(String, bool)> {
-    let Some(p) = open_detail(app) else { return Vec::new() };
+pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
+    let Some(p) = open_detail(cx) else { return Vec::new() };
     let mut out = Vec::new();
-    push_counters_and_facts(app, p, &mut out);
+    push_counters_and_facts(cx.shared, p, &mut out);
     out.push((String::new(), false));
-    out.extend(mapping_lines(p, app.shared.system.now().boot_ns));
+    out.extend(mapping_lines(p, cx.shared.system.now().boot_ns));
     out
 }
 
 /// Counters and facts.
-fn push_counters_and_facts(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
-    match app.shared.system.processes.get(&p.key) {
+fn push_counters_and_facts(shared: &Shared, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
+    match shared.system.processes.get(&p.key) {
         Some(row) => {
-            push_counters(app, &row, out);
-            super::io_accounting::push_process_io(app, row.pid, row.cgroup, out);
+            push_counters(shared, &row, out);
+            super::super::io_accounting::push_process_io(shared, row.pid, row.cgroup, out);
             out.push((String::new(), false));
         }
         None => {
             out.push(("this task has ended".into(), true));
-            super::io_accounting::push_process_io(app, p.key.pid, None, out);
+            super::super::io_accounting::push_process_io(shared, p.key.pid, None, out);
             out.push((String::new(), false));
         }
     }
-    push_facts(p, app.shared.system.now().boot_ns, out);
+    push_facts(p, shared.system.now().boot_ns, out);
 }
 
-fn push_counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
-    let rate = |n: Option<f64>| super::writeback::format_optional_bytes(n);
+fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
+    let rate = |n: Option<f64>| super::super::memory::format_optional_bytes(n);
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
-    let now = app.shared.system.now().boot_ns;
+    let now = shared.system.now().boot_ns;
     out.push((row.command.as_ref().map_or_else(|| row.comm.to_string(), |c| c.to_string()), true));
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
     let kind = if row.kernel_thread { "kernel thread" } else { "program" };
@@ -82,8 +72,8 @@ fn push_counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>)
     fact("cancelled", format!("{}/s", rate(row.cancelled_bytes_per_s)));
     fact("I/O delay", pct(row.io_delay_pct));
     fact("swapin delay", pct(row.swapin_delay_pct));
-    fact("throttled", stall_text(app, row, row.throttled_pct, THROTTLE));
-    fact("reclaim", stall_text(app, row, row.reclaim_pct, RECLAIM));
+    fact("throttled", stall_text(shared, row, row.throttled_pct, THROTTLE));
+    fact("reclaim", stall_text(shared, row, row.reclaim_pct, RECLAIM));
     fact(
         "memory",
         format!(
@@ -100,14 +90,14 @@ fn push_counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>)
 }
 
 /// Being held up by memory in one way: the share of time, and what the interval on screen has of it.
-fn stall_text(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
-    let snap = app.shared.snapshot();
+fn stall_text(shared: &Shared, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
+    let snap = shared.snapshot();
     let Some(pct) = pct else {
-        let why = snap.memory_stalls.unavailable_reason(app.shared.system.now().boot_ns);
+        let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns);
         let whole = "counted for whole processes only".to_owned();
         return format!(
             "- {}",
-            why.unwrap_or(if app.shared.system.processes.rows_are_threads() { whole } else { String::new() })
+            why.unwrap_or(if shared.system.processes.rows_are_threads() { whole } else { String::new() })
         );
     };
     let task = snap.memory_stalls.ok().and_then(|s| s.processes.iter().find(|t| t.key == row.key()));
@@ -206,38 +196,37 @@ fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
 /// Facts and mappings side by side from this width on.
 const SIDE_BY_SIDE_WIDTH: u16 = 150;
 
-fn scroll_row_count(app: &App) -> usize {
-    let inner = focused_pane_inner(app);
-    let lines = match open_detail(app) {
-        Some(p) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(p, app.shared.system.now().boot_ns).len(),
-        _ => detail_lines(app).len(),
-    };
-    scroll_positions(lines, inner.height)
+/// Number of lines that scroll in a pane of that inner area: where facts stand beside the mappings, only the mappings.
+pub(super) fn scrolled_lines(cx: &Context, inner: Rect) -> usize {
+    match open_detail(cx) {
+        Some(page) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(page, cx.shared.system.now().boot_ns).len(),
+        _ => detail_lines(cx).len(),
+    }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(p) = open_detail(app) else { return };
-    let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &app.shared.interval_text(), focused, theme);
+pub(super) fn render(cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let Some(p) = open_detail(cx) else { return };
+    let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &cx.shared.interval_text(), focused, theme);
     if inner.width < SIDE_BY_SIDE_WIDTH {
-        return draw_detail_lines(app, theme, inner, buf, &detail_lines(app));
+        return draw_detail_lines(cx, theme, inner, buf, &detail_lines(cx));
     }
     // Side by side; only the mappings scroll, the facts are few.
     let half = inner.width / 2;
     let mut left = Vec::new();
-    push_counters_and_facts(app, p, &mut left);
+    push_counters_and_facts(cx.shared, p, &mut left);
     for (i, (line, strong)) in left.iter().take(usize::from(inner.height)).enumerate() {
         let style = if *strong { theme.title } else { theme.text };
         draw_text(buf, inner.x, inner.y + i as u16, line, half - 1, style);
     }
     let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
-    draw_detail_lines(app, theme, right, buf, &mapping_lines(p, app.shared.system.now().boot_ns));
+    draw_detail_lines(cx, theme, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
 }
 
-fn build_table(app: &App) -> Table {
-    let title = open_detail(app).map_or(String::new(), |p| {
-        format!("Task {} on {}, {}", p.key.tid, app.shared.system.host.name, app.shared.timestamp())
+pub(super) fn build_table(cx: &Context) -> Table {
+    let title = open_detail(cx).map_or(String::new(), |p| {
+        format!("Task {} on {}, {}", p.key.tid, cx.shared.system.host.name, cx.shared.timestamp())
     });
     let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));
+    sheet.rows.extend(detail_lines(cx).into_iter().map(|l| vec![l.0]));
     sheet
 }

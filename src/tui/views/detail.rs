@@ -1,0 +1,21 @@
+//! Detail pages: lines of text that scroll.
+
+use crate::tui::view::Context;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::theme::Theme;
+use ratatui::layout::Rect;
+
+/// Number of positions that a page of `lines` lines can be scrolled to; at the last one its end is visible.
+pub fn scroll_positions(lines: usize, height: u16) -> usize {
+    lines.saturating_sub(usize::from(height)) + 1
+}
+
+/// Draws the lines of the open detail page from its scroll position on; `true` marks an emphasised line.
+pub fn draw_detail_lines(cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[(String, bool)]) {
+    let last = lines.len().saturating_sub(usize::from(area.height));
+    let skip = cx.screen.detail_scroll.selected.min(last);
+    for ((line, strong), y) in lines.iter().skip(skip).zip(area.top()..area.bottom()) {
+        draw_text(buf, area.x, y, line, area.width, if *strong { theme.title } else { theme.text });
+    }
+}

@@ -1,0 +1,186 @@
+//! The Devices view: a table as iostat prints it, graphs of the selected device, and a page for each device.
+
+mod detail;
+mod graphs;
+mod latency;
+mod list;
+mod request_sizes;
+
+pub use list::device_lines;
+
+use super::detail::scroll_positions;
+use crate::export::table::Table;
+use crate::model::disk::DevId;
+use crate::tui::action::Action;
+use crate::tui::keymap::KeyContext;
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::table::Scroll;
+use ratatui::layout::Rect;
+
+const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
+
+/// The Devices view.
+#[derive(Debug, Clone, Default)]
+pub struct DevicesView {
+    /// Selection.
+    pub scroll: Scroll,
+    /// Index of the sort column in the widest column set, largest first; `None`: the tree.
+    pub sort_column: Option<usize>,
+    /// Smallest first.
+    pub reverse: bool,
+    /// The columns of `iostat -x`.
+    pub extended: bool,
+    /// Hides idle devices.
+    pub only_active: bool,
+    /// Rows must contain this text.
+    pub filter: String,
+    /// Number of columns scrolled past after the name.
+    pub column_offset: usize,
+    /// Index of the quantity that the graphs show.
+    pub graph_index: usize,
+}
+
+impl DevicesView {
+    /// The selected device.
+    pub fn selected(&self, shared: &Shared) -> Option<DevId> {
+        device_lines(self, shared).get(self.scroll.selected).map(|line| line.id)
+    }
+
+    /// Selects a device, if it is listed.
+    pub fn select(&mut self, id: DevId, shared: &Shared) {
+        if let Some(row) = device_lines(self, shared).iter().position(|line| line.id == id) {
+            self.scroll.selected = row;
+        }
+    }
+
+    /// Rows that the list would fill, network file systems included.
+    pub fn wanted_rows(&self, shared: &Shared) -> u16 {
+        list::line_count(self, shared).min(500) as u16 + list::network_line_count(shared).min(20)
+    }
+
+    /// Moves the sort column; before the first one is the tree.
+    fn move_sort_column(&mut self, by: isize) {
+        let columns = list::column_set(self, u16::MAX).len() as isize;
+        let position = (self.sort_column.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns + 1);
+        self.sort_column = (position as usize).checked_sub(1);
+    }
+
+    fn scroll_columns(&mut self, by: isize, cx: &Context) {
+        let columns = list::column_set(self, cx.screen.size.0).len();
+        self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
+    }
+
+    /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
+    fn click_header(&mut self, click: PaneClick) {
+        let (set, fitted) = list::fitted_columns(self, click.inner.width);
+        let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
+        match list::column_set(self, u16::MAX).iter().position(|c| c.id == set[column].id) {
+            Some(0) => self.sort_column = None,
+            same if same == self.sort_column => self.reverse = !self.reverse,
+            other => self.sort_column = other,
+        }
+    }
+}
+
+impl View for DevicesView {
+    fn panes(&self) -> &'static [PaneSpec] {
+        &[
+            PaneSpec { id: PaneId::Devices, contexts: LIST_KEYS },
+            PaneSpec { id: PaneId::DeviceGraphs, contexts: LIST_KEYS },
+            PaneSpec {
+                id: PaneId::DeviceDetail,
+                contexts: &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll],
+            },
+        ]
+    }
+
+    /// The list above, the graphs below; a low screen has no graphs.
+    fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
+        let graphs = if body.height >= 16 { (body.height / 3).clamp(7, 16) } else { 0 };
+        let list = (body.height - graphs).min((self.wanted_rows(cx.shared) + 3).max(6));
+        let graphs = if graphs > 0 { (body.height - list).min(20) } else { 0 };
+        let list = body.height - graphs;
+        vec![
+            (PaneId::Devices, Rect { height: list, ..body }),
+            (PaneId::DeviceGraphs, Rect { y: body.y + list, height: graphs, ..body }),
+        ]
+    }
+
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
+        match pane {
+            PaneId::Devices => list::render(self, cx.shared, &theme, area, buf, focused),
+            PaneId::DeviceGraphs => graphs::render(self, cx.shared, &theme, area, buf, focused),
+            _ => detail::render(self, cx, &theme, area, buf, focused),
+        }
+    }
+
+    fn table(&self, pane: PaneId, cx: &Context) -> Table {
+        match pane {
+            PaneId::DeviceDetail => detail::build_table(cx),
+            _ => list::build_table(self, cx.shared),
+        }
+    }
+
+    fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
+        let text = detail::split_text_and_graphs(cx.inner_area(pane)).0;
+        scroll_positions(detail::detail_lines(cx).len(), text.height)
+    }
+
+    fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
+        self.scroll.move_selection(by, device_lines(self, cx.shared).len());
+        true
+    }
+
+    fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        match action {
+            Action::Open if pane != PaneId::DeviceDetail => {
+                if let Some(id) = self.selected(cx.shared) {
+                    out.navigate(Target::Device(id));
+                }
+            }
+            Action::SortLeft => self.move_sort_column(-1),
+            Action::SortRight => self.move_sort_column(1),
+            Action::ColumnsLeft => self.scroll_columns(-1, cx),
+            Action::ColumnsRight => self.scroll_columns(1, cx),
+            Action::ReverseSort => self.reverse = !self.reverse,
+            Action::ToggleActiveOnly => self.only_active = !self.only_active,
+            Action::ToggleExtendedColumns => self.extended = !self.extended,
+            Action::NextGraph => self.graph_index += 1,
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
+        if click.pane != PaneId::Devices {
+            return;
+        }
+        if click.y == click.inner.y {
+            return self.click_header(click);
+        }
+        self.scroll.click(device_lines(self, cx.shared).len(), click.inner, click.y);
+    }
+
+    fn filter(&self, _: PaneId) -> &str {
+        &self.filter
+    }
+
+    fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
+        text.clone_into(&mut self.filter);
+    }
+
+    fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
+        device_lines(self, cx.shared).iter().map(|line| line.label.to_lowercase().contains(needle)).collect()
+    }
+
+    fn selected_row(&self, _: PaneId) -> usize {
+        self.scroll.selected
+    }
+
+    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
+        self.scroll.selected = row;
+    }
+}

@@ -1,0 +1,121 @@
+//! The Findings view: incidents, the worst first, and the page of the selected one.
+
+mod list;
+pub(in crate::tui) mod page;
+mod summary_strip;
+
+pub use summary_strip::pane_height as summary_height;
+
+use crate::export::table::Table;
+use crate::tui::action::{Action, ViewId};
+use crate::tui::keymap::KeyContext;
+use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::table::Scroll;
+use ratatui::layout::Rect;
+
+const KEYS: &[KeyContext] = &[KeyContext::Findings, KeyContext::Scroll];
+/// Index of the page among the panes of the tab.
+const PAGE: usize = 1;
+
+/// The Findings view.
+#[derive(Debug, Default)]
+pub struct FindingsView {
+    /// Selection among the incidents.
+    pub scroll: Scroll,
+    /// Selection among the targets of the incident's page.
+    pub selected_target: usize,
+}
+
+impl FindingsView {
+    /// Selects an incident.
+    pub fn select(&mut self, row: usize) {
+        (self.scroll.selected, self.selected_target) = (row, 0);
+    }
+
+    /// Goes to the selected target of the page, or to the first one.
+    fn open_target(&self, pane: PaneId, cx: &Context, out: &mut Outbox) {
+        let index = if pane == PaneId::IncidentPage { self.selected_target } else { 0 };
+        match page::nav_targets(self, cx.shared).into_iter().nth(index) {
+            Some(target) => out.navigate(target.into()),
+            None => out.info("nothing to go to"),
+        }
+    }
+}
+
+impl View for FindingsView {
+    fn panes(&self) -> &'static [PaneSpec] {
+        &[
+            PaneSpec { id: PaneId::Findings, contexts: KEYS },
+            PaneSpec { id: PaneId::IncidentPage, contexts: KEYS },
+            PaneSpec { id: PaneId::FindingsSummary, contexts: &[KeyContext::Findings] },
+        ]
+    }
+
+    fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
+        list::findings_layout(body, cx.shared.findings.incidents().len())
+    }
+
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
+        match pane {
+            PaneId::Findings => list::render(self, cx.shared, &theme, area, buf, focused),
+            PaneId::IncidentPage => page::render(self, cx.shared, &theme, area, buf, focused),
+            _ => summary_strip::render(cx.shared, &theme, area, buf, focused),
+        }
+    }
+
+    fn table(&self, pane: PaneId, cx: &Context) -> Table {
+        match pane {
+            PaneId::IncidentPage => page::build_table(self, cx.shared),
+            _ => list::build_table(cx.shared),
+        }
+    }
+
+    fn content_hash(&self, pane: PaneId, cx: &Context) -> Option<u64> {
+        if pane == PaneId::FindingsSummary { summary_strip::pane_hash(cx.shared) } else { None }
+    }
+
+    fn move_selection(&mut self, pane: PaneId, by: isize, cx: &Context) -> bool {
+        match pane {
+            PaneId::IncidentPage => {
+                let last = page::nav_targets(self, cx.shared).len().saturating_sub(1);
+                self.selected_target = self.selected_target.saturating_add_signed(by).min(last);
+            }
+            PaneId::Findings => {
+                self.scroll.move_selection(by, cx.shared.findings.incidents().len());
+                self.selected_target = 0;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        match action {
+            Action::Open if pane == PaneId::FindingsSummary => out.navigate(Target::Tab(ViewId::Findings)),
+            Action::Open => self.open_target(pane, cx, out),
+            Action::Back if pane == PaneId::IncidentPage && !cx.screen.zoomed => out.focus_pane(0),
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_click(&mut self, click: PaneClick, cx: &Context, out: &mut Outbox) {
+        let row = click.y - click.inner.y;
+        match click.pane {
+            PaneId::FindingsSummary => out.navigate(Target::Tab(ViewId::Findings)),
+            PaneId::IncidentPage => {
+                if let Some(target) = page::target_at(self, cx, row) {
+                    self.selected_target = target;
+                    out.focus_pane(PAGE);
+                }
+            }
+            _ => {
+                if let Some(row) = list::row_at(self, cx.shared, click.inner.height, row) {
+                    self.select(row);
+                }
+            }
+        }
+    }
+}

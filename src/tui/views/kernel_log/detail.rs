@@ -1,0 +1,110 @@
+//! One entry of the kernel log, whole: its trace, the device and the task it names.
+
+use super::super::detail::draw_detail_lines;
+use super::KernelLogView;
+use super::log::class_label;
+use crate::export::table::Table;
+use crate::model::kernel_log::LogEntry;
+use crate::sanitize::sanitize;
+use crate::tui::screen::DetailPage;
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, Target};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::theme::Theme;
+use ratatui::layout::Rect;
+
+/// What the entry shown points to: the task it names if that is still there, else the device.
+pub fn link_target(view: &KernelLogView, cx: &Context) -> Option<Target> {
+    let e = shown_entry(view, cx)?;
+    let task = e.pid.and_then(|pid| cx.shared.system.processes.find_by_pid(pid)).map(|row| Target::Task(row.key()));
+    task.or_else(|| {
+        // `loop0-8` and `sda1` in a message may be a journal's or a partition's name.
+        let name = e.device.as_deref()?;
+        let rates = cx.shared.snapshot().devices.ok()?;
+        let rate = rates.iter().find(|r| &*r.name == name || name.split('-').next() == Some(&*r.name));
+        rate.map(|r| Target::Device(r.id))
+    })
+}
+
+fn shown_entry<'a>(view: &KernelLogView, cx: &Context<'a>) -> Option<&'a LogEntry> {
+    let Some(DetailPage::KernelLog(at)) = &cx.screen.detail else { return None };
+    let index = *view.visible_entries.get(*at)?;
+    cx.shared.system.kernel_log.entries().nth(index as usize)
+}
+
+pub(super) fn detail_lines(view: &KernelLogView, cx: &Context) -> Vec<(String, bool)> {
+    let width = usize::from(cx.screen.size.0.saturating_sub(4)).max(20);
+    let Some(e) = shown_entry(view, cx) else { return vec![("this entry is no longer kept".into(), true)] };
+    let mut out = Vec::new();
+    let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
+    fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
+    fact(
+        "class",
+        if e.is_from_program() { "written by a program, not the kernel".into() } else { class_label(e.class).into() },
+    );
+    fact("level", e.level.to_string());
+    if e.count > 1 {
+        fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_wall_ns)));
+    }
+    if e.suppressed > 0 {
+        fact("kept back", format!("{} more lines by the kernel's rate limit", e.suppressed));
+    }
+    if let Some(device) = &e.device {
+        fact("device", format!("{}{}", sanitize(device), device_status_text(cx.shared, device)));
+    }
+    if let Some(pid) = e.pid {
+        fact(
+            "task",
+            format!("{pid} {}{}", e.comm.as_deref().map_or(String::new(), sanitize), task_status_text(cx.shared, pid)),
+        );
+    }
+    out.push((String::new(), false));
+    out.extend(wrap(&sanitize(&e.message), width).into_iter().map(|l| (l, true)));
+    out.extend(e.folded.iter().map(|l| (format!("  {}", sanitize(l)), false)));
+    if e.folded_dropped > 0 {
+        out.push((format!("  … {} more lines not kept", e.folded_dropped), false));
+    }
+    out
+}
+
+/// What the device does right now.
+fn device_status_text(shared: &Shared, name: &str) -> String {
+    let rate = shared.snapshot().devices.ok().and_then(|d| d.iter().find(|d| &*d.name == name));
+    match rate {
+        Some(r) if r.stalled => format!("  now STALLED with {} in flight", r.in_flight),
+        Some(r) => format!("  now {:.1} tps, await {:.2} ms, util {:.0} %", r.tps, r.await_ms, r.util_pct),
+        None => String::new(),
+    }
+}
+
+/// What the task does right now.
+fn task_status_text(shared: &Shared, pid: u32) -> String {
+    match shared.system.processes.find_by_pid(pid) {
+        Some(row) => {
+            format!("  now in state {}{}", row.state, row.wchan.map_or(String::new(), |w| format!(" in {w}")))
+        }
+        None => "  no longer there".into(),
+    }
+}
+
+pub(super) fn render(
+    view: &KernelLogView,
+    cx: &Context,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let inner = draw_frame(buf, area, "Kernel log entry", "Enter: its task or device", focused, theme);
+    draw_detail_lines(cx, theme, inner, buf, &detail_lines(view, cx));
+}
+
+pub(super) fn build_table(view: &KernelLogView, cx: &Context) -> Table {
+    let mut sheet = Table::new(
+        format!("Kernel log entry on {}, {}", cx.shared.system.host.name, cx.shared.timestamp()),
+        &[("", false)],
+    );
+    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
+    sheet
+}

@@ -1,0 +1,204 @@
+//! The Kernel log view: records classified, counted and linked to devices and tasks.
+
+mod detail;
+mod log;
+
+pub use log::{visible_entries, visible_window};
+
+use super::detail::scroll_positions;
+use crate::export::table::Table;
+use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
+use crate::tui::action::Action;
+use crate::tui::keymap::KeyContext;
+use crate::tui::screen::PromptPurpose;
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::table::Scroll;
+use ratatui::layout::Rect;
+
+/// The Kernel log view.
+#[derive(Debug)]
+pub struct KernelLogView {
+    /// Selection among the visible entries, newest last.
+    pub scroll: Scroll,
+    /// The selection stays at the newest entry.
+    pub follows_newest: bool,
+    /// The compiled patterns.
+    pub patterns: LogPatterns,
+    /// The include pattern as typed.
+    pub include: Option<String>,
+    /// The exclude pattern as typed; `None`: the default.
+    pub exclude: Option<String>,
+    /// Rows must contain this text.
+    pub filter: String,
+    /// Folded lines (traces) are shown below their entries.
+    pub is_unfolded: bool,
+    /// Indexes of the entries that patterns and filter let through, ascending.
+    pub visible_entries: Vec<u32>,
+    /// Counts the updates of `visible_entries`.
+    pub refresh_count: u64,
+}
+
+impl Default for KernelLogView {
+    fn default() -> Self {
+        Self {
+            scroll: Scroll::default(),
+            follows_newest: true,
+            patterns: LogPatterns::default(),
+            include: None,
+            exclude: None,
+            filter: String::new(),
+            is_unfolded: false,
+            visible_entries: Vec::new(),
+            refresh_count: 0,
+        }
+    }
+}
+
+impl KernelLogView {
+    /// Sets both patterns.
+    ///
+    /// # Errors
+    /// One of them is not a regular expression; both stay as they were.
+    pub fn set_patterns(
+        &mut self,
+        include: Option<String>,
+        exclude: Option<String>,
+        shared: &Shared,
+    ) -> Result<(), String> {
+        self.patterns = LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
+        self.include = include.filter(|p| !p.is_empty());
+        self.exclude = exclude;
+        self.refresh_entries(shared);
+        Ok(())
+    }
+
+    /// Recomputes which entries are visible, after the log, a pattern or the filter has changed.
+    pub fn refresh_entries(&mut self, shared: &Shared) {
+        let needle = self.filter.to_lowercase();
+        let entries = shared.system.kernel_log.entries().enumerate();
+        let visible = entries.filter(|(_, e)| {
+            self.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
+        });
+        self.visible_entries = visible.map(|(i, _)| i as u32).collect();
+        self.refresh_count += 1;
+        if self.follows_newest {
+            self.scroll.selected = self.visible_entries.len().saturating_sub(1);
+        }
+    }
+
+    /// Selects the record of that sequence number and returns its row, if it is visible.
+    pub fn select_record(&mut self, seq: u64, shared: &Shared) -> Option<usize> {
+        let row = visible_entries(self, shared).position(|e| e.seq == Some(seq))?;
+        self.select(row);
+        Some(row)
+    }
+
+    fn select(&mut self, row: usize) {
+        self.scroll.selected = row;
+        self.follows_newest = row + 1 >= self.visible_entries.len();
+    }
+}
+
+impl View for KernelLogView {
+    fn panes(&self) -> &'static [PaneSpec] {
+        &[
+            PaneSpec { id: PaneId::KernelLog, contexts: &[KeyContext::Kernel, KeyContext::List, KeyContext::Scroll] },
+            PaneSpec {
+                id: PaneId::KernelLogDetail,
+                contexts: &[KeyContext::Detail, KeyContext::KernelDetail, KeyContext::Scroll],
+            },
+        ]
+    }
+
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
+        match pane {
+            PaneId::KernelLog => log::render(self, cx.shared, &theme, area, buf, focused),
+            _ => detail::render(self, cx, &theme, area, buf, focused),
+        }
+    }
+
+    fn table(&self, pane: PaneId, cx: &Context) -> Table {
+        match pane {
+            PaneId::KernelLog => log::build_table(self, cx.shared),
+            _ => detail::build_table(self, cx),
+        }
+    }
+
+    fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
+        scroll_positions(detail::detail_lines(self, cx).len(), cx.inner_area(pane).height)
+    }
+
+    fn content_hash(&self, pane: PaneId, cx: &Context) -> Option<u64> {
+        if pane == PaneId::KernelLog { log::pane_hash(self, cx.shared) } else { None }
+    }
+
+    fn move_selection(&mut self, _: PaneId, by: isize, _: &Context) -> bool {
+        self.scroll.move_selection(by, self.visible_entries.len());
+        self.select(self.scroll.selected);
+        true
+    }
+
+    fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        match (action, pane) {
+            (Action::Open, PaneId::KernelLog) if !self.visible_entries.is_empty() => {
+                out.navigate(Target::KernelLogEntry(self.scroll.selected));
+            }
+            (Action::Open, PaneId::KernelLogDetail) => match detail::link_target(self, cx) {
+                Some(target) => out.navigate(target),
+                None => out.error("it names no task that still exists, and no device"),
+            },
+            (Action::ToggleFold, _) => self.is_unfolded = !self.is_unfolded,
+            (Action::IncludePattern, _) => {
+                out.open_prompt(PromptPurpose::Include, self.include.clone().unwrap_or_default());
+            }
+            (Action::ExcludePattern, _) => {
+                let exclude = self.exclude.clone().unwrap_or_else(|| DEFAULT_EXCLUDE.to_owned());
+                out.open_prompt(PromptPurpose::Exclude, exclude);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
+        let row = click.y - click.inner.y;
+        if let Some((first, selected)) = log::entry_at(self, cx.shared, click.inner.height, row)
+            && click.pane == PaneId::KernelLog
+        {
+            self.select(selected);
+            self.scroll.offset = first;
+        }
+    }
+
+    fn on_input(&mut self, purpose: PromptPurpose, text: &str, cx: &Context, _: &mut Outbox) -> Result<(), String> {
+        match purpose {
+            PromptPurpose::Include => self.set_patterns(Some(text.to_owned()), self.exclude.clone(), cx.shared),
+            _ => self.set_patterns(self.include.clone(), Some(text.to_owned()), cx.shared),
+        }
+    }
+
+    fn filter(&self, _: PaneId) -> &str {
+        &self.filter
+    }
+
+    fn set_filter(&mut self, _: PaneId, text: &str, cx: &Context) {
+        text.clone_into(&mut self.filter);
+        self.refresh_entries(cx.shared);
+    }
+
+    fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
+        visible_entries(self, cx.shared).map(|e| e.message.to_lowercase().contains(needle)).collect()
+    }
+
+    fn selected_row(&self, _: PaneId) -> usize {
+        self.scroll.selected
+    }
+
+    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
+        self.scroll.selected = row;
+        self.follows_newest = false;
+    }
+}

@@ -1,0 +1,233 @@
+//! The Processes view: processes or threads with their I/O, and a page for each task.
+
+mod detail;
+mod ionice;
+mod list;
+mod selection;
+
+pub use ionice::parse_io_priority;
+pub use list::{sort_column_by_name, sort_column_name, sort_column_names};
+
+use super::detail::scroll_positions;
+use crate::export::table::Table;
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
+use crate::tui::action::Action;
+use crate::tui::effect::Effect;
+use crate::tui::keymap::KeyContext;
+use crate::tui::screen::{DetailPage, PromptPurpose};
+use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::table::Scroll;
+use ratatui::layout::Rect;
+
+/// The Processes view.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessesView {
+    /// Selection among the rows that match.
+    pub scroll: Scroll,
+    /// Sort column.
+    pub sort_column: ProcessColumn,
+    /// Smallest first.
+    pub reverse: bool,
+    /// Which rows are listed.
+    pub filter: ProcessFilter,
+    /// Number of columns scrolled past after the first.
+    pub column_offset: usize,
+    /// Totals instead of rates.
+    pub show_totals: bool,
+    /// Threads instead of processes.
+    pub show_threads: bool,
+    /// The rows on screen.
+    pub window: ProcessWindow,
+    /// The tasks last reported to the collector as being on screen.
+    pub watched_tasks: Vec<TaskKey>,
+}
+
+impl ProcessesView {
+    /// Sorts by a column; a total's column stands for its rate, which `a` turns into the total.
+    fn sort_by(&mut self, column: ProcessColumn) {
+        self.sort_column = match column {
+            ProcessColumn::AccIo => ProcessColumn::Io,
+            ProcessColumn::AccRead => ProcessColumn::Read,
+            ProcessColumn::AccWrite => ProcessColumn::Write,
+            other => other,
+        };
+    }
+
+    /// Moves the sort column among those on screen; before the first one is the default, reads and writes together.
+    fn move_sort_column(&mut self, pane: PaneId, by: isize, cx: &Context) {
+        let columns = list::column_set(self, cx.shared, cx.inner_area(pane).width);
+        let sorted = columns.iter().position(|c| c.id == list::task_query(self, 0, 0).sort_by);
+        let position = (sorted.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns.len() as isize + 1);
+        self.sort_by(if position == 0 { ProcessColumn::Io } else { columns[position as usize - 1].id });
+    }
+
+    fn scroll_columns(&mut self, by: isize, cx: &Context) {
+        let columns = list::column_set(self, cx.shared, cx.screen.size.0).len();
+        self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
+    }
+
+    /// Folds or unfolds the threads of the selected process.
+    fn toggle_fold(&mut self, cx: &Context, out: &mut Outbox) {
+        if !self.show_threads {
+            return out.info("threads are folded; p shows them");
+        }
+        let Some(pid) = self.selected_task(cx.shared).map(|row| row.pid) else { return };
+        let folded = &mut self.filter.folded_pids;
+        match folded.iter().position(|p| *p == pid) {
+            Some(i) => drop(folded.remove(i)),
+            None => folded.push(pid),
+        }
+    }
+
+    fn prompt_io_priority(&self, cx: &Context, out: &mut Outbox) {
+        match self.selected_task(cx.shared) {
+            Some(row) => out.open_prompt(PromptPurpose::Ionice(row.key()), ""),
+            None => out.error("no task selected"),
+        }
+    }
+
+    /// Sorts by the clicked column; a second click reverses the order.
+    fn click_header(&mut self, click: PaneClick, cx: &Context) {
+        let (set, fitted) = list::fitted_columns(self, cx.shared, click.inner.width);
+        let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
+        if set[column].id == list::task_query(self, 0, 0).sort_by {
+            self.reverse = !self.reverse;
+        } else {
+            self.sort_by(set[column].id);
+        }
+    }
+}
+
+impl View for ProcessesView {
+    fn panes(&self) -> &'static [PaneSpec] {
+        &[
+            PaneSpec {
+                id: PaneId::Processes,
+                contexts: &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll],
+            },
+            PaneSpec {
+                id: PaneId::ProcessDetail,
+                contexts: &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll],
+            },
+        ]
+    }
+
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
+        match pane {
+            PaneId::Processes => list::render(self, cx.shared, &theme, area, buf, focused),
+            _ => detail::render(cx, &theme, area, buf, focused),
+        }
+    }
+
+    fn table(&self, pane: PaneId, cx: &Context) -> Table {
+        match pane {
+            PaneId::Processes => list::build_table(self, cx.shared),
+            _ => detail::build_table(cx),
+        }
+    }
+
+    fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
+        let inner = cx.inner_area(pane);
+        scroll_positions(detail::scrolled_lines(cx, inner), inner.height)
+    }
+
+    fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
+        self.scroll.move_selection(by, self.matching_task_count(cx.shared));
+        true
+    }
+
+    fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        if pane == PaneId::ProcessDetail {
+            return false;
+        }
+        match action {
+            Action::Open => {
+                if let Some(row) = self.selected_task(cx.shared) {
+                    out.navigate(Target::Task(row.key()));
+                }
+            }
+            Action::SortLeft => self.move_sort_column(pane, -1, cx),
+            Action::SortRight => self.move_sort_column(pane, 1, cx),
+            Action::ColumnsLeft => self.scroll_columns(-1, cx),
+            Action::ColumnsRight => self.scroll_columns(1, cx),
+            Action::ReverseSort => self.reverse = !self.reverse,
+            Action::ToggleActiveOnly => self.filter.only_active = !self.filter.only_active,
+            Action::ToggleTotals => self.show_totals = !self.show_totals,
+            Action::ToggleThreads => {
+                self.show_threads = !self.show_threads;
+                out.push(Effect::ScanThreads(self.show_threads));
+            }
+            Action::ToggleFold => self.toggle_fold(cx, out),
+            Action::UserFilter => {
+                out.open_prompt(PromptPurpose::UserFilter, self.filter.user.clone().unwrap_or_default());
+            }
+            Action::Ionice => self.prompt_io_priority(cx, out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
+        if click.pane != PaneId::Processes {
+            return;
+        }
+        if click.y == click.inner.y {
+            return self.click_header(click, cx);
+        }
+        let row = self.scroll.offset + usize::from(click.y - click.inner.y - 1);
+        if row < self.matching_task_count(cx.shared) {
+            self.scroll.selected = row;
+        }
+    }
+
+    /// Recomputes the rows on screen and tells the collector of them: it reads more of tasks on screen.
+    fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
+        self.refresh_window(cx.shared, cx.layout.pane_area(PaneId::Processes));
+        let tasks = &cx.shared.system.processes;
+        let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.key_at(*row)).collect();
+        if let Some(DetailPage::Process(page)) = &cx.screen.detail {
+            keys.push(page.key);
+        }
+        if keys != self.watched_tasks {
+            self.watched_tasks.clone_from(&keys);
+            out.push(Effect::WatchTasks(keys));
+        }
+    }
+
+    fn on_input(&mut self, purpose: PromptPurpose, text: &str, cx: &Context, out: &mut Outbox) -> Result<(), String> {
+        match purpose {
+            PromptPurpose::Ionice(_) if text.is_empty() => {}
+            PromptPurpose::Ionice(key) => {
+                out.open_dialog(ionice::confirmation(cx.shared, key, parse_io_priority(text)?));
+            }
+            _ => self.filter.user = (!text.is_empty()).then(|| text.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn filter(&self, _: PaneId) -> &str {
+        self.filter.text.as_deref().unwrap_or_default()
+    }
+
+    fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
+        self.filter.text = (!text.is_empty()).then(|| text.to_owned());
+    }
+
+    fn clear_filter(&mut self, _: PaneId, _: &Context) {
+        (self.filter.text, self.filter.user) = (None, None);
+    }
+
+    fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
+        self.tasks_containing(cx.shared, needle)
+    }
+
+    fn selected_row(&self, _: PaneId) -> usize {
+        self.scroll.selected
+    }
+
+    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
+        self.scroll.selected = row;
+    }
+}
