@@ -1,4 +1,4 @@
-//! `status`, `persist` and `unpersist` over a tree of files: what the next boot will bring and who decides.
+//! `status`, `persist` and `unpersist` on a tree of files: which value a knob has after reboot, and what decides it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -43,7 +43,7 @@ impl TuneTree {
         format!("{}{}", String::from_utf8_lossy(&got.stdout), String::from_utf8_lossy(&got.stderr))
     }
 
-    /// The line of a knob in `status`, single spaces.
+    /// The line of a knob in `status`, with single spaces.
     fn status_line(&self, knob: &str) -> String {
         let all = self.output_text(&["status", knob]);
         let line = all.lines().find(|l| l.starts_with(&format!("{knob} "))).unwrap_or_else(|| panic!("{all}"));
@@ -61,21 +61,21 @@ fn status_names_the_file_that_decides() {
         t.status_line("vm.swappiness"),
         "vm.swappiness 60 unchanged 60 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"
     );
-    // An earlier file loses to ours.
+    // Our file overrides an earlier one.
     t.write("etc/sysctl.d/50-site.conf", "vm.swappiness = 40\n");
     assert!(t.status_line("vm.swappiness").ends_with("(over /etc/sysctl.d/50-site.conf:1)"));
-    // A later name wins, wherever it lies.
+    // A later name wins in any directory.
     t.write("usr/lib/sysctl.d/zz-vendor.conf", "\nvm/swappiness = 33\n");
     assert!(
         t.status_line("vm.swappiness")
             .ends_with("60 33 /usr/lib/sysctl.d/zz-vendor.conf:2; OURS LOSES (/etc/sysctl.d/99-zz-iotop-plus.conf)")
     );
-    // Masked, it does not.
+    // A masked file does not count.
     std::os::unix::fs::symlink("/dev/null", t.0.path().join("etc/sysctl.d/zz-vendor.conf")).unwrap();
     assert!(t.status_line("vm.swappiness").contains(" 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"));
     let note = "note: /usr/lib/sysctl.d/zz-vendor.conf does not count, /etc/sysctl.d/zz-vendor.conf stands before it";
     assert!(t.output_text(&["status"]).contains(note));
-    // sysctl.conf comes last of all.
+    // sysctl.conf comes last.
     t.write("etc/sysctl.conf", "# site\nvm.swappiness=5\n");
     assert!(t.status_line("vm.swappiness").contains(" 5 /etc/sysctl.conf:2; OURS LOSES"));
     let said = t.output_text(&["persist", "vm.swappiness=11"]);

@@ -1,5 +1,5 @@
-//! The tuner on the real kernel: killed at every step, its lease run out, its terminal closed, the admin in
-//! between. Needs root; every value is as it was afterwards, also when a test fails.
+//! The tuner on the real kernel: killed at every step, with an expired lease, a closed terminal and a concurrent
+//! admin. Needs root; restores every value, even when a test fails.
 
 #[path = "tune/apart.rs"]
 mod apart;

@@ -2,61 +2,61 @@
 
 use clap::{Args, ValueEnum};
 
-/// What a picture shows.
+/// What a screenshot shows.
 #[derive(Debug, Args)]
 pub struct ScreenshotArgs {
-    /// Pictures: this view of the full screen; without it the first one.
+    /// Images: the view to show; by default the first one.
     #[arg(long, value_name = "VIEW", value_enum, conflicts_with = "pane")]
     pub view: Option<ViewName>,
-    /// Pictures: columns and rows, 40x12 to 500x200; without it 120x40.
+    /// Images: columns and rows, 40x12 to 500x200; by default 120x40.
     #[arg(long, value_name = "COLSxROWS", value_parser = parse_screen_size)]
     pub size: Option<(u16, u16)>,
 }
 
 impl ScreenshotArgs {
-    /// What was asked for that only a picture has.
+    /// The name of an option that only images have, if one was given.
     pub fn given_option(&self) -> Option<&'static str> {
         self.view.map(|_| "--view").or(self.size.map(|_| "--size"))
     }
 }
 
-/// Views a picture can show.
+/// Views that an image can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ViewName {
-    /// Everything that fits.
+    /// All panes that fit.
     Overview,
     /// Block devices and network file systems, with graphs.
     Devices,
-    /// Tasks.
+    /// Processes.
     Processes,
     /// Dirty pages, swap, pressure.
     Memory,
     /// The kernel log.
     Kernel,
-    /// What is wrong.
+    /// Findings: problems and their causes.
     Findings,
-    /// Who waits for syncs, on which file; traced only if it is asked for.
+    /// Sync calls: which process waits, on which file. Traced only on request.
     Syncs,
 }
 
-/// Panes a snapshot can be cut down to.
+/// Panes that a snapshot can be limited to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PaneName {
     /// Block devices and network file systems.
     Devices,
-    /// Tasks.
+    /// Processes.
     Processes,
     /// Dirty pages, swap, pressure.
     Memory,
     /// The kernel log.
     Kernel,
-    /// What is wrong.
+    /// Findings: problems and their causes.
     Findings,
-    /// Who waits for syncs, on which file; traced only if it is asked for.
+    /// Sync calls: which process waits, on which file. Traced only on request.
     Syncs,
 }
 
-/// `120x40`
+/// Parses a size such as `120x40`.
 fn parse_screen_size(text: &str) -> Result<(u16, u16), String> {
     let (cols, rows) = text.split_once('x').ok_or("must be COLSxROWS, as in 120x40")?;
     match (cols.parse(), rows.parse()) {
@@ -65,7 +65,7 @@ fn parse_screen_size(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
-/// A delay within what the program can keep.
+/// Parses a sampling interval.
 pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.1..=3600.0).contains(&s) => Ok(s),
@@ -74,33 +74,24 @@ pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A time: `90`, `90s`, `10m`, `8h`, `7d`.
+/// Parses a time such as `90`, `90s`, `10m`, `8h` or `7d`, in seconds.
 pub(super) fn parse_duration_secs(text: &str) -> Result<u64, String> {
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let factor = match unit {
-        "" | "s" => Some(1),
-        "m" | "min" => Some(60),
-        "h" => Some(3600),
-        "d" => Some(86_400),
-        _ => None,
-    };
-    match digits.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)) {
-        Some(secs) if (1..=366 * 86_400).contains(&secs) => Ok(secs),
-        _ => Err("must be 1s to 366d, as in 90, 10m, 8h, 7d".into()),
-    }
+    parse_time(text).filter(|secs| *secs <= 366 * 86_400).ok_or("must be 1s to 366d, as in 90, 10m, 8h, 7d".into())
 }
 
-/// A lease: `120`, `120s`, `10m`, `2h`.
+/// Parses the duration of a lease such as `120`, `120s`, `10m` or `2h`, in seconds.
 pub(super) fn parse_lease_secs(text: &str) -> Result<u64, String> {
+    parse_time(text).filter(|secs| *secs <= 86_400).ok_or("must be 1s to 24h, as in 120s, 10m, 2h".into())
+}
+
+fn parse_time(text: &str) -> Option<u64> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
-        "" | "s" => Some(1),
-        "m" | "min" => Some(60),
-        "h" => Some(3600),
-        _ => None,
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
     };
-    match digits.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)) {
-        Some(secs) if (1..=86_400).contains(&secs) => Ok(secs),
-        _ => Err("must be 1s to 24h, as in 120s, 10m, 2h".into()),
-    }
+    digits.parse::<u64>().ok()?.checked_mul(factor).filter(|secs| *secs > 0)
 }

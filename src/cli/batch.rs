@@ -1,4 +1,4 @@
-//! `-b`: reports in lines, for pipes and logs.
+//! Batch mode (`-b`): prints reports line by line, for pipes and logs.
 
 use super::exit::{EXIT_OK, print_error};
 use super::full_screen::TopArgs;
@@ -9,24 +9,24 @@ use crate::root::Root;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Prints reports until there were enough, the reader leaves or a signal ends it.
+/// Prints reports until the requested number is reached, the reader goes away or a signal arrives.
 pub fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
     let options = BatchOptions { only_active: top.only, is_accumulated: top.accumulated };
     let interval = Duration::from_secs_f64(top.delay.unwrap_or(1.0));
     super::printer::block_on(async {
-        let needs = SamplerOptions { threads: !top.processes, ..SamplerOptions::default() };
-        let mut gather = Sampler::start(root, interval, needs)?;
+        let sampler_options = SamplerOptions { threads: !top.processes, ..SamplerOptions::default() };
+        let mut sampler = Sampler::start(root, interval, sampler_options)?;
         let mut printer = Printer::start(top.count)?;
-        let mut said = HashSet::new();
-        while let NextStep::Sample = printer.next_step(&mut gather).await? {
-            for note in missing_data_notes(&gather.state) {
-                // Numbers in it change; the reason does not.
+        let mut printed = HashSet::new();
+        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
+            for note in missing_data_notes(&sampler.state) {
+                // Ignore the numbers in a note when checking whether it was printed before.
                 let kind: String = note.chars().filter(|c| !c.is_ascii_digit()).collect();
-                if said.insert(kind) {
+                if printed.insert(kind) {
                     print_error(&note);
                 }
             }
-            printer.print(batch_report(&gather.state, options));
+            printer.print(batch_report(&sampler.state, options));
         }
         Ok(EXIT_OK)
     })

@@ -1,4 +1,4 @@
-//! `bench`: profiles and results, a run from the command line, two results compared.
+//! The subcommand `bench`: lists profiles and results, runs a benchmark, compares two results.
 
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, print_error, print_text, usage_error};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 /// Subcommands of `bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Profiles, and the results that are kept.
+    /// List profiles and stored results.
     #[command(after_help = "Example:\n  iotop-plus bench list")]
     List,
     /// Run a profile in a directory, or a fio job file.
@@ -33,65 +33,65 @@ pub enum BenchCommand {
                             It works on a nameless file of its own, never on an existing one, and leaves nothing\n\
                             behind. Ctrl-C ends it with the figures up to then.")]
     Run(Box<BenchRunArgs>),
-    /// A kept result again.
+    /// Show a stored result.
     #[command(after_help = "Example:\n  iotop-plus bench show 1 --format markdown")]
     Show {
         /// Its name, or its number in `bench list`.
         result: String,
-        /// How it is written.
+        /// Output format.
         #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
         format: BenchFormat,
     },
-    /// Two kept results side by side.
+    /// Compare two stored results.
     #[command(after_help = "Example:\n  iotop-plus bench compare 2 1")]
     Compare {
-        /// The one before: name, or number in `bench list`.
+        /// The earlier one: name, or number in `bench list`.
         a: String,
-        /// The one after.
+        /// The later one.
         b: String,
     },
 }
 
-/// Options of `bench run`. What is left out is the profile's own.
+/// Options of `bench run`; by default those of the profile.
 #[derive(Debug, Args)]
 pub struct BenchRunArgs {
     /// A profile from `bench list`, or a fio job file (its name ends in .fio).
     pub profile: String,
     /// Directory on the storage to measure.
     pub directory: Option<PathBuf>,
-    /// The work itself.
+    /// The workload.
     #[command(flatten)]
     pub load: WorkloadArgs,
-    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
+    /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
     pub set: Vec<String>,
-    /// How the result is written.
+    /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub format: BenchFormat,
-    /// Only say what would be done.
+    /// Print the plan and exit.
     #[arg(long)]
     pub dry_run: bool,
-    /// Print the fio job file that does the same work, and do nothing.
+    /// Print an equivalent fio job file and exit.
     #[arg(long)]
     pub fio_job: bool,
-    /// Do not keep the result.
+    /// Do not store the result.
     #[arg(long)]
     pub no_keep: bool,
-    /// No progress on stderr.
+    /// Print no progress on stderr.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Written forms of a benchmark's result.
+/// Output formats of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchFormat {
-    /// For people.
+    /// Plain text.
     Text,
-    /// One object with everything.
+    /// One JSON object with everything.
     Json,
-    /// The structure of fio's JSON.
+    /// JSON in the structure of fio's output.
     Fio,
-    /// Tables for a ticket.
+    /// Markdown tables.
     Markdown,
 }
 
@@ -105,7 +105,7 @@ pub fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
     }
 }
 
-/// The measuring child: reads its plan from standard input.
+/// The child process that measures; reads its plan from standard input.
 pub fn run_child(root: Root) -> anyhow::Result<u8> {
     let source = collect::sources(&root).into_iter().find(|s| s.name().ends_with("diskstats"));
     let source = Mutex::new(source);
@@ -140,7 +140,7 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
     print_text(&out)
 }
 
-/// Where results of a kind are kept.
+/// The store for results of type `T`.
 pub(super) fn open_store<T: Storable>() -> anyhow::Result<ResultStore> {
     ResultStore::for_user_of::<T>()
         .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
@@ -170,7 +170,7 @@ fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<St
     })
 }
 
-/// The plan of the command line.
+/// The plan for the command line's options.
 fn plan_from_args(options: &BenchRunArgs) -> Result<(&'static dyn Workload, BenchPlan), String> {
     build_plan(&options.profile, options.directory.as_deref(), &options.load, &options.set)
 }
@@ -200,7 +200,7 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
             if !refused.needs_privilege {
                 return Ok(EXIT_REFUSED);
             }
-            print_error(&format!("to do it as root: {}", super::tune::sudo_this_command()));
+            print_error(&format!("to do it as root: {}", super::tune::common::sudo_this_command()));
             return Ok(EXIT_PRIVILEGE);
         }
         BenchMessage::Failed(why) => anyhow::bail!("{why}"),
@@ -209,7 +209,7 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
     save_and_print(last, options)
 }
 
-/// Writes the result and keeps it.
+/// Stores and prints the result.
 fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         match ResultStore::for_user().map(|s| s.save(&report)) {
@@ -222,7 +222,7 @@ fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Re
     Ok(if matches!(report.end, RunEnd::Failed(_) | RunEnd::Stalled(_)) { EXIT_FAILED } else { EXIT_OK })
 }
 
-/// Runs the plan in its child and shows progress until the last message.
+/// Runs the plan in a child process and shows its progress until the last message.
 fn run_with_progress(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let last = run_until_last_message(root, plan, |message: BenchMessage| match message {

@@ -1,8 +1,8 @@
-//! `capture`, hidden: writes the tree that `--root` and the tests read, from the machine it runs on.
+//! The hidden subcommand `capture`: copies the files that `--root` and the tests read from the running machine.
 //!
-//! Nothing secret may get into a test or a bug report: the host's and the people's names, network
-//! addresses and every argument of a command line that is not a plain option are replaced. Runs in the
-//! foreground and may wait for a hung device; that is why it is nobody's key.
+//! Names of the host and its users, network addresses and all command-line arguments except plain options are
+//! replaced, because the result ends up in tests and bug reports. It may block on a hung device, so no key of the
+//! screen starts it.
 
 mod redact;
 
@@ -21,28 +21,29 @@ use std::path::{Path, PathBuf};
 /// Options of `capture`.
 #[derive(Debug, Args)]
 pub struct CaptureArgs {
-    /// Where the moments go, as t0, t1, ...
+    /// Target directory; the snapshots are named t0, t1, ...
     pub dir: PathBuf,
-    /// Moments.
+    /// Number of snapshots.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     pub count: u32,
-    /// Seconds between them.
+    /// Seconds between snapshots.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub delay: f64,
-    /// Processes kept, the busiest.
+    /// Number of processes to capture, the busiest first.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub processes: usize,
 }
 
-/// A captured file is cut here; the program's own files are far smaller.
+/// Longer files are truncated; those the program reads are much shorter.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
-/// Threads kept of one process, and the processes whose threads are kept at all: the size of a test.
+/// Threads captured per process, and the number of processes whose threads are captured; limits the size of test
+/// fixtures.
 const MAX_THREADS: usize = 4;
 const PROCESSES_WITH_THREADS: usize = 8;
-/// Records kept of the kernel log, the newest.
+/// Kernel log records captured, the newest.
 const MAX_LOG_RECORDS: usize = 120;
 
-/// Below `proc`, for the whole machine.
+/// Files below `proc` for the whole machine.
 const PROC_FILES: &[&str] = &[
     "diskstats",
     "stat",
@@ -63,9 +64,9 @@ const PROC_FILES: &[&str] = &[
     "sys/kernel/task_delayacct",
     "sys/kernel/hung_task_warnings",
 ];
-/// Below `proc/PID` and `proc/PID/task/TID`.
+/// Files below `proc/PID` and `proc/PID/task/TID`.
 const TASK_FILES: &[&str] = &["stat", "io", "status", "schedstat", "cmdline", "cgroup", "wchan", "comm"];
-/// Below `sys/block/DISK` and its partitions.
+/// Files below `sys/block/DISK` and its partitions.
 const DISK_FILES: &[&str] = &[
     "dev",
     "size",
@@ -92,7 +93,7 @@ const DISK_FILES: &[&str] = &[
     "queue/write_cache",
 ];
 
-/// Writes `DIR/t0`, `DIR/t1`, ... `delay` seconds apart.
+/// Writes `DIR/t0`, `DIR/t1`, ..., `delay` seconds apart.
 pub fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
     let scrub = CaptureRedactor::from_root(root);
     let pids = select_processes(root, args.processes);
@@ -107,8 +108,7 @@ pub fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
     Ok(EXIT_OK)
 }
 
-/// The processes worth keeping: those in state D, then most storage traffic, then most swap, then the
-/// rest by number.
+/// The processes to capture: first those in state D, then by storage traffic, swap and pid.
 fn select_processes(root: &Root, most: usize) -> Vec<u32> {
     let number = |text: &str, name: &str| -> u64 {
         let line = text.lines().find_map(|l| l.strip_prefix(name));
@@ -144,7 +144,7 @@ struct TreeWriter<'a> {
 impl TreeWriter<'_> {
     fn write_snapshot(&self, pids: &[u32]) -> anyhow::Result<()> {
         let now = clock::now();
-        // Not a kernel's file: the two clocks, for whoever replays the tree.
+        // Not a kernel file: both clocks, which replaying the tree needs.
         self.write_file("clock", format!("{} {}\n", now.boot_ns, now.wall_ns).as_bytes())?;
         for file in PROC_FILES {
             self.copy_file(&self.root.proc(file), &format!("proc/{file}"))?;
@@ -174,7 +174,7 @@ impl TreeWriter<'_> {
         Ok(())
     }
 
-    /// Disks in use and their partitions; a loop device without a file and an empty drive are left out.
+    /// Disks in use and their partitions, without unused loop devices and empty drives.
     fn write_disks(&self) -> anyhow::Result<()> {
         for disk in entry_names(&self.root.sys("block")) {
             let dir = self.root.sys(&format!("block/{disk}"));
@@ -193,7 +193,7 @@ impl TreeWriter<'_> {
         for file in DISK_FILES {
             self.copy_file(&from.join(file), &format!("{rel}/{file}"))?;
         }
-        // Links in the kernel; here the names alone, as empty files.
+        // The kernel has links here; the tree has empty files with their names.
         for name in entry_names(&from.join("slaves")) {
             self.write_file(&format!("{rel}/slaves/{name}"), b"")?;
         }
@@ -208,7 +208,7 @@ impl TreeWriter<'_> {
         Ok(())
     }
 
-    /// A file that cannot be read is missing in the tree too: the program is to see the same gap.
+    /// Copies a file. One that cannot be read is missing in the tree, as it is for the program.
     fn copy_file(&self, from: &Path, rel: &str) -> anyhow::Result<()> {
         match read_capped(from) {
             Some(text) => self.write_file(rel, &self.redactor.redact(&text)),

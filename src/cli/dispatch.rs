@@ -1,4 +1,4 @@
-//! Runs the subcommand the command line names.
+//! Runs the subcommand selected on the command line.
 
 use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
 use super::parser::{Cli, CliCommand};
@@ -7,7 +7,7 @@ use crate::root::Root;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs what the command line asks for. Errors go to stderr, cleaned.
+/// Runs the selected subcommand. Errors are printed to stderr, sanitized.
 pub fn run(cli: Cli) -> ExitCode {
     crate::allocator::use_single_arena();
     crate::tui::terminal::install_panic_hook();
@@ -16,7 +16,8 @@ pub fn run(cli: Cli) -> ExitCode {
     let result = match cli.command {
         None if cli.top.batch => batch::run(&root, &cli.top),
         None => full_screen::run(root, cli.top, tracing),
-        Some(CliCommand::Man) => docs::print_man_page(),
+        Some(CliCommand::Man { dir: None }) => docs::print_man_page(),
+        Some(CliCommand::Man { dir: Some(dir) }) => docs::write_man_pages(&dir),
         Some(CliCommand::Completions { shell }) => docs::print_completions(shell),
         Some(CliCommand::Record(args)) => record::run(&root, &args, tracing),
         Some(CliCommand::RecordIo) => crate::recording::file_worker::worker_main().map(|()| EXIT_OK),
@@ -44,7 +45,7 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// Help and version as they are; a usage error cleaned, because it quotes what was typed or pasted.
+/// Prints help and version unchanged, and usage errors sanitized, because they quote the input.
 pub fn print_usage_error(err: &clap::Error) -> ExitCode {
     if !err.use_stderr() {
         let _ = err.print();
@@ -56,7 +57,7 @@ pub fn print_usage_error(err: &clap::Error) -> ExitCode {
     ExitCode::from(EXIT_USAGE)
 }
 
-/// The reader of our output went away: that is its right.
+/// The reader of standard output went away, which is not an error.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
     err.chain().filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -1,53 +1,107 @@
-//! `man` and `completions`, from the command definition, the key table and the settings' list: nothing is
-//! said twice.
+//! The subcommands `man` and `completions`, generated from the command definition, the key table and the list of
+//! settings.
 
 use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE};
 use super::parser::Cli;
 use crate::tui::draw::help_lines;
 use crate::tui::settings;
+use anyhow::Context;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io::{self, Write};
+use std::path::Path;
 
-/// What the program takes from its surroundings.
+/// Environment variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("NO_COLOR", "not empty: no colour, whatever the theme."),
-    ("XDG_CONFIG_HOME, HOME", "where the config file is; paths that do not begin with / are passed over."),
-    ("TZ", "the zone of the times shown."),
+    ("NO_COLOR", "if not empty, disables colours in all themes."),
+    ("XDG_CONFIG_HOME, HOME", "where the config file is; relative paths are ignored."),
+    ("TZ", "the time zone of displayed times."),
 ];
 
-/// Files read or written, but for the kernel's own.
+/// Files read or written, except those of the kernel.
 const FILES: &[(&str, &str)] = &[
     (
         "$XDG_CONFIG_HOME/iotop-plus/config.toml, else ~/.config/iotop-plus/config.toml",
-        "Settings in TOML, written by the key W. All may be left out; one that is not known is an error that \
-         names its line. Root does not read a file that belongs to another user.",
+        "Settings in TOML, written by the key W. All are optional; an unknown one is an error that names its \
+         line. Root does not read a file that belongs to another user.",
     ),
-    ("/run/iotop-plus", "The journal of this boot's changes by tune, and the sockets of leases. Root's own."),
+    ("/run/iotop-plus", "The journal of changes made by tune since boot, and the sockets of leases; private to root."),
     (
         "/etc/sysctl.d/99-zz-iotop-plus.conf, /etc/udev/rules.d/99-zz-iotop-plus.rules, \
          /etc/tmpfiles.d/zz-iotop-plus.conf",
-        "What tune persist wrote.",
+        "Written by tune persist.",
     ),
 ];
 
 /// Exit codes.
 const EXIT_CODES: &[(u8, &str)] = &[
-    (EXIT_OK, "All went well, or the reader of our output went away."),
-    (EXIT_FAILED, "It did not work; the reason is on standard error."),
+    (EXIT_OK, "Success, or the reader of standard output went away."),
+    (EXIT_FAILED, "Failure; the reason is on standard error."),
     (EXIT_USAGE, "The command line or the config file is wrong."),
     (EXIT_REFUSED, "Refused for safety."),
     (EXIT_PRIVILEGE, "A privilege is missing; for tune and experiment the sudo line is on standard error."),
 ];
 
-/// Prints the man page, section 8: one page with every subcommand, key, setting and exit code.
+/// Prints the man page (section 8), with all subcommands, keys, settings and exit codes.
 pub fn print_man_page() -> anyhow::Result<u8> {
     io::stdout().write_all(&render_man_page()?)?;
     Ok(EXIT_OK)
 }
 
-/// Prints a shell's completions.
+/// Writes the main page and one page per visible subcommand, `iotop-plus-tune-set.8` and so on.
+pub fn write_man_pages(dir: &Path) -> anyhow::Result<u8> {
+    for (name, page) in render_all_pages()? {
+        let path = dir.join(name);
+        std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(EXIT_OK)
+}
+
+/// The file names of all pages and their content.
+fn render_all_pages() -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut pages = vec![("iotop-plus.8".to_owned(), render_man_page()?)];
+    let mut root = Cli::command();
+    root.build();
+    let mut pending: Vec<Command> = visible_subcommands(&root).cloned().collect();
+    while let Some(command) = pending.pop() {
+        pending.extend(visible_subcommands(&command).cloned());
+        let title = command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-");
+        pages.push((format!("{title}.8"), render_subcommand_page(&command, &title)?));
+    }
+    Ok(pages)
+}
+
+fn render_subcommand_page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let man = Man::new(command.clone().display_name(title)).title(title).section("8").manual("System Administration");
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    man.render_description_section(&mut out)?;
+    man.render_options_section(&mut out)?;
+    let subcommands: Vec<_> = visible_subcommands(command)
+        .map(|sub| (format!("{title}-{}(8)", sub.get_name()), sub.get_about().map(ToString::to_string)))
+        .collect();
+    if !subcommands.is_empty() {
+        write_heading(&mut out, "COMMANDS")?;
+        let entries = subcommands.iter().map(|(name, about)| (name.as_str(), about.as_deref().unwrap_or_default()));
+        write_definition_list(&mut out, entries)?;
+    }
+    if let Some(help) = command.get_after_help().map(ToString::to_string) {
+        write_heading(&mut out, "NOTES")?;
+        write_verbatim(&mut out, help.lines())?;
+    }
+    write_heading(&mut out, "SEE ALSO")?;
+    Roff::new().text(vec![roman("iotop-plus(8)")]).to_writer(&mut out)?;
+    Ok(out)
+}
+
+fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+}
+
+/// Prints the completions of a shell.
 pub fn print_completions(shell: clap_complete::Shell) -> anyhow::Result<u8> {
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "iotop-plus", &mut out);
@@ -88,15 +142,15 @@ fn render_man_page() -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Every subcommand that is not hidden, and theirs.
+/// Writes all visible subcommands, recursively.
 fn write_subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
-    for sub in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+    for sub in visible_subcommands(command) {
         let name = sub.get_bin_name().unwrap_or(sub.get_name()).to_owned();
         let mut roff = Roff::new();
         roff.control("SS", [name.as_str()]);
         roff.text(vec![roman(sub.get_about().map(|a| a.to_string()).unwrap_or_default())]);
         roff.to_writer(out)?;
-        // The section's own heading would look like a section of the whole page.
+        // Its heading would start a new section of the page.
         let mut options = Vec::new();
         Man::new(sub.clone()).render_options_section(&mut options)?;
         let options = String::from_utf8_lossy(&options).replace(".SH OPTIONS\n", "");
@@ -136,7 +190,7 @@ fn write_definition_list<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&
     roff.to_writer(out)
 }
 
-/// Lines as they are.
+/// Writes preformatted lines.
 fn write_verbatim<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("PP", []).control("nf", []);
@@ -165,5 +219,17 @@ mod tests {
         assert!(settings::SETTING_DESCRIPTIONS.iter().all(|(name, _)| page.contains(name)));
         assert!(!page.contains("worker"), "what is hidden stays hidden");
         assert_eq!(page.matches(".SH OPTIONS").count(), 1);
+    }
+
+    #[test]
+    fn there_is_a_page_for_each_visible_subcommand() {
+        let pages = render_all_pages().unwrap();
+        let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+        for name in ["iotop-plus.8", "iotop-plus-bench-run.8", "iotop-plus-tune-set.8", "iotop-plus-man.8"] {
+            assert!(names.contains(&name), "{name}: {names:?}");
+        }
+        assert!(!names.contains(&"iotop-plus-worker.8"), "hidden subcommands have no page");
+        let page = &pages.iter().find(|(name, _)| name == "iotop-plus-tune.8").unwrap().1;
+        assert!(String::from_utf8_lossy(page).replace("\\-", "-").contains("iotop-plus-tune-set(8)"));
     }
 }

@@ -1,4 +1,5 @@
-//! `doctor`: looks for a while, then says what is wrong, why, and what to try. The exit code says how bad.
+//! The subcommand `doctor`: observes the machine, then prints what is wrong, why, and what to try. The exit code
+//! tells the severity.
 
 use super::exit::{EXIT_CRITICAL, EXIT_FAILED, EXIT_OK, EXIT_WARNINGS, print_error};
 use super::printer::{NextStep, Printer, block_on};
@@ -22,15 +23,15 @@ use std::time::{Duration, Instant};
                         1 failed, 2 wrong usage. What could not be judged is said, with the reason."
 )]
 pub struct DoctorArgs {
-    /// Seconds to look, 5 to 3600; most findings need 5 to 10.
+    /// Seconds to observe, 5 to 3600; most findings need 5 to 10.
     #[arg(short, long, value_name = "S", default_value = "12", value_parser = parse_doctor_seconds)]
     pub delay: f64,
-    /// One JSON object, documented in the README.
+    /// Print one JSON object, documented in the README.
     #[arg(long)]
     pub json: bool,
 }
 
-/// As long as rules need to look, at least.
+/// Parses the observation time, which must be long enough for the rules.
 fn parse_doctor_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (5.0..=3600.0).contains(&s) => Ok(s),
@@ -39,14 +40,14 @@ fn parse_doctor_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A tick: short enough for rules to see a course, long enough for a rate.
+/// Short enough for rules to see trends, long enough for rates.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Settings and limits are read several times within the look, for what grows meanwhile.
+/// How often settings and limits are read while observing, to see them change.
 const FACTS_READS: u32 = 3;
-/// Cells of a line.
+/// Characters per line.
 const TEXT_WIDTH: usize = 100;
 
-/// Raised when a name goes or changes its meaning; new names do not raise it.
+/// Incremented when a field is removed or changes its meaning, not when one is added.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -63,12 +64,12 @@ struct DoctorJson<'a> {
     unavailable: Vec<UnavailableSource>,
 }
 
-/// Looks, prints, and answers with the exit code.
+/// Observes, prints, and returns the exit code.
 pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
-    let wanted = Duration::from_secs_f64(args.delay);
+    let duration = Duration::from_secs_f64(args.delay);
     block_on(async {
-        let facts = Some(wanted / FACTS_READS);
-        let needs = SamplerOptions {
+        let facts = Some(duration / FACTS_READS);
+        let options = SamplerOptions {
             threads: false,
             read_every_task: true,
             queue_settings: true,
@@ -78,16 +79,16 @@ pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> 
             tracing,
             slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
         };
-        let mut gather = Sampler::start(root, SAMPLE_INTERVAL, needs)?;
+        let mut sampler = Sampler::start(root, SAMPLE_INTERVAL, options)?;
         let mut printer = Printer::start(Some(1))?;
-        let (began, mut code) = (Instant::now(), None);
-        while let NextStep::Sample = printer.next_step(&mut gather).await? {
-            let looked = began.elapsed();
-            if looked >= wanted {
-                code = Some(verdict(&gather.findings).1);
+        let (started, mut code) = (Instant::now(), None);
+        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
+            let looked = started.elapsed();
+            if looked >= duration {
+                code = Some(verdict(&sampler.findings).1);
                 printer.print(match args.json {
-                    true => render_json(&gather, looked)?,
-                    false => render_text(&gather, looked),
+                    true => render_json(&sampler, looked)?,
+                    false => render_text(&sampler, looked),
                 });
             }
         }
@@ -106,29 +107,29 @@ fn verdict(engine: &RuleEngine) -> (&'static str, u8) {
     }
 }
 
-fn render_text(gather: &Sampler, looked: Duration) -> String {
-    let mut out = format!("{}\nlooked for {:.0} s: ", header_line(&gather.state), looked.as_secs_f64());
-    out.push_str(&findings::findings_text(&gather.findings, gather.state.now(), TEXT_WIDTH));
-    for gap in gather.gaps() {
+fn render_text(sampler: &Sampler, looked: Duration) -> String {
+    let mut out = format!("{}\nlooked for {:.0} s: ", header_line(&sampler.state), looked.as_secs_f64());
+    out.push_str(&findings::findings_text(&sampler.findings, sampler.state.now(), TEXT_WIDTH));
+    for gap in sampler.gaps() {
         out.push_str(&format!("  {}\n", gap.reason));
     }
     out
 }
 
-fn render_json(gather: &Sampler, looked: Duration) -> anyhow::Result<String> {
-    let (verdict, exit) = verdict(&gather.findings);
-    let now = gather.state.now();
+fn render_json(sampler: &Sampler, looked: Duration) -> anyhow::Result<String> {
+    let (verdict, exit) = verdict(&sampler.findings);
+    let now = sampler.state.now();
     let object = DoctorJson {
         schema: SCHEMA_VERSION,
         time: format_rfc3339(now.wall_ns),
-        host: &gather.state.host.name,
-        kernel: &gather.state.host.kernel,
+        host: &sampler.state.host.name,
+        kernel: &sampler.state.host.kernel,
         looked_s: (looked.as_secs_f64() * 10.0).round() / 10.0,
         verdict,
         exit,
-        stories: findings::incidents_json(&gather.findings, now),
-        not_judged: findings::skipped_rules_json(&gather.findings),
-        unavailable: gather.gaps().to_vec(),
+        stories: findings::incidents_json(&sampler.findings, now),
+        not_judged: findings::skipped_rules_json(&sampler.findings),
+        unavailable: sampler.gaps().to_vec(),
     };
     Ok(serde_json::to_string(&object)? + "\n")
 }

@@ -2,23 +2,23 @@
 
 use std::io::Write;
 
-/// Everything went well.
+/// Success.
 pub const EXIT_OK: u8 = 0;
-/// It did not work.
+/// Failure.
 pub const EXIT_FAILED: u8 = 1;
-/// The command line or the config file is wrong.
+/// Wrong command line or config file.
 pub const EXIT_USAGE: u8 = 2;
 /// Refused for safety.
 pub const EXIT_REFUSED: u8 = 3;
 /// A privilege is missing.
 pub const EXIT_PRIVILEGE: u8 = 4;
 
-/// `doctor` found something that will go wrong or costs speed.
+/// `doctor` found something that will go wrong or costs performance.
 pub const EXIT_WARNINGS: u8 = 10;
-/// `doctor` found work standing still or data at risk.
+/// `doctor` found stalled work or data at risk.
 pub const EXIT_CRITICAL: u8 = 11;
 
-/// One line to stderr, with nothing in it that a terminal would obey.
+/// Prints a sanitized line to stderr.
 pub fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::sanitize::sanitize(text));
 }

@@ -1,11 +1,11 @@
-//! `experiment`: a new one from the command line, and the kept ones.
+//! The subcommand `experiment`: runs an experiment, or shows stored ones.
 
 use super::args::parse_lease_secs;
 use super::bench::{clear_progress_line, open_store};
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage_error};
 use super::output_file::write_file;
-use super::tune::{print_refusal, require_root};
+use super::tune::common::{print_refusal, require_root};
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::progress_line;
 use crate::bench::report::RunEnd;
@@ -23,35 +23,35 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// `experiment`: run one, or look at kept ones.
+/// Run an experiment, or show stored ones.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExperimentArgs {
-    /// Kept ones.
+    /// Stored experiments.
     #[command(subcommand)]
     pub stored: Option<ExperimentCommand>,
-    /// A new one.
+    /// A new experiment.
     #[command(flatten)]
     pub run: ExperimentRunArgs,
 }
 
-/// Subcommands: experiments that are kept.
+/// Subcommands for stored experiments.
 #[derive(Debug, Subcommand)]
 pub enum ExperimentCommand {
-    /// Those that are kept, with their verdicts.
+    /// List stored experiments with their verdicts.
     List,
-    /// One of them again.
+    /// Show a stored experiment.
     Show {
         /// Its name, or its number in `experiment list`.
         result: String,
-        /// How it is written.
+        /// Output format.
         #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
         format: ExperimentFormat,
-        /// Write to this file instead of standard output; an existing file is not replaced.
+        /// Write to this file instead of standard output; existing files are not replaced.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Two of them side by side.
+    /// Compare two stored experiments.
     Compare {
         /// Name, or number in `experiment list`.
         a: String,
@@ -63,76 +63,76 @@ pub enum ExperimentCommand {
 /// Options of a new experiment.
 #[derive(Debug, Args)]
 pub struct ExperimentRunArgs {
-    /// A profile from `bench list`, or a fio job file: the work of every round.
-    // Not there with a subcommand, which needs none.
+    /// A profile from `bench list`, or a fio job file: the workload of every round.
+    // Optional only because subcommands do not need it.
     #[arg(long, value_name = "PROFILE", required = true)]
     pub workload: Option<String>,
-    /// Directory on the storage to work on.
+    /// Directory on the storage to use.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// What B changes: KNOB[@WHERE]=VALUE, one or several.
+    /// The settings of B: KNOB[@WHERE]=VALUE, one or more.
     #[arg(long, value_name = "KNOB=VALUE", num_args = 1.., required = true)]
     pub set: Vec<String>,
-    /// What A sets; without it A is how things stand.
+    /// The settings of A; by default the current ones.
     #[arg(long, value_name = "KNOB=VALUE", num_args = 1..)]
     pub base: Vec<String>,
-    /// Rounds of each arm, 1 to 50; fewer than 4 can show nothing.
+    /// Rounds per arm, 1 to 50; fewer than 4 cannot be significant.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub rounds: u32,
-    /// A negative control after it: the same change under direct I/O, which dirty-page knobs cannot act on.
+    /// Add a negative control: the same change under direct I/O, which dirty-page knobs cannot affect.
     #[arg(long)]
     pub control: bool,
-    /// At the end: undo, or if B is better keep (until the boot) or lease=TIME.
+    /// At the end: undo, or if B is better keep (until reboot) or lease=TIME.
     #[arg(long, value_name = "WHAT", default_value = "undo", value_parser = parse_after_experiment)]
     pub then: AfterExperiment,
-    /// How long dirty pages may take to drain before a round, in seconds.
+    /// Seconds that dirty pages may take to drain before a round.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub drain_limit: u64,
-    /// How long others are watched before a round, in seconds.
+    /// Seconds to observe other activity before a round.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=60))]
     pub calm: u64,
-    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
+    /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
     pub tx: Vec<String>,
-    /// The work itself.
+    /// The workload.
     #[command(flatten)]
     pub load: WorkloadArgs,
-    /// How the result is written.
+    /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub format: ExperimentFormat,
-    /// Write to this file instead of standard output; an existing file is not replaced.
+    /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Only say what would be done.
+    /// Print the plan and exit.
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not keep the result.
+    /// Do not store the result.
     #[arg(long)]
     pub no_keep: bool,
-    /// No progress on stderr.
+    /// Print no progress on stderr.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// What becomes of the change.
+/// What happens to the change at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterExperiment {
-    /// The old values stay.
+    /// The old values are restored.
     Undo,
-    /// B stays until the boot.
+    /// B stays until reboot.
     Keep,
-    /// B on a lease of so many seconds.
+    /// B stays on a lease of this many seconds.
     Lease(u64),
 }
 
-/// Written forms.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExperimentFormat {
-    /// For people.
+    /// Plain text.
     Text,
-    /// One object with everything, the rounds' whole reports too.
+    /// One JSON object with everything, including the full report of each round.
     Json,
-    /// Tables for a ticket.
+    /// Markdown tables.
     Markdown,
 }
 
@@ -147,7 +147,7 @@ fn parse_after_experiment(text: &str) -> Result<AfterExperiment, String> {
     }
 }
 
-/// Runs `experiment`.
+/// Runs the subcommand.
 pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
     match what.stored {
         None => run_new(&root, &what.run),
@@ -164,7 +164,7 @@ pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// The conducting child, or the one that syncs.
+/// The child process that runs an experiment, or the one that syncs.
 pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
     match sync {
         Some(directory) => system_environment::sync_filesystems(directory.as_deref())?,
@@ -241,7 +241,7 @@ fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// The experiment of the command line.
+/// The experiment specified on the command line.
 fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
     let profile = o.workload.as_deref().unwrap_or_default();
     let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx)?;
@@ -262,13 +262,13 @@ fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
     spec.check().map(|()| spec)
 }
 
-/// Whether the command line leaves the length of a round to the program.
+/// Whether the program chooses the length of a round.
 fn has_open_duration(o: &ExperimentRunArgs) -> bool {
     let job_file = o.workload.as_ref().is_some_and(|w| w.ends_with(".fio"));
     o.load.time.is_none() && o.load.io_size.is_none() && o.tx.is_empty() && !job_file
 }
 
-/// Runs it in its child and shows how far it is.
+/// Runs the experiment in its child process and shows its progress.
 fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<ExperimentMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let (mut at, note) = (0, |text: &str| {
@@ -311,7 +311,7 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
     last
 }
 
-/// Keeps and writes the result.
+/// Stores and prints the result.
 fn save_and_output(root: &Root, mut report: ExperimentReport, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         match ResultStore::for_user_of::<ExperimentReport>().map(|s| s.save(&report)) {
@@ -340,7 +340,7 @@ mod tests {
     use crate::experiment::command_line;
     use clap::Parser;
 
-    /// What the command line says about an experiment, as it reads it back.
+    /// Parses the command line that `command::args` builds for a spec.
     fn parse_command_line_of(asked: &ExperimentSpec) -> ExperimentSpec {
         let args = command_line::command_args(asked);
         let cli = Cli::try_parse_from(std::iter::once("iotop-plus".to_owned()).chain(args.clone()))

@@ -1,4 +1,4 @@
-//! The full screen.
+//! The full-screen program, and reading the config file.
 
 use super::args::parse_seconds;
 use super::exit::{EXIT_OK, EXIT_USAGE, print_error};
@@ -16,43 +16,43 @@ use std::time::Duration;
 /// Options without a subcommand.
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// Print lines instead of taking the screen, as iotop does.
+    /// Print lines instead of using the full screen, as iotop does.
     #[arg(short, long)]
     pub batch: bool,
-    /// Reports to print in batch mode; without it: until interrupted.
+    /// Number of reports in batch mode; by default until interrupted.
     #[arg(short = 'n', long = "iter", value_name = "N", requires = "batch",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Seconds between samples, 0.1 to 3600.
     #[arg(short, long, value_name = "S", value_parser = parse_seconds)]
     pub delay: Option<f64>,
-    /// Only tasks that do I/O.
+    /// Only show tasks that do I/O.
     #[arg(short, long)]
     pub only: bool,
-    /// Sums since the start instead of rates.
+    /// Show totals since the start instead of rates.
     #[arg(short, long)]
     pub accumulated: bool,
-    /// Processes instead of threads (the full screen shows processes unless told otherwise by `p`).
+    /// Show processes instead of threads (on the full screen, `p` switches).
     #[arg(short = 'P', long)]
     pub processes: bool,
-    /// Show which device this directory is on, down to the disk.
+    /// Show the devices below this directory, down to the disk.
     #[arg(long, value_name = "DIR", conflicts_with = "batch")]
     pub path: Option<PathBuf>,
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "batch", value_parser = ["dark", "light", "mono", "high-contrast"])]
     pub theme: Option<String>,
-    /// Leave the mouse to the terminal.
+    /// Do not capture the mouse.
     #[arg(long, conflicts_with = "batch")]
     pub no_mouse: bool,
-    /// Another config file; `none` reads no file.
+    /// Config file; `none` reads no file.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
-/// How long the config file may take to be read: a home directory can be on a dead server.
+/// How long reading the config file may take: a home directory may be on a dead server.
 const CONFIG_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Takes the screen until the person leaves.
+/// Runs the full screen until the user quits.
 pub fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
     let (config, mut settings) = match load_settings(&root, top.config.as_deref()) {
         Ok(found) => found,
@@ -84,7 +84,7 @@ pub fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
     Ok(EXIT_OK)
 }
 
-/// `--config`, else `$XDG_CONFIG_HOME/iotop-plus/config.toml`, else `~/.config/...`.
+/// The file given with `--config`, else `$XDG_CONFIG_HOME/iotop-plus/config.toml`, else `~/.config/...`.
 fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
     match asked {
         Some(path) if path == Path::new("none") => None,
@@ -97,7 +97,7 @@ fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Reads the config file in a child. A file that does not answer is not waited for.
+/// Reads the config file in a child process, with a deadline.
 fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
     let (tx, rx) = mpsc::channel();
     let pool = WorkerPool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
@@ -116,7 +116,7 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
     }
 }
 
-/// The config file that counts, and what stands in it; or what is wrong with it.
+/// The config file used and the settings from it.
 pub(super) fn load_settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
     let config = config_path(asked);
     let settings = config.as_deref().map_or(Ok(Settings::default()), |path| read_config(root, path))?;

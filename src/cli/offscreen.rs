@@ -1,8 +1,7 @@
-//! Screens that nobody sees: drawn at a size of one's choice, for pictures.
+//! Renders screens without a terminal, for images.
 
 use super::args::{PaneName, ScreenshotArgs, ViewName};
 use super::sampler::Sampler;
-use super::snapshot::SnapshotArgs;
 use crate::collect::clock;
 use crate::doctor::RuleEngine;
 use crate::export::screenshot::find_format;
@@ -17,10 +16,10 @@ use crate::tui::timezone::utc_offset_secs;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Columns and rows, unless others are asked for.
+/// The default size in columns and rows.
 const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
-/// Says what cannot be: picture options without a picture, several panes in one, a PNG on a terminal.
+/// Rejects image options without an image, several panes in one image, and a PNG on a terminal.
 pub fn check_options(
     form: Option<&str>,
     wanted: &ScreenshotArgs,
@@ -37,23 +36,23 @@ pub fn check_options(
     }
 }
 
-/// What a picture is drawn of, beside the world.
+/// What an image shows besides the system state.
 pub struct OffscreenScene<'a> {
     /// View and size.
     pub args: &'a ScreenshotArgs,
-    /// One pane alone.
+    /// A single pane.
     pub pane: Option<PaneName>,
-    /// Seconds east of Greenwich.
+    /// Seconds east of UTC.
     pub utc_offset_secs: i64,
     /// The clocks of the kernel log.
     pub log_clock: LogClock,
-    /// Time between samples.
+    /// The time between samples.
     pub interval: Duration,
-    /// The recording it is of.
+    /// The recording being replayed.
     pub replay: Option<ReplayUi>,
 }
 
-/// The screen in the form of that name.
+/// Renders the screen in the format with this name.
 pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, name: &str) -> Vec<u8> {
     let mut app = App::new(system, scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
     let shared = &mut app.shared;
@@ -69,19 +68,25 @@ pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, 
     find_format(name).map(|form| (form.write)(&shot)).unwrap_or_default()
 }
 
-/// The newest sample of the machine; what is known goes into it.
-pub fn render_live(gather: &mut Sampler, args: &SnapshotArgs, name: &str) -> Vec<u8> {
-    let empty = SystemState::new(gather.state.host.clone(), clock::now_log_clock());
-    let world = std::mem::replace(&mut gather.state, empty);
+/// Renders the sampler's newest sample, and takes its state.
+pub fn render_live(
+    sampler: &mut Sampler,
+    args: &ScreenshotArgs,
+    pane: Option<PaneName>,
+    interval: Duration,
+    name: &str,
+) -> Vec<u8> {
+    let empty = SystemState::new(sampler.state.host.clone(), clock::now_log_clock());
+    let state = std::mem::replace(&mut sampler.state, empty);
     let scene = OffscreenScene {
-        args: &args.picture,
-        pane: args.pane.first().copied(),
-        utc_offset_secs: utc_offset_secs(world.now().wall_ns),
+        args,
+        pane,
+        utc_offset_secs: utc_offset_secs(state.now().wall_ns),
         log_clock: clock::now_log_clock(),
-        interval: Duration::from_secs_f64(args.delay),
+        interval,
         replay: None,
     };
-    render(world, std::mem::take(&mut gather.findings), scene, name)
+    render(state, std::mem::take(&mut sampler.findings), scene, name)
 }
 
 fn view_of(view: ViewName) -> ViewId {

@@ -9,12 +9,11 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long the file asked for may take to be written, and how much longer for each thousand bytes: its
-/// file system may hang.
+/// How long writing the file may take, plus a time for each thousand bytes: its file system may hang.
 const FILE_WRITE_TIMEOUT: Duration = Duration::from_millis(1_500);
 const FILE_WRITE_TIMEOUT_PER_KB: Duration = Duration::from_millis(1);
 
-/// In a child: a file system that hangs must not take this program with it.
+/// Writes the file in a child process, because its file system may hang.
 pub(super) fn write_file(root: &Root, path: &Path, contents: FileContents) -> anyhow::Result<u8> {
     let (tx, rx) = mpsc::channel();
     let pool = WorkerPool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));

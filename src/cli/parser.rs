@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// From "this box feels slow" to proof: live storage counters, per-process I/O, the kernel's own words.
+/// Find out why storage is slow: live counters, per-process I/O and the kernel log.
 #[derive(Debug, Parser)]
 #[command(
     name = "iotop-plus",
@@ -29,16 +29,16 @@ use std::path::PathBuf;
                   doctor: 10 warnings, 11 something critical."
 )]
 pub struct Cli {
-    /// What to do; without it: the full screen.
+    /// The subcommand; by default the full screen.
     #[command(subcommand)]
     pub command: Option<CliCommand>,
     /// Options of the full screen and of batch mode.
     #[command(flatten)]
     pub top: TopArgs,
-    /// Read another tree's proc, sys and dev instead of the machine's.
+    /// Read proc, sys and dev from this directory instead of the running machine.
     #[arg(long, global = true, hide = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Load no programs into the kernel: no latencies, nobody told to be throttled or in reclaim, tasks read from files.
+    /// Load no BPF programs: no latencies, no throttling or reclaim per process, and tasks are read from files.
     #[arg(long, global = true)]
     pub no_tracing: bool,
 }
@@ -46,32 +46,37 @@ pub struct Cli {
 /// Subcommands.
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
-    /// Print what the screen would show, once or several times.
+    /// Print what the screen shows, once or repeatedly.
     Snapshot(SnapshotArgs),
-    /// Keep what the collectors see in a file, to be looked at later.
+    /// Record samples to a file for later analysis.
     Record(RecordArgs),
-    /// Look at a recording: the whole program over it, or its figures as text, JSON or CSV.
+    /// Replay a recording on the full screen, or print it as text, JSON or CSV.
     Replay(ReplayArgs),
-    /// Say what is wrong, why, on which figures, and what to try.
+    /// Report what is wrong, why, with which evidence, and what to try.
     Doctor(DoctorArgs),
-    /// One Markdown or HTML file for a ticket: findings, figures, graphs, kernel warnings, changed settings.
+    /// Write a Markdown or HTML report for a ticket: findings, figures, graphs, kernel warnings, changed settings.
     Report(ReportArgs),
-    /// Measure storage: list what can be measured, run it, compare results.
+    /// Benchmark storage: list profiles, run them, compare results.
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print the man page.
-    #[command(after_help = "Example:\n  iotop-plus man > /usr/local/share/man/man8/iotop-plus.8")]
-    Man,
-    /// Print a shell's completions.
+    #[command(after_help = "Examples:\n  iotop-plus man > /usr/local/share/man/man8/iotop-plus.8\n  \
+                            iotop-plus man --dir /usr/local/share/man/man8")]
+    Man {
+        /// Write the main page and one page per subcommand to this directory instead.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Print shell completions.
     #[command(after_help = "Example:\n  iotop-plus completions bash > /etc/bash_completion.d/iotop-plus")]
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: Shell,
     },
-    /// Show and change the kernel's storage and memory settings, with a way back.
+    /// Show and change kernel settings for storage and memory, and restore them.
     #[command(subcommand)]
     Tune(TuneCommand),
-    /// Does a change of settings help? A workload under the old values and the new in turn, with a verdict.
+    /// Test whether changed settings help: runs a workload under old and new values in turn and gives a verdict.
     #[command(
         after_help = "Examples:\n  iotop-plus experiment --workload txlog --dir /data --set vm.dirty_background_ratio=50 vm.dirty_ratio=80\n  \
                             iotop-plus experiment --workload txlog --dir /data --control --base vm.dirty_background_bytes=16M \\\n    \
@@ -82,32 +87,32 @@ pub enum CliCommand {
                             back. Ctrl-C ends it with the figures up to then; the old values come back however it ends."
     )]
     Experiment(Box<ExperimentArgs>),
-    /// Do one piece of work that may block, for the program itself.
+    /// Internal: run a job that may block.
     #[command(hide = true)]
     Worker,
-    /// Write or read a recording's file, for the program itself.
+    /// Internal: write or read a recording's file.
     #[command(hide = true)]
     RecordIo,
-    /// Measure, for the program itself: a plan on standard input, messages on standard output.
+    /// Internal: run a benchmark from a plan on standard input.
     #[command(hide = true)]
     BenchChild,
-    /// Conduct an experiment, for the program itself: a spec on standard input, messages on standard output.
+    /// Internal: run an experiment from a spec on standard input.
     #[command(hide = true)]
     ExperimentChild {
-        /// Only sync this directory's file system, or all.
+        /// Only sync the file system of this directory, or all.
         #[arg(long, value_name = "DIR", num_args = 0..=1)]
         sync: Option<Option<PathBuf>>,
     },
-    /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
+    /// Capture the files that `--root` reads, without names and addresses, for tests and bug reports.
     #[command(hide = true)]
     Capture(CaptureArgs),
-    /// Make a change and hold its lease, for the program itself.
+    /// Internal: make a change and hold its lease.
     #[command(hide = true)]
     Tuner {
         /// Only read and write knobs.
         #[arg(long)]
         io: bool,
-        /// For tests: kill at a step, `STEP[:PID[:own]]`.
+        /// For tests: kill at a point, `STEP[:PID[:own]]`.
         #[arg(long, value_name = "PLAN")]
         kill: Option<String>,
     },

@@ -1,4 +1,4 @@
-//! Samples in, texts out, until enough were printed, the reader left or a signal came.
+//! Prints samples until the requested number is reached, the reader goes away or a signal arrives.
 
 use super::sampler::Sampler;
 use super::stdout_writer::StdoutWriter;
@@ -7,31 +7,31 @@ use rustix::io::Errno;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long a signal waits for the text that is being written.
+/// How long an exiting program waits for the current write.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How soon it is noticed that the reader left while there is nothing to print.
+/// How often to check whether the reader went away.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What to do next.
+/// What the caller of [`Printer::next_step`] does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// A whole sample is there to be printed.
+    /// Print the complete sample.
     Sample,
-    /// Leave.
+    /// Exit.
     End,
 }
 
-/// Counts what was printed and knows when to stop.
+/// Prints texts and decides when to stop.
 pub struct Printer {
     output: StdoutWriter,
     signals: [Signal; 4],
-    /// Texts still wanted; `None`: any number.
+    /// The number of texts still to print; `None`: no limit.
     remaining: Option<u64>,
 }
 
 impl Printer {
-    /// `count` texts at the most.
+    /// Prints at most `count` texts.
     pub fn start(count: Option<u64>) -> anyhow::Result<Self> {
         let on = |kind| signal(kind).context("no signal handler");
         Ok(Self {
@@ -46,15 +46,15 @@ impl Printer {
         })
     }
 
-    /// Hands over a text.
+    /// Starts printing a text.
     pub fn print(&mut self, text: impl Into<Vec<u8>>) {
         self.output.write_in_background(text.into());
         self.remaining = self.remaining.map(|n| n.saturating_sub(1));
     }
 
-    /// Waits for a sample that can be printed. While the reader is slow, samples pass by unprinted; a
-    /// later one covers its own interval only.
-    pub async fn next_step(&mut self, gather: &mut Sampler) -> anyhow::Result<NextStep> {
+    /// Waits for a sample that can be printed. While the reader is slow, samples are skipped; each covers its own
+    /// interval only.
+    pub async fn next_step(&mut self, sampler: &mut Sampler) -> anyhow::Result<NextStep> {
         let mut glance = tokio::time::interval(READER_CHECK_INTERVAL);
         loop {
             let enough = self.remaining == Some(0);
@@ -78,8 +78,8 @@ impl Printer {
                         return Ok(NextStep::End);
                     }
                 }
-                whole = gather.next_sample(), if !enough => {
-                    whole?;
+                sample_result = sampler.next_sample(), if !enough => {
+                    sample_result?;
                     if !self.output.is_busy() {
                         return Ok(NextStep::Sample);
                     }
@@ -88,7 +88,7 @@ impl Printer {
         }
     }
 
-    /// Waits for anything but a sample: a signal ends it early.
+    /// Finishes the current write, within a time limit.
     async fn finish(&mut self) -> anyhow::Result<NextStep> {
         if self.output.is_busy() {
             match tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.output.wait_until_written()).await {
@@ -109,11 +109,11 @@ fn write_error(err: Errno) -> anyhow::Error {
     anyhow!("standard output: {why}{next}")
 }
 
-/// Runs the one task there is.
+/// Runs a future on a single-threaded runtime.
 pub fn block_on<T>(body: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(body);
-    // A thread that hangs in a read is not waited for.
+    // Do not wait for a thread that hangs in a read.
     runtime.shutdown_background();
     result
 }

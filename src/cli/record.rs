@@ -1,4 +1,4 @@
-//! `record`: what the collectors see, into a file.
+//! The subcommand `record`: writes the collectors' observations to a file.
 
 use super::args::{parse_duration_secs, parse_seconds};
 use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage_error};
@@ -25,33 +25,33 @@ use tokio::time::{Instant, sleep, sleep_until};
                         iotop-plus replay night.iotop\n\n\
                         SIGINT and SIGTERM end the file cleanly; what was written before a crash can be read too.")]
 pub struct RecordArgs {
-    /// Where to; with --rotate its name gets a number: FILE.0001, FILE.0002, ...
+    /// Target file; with --rotate it gets a numeric suffix: FILE.0001, FILE.0002, ...
     pub file: PathBuf,
     /// Seconds between samples, 0.1 to 3600.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub delay: f64,
-    /// End after this time: 90, 10m, 8h; without it: when interrupted.
+    /// Stop after this time: 90, 10m, 8h; by default when interrupted.
     #[arg(long = "for", value_name = "T", value_parser = parse_duration_secs)]
     pub time: Option<u64>,
-    /// End when the file has about this size; with --rotate: go on in the next file. 512K, 50M, 1G.
+    /// Stop when the file has about this size; with --rotate, continue in the next file. 512K, 50M, 1G.
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
-    /// Keep the newest N files, 1 to 9999; older ones of this run are removed.
+    /// Keep the newest N files, 1 to 9999; older files of this run are deleted.
     #[arg(long, value_name = "N", requires = "max_size", value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub rotate: Option<u32>,
-    /// Who waits for syncs, on which file, too: costs every system call of the machine 10 to 50 ns.
+    /// Also record sync calls and the files they wait for; adds 10 to 50 ns to every system call.
     #[arg(long)]
     pub syncs: bool,
-    /// An existing file may be replaced.
+    /// Replace an existing file.
     #[arg(long)]
     pub replace: bool,
-    /// Say nothing on stderr but what goes wrong.
+    /// Print only errors on stderr.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
 impl RecordArgs {
-    /// How long it goes on.
+    /// The time after which to stop.
     pub fn duration_limit(&self) -> Option<Duration> {
         self.time.map(Duration::from_secs)
     }
@@ -60,11 +60,11 @@ impl RecordArgs {
 /// How often settings and limits are read.
 const FACTS_EVERY: Duration = Duration::from_secs(30);
 
-/// How long the end waits for the disk.
+/// How long to wait for the disk at the end.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 const STATUS_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Records until the time is over, the file has its size, or a signal comes.
+/// Records until the time limit, the size limit or a signal.
 pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> {
     let max_size = match args.max_size.as_deref().map(parse_bytes).transpose() {
         Ok(Some(n)) if n < 64 << 10 => return usage_error("--max-size: at least 64K"),
@@ -78,62 +78,80 @@ pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> 
         let mut signals = ending_signals()?;
         let recorder =
             RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
-        let facts = Some(FACTS_EVERY);
-        let syncs = args.syncs.then_some(SLOW_SYNC_THRESHOLD);
-        let needs = SamplerOptions {
+        let options = SamplerOptions {
             queue_settings: true,
             kernel_log: true,
             keep_events: true,
             tracing,
-            slow_syncs_from: syncs,
-            facts_every: facts,
+            slow_syncs_from: args.syncs.then_some(SLOW_SYNC_THRESHOLD),
+            facts_every: Some(FACTS_EVERY),
             ..SamplerOptions::default()
         };
-        let mut gather = Sampler::start(root, interval, needs)?;
+        let mut sampler = Sampler::start(root, interval, options)?;
         let zone = timezone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
             eprintln!("recording to {}; Ctrl-C ends it", crate::sanitize::sanitize(status_path(&recorder.status())));
         }
         let end = args.duration_limit().map(|t| Instant::now() + t);
-        let (mut ticks, mut dropped, mut stuck) = (0u32, false, false);
+        let (mut ticks, mut disk_warnings) = (0u32, DiskWarnings::default());
         while recorder.status().state == RecorderState::Running {
             tokio::select! {
                 biased;
                 () = any_signal(&mut signals) => break,
                 () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() => break,
-                // A file that cannot be had is not found out at the next sample only.
+                // Notices a file that cannot be opened before the next sample arrives.
                 () = sleep(10 * STATUS_INTERVAL) => {}
-                whole = gather.next_sample() => {
-                    whole?;
-                    recorder.record_tick(gather.take_events(), gather.state.now().wall_ns);
+                sample_result = sampler.next_sample() => {
+                    sample_result?;
+                    recorder.record_tick(sampler.take_events(), sampler.state.now().wall_ns);
                     ticks = ticks.wrapping_add(1);
-                    // What sleeps may be swapped out meanwhile: looked at just before a frame that tells it all.
-                    gather.set_read_every_task((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
+                    // Idle tasks may have been swapped out: read all tasks just before a checkpoint, which records
+                    // all of them.
+                    sampler.set_read_every_task((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
                 }
             }
-            let status = recorder.status();
-            let say = |what: &str| print_error(&format!("{}: {what}", format_time_of_day(clock::now().wall_ns, zone)));
-            if status.frames_dropped > 0 && !std::mem::replace(&mut dropped, true) {
-                say("the disk does not take the recording; samples are dropped");
-            }
-            if status.is_stuck != std::mem::replace(&mut stuck, status.is_stuck) {
-                say(match stuck {
-                    true => "the disk takes nothing of the recording; samples are kept up to 8 MiB",
-                    false => "the disk takes the recording again",
-                });
-            }
+            disk_warnings.report(&recorder.status(), zone);
         }
         recorder.finish();
-        let until = Instant::now() + FINAL_WRITE_TIMEOUT;
-        while matches!(recorder.status().state, RecorderState::Running | RecorderState::Full) && Instant::now() < until
-        {
-            sleep(STATUS_INTERVAL).await;
-        }
+        wait_for_writer(&recorder).await;
         Ok(report_end(&recorder.status(), args))
     })
 }
 
-/// Whose machine it is.
+/// Warnings about the disk, each printed when it begins or ends.
+#[derive(Default)]
+struct DiskWarnings {
+    dropped: bool,
+    stuck: bool,
+}
+
+impl DiskWarnings {
+    fn report(&mut self, status: &RecorderStatus, utc_offset_secs: i64) {
+        let warn = |text: &str| {
+            print_error(&format!("{}: {text}", format_time_of_day(clock::now().wall_ns, utc_offset_secs)));
+        };
+        if status.frames_dropped > 0 && !std::mem::replace(&mut self.dropped, true) {
+            warn("the disk is too slow for the recording; samples are dropped");
+        }
+        if status.is_stuck != std::mem::replace(&mut self.stuck, status.is_stuck) {
+            warn(match self.stuck {
+                true => "the disk does not answer; samples are buffered, up to 8 MiB",
+                false => "the disk answers again",
+            });
+        }
+    }
+}
+
+/// Waits a limited time until the file is complete.
+async fn wait_for_writer(recorder: &RecordingWriter) {
+    let deadline = Instant::now() + FINAL_WRITE_TIMEOUT;
+    let is_writing = || matches!(recorder.status().state, RecorderState::Running | RecorderState::Full);
+    while is_writing() && Instant::now() < deadline {
+        sleep(STATUS_INTERVAL).await;
+    }
+}
+
+/// The header of a recording of this machine.
 pub fn recording_header(root: &Root, interval: Duration) -> RecordingHeader {
     let (host, at) = (host::read_host(root), clock::now());
     RecordingHeader {
@@ -155,7 +173,7 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
     let frames = status.frames_sent;
     let dropped = match status.frames_dropped {
         0 => String::new(),
-        n => format!(", {n} dropped because the disk did not take them"),
+        n => format!(", {n} dropped because the disk was too slow"),
     };
     match &status.state {
         RecorderState::Done => {

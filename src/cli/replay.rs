@@ -1,4 +1,4 @@
-//! `replay`: a recording on the screen, or printed.
+//! The subcommand `replay`: shows a recording on the screen, or prints it.
 
 use super::args::{PaneName, ScreenshotArgs};
 use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error, usage_error};
@@ -35,63 +35,63 @@ use std::time::Duration;
                         iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
                         iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
 pub struct ReplayArgs {
-    /// A recording.
+    /// The recording.
     pub file: PathBuf,
-    /// Begin here: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
+    /// Start time: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "from")]
     pub at: Option<String>,
-    /// Print instead of taking the screen.
+    /// Print instead of using the full screen.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<ReplayFormat>,
-    /// Print only this pane; may be given several times, once for csv.
+    /// Print only this pane; repeatable, except for csv.
     #[arg(long, value_name = "PANE", value_enum, requires = "format")]
     pub pane: Vec<PaneName>,
-    /// Print from here on; times as with --at.
+    /// Print from this time, in the formats of --at.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
     pub from: Option<String>,
-    /// Print up to here.
+    /// Print up to this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
     pub to: Option<String>,
-    /// Print at most so many samples.
+    /// Print at most this many samples.
     #[arg(short = 'n', long = "count", value_name = "N", requires = "format",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// For pictures.
+    /// Options for images.
     #[command(flatten)]
     pub picture: ScreenshotArgs,
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
     pub theme: Option<String>,
-    /// Another config file; `none` reads no file.
+    /// Config file; `none` reads no file.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub config: Option<PathBuf>,
 }
 
-/// Written forms of a recording.
+/// Output formats of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReplayFormat {
     /// Aligned columns.
     Text,
-    /// Tables for a ticket.
+    /// Markdown tables.
     Markdown,
-    /// One object a sample and line, as `snapshot` writes it.
+    /// One JSON object per sample and line, as written by `snapshot`.
     Json,
-    /// One pane, a line for each of its rows.
+    /// One pane, one line per row.
     Csv,
-    /// A report for a ticket over the part asked for, in Markdown.
+    /// A Markdown report of the selected time.
     Report,
-    /// The screen at the time asked for (without one, at the end) as a picture.
+    /// The screen at the selected time (by default at the end) as a PNG image.
     Png,
-    /// The same as a picture whose text can be searched.
+    /// The screen as an SVG image with searchable text.
     Svg,
-    /// The same as a page whose text can be copied.
+    /// The screen as an HTML page with selectable text.
     Html,
-    /// The same for `cat`: text with colours.
+    /// The screen as text with colour escapes.
     Ansi,
 }
 
 impl ReplayFormat {
-    /// The name of the screen's form, if it is one of the screen.
+    /// The name of the screenshot format, if it is one.
     pub fn screenshot_format_name(self) -> Option<&'static str> {
         match self {
             ReplayFormat::Png => Some("png"),
@@ -103,10 +103,10 @@ impl ReplayFormat {
     }
 }
 
-/// Samples read before the one asked for, so that what takes a while to be seen (a task that hangs) is seen.
+/// Samples decoded before the first one printed, so that slow detectors (hung tasks) have their history.
 const WARM_UP_SAMPLES: u32 = 30;
 
-/// Prints a recording, or shows it.
+/// Prints a recording, or shows it on the screen.
 pub fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
     match args.format {
         Some(format) => print_recording(&args, format),
@@ -114,7 +114,7 @@ pub fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// A recording on the screen.
+/// Shows a recording on the screen.
 fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     let (config, mut settings) = match load_settings(&root, args.config.as_deref()) {
         Ok(found) => found,
@@ -126,7 +126,7 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
         settings.theme = theme;
     }
-    // What the recorder did not see cannot be shown: the start view must be one of a recording.
+    // Recordings contain nothing for these views.
     if matches!(settings.view, ViewId::Bench | ViewId::Tune) {
         settings.view = ViewId::Overview;
     }
@@ -161,16 +161,16 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     Ok(EXIT_OK)
 }
 
-/// The printing side: a world that follows the recording.
+/// Follows a recording and keeps the system state of the current tick.
 pub(super) struct RecordingPlayer {
     pub(super) state: SystemState,
     pub(super) findings: RuleEngine,
     pub(super) gaps: Vec<UnavailableSource>,
     pub(super) since: LogSince,
     last_record: u64,
-    /// What was found on the way.
+    /// The findings so far.
     observed: WindowFindings,
-    /// Where it stands.
+    /// The number of the current tick.
     tick: u32,
     log_clock: LogClock,
 }
@@ -188,6 +188,18 @@ impl RecordingPlayer {
             tick: 0,
             log_clock: reader.header.log_clock(),
         }
+    }
+
+    /// Applies the samples before `from`, so that slow detectors have their history.
+    fn seek<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>, from: i64) -> anyhow::Result<()> {
+        let number = reader.tick_number_at(from)?;
+        let first = reader.span().first_number;
+        for observation in reader.seek(number.saturating_sub(WARM_UP_SAMPLES).max(first))? {
+            if self.apply(observation) == Change::Tasks {
+                self.findings.evaluate(&self.state);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn apply_tick(&mut self, moment: DecodedTick) {
@@ -216,7 +228,7 @@ impl RecordingPlayer {
     }
 }
 
-/// The screen where the player stands.
+/// Renders the screen at the player's current tick.
 fn render_screenshot<B: ReadAt>(
     player: RecordingPlayer,
     reader: &RecordingReader<B>,
@@ -237,7 +249,7 @@ fn render_screenshot<B: ReadAt>(
     offscreen::render(player.state, player.findings, scene, form)
 }
 
-/// The source a gap is about, as the README has it.
+/// The documented name of a missing source.
 fn known_gap_source(source: &str) -> &'static str {
     ["queue_settings", "settings", "room"].into_iter().find(|name| *name == source).unwrap_or("other")
 }
@@ -249,10 +261,9 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     if let Err(why) = offscreen::check_options(format.screenshot_format_name(), &args.picture, &args.pane, true) {
         return usage_error(&why);
     }
-    let scope = scope_of_panes(&args.pane);
-    let mut reader = match file_worker::open_recording(&args.file)
-        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())))
-    {
+    let opened = file_worker::open_recording(&args.file)
+        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
+    let mut reader = match opened {
         Ok(reader) => reader,
         Err(why) => {
             print_error(&why);
@@ -268,42 +279,10 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
         };
     let mut player = RecordingPlayer::new(&reader);
     if let Some(from) = from {
-        let number = reader.tick_number_at(from)?;
-        for entry in reader.seek(number.saturating_sub(WARM_UP_SAMPLES).max(span.first_number))? {
-            if player.apply(entry) == Change::Tasks {
-                player.findings.evaluate(&player.state);
-            }
-        }
+        player.seek(&mut reader, from)?;
     }
-    let damaged = span.damaged_bytes;
     let mut out = std::io::stdout().lock();
-    let (mut named, mut first) = (false, true);
-    // A picture is of the time asked for, or of the end.
-    let one = format.screenshot_format_name().is_some() && args.at.is_some();
-    let mut left = args.count.unwrap_or(if one { 1 } else { u64::MAX });
-    while let Some(moment) = reader.next_tick()?.filter(|_| left > 0) {
-        let wall = moment.wall_ns;
-        player.apply_tick(moment);
-        if to.is_some_and(|to| wall > to) {
-            break;
-        }
-        // Whoever asks for a time beyond the end sees the end.
-        if from.is_some_and(|from| wall < from) && wall != span.last_ns {
-            continue;
-        }
-        let blank = if std::mem::take(&mut first) { "" } else { "\n" };
-        let text = match format {
-            ReplayFormat::Text => blank.to_owned() + &snapshot::text(&player.state, &player.findings, scope),
-            ReplayFormat::Markdown => snapshot::markdown(&player.state, &player.findings, scope),
-            ReplayFormat::Json => {
-                json::snapshot_json(&player.state, &player.findings, scope, player.since, &player.gaps)? + "\n"
-            }
-            ReplayFormat::Csv => csv::csv_lines(&player.state, &player.findings, scope, player.since, &mut named)?,
-            _ => String::new(),
-        };
-        out.write_all(text.as_bytes())?;
-        left -= 1;
-    }
+    print_samples(&mut reader, &mut player, args, format, (from, to), &mut out)?;
     if format == ReplayFormat::Report {
         let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
         let extra = ReportExtras { window_findings: player.observed, missing_data: gaps, ..ReportExtras::default() };
@@ -312,14 +291,54 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
         out.write_all(&render_screenshot(player, &reader, args, form))?;
     }
     out.flush()?;
-    if damaged > 0 || reader.unreadable_frames > 0 {
+    if span.damaged_bytes > 0 || reader.unreadable_frames > 0 {
         print_error(&format!(
-            "{}: damaged; {} samples could not be read, {damaged} bytes belong to none",
+            "{}: damaged; {} samples could not be read, {} bytes belong to no sample",
             args.file.display(),
-            reader.unreadable_frames
+            reader.unreadable_frames,
+            span.damaged_bytes
         ));
     }
     Ok(EXIT_OK)
+}
+
+/// Prints the samples of the selected time. An image or a report only takes them in.
+fn print_samples<B: ReadAt>(
+    reader: &mut RecordingReader<B>,
+    player: &mut RecordingPlayer,
+    args: &ReplayArgs,
+    format: ReplayFormat,
+    (from, to): (Option<i64>, Option<i64>),
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let (scope, last_ns) = (scope_of_panes(&args.pane), reader.span().last_ns);
+    let (mut has_csv_header, mut is_first) = (false, true);
+    // An image shows one time: the selected one, or the end.
+    let is_single = format.screenshot_format_name().is_some() && args.at.is_some();
+    let mut remaining = args.count.unwrap_or(if is_single { 1 } else { u64::MAX });
+    while let Some(tick) = reader.next_tick()?.filter(|_| remaining > 0) {
+        let wall_ns = tick.wall_ns;
+        player.apply_tick(tick);
+        if to.is_some_and(|to| wall_ns > to) {
+            break;
+        }
+        // A time after the end shows the end.
+        if from.is_some_and(|from| wall_ns < from) && wall_ns != last_ns {
+            continue;
+        }
+        let blank = if std::mem::take(&mut is_first) { "" } else { "\n" };
+        let (state, findings) = (&player.state, &player.findings);
+        let text = match format {
+            ReplayFormat::Text => blank.to_owned() + &snapshot::text(state, findings, scope),
+            ReplayFormat::Markdown => snapshot::markdown(state, findings, scope),
+            ReplayFormat::Json => json::snapshot_json(state, findings, scope, player.since, &player.gaps)? + "\n",
+            ReplayFormat::Csv => csv::csv_lines(state, findings, scope, player.since, &mut has_csv_header)?,
+            _ => String::new(),
+        };
+        out.write_all(text.as_bytes())?;
+        remaining -= 1;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Live and replayed figures are the same, for every field: of this machine, and of a captured one.
+//! Replayed output equals live output in every field, for this machine and for captured ones.
 
 #[path = "../../tests/fixture/tree.rs"]
 mod tree;
@@ -13,14 +13,14 @@ use crate::recording::reader::RecordingReader;
 use crate::root::Root;
 use std::time::Duration;
 
-/// What snapshots say of some ticks, and the recording of the same ticks.
+/// The snapshots of some ticks, and the recording of the same ticks.
 fn record_live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<u8>) {
     let interval = Duration::from_millis(100);
     let mut bytes = super::record::recording_header(root, interval).to_bytes();
     let mut encoder = FrameEncoder::new(every.0, every.1);
-    let mut told = Vec::new();
+    let mut live_texts = Vec::new();
     block_on(async {
-        let needs = SamplerOptions {
+        let options = SamplerOptions {
             read_every_task: true,
             queue_settings: true,
             kernel_log: true,
@@ -30,48 +30,54 @@ fn record_live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]
             threads: false,
             facts_every: Some(interval),
         };
-        let mut gather = Sampler::start(root, interval, needs)?;
+        let mut sampler = Sampler::start(root, interval, options)?;
         for _ in 0..ticks {
-            gather.next_sample().await?;
-            told.push([
-                json::snapshot_json(&gather.state, &gather.findings, SnapshotScope::ALL, gather.since, gather.gaps())?,
-                snapshot::text(&gather.state, &gather.findings, SnapshotScope::ALL),
+            sampler.next_sample().await?;
+            live_texts.push([
+                json::snapshot_json(
+                    &sampler.state,
+                    &sampler.findings,
+                    SnapshotScope::ALL,
+                    sampler.since,
+                    sampler.gaps(),
+                )?,
+                snapshot::text(&sampler.state, &sampler.findings, SnapshotScope::ALL),
             ]);
-            bytes.extend(encoder.encode_tick(&gather.take_events(), gather.state.now().wall_ns));
+            bytes.extend(encoder.encode_tick(&sampler.take_events(), sampler.state.now().wall_ns));
         }
         Ok(())
     })
     .unwrap();
-    (told, bytes)
+    (live_texts, bytes)
 }
 
 fn replay(bytes: &[u8]) -> Vec<[String; 2]> {
     let mut reader = RecordingReader::open(bytes).unwrap();
     let mut player = RecordingPlayer::new(&reader);
-    let mut told = Vec::new();
+    let mut live_texts = Vec::new();
     while let Some(moment) = reader.next_tick().unwrap() {
         player.apply_tick(moment);
-        told.push([
+        live_texts.push([
             json::snapshot_json(&player.state, &player.findings, SnapshotScope::ALL, player.since, &player.gaps)
                 .unwrap(),
             snapshot::text(&player.state, &player.findings, SnapshotScope::ALL),
         ]);
     }
-    told
+    live_texts
 }
 
 fn assert_replay_matches_live(root: &Root) {
-    let (told, bytes) = record_live(root, 12, (5, 2));
-    let again = replay(&bytes);
-    assert_eq!(again.len(), told.len());
-    for (n, (again, told)) in again.iter().zip(&told).enumerate() {
-        // Not the whole texts in a message: they are long.
-        let differs = again[0].bytes().zip(told[0].bytes()).position(|(a, b)| a != b);
+    let (live_texts, bytes) = record_live(root, 12, (5, 2));
+    let replayed_texts = replay(&bytes);
+    assert_eq!(replayed_texts.len(), live_texts.len());
+    for (n, (replayed_texts, live_texts)) in replayed_texts.iter().zip(&live_texts).enumerate() {
+        // The texts are too long for an assertion message.
+        let differs = replayed_texts[0].bytes().zip(live_texts[0].bytes()).position(|(a, b)| a != b);
         let around = |text: &str, at: usize| text.get(at.saturating_sub(80)..at + 80).map(str::to_owned);
         if let Some(at) = differs {
-            panic!("tick {n}: live {:?}, replayed {:?}", around(&told[0], at), around(&again[0], at));
+            panic!("tick {n}: live {:?}, replayed {:?}", around(&live_texts[0], at), around(&replayed_texts[0], at));
         }
-        assert_eq!(again[1], told[1], "tick {n}");
+        assert_eq!(replayed_texts[1], live_texts[1], "tick {n}");
     }
 }
 

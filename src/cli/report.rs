@@ -1,4 +1,4 @@
-//! `report`: looks for a while, then writes one file for a ticket.
+//! The subcommand `report`: observes the machine, then writes one file for a ticket.
 
 use super::args::parse_duration_secs;
 use super::bench::open_store;
@@ -7,7 +7,8 @@ use super::exit::{EXIT_FAILED, EXIT_OK, print_error};
 use super::output_file::write_file;
 use super::printer::{NextStep, Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
-use super::tune::{child_knob_io, show::format_reading};
+use super::tune::common::child_knob_io;
+use super::tune::show::format_reading;
 use crate::bench::report::BenchReport as BenchResult;
 use crate::bench::report::text::text_report as bench_text;
 use crate::bench::store::Storable;
@@ -35,48 +36,49 @@ use std::time::{Duration, Instant};
                         Ctrl-C ends the look; the report is made of what was seen by then. Of a recording:\n\
                         iotop-plus replay FILE --format report")]
 pub struct ReportArgs {
-    /// Write to this file instead of standard output; an existing file is not replaced.
+    /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Look for so long: 30, 5m, 1h; most findings need 5 to 10 seconds.
+    /// Observation time: 30, 5m, 1h; most findings need 5 to 10 seconds.
     #[arg(long = "for", value_name = "T", default_value = "30", value_parser = parse_duration_secs)]
     pub time: u64,
-    /// How it is written; without it as the file's ending says, else markdown.
+    /// Output format; by default from the file's extension, else markdown.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<ReportFormat>,
-    /// A kept result of `bench` to put in, by name or number; may be given several times.
+    /// A stored benchmark result to include, by name or number; repeatable.
     #[arg(long, value_name = "ID")]
     pub bench: Vec<String>,
-    /// A kept experiment to put in, by name or number; may be given several times.
+    /// A stored experiment to include, by name or number; repeatable.
     #[arg(long, value_name = "ID")]
     pub experiment: Vec<String>,
-    /// Replace names of hosts, people, home directories, network mounts, and addresses.
+    /// Replace the names of hosts, users, home directories and network mounts, and addresses.
     #[arg(long)]
     pub scrub: bool,
 }
 
-/// Written forms of a report.
+/// Output formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// For tickets that render it.
+    /// Markdown.
     Markdown,
-    /// One file, nothing fetched.
+    /// A single HTML file without external resources.
     Html,
 }
 
-/// A tick: short enough for rules to see a course. A longer look takes longer ticks, as the past has 900.
+/// Short enough for rules to see trends. A longer observation samples less often, because the history holds 900
+/// samples.
 const MIN_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_SAMPLES: u32 = 900;
-/// Settings and limits are read anew so often, for what grows in between.
+/// How often settings and limits are read, to see them change.
 const FACTS_EVERY: Duration = Duration::from_secs(10);
-/// Accounts below this number belong to services, whose names tell what runs, not who works there.
+/// Accounts below this uid belong to services, whose names are not personal.
 const FIRST_PERSON_UID: u32 = 1000;
-/// nobody is nobody's name.
+/// The uid of nobody.
 const NOBODY_UID: u32 = 65534;
 
-/// Looks, then writes.
+/// Observes, then writes the report.
 pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
-    // What was asked for by a wrong name is said before the look, not after.
+    // Check the names of results before observing.
     let results = match stored_results(args) {
         Ok(results) => results,
         Err(why) => {
@@ -86,9 +88,9 @@ pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> 
     };
     let mut document = None;
     let code = block_on(async {
-        let wanted = Duration::from_secs(args.time);
+        let duration = Duration::from_secs(args.time);
         let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SLOW_SYNC_THRESHOLD));
-        let needs = SamplerOptions {
+        let options = SamplerOptions {
             read_every_task: true,
             queue_settings: true,
             kernel_log: true,
@@ -97,15 +99,15 @@ pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> 
             slow_syncs_from: syncs,
             ..SamplerOptions::default()
         };
-        let mut gather = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(wanted / MAX_SAMPLES), needs)?;
+        let mut sampler = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(duration / MAX_SAMPLES), options)?;
         let mut printer = Printer::start(Some(1))?;
-        let (began, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
-        let mut progress = ObservationProgress::start(wanted);
-        while let NextStep::Sample = printer.next_step(&mut gather).await? {
+        let (started, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
+        let mut progress = ObservationProgress::start(duration);
+        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
             samples += 1;
-            seen.update(&gather.findings, gather.state.now());
-            progress.show(began.elapsed());
-            if began.elapsed() >= wanted {
+            seen.update(&sampler.findings, sampler.state.now());
+            progress.show(started.elapsed());
+            if started.elapsed() >= duration {
                 break;
             }
         }
@@ -114,12 +116,12 @@ pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> 
             print_error("interrupted before the first sample; nothing was written");
             return Ok(EXIT_FAILED);
         }
-        let text = render_document(root, &gather, args, seen, results);
+        let text = render_document(root, &sampler, args, seen, results);
         match &args.output {
             Some(_) => document = Some(text),
             None => {
                 printer.print(text);
-                while printer.next_step(&mut gather).await? != NextStep::End {}
+                while printer.next_step(&mut sampler).await? != NextStep::End {}
             }
         }
         Ok(EXIT_OK)
@@ -130,24 +132,24 @@ pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> 
     }
 }
 
-/// How far the look is, for somebody who watches.
+/// Shows the progress of the observation on a terminal.
 struct ObservationProgress {
     duration: Duration,
     is_shown: bool,
 }
 
 impl ObservationProgress {
-    fn start(wanted: Duration) -> Self {
+    fn start(duration: Duration) -> Self {
         let shown = std::io::stderr().is_terminal();
-        let progress = Self { duration: wanted, is_shown: shown };
+        let progress = Self { duration, is_shown: shown };
         progress.show(Duration::ZERO);
         progress
     }
 
     fn show(&self, gone: Duration) {
         if self.is_shown {
-            let (gone, wanted) = (gone.as_secs(), self.duration.as_secs());
-            overwrite_progress_line(&format!("looking: {gone} of {wanted} s; Ctrl-C ends it with what was seen"));
+            let (gone, duration) = (gone.as_secs(), self.duration.as_secs());
+            overwrite_progress_line(&format!("looking: {gone} of {duration} s; Ctrl-C ends it with what was seen"));
         }
     }
 
@@ -160,14 +162,14 @@ impl ObservationProgress {
 
 fn render_document(
     root: &Root,
-    gather: &Sampler,
+    sampler: &Sampler,
     args: &ReportArgs,
     seen: WindowFindings,
     results: Vec<(String, String)>,
 ) -> String {
     let (settings, unread) = changed_settings(root);
-    let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
-    let blocked = gather.state.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
+    let gaps = sampler.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
+    let blocked = sampler.state.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
     let gaps = gaps.chain(blocked).collect();
     let extra = ReportExtras {
         changed_settings: Some(settings),
@@ -176,9 +178,9 @@ fn render_document(
         window_findings: seen,
         missing_data: gaps,
     };
-    let mut blocks = build_report(&gather.state, &gather.findings, &extra);
+    let mut blocks = build_report(&sampler.state, &sampler.findings, &extra);
     if args.scrub {
-        blocks = redact_report(&blocks, names_to_redact(root, &gather.state));
+        blocks = redact_report(&blocks, names_to_redact(root, &sampler.state));
     }
     renderer(args)(&blocks)
 }
@@ -192,7 +194,7 @@ fn renderer(args: &ReportArgs) -> fn(&[ReportBlock]) -> String {
     }
 }
 
-/// The kept results asked for, as text.
+/// The stored results to include, as text.
 fn stored_results(args: &ReportArgs) -> Result<Vec<(String, String)>, String> {
     let mut out = Vec::new();
     for id in &args.bench {
@@ -211,7 +213,7 @@ fn load_stored<T: Storable>(option: &str, id: &str) -> Result<T, String> {
     found.map_err(|why| format!("{option} {id}: {why}"))
 }
 
-/// Settings with one default for every machine that have another value, and those that could not be read.
+/// Settings that differ from the kernel's default, and those that could not be read.
 fn changed_settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
     let machine = MachineLimits::read(root);
     let known: Vec<_> =
@@ -232,10 +234,10 @@ fn changed_settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
     (differ, unread)
 }
 
-/// Whose names these are: the machine's, of its people, of what it mounts from a network.
-fn names_to_redact(root: &Root, world: &SystemState) -> Redactor {
+/// The names to redact: of the host, its users and its network mounts.
+fn names_to_redact(root: &Root, state: &SystemState) -> Redactor {
     let mut scrub = Redactor::default();
-    scrub.add_host(&world.host.name);
+    scrub.add_host(&state.host.name);
     let passwd = std::fs::read_to_string(root.etc("passwd")).unwrap_or_default();
     for line in passwd.lines() {
         let fields: Vec<&str> = line.split(':').collect();
@@ -248,10 +250,10 @@ fn names_to_redact(root: &Root, world: &SystemState) -> Redactor {
             }
         }
     }
-    for row in world.processes.iter().filter(|row| row.uid.is_some_and(is_person)) {
+    for row in state.processes.iter().filter(|row| row.uid.is_some_and(is_person)) {
         scrub.add_user(row.user.as_deref().unwrap_or_default());
     }
-    for mount in world.snapshot.netfs.ok().into_iter().flatten() {
+    for mount in state.snapshot.netfs.ok().into_iter().flatten() {
         scrub.add_mount_source(&mount.server);
     }
     scrub

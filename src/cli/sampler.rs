@@ -1,9 +1,8 @@
-//! Whole samples for whoever prints: counters, tasks, devices and the kernel log of one interval
-//! together, within a second or so of its end whatever does not answer.
+//! Assembles complete samples: counters, tasks, devices and kernel log of one interval, within about a second of its
+//! end even if a source does not answer.
 //!
-//! The same collectors feed the screen. Here their news is put together: a tick of counters starts a look
-//! at the tasks, and the sample is whole when that look is in. What is not in by [`GRACE`] is marked as
-//! blocked, never waited for.
+//! It uses the same collectors as the screen. A tick of the counters starts a scan of the tasks, and the sample is
+//! complete when the scan is done. What has not arrived by [`SAMPLE_DEADLINE`] is marked as blocked.
 
 use crate::collect::clock;
 use crate::collect::collectors::Collectors;
@@ -22,37 +21,37 @@ use crate::root::Root;
 use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
 /// How long after the counters the rest of a sample may arrive.
 const SAMPLE_DEADLINE: Duration = Duration::from_millis(1_700);
-/// The first look at very many tasks may take longer than a short interval; it is waited for this long.
+/// How long the first scan may take, which reads the names of all tasks.
 const FIRST_SCAN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often the collectors are asked whether they hang.
+/// How often to check whether collectors are blocked.
 const BLOCKED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Syncs that take so long are told one by one.
+/// Syncs of at least this duration are reported individually.
 pub const SLOW_SYNC_THRESHOLD: Duration = Duration::from_millis(SLOW_THRESHOLD_MS);
-/// Syncs that are asked for are waited for so long at the beginning: programs take their time into the kernel.
+/// How long to wait for the BPF programs that trace syncs.
 const TRACING_LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a printer needs beyond counters.
+/// What a printer needs besides counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SamplerOptions {
     /// Rows are threads.
     pub threads: bool,
-    /// Swap, priority and wait channel of every task as of this very sample.
+    /// Read swap, priority and wait channel of every task for each sample.
     pub read_every_task: bool,
-    /// Queue settings of the devices.
+    /// Read the queue settings of devices.
     pub queue_settings: bool,
-    /// The kernel log.
+    /// Read the kernel log.
     pub kernel_log: bool,
-    /// Everything that comes is kept for [`Gather::news`].
+    /// Keep all observations for [`Sampler::take_events`].
     pub keep_events: bool,
-    /// Latencies of requests, from tracing.
+    /// Trace request latencies.
     pub tracing: bool,
-    /// Syncs, from tracing, those that take so long one by one.
+    /// Trace syncs and report those of at least this duration individually.
     pub slow_syncs_from: Option<Duration>,
-    /// Findings, with settings and limits read anew so often.
+    /// Evaluate findings, and read settings and limits this often.
     pub facts_every: Option<Duration>,
 }
 
@@ -61,13 +60,13 @@ enum SamplerInput {
     Worker(Box<WorkerJob>, WorkerReply),
 }
 
-/// Samples being gathered.
+/// Assembles samples.
 pub struct Sampler {
-    /// What is known; whole after [`Gather::next`].
+    /// The system state; complete after [`Sampler::next_sample`].
     pub state: SystemState,
-    /// What is wrong, as of the newest whole sample.
+    /// The findings in the newest complete sample.
     pub findings: RuleEngine,
-    /// From where on the kernel log is new in this sample.
+    /// The first kernel log record that belongs to this sample.
     pub since: LogSince,
     root: Root,
     options: SamplerOptions,
@@ -80,27 +79,27 @@ pub struct Sampler {
     events: Vec<Observation>,
     queue_settings_request: RequestState,
     facts_request: RequestState,
-    /// Why asking file systems for their room failed: local ones, those over a network.
+    /// Why the free space of file systems could not be read: local ones, network ones.
     disk_space_errors: [Option<String>; 2],
     gaps: Vec<UnavailableSource>,
-    /// When settings and limits were asked for last.
+    /// When settings and limits were requested last.
     facts_requested_at: Option<Instant>,
-    /// Boot clock of the newest look at the tasks, also of one that failed.
+    /// Boot clock of the newest scan, even if it failed.
     last_scan_boot_ns: u64,
-    /// Whether the topology came, or the reason why not.
+    /// Whether the topology, or the reason why it is missing, has arrived.
     topology_arrived: bool,
-    /// How long the newest look took.
+    /// The duration of the newest scan.
     last_scan_duration: Duration,
     started: Instant,
-    /// A sample has waited in vain for topology or queue settings: the next ones do not wait for them.
+    /// A sample waited in vain for topology or queue settings: the next ones do not wait for them.
     skip_slow_sources: bool,
-    /// Boot clock of the tick that the look at the tasks has to follow, and until when it may.
+    /// Boot clock of the tick whose scan is pending, and its deadline.
     pending_sample: Option<(u64, Instant)>,
-    /// When the next tick is missing.
+    /// When the next tick is overdue.
     tick_deadline: Instant,
 }
 
-/// How it stands with what a child was asked.
+/// The state of a request to a child process.
 #[derive(PartialEq)]
 enum RequestState {
     NotRequested,
@@ -109,43 +108,44 @@ enum RequestState {
     Failed(String),
 }
 
+fn start_collectors(
+    root: &Root,
+    interval: Duration,
+    options: &SamplerOptions,
+    outbox: UnboundedSender<SamplerInput>,
+) -> anyhow::Result<Collectors> {
+    let scan = ScanOptions {
+        threads: options.threads,
+        delays: true,
+        all_names: true,
+        wait_channels: options.read_every_task,
+        all_visible: options.read_every_task,
+        ..Default::default()
+    };
+    let on_event = Arc::new(move |event| outbox.send(SamplerInput::Collector(event)).is_ok());
+    let collectors = Collectors::start(root, interval, scan, on_event).context("no thread for the collectors")?;
+    collectors.set_tracing(options.tracing);
+    collectors.set_sync_threshold(options.slow_syncs_from);
+    Ok(collectors)
+}
+
 impl Sampler {
     /// Starts the collectors; the first interval begins now.
-    pub fn start(root: &Root, interval: Duration, needs: SamplerOptions) -> anyhow::Result<Self> {
+    pub fn start(root: &Root, interval: Duration, options: SamplerOptions) -> anyhow::Result<Self> {
         let (outbox, inbox) = unbounded_channel();
-        let world = SystemState::new(read_host(root), clock::now_log_clock());
-        let pool = {
-            let outbox = outbox.clone();
-            WorkerPool::new(
-                root.clone(),
-                Arc::new(move |job, reply| drop(outbox.send(SamplerInput::Worker(Box::new(job), reply)))),
-            )
-        };
-        let wants = ScanOptions {
-            threads: needs.threads,
-            delays: true,
-            all_names: true,
-            wait_channels: needs.read_every_task,
-            all_visible: needs.read_every_task,
-            ..Default::default()
-        };
-        let feed = Collectors::start(
-            root,
-            interval,
-            wants,
-            Arc::new(move |n| outbox.send(SamplerInput::Collector(n)).is_ok()),
-        )
-        .context("no thread for the collectors")?;
-        feed.set_tracing(needs.tracing);
-        feed.set_sync_threshold(needs.slow_syncs_from);
-        let mut gather = Self {
+        let state = SystemState::new(read_host(root), clock::now_log_clock());
+        let job_outbox = outbox.clone();
+        let on_reply = move |job, reply| drop(job_outbox.send(SamplerInput::Worker(Box::new(job), reply)));
+        let pool = WorkerPool::new(root.clone(), Arc::new(on_reply));
+        let collectors = start_collectors(root, interval, &options, outbox)?;
+        let mut sampler = Self {
             findings: RuleEngine::default(),
-            since: LogSince::Time(world.now().wall_ns),
-            state: world,
+            since: LogSince::Time(state.now().wall_ns),
+            state,
             root: root.clone(),
-            options: needs,
+            options,
             interval,
-            collectors: feed,
+            collectors,
             pool,
             inbox,
             kmsg: None,
@@ -164,21 +164,24 @@ impl Sampler {
             pending_sample: None,
             tick_deadline: Instant::now() + interval + SAMPLE_DEADLINE,
         };
-        if needs.kernel_log {
+        if options.kernel_log {
             match KmsgReader::open(root) {
-                Reading::Ok(reader) => gather.kmsg = Some(reader),
-                other => gather.state.kernel_log_status = other.map(|_| ()),
+                Reading::Ok(reader) => sampler.kmsg = Some(reader),
+                other => sampler.state.kernel_log_status = other.map(|_| ()),
             }
         }
-        Ok(gather)
+        Ok(sampler)
     }
 
-    /// Waits for the next whole sample. An error if not even the counters arrive. May be dropped and
-    /// called again at any time.
+    /// Waits for the next complete sample. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// If not even the counters arrive.
     pub async fn next_sample(&mut self) -> anyhow::Result<()> {
         let mut watch = tokio::time::interval(BLOCKED_CHECK_INTERVAL);
         loop {
-            // Twenty thousand tasks take their time on a busy machine: as long as they took before.
+            // A scan of 20,000 tasks on a busy machine takes long: allow as much as last time.
             let until =
                 self.pending_sample.map_or(self.tick_deadline, |(_, until)| until + 2 * self.last_scan_duration);
             tokio::select! {
@@ -220,12 +223,12 @@ impl Sampler {
         Ok(())
     }
 
-    /// All that came since the last call, in its order.
+    /// All observations since the last call, in order.
     pub fn take_events(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.events)
     }
 
-    /// Has swap, priority and wait channel of every task read at the next look, or only of those that ran.
+    /// Whether the next scan reads swap, priority and wait channel of every task, or only of those that ran.
     pub fn set_read_every_task(&self, fresh: bool) {
         self.collectors.update_scan_options(|w| w.all_visible = fresh);
     }
@@ -306,7 +309,7 @@ impl Sampler {
         }
     }
 
-    /// Asks for the slow facts when it is time, as soon as tasks and mounts are known.
+    /// Requests settings and limits when they are due and tasks and mounts are known.
     fn request_facts_if_due(&mut self) {
         let Some(every) = self.options.facts_every else { return };
         let known = self.last_scan_boot_ns > 0 && self.topology_arrived;
@@ -319,11 +322,11 @@ impl Sampler {
             Err(_) if matches!(self.facts_request, RequestState::Pending { .. }) => {}
             Err(why) => self.facts_request = RequestState::Failed(why),
         }
-        // Children of their own, at the same time: a sample waits for the facts, and their room shall be there by then.
+        // Runs in parallel child processes, because the sample waits for facts and free space.
         for network in [false, true] {
             let mounts = fact_requests::mounts_to_query(&self.state, network);
             if !mounts.is_empty() {
-                // One that is still under way stays so, and shows among what is blocked.
+                // A job that is still running continues, and is reported as blocked.
                 let _ = self.pool.start(WorkerJob::DiskSpace { mounts, network });
             }
         }
@@ -346,7 +349,7 @@ impl Sampler {
         self.last_scan_boot_ns >= at && (rest || self.skip_slow_sources)
     }
 
-    /// What is old must not pass for new.
+    /// Marks a late scan as blocked, so that old data does not pass for new.
     fn mark_late_scan_blocked(&mut self) {
         let Some((at, _)) = self.pending_sample else { return };
         if self.last_scan_boot_ns < at {
@@ -370,8 +373,7 @@ impl Sampler {
         self.apply(Observation::KernelLog(records, clock::now_log_clock()));
     }
 
-    /// What is missing from the sample that the world does not know of: as it stood when the sample was
-    /// whole, so that whoever prints it and whoever records it say the same.
+    /// Sources missing from the newest complete sample that the system state does not list.
     pub fn gaps(&self) -> &[UnavailableSource] {
         &self.gaps
     }

@@ -1,4 +1,4 @@
-//! `snapshot`: what the screen would show, as text, Markdown, JSON or a picture.
+//! The subcommand `snapshot`: prints what the screen shows as text, Markdown, JSON or an image.
 
 use super::args::{PaneName, ScreenshotArgs, ViewName, parse_seconds};
 use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage_error};
@@ -19,48 +19,48 @@ use std::time::Duration;
                         iotop-plus snapshot -n 30 --format png -o screen.png\n  \
                         iotop-plus snapshot --format markdown --pane devices --pane memory")]
 pub struct SnapshotArgs {
-    /// Seconds a sample covers, 0.1 to 3600.
+    /// Seconds per sample, 0.1 to 3600.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub delay: f64,
-    /// Samples; each covers the delay, the first one too.
+    /// Number of samples; each covers the delay, including the first.
     #[arg(short = 'n', long = "count", value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// Only this pane; may be given several times, once for a picture.
+    /// Only this pane; repeatable, except for images.
     #[arg(long, value_name = "PANE", value_enum)]
     pub pane: Vec<PaneName>,
-    /// How it is written.
+    /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub format: SnapshotFormat,
-    /// Write to this file instead of standard output; an existing file is not replaced.
+    /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// For pictures.
+    /// Options for images.
     #[command(flatten)]
     pub picture: ScreenshotArgs,
 }
 
-/// Written forms.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotFormat {
     /// Aligned columns.
     Text,
-    /// Tables for a ticket.
+    /// Markdown tables.
     Markdown,
-    /// One object a sample and line, documented in the README; with panes chosen, without the others' keys.
+    /// One JSON object per sample and line, documented in the README; with --pane, only the keys of those panes.
     Json,
-    /// The screen as a picture, after the last sample: it needs no fonts here.
+    /// The screen after the last sample as a PNG image; needs no fonts.
     Png,
-    /// The screen as a picture whose text can be searched.
+    /// The screen as an SVG image with searchable text.
     Svg,
-    /// The screen as a page whose text can be copied.
+    /// The screen as an HTML page with selectable text.
     Html,
-    /// The screen for `cat`: text with colours.
+    /// The screen as text with colour escapes.
     Ansi,
 }
 
 impl SnapshotFormat {
-    /// The name of the screen's form, if it is one of the screen.
+    /// The name of the screenshot format, if it is one.
     pub fn screenshot_format_name(self) -> Option<&'static str> {
         match self {
             SnapshotFormat::Text | SnapshotFormat::Markdown | SnapshotFormat::Json => None,
@@ -72,25 +72,25 @@ impl SnapshotFormat {
     }
 }
 
-/// Settings and limits are read anew so often, for what grows in between.
+/// How often settings and limits are read, to see them change.
 const FACTS_EVERY: Duration = Duration::from_secs(15);
 
-/// Prints samples, or keeps them and writes them to a file.
+/// Prints samples, or collects them and writes a file.
 pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
     let scope = scope_of_panes(&args.pane);
-    // Every view of the screen shows something of the findings.
+    // Every view shows findings.
     let findings = scope.findings || args.format.screenshot_format_name().is_some();
     let interval = Duration::from_secs_f64(args.delay);
-    // Asked for by name: it slows every system call of the machine a little.
+    // Only on request: tracing slows every system call slightly.
     let syncs = args.pane.contains(&PaneName::Syncs) || args.picture.view == Some(ViewName::Syncs);
     if let Err(why) =
         offscreen::check_options(args.format.screenshot_format_name(), &args.picture, &args.pane, args.output.is_none())
     {
         return usage_error(&why);
     }
-    let mut kept = Vec::new();
+    let mut output = Vec::new();
     block_on(async {
-        let needs = SamplerOptions {
+        let options = SamplerOptions {
             threads: false,
             read_every_task: scope.processes,
             queue_settings: (args.format == SnapshotFormat::Json && scope.devices) || findings,
@@ -100,21 +100,23 @@ pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8
             slow_syncs_from: syncs.then_some(SLOW_SYNC_THRESHOLD),
             facts_every: findings.then_some(FACTS_EVERY),
         };
-        let mut gather = Sampler::start(root, interval, needs)?;
+        let mut sampler = Sampler::start(root, interval, options)?;
         let mut printer = Printer::start(Some(args.count))?;
         let mut nth = 0;
-        while let NextStep::Sample = printer.next_step(&mut gather).await? {
+        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
             nth += 1;
             let text = match args.format.screenshot_format_name() {
-                None => render_text(&gather, args.format, scope, nth == 1)?.into_bytes(),
-                // One picture, with what came before it in its graphs.
+                None => render_text(&sampler, args.format, scope, nth == 1)?.into_bytes(),
+                // A single image, whose graphs show the earlier samples.
                 Some(_) if nth < args.count => Vec::new(),
-                Some(form) => offscreen::render_live(&mut gather, args, form),
+                Some(form) => {
+                    offscreen::render_live(&mut sampler, &args.picture, args.pane.first().copied(), interval, form)
+                }
             };
             match args.output {
                 None => printer.print(text),
                 Some(_) => {
-                    kept.extend(text);
+                    output.extend(text);
                     printer.print(Vec::new());
                 }
             }
@@ -123,15 +125,15 @@ pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8
     })?;
     match &args.output {
         None => Ok(EXIT_OK),
-        Some(_) if kept.is_empty() => {
+        Some(_) if output.is_empty() => {
             print_error("interrupted before there was anything to write; nothing was written");
             Ok(EXIT_FAILED)
         }
-        Some(path) => write_file(root, path, kept.into()),
+        Some(path) => write_file(root, path, output.into()),
     }
 }
 
-/// What the panes chosen come to; none: all.
+/// The parts of a snapshot for the selected panes; all if none is selected.
 pub(super) fn scope_of_panes(panes: &[PaneName]) -> SnapshotScope {
     if panes.is_empty() {
         return SnapshotScope::ALL;
@@ -146,12 +148,12 @@ pub(super) fn scope_of_panes(panes: &[PaneName]) -> SnapshotScope {
     }
 }
 
-fn render_text(gather: &Sampler, format: SnapshotFormat, scope: SnapshotScope, first: bool) -> anyhow::Result<String> {
-    let world = &gather.state;
+fn render_text(sampler: &Sampler, format: SnapshotFormat, scope: SnapshotScope, first: bool) -> anyhow::Result<String> {
+    let state = &sampler.state;
     let blank = if first { "" } else { "\n" };
     Ok(match format {
-        SnapshotFormat::Text => blank.to_owned() + &snapshot::text(world, &gather.findings, scope),
-        SnapshotFormat::Markdown => snapshot::markdown(world, &gather.findings, scope),
-        _ => json::snapshot_json(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
+        SnapshotFormat::Text => blank.to_owned() + &snapshot::text(state, &sampler.findings, scope),
+        SnapshotFormat::Markdown => snapshot::markdown(state, &sampler.findings, scope),
+        _ => json::snapshot_json(state, &sampler.findings, scope, sampler.since, sampler.gaps())? + "\n",
     })
 }

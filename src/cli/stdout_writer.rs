@@ -1,5 +1,5 @@
-//! Standard output written by a thread of its own: a reader that is slow, or a file on a disk that hangs,
-//! must not keep a signal from ending the program.
+//! Writes standard output in a separate thread: a slow reader, or a file on a hung disk, must not keep a signal from
+//! ending the program.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// What became of a text.
+/// The result of a write.
 pub type WriteResult = Result<(), Errno>;
 
 /// Standard output.
@@ -32,12 +32,12 @@ impl StdoutWriter {
         Ok(Self { queue: texts, results: done, busy: false })
     }
 
-    /// Whether a text is being written.
+    /// Whether a write is in progress.
     pub fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// Whether the reading end of the pipe was closed: noticed between texts too.
+    /// Whether the reading end of the pipe is closed; also noticed between writes.
     pub fn reader_is_gone() -> bool {
         let out = io::stdout();
         let mut fds = [PollFd::new(&out, PollFlags::empty())];
@@ -45,12 +45,12 @@ impl StdoutWriter {
         poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
     }
 
-    /// Hands over a text; not to be called while one is being written.
+    /// Starts writing a text. Must not be called while a write is in progress.
     pub fn write_in_background(&mut self, text: Vec<u8>) {
         self.busy = self.queue.try_send(text).is_ok();
     }
 
-    /// Waits until the text is written; for ever if there is none.
+    /// Waits for the write to finish; for ever if there is none.
     pub async fn wait_until_written(&mut self) -> WriteResult {
         if !self.busy {
             std::future::pending::<()>().await;
@@ -61,7 +61,7 @@ impl StdoutWriter {
     }
 }
 
-/// The whole text, or why not; also to a pipe somebody made non-blocking.
+/// Writes all bytes, even to a non-blocking pipe.
 fn write_all_blocking(mut bytes: &[u8]) -> WriteResult {
     let out = io::stdout();
     while !bytes.is_empty() {

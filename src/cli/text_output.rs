@@ -1,25 +1,25 @@
-//! Lines and tables to standard output, cleaned: mount points and devices have other people's names.
+//! Sanitized lines and tables for standard output: names of mount points and devices are untrusted.
 
 use crate::sanitize::sanitize_into;
 use std::io::Write;
 
-/// What is going to be printed.
+/// The text to print.
 #[derive(Debug, Default)]
 pub struct TextOutput(String);
 
 impl TextOutput {
-    /// One line.
+    /// Appends a line.
     pub fn push_line(&mut self, text: impl AsRef<str>) {
         sanitize_into(&mut self.0, text.as_ref().as_bytes());
         self.0.push('\n');
     }
 
-    /// An empty line.
+    /// Appends an empty line.
     pub fn push_blank(&mut self) {
         self.0.push('\n');
     }
 
-    /// Rows below their heads, columns as wide as they need; the last one is not padded.
+    /// Appends a table with aligned columns.
     pub fn push_table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
         let head: Vec<String> = heads.iter().map(|h| h.to_string()).collect();
         let all: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
@@ -31,7 +31,7 @@ impl TextOutput {
         }
     }
 
-    /// A paragraph, folded at so many characters.
+    /// Appends a paragraph wrapped at `width` characters.
     pub fn push_paragraph(&mut self, text: &str, width: usize) {
         let mut line = String::new();
         for word in text.split_ascii_whitespace() {
@@ -48,7 +48,7 @@ impl TextOutput {
         }
     }
 
-    /// Prints it all.
+    /// Prints the text.
     pub fn print(self) -> anyhow::Result<()> {
         let mut out = std::io::stdout().lock();
         out.write_all(self.0.as_bytes())?;

@@ -1,4 +1,4 @@
-//! What a workload does, as options of `bench run` and `experiment`, and the plan they make.
+//! The workload options of `bench run` and `experiment`, and the plan built from them.
 
 use crate::bench::fio_job;
 use crate::bench::params;
@@ -7,16 +7,16 @@ use crate::bench::workloads::{self, Workload};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// What a workload does, for `bench run` and `experiment`.
+/// The workload of `bench run` and `experiment`.
 #[derive(Debug, Args)]
 pub struct WorkloadArgs {
-    /// The directory once more, if it is on a network mount and that is meant.
+    /// Confirms a directory on a network mount: the same directory again.
     #[arg(long, value_name = "DIR")]
     pub network: Option<PathBuf>,
-    /// Size of the file (or of the memory, for `fork`): 512M, 4G.
+    /// Size of the file (for `fork`: of the memory): 512M, 4G.
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
-    /// Size of one operation, record or piece: 4k, 1M.
+    /// Size of one operation, record or chunk: 4k, 1M.
     #[arg(long, value_name = "SIZE")]
     pub block: Option<String>,
     /// Operations in flight per job.
@@ -25,61 +25,61 @@ pub struct WorkloadArgs {
     /// Worker threads.
     #[arg(long, value_name = "N")]
     pub jobs: Option<String>,
-    /// Reads among 100 operations.
+    /// Percentage of reads.
     #[arg(long, value_name = "PCT")]
     pub read_pct: Option<String>,
-    /// Through the page cache.
+    /// Use the page cache.
     #[arg(long, conflicts_with = "direct")]
     pub buffered: bool,
-    /// Past the page cache (O_DIRECT).
+    /// Bypass the page cache (O_DIRECT).
     #[arg(long)]
     pub direct: bool,
-    /// sweep: the sequential series with the disk's read-ahead off and on; needs root, and gives it back.
+    /// sweep: repeat the sequential series with read-ahead off and on; needs root, restores the setting.
     #[arg(long, conflicts_with = "direct")]
     pub readahead: bool,
-    /// fdatasync after so many writes.
+    /// fdatasync after this many writes.
     #[arg(long, value_name = "N")]
     pub fsync: Option<String>,
-    /// At most so many operations a second, 0 for no cap.
+    /// Limit in operations per second; 0: none.
     #[arg(long, value_name = "IOPS")]
     pub rate: Option<String>,
-    /// At most so many bytes a second, 0 for no cap.
+    /// Limit in bytes per second; 0: none.
     #[arg(long, value_name = "SIZE")]
     pub rate_bytes: Option<String>,
-    /// Fresh random data for every write, for stores that compress or deduplicate.
+    /// Fill every write with new random data, for storage that compresses or deduplicates.
     #[arg(long)]
     pub refill: bool,
-    /// Seconds to count (of every step, where there are several); 0 for no limit.
+    /// Seconds to measure (per step, if there are several); 0: no limit.
     #[arg(long, value_name = "S")]
     pub time: Option<String>,
-    /// Seconds of ramp-up that are not counted.
+    /// Seconds of warm-up that are not measured.
     #[arg(long, value_name = "S")]
     pub ramp: Option<String>,
-    /// End after so many bytes.
+    /// Stop after this many bytes.
     #[arg(long, value_name = "SIZE")]
     pub io_size: Option<String>,
-    /// Give up when nothing has moved for so many seconds.
+    /// Fail when nothing completes for this many seconds.
     #[arg(long, value_name = "S")]
     pub stall_limit: Option<String>,
-    /// Idle I/O priority: served only when nobody else wants the disk.
+    /// Idle I/O priority: only served when the disk is otherwise idle.
     #[arg(long)]
     pub idle: bool,
-    /// How operations reach the kernel.
+    /// I/O engine.
     #[arg(long, value_name = "ENGINE", value_enum)]
     pub engine: Option<EngineName>,
-    /// io_uring with a submitting kernel thread, which costs a core of its own.
+    /// io_uring with a submission thread in the kernel, which uses a whole CPU core.
     #[arg(long)]
     pub sqpoll: bool,
     /// io_uring with polled completions; the device needs polling queues.
     #[arg(long)]
     pub iopoll: bool,
-    /// Seed of positions and data.
+    /// Seed for offsets and data.
     #[arg(long, value_name = "N")]
     pub seed: Option<String>,
-    /// txlog: how the store lies in the page cache at the start.
+    /// txlog: state of the store in the page cache at the start.
     #[arg(long, value_name = "LAYOUT", value_enum)]
     pub layout: Option<StoreLayoutName>,
-    /// txlog: the store by pread and pwrite.
+    /// txlog: access the store with pread and pwrite.
     #[arg(long)]
     pub no_mmap: bool,
     /// txlog: do not sync the log.
@@ -88,37 +88,37 @@ pub struct WorkloadArgs {
     /// txlog: do not write the log.
     #[arg(long)]
     pub nowritelog: bool,
-    /// txlog: do not write the records back.
+    /// txlog: do not write records back.
     #[arg(long)]
     pub nowritestore: bool,
-    /// txlog: do not read the records first.
+    /// txlog: do not read records first.
     #[arg(long)]
     pub noread: bool,
 }
 
-/// Engines.
+/// I/O engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
-    /// io_uring, or threads where it is refused.
+    /// io_uring, or threads where io_uring is unavailable.
     Auto,
-    /// io_uring or nothing.
+    /// Only io_uring.
     Uring,
-    /// pread and pwrite on a pool of threads.
+    /// pread and pwrite on a thread pool.
     Threads,
 }
 
-/// How txlog's store lies in the page cache.
+/// The state of txlog's store in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StoreLayoutName {
-    /// Written in 4 KiB pieces and pinned there: a record makes 4 KiB dirty.
+    /// Written in 4 KiB chunks and locked in memory: a record dirties 4 KiB.
     Small,
-    /// Written in 1 MiB pieces and pinned there: a record makes up to 1 MiB dirty where there are large folios.
+    /// Written in 1 MiB chunks and locked in memory: a record dirties up to 1 MiB where there are large folios.
     Large,
-    /// Dropped: records are read from the device.
+    /// Dropped from the cache: records are read from the device.
     Cold,
 }
 
-/// The plan of a profile, or of a fio job file, in `directory`, as `load` and the pairs of `txlog` change it.
+/// Builds the plan of a profile or fio job file in `directory`, changed by `load` and the `txlog` assignments.
 pub(super) fn build_plan(
     profile: &str,
     directory: Option<&Path>,
@@ -144,7 +144,7 @@ pub(super) fn build_plan(
         if plan.directory.as_os_str().is_empty() {
             return Err(format!("{} needs a directory on the storage to measure", plan.profile));
         }
-        // The child has the same working directory, but results are read elsewhere.
+        // The child has the same working directory, but results are read from other directories.
         plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
         plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));
     } else if directory.is_some() {
@@ -165,7 +165,7 @@ fn apply_workload_args(plan: &mut BenchPlan, o: &WorkloadArgs) -> Result<(), Str
         ("jobs", &o.jobs),
         ("read-pct", &o.read_pct),
         ("direct", &if o.buffered { Some("off".into()) } else { on(o.direct) }),
-        // After that one: it acts on what goes through the page cache only.
+        // After `direct`: it only affects reads through the page cache.
         ("readahead", &on(o.readahead)),
         ("fsync", &o.fsync),
         ("rate", &o.rate),
@@ -203,7 +203,7 @@ fn apply_txlog_args(plan: &mut BenchPlan, o: &WorkloadArgs, pairs: &[String]) ->
         return if used { Err(why.into()) } else { Ok(()) };
     }
     if o.time.is_some() && plan.time_ms > 0 {
-        // As many as the time allows, unless a number is given, too.
+        // As many as the time allows, unless a number is given.
         plan.txlog.transactions = 0;
     }
     for pair in pairs {

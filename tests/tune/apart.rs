@@ -1,14 +1,15 @@
-//! The running machine as root directory, with a /run of the test's: for knobs that no tree elsewhere can have.
+//! The running machine with a /run of the test's own, in a mount namespace: for knobs that exist on the live root
+//! only.
 
 use crate::machine::LiveMachine;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// A process in a mount namespace of its own, ended when dropped.
+/// A process in its own mount namespace, killed when dropped.
 pub struct MountNamespace(Child);
 
 impl MountNamespace {
-    /// Has `m` run the program there. `None`, said why, where there are no mount namespaces.
+    /// Makes `m` run the program there. Prints why and returns `None` where there are no mount namespaces.
     pub fn enter(m: &mut LiveMachine, test: &str) -> Option<Self> {
         let bind = "mount --make-rprivate / && mount --bind \"$0\" /run && echo there && exec sleep 600";
         let child = Command::new("unshare")
@@ -31,7 +32,7 @@ impl MountNamespace {
         Some(apart)
     }
 
-    /// The mounts there.
+    /// The mounts in the namespace.
     pub fn mountinfo(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{}/mountinfo", self.0.id())).unwrap()).into_owned()
     }

@@ -1,4 +1,4 @@
-//! Knobs of devices, mounts and processes, on ones made for the purpose.
+//! Knobs of devices, mounts and processes that are created for the test.
 
 use crate::apart::MountNamespace;
 use crate::killed::{Victim, kill_and_undo, steps_of_change_and_undo};
@@ -14,7 +14,7 @@ use iotop_plus::tuning::plan::{TuneError, plan_writes};
 use iotop_plus::tuning::restore::restore_locked;
 use std::process::{Command, Stdio};
 
-/// A loop device, taken down when dropped. Its number lives on with its settings: the read-ahead goes back.
+/// A loop device, removed when dropped. Settings outlive it, so its read-ahead is restored.
 struct LoopDisk(String, String);
 
 impl LoopDisk {
@@ -89,7 +89,7 @@ fn every_device_knob_is_set_and_restored() {
     }
     let got = m.tune(&["set", &format!("bdi.min_ratio@{}=60", disk.0), &format!("bdi.max_ratio@{}=50", disk.0)]);
     assert_eq!(got.status.code(), Some(2), "{}", output_text(&got));
-    // A device of that name that is another one is left alone.
+    // A different device of the same name is not changed.
     let set = m.tune(&["set", "--keep", &format!("read_ahead_kb@{}=3000", disk.0)]);
     assert_eq!(set.status.code(), Some(0), "{}", output_text(&set));
     let name = disk.0.clone();
@@ -100,7 +100,7 @@ fn every_device_knob_is_set_and_restored() {
     }
 }
 
-/// Kills everybody at every step of a change; `state` reads what must stand afterwards. Returns how often.
+/// Kills the processes at every step of a change; `state` reads what must be restored. Returns the number of kills.
 fn assert_restored_from_every_kill_point(m: &LiveMachine, word: String, state: impl Fn() -> String) -> u32 {
     let (before, words) = (state(), [word]);
     let mut points = 0;
@@ -146,7 +146,7 @@ fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
     println!("{points} points, all restored");
 }
 
-/// A process to be changed, ended when dropped.
+/// A process whose knobs are changed, killed when dropped.
 struct SleepProcess(std::process::Child);
 
 impl SleepProcess {
@@ -189,7 +189,7 @@ fn process_and_mount_knobs_are_restored_from_every_kill_point() {
     println!("{points} points, all restored");
 }
 
-/// Sets and undoes on the running machine, with the journal elsewhere.
+/// Applies and undoes a change on the running machine, with the journal in a temporary directory.
 fn set_and_undo(m: &LiveMachine, word: &str) -> (String, String, String) {
     let live = Root::live();
     let mut io = DirectKnobIo::new(live.clone());
@@ -228,7 +228,7 @@ fn process_limits_and_priorities_are_set_and_restored() {
     child.wait().unwrap();
 }
 
-/// A mount, taken down when dropped.
+/// A mount, removed when dropped.
 struct TestMount(std::path::PathBuf);
 
 impl Drop for TestMount {
@@ -251,7 +251,7 @@ fn mount_access_time_options_are_set_and_restored() {
     }
     let _mounted = TestMount(point.clone());
     let line = || {
-        // Other mounts may have names that are no text.
+        // Other mount points may not be UTF-8.
         let table = String::from_utf8_lossy(&std::fs::read("/proc/self/mountinfo").unwrap()).into_owned();
         table.lines().find(|l| l.contains("/a\\040b ")).unwrap().to_owned()
     };
@@ -265,7 +265,7 @@ fn mount_access_time_options_are_set_and_restored() {
     assert_eq!(before, after, "nosuid and nodev are still there");
 }
 
-/// A tree with the disk sdz that holds a request and completes none.
+/// A tree with the disk sdz, which has a request in flight and completes none.
 pub fn tree_with_stalled_disk() -> (tempfile::TempDir, std::path::PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("sys/block/sdz");

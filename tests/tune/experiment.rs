@@ -1,5 +1,5 @@
-//! An experiment from the full-screen view on the real kernel, in a pseudo-terminal: the whole way from a knob to
-//! B set and taken back; ended, left, killed in the middle of a round.
+//! An experiment started from the screen, in a pseudo-terminal on the real kernel: complete, cancelled, and killed
+//! during a round.
 
 use crate::machine::{LiveMachine, output_text, read_knob, read_vm_knobs};
 use crate::pty_harness::{TIMEOUT, Terminal, list_files};
@@ -8,10 +8,10 @@ use iotop_plus::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// The shortest work there is, without a file.
+/// The shortest workload; it uses no file.
 const WORKLOAD: &str = "intrinsic";
 
-/// Types into a line of the form; the form has the keys.
+/// Types into a field of the form, which has the keyboard focus.
 fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
     let mut form = ExperimentForm::default();
     form.set_line(ExperimentFormLine::Workload, WORKLOAD).unwrap();
@@ -19,7 +19,7 @@ fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
     t.send(format!("\x1b[H{}\r\x15{typed}\r", "j".repeat(at)));
 }
 
-/// An experiment on the selected knob, its rounds that many seconds long, under a question.
+/// Starts an experiment on the selected knob, with rounds of this many seconds.
 fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
     let mut t = open_tune_view(m, 600);
     t.send("e");
@@ -40,7 +40,7 @@ fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
     t
 }
 
-/// One in its first round, with A's value in force.
+/// An experiment in its first round, with A's value in force.
 fn experiment_in_first_round(m: &LiveMachine) -> Terminal {
     let a = if read_knob(KNOB) == "2700" { "2600" } else { "2700" };
     let t = start_experiment(m, "600", &format!("vm.{KNOB}={a}"));
@@ -49,11 +49,11 @@ fn experiment_in_first_round(m: &LiveMachine) -> Terminal {
     t
 }
 
-/// Nothing of a change stands, and every value is what it was.
+/// Checks that no change is in force and all values are restored.
 fn assert_restored(m: &LiveMachine, when: &str) {
     wait_for_value(&m.saved[KNOB]);
     assert_eq!(read_vm_knobs(), m.saved, "{when}");
-    // The value is back before the journal says so.
+    // The value is restored before the journal records it.
     let start = Instant::now();
     loop {
         let status = output_text(&m.tune(&["status", &format!("vm.{KNOB}")]));
@@ -76,7 +76,7 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     t.wait_for_text("saved as ");
     t.wait_for_text("Now: A's values are in effect");
     assert_restored(&m, "at its end");
-    // Four rounds of B, each a change of its own in the journal.
+    // Four rounds of B, each with a change of its own.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
 
     t.send("a");
@@ -99,7 +99,7 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     assert!(report.starts_with("## Experiment: intrinsic"), "{report}");
     let kept = list_files(&t.home.path().join(".local/state/iotop-plus/experiment"));
     assert_eq!(kept.len(), 1, "{kept:?}");
-    // It is in the list, and opened from there.
+    // It is in the list and can be opened.
     t.send("\x1b[D\x1b[F\r");
     t.wait_for_text("┌ Report 1");
     t.wait_for_text("Work of every round: intrinsic");

@@ -1,4 +1,4 @@
-//! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
+//! SIGKILL of the tuner, the screen, or both, at every step of changing each vm and kernel knob.
 
 use crate::machine::{
     KERNEL_KNOBS, LiveMachine, knob_path, output_text, read_knob, read_vm_knobs, sysctl_dir, write_knob, write_knobs,
@@ -12,13 +12,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Those this kernel was built with.
+/// The kernel knobs that this kernel has.
 fn read_kernel_knobs() -> BTreeMap<&'static str, String> {
     KERNEL_KNOBS.iter().filter(|k| Path::new(&knob_path(k)).exists()).map(|k| (*k, read_knob(k))).collect()
 }
 
-/// The knobs beside those of memory, for tests that change them, and the promise to put them back. Others are no
-/// business of a test that does not: somebody else may be changing them meanwhile.
+/// The kernel knobs, restored when dropped. Only tests that change them restore them, because others may be changing
+/// them at the same time.
 struct SavedKernelKnobs(BTreeMap<&'static str, String>);
 
 impl SavedKernelKnobs {
@@ -40,16 +40,16 @@ pub enum Victim {
     Both,
 }
 
-/// A value next to the one in force; the thresholds keep their order.
+/// A value close to the current one that keeps the thresholds in order.
 fn nearby_value(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String {
     let n: i64 = start[knob].parse().unwrap();
     let of = |k: &str| start[k].parse::<i64>().unwrap();
     match knob {
-        // A switch has one other value.
+        // A switch has only one other value.
         "task_delayacct" => (1 - n).to_string(),
-        // -1: no limit.
+        // -1: unlimited.
         "hung_task_warnings" => (n.max(0) + by).to_string(),
-        // A half that is 0 gets what its other half means now.
+        // A half that is 0 gets what its other half currently means.
         "dirty_bytes" if n == 0 => (rounded_threshold("nr_dirty_threshold ") + by * 4096).to_string(),
         "dirty_background_bytes" if n == 0 => {
             (rounded_threshold("nr_dirty_background_threshold ") + by * 4096).to_string()
@@ -62,15 +62,15 @@ fn nearby_value(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> 
     }
 }
 
-/// A threshold in force, in bytes, rounded so that it says the same for some while.
+/// A current threshold in bytes, rounded so that it does not change between calls.
 fn rounded_threshold(name: &str) -> i64 {
     let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap();
     let pages: i64 = vmstat.lines().find_map(|l| l.strip_prefix(name)).unwrap().parse().unwrap();
     ((pages * 4096) >> 28 << 28).max(64 << 20)
 }
 
-/// Starts a stand-in for the screen that holds the tuner's pipe, has the tuner make (and unmake) a change, and
-/// kills at the step. Returns whether the tuner was killed, and false in the second if the step was never reached.
+/// Starts a stand-in for the screen that holds the tuner's pipe, has the tuner make and undo a change, and kills at
+/// the step. Returns whether the tuner was killed, and whether the step was reached.
 fn run_and_kill(m: &LiveMachine, words: &[String], step: u32, victim: Victim) -> (bool, bool) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut screen = Command::new("sleep")
@@ -89,7 +89,7 @@ fn run_and_kill(m: &LiveMachine, words: &[String], step: u32, victim: Victim) ->
     let mut say = |request: &TunerRequest| {
         let mut line = serde_json::to_vec(request).unwrap();
         line.push(b'\n');
-        // A tuner killed early does not read any more.
+        // A tuner killed early no longer reads.
         let _ = writer.write_all(&line);
     };
     say(&TunerRequest::Set { assignments: words.to_vec(), lease_secs: Some(600) });
@@ -106,20 +106,20 @@ fn run_and_kill(m: &LiveMachine, words: &[String], step: u32, victim: Victim) ->
     (killed, killed || screen_died)
 }
 
-/// Whether a process that may have been sent SIGKILL ends.
+/// Whether a process that may have received SIGKILL exits.
 fn wait_for_exit(pid: u32) -> bool {
     let fd = pidfd_open(Pid::from_raw(pid as i32).unwrap(), PidfdFlags::empty()).unwrap();
     let within = Timespec { tv_sec: 5, tv_nsec: 0 };
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)).unwrap() == 1
 }
 
-/// Steps of making a change: four for its first record; for each knob four for each of two records, the write and
-/// the reading back; two around the answer.
+/// The steps of making a change: four for its first record; for each knob four for each of two records, the write and
+/// the read-back; two around the reply.
 fn steps_of_change(knobs: usize) -> u32 {
     4 + 10 * knobs as u32 + 2
 }
 
-/// With those of unmaking it: for each knob the write and four for the record.
+/// Also the steps of undoing it: for each knob the write, and four for the record.
 pub fn steps_of_change_and_undo(knobs: usize) -> u32 {
     steps_of_change(knobs) + 5 * knobs as u32
 }
@@ -145,7 +145,7 @@ fn kernel_knobs_are_restored_from_every_kill_point() {
     let points = kill_at_every_point(&m, start, read_kernel_knobs);
     println!("{points} points of {:?}, all restored", start.keys());
     assert_eq!(points, 3 * steps_of_change_and_undo(1) * start.len() as u32);
-    // And by the tool that is run afterwards, all of them in one change.
+    // All of them in one change, restored by the tool run afterwards.
     let words: Vec<String> =
         start.keys().map(|k| format!("{}.{k}={}", sysctl_dir(k), nearby_value(k, start, 1))).collect();
     for step in 1..=steps_of_change_and_undo(words.len()) {
@@ -154,7 +154,7 @@ fn kernel_knobs_are_restored_from_every_kill_point() {
     }
 }
 
-/// Kills everybody at every step of every knob of `start`, which `now` reads; how often.
+/// Kills at every step of every knob in `start`, which `now` reads; returns the number of kills.
 fn kill_at_every_point(
     m: &LiveMachine,
     start: &BTreeMap<&'static str, String>,
@@ -174,7 +174,7 @@ fn kill_at_every_point(
     points
 }
 
-/// One death, and the next start's undo where the tuner died.
+/// Kills once, and undoes the change where the tuner was killed.
 pub fn kill_and_undo(m: &LiveMachine, words: &[String], step: u32, victim: Victim) {
     let (killed, reached) = run_and_kill(m, words, step, victim);
     assert!(reached, "{words:?}: step {step} is never passed, {victim:?}");
@@ -231,7 +231,7 @@ fn an_admins_edit_after_a_crash_is_never_overwritten() {
     let beside = SavedKernelKnobs::save(&m);
     let mut start = m.saved.clone();
     start.extend(beside.0.clone());
-    // A switch has no third value that could be an admin's.
+    // A switch has no third value for an admin to set.
     start.remove("task_delayacct");
     for knob in start.keys() {
         let word = format!("{}.{knob}={}", sysctl_dir(knob), nearby_value(knob, &start, 1));
@@ -244,7 +244,7 @@ fn an_admins_edit_after_a_crash_is_never_overwritten() {
             let stands = read_knob(knob);
             write_knobs(&start);
             assert_eq!(stands, theirs, "{word} step {step}: {}", output_text(&undone));
-            // Once the write is on record it must say that it found somebody else's value.
+            // Once the write is recorded, undo must report the foreign value.
             if (8..steps_of_change_and_undo(1) - 1).contains(&step) {
                 assert_eq!(undone.status.code(), Some(1), "{word} step {step}: {}", output_text(&undone));
                 assert!(output_text(&undone).contains("CONFLICT"), "{word} step {step}: {}", output_text(&undone));

@@ -1,4 +1,4 @@
-//! The end of a lease, a closed terminal, and who may do what.
+//! Expired leases, closed terminals, and privileges.
 
 use crate::machine::{BIN, LiveMachine, output_text, read_knob, read_vm_knobs, write_knob, write_knobs};
 use iotop_plus::root::Root;
@@ -12,11 +12,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Waits for the process `set` named to end; a lease of 1 s must be over within 6 s.
+/// Waits for the process that `set` named; a lease of 1 s must end within 6 s.
 fn wait_for_tuner(said: &str) {
     let at = said.find("(process ").unwrap_or_else(|| panic!("{said}")) + "(process ".len();
     let pid = said[at..].split_ascii_whitespace().next().unwrap().parse().unwrap();
-    // Gone already is fine, too.
+    // It may have exited already.
     let Ok(fd) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
     let within = Timespec { tv_sec: 6, tv_nsec: 0 };
     let ended = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)).unwrap();
@@ -86,7 +86,7 @@ fn the_tuner_obeys_renew_keep_undo_signals_and_a_closed_pipe() {
     let (held, ended) = start();
     over(&ended);
     assert_eq!(read_vm_knobs(), m.saved, "a screen nobody looks at");
-    // Its last word is on the way still when it ends.
+    // Its last message may still be on its way when it exits.
     let said = std::iter::repeat_with(|| held.poll_event()).find(|said| *said != TunerEvent::Nothing);
     assert!(matches!(said, Some(TunerEvent::Reply(TunerReply::Restored(_)))), "{said:?}");
 
@@ -127,7 +127,7 @@ fn a_lease_survives_its_closed_terminal_and_still_expires() {
         assert!(n > 0, "{}", String::from_utf8_lossy(&said));
         said.extend_from_slice(&buf[..n]);
     }
-    // The terminal goes: hang-up to all in its session.
+    // Closing the terminal sends SIGHUP to its session.
     drop(reader);
     drop(pair.master);
     let _ = child.wait();

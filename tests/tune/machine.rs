@@ -1,4 +1,4 @@
-//! A root directory of its own over the machine's /proc and /sys, and the promise to put everything back.
+//! A root directory over the machine's /proc and /sys whose knobs are restored when dropped.
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 pub const BIN: &str = env!("CARGO_BIN_EXE_iotop-plus");
 
-/// Small steps from the values most machines have, so that nothing is disturbed.
+/// The vm knobs that tests change, in small steps, so that the machine is not disturbed.
 pub const VM_KNOBS: [&str; 11] = [
     "dirty_ratio",
     "dirty_bytes",
@@ -24,10 +24,10 @@ pub const VM_KNOBS: [&str; 11] = [
     "watermark_scale_factor",
 ];
 
-/// Knobs of the kernel that are not of memory.
+/// The kernel knobs that tests change.
 pub const KERNEL_KNOBS: [&str; 3] = ["task_delayacct", "hung_task_timeout_secs", "hung_task_warnings"];
 
-/// `vm` or `kernel`.
+/// The directory of a knob below /proc/sys: `vm` or `kernel`.
 pub fn sysctl_dir(knob: &str) -> &'static str {
     if KERNEL_KNOBS.contains(&knob) { "kernel" } else { "vm" }
 }
@@ -48,7 +48,7 @@ pub fn read_vm_knobs() -> BTreeMap<&'static str, String> {
     VM_KNOBS.iter().map(|k| (*k, read_knob(k))).collect()
 }
 
-/// Writes values back: of a pair the half that is not 0.
+/// Writes values back; of a pair, the half that is not 0.
 pub fn write_knobs(values: &BTreeMap<&'static str, String>) {
     for (knob, value) in values {
         let half = knob.ends_with("_bytes") || knob.ends_with("_ratio");
@@ -58,24 +58,24 @@ pub fn write_knobs(values: &BTreeMap<&'static str, String>) {
     }
 }
 
-/// One test at a time on this machine, whoever runs it.
+/// Held by one test at a time, across processes.
 pub struct LiveMachine {
     pub dir: tempfile::TempDir,
     pub saved: BTreeMap<&'static str, String>,
-    /// What runs the program where `dir` is not its root but holds its /run.
+    /// The command that runs the program where `dir` is not its root but provides its /run.
     pub wrapper: Vec<String>,
     _lock: OwnedFd,
 }
 
 impl LiveMachine {
-    /// `None`, said why, where this cannot be tested.
+    /// Prints why and returns `None` where this cannot be tested.
     pub fn acquire(test: &str) -> Option<Self> {
         let writable = rustix::fs::access(knob_path("swappiness").as_str(), rustix::fs::Access::WRITE_OK).is_ok();
         if !rustix::process::geteuid().is_root() || !writable {
             eprintln!("SKIPPED {test}: needs root and a writable /proc/sys/vm");
             return None;
         }
-        // Putting values back would take them from under an experiment or a change somebody is trying out.
+        // Restoring values would disturb an experiment or a change on lease.
         let status = output_text(&Command::new(BIN).args(["tune", "status"]).output().unwrap());
         if status.contains("on lease for another") {
             eprintln!("SKIPPED {test}: a change of this machine is on lease");
@@ -85,7 +85,7 @@ impl LiveMachine {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let alone = rustix::fs::openat(CWD, &lock, flags, Mode::RUSR | Mode::WUSR).unwrap();
         rustix::fs::flock(&alone, FlockOperation::LockExclusive).unwrap();
-        // The journal belongs on a memory file system, as the run directory is.
+        // The journal belongs on a memory file system, like /run.
         let shm = Path::new("/dev/shm");
         let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap();
         for top in ["run", "etc"] {

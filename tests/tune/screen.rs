@@ -1,5 +1,5 @@
-//! The Tune view on the real kernel, in a pseudo-terminal: a change with its countdown, undone, run out, kept,
-//! and the screen killed.
+//! The Tune view in a pseudo-terminal on the real kernel: a change with its countdown, undone, expired, kept, and
+//! with the screen killed.
 
 use crate::machine::{LiveMachine, read_knob, read_vm_knobs};
 use crate::pty_harness::{Terminal, TerminalOptions};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub const KNOB: &str = "dirty_expire_centisecs";
 
-/// The view with the knob selected, on the test's own run directory.
+/// Opens the view and selects the knob, with a run directory of the test's own.
 pub fn open_tune_view(m: &LiveMachine, lease: u32) -> Terminal {
     let config = m.dir.path().join("config.toml");
     std::fs::write(&config, format!("view = \"tune\"\n[tune]\nlease = {lease}\n")).unwrap();
@@ -21,7 +21,7 @@ pub fn open_tune_view(m: &LiveMachine, lease: u32) -> Terminal {
     t
 }
 
-/// Changes it by the keys a person presses.
+/// Changes the knob with the keys of the view.
 fn apply_value(t: &mut Terminal, value: &str) {
     t.send("\r");
     t.wait_for_text("new value:");
@@ -35,12 +35,12 @@ fn apply_value(t: &mut Terminal, value: &str) {
     t.wait_for_text("LEASE ");
 }
 
-/// Another value than the one there is.
+/// A value that differs from the current one.
 pub fn different_value() -> &'static str {
     if read_knob(KNOB) == "2900" { "2800" } else { "2900" }
 }
 
-/// Waits for the value; a tuner restores by itself within its lease and 5 s.
+/// Waits for the value; a tuner restores it within its lease and 5 s.
 pub fn wait_for_value(value: &str) {
     let end = Instant::now() + Duration::from_secs(20);
     while read_knob(KNOB) != value {
@@ -120,7 +120,7 @@ fn quitting_offers_to_keep_undo_or_leave_the_lease() {
             _ => "on lease for another ",
         };
         assert!(status.contains(want), "{key}: {status}");
-        // Without a screen, as it would be done over ssh.
+        // From the command line, as over ssh.
         if key == "l" {
             let renewed = crate::machine::output_text(&m.tune(&["renew", "--for", "1h"]));
             assert!(renewed.contains("on lease for another 1h00m"), "{renewed}");
@@ -147,7 +147,7 @@ fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
     let args = vec!["--root", root, "--config", config];
     let mut t = Terminal::start(TerminalOptions { args, size: (120, 40), ..Default::default() });
     t.wait_for_text("q quit");
-    // A change nobody holds counts as left behind once it cannot be one that is just being made.
+    // A change without a tuner counts as orphaned only once it can no longer be one that is just being made.
     let start = Instant::now();
     while !t.contents().contains("Restore what was left behind") {
         assert!(start.elapsed() < crate::pty_harness::TIMEOUT, "never offered:\n{}", t.contents());
@@ -180,7 +180,7 @@ fn a_stalled_device_is_refused_without_blocking_the_screen() {
     t.send("a");
     t.wait_for_text("scheduler@sdz: none -> mq-deadline");
     t.send("y");
-    // The answer takes the guard half a second; keys are obeyed meanwhile.
+    // The check takes half a second; the screen must react to keys meanwhile.
     t.send("1");
     t.wait_for_text("Kernel log");
     t.send("7");

@@ -1,4 +1,4 @@
-//! What a captured tree must not tell: whose machine it is, who works there, where it is on the network.
+//! Replaces names of the host and its users, and network addresses, in captured files.
 
 use crate::collect::kmsg::{KmsgReader, format_record};
 use crate::model::reading::Reading;
@@ -6,12 +6,12 @@ use crate::root::Root;
 use regex_lite::Regex;
 use std::fs;
 
-/// Accounts below this number belong to services, whose names are worth keeping.
+/// Accounts below this uid belong to services, whose names are kept.
 const FIRST_PERSON_UID: u32 = 1000;
-/// nobody is nobody's name.
+/// The uid of nobody.
 const NOBODY_UID: u32 = 65534;
 
-/// What is replaced by what.
+/// The replacements.
 pub struct CaptureRedactor {
     replacements: Vec<(String, String)>,
     redacted_passwd: String,
@@ -20,7 +20,7 @@ pub struct CaptureRedactor {
 }
 
 impl CaptureRedactor {
-    /// The names of the machine at `root` and of its people.
+    /// Collects the names of the machine at `root` and of its users.
     pub fn from_root(root: &Root) -> Self {
         let host = fs::read_to_string(root.proc("sys/kernel/hostname")).unwrap_or_default();
         let mut words = vec![(host.trim().to_owned(), "host".to_owned())];
@@ -38,7 +38,7 @@ impl CaptureRedactor {
             }
             passwd.push_str(&format!("{shown}:x:{uid}:{uid}:::\n"));
         }
-        // A name of a letter or two, or one that every file is full of, cannot be told from other text.
+        // Very short or very common names cannot be told from other text.
         words.retain(|(word, _)| word.len() > 2 && !["localhost", "(none)", "user"].contains(&&**word));
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let ipv4 = Regex::new(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b").expect("a fixed pattern");
@@ -46,13 +46,13 @@ impl CaptureRedactor {
         Self { replacements: words, redacted_passwd: passwd, ipv4, mac }
     }
 
-    /// The user list that goes with it: names and numbers only.
+    /// The redacted user list, with names and uids only.
     pub fn passwd(&self) -> &str {
         &self.redacted_passwd
     }
 
-    /// Text without names and addresses. Bytes that are no text stay as they are: hostile names are
-    /// worth a test.
+    /// Replaces names and addresses in a text. Bytes that are not UTF-8 are kept, because hostile names are worth
+    /// testing.
     pub fn redact(&self, raw: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(raw.len());
         for chunk in raw.utf8_chunks() {
@@ -67,7 +67,7 @@ impl CaptureRedactor {
         out
     }
 
-    /// The newest `most` records of the kernel log as a file, empty if it cannot be read.
+    /// The newest `most` kernel log records; empty if the log cannot be read.
     pub fn redacted_kernel_log(&self, root: &Root, most: usize) -> Vec<u8> {
         let Reading::Ok(mut reader) = KmsgReader::open(root) else { return Vec::new() };
         let mut records = Vec::new();
@@ -79,7 +79,7 @@ impl CaptureRedactor {
     }
 }
 
-/// A command line with its program and plain options; whatever else might be a password or a file.
+/// Keeps the program and plain options of a command line; other arguments might be passwords or file names.
 pub fn redact_arguments(cmdline: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for (i, arg) in cmdline.split(|b| *b == 0).filter(|a| !a.is_empty()).enumerate() {

@@ -1,5 +1,6 @@
-//! `tune`: the knobs without a screen.
+//! The subcommand `tune`: shows, changes and restores knobs.
 
+pub(super) mod common;
 mod persist;
 mod preset;
 mod set;
@@ -8,103 +9,101 @@ mod status;
 mod undo;
 
 use super::args::parse_lease_secs;
-use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE, print_error};
+use super::exit::EXIT_OK;
 use crate::root::Root;
-use crate::tuning::child_io::ChildKnobIo;
-use crate::tuning::knob_id::KnobId;
-use crate::tuning::plan::TuneError;
-use crate::tuning::sudo::sudo_command_line;
 use clap::Subcommand;
+use common::print_refusal;
 
-/// What `tune` does.
+/// Subcommands of `tune`.
 #[derive(Debug, Subcommand)]
 pub enum TuneCommand {
-    /// All knobs: value now, what is allowed, the kernel's default.
+    /// List all knobs: current value, allowed values, kernel default.
     List {
         /// Only knobs whose name contains this.
         part: Option<String>,
     },
-    /// What knobs are, what they do and what they cost.
+    /// Describe knobs: what they do and what they cost.
     Get {
         /// Such as vm.dirty_ratio, scheduler@vda, atime@/srv, nofile@1234.
         #[arg(required = true, value_name = "KNOB")]
         knobs: Vec<String>,
     },
-    /// Change knobs, all or none; the old values come back by themselves unless kept.
+    /// Change knobs, all or none. The old values come back by themselves unless the change is kept.
     #[command(after_help = "Examples:\n  iotop-plus tune set vm.dirty_background_bytes=16M vm.dirty_bytes=256M\n  \
                             iotop-plus tune set --for 10m scheduler@vda=none\n  \
                             iotop-plus tune set --dry-run vm.dirty_ratio=2G")]
     Set {
-        /// KNOB[@WHERE]=VALUE; units such as 16M, 50%, 30s are understood.
+        /// KNOB[@WHERE]=VALUE; units such as 16M, 50% and 30s are accepted.
         #[arg(required = true, value_name = "KNOB=VALUE")]
         changes: Vec<String>,
-        /// How long the change lasts unless it is kept, 1s to 24h.
+        /// Duration of the lease, 1s to 24h.
         #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = parse_lease_secs)]
         lease: u64,
-        /// Let it stay until it is undone or the machine boots.
+        /// Keep the change until it is undone or the machine reboots.
         #[arg(long, conflicts_with = "lease")]
         keep: bool,
-        /// Only say what would be done.
+        /// Print the changes and exit.
         #[arg(long)]
         dry_run: bool,
     },
-    /// Settings for a kind of work, applied as by set; without a name what there is and what it costs.
+    /// Apply settings for a workload, like `set`; without a name, list the presets and their costs.
     #[command(after_help = "Examples:\n  iotop-plus tune preset\n  iotop-plus tune preset database --dry-run\n  \
                             iotop-plus tune preset latency --for 10m")]
     Preset {
         /// database, latency, ingest or defaults.
         name: Option<String>,
-        /// How long the change lasts unless it is kept, 1s to 24h.
+        /// Duration of the lease, 1s to 24h.
         #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = parse_lease_secs)]
         lease: u64,
-        /// Let it stay until it is undone or the machine boots.
+        /// Keep the change until it is undone or the machine reboots.
         #[arg(long, conflicts_with = "lease")]
         keep: bool,
-        /// Only say what would be done.
+        /// Print the changes and exit.
         #[arg(long, requires = "name")]
         dry_run: bool,
     },
-    /// Let changes on lease stay; without a number all of them.
+    /// Keep changes that are on lease; without an id, all of them.
     Keep {
-        /// The change's number, as `set` and `status` say it.
+        /// The change's id, as shown by `set` and `status`.
         id: Option<u64>,
     },
-    /// Start leases anew; without a number all of them.
+    /// Renew leases; without an id, all of them.
     Renew {
-        /// The change's number, as `set` and `status` say it.
+        /// The change's id, as shown by `set` and `status`.
         id: Option<u64>,
-        /// How long they last from now, 1s to 24h.
+        /// Duration from now, 1s to 24h.
         #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = parse_lease_secs)]
         lease: u64,
     },
-    /// Take changes back; without a number all that are on lease or were left behind, else the newest kept one.
+    /// Undo changes; without an id, all that are on lease or orphaned, else the newest kept one.
     Undo {
-        /// The change's number.
+        /// The change's id.
         id: Option<u64>,
     },
-    /// For each knob: now, at first change, kernel's default, at the next boot, and which file decides that.
+    /// Show for each knob the current value, the one before the first change, the default, the one after reboot and
+    /// the file that sets it.
     Status {
         /// Only these.
         #[arg(value_name = "KNOB")]
         knobs: Vec<String>,
     },
-    /// Make values last over a boot: as they stand now, or KNOB=VALUE.
+    /// Persist values across reboots: the current ones, or KNOB=VALUE.
     Persist {
-        /// Which.
+        /// The knobs.
         #[arg(required = true, value_name = "KNOB[=VALUE]")]
         knobs: Vec<String>,
     },
-    /// Take back what persist wrote.
+    /// Remove what `persist` wrote.
     Unpersist {
-        /// Which.
+        /// The knobs.
         #[arg(required = true, value_name = "KNOB")]
         knobs: Vec<String>,
     },
 }
 
-/// Does it; the exit code says how it went.
+/// Runs the subcommand.
 pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
-    let done = match action {
+    let result = match action {
         TuneCommand::List { part } => show::list(root, part.as_deref()),
         TuneCommand::Get { knobs } => show::get(root, &knobs),
         TuneCommand::Set { changes, lease, keep, dry_run } => {
@@ -121,55 +120,15 @@ pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
         TuneCommand::Persist { knobs } => persist::persist(root, &knobs),
         TuneCommand::Unpersist { knobs } => persist::unpersist(root, &knobs),
     };
-    match done {
-        Ok(done) => done,
-        Err(refusal) => Ok(print_refusal(&refusal)),
+    match result {
+        Ok(code) => code,
+        Err(error) => Ok(print_refusal(&error)),
     }
 }
 
-/// Says why nothing was done, and for want of a privilege the `sudo` line; the exit code.
-pub(super) fn print_refusal(refusal: &TuneError) -> u8 {
-    print_error(&refusal.to_string());
-    match refusal {
-        TuneError::Usage(_) => EXIT_USAGE,
-        TuneError::Unsafe(_) => EXIT_REFUSED,
-        TuneError::Privilege(_) => {
-            print_error(&format!("to do it as root: {}", sudo_this_command()));
-            EXIT_PRIVILEGE
-        }
-        TuneError::Failed(_) => EXIT_FAILED,
-    }
-}
-
-/// The process behind `tune set`; `kill` is a test's plan.
+/// The tuner process started by `tune set`; `kill` is a test's plan.
 pub fn run_tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
     let plan = kill.map(str::parse).transpose().map_err(anyhow::Error::msg::<String>)?;
     crate::tuning::tuner::run_tuner_process(root, plan)?;
     Ok(EXIT_OK)
-}
-
-/// What a step of `tune` comes to: refused with a reason, or an exit code, or an error of the output.
-type CommandResult = Result<anyhow::Result<u8>, TuneError>;
-
-/// Access to knobs that never hangs this process.
-pub(super) fn child_knob_io(root: &Root) -> ChildKnobIo {
-    ChildKnobIo::new(root, Root::self_exe().into())
-}
-
-/// Only root changes anything.
-pub(super) fn require_root(root: &Root, what: &str) -> Result<(), TuneError> {
-    match rustix::process::geteuid().is_root() || !root.is_live() {
-        true => Ok(()),
-        false => Err(TuneError::Privilege(format!("{what} needs root"))),
-    }
-}
-
-fn parse_knob_ids(words: &[String]) -> Result<Vec<KnobId>, TuneError> {
-    words.iter().map(|w| Ok(KnobId::parse(w)?)).collect()
-}
-
-/// This very command under sudo.
-pub fn sudo_this_command() -> String {
-    let program = std::env::current_exe().map(|p| p.to_string_lossy().into_owned());
-    sudo_command_line(&program.unwrap_or_else(|_| "iotop-plus".into()), std::env::args().skip(1))
 }

@@ -2,17 +2,17 @@
 
 use super::super::exit::EXIT_OK;
 use super::super::text_output::TextOutput;
-use super::{CommandResult, child_knob_io, require_root};
+use super::common::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::persist_plan::{self, PersistChanges};
 
-/// Writes values into our files: the given ones, or those in force.
+/// Persists the given values, or the current ones.
 pub fn persist(root: &Root, words: &[String]) -> CommandResult {
     let wanted = persist_plan::plan_persist(root, &mut child_knob_io(root), words)?;
     write_and_print(root, &wanted)
 }
 
-/// Takes values out of our files. What is in force now stays.
+/// Removes values from our files. Current values stay.
 pub fn unpersist(root: &Root, words: &[String]) -> CommandResult {
     write_and_print(root, &persist_plan::plan_unpersist(root, words)?)
 }

@@ -1,12 +1,13 @@
-//! `tune preset`: lists the presets, or applies one by the same way as `set`.
+//! `tune preset`: lists the presets, or applies one like `set`.
 
 use super::super::exit::EXIT_OK;
 use super::super::text_output::TextOutput;
-use super::{CommandResult, child_knob_io, set};
+use super::common::{CommandResult, child_knob_io};
+use super::set;
 use crate::root::Root;
 use crate::tuning::presets::{PRESETS, find_preset};
 
-/// All of them, each with what it sets and what it costs.
+/// Lists all presets with their settings and costs.
 pub fn list(root: &Root) -> CommandResult {
     let mut out = TextOutput::default();
     let mut io = child_knob_io(root);
@@ -25,7 +26,7 @@ pub fn list(root: &Root) -> CommandResult {
     Ok(out.print().map(|()| EXIT_OK))
 }
 
-/// Applies one, all or nothing.
+/// Applies a preset, all or nothing.
 pub fn run(root: &Root, name: &str, lease_secs: Option<u64>, dry_run: bool) -> CommandResult {
     let (words, _) = find_preset(name)?.available_assignments(&mut child_knob_io(root));
     set::run(root, words, lease_secs, dry_run)

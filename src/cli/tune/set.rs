@@ -2,7 +2,7 @@
 
 use super::super::exit::EXIT_OK;
 use super::super::text_output::TextOutput;
-use super::{CommandResult, child_knob_io, require_root};
+use super::common::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::apply::now_wall_ns;
 use crate::tuning::knob_id::KnobId;
@@ -14,7 +14,7 @@ use crate::tuning::tuner_client::LeaseHandle;
 use crate::tuning::value;
 use crate::units;
 
-/// Checks everything, then has a tuner do it.
+/// Checks everything, then has a tuner apply it.
 pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> CommandResult {
     let machine = MachineLimits::read(root);
     let planned = plan_writes(&mut child_knob_io(root), &machine, &words)?;

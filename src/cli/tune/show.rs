@@ -2,7 +2,7 @@
 
 use super::super::exit::{EXIT_FAILED, EXIT_OK};
 use super::super::text_output::TextOutput;
-use super::{CommandResult, child_knob_io, parse_knob_ids};
+use super::common::{CommandResult, child_knob_io, parse_knob_ids};
 use crate::root::Root;
 use crate::tuning::discover::discover_knobs;
 use crate::tuning::knob::KnobLink;
@@ -11,7 +11,7 @@ use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::value;
 
-/// All knobs in their groups.
+/// Lists all knobs by group.
 pub fn list(root: &Root, part: Option<&str>) -> CommandResult {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();
@@ -62,7 +62,7 @@ fn knob_row(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &Mac
     ]
 }
 
-/// A value in words, or why there is none.
+/// Formats a value, or the reason why there is none.
 pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> String {
     match reading {
         Ok(reading) => value::format_with_meaning(at.definition(), &reading.value, machine),
@@ -73,7 +73,7 @@ pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, mac
     }
 }
 
-/// Everything about a few knobs.
+/// Describes knobs in detail.
 pub fn get(root: &Root, knobs: &[String]) -> CommandResult {
     let machine = MachineLimits::read(root);
     let wanted = parse_knob_ids(knobs)?;

@@ -1,9 +1,9 @@
-//! `tune status`: the five values of each knob, and the changes of this boot.
+//! `tune status`: the values of each knob, and the changes of this boot.
 
 use super::super::exit::EXIT_OK;
 use super::super::text_output::TextOutput;
+use super::common::{CommandResult, child_knob_io, parse_knob_ids};
 use super::show::format_reading;
-use super::{CommandResult, child_knob_io, parse_knob_ids};
 use crate::root::Root;
 use crate::tuning::boot_value::boot_value;
 use crate::tuning::change_set::{ChangeSet, changes_from_records, value_before_first_change};
@@ -16,7 +16,7 @@ use crate::tuning::persist;
 use crate::tuning::sysctl::{BootSysctls, display_path};
 use crate::units;
 
-/// Prints it.
+/// Prints the status.
 pub fn run(root: &Root, knobs: &[String]) -> CommandResult {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();

@@ -2,14 +2,14 @@
 
 use super::super::exit::{EXIT_FAILED, EXIT_OK};
 use super::super::text_output::TextOutput;
-use super::{CommandResult, child_knob_io, require_root};
+use super::common::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::change_set::ChangeSet;
 use crate::tuning::lifecycle::{self, LeaseStatus, open_journal};
 use crate::tuning::plan::TuneError;
 use crate::units::format_duration;
 
-/// The change of that number, or those that `pick` takes.
+/// The change with this id, or all open changes that `matches` accepts.
 fn select_changes(
     changes: &[ChangeSet],
     id: Option<u64>,
@@ -27,7 +27,7 @@ fn select_changes(
     }
 }
 
-/// Lets changes stay.
+/// Keeps changes.
 pub fn keep(root: &Root, id: Option<u64>) -> CommandResult {
     require_root(root, "keeping a change")?;
     let Some((mut journal, changes)) = open_journal(root)? else {
@@ -45,7 +45,7 @@ pub fn keep(root: &Root, id: Option<u64>) -> CommandResult {
     Ok(out.print().map(|()| EXIT_OK))
 }
 
-/// Starts leases anew. Without a number all that a tuner holds; what was left behind has none.
+/// Renews leases. Without an id, all leases that a tuner holds; orphaned changes have none.
 pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> CommandResult {
     require_root(root, "renewing a lease")?;
     let Some((journal, changes)) = open_journal(root)? else {
@@ -64,7 +64,7 @@ pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> CommandResult {
     Ok(out.print().map(|()| EXIT_OK))
 }
 
-/// Takes changes back.
+/// Undoes changes.
 pub fn undo(root: &Root, id: Option<u64>) -> CommandResult {
     require_root(root, "taking a change back")?;
     let Some((journal, changes)) = open_journal(root)? else {
