@@ -34,11 +34,6 @@ pub fn parse_i64(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a decimal fraction such as `12.34`; `None` for infinities and NaN.
-pub fn parse_f64(word: &[u8]) -> Option<f64> {
-    std::str::from_utf8(word).ok()?.parse().ok().filter(|f: &f64| f.is_finite())
-}
-
 /// Parses a device number as sysfs and mountinfo write it: `8:1` is major 8, minor 1.
 pub fn device_number(text: &[u8]) -> Option<(u32, u32)> {
     let text = words(text).next()?;
@@ -78,8 +73,6 @@ mod tests {
         assert_eq!(parse_u64(b"12x"), None);
         assert_eq!(parse_u64(b""), None);
         assert_eq!(parse_i64(b"-5"), Some(-5));
-        assert_eq!(parse_f64(b"1.50"), Some(1.5));
-        assert_eq!(parse_f64(b"nan"), None);
     }
 
     #[test]
@@ -98,7 +91,7 @@ mod tests {
     proptest! {
         #[test]
         fn parsers_never_panic(raw in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = (parse_u64(&raw), parse_i64(&raw), parse_f64(&raw), unescape_octal(&raw));
+            let _ = (parse_u64(&raw), parse_i64(&raw), unescape_octal(&raw));
             let _ = lines(&raw).flat_map(words).count();
         }
 

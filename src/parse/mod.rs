@@ -1,7 +1,7 @@
 //! Parsers of the text formats of `/proc`: bytes in, typed values out, no I/O and no panics.
 //!
-//! Why not `procfs-core`: its parsers read the whole file into `String`s and fail the whole file for one line they do not
-//! accept. One mount point, interface or mapped file whose name is not UTF-8 would hide all the others, and so would
+//! Why not the crate `procfs` everywhere: its parsers read the whole file into `String`s and fail the whole file for one
+//! line they do not accept. One mount point, interface or mapped file whose name is not UTF-8 would hide all the others, and so would
 //! a field that an older or a newer kernel lacks. The differences, format by format, with procfs-core 0.18:
 //!
 //! | file | what `procfs-core` does | here |
@@ -12,7 +12,7 @@
 //! | smaps | needs UTF-8, loses the spelling of mapped names | [`smaps`] |
 //! | status | some 40 fields in a map of strings, for 6 that are used | [`task::status`] |
 //! | limits | drops units and limits it does not know | [`limits`] |
-//! | pressure | `f32` averages; fails where the `full` line is missing (cpu before Linux 5.13) | [`pressure`] |
+//! | pressure | fails where the `full` line is missing (cpu before Linux 5.13); its parser of one line is used | [`pressure`] |
 //! | net/dev, net/route | need UTF-8 names; one bad row fails all | `collect` |
 //! | swaps, net/ipv6_route | no parser | [`swaps`], `collect` |
 //!

@@ -1,6 +1,9 @@
-//! `/proc/pressure/*` (Documentation/accounting/psi.rst).
+//! `/proc/pressure/*` (Documentation/accounting/psi.rst), a line at a time with the crate `procfs`.
+//!
+//! Its reader of whole files needs a `full` line, which cpu has only since Linux 5.13.
 
-use super::bytes::{lines, parse_f64, parse_u64, words};
+use super::bytes::lines;
+use procfs::{PressureRecord, parse_pressure_record};
 
 /// One line of averages: percent of time stalled over 10, 60 and 300 s, and the total in us.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,36 +18,58 @@ pub struct PressureLine {
     pub total_us: u64,
 }
 
-/// Returns the `some` and the `full` line; `full` is missing for cpu before Linux 5.13.
-pub fn parse(text: &[u8]) -> [Option<PressureLine>; 2] {
-    let find = |name: &[u8]| {
-        lines(text).find_map(|line| {
-            let mut words = words(line);
-            words.next().filter(|word| *word == name).and_then(|_| parse_values(words))
-        })
-    };
-    [find(b"some"), find(b"full")]
+impl From<PressureRecord> for PressureLine {
+    fn from(record: PressureRecord) -> Self {
+        // The kernel prints two decimals; an f32 widened to an f64 has more.
+        let percent = |value: f32| (f64::from(value) * 100.0).round() / 100.0;
+        Self {
+            avg10: percent(record.avg10),
+            avg60: percent(record.avg60),
+            avg300: percent(record.avg300),
+            total_us: record.total,
+        }
+    }
 }
 
-fn parse_values<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Option<PressureLine> {
-    let mut value = |name: &str| words.next()?.strip_prefix(name.as_bytes());
-    Some(PressureLine {
-        avg10: parse_f64(value("avg10=")?)?,
-        avg60: parse_f64(value("avg60=")?)?,
-        avg300: parse_f64(value("avg300=")?)?,
-        total_us: parse_u64(value("total=")?)?,
-    })
+impl PressureLine {
+    /// False for `nan` and `inf`, which are numbers to Rust's parser.
+    fn is_finite(&self) -> bool {
+        [self.avg10, self.avg60, self.avg300].iter().all(|percent| percent.is_finite())
+    }
+}
+
+/// Returns the `some` and the `full` line; `full` is missing for cpu before Linux 5.13.
+pub fn parse(text: &[u8]) -> [Option<PressureLine>; 2] {
+    // The crate indexes behind the name: a line that ends there would panic.
+    let find = |name: &[u8]| {
+        let line = lines(text).find(|line| line.starts_with(name) && line.is_ascii())?;
+        parse_pressure_record(std::str::from_utf8(line).ok()?)
+            .ok()
+            .map(PressureLine::from)
+            .filter(PressureLine::is_finite)
+    };
+    [find(b"some "), find(b"full ")]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_missing_full_line_is_none() {
         let [some, full] = parse(b"some avg10=38.20 avg60=1.00 avg300=0.10 total=123\n");
         let some = some.unwrap();
-        assert_eq!((some.avg10, some.total_us, full), (38.2, 123, None));
+        assert_eq!((some.avg10, some.avg300, some.total_us, full), (38.2, 0.1, 123, None));
         assert_eq!(parse(b"some avg10=x\n"), [None, None]);
+        assert_eq!(parse(b"some\nfull"), [None, None]);
+        assert_eq!(parse(b"some avg10=nan avg60=1.00 avg300=0.10 total=123\n"), [None, None]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(some|full)? ?[a-z0-9=. \\n]{0,60}") {
+            parse(text.as_bytes());
+        }
     }
 }
