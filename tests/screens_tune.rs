@@ -3,6 +3,8 @@
 //! The pictures are kept in `tests/snapshots`; `INSTA_UPDATE=always cargo test` writes them anew.
 
 mod fixture;
+#[path = "screens/snapshot.rs"]
+mod snapshot;
 
 use fixture::press;
 use fixture::tune::{Tree, change_on_lease, news, view};
@@ -26,10 +28,7 @@ fn text(app: &App) -> String {
 }
 
 fn assert_screen(name: &str, app: &App) {
-    let name = format!("tune_{name}_{}x{}", app.screen.size.0, app.screen.size.1);
-    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!(name, text(app));
-    });
+    snapshot::assert_screen(&format!("tune_{name}"), app.screen.size, text(app));
 }
 
 /// The view at every size, after keys.

@@ -9,13 +9,13 @@ fn syncs_view() {
     for size in SIZES {
         let mut app = waiting(size);
         press(&mut app, "F");
-        assert_screen(&format!("syncs_{}x{}", size.0, size.1), &app);
+        assert_screen("syncs", &app);
     }
     let mut app = waiting((120, 40));
     press(&mut app, "Fw<down>");
-    assert_screen("syncs_slow_selected_120x40", &app);
+    assert_screen("syncs_slow_selected", &app);
     press(&mut app, "<esc><s-tab>\\wal<enter><right>r");
-    assert_screen("syncs_filtered_sorted_120x40", &app);
+    assert_screen("syncs_filtered_sorted", &app);
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn missing_privilege_is_explained() {
     let mut app = app((80, 24));
     tell(&mut app, |_| Reading::Denied(why.into()));
     press(&mut app, "F");
-    assert_screen("syncs_denied_80x24", &app);
+    assert_screen("syncs_denied", &app);
 }
 
 #[test]
