@@ -1,7 +1,7 @@
-//! What the terminal shows, what is drawn, and what differs between them, as bytes.
+//! Sends the cells that differ between two frames to the terminal.
 //!
-//! Most of a monitor's screen stays as it was, so the time of a frame is the time of finding that out: and after a
-//! second of sleep that is the time memory takes. So only the cells that differ become cells of ratatui's.
+//! Most of the screen stays the same, so the cost of a frame is comparing it with the one before. Only cells that differ
+//! are converted to ratatui cells.
 
 use super::widgets::cell_buffer::{CellBuffer, PackedCell, StyleTable};
 use ratatui::backend::{Backend, CrosstermBackend};
@@ -13,11 +13,11 @@ use std::io;
 const BEGIN_SYNCHRONIZED_UPDATE: &[u8] = b"\x1b[?2026h";
 const END_SYNCHRONIZED_UPDATE: &[u8] = b"\x1b[?2026l";
 
-/// The picture as the terminal has it, and the paper for the next one.
+/// The frame on the terminal, and the buffer for the next one.
 pub struct DiffRenderer {
-    /// Blank between two frames; it knows the frame before.
+    /// Blank between two frames; stores the previous frame.
     buffer: CellBuffer,
-    /// What differs, by place on the screen.
+    /// The cells that differ, with their index.
     changed_cells: Vec<(u32, Cell)>,
     output: Vec<u8>,
     needs_clear: bool,
@@ -30,14 +30,13 @@ impl DiffRenderer {
         Self { buffer: paper, changed_cells: Vec::new(), output: Vec::new(), needs_clear: true }
     }
 
-    /// Takes a new size (or the same one again): the next frame draws everything.
+    /// Sets the size; the next frame redraws everything.
     pub fn reset(&mut self, size: (u16, u16)) {
         self.buffer = CellBuffer::new(Rect::new(0, 0, size.0, size.1));
         self.needs_clear = true;
     }
 
-    /// Makes a frame with `draw` and hands the difference, as terminal bytes, to `send`; nothing is
-    /// sent if nothing differs.
+    /// Draws a frame and passes the difference, as terminal bytes, to `send`, unless nothing differs.
     pub fn draw_frame(
         &mut self,
         draw: impl FnOnce(&mut CellBuffer),
@@ -74,7 +73,7 @@ impl DiffRenderer {
     }
 }
 
-/// Takes the cells of a row that are to be sent.
+/// Collects the cells of a row to send.
 fn collect_changed_cells(
     names: &StyleTable,
     row: usize,
@@ -82,7 +81,7 @@ fn collect_changed_cells(
     now: &[PackedCell],
     changed: &mut Vec<(u32, Cell)>,
 ) {
-    // Symbols of two columns: what stands right of one depends on it, so the row is sent whole.
+    // A symbol of two columns affects the cell after it, so such a row is sent whole.
     let whole = before.iter().chain(now).any(|look| look.is_wide());
     let mut at = 0;
     while at < now.len() {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was there before, the terminal shows the new picture.
+        /// Whatever the previous frame was, the terminal shows the new one.
         #[test]
         fn a_terminal_shows_what_was_drawn(
             pictures in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! The whole screen from the state. Pure: no clock, no kernel, no change of state.
+//! Draws the whole screen. Reads only the state: no clock, no kernel.
 
 use super::action::{Action, ViewId};
 use super::keymap::{self, BINDINGS, KeyBinding, KeyContext};
@@ -18,7 +18,7 @@ use crate::units::format_duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Draws everything.
+/// Draws the screen.
 pub fn draw(app: &App, buf: &mut CellBuffer) {
     let theme = app.shared.theme();
     if layout::is_too_small(app.screen.size) {
@@ -59,7 +59,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
         Some(Overlay::Prompt(p)) if p.purpose == PromptPurpose::KnobValue => {
             panes::tune::edit::render(app, p, &theme, buf);
         }
-        // Typed where it stands.
+        // The view draws these prompts in place.
         Some(Overlay::Prompt(Prompt {
             purpose: PromptPurpose::BenchField(_) | PromptPurpose::ExperimentField(_),
             ..
@@ -69,7 +69,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     }
 }
 
-/// The whole screen as a buffer of ratatui's, for pictures of it.
+/// Draws the screen into a ratatui buffer, for screenshots.
 pub fn render_to_buffer(app: &App) -> Buffer {
     let mut canvas = CellBuffer::new(Rect::new(0, 0, app.screen.size.0, app.screen.size.1));
     draw(app, &mut canvas);
@@ -85,7 +85,7 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let wide = area.width >= 100;
     let host = &app.shared.system.host;
     part(buf, &format!(" {}  {}", host.name, app.shared.format_time_of_day(snap.time.wall_ns)), theme.title);
-    // What changes the meaning of everything else comes before it: narrow screens cut off the end.
+    // What changes the meaning of all figures comes first: a narrow screen cuts off the end.
     if app.shared.frozen_seq.is_some() {
         part(buf, "  FROZEN", theme.crit);
     }
@@ -153,7 +153,7 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     }
 }
 
-/// How a recording runs.
+/// State of the replay.
 fn replay_status_text(replay: &ReplayUi) -> String {
     let span = replay.span;
     let place = format!(
@@ -171,13 +171,13 @@ fn replay_status_text(replay: &ReplayUi) -> String {
     }
 }
 
-/// The date: a recording is of another day.
+/// The date, shown because a recording is of another day.
 fn format_date(wall_ns: i64, offset_secs: i64) -> String {
     let local = wall_ns.saturating_add(offset_secs.saturating_mul(1_000_000_000));
     crate::units::format_rfc3339(local).chars().take(10).collect()
 }
 
-/// How far the recorder is, and whether the disk takes it.
+/// State of the recorder: size written, dropped samples, a disk that hangs.
 fn recording_status_text(status: &RecorderStatus) -> String {
     let size = crate::units::format_bytes(status.bytes_sent);
     match (status.is_stuck, status.frames_dropped) {
@@ -195,7 +195,7 @@ fn format_seconds(s: f64) -> String {
     if s >= 10.0 { format!("{s:.0}") } else { format!("{s:.1}") }
 }
 
-/// The tabs and keys of the footer with their places: drawing and the mouse read the same list.
+/// Tabs and keys of the footer with their x and width; drawing and mouse use the same list.
 pub fn footer_items(app: &App, area: Rect) -> Vec<(u16, u16, FooterItem)> {
     let mut out = Vec::new();
     let mut x = area.x + 1;
@@ -211,7 +211,7 @@ pub fn footer_items(app: &App, area: Rect) -> Vec<(u16, u16, FooterItem)> {
     let width = |b: &KeyBinding| keymap::key_name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
     let mut all = keymap::footer_bindings(&active_key_contexts(app));
     all.retain(|b| possible(b.action));
-    // Help and the way out stay, whatever else has no room.
+    // Help and quit are always shown.
     let stays = |b: &KeyBinding| matches!(b.action, Action::Help | Action::Quit);
     let reserved: u16 = all.iter().filter(|b| stays(b)).map(|b| width(b) + 2).sum();
     let mut put = |b: &'static KeyBinding, width, x: &mut u16| {
@@ -231,7 +231,7 @@ pub fn footer_items(app: &App, area: Rect) -> Vec<(u16, u16, FooterItem)> {
     out
 }
 
-/// A clickable part of the footer.
+/// An item of the footer, which can be clicked.
 #[derive(Clone, Copy)]
 pub enum FooterItem {
     /// A view.
@@ -271,7 +271,7 @@ fn draw_footer(app: &App, theme: &Theme, arranged: &ScreenLayout, buf: &mut Cell
     }
 }
 
-/// The contexts whose keys act now, most specific first.
+/// The key contexts in force, most specific first.
 pub fn active_key_contexts(app: &App) -> Vec<KeyContext> {
     match &app.screen.overlay {
         Some(Overlay::Help(_)) => return vec![KeyContext::Help, KeyContext::Scroll, KeyContext::Global],
@@ -291,7 +291,7 @@ pub fn active_key_contexts(app: &App) -> Vec<KeyContext> {
     out
 }
 
-/// The help's lines: headings and keys, all from the table.
+/// Headings and keys of the help, made from the key table.
 pub fn help_lines() -> Vec<(String, String)> {
     let order = [
         KeyContext::Global,
@@ -317,7 +317,7 @@ pub fn help_lines() -> Vec<(String, String)> {
         out.push((String::new(), context.title().to_owned()));
         let mut last = None;
         for b in BINDINGS.iter().filter(|b| b.context == context) {
-            // Keys of one meaning share a line.
+            // Keys with the same action share a line.
             if last == Some(b.action)
                 && let Some((names, _)) = out.last_mut()
             {
@@ -332,7 +332,7 @@ pub fn help_lines() -> Vec<(String, String)> {
     out
 }
 
-/// Lines of the help on screen at once.
+/// Number of help lines on screen.
 pub fn visible_help_lines(size: (u16, u16)) -> u16 {
     size.1.saturating_sub(4)
 }
@@ -356,14 +356,14 @@ fn draw_help(scroll: u16, theme: &Theme, buf: &mut CellBuffer) {
     }
 }
 
-/// Width of a question's box, and its lines.
+/// Width of a dialog and its wrapped lines.
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
     let width =
         size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Experiment(_)) { 96 } else { 76 });
     (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
 }
 
-/// Lines of a question that its box has no room for.
+/// Number of lines that do not fit into a dialog.
 pub fn hidden_dialog_lines(d: &Dialog, size: (u16, u16)) -> u16 {
     (dialog_lines(d, size).1.len() as u16 + 3).saturating_sub(size.1)
 }
@@ -387,7 +387,7 @@ fn draw_dialog(d: &Dialog, theme: &Theme, buf: &mut CellBuffer) {
     draw_text(buf, inner.x + 1, inner.bottom().saturating_sub(1), &format!("{answers}{more}"), room, theme.key);
 }
 
-/// The words before a line of input.
+/// The label of a prompt.
 fn prompt_label(app: &App, what: PromptPurpose) -> String {
     match what {
         PromptPurpose::Search => "search: ".into(),

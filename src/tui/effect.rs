@@ -1,50 +1,50 @@
-//! What `update` wants done outside. It only says so; the run loop does it.
+//! What `update` asks the runtime to do.
 
 use super::settings::Settings;
 use crate::jobs::job::WorkerJob;
 use crate::model::process::{IoPrio, TaskKey};
 use std::time::Duration;
 
-/// Something to do.
+/// A request to the runtime.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Leave the program.
     Quit,
-    /// Stop until `fg`.
+    /// Suspend the program until `fg`.
     Suspend,
-    /// Draw everything anew.
+    /// Redraw the whole screen.
     Redraw,
     /// Sample at this interval.
     SetInterval(Duration),
-    /// Have the collector look at processes or threads.
+    /// Scan threads (true) or processes.
     ScanThreads(bool),
-    /// From which duration on syncs are to be listed, or that nobody looks at them any more.
+    /// List syncs of at least this duration; `None`: do not list syncs.
     ListSlowSyncs(Option<Duration>),
-    /// Rows on screen: their memory and priority are read at every tick.
+    /// The tasks on screen: their memory and priority are read at every tick.
     WatchTasks(Vec<TaskKey>),
-    /// Start a child.
+    /// Run a job in a child process.
     RunJob(WorkerJob),
-    /// Start one child that does several jobs in turn.
+    /// Run several jobs one after the other in one child process.
     RunJobsInSequence(Vec<WorkerJob>),
     /// Copy text to the local clipboard.
     CopyToClipboard(String),
     /// Write the settings.
     SaveSettings(Settings),
-    /// For the run that measures.
+    /// For the benchmark runner.
     Bench(super::bench::BenchEffect),
-    /// For the experiment.
+    /// For the experiment runner.
     Experiment(super::experiment::ExperimentEffect),
     /// For the tuner.
     Tune(super::tune::TuneEffect),
-    /// For the player of a recording.
+    /// For the replay player.
     Replay(super::replay::ReplayEffect),
     /// For the recorder.
     Recording(super::recording::RecordingEffect),
     /// Set a task's I/O class and level, then read it back.
     SetIoPrio {
-        /// Task.
+        /// The task.
         key: TaskKey,
-        /// New value.
+        /// The new priority.
         prio: IoPrio,
     },
 }

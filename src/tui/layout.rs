@@ -1,7 +1,6 @@
-//! Where each pane goes. Pure, so that drawing and the mouse agree.
+//! Areas of the panes. A pure function of the state, so that drawing and mouse agree.
 //!
-//! Panes fold away in this order when there is no room: on the Overview first the kernel log, then
-//! writeback, then the findings, then devices; the processes stay.
+//! On a low screen the Overview drops panes in this order: kernel log, writeback, findings, devices; processes stay.
 
 use super::action::ViewId;
 use super::state::{App, DetailPage};
@@ -9,10 +8,10 @@ pub use super::view::ScreenLayout;
 use super::view::{Context, PaneId};
 use ratatui::layout::Rect;
 
-/// Smaller than this and only a line of text is shown.
+/// Smallest usable screen; below it only a message is drawn.
 pub const MIN_SIZE: (u16, u16) = (40, 12);
 
-/// Whether the screen is too small for anything but saying so.
+/// Whether the screen is smaller than [`MIN_SIZE`].
 pub fn is_too_small(size: (u16, u16)) -> bool {
     size.0 < MIN_SIZE.0 || size.1 < MIN_SIZE.1
 }
@@ -37,7 +36,7 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
     }
 }
 
-/// Everything's place on a screen of the app's size.
+/// Areas of header, panes and footer.
 pub fn compute_layout(app: &App) -> ScreenLayout {
     let (w, h) = app.screen.size;
     let row = |y, height| Rect::new(0, y, w, height);
@@ -63,14 +62,14 @@ pub fn compute_layout(app: &App) -> ScreenLayout {
     ScreenLayout { header: row(0, 1), panes, footer: row(h.saturating_sub(1), 1) }
 }
 
-/// The layout of a tab by its view, without the context that depends on the layout.
+/// The layout of a tab by its view; the context has no layout yet.
 fn converted_tab(app: &App, tab: ViewId) -> Vec<(PaneId, Rect)> {
     let layout = ScreenLayout::default();
     let cx = Context { shared: &app.shared, screen: &app.screen, layout: &layout, focused: PaneId::Devices };
     app.views.of_tab(tab).map_or(Vec::new(), |view| view.layout(&cx, body_area(app.screen.size)))
 }
 
-/// What lies between the line at the top and the one at the bottom.
+/// The area between header and footer.
 fn body_area((w, h): (u16, u16)) -> Rect {
     Rect::new(0, 1, w, h.saturating_sub(2))
 }
@@ -110,7 +109,7 @@ fn overview_upper_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
     ]
 }
 
-/// What is left of `area` below its first `top` rows.
+/// `area` without its first `top` rows.
 fn area_below(area: Rect, top: u16) -> Rect {
     let top = top.min(area.height);
     Rect { y: area.y + top, height: area.height - top, ..area }

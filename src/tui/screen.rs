@@ -33,29 +33,29 @@ pub struct ScreenState {
     pub screenshot: super::screenshot::ScreenshotState,
 }
 
-/// A word to the person, shown for a while.
+/// A message in the footer, shown for some ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusMessage {
-    /// Cleaned text.
+    /// Sanitized text.
     pub text: String,
-    /// Something went wrong.
+    /// It is an error.
     pub is_error: bool,
-    /// Ticks it stays.
+    /// Ticks until it disappears.
     pub ticks_left: u8,
 }
 
-/// Something over the view.
+/// What is drawn over the panes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
     /// The help, scrolled by so many lines.
     Help(u16),
-    /// A line of input.
+    /// A prompt.
     Prompt(Prompt),
-    /// A question.
+    /// A confirmation.
     Dialog(Dialog),
 }
 
-/// What a line of input is for.
+/// What a prompt asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptPurpose {
     /// `/`
@@ -72,15 +72,15 @@ pub enum PromptPurpose {
     Include,
     /// Kernel lines to hide.
     Exclude,
-    /// Class and level for a task.
+    /// I/O class and level of a task.
     Ionice(TaskKey),
-    /// A value for the knob that is edited.
+    /// Value of the edited knob.
     KnobValue,
-    /// Seconds of a lease.
+    /// Duration of a lease, seconds.
     Lease,
-    /// A line of a benchmark's parameters, by its place.
+    /// A benchmark parameter, by its index.
     BenchField(usize),
-    /// A line of the next experiment, by its place.
+    /// A field of the experiment form, by its index.
     ExperimentField(usize),
     /// The file an experiment's report goes to.
     ExperimentReportPath,
@@ -95,37 +95,37 @@ pub enum PromptPurpose {
 /// A line of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// What for.
+    /// What it asks for.
     pub purpose: PromptPurpose,
-    /// What was typed.
+    /// The text typed.
     pub text: String,
     /// Byte offset of the cursor.
     pub cursor: usize,
-    /// What was wrong with it when Enter was pressed.
+    /// Error found when Enter was pressed.
     pub error: Option<String>,
 }
 
-/// A question before something changes.
+/// A confirmation before something changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialog {
     /// Title.
     pub title: String,
-    /// Exactly what would be done, cleaned.
+    /// What would be done, sanitized.
     pub text: String,
-    /// Lines passed over, where it is longer than the screen.
+    /// Lines scrolled past, if it is longer than the screen.
     pub scroll: u16,
     /// What `y` does.
     pub on_confirm: PendingChange,
 }
 
-/// A change that was asked about.
+/// A change that waits for confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingChange {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
-    /// Something of the Tune view.
+    /// A change in the Tune view.
     Tune(super::tune::Confirmation),
-    /// Start measuring.
+    /// Start a benchmark.
     Bench(Box<crate::bench::plan::BenchPlan>),
     /// Start an experiment.
     Experiment(Box<crate::experiment::spec::ExperimentSpec>),
@@ -138,38 +138,38 @@ pub enum DetailPage {
     Device(DevId),
     /// A task.
     Process(Box<ProcessDetail>),
-    /// An entry of the kernel log, by its place.
+    /// A visible entry of the kernel log, by its index.
     KernelLog(usize),
-    /// What a directory lies on.
+    /// The devices below a directory.
     Path(Box<PathDetail>),
 }
 
-/// The detail of a task.
+/// The page of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessDetail {
-    /// Who.
+    /// The task.
     pub key: TaskKey,
-    /// Facts that were asked for.
+    /// Facts requested from a child process.
     pub facts: Option<crate::jobs::job::WorkerReply>,
-    /// Mappings that were asked for.
+    /// Mappings requested from a child process.
     pub mappings: Option<crate::jobs::job::WorkerReply>,
-    /// The mappings were asked for and have not come.
+    /// The mappings have been requested and not received.
     pub mappings_requested: bool,
 }
 
 impl ProcessDetail {
-    /// Nothing asked for yet.
+    /// A page without facts.
     pub fn new(key: TaskKey) -> Self {
         Self { key, facts: None, mappings: None, mappings_requested: false }
     }
 }
 
-/// The answer to `:path`.
+/// The reply to `:path`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathDetail {
-    /// As typed, raw.
+    /// The path as typed.
     pub path: String,
-    /// The answer; `None` while waiting.
+    /// The reply; `None` until it comes.
     pub reply: Option<crate::jobs::job::WorkerReply>,
 }
 

@@ -7,7 +7,7 @@ use crate::tui::state::{App, DetailPage, PathDetail};
 use crate::tui::widgets::table::Scroll;
 use crate::tui::widgets::theme::ThemeName;
 
-/// Does a command, or says what is wrong with it.
+/// Runs a command, or returns what is wrong with it.
 pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
     if app.shared.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
@@ -47,7 +47,7 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
     Ok(())
 }
 
-/// Asks what a directory lies on; a child finds out, because the file system may be dead.
+/// Opens the page of a directory. A child process resolves it, because the file system may hang.
 pub fn open_path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
     app.screen.detail = Some(DetailPage::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
     app.screen.detail_scroll = Scroll::default();

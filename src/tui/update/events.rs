@@ -1,4 +1,4 @@
-//! News from the machine.
+//! Events of collectors, child processes and the player.
 
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::{Change, Observation};
@@ -7,7 +7,7 @@ use crate::tui::event::Event;
 use crate::tui::state::{App, DetailPage};
 use crate::units::format_bytes_long;
 
-/// Takes in an event that no person caused.
+/// Handles an event that is not user input.
 pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Observed(observation) => on_observation(app, observation, effects),
@@ -61,7 +61,7 @@ fn age_message(app: &mut App) {
     }
 }
 
-/// The selection stays with its task when a detail page of it is open; otherwise with its place.
+/// Keeps the selection within the list.
 pub fn clamp_selection(app: &mut App) {
     let len = app.shared.system.processes.len();
     app.views.processes.scroll.selected = app.views.processes.scroll.selected.min(len.saturating_sub(1));
@@ -74,10 +74,10 @@ fn request_queue_settings(app: &App, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Asks for the facts of the task whose detail is open.
+/// Requests the facts of the task whose page is open.
 pub fn request_task_facts(app: &mut App, effects: &mut Vec<Effect>) {
     if let (Some(DetailPage::Process(p)), true) = (&mut app.screen.detail, app.shared.replay.is_some()) {
-        // What is asked for when it is looked at was not asked then.
+        // These facts are read on request, so a recording has none.
         let not = |what: &str| Some(WorkerReply::Failed(format!("{what} are not in a recording")));
         (p.facts, p.mappings) = (not("limits and parents"), not("mappings"));
         return;

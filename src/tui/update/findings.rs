@@ -1,4 +1,4 @@
-//! Decisions of the Findings view, and when the diagnosis looks.
+//! Evaluates the rules, and requests the slow facts they need.
 
 use crate::doctor::{fact_requests, incident::Incident};
 use crate::jobs::job::{WorkerJob, WorkerReply};
@@ -6,11 +6,11 @@ use crate::model::reading::Reading;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 
-/// While nothing is wrong the rules, which look over several seconds, are asked no oftener than this (ns): at the usual
-/// interval every second tick, so that what they find is found one tick later at most.
+/// Shortest time between evaluations while there are no incidents, ns: every second tick at the default interval. The rules
+/// look at several seconds, so a finding comes at most one tick later.
 const IDLE_INTERVAL_NS: u64 = 1_500_000_000;
 
-/// A tick's tasks are in: looks if it is time, and asks for slow facts if it is time for those.
+/// Evaluates the rules and requests slow facts, each if it is due.
 pub fn run_rules_if_due(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.shared.system.now().boot_ns;
     let rest =
@@ -24,7 +24,7 @@ pub fn run_rules_if_due(app: &mut App, effects: &mut Vec<Effect>) {
 fn run_rules(app: &mut App) {
     let known = app.shared.findings.incidents().get(app.views.findings.scroll.selected).map(incident_key);
     app.shared.findings.evaluate(&app.shared.system);
-    // The selection stays with its story.
+    // The same incident stays selected.
     let stories = app.shared.findings.incidents();
     if let Some(at) = known.and_then(|known| stories.iter().position(|s| incident_key(s) == known)) {
         app.views.findings.scroll.selected = at;
@@ -38,7 +38,7 @@ fn incident_key(story: &Incident) -> (&'static str, crate::doctor::finding::Find
     (story.cause().rule, story.cause().subject.clone())
 }
 
-/// A new tick comes: the one before is looked at now, if its tasks never came.
+/// Before a new tick: evaluates the one before, if its scan of tasks never came.
 pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
     if app.shared.findings.seq() < app.shared.system.snapshot.seq {
         run_rules_if_due(app, effects);
@@ -47,7 +47,7 @@ pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
 
 fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.shared.system.now().boot_ns;
-    // Some rules judge by two readings: those are had as soon as in trouble.
+    // Some rules compare two readings: read twice soon after an incident begins.
     let calm = app.shared.findings.incidents().is_empty() && app.shared.system.slow_facts.previous.is_some();
     let every = if calm { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
     let requests = &mut app.fact_requests;
@@ -59,7 +59,7 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
         return;
     }
     requests.requested_at_ns = Some(now);
-    // Starting a process costs more than what these find out: what hardly ever hangs shares one.
+    // Starting a process costs more than these jobs: those that hardly ever hang share one.
     let mut jobs = Vec::new();
     if !std::mem::replace(&mut requests.facts, true) {
         jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&app.shared.system) });
@@ -71,7 +71,7 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
     effects.extend(disk_space_job(app, true).map(Effect::RunJob));
 }
 
-/// Asking file systems for their room, if there are any and none are being asked.
+/// The job that reads the free space of file systems, if there are any and it is not running.
 fn disk_space_job(app: &mut App, network: bool) -> Option<WorkerJob> {
     let asked = &mut app.fact_requests;
     let asked = if network { &mut asked.network_disk_space } else { &mut asked.local_disk_space };
@@ -79,7 +79,7 @@ fn disk_space_job(app: &mut App, network: bool) -> Option<WorkerJob> {
     (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(WorkerJob::DiskSpace { mounts, network })
 }
 
-/// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
+/// Handles a reply. A failed job is repeated when it is due; the rules report what is missing.
 pub fn on_reply(app: &mut App, job: &WorkerJob, reply: WorkerReply) {
     match job {
         WorkerJob::DiskSpace { network: true, .. } => app.fact_requests.network_disk_space = false,

@@ -1,4 +1,4 @@
-//! `update` decides: event in, state changed, effects out. It touches no file, no clock, no kernel.
+//! `update` takes an event, changes the state and returns effects. It reads no file, clock or kernel.
 
 mod actions;
 mod bench;
@@ -28,7 +28,7 @@ use super::view::{Outbox, Request};
 use crate::model::observation::Observation;
 use crossterm::event::{KeyEvent, KeyEventKind};
 
-/// Takes in one event.
+/// Handles an event.
 pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
     let mut effects = Vec::new();
     // Counters and a run's progress alter no list of tasks.
@@ -64,7 +64,7 @@ fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Does what a view asks of the program, and passes its effects on.
+/// Carries out the requests of a view and passes its effects on.
 pub fn handle_outbox(app: &mut App, out: Outbox, effects: &mut Vec<Effect>) {
     effects.extend(out.effects);
     for request in out.requests {

@@ -1,4 +1,4 @@
-//! Clicks and the wheel: the same actions as the keys.
+//! Mouse clicks and wheel, translated to actions.
 
 use super::actions;
 use crate::tui::action::Action;
@@ -11,7 +11,7 @@ use crate::tui::view::PaneClick;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
-/// A mouse event.
+/// Handles a mouse event.
 pub fn on_mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
     match event.kind {
         MouseEventKind::ScrollUp => on_wheel(app, event, -3, effects),
@@ -53,7 +53,7 @@ fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         return;
     }
     if app.screen.overlay.is_some() {
-        // A click beside a question or the help leaves it, as Esc does.
+        // A click beside a dialog or the help closes it, as Esc does.
         return actions::apply_action(app, Action::Back, effects);
     }
     let Some((id, area)) = focus_pane_at(app, x, y) else { return };

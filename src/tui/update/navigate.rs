@@ -28,7 +28,7 @@ impl From<NavTarget> for Target {
     }
 }
 
-/// Goes there.
+/// Goes to a target.
 pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
     match target {
         Target::Tab(tab) => actions::open_view(app, tab, effects),
@@ -46,7 +46,7 @@ pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
     }
 }
 
-/// The Bench view with this profile selected, in that directory; a run under way stays on screen.
+/// Opens the Bench tab at a profile and directory; a run in progress stays on screen.
 fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
     if app.views.bench.active_run().is_none() {
         if let Some(dir) = dir {

@@ -1,4 +1,4 @@
-//! Typing in a line of input, and what Enter does with it.
+//! Editing a prompt, and what Enter does.
 
 use super::{actions, command, screenshot, tune};
 use crate::tui::effect::Effect;
@@ -7,10 +7,10 @@ use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Longest input kept.
+/// Longest input, bytes.
 const MAX_INPUT_BYTES: usize = 1024;
 
-/// A key while a line of input is open.
+/// Handles a key while a prompt is open.
 pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     let Some(Overlay::Prompt(mut p)) = app.screen.overlay.take() else { return };
     let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -44,7 +44,7 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     app.screen.overlay = Some(Overlay::Prompt(p));
 }
 
-/// Left without Enter.
+/// The prompt was closed without Enter.
 fn on_cancel(app: &mut App, p: &Prompt) {
     if p.purpose == PromptPurpose::ScreenshotPath {
         screenshot::cancel_capture(app);
@@ -89,7 +89,7 @@ fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
     }
 }
 
-/// What was typed, done; or what is wrong with it.
+/// Acts on the text typed, or returns what is wrong with it.
 fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     match what {
         PromptPurpose::Search => {
@@ -97,7 +97,7 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
             search(app, 0, effects);
         }
         PromptPurpose::Filter => set_filter(app, text, effects),
-        // Nothing typed, nothing changed.
+        // An empty text changes nothing.
         PromptPurpose::Interval
         | PromptPurpose::KnobValue
         | PromptPurpose::Lease
@@ -131,7 +131,7 @@ fn input(
     app.update_view(pane, effects, |view, cx, out| view.on_input(purpose, text, cx, out)).unwrap_or(Ok(()))
 }
 
-/// Seconds within the range.
+/// Parses seconds within the range.
 pub fn parse_interval(text: &str) -> Result<f64, String> {
     text.parse::<f64>()
         .ok()
@@ -155,8 +155,7 @@ fn set_filter(app: &mut App, text: &str, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Moves the selection to the next row that contains the text searched for: `by` 1 forwards, -1 back, 0
-/// from the selected row on.
+/// Selects the next row that contains the search text: `by` 1 after the selected one, -1 before it, 0 from it on.
 pub fn search(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
     let needle = app.screen.search.to_lowercase();
     if needle.is_empty() {

@@ -1,4 +1,4 @@
-//! Decisions about screenshots.
+//! Taking a screenshot: capture, format, file name.
 
 use crate::export::screenshot::{FORMATS, format_of_file};
 use crate::jobs::atomic_write::IfExists;
@@ -9,7 +9,7 @@ use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 
-/// Takes the screen as it is now, and asks for the file's name: what goes on meanwhile is not in it.
+/// Captures the screen and asks for a file name.
 pub fn begin_capture(app: &mut App) {
     let mut taken = ScreenCapture::new(app);
     taken.overlay = app.screen.overlay.take();
@@ -20,12 +20,12 @@ pub fn begin_capture(app: &mut App) {
         Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::ScreenshotPath, text, cursor, error: None }));
 }
 
-/// Whether a key chooses rather than edits.
+/// Whether a key selects an option instead of editing the name.
 pub fn is_option_key(code: KeyCode) -> bool {
     matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::Tab)
 }
 
-/// Another form, or the pane instead of the screen; what was typed stays as far as it can.
+/// Selects the next format, or the pane instead of the screen; keeps the typed name as far as possible.
 pub fn change_option(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
     let ui = &mut app.screen.screenshot;
     let Some(mut taken) = ui.pending.take() else { return };
@@ -49,14 +49,14 @@ pub fn change_option(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
     ui.pending = Some(taken);
 }
 
-/// The words before the name.
+/// The label of the prompt.
 pub fn prompt_label(app: &App) -> String {
     let taken = app.screen.screenshot.pending.as_deref();
     let other = if taken.is_some_and(|t| t.pane_only) { "screen" } else { "pane" };
     format!("{} to file (Tab {other}, ↑↓ form): ", taken.map_or("screen", ScreenCapture::subject))
 }
 
-/// Enter: a child writes it. Its ending decides the form.
+/// Writes the file in a child process. The extension selects the format.
 pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(form) = format_of_file(text) else {
         let endings: Vec<String> = FORMATS.iter().map(|f| format!(".{}", f.extension)).collect();
@@ -76,7 +76,7 @@ pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Re
     Ok(())
 }
 
-/// Esc: as if nothing had been asked.
+/// Discards the capture and restores what was open.
 pub fn cancel_capture(app: &mut App) {
     app.screen.overlay = app.screen.screenshot.pending.take().and_then(|taken| taken.overlay);
 }

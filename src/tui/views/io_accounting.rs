@@ -1,4 +1,4 @@
-//! Who does the I/O of which device, for the details of a task and of a device.
+//! Which process does the I/O of which device, for the pages of a task and of a device.
 
 use crate::export::io_attribution::{COLUMN_HEADERS, format_rates, on_device, process_label, unattributed_text};
 use crate::model::disk::DevId;
@@ -8,16 +8,16 @@ use crate::sanitize::{fit_width, sanitize};
 use crate::tui::shared::Shared;
 use crate::units::format_bytes;
 
-/// Tasks named at a device.
+/// Most tasks listed for a device.
 const MAX_TASKS: usize = 8;
-/// Control groups named at a device.
+/// Most control groups listed for a device.
 const MAX_GROUPS: usize = 4;
-/// Cells of a name.
+/// Width of a name.
 const NAME_WIDTH: usize = 24;
-/// Cells of the figures.
+/// Widths of the figures.
 const COLUMN_WIDTHS: [usize; 7] = [7, 7, 8, 8, 8, 8, 8];
 
-/// Lines of text; true: emphasised.
+/// Lines of text; `true`: emphasised.
 type DetailLines = Vec<(String, bool)>;
 
 fn format_line(name: &str, cells: [String; 7]) -> String {
@@ -34,7 +34,7 @@ fn figures_line(name: &str, f: &IoRates) -> (String, bool) {
     (format_line(&format!("  {name}"), format_rates(f)), false)
 }
 
-/// What a process did at each device, or why that is not known. `group`: its control group's path.
+/// Appends the I/O of a process at each device, or why it is unknown. `group`: path of its control group.
 pub fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, out: &mut DetailLines) {
     out.push((String::new(), false));
     let snap = shared.snapshot();
@@ -63,7 +63,7 @@ pub fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, out: &mut
     }
 }
 
-/// Who did the I/O of a device, or why that is not known.
+/// Appends the processes and groups that did the I/O of a device, or why they are unknown.
 pub fn push_device_io(shared: &Shared, id: DevId, out: &mut DetailLines) {
     out.push((String::new(), false));
     let snap = shared.snapshot();
@@ -97,14 +97,14 @@ pub fn push_device_io(shared: &Shared, id: DevId, out: &mut DetailLines) {
     }
 }
 
-/// `kworker/u8:1 (28188)`: a name that is too long loses its end, never its number.
+/// Shortens `kworker/u8:1 (28188)` in the name, never in the PID.
 fn truncate_keeping_pid(name: String) -> String {
     let Some((comm, pid)) = name.rsplit_once(" (") else { return name };
     let (comm, _) = fit_width(comm, NAME_WIDTH.saturating_sub(4 + pid.len()));
     format!("{comm} ({pid}")
 }
 
-/// The end of a path that is too long: it tells more than the beginning.
+/// Shortens a path at the start: its end says more.
 fn truncate_start(path: &str) -> String {
     let mut rest = path;
     while fit_width(rest, usize::MAX).1 > NAME_WIDTH - 3 {

@@ -1,40 +1,40 @@
-//! What panes draw on: a screen's cells, four bytes each.
+//! The cells of a screen, four bytes each, that panes draw into.
 //!
-//! A monitor draws after a second of sleep, when little of its memory is still near the CPU, so a frame takes the time
-//! of fetching what it touches: ratatui's buffer has 40 bytes a cell. Styles, of which a screen has a few dozen, and
-//! symbols of more than one character are named by their places in lists.
+//! A frame is drawn after a second of sleep with cold caches, so its cost is the memory it touches; a cell of ratatui's
+//! buffer has 40 bytes. Styles, of which a screen has a few dozen, and symbols of several characters are stored in tables
+//! and cells refer to them by index. `tests/bench` measures the frame.
 
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Styles told apart.
+/// Most styles in the table.
 const MAX_STYLES: usize = 1 << 9;
-/// Symbols of more than one character told apart.
+/// Most symbols of several characters in the table.
 const MAX_LONG_SYMBOLS: usize = 1 << 10;
 
-/// What a cell looks like, in one number: on one canvas equal if and only if they look the same. The symbol's character
-/// (or the place of a symbol of several), the place of the style, and whether it takes two columns.
+/// A cell in one number: within a buffer, two cells are equal if and only if they look the same. Holds the character (or
+/// the index of a longer symbol), the index of the style, and whether it takes two columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PackedCell(u32);
 
 impl PackedCell {
-    /// A blank without style.
+    /// A blank cell without style.
     pub const BLANK: Self = Self(' ' as u32);
-    /// Any character fits.
+    /// 21 bits hold any character.
     const SYMBOL_MASK: u32 = (1 << Self::STYLE_SHIFT) - 1;
     const STYLE_SHIFT: u32 = 21;
     const STYLE_MASK: u32 = (MAX_STYLES as u32 - 1) << Self::STYLE_SHIFT;
     const LONG_FLAG: u32 = 1 << 30;
     const WIDE_FLAG: u32 = 1 << 31;
 
-    /// It takes two columns.
+    /// Whether it takes two columns.
     pub fn is_wide(self) -> bool {
         self.0 & Self::WIDE_FLAG != 0
     }
 
-    /// Its symbol, to be dressed anew.
+    /// Its symbol, without style.
     pub fn symbol(self) -> PackedSymbol {
         PackedSymbol(self.0 & !Self::STYLE_MASK)
     }
@@ -44,21 +44,21 @@ impl PackedCell {
     }
 }
 
-/// A symbol, not styled yet: the part of a [`Look`] that says which.
+/// The symbol of a [`PackedCell`].
 #[derive(Clone, Copy)]
 pub struct PackedSymbol(u32);
 
-/// A style as a place among the canvas's: the part of a [`Look`] that says which.
+/// The style of a [`PackedCell`]: an index into the table of its buffer.
 #[derive(Clone, Copy)]
 pub struct StyleId(u32);
 
 impl PackedSymbol {
-    /// A character of one column that joins with none beside it.
+    /// A character of one column that does not combine with its neighbours.
     pub fn single_width(c: char) -> Self {
         Self(u32::from(c))
     }
 
-    /// In that style.
+    /// A cell with this symbol and style.
     pub fn with_style(self, dress: StyleId) -> PackedCell {
         PackedCell(self.0 | dress.0)
     }
@@ -66,33 +66,33 @@ impl PackedSymbol {
 
 type StyleValue = (Color, Color, Modifier);
 
-/// A number that is another one for what is not equal, as far as a number of 64 bits can tell.
+/// A 64-bit hash of a value.
 pub fn content_hash(of: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A part of the picture, and a number that is another one whenever it looks different.
+/// An area with the hash of its content.
 type CachedRegion = (Rect, u64);
 
-/// Cells to draw on, frame by frame.
+/// A frame to draw into, and the one before.
 pub struct CellBuffer {
-    /// Where they are on the screen.
+    /// Position and size on the screen.
     pub area: Rect,
     cells: Vec<PackedCell>,
-    /// The frame before, blank if there was none, and the parts of it that may be taken over.
+    /// The previous frame, and its regions that may be copied.
     previous: Vec<PackedCell>,
     reusable_regions: Vec<CachedRegion>,
-    /// Parts of this frame that the next one may take over.
+    /// Regions of this frame that the next one may copy.
     drawn_regions: Vec<CachedRegion>,
     styles: StyleTable,
 }
 
-/// What the numbers in [`Look`]s stand for.
+/// The styles and long symbols that cells refer to.
 pub struct StyleTable {
     styles: Vec<StyleValue>,
-    /// The place of the style met last: most texts have their neighbour's.
+    /// Index of the style used last: neighbouring texts mostly share one.
     last_index: usize,
     long_symbols: Vec<Box<str>>,
 }
@@ -113,14 +113,13 @@ impl CellBuffer {
         }
     }
 
-    /// There are too many styles or long symbols to go on naming them: what comes beyond may look wrong.
+    /// Whether the tables are nearly full; the caller must then start a new buffer.
     pub fn is_full(&self) -> bool {
         self.styles.styles.len() >= MAX_STYLES / 2 || self.styles.long_symbols.len() >= MAX_LONG_SYMBOLS
     }
 
-    /// Draws a part of the picture: `stamp` is another number whenever it looks different, so that what stood there in
-    /// the frame before may be taken over instead. Nothing else may be drawn there, or [`forget`](Self::forget) must
-    /// be called.
+    /// Draws a region, or copies it from the previous frame if that was drawn there with the same hash. Nothing else may be
+    /// drawn there, or [`forget_regions`](Self::forget_regions) must be called.
     pub fn draw_cached(&mut self, area: Rect, stamp: u64, draw: impl FnOnce(&mut Self)) {
         self.drawn_regions.push((area, stamp));
         if !self.reusable_regions.contains(&(area, stamp)) {
@@ -132,13 +131,13 @@ impl CellBuffer {
         }
     }
 
-    /// Something was drawn over this frame's parts: the next one draws them anew.
+    /// Makes the next frame draw all regions again, because something was drawn over them.
     pub fn forget_regions(&mut self) {
         self.drawn_regions.clear();
     }
 
-    /// Ends the frame: hands the rows that differ from the frame before to `differs` (which row, before, now), and
-    /// blanks the paper row by row on the way: it is at hand right now.
+    /// Ends the frame: passes each row that differs from the previous frame to `differs` (row, before, now), and clears the
+    /// buffer row by row while it is in the cache.
     pub fn swap(&mut self, mut differs: impl FnMut(&StyleTable, usize, &[PackedCell], &[PackedCell])) {
         let width = usize::from(self.area.width).max(1);
         let rows = self.previous.chunks_mut(width).zip(self.cells.chunks_mut(width));
@@ -153,7 +152,7 @@ impl CellBuffer {
         self.reusable_regions.append(&mut self.drawn_regions);
     }
 
-    /// Places of the cells from `x`,`y` on, at most `width` of them; none outside.
+    /// Indexes of at most `width` cells from `x`, `y` on; empty outside.
     fn cell_range(&self, x: u16, y: u16, width: u16) -> std::ops::Range<usize> {
         let area = self.area;
         if y < area.top() || y >= area.bottom() || x < area.left() || x >= area.right() {
@@ -163,14 +162,14 @@ impl CellBuffer {
         from..from + usize::from(width.min(area.right() - x))
     }
 
-    /// The cells from `x`,`y` on, at most `width` of them; none outside.
+    /// At most `width` cells from `x`, `y` on; empty outside.
     pub fn cells_mut(&mut self, x: u16, y: u16, width: u16) -> &mut [PackedCell] {
         let places = self.cell_range(x, y, width);
         &mut self.cells[places]
     }
 
-    /// Draws over what is there from `x`,`y` on, at most `width` cells: the symbol that `symbol` makes of each, until it
-    /// makes none, and of the style only what `style` names. Returns the cells drawn.
+    /// Draws over at most `width` cells from `x`, `y` on: `symbol` maps each cell to its new symbol until it returns `None`;
+    /// `style` changes only the attributes it sets. Returns the number of cells drawn.
     pub fn draw_over(
         &mut self,
         (x, y): (u16, u16),
@@ -191,25 +190,25 @@ impl CellBuffer {
         drawn
     }
 
-    /// The style's place, where nothing is below it that would show through.
+    /// The index of a style on a blank cell.
     pub fn style_id(&mut self, style: Style) -> StyleId {
         let colors = (style.fg.unwrap_or(Color::Reset), style.bg.unwrap_or(Color::Reset), style.add_modifier);
         self.styles.style_id(colors)
     }
 
-    /// What a style makes of a cell: only what it names changes.
+    /// The index of a cell's style after applying `style` to it.
     fn patched_style_id(&mut self, look: PackedCell, style: Style) -> StyleId {
         let (fg, bg, modifier) = self.styles.styles[look.style_index()];
         let modifier = modifier.union(style.add_modifier).difference(style.sub_modifier);
         self.styles.style_id((style.fg.unwrap_or(fg), style.bg.unwrap_or(bg), modifier))
     }
 
-    /// Any symbol.
+    /// Packs any symbol.
     pub fn pack_symbol(&mut self, symbol: &str) -> PackedSymbol {
         self.styles.pack_symbol(symbol)
     }
 
-    /// All of it as a buffer of ratatui's, for exporters.
+    /// Converts the frame to a ratatui buffer.
     pub fn to_buffer(&self) -> Buffer {
         Buffer { area: self.area, content: self.cells.iter().map(|look| self.styles.unpack(*look)).collect() }
     }
@@ -223,7 +222,7 @@ impl StyleTable {
                 self.styles.len() - 1
             });
         }
-        // Beyond the last place nothing can be told apart; `is_full` has the screen begin anew long before.
+        // The last index stands for all further styles; `is_full` starts a new buffer long before.
         StyleId((self.last_index.min(MAX_STYLES - 1) as u32) << PackedCell::STYLE_SHIFT)
     }
 
@@ -241,7 +240,7 @@ impl StyleTable {
         PackedSymbol(at as u32 | PackedCell::LONG_FLAG | wide)
     }
 
-    /// The look as a cell of ratatui's.
+    /// Converts a cell to a ratatui cell.
     pub fn unpack(&self, look: PackedCell) -> Cell {
         let mut cell = Cell::EMPTY;
         let symbol = look.0 & PackedCell::SYMBOL_MASK;

@@ -1,4 +1,4 @@
-//! Boxes over the screen: a frame, a question, a line of input.
+//! Frames, popups and input lines.
 
 use super::text::{clear_area, draw_text, fill_area};
 use super::theme::Theme;
@@ -7,7 +7,7 @@ use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
 
-/// A frame with a title on its top edge and, at the right of it, a note; returns the inside.
+/// Draws a frame with a title at the left of its top edge and a note at the right; returns the inside.
 pub fn draw_frame(buf: &mut CellBuffer, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
     let style = if focused { theme.border_focused } else { theme.border };
     draw_border(buf, area, style);
@@ -30,7 +30,7 @@ pub fn draw_frame(buf: &mut CellBuffer, area: Rect, title: &str, note: &str, foc
     area.inner(Margin::new(1, 1))
 }
 
-/// The four edges alone: a ratatui `Block` styles every cell inside as well, at every frame.
+/// Draws only the edges; a ratatui `Block` styles every cell inside at every frame.
 fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
     let area = area.intersection(buf.area);
     if area.is_empty() {
@@ -47,7 +47,7 @@ fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
     fill_area(buf, Rect { x: right, ..sides }, "│", style);
 }
 
-/// A box of `width` by `height` in the middle of `area`, cleared and framed; returns the inside.
+/// Draws an empty framed box in the middle of `area`; returns the inside.
 pub fn draw_popup(buf: &mut CellBuffer, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     let at = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
@@ -55,8 +55,8 @@ pub fn draw_popup(buf: &mut CellBuffer, area: Rect, title: &str, width: u16, hei
     draw_frame(buf, at, title, "", true, theme)
 }
 
-/// A line of input with its label and a block for the cursor (a byte offset of `text` at a character
-/// boundary). What does not fit is cut off at the left, so that the cursor stays in sight.
+/// Draws an input line with a label and a block cursor (a byte offset of `text` at a character boundary). Cuts off the
+/// start of a long text so that the cursor stays visible.
 pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
     let mut x = area.x;
     let mut style = |buf: &mut CellBuffer, s: &str, style: Style| {
@@ -64,7 +64,7 @@ pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cur
     };
     clear_area(buf, Rect { height: 1, ..area });
     let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
-    // Cleaning changes lengths: the parts are cleaned, not the whole.
+    // Sanitizing changes lengths, so both parts are sanitized separately.
     let (before, after) = text.split_at(cursor.min(text.len()));
     let (before, after) = (crate::sanitize::sanitize(before), crate::sanitize::sanitize(after));
     let width = usize::from(area.width);
@@ -89,7 +89,7 @@ pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cur
     style(buf, rest.as_str(), theme.text);
 }
 
-/// A reason for a gap, wrapped over as many lines as there are.
+/// Draws why there is no data, wrapped.
 pub fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
     let lines = wrap(&format!("- {text}"), usize::from(area.width));
     for (i, line) in lines.iter().take(usize::from(area.height)).enumerate() {

@@ -1,4 +1,4 @@
-//! A table whose cells are asked for only when they are on screen.
+//! Tables: column widths, header, rows, selection.
 
 use super::text::{draw_text, draw_text_right, patch_style};
 use super::theme::Theme;
@@ -7,7 +7,7 @@ use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// What the person did to a table; the same for every table.
+/// Selection and scroll position of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Scroll {
     /// First row shown.
@@ -22,7 +22,7 @@ impl Scroll {
         self.selected = self.selected.saturating_add_signed(by).min(len.saturating_sub(1));
     }
 
-    /// Keeps the selection on screen for a body of `height` rows.
+    /// Adjusts the offset so that the selection is visible in `height` rows.
     pub fn scroll_into_view(&mut self, len: usize, height: usize) {
         self.selected = self.selected.min(len.saturating_sub(1));
         self.offset = self.offset.min(len.saturating_sub(height)).min(self.selected);
@@ -50,15 +50,15 @@ impl Scroll {
     }
 }
 
-/// How the columns share a width.
+/// Columns with their positions and widths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FittedColumns {
     /// Index into the column list, x within the area, width.
     pub columns: Vec<(usize, u16, u16)>,
 }
 
-/// Gives each column its width. The column of width 0 takes what is left; when that would be less than
-/// `least`, columns are left out from the end (never the flexible one, never one in `keep`).
+/// Fits columns into a width. The column of width 0 takes the rest; if that is less than `least`, columns are dropped from
+/// the end, except the flexible one and those in `keep`.
 pub fn fit_columns<C>(
     columns: &[ColumnSpec<C>],
     width: u16,
@@ -97,7 +97,7 @@ impl FittedColumns {
     }
 }
 
-/// Draws the heads; the sorted one carries an arrow.
+/// Draws the header; the sort column has an arrow.
 pub fn draw_header<C>(
     buf: &mut CellBuffer,
     area: Rect,
@@ -124,7 +124,7 @@ pub fn draw_header<C>(
                 draw_text(buf, x, area.y, &text, *w, style);
             }
             Align::Right => {
-                // A head wider than its column may lean on the gap before it.
+                // A heading wider than its column may use the gap before it.
                 let lean = u16::from(x > area.x);
                 draw_text_right(buf, x - lean, area.y, &text, w + lean, style);
             }
@@ -132,7 +132,7 @@ pub fn draw_header<C>(
     }
 }
 
-/// Draws one row; `scratch` saves an allocation per cell.
+/// Draws a row; `scratch` is a reused buffer.
 #[allow(clippy::too_many_arguments)]
 pub fn draw_row<'v, C: Copy>(
     buf: &mut CellBuffer,
@@ -164,9 +164,9 @@ pub fn draw_row<'v, C: Copy>(
     }
 }
 
-/// Marks the selected row over its whole width.
+/// Highlights a row over its whole width.
 pub fn highlight_row(buf: &mut CellBuffer, area: Rect, y: u16, theme: &Theme) {
-    // One colour over the whole row: dim cells, reversed, would be holes in it.
+    // One style for the whole row: reversed dim cells would look like holes.
     patch_style(buf, area.x, y, area.width, Style::reset().patch(theme.selected));
 }
 

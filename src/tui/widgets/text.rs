@@ -1,11 +1,11 @@
-//! Text into cells, quickly: most of a monitor is characters that need no grapheme work.
+//! Draws text into cells, with a fast path for characters that need no grapheme segmentation.
 
 use super::cell_buffer::{CellBuffer, PackedCell, PackedSymbol};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Writes `text` (cleaned) at `x`,`y`, at most `width` cells; returns the cells used.
+/// Draws sanitized `text` at `x`, `y` in at most `width` cells; returns the cells used.
 pub fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
     if text.is_ascii() {
         let dress = canvas.style_id(style);
@@ -23,8 +23,7 @@ pub fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16
     draw_graphemes(canvas, x, y, text, width, style)
 }
 
-/// A character of one column that joins with no other of these: letters of Latin, and what lines, graphs and small
-/// signs are made of.
+/// Whether a character takes one column and combines with none of these: Latin letters, box drawing, blocks, arrows.
 fn is_single_width(c: char) -> bool {
     matches!(c,
         ' '..='~'
@@ -34,7 +33,7 @@ fn is_single_width(c: char) -> bool {
         | '\u{2500}'..='\u{25b5}' | '\u{2800}'..='\u{28ff}')
 }
 
-/// Any text: ratatui tells it apart into what is seen as one.
+/// Draws any text, segmented into graphemes by ratatui.
 fn draw_graphemes(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
     let width = canvas.cells_mut(x, y, width).len() as u16;
     let mut line = Buffer::empty(Rect::new(0, 0, width, 1));
@@ -45,14 +44,14 @@ fn draw_graphemes(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u1
         let columns = shown.cell_width().max(1);
         let symbol = canvas.pack_symbol(shown);
         canvas.draw_over((x + at, y), 1, style, |_| Some(symbol));
-        // The rest of its columns is hidden.
+        // Its other columns are hidden.
         canvas.cells_mut(x + at + 1, y, columns - 1).fill(PackedCell::BLANK);
         at += columns;
     }
     end
 }
 
-/// Puts one symbol of one cell's width into every cell of `area`.
+/// Fills `area` with a symbol of one column.
 pub fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style) {
     let area = area.intersection(canvas.area);
     let symbol = canvas.pack_symbol(symbol);
@@ -61,14 +60,14 @@ pub fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style
     }
 }
 
-/// Blanks every cell of `area`.
+/// Clears `area`.
 pub fn clear_area(canvas: &mut CellBuffer, area: Rect) {
     for y in area.top()..area.bottom() {
         canvas.cells_mut(area.x, y, area.width).fill(PackedCell::BLANK);
     }
 }
 
-/// Writes `text` so that it ends before `x + width`.
+/// Draws `text` right-aligned in `width` cells.
 pub fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let cells = match text.is_ascii() {
         true => text.len(),
@@ -78,7 +77,7 @@ pub fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, widt
     draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }
 
-/// Styles `width` cells of a row without touching their text.
+/// Applies a style to `width` cells of a row and keeps their text.
 pub fn patch_style(canvas: &mut CellBuffer, x: u16, y: u16, width: u16, style: Style) {
     canvas.draw_over((x, y), width, style, |before| Some(before.symbol()));
 }
@@ -115,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// Text that is not ASCII looks as ratatui itself would have it.
+        /// Text is drawn as ratatui draws it.
         #[test]
         fn text_looks_as_in_a_buffer_of_ratatui(
             texts in proptest::collection::vec(

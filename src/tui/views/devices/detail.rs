@@ -1,4 +1,4 @@
-//! One device: its recent past, its queue's settings, what it lies on and what lies on it.
+//! The page of a device: rates, latencies, who does its I/O, topology, queue settings, graphs.
 
 use super::super::detail::draw_detail_lines;
 use super::DevicesView;
@@ -45,7 +45,7 @@ pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
 
 use DeviceColumn as C;
 
-/// The columns of `iostat -x`, a line for each kind of operation.
+/// The columns of `iostat -x`, one line for each kind of operation.
 const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
     (
         "read",
@@ -73,7 +73,7 @@ const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
     ("flush", [Some(C::Flushes), None, None, None, Some(C::FlushAwait), None]),
 ];
 
-/// Rates of the interval on screen.
+/// Appends the rates of the interval on screen.
 fn push_rates(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(rate) = shared.snapshot().device(id) else {
         out.push(("has done no I/O".into(), false));
@@ -207,8 +207,7 @@ fn push_queue_settings(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>
     out.extend(lines.into_iter().map(|l| (format!("  {l}"), false)));
 }
 
-/// Text and graphs: beside each other where there is room, else the graphs below; a graph needs six lines
-/// to say anything.
+/// Splits the page into text and graphs: side by side on a wide screen, else the graphs below if it is high enough.
 pub(super) fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
     if inner.width >= 130 {
         let w = inner.width / 2;
@@ -231,7 +230,7 @@ pub(super) fn render(view: &DevicesView, cx: &Context, theme: &Theme, area: Rect
     );
     let (left, right) = split_text_and_graphs(inner);
     draw_detail_lines(cx, theme, left, buf, &detail_lines(cx));
-    // Heat maps first, then pairs of graphs as far as there is room; one at least, where there is room for two.
+    // Heat maps first, then pairs of graphs. Each needs six rows; at least one pair is drawn if there is room for two.
     let room = (right.height / 6).max(1);
     let mut heats = latency::kinds_with_data(cx.shared, id, LatencyPart::Total, right.width);
     heats.truncate(usize::from(room).saturating_sub(1).max(1));

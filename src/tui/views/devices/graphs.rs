@@ -1,4 +1,4 @@
-//! The recent past of the selected device: two graphs or heat maps, chosen with `g`.
+//! Graphs of the selected device: two quantities or two latency heat maps, chosen with `g`.
 
 use super::DevicesView;
 use super::latency::{self, LatencyPart};
@@ -16,9 +16,9 @@ use ratatui::layout::Rect;
 pub struct GraphQuantity {
     /// Name and unit.
     pub name: &'static str,
-    /// Its value.
+    /// Reads its value.
     pub value: fn(&DiskRate) -> f64,
-    /// A fixed top of the scale.
+    /// Top of the scale; `None`: the largest value, rounded up.
     pub scale_max: Option<f64>,
 }
 
@@ -26,7 +26,7 @@ const fn quantity(name: &'static str, value: fn(&DiskRate) -> f64) -> GraphQuant
     GraphQuantity { name, value, scale_max: None }
 }
 
-/// Pairs shown one above the other.
+/// Pairs of quantities, drawn one above the other.
 pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
     [quantity("MB read/s", |r| r.read_mb_per_s), quantity("MB written/s", |r| r.write_mb_per_s)],
     [quantity("reads/s", |r| r.reads_per_s), quantity("writes/s", |r| r.writes_per_s)],
@@ -37,15 +37,15 @@ pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
     ],
 ];
 
-/// Heat maps that follow the pairs.
+/// Heat maps, chosen after the last pair.
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
-/// A device over the frames kept, oldest first; gaps where it was not there.
+/// The rates of a device in the stored history, oldest first; `None` where it did not exist.
 pub fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
     shared.history_to_shown().map(move |f| f.snapshot.device(id))
 }
 
-/// The values of a device over the frames kept, oldest first.
+/// The values of a quantity in the stored history, oldest first.
 pub fn quantity_history(
     shared: &Shared,
     id: DevId,
@@ -54,7 +54,7 @@ pub fn quantity_history(
     device_history(shared, id).map(move |d| d.map(value))
 }
 
-/// One labelled graph.
+/// Draws a graph with its label.
 pub fn draw_graph(
     shared: &Shared,
     theme: &Theme,
@@ -118,7 +118,7 @@ pub(super) fn render(
             }
         }
         [kind] => latency::draw_latency_heatmap(shared, theme, inner, buf, id, kind, part),
-        // Flushes are few: the detail has them.
+        // Flushes are few; the device's page shows them.
         [first, second, ..] => {
             latency::draw_latency_heatmap(shared, theme, halves[0], buf, id, first, part);
             latency::draw_latency_heatmap(shared, theme, halves[1], buf, id, second, part);

@@ -1,4 +1,4 @@
-//! How the times of a device's requests are spread: percentiles, and heat maps over time.
+//! Latency of a device's requests: percentiles, and heat maps over time.
 
 use super::graphs::device_history;
 use crate::model::disk::DevId;
@@ -12,7 +12,7 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::format_micros;
 use ratatui::layout::Rect;
 
-/// Which part of a request's time.
+/// A part of a request's latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LatencyPart {
     /// Queued and in service.
@@ -37,7 +37,7 @@ impl LatencyPart {
     }
 }
 
-/// The table of percentiles, or why there is none.
+/// Appends the table of percentiles, or why there is none.
 pub fn push_percentiles(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     let snap = shared.snapshot();
     out.push((String::new(), false));
@@ -83,7 +83,7 @@ fn unavailable_reason(shared: &Shared, id: DevId) -> String {
     missing.unwrap_or_else(|| "no request of this device has been seen".into())
 }
 
-/// Kinds of which the graphs, so many cells wide, would show something.
+/// Kinds of requests that a heat map of this width has data of.
 pub fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
     let frames = || device_history(shared, id).rev().take(heatmap_column_count(width)).flatten();
     let any = |kind: usize| {
@@ -92,7 +92,7 @@ pub fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16
     (0..REQUEST_KINDS.len()).filter(|kind| any(*kind)).collect()
 }
 
-/// The heat map of a kind, labelled.
+/// Draws the heat map of a kind of request with its label.
 pub fn draw_latency_heatmap(
     shared: &Shared,
     theme: &Theme,

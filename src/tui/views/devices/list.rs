@@ -1,4 +1,4 @@
-//! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
+//! The list: iostat's columns for disks, partitions and the devices stacked on them, as a tree.
 
 use super::DevicesView;
 use crate::export;
@@ -17,7 +17,7 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The columns shown now, for a pane of that width.
+/// The column set for a pane of this width.
 pub fn column_set(view: &DevicesView, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
     match (view.extended, width) {
         (true, _) => EXTENDED,
@@ -26,14 +26,14 @@ pub fn column_set(view: &DevicesView, width: u16) -> &'static [ColumnSpec<Device
     }
 }
 
-/// The columns that fit into that width. What tells a slow device from a busy one goes last.
+/// The columns that fit into a width. tps, await and %util are dropped last: they tell a slow device from a busy one.
 pub fn fitted_columns(view: &DevicesView, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::FittedColumns) {
     let set = column_set(view, width);
     let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
     (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, view.column_offset, keep))
 }
 
-/// The lines shown now.
+/// The rows that match, in order.
 pub fn device_lines(view: &DevicesView, shared: &Shared) -> Vec<ListedDevice> {
     let d = &view;
     let set = column_set(view, u16::MAX);
@@ -108,7 +108,7 @@ pub(super) fn render(
     }
 }
 
-/// How many lines there are, without making them: asked several times a frame.
+/// Number of rows, without building them: the layout asks several times a frame.
 pub fn line_count(view: &DevicesView, shared: &Shared) -> usize {
     let d = &view;
     if !d.filter.is_empty() {
@@ -118,7 +118,7 @@ pub fn line_count(view: &DevicesView, shared: &Shared) -> usize {
     if d.only_active {
         return rates.iter().filter(|r| r.is_active()).count();
     }
-    // The tree also has devices that never did anything but are mounted.
+    // The tree also lists mounted devices that never did any I/O.
     let idle = shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
         let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
         topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
@@ -126,12 +126,12 @@ pub fn line_count(view: &DevicesView, shared: &Shared) -> usize {
     rates.len() + idle
 }
 
-/// Lines the network file systems take, heads included.
+/// Rows of the network file systems, the header included.
 pub fn network_line_count(shared: &Shared) -> u16 {
     shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
 }
 
-/// Network file systems below the devices, at most a third of the pane; returns what is left above them.
+/// Draws the network file systems in the lower third of the pane at most; returns the area above them.
 fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
     let rows = network_line_count(shared).min(area.height / 3);
     let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), shared.snapshot(), 0) };
@@ -145,13 +145,13 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
     top
 }
 
-/// The place, in the set shown, of column `i` of the set sorted by.
+/// Index in the column set shown of column `i` of the widest set.
 fn sorted_column_index(view: &DevicesView, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
     let id = column_set(view, u16::MAX).get(i)?.id;
     shown.iter().position(|c| c.id == id)
 }
 
-/// The word that no column has: nothing completes while requests wait.
+/// Marks a stalled device: requests are in flight and none completes.
 fn draw_stalled_label(buf: &mut CellBuffer, body: Rect, y: u16, rate: &DiskRate, theme: &Theme) {
     if rate.stalled {
         let text = format!(" STALLED {} in flight ", rate.in_flight);
@@ -172,7 +172,7 @@ fn cell_style(row: &DeviceRow<'_>, col: DeviceColumn, theme: &Theme) -> Style {
     }
 }
 
-/// 100 ms is slow on anything that is not a tape.
+/// 100 ms is slow for any disk.
 fn is_slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
     let ms = match col {
         DeviceColumn::ReadAwait => row.rate.read_await_ms,

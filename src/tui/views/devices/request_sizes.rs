@@ -1,16 +1,15 @@
-//! What a device was asked for in the interval: how large its reads and writes were, and how many went on where a
-//! recent one ended (see [`crate::model::shape`]).
+//! Sizes of a device's requests in the interval, and how many were sequential (see [`crate::model::request_pattern`]).
 
 use crate::model::disk::DevId;
 use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
 use crate::tui::shared::Shared;
 
-/// Cells of a bar.
+/// Width of a bar.
 const BAR_WIDTH: usize = 20;
-/// Cells of a column: a bar and its share.
+/// Width of a column: a bar and its percentage.
 const COLUMN_WIDTH: usize = BAR_WIDTH + 8;
 
-/// Bars of reads and of writes beside each other; nothing where requests are not traced, which the latencies say.
+/// Appends bars of reads and writes side by side; nothing where requests are not traced, which the latency table explains.
 pub fn push_request_sizes(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(latency) = shared.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
     let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
@@ -40,7 +39,7 @@ fn format_access_pattern(shape: &RequestPattern) -> String {
     }
 }
 
-/// `4K-8K`.
+/// Label of a size range: `4K-8K`.
 fn size_range_label(at: usize, sizes: usize) -> String {
     let short = |at| match bucket_min_bytes(at) {
         n if n >= 1 << 20 => format!("{}M", n >> 20),
@@ -53,7 +52,7 @@ fn size_range_label(at: usize, sizes: usize) -> String {
     }
 }
 
-/// A bar in eighths of a cell, and the share; nothing for nothing.
+/// A bar in eighths of a cell with its percentage; empty for zero.
 fn share_bar(n: u32, all: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}"];
     if n == 0 {

@@ -1,4 +1,4 @@
-//! The Findings view: stories, the worst first, and below or beside them the page of the selected one.
+//! The list of incidents, the worst first.
 
 use super::FindingsView;
 use crate::doctor::finding::Severity;
@@ -14,10 +14,10 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// On screens at least this wide the page stands beside the list.
+/// From this width on the page is beside the list instead of below it.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
 
-/// Where list and page go.
+/// Areas of the list and the page.
 pub fn findings_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
     if body.width >= SIDE_BY_SIDE_WIDTH {
         let left = body.width * 2 / 5;
@@ -30,7 +30,7 @@ pub fn findings_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
     vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::IncidentPage, page)]
 }
 
-/// How a severity looks.
+/// The style of a severity.
 pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
     match severity {
         Severity::Note => theme.text,
@@ -39,7 +39,7 @@ pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
     }
 }
 
-/// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
+/// Draws the incidents from the `first` on, one a row, and highlights the selected one.
 pub(super) fn draw_incidents(
     shared: &Shared,
     theme: &Theme,
@@ -81,12 +81,12 @@ pub(super) fn render(
     draw_incidents(shared, theme, inner, buf, scroll.offset, Some(scroll.selected));
 }
 
-/// What could not be judged, as lines of that width.
+/// The rules that could not be evaluated, wrapped to a width.
 pub(super) fn skipped_rule_lines(shared: &Shared, width: u16) -> Vec<String> {
     skipped_rule_notes(&shared.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
 }
 
-/// The story in line `y` of a pane of that height.
+/// The incident at row `y` of a pane of this height.
 pub fn row_at(view: &FindingsView, shared: &Shared, height: u16, y: u16) -> Option<usize> {
     let mut scroll = view.scroll;
     scroll.scroll_into_view(shared.findings.incidents().len(), height.into());

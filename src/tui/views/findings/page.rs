@@ -1,5 +1,5 @@
-//! One story, whole: cause first, its figures, why it matters, what to try and what that costs. Lines that one
-//! key leads on from are marked, and one of them is selected.
+//! The page of an incident: its cause, figures, consequences, and what to try. Lines that lead to another page are marked;
+//! one of them is selected, and Enter goes there.
 
 use super::FindingsView;
 use super::list::{severity_style, skipped_rule_lines};
@@ -15,7 +15,7 @@ use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// Cells of the words at the left.
+/// Width of the labels at the left.
 const LABEL_WIDTH: u16 = 9;
 
 /// A line of the page.
@@ -23,17 +23,17 @@ struct PageLine {
     label: &'static str,
     text: String,
     kind: ParagraphKind,
-    /// Its place among the jumps.
+    /// Its index among the navigation targets.
     target_index: Option<usize>,
 }
 
-/// The selected story.
+/// The selected incident.
 pub fn selected_incident<'a>(view: &FindingsView, shared: &'a Shared) -> Option<&'a Incident> {
     let stories = shared.findings.incidents();
     stories.get(view.scroll.selected.min(stories.len().checked_sub(1)?))
 }
 
-/// Where the selected story leads, in the order of the page.
+/// The navigation targets of the selected incident, in the order of the page.
 pub fn nav_targets(view: &FindingsView, shared: &Shared) -> Vec<NavTarget> {
     let all = selected_incident(view, shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
     all.into_iter().filter_map(|p| p.nav_target).collect()
@@ -125,7 +125,7 @@ pub(super) fn render(
     }
 }
 
-/// The first line on screen: the selected jump is in sight while the page has the keys, with what follows it.
+/// The first line on screen, such that the selected target and the lines after it are visible while the page is focused.
 fn scroll_offset(lines: &[PageLine], selected: usize, height: usize, focused: bool) -> usize {
     let most = lines.len().saturating_sub(height);
     if !focused || selected == 0 {
@@ -136,7 +136,7 @@ fn scroll_offset(lines: &[PageLine], selected: usize, height: usize, focused: bo
     if is_end { most } else { (last + 3).saturating_sub(height).min(most) }
 }
 
-/// The jump in line `y` of the page.
+/// The navigation target at row `y` of the page.
 pub fn target_at(view: &FindingsView, cx: &Context, y: u16) -> Option<usize> {
     let area = cx.layout.pane_area(PaneId::IncidentPage)?;
     let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));

@@ -1,4 +1,4 @@
-//! The findings in a few lines at the foot of the Overview.
+//! The worst incidents in a few rows at the bottom of the Overview.
 
 use super::list::draw_incidents;
 use crate::export::findings::summarize;
@@ -9,25 +9,25 @@ use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// Stories shown at most: the view has them all.
+/// Most incidents shown here; the Findings tab has all.
 const MAX_INCIDENTS: usize = 4;
-/// Rows of the Overview the strip needs to be there when nothing is wrong ...
+/// Rows that the Overview must have for the strip to appear without incidents.
 const MIN_BODY_WHEN_HEALTHY: u16 = 30;
-/// ... and when something is: the devices fold away after it.
+/// Rows that the Overview must have for the strip to appear with incidents.
 const MIN_BODY_WITH_INCIDENTS: u16 = 15;
 
-/// Rows it takes of a body of that height.
+/// Rows of the strip in a body of this height.
 pub fn pane_height(body: u16, stories: usize) -> u16 {
     match stories {
         0 if body < MIN_BODY_WHEN_HEALTHY => 0,
         _ if body < MIN_BODY_WITH_INCIDENTS => 0,
-        // Where room is scarce the worst one has to do.
+        // A low screen shows only the worst incident.
         _ if body < MIN_BODY_WHEN_HEALTHY => 3,
         n => n.clamp(1, MAX_INCIDENTS) as u16 + 2,
     }
 }
 
-/// Mostly nothing is wrong, and goes on not to be.
+/// The pane only changes while there are incidents.
 pub(super) fn pane_hash(shared: &Shared) -> Option<u64> {
     shared.findings.incidents().is_empty().then_some(0)
 }

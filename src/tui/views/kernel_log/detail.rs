@@ -1,4 +1,4 @@
-//! One entry of the kernel log, whole: its trace, the device and the task it names.
+//! The page of a kernel log entry: its whole text, its trace, the device and the task it names.
 
 use super::super::detail::draw_detail_lines;
 use super::KernelLogView;
@@ -14,7 +14,7 @@ use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// What the entry shown points to: the task it names if that is still there, else the device.
+/// The task that the entry names if it still exists, else the device.
 pub fn link_target(view: &KernelLogView, cx: &Context) -> Option<Target> {
     let e = shown_entry(view, cx)?;
     let task = e.pid.and_then(|pid| cx.shared.system.processes.find_by_pid(pid)).map(|row| Target::Task(row.key()));
@@ -68,7 +68,7 @@ pub(super) fn detail_lines(view: &KernelLogView, cx: &Context) -> Vec<(String, b
     out
 }
 
-/// What the device does right now.
+/// Current rates of the device.
 fn device_status_text(shared: &Shared, name: &str) -> String {
     let rate = shared.snapshot().devices.ok().and_then(|d| d.iter().find(|d| &*d.name == name));
     match rate {
@@ -78,7 +78,7 @@ fn device_status_text(shared: &Shared, name: &str) -> String {
     }
 }
 
-/// What the task does right now.
+/// Current state of the task.
 fn task_status_text(shared: &Shared, pid: u32) -> String {
     match shared.system.processes.find_by_pid(pid) {
         Some(row) => {

@@ -1,6 +1,6 @@
-//! The kernel log: what the machine itself says is wrong, classified, counted, linked.
+//! The list of kernel log entries, with their classes and counts.
 //!
-//! Tasks that sit in state D come first, whether or not the kernel reports them.
+//! Tasks that stay in state D come first, whether or not the kernel reports them.
 
 use super::KernelLogView;
 pub use crate::export::kernel_log::class_label;
@@ -18,15 +18,15 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::fmt::Write as _;
 
-/// The entries shown, oldest first, with their place in the log.
+/// The visible entries, oldest first.
 pub fn visible_entries<'a>(view: &'a KernelLogView, shared: &'a Shared) -> impl Iterator<Item = &'a LogEntry> {
     let shown = &view.visible_entries;
     let entries = shared.system.kernel_log.entries().enumerate();
     entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
 }
 
-/// The entries shown from the `first` on, at most `most`, with their places among those shown. Looked up from the end,
-/// where the log is read most, so that a long log costs no more than a short one.
+/// At most `most` visible entries from the `first` on, each with its index among the visible ones. Searches from the
+/// newest entry, where the log is mostly read, so that a long log costs no more than a short one.
 pub fn visible_window<'a>(
     view: &KernelLogView,
     shared: &'a Shared,
@@ -51,7 +51,7 @@ pub fn visible_window<'a>(
     out
 }
 
-/// Classes that came in the last ten minutes, with their counts.
+/// The classes logged in the last ten minutes with their counts.
 fn recent_class_counts(shared: &Shared) -> String {
     let mut out = String::new();
     for class in KernelLogClass::ALL {
@@ -82,8 +82,7 @@ fn pane_title(view: &KernelLogView, shared: &Shared) -> String {
     title
 }
 
-/// Lines come rarely. Not in a replay, where the log may be another one; nor while tasks are stuck, for longer and
-/// longer.
+/// The pane changes rarely, except in a replay, where the log may be replaced, and while tasks hang, whose durations grow.
 pub(super) fn pane_hash(view: &KernelLogView, shared: &Shared) -> Option<u64> {
     let k = &view;
     let steady = shared.replay.is_none() && shared.system.hung_tasks.is_empty();
@@ -111,7 +110,7 @@ pub(super) fn render(
         draw_text(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
         return;
     }
-    // Unfocused, the newest lines matter.
+    // An unfocused pane shows the newest entries.
     let selected = if focused { view.scroll.selected } else { total - 1 };
     let (mut y, mut scratch) = (inner.y, String::new());
     for (i, entry) in visible_window(view, shared, first_visible(view, shared, selected, height), height) {
@@ -135,12 +134,12 @@ pub(super) fn render(
     }
 }
 
-/// Rows an entry takes.
+/// Rows of an entry.
 fn entry_rows(view: &KernelLogView, entry: &LogEntry) -> usize {
     1 + if view.is_unfolded { entry.folded.len() } else { 0 }
 }
 
-/// The first entry shown, so that the selected one is whole on screen if it can be.
+/// The first entry on screen, such that the selected one is fully visible if it fits.
 fn first_visible(view: &KernelLogView, shared: &Shared, selected: usize, height: usize) -> usize {
     let selected = selected.min(view.visible_entries.len().saturating_sub(1));
     if !view.is_unfolded {
@@ -158,7 +157,7 @@ fn first_visible(view: &KernelLogView, shared: &Shared, selected: usize, height:
     selected + 1 - fitting.count().max(1).min(selected + 1)
 }
 
-/// The first entry shown, and the one at a row of the pane's inside, if one is there.
+/// The first entry on screen, and the entry at a row of the pane's inside.
 pub fn entry_at(view: &KernelLogView, shared: &Shared, inner_height: u16, row: u16) -> Option<(usize, usize)> {
     let stuck = hung_task_rows(shared, inner_height);
     let row = usize::from(row.checked_sub(stuck)?);
@@ -171,12 +170,12 @@ pub fn entry_at(view: &KernelLogView, shared: &Shared, inner_height: u16, row: u
     Some((from, from + at))
 }
 
-/// Rows that tasks long in state D take at the top.
+/// Rows at the top for hung tasks.
 fn hung_task_rows(shared: &Shared, height: u16) -> u16 {
     (height / 2).min(shared.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
 }
 
-/// Tasks long in state D, at the top; returns what is left of the area.
+/// Draws the hung tasks at the top; returns the area below them.
 fn draw_hung_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
     let most = hung_task_rows(shared, area.height);
     for (i, s) in shared.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
@@ -192,7 +191,7 @@ fn draw_hung_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuf
     Rect { y: area.y + most, height: area.height - most, ..area }
 }
 
-/// `14:02:11  I/O error  sda  x3  text`; `scratch` saves an allocation for each part.
+/// Draws an entry: `14:02:11  I/O error  sda  x3  text`. `scratch` is a reused buffer.
 fn draw_entry(
     view: &KernelLogView,
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! Memory: dirty pages and writeback, swap and who is in it, pressure.
+//! The page: figures, thresholds, graphs, and the tasks stalled by memory, in swap, or faulting.
 
 use super::writeback::{draw_thresholds, draw_unwritten_graph, format_optional_bytes, stall_labels};
 use crate::export::memory::{MemoryFact, format_millis, memory_facts};
@@ -64,11 +64,11 @@ fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: R
     y - area.y
 }
 
-/// Cells of the name of who is held up, where there is room, and of the figures beside it.
+/// Width of the name of a stalled process where there is room, and of the figures beside it.
 const STALL_NAME_WIDTH: u16 = 22;
 const STALL_FIGURES_WIDTH: u16 = 19;
 
-/// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
+/// Draws the processes stalled by memory, the longest first, as far as there is room. Returns the rows used.
 fn draw_stalled_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
     let (mut y, width) = (area.y, area.width.saturating_sub(STALL_FIGURES_WIDTH + 1).min(STALL_NAME_WIDTH));
     let mut line = |name: &str, figures: &str, style| {
@@ -145,14 +145,14 @@ fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBu
     }
 }
 
-/// Who is held up, the largest swappers, who is faulting: a third of the room each.
+/// Draws the stalled processes, the largest in swap, and those with the most major faults: a third of the area each.
 fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 3 {
         return;
     }
     let used = draw_stalled_tasks(shared, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
     let area = Rect { y: area.y + used, height: area.height - used, ..area };
-    // The table has no past.
+    // The process table is not stored for past ticks.
     if area.height < 3 || shared.frozen_seq.is_some() {
         return;
     }
@@ -192,7 +192,7 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
     });
 }
 
-/// The facts as a table; Writeback's paper too.
+/// The figures as a table, also for the Writeback pane.
 pub fn build_table(shared: &Shared) -> Table {
     let title = format!("Memory on {}, {}", shared.system.host.name, shared.timestamp());
     export::memory::build_table(title, shared.snapshot(), shared.system.now().boot_ns)

@@ -1,4 +1,4 @@
-//! Writeback, small: dirty pages against the three lines that matter, swap traffic, pressure.
+//! The Writeback pane: dirty pages and their thresholds, swap traffic.
 
 pub use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
@@ -67,7 +67,7 @@ pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellB
     draw_unwritten_graph(shared, theme, rest, buf);
 }
 
-/// Whether writers are made to wait, and the note that says so: by their pauses where those are counted.
+/// Whether writers are throttled, and the note that says so. Uses the traced pauses where available, else the thresholds.
 fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
     let above = w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
     let stalls = snap.memory_stalls.ok().filter(|s| s.totals[THROTTLE].is_some());
@@ -79,7 +79,7 @@ fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
     (throttled, if throttled { note } else { String::new() })
 }
 
-/// The bar of dirty + writeback up to the dirty threshold, and its legend.
+/// Draws the bar of dirty + writeback against the thresholds, and its legend.
 pub fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let Some(w) = shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
@@ -101,7 +101,7 @@ pub fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut Cel
     }
 }
 
-/// Dirty + writeback over time, scaled to the most seen.
+/// Draws dirty + writeback over time, scaled to the peak.
 pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 2 {
         return;
@@ -124,8 +124,8 @@ pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mu
     }
 }
 
-/// Ticks in which somebody was held up by memory, counted back from the newest on screen as far as a graph of that
-/// width goes, and their signs.
+/// Columns of a graph of this width, counted from the right edge, in which a process was stalled by memory, with their
+/// labels: `t` throttled, `r` reclaim, `x` both.
 pub fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'static str)> {
     let ticks = shared.history_to_shown().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {

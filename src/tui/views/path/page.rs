@@ -1,4 +1,4 @@
-//! The answer to `:path DIR`: file system, options, the devices below it, free space.
+//! The text of the page: file system, options, the devices below it, free space.
 
 use super::super::detail::draw_detail_lines;
 use crate::export::table::Table;
@@ -23,10 +23,10 @@ pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
     }
 }
 
-/// What a child that does not answer is waiting for.
+/// The text while a child process has not replied.
 fn waiting_text(shared: &Shared, path: &str) -> String {
     let now = shared.system.now().boot_ns;
-    // Others may be stuck for longer; this one counts.
+    // Other jobs may be blocked longer; only this one matters.
     let own = WorkerJob::ResolvePath { path: path.to_owned() }.key();
     let blocked = shared.system.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
     let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);

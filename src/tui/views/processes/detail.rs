@@ -1,4 +1,4 @@
-//! One task: its counters, limits, what it waits for, and on demand its mappings.
+//! The page of a task: counters, limits, delays, and on request its mappings.
 
 use super::super::detail::draw_detail_lines;
 use crate::export::table::Table;
@@ -33,7 +33,7 @@ pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
     out
 }
 
-/// Counters and facts.
+/// Appends counters and facts.
 fn push_counters_and_facts(shared: &Shared, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
     match shared.system.processes.get(&p.key) {
         Some(row) => {
@@ -89,7 +89,7 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut Vec<(String, b
     }
 }
 
-/// Being held up by memory in one way: the share of time, and what the interval on screen has of it.
+/// Stalls of one kind: their share of time, and their number and longest duration in the interval on screen.
 fn stall_text(shared: &Shared, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
     let snap = shared.snapshot();
     let Some(pct) = pct else {
@@ -106,7 +106,7 @@ fn stall_text(shared: &Shared, row: &ProcessRow<'_>, pct: Option<f64>, kind: usi
     format!("{pct:.1} %{times}")
 }
 
-/// Limits, ancestors, delays: what a child read.
+/// Appends limits, ancestors and delays, which a child process reads.
 fn push_facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
     let detail = match &p.facts {
         None => return out.push(("asking for its limits …".into(), false)),
@@ -146,7 +146,7 @@ fn push_facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>
     }
 }
 
-/// The mappings, or how to get them and what that costs.
+/// The mappings, or how to load them and what that costs.
 fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
     let note = |text: &str| vec![(text.to_owned(), true)];
     let m = match &p.mappings {
@@ -193,7 +193,7 @@ fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
     out
 }
 
-/// Facts and mappings side by side from this width on.
+/// Facts and mappings are drawn side by side from this width on.
 const SIDE_BY_SIDE_WIDTH: u16 = 150;
 
 /// Number of lines that scroll in a pane of that inner area: where facts stand beside the mappings, only the mappings.

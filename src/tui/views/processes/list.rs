@@ -1,4 +1,4 @@
-//! Processes and threads: who does the I/O, who waits for it, who is swapped out.
+//! The list of processes or threads.
 
 use super::ProcessesView;
 use crate::export::processes::{delays_unavailable, missing_data_notes};
@@ -19,22 +19,22 @@ use crate::units::format_bytes;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The order of that name in the config file.
+/// The sort column of a name in the config file.
 pub fn sort_column_by_name(name: &str) -> Option<Col> {
     SORT_KEYS.iter().find(|o| o.0 == name).map(|o| o.1)
 }
 
-/// The name of an order.
+/// The name of a sort column in the config file.
 pub fn sort_column_name(by: Col) -> &'static str {
     SORT_KEYS.iter().find(|o| o.1 == by).map_or("io", |o| o.0)
 }
 
-/// Every name.
+/// The names of all sort columns.
 pub fn sort_column_names() -> Vec<&'static str> {
     SORT_KEYS.iter().map(|o| o.0).collect()
 }
 
-/// The columns for a pane of that width.
+/// The column set for a pane of this width.
 pub fn column_set(view: &ProcessesView, shared: &Shared, width: u16) -> &'static [ColumnSpec<Col>] {
     let (wide, sums) = (width >= 90, view.show_totals);
     match (view.show_threads, wide, sums) {
@@ -48,21 +48,21 @@ pub fn column_set(view: &ProcessesView, shared: &Shared, width: u16) -> &'static
     }
 }
 
-/// The columns that fit into that width.
+/// The columns that fit into a width.
 pub fn fitted_columns(
     view: &ProcessesView,
     shared: &Shared,
     width: u16,
 ) -> (&'static [ColumnSpec<Col>], table::FittedColumns) {
     let set = column_set(view, shared, width);
-    // What moves bytes, and what the rows are sorted by.
+    // Reads, writes and the sort column are dropped last.
     let keep = |i: usize| {
         matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite) || set[i].id == view.sort_column
     };
     (set, table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), view.column_offset, keep))
 }
 
-/// What the table is asked for; `height` rows from the first one shown.
+/// The query for `height` rows from `offset` on.
 pub fn task_query(view: &ProcessesView, offset: usize, height: usize) -> ProcessQuery {
     let p = &view;
     let mut filter = p.filter.clone();
