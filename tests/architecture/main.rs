@@ -26,16 +26,7 @@ struct Known {
 }
 
 const KNOWN: Known = Known {
-    in_cycles: &[
-        ("bench", 18),
-        ("collect", 2),
-        ("doctor", 6),
-        ("experiment", 5),
-        ("export", 6),
-        ("model", 9),
-        ("recording", 2),
-        ("tui", 80),
-    ],
+    in_cycles: &[("collect", 2), ("doctor", 6), ("export", 6), ("model", 9), ("recording", 2), ("tui", 84)],
     shared_type_names: 0,
     long_functions: 11,
 };
