@@ -35,7 +35,7 @@ pub fn assert_screen(name: &str, (width, height): (u16, u16), text: String) {
 
 /// Compares a text with its snapshot.
 pub fn assert_snapshot(name: &str, text: String) {
-    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false, snapshot_path => "../snapshots" }, {
         insta::assert_snapshot!(name, text);
     });
 }
