@@ -4,7 +4,7 @@
 mod pty_harness;
 
 use iotop_plus::bench::workloads::WORKLOADS;
-use iotop_plus::tui::bench::{BenchParamLine, BenchUi};
+use iotop_plus::tui::views::bench::{BenchParamLine, BenchUi};
 use pty_harness::{Terminal, TerminalOptions, count_sequence};
 use std::path::Path;
 

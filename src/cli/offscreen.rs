@@ -8,11 +8,11 @@ use crate::export::screenshot::find_format;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::tui::action::ViewId;
-use crate::tui::replay::ReplayUi;
 use crate::tui::screenshot::ScreenCapture;
 use crate::tui::settings::Settings;
 use crate::tui::state::App;
 use crate::tui::timezone::utc_offset_secs;
+use crate::tui::views::replay::ReplayUi;
 use std::io::IsTerminal;
 use std::time::Duration;
 

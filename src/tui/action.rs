@@ -154,13 +154,13 @@ pub enum Action {
     /// Do what the dialog asks about.
     Confirm,
     /// Something of the Bench view.
-    Bench(super::bench::BenchAction),
+    Bench(super::views::bench::BenchAction),
     /// Something of the experiments.
-    Experiment(super::experiment::ExperimentAction),
+    Experiment(super::views::experiments::ExperimentAction),
     /// Something of the Tune view.
-    Tune(super::tune::TuneAction),
+    Tune(super::views::tune::TuneAction),
     /// Something of a replay.
-    Replay(super::replay::ReplayAction),
+    Replay(super::views::replay::ReplayAction),
     /// Begin to record, or end it.
     ToggleRecording,
 }

@@ -4,11 +4,11 @@ use super::action::{Action, ViewId};
 use super::keymap::{self, BINDINGS, KeyBinding, KeyContext};
 use super::layout::{self, ScreenLayout};
 use super::panes;
-use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
-use super::tune::Confirmation;
 use super::update::{refusal_reason, shot_label};
 use super::view::Context;
+use super::views::replay::{ReplayUi, SPEEDS};
+use super::views::tune::Confirmation;
 use super::widgets::cell_buffer::{CellBuffer, content_hash};
 use super::widgets::dialog::{draw_input, draw_popup, wrap};
 use super::widgets::text::{clear_area, draw_text, patch_style};
@@ -57,7 +57,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
         Some(Overlay::Help(scroll)) => draw_help(*scroll, &theme, buf),
         Some(Overlay::Dialog(d)) => draw_dialog(d, &theme, buf),
         Some(Overlay::Prompt(p)) if p.purpose == PromptPurpose::KnobValue => {
-            panes::tune::edit::render(app, p, &theme, buf);
+            crate::tui::views::tune::value_prompt::render(app, p, &theme, buf);
         }
         // The view draws these prompts in place.
         Some(Overlay::Prompt(Prompt {

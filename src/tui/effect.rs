@@ -31,13 +31,13 @@ pub enum Effect {
     /// Write the settings.
     SaveSettings(Settings),
     /// For the benchmark runner.
-    Bench(super::bench::BenchEffect),
+    Bench(super::views::bench::BenchEffect),
     /// For the experiment runner.
-    Experiment(super::experiment::ExperimentEffect),
+    Experiment(super::views::experiments::ExperimentEffect),
     /// For the tuner.
-    Tune(super::tune::TuneEffect),
+    Tune(super::views::tune::TuneEffect),
     /// For the replay player.
-    Replay(super::replay::ReplayEffect),
+    Replay(super::views::replay::ReplayEffect),
     /// For the recorder.
     Recording(super::recording::RecordingEffect),
     /// Set a task's I/O class and level, then read it back.

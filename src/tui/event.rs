@@ -24,13 +24,13 @@ pub enum Event {
     /// Result of setting an I/O priority: the priority read back, or an error message.
     IoPrioSet(TaskKey, Result<IoPrio, String>),
     /// From a benchmark's child process.
-    Bench(Box<super::bench::BenchEvent>),
+    Bench(Box<super::views::bench::BenchEvent>),
     /// From an experiment's child process.
-    Experiment(Box<super::experiment::ExperimentEvent>),
+    Experiment(Box<super::views::experiments::ExperimentEvent>),
     /// From the tuner process.
-    Tune(Box<super::tune::TuneEvent>),
+    Tune(Box<super::views::tune::TuneEvent>),
     /// From the player of a recording.
-    Replay(Box<super::replay::ReplayEvent>),
+    Replay(Box<super::views::replay::ReplayEvent>),
     /// Progress of the recorder.
     RecordingStatus(Box<crate::recording::writer::RecorderStatus>),
     /// An error message of the runtime.

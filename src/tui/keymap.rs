@@ -1,8 +1,8 @@
 //! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
 
 use super::action::{Action, ViewId};
-use super::replay::ReplayAction;
-use super::tune::TuneAction;
+use super::views::replay::ReplayAction;
+use super::views::tune::TuneAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -115,8 +115,8 @@ const fn ctrl_key(c: char, action: Action, help: &'static str) -> KeyBinding {
     KeyBinding { context: KeyContext::Global, code: KeyCode::Char(c), ctrl: true, action, footer: "", help }
 }
 
-use super::bench::BenchAction;
-use super::experiment::ExperimentAction as E;
+use super::views::bench::BenchAction;
+use super::views::experiments::ExperimentAction as E;
 use KeyContext::{
     Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail, List,
     ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,

@@ -1,20 +1,17 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
-pub mod bench;
 pub mod comparison;
 pub mod diff_renderer;
 pub mod draw;
 pub mod effect;
 pub mod event;
-pub mod experiment;
 pub mod keymap;
 #[cfg(test)]
 mod keymap_tests;
 pub mod layout;
 pub mod panes;
 pub mod recording;
-pub mod replay;
 pub mod runtime;
 pub mod screen;
 pub mod screenshot;
@@ -23,7 +20,6 @@ pub mod shared;
 pub mod state;
 pub mod terminal;
 pub mod timezone;
-pub mod tune;
 pub mod update;
 pub mod view;
 pub mod views;

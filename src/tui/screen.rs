@@ -124,7 +124,7 @@ pub enum PendingChange {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
     /// A change in the Tune view.
-    Tune(super::tune::Confirmation),
+    Tune(super::views::tune::Confirmation),
     /// Start a benchmark.
     Bench(Box<crate::bench::plan::BenchPlan>),
     /// Start an experiment.

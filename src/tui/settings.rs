@@ -97,7 +97,7 @@ pub struct TuneSettings {
 
 impl Default for TuneSettings {
     fn default() -> Self {
-        Self { lease: super::tune::DEFAULT_LEASE_SECS }
+        Self { lease: super::views::tune::DEFAULT_LEASE_SECS }
     }
 }
 

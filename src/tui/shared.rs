@@ -27,7 +27,7 @@ pub struct Shared {
     /// Whether latencies are traced.
     pub tracing: bool,
     /// The recording shown instead of the machine.
-    pub replay: Option<super::replay::ReplayUi>,
+    pub replay: Option<super::views::replay::ReplayUi>,
     /// State of the recorder, while it runs.
     pub recording_status: Option<crate::recording::writer::RecorderStatus>,
     /// Offset of the local time zone from UTC, seconds east.

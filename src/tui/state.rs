@@ -36,11 +36,11 @@ pub struct Views {
     /// The kernel log.
     pub kernel_log: KernelLogView,
     /// Benchmarks.
-    pub bench: super::bench::BenchUi,
+    pub bench: super::views::bench::BenchUi,
     /// Kernel settings.
-    pub tune: super::tune::TuneUi,
+    pub tune: super::views::tune::TuneUi,
     /// Experiments, shown in place of the Tune view.
-    pub experiments: super::experiment::ExperimentUi,
+    pub experiments: super::views::experiments::ExperimentUi,
     /// Findings.
     pub findings: FindingsView,
     /// Memory.

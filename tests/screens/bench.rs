@@ -14,10 +14,10 @@ use iotop_plus::bench::target_info::{TargetInfo, TargetInspection};
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::root::Root;
-use iotop_plus::tui::bench::{BenchChildEvent, BenchEvent};
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
+use iotop_plus::tui::views::bench::{BenchChildEvent, BenchEvent};
 use std::path::Path;
 
 const DIR: &str = "/srv/lab/frz";

@@ -4,7 +4,7 @@
 use crate::machine::{LiveMachine, output_text, read_knob, read_vm_knobs};
 use crate::pty_harness::{TIMEOUT, Terminal, list_files};
 use crate::screen::{KNOB, different_value, open_tune_view, wait_for_value};
-use iotop_plus::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
+use iotop_plus::tui::views::experiments::form::{ExperimentForm, ExperimentFormLine};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 

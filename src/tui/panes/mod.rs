@@ -1,9 +1,5 @@
 //! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
 
-pub mod bench;
-pub mod experiment;
-pub mod tune;
-
 use super::keymap::KeyContext;
 use super::state::App;
 pub use super::view::PaneId;
@@ -31,13 +27,13 @@ pub struct Pane {
 
 /// All panes.
 pub const PANES: &[Pane] = &[
-    bench::list::PANE,
-    bench::PANE,
-    tune::PANE,
-    tune::knob::PANE,
-    tune::changes::PANE,
-    experiment::list::PANE,
-    experiment::PANE,
+    super::views::bench::list::PANE,
+    super::views::bench::render::PANE,
+    super::views::tune::render::PANE,
+    super::views::tune::knob::PANE,
+    super::views::tune::changes::PANE,
+    super::views::experiments::list::PANE,
+    super::views::experiments::render::PANE,
 ];
 
 /// The inside of the focused pane.

@@ -6,9 +6,9 @@ use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::RecordingReader;
 use crate::tui::event::{Event, EventSender};
 use crate::tui::recording::RecordingEffect;
-use crate::tui::replay::ReplayUi;
-use crate::tui::replay::player::ReplayPlayer;
 use crate::tui::state::App;
+use crate::tui::views::replay::ReplayUi;
+use crate::tui::views::replay::player::ReplayPlayer;
 
 /// A recording to replay.
 pub struct ReplaySource {

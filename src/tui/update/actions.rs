@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Does it.
 pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
-    if let Some(why) = super::replay::refusal_reason(app, action) {
+    if let Some(why) = crate::tui::views::replay::update::refusal_reason(app, action) {
         return app.screen.error(why);
     }
     let pane = app.focused_pane();
@@ -26,7 +26,7 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         return;
     }
     match action {
-        Action::Quit => super::tune::quit_or_ask(app, effects),
+        Action::Quit => crate::tui::views::tune::update::quit_or_ask(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Help => {
@@ -64,11 +64,11 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::StepForward => freeze_tick(app, 1),
         Action::Confirm => confirm_dialog(app, effects),
         Action::LoadMappings => request_mappings(app, effects),
-        Action::Bench(action) => super::bench::apply_action(app, action, effects),
-        Action::Experiment(action) => super::experiment::apply_action(app, action, effects),
-        Action::Tune(action) => super::tune::apply_action(app, action, effects),
-        Action::Replay(action) => super::replay::apply_action(app, action, effects),
-        Action::ToggleRecording => super::replay::toggle_recording(app, effects),
+        Action::Bench(action) => crate::tui::views::bench::update::apply_action(app, action, effects),
+        Action::Experiment(action) => crate::tui::views::experiments::update::apply_action(app, action, effects),
+        Action::Tune(action) => crate::tui::views::tune::update::apply_action(app, action, effects),
+        Action::Replay(action) => crate::tui::views::replay::update::apply_action(app, action, effects),
+        Action::ToggleRecording => crate::tui::views::replay::update::toggle_recording(app, effects),
         _ => apply_setting(app, action, effects),
     }
 }
@@ -118,7 +118,7 @@ fn open_prompt(app: &mut App, action: Action) {
 fn adjacent_view(app: &App, on: bool) -> ViewId {
     let views: Vec<ViewId> = ViewId::ALL
         .into_iter()
-        .filter(|v| super::replay::refusal_reason(app, Action::ShowView(*v)).is_none())
+        .filter(|v| crate::tui::views::replay::update::refusal_reason(app, Action::ShowView(*v)).is_none())
         .collect();
     let at = views.iter().position(|v| *v == app.screen.view).unwrap_or(0);
     views[(at + if on { 1 } else { views.len() - 1 }) % views.len()]
@@ -133,10 +133,10 @@ pub fn open_view(app: &mut App, view: ViewId, effects: &mut Vec<Effect>) {
     app.screen.zoomed = false;
     app.screen.detail = None;
     match view {
-        ViewId::Bench => super::bench::on_open(app, effects),
+        ViewId::Bench => crate::tui::views::bench::update::on_open(app, effects),
         ViewId::Tune => {
-            super::tune::on_open(app, effects);
-            super::experiment::restore_focus(app);
+            crate::tui::views::tune::update::on_open(app, effects);
+            crate::tui::views::experiments::update::restore_focus(app);
         }
         _ => {}
     }
@@ -157,16 +157,20 @@ pub fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
 fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     app.screen.detail_scroll = Scroll::default();
     match app.focused_pane() {
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::open_selected(app, effects),
-        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::open_selected(app, effects),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::open_selected(app, effects),
+        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::open_selected(app, effects),
+        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
+            crate::tui::views::tune::update::open_selected(app, effects)
+        }
+        PaneId::ExperimentList | PaneId::ExperimentPage => {
+            crate::tui::views::experiments::update::open_selected(app, effects)
+        }
         _ => {}
     }
 }
 
 /// Undoes the topmost thing: overlay, detail, zoom, frozen picture, filters.
 fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.screen.overlay.take().is_some() || super::replay::stop_search(app, effects) {
+    if app.screen.overlay.take().is_some() || crate::tui::views::replay::update::stop_search(app, effects) {
         return;
     }
     if app.screen.detail.take().is_some() {
@@ -179,9 +183,11 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
         {
             true
         }
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::close_topmost(app, effects),
-        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::close_topmost(app, effects),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::close_topmost(app),
+        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::close_topmost(app, effects),
+        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
+            crate::tui::views::tune::update::close_topmost(app, effects)
+        }
+        PaneId::ExperimentList | PaneId::ExperimentPage => crate::tui::views::experiments::update::close_topmost(app),
         _ => false,
     };
     if closed {
@@ -218,9 +224,13 @@ fn move_selection(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
         return;
     }
     match pane {
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::move_selection(app, by),
-        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::move_selection(app, by),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::move_selection(app, by),
+        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::move_selection(app, by),
+        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
+            crate::tui::views::tune::update::move_selection(app, by)
+        }
+        PaneId::ExperimentList | PaneId::ExperimentPage => {
+            crate::tui::views::experiments::update::move_selection(app, by)
+        }
         _ => {}
     }
 }
@@ -270,8 +280,8 @@ fn confirm_dialog(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(Overlay::Dialog(dialog)) = app.screen.overlay.take() else { return };
     match dialog.on_confirm {
         PendingChange::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
-        PendingChange::Tune(ask) => super::tune::run_confirmed(app, ask, effects),
-        PendingChange::Experiment(spec) => super::experiment::start_confirmed(app, *spec, effects),
-        PendingChange::Bench(plan) => super::bench::start_confirmed(app, *plan, effects),
+        PendingChange::Tune(ask) => crate::tui::views::tune::update::run_confirmed(app, ask, effects),
+        PendingChange::Experiment(spec) => crate::tui::views::experiments::update::start_confirmed(app, *spec, effects),
+        PendingChange::Bench(plan) => crate::tui::views::bench::update::start_confirmed(app, *plan, effects),
     }
 }

@@ -11,13 +11,15 @@ use crate::tui::widgets::theme::ThemeName;
 pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
     if app.shared.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
-        return Err(format!("{word}: {}", super::replay::NOT_IN_REPLAY));
+        return Err(format!("{word}: {}", crate::tui::views::replay::update::NOT_IN_REPLAY));
     }
     match (word, rest) {
         ("", _) => {}
-        ("jump", time) if app.shared.replay.is_some() => super::replay::seek_to_typed_time(app, time, effects)?,
-        ("q" | "quit", "") => super::tune::quit_or_ask(app, effects),
-        ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
+        ("jump", time) if app.shared.replay.is_some() => {
+            crate::tui::views::replay::update::seek_to_typed_time(app, time, effects)?
+        }
+        ("q" | "quit", "") => crate::tui::views::tune::update::quit_or_ask(app, effects),
+        ("tune", knob) => crate::tui::views::tune::update::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),
         ("path", dir) => open_path(app, dir, effects),
         ("syncs", ms) => {

@@ -11,18 +11,22 @@ use crate::units::format_bytes_long;
 pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Observed(observation) => on_observation(app, observation, effects),
-        Event::JobReply(WorkerJob::BootValues { .. }, reply) => super::tune::on_boot_values(app, reply),
-        Event::JobReply(WorkerJob::Persist { .. }, reply) => super::tune::on_persisted(app, reply, effects),
+        Event::JobReply(WorkerJob::BootValues { .. }, reply) => {
+            crate::tui::views::tune::update::on_boot_values(app, reply)
+        }
+        Event::JobReply(WorkerJob::Persist { .. }, reply) => {
+            crate::tui::views::tune::update::on_persisted(app, reply, effects)
+        }
         Event::JobReply(job, reply) => on_reply(app, job, reply, effects),
         Event::IoPrioSet(key, result) => match result {
             Ok(prio) => app.screen.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
             Err(why) => app.screen.error(why),
         },
-        Event::Bench(news) => super::bench::on_event(app, *news, effects),
-        Event::Experiment(news) => super::experiment::on_event(app, *news, effects),
-        Event::Tune(news) => super::tune::on_event(app, *news, effects),
-        Event::Replay(news) => super::replay::on_event(app, *news, effects),
-        Event::RecordingStatus(status) => super::replay::on_recorder_status(app, *status),
+        Event::Bench(news) => crate::tui::views::bench::update::on_event(app, *news, effects),
+        Event::Experiment(news) => crate::tui::views::experiments::update::on_event(app, *news, effects),
+        Event::Tune(news) => crate::tui::views::tune::update::on_event(app, *news, effects),
+        Event::Replay(news) => crate::tui::views::replay::update::on_event(app, *news, effects),
+        Event::RecordingStatus(status) => crate::tui::views::replay::update::on_recorder_status(app, *status),
         Event::Notice(text) => app.screen.error(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }
@@ -38,7 +42,7 @@ pub fn on_observation(app: &mut App, observation: Observation, effects: &mut Vec
     match app.shared.system.apply(observation) {
         Change::Counters => {
             if app.shared.replay.is_none() {
-                super::tune::on_tick(app, effects);
+                crate::tui::views::tune::update::on_tick(app, effects);
             }
             age_message(app);
         }
@@ -90,9 +94,11 @@ pub fn request_task_facts(app: &mut App, effects: &mut Vec<Effect>) {
 fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     match (job, reply) {
         (job, reply) if job.is_for_bench() => {
-            super::bench::on_reply(app, job, reply, effects);
+            crate::tui::views::bench::update::on_reply(app, job, reply, effects);
         }
-        (job, reply) if job.is_for_experiments() => super::experiment::on_reply(app, job, reply, effects),
+        (job, reply) if job.is_for_experiments() => {
+            crate::tui::views::experiments::update::on_reply(app, job, reply, effects)
+        }
         (job, reply) if job.is_for_doctor() => super::findings::on_reply(app, &job, reply),
         (WorkerJob::QueueSettings { .. }, WorkerReply::Observed(queues)) => _ = app.shared.system.apply(queues),
         (WorkerJob::QueueSettings { .. }, WorkerReply::Failed(why)) => app.screen.error(why),

@@ -1,22 +1,18 @@
 //! `update` takes an event, changes the state and returns effects. It reads no file, clock or kernel.
 
-mod actions;
-mod bench;
+pub(super) mod actions;
 mod command;
-mod events;
-mod experiment;
+pub(super) mod events;
 mod findings;
 mod mouse;
 mod navigate;
 mod prompt;
-mod replay;
 mod screenshot;
 #[cfg(test)]
 mod tests;
-mod tune;
 
+pub use crate::tui::views::replay::update::refusal_reason;
 pub use command::open_path as ask_path;
-pub use replay::refusal_reason;
 pub use screenshot::prompt_label as shot_label;
 
 use super::draw::active_key_contexts;
@@ -47,7 +43,7 @@ pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
         app.refresh_views(&mut effects);
     }
     if app.shared.replay.is_some() {
-        effects.retain(replay::is_allowed_in_replay);
+        effects.retain(crate::tui::views::replay::update::is_allowed_in_replay);
     }
     effects
 }

@@ -5,10 +5,10 @@ use crate::bench::workloads::WORKLOADS;
 use crate::doctor::finding::NavTarget;
 use crate::model::raw_bytes::RawBytes;
 use crate::tui::action::ViewId;
-use crate::tui::bench::BenchRow;
 use crate::tui::effect::Effect;
 use crate::tui::state::{App, DetailPage};
 use crate::tui::view::Target;
+use crate::tui::views::bench::BenchRow;
 use crate::tui::widgets::table::Scroll;
 use std::os::unix::ffi::OsStringExt;
 
@@ -38,7 +38,7 @@ pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
         Target::KernelLogRecord(seq) => open_log_record(app, seq, effects),
         Target::KernelLogEntry(row) => open_detail(app, DetailPage::KernelLog(row)),
         Target::Knob(knob) => {
-            if let Err(why) = super::tune::show_knob(app, &knob, effects) {
+            if let Err(why) = crate::tui::views::tune::update::show_knob(app, &knob, effects) {
                 app.screen.error(why);
             }
         }

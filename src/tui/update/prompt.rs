@@ -1,10 +1,11 @@
 //! Editing a prompt, and what Enter does.
 
-use super::{actions, command, screenshot, tune};
+use super::{actions, command, screenshot};
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
+use crate::tui::views::tune::update as tune;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input, bytes.
@@ -30,7 +31,7 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
         }
         KeyCode::Up | KeyCode::Down if matches!(p.purpose, PromptPurpose::ExperimentField(_)) => {
             if let PromptPurpose::ExperimentField(at) = p.purpose {
-                super::experiment::edit::cycle_workload(app, at, &mut p, key.code);
+                crate::tui::views::experiments::update::edit::cycle_workload(app, at, &mut p, key.code);
             }
         }
         code if p.purpose == PromptPurpose::ScreenshotPath && screenshot::is_option_key(code) => {
@@ -105,17 +106,23 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
         | PromptPurpose::ReplayTime
             if text.is_empty() => {}
         PromptPurpose::ScreenshotPath => screenshot::write_capture(app, text, effects)?,
-        PromptPurpose::RecordingPath => super::replay::start_recording(app, text, effects)?,
-        PromptPurpose::ReplayTime => super::replay::seek_to_typed_time(app, text, effects)?,
+        PromptPurpose::RecordingPath => crate::tui::views::replay::update::start_recording(app, text, effects)?,
+        PromptPurpose::ReplayTime => crate::tui::views::replay::update::seek_to_typed_time(app, text, effects)?,
         PromptPurpose::Interval => actions::set_interval(app, parse_interval(text)?, effects),
         PromptPurpose::Command => command::run_command(app, text, effects)?,
         PromptPurpose::Include | PromptPurpose::Exclude => input(app, PaneId::KernelLog, what, text, effects)?,
         PromptPurpose::UserFilter | PromptPurpose::Ionice(_) => input(app, PaneId::Processes, what, text, effects)?,
         PromptPurpose::KnobValue => tune::propose_typed(app, text)?,
         PromptPurpose::Lease => tune::set_lease_duration(app, text)?,
-        PromptPurpose::BenchField(at) => super::bench::edit::set_from_prompt(app, at, text, effects)?,
-        PromptPurpose::ExperimentField(at) => super::experiment::edit::set_from_prompt(app, at, text, effects)?,
-        PromptPurpose::ExperimentReportPath => super::experiment::write_report(app, text, effects)?,
+        PromptPurpose::BenchField(at) => {
+            crate::tui::views::bench::update::edit::set_from_prompt(app, at, text, effects)?
+        }
+        PromptPurpose::ExperimentField(at) => {
+            crate::tui::views::experiments::update::edit::set_from_prompt(app, at, text, effects)?
+        }
+        PromptPurpose::ExperimentReportPath => {
+            crate::tui::views::experiments::update::write_report(app, text, effects)?
+        }
     }
     Ok(())
 }

@@ -11,12 +11,12 @@ use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
-use crate::tui::bench::run::BenchEnding;
-use crate::tui::bench::{BenchChildEvent, BenchEffect, BenchEvent, BenchParamLine, BenchRow, OpenedResult};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
+use crate::tui::views::bench::run::BenchEnding;
+use crate::tui::views::bench::{BenchChildEvent, BenchEffect, BenchEvent, BenchParamLine, BenchRow, OpenedResult};
 
 const DIR: &str = "/srv/lab";
 

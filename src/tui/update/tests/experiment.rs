@@ -12,15 +12,15 @@ use crate::experiment::spec::{Arm, OnComplete};
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
-use crate::tui::bench::OpenedResult;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::experiment::run::ExperimentEnding;
-use crate::tui::experiment::{ArmCheck, ArmSettings, ExperimentEffect, ExperimentEvent, ExperimentRow};
 use crate::tui::state::{App, Overlay};
-use crate::tui::tune::knob_snapshot::ChangeStatus;
-use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
+use crate::tui::views::bench::OpenedResult;
+use crate::tui::views::experiments::run::ExperimentEnding;
+use crate::tui::views::experiments::{ArmCheck, ArmSettings, ExperimentEffect, ExperimentEvent, ExperimentRow};
+use crate::tui::views::tune::knob_snapshot::ChangeStatus;
+use crate::tui::views::tune::{TuneEffect, TuneEvent};
 use std::path::PathBuf;
 
 /// Effects but looks at knobs, arms, the directory and what is kept, which follow much of what is done.

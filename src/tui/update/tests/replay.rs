@@ -1,6 +1,5 @@
 //! A recording on the screen: its keys, its news, and what it refuses.
 
-use super::super::replay::NOT_IN_REPLAY;
 use super::super::update;
 use super::fixture::{app, press};
 use super::{SIZE, state_summary, visible_effects};
@@ -19,8 +18,9 @@ use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::recording::RecordingEffect;
-use crate::tui::replay::{ReplayEffect, ReplayEvent, ReplayUi};
 use crate::tui::state::App;
+use crate::tui::views::replay::update::NOT_IN_REPLAY;
+use crate::tui::views::replay::{ReplayEffect, ReplayEvent, ReplayUi};
 
 const SEC: i64 = 1_000_000_000;
 

@@ -9,9 +9,9 @@ use crate::model::observation::Observation;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
-use crate::tui::tune::knob_snapshot::ChangeStatus;
-use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
+use crate::tui::views::tune::knob_snapshot::ChangeStatus;
+use crate::tui::views::tune::{TuneEffect, TuneEvent};
 
 /// To the knob of that name, as a person finds it.
 fn filter_keys(knob: &str) -> String {

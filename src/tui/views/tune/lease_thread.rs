@@ -1,0 +1,195 @@
+//! A leased change of this screen. One thread per change starts the tuner, sends it commands and reports its replies.
+//! If this program dies, the pipe to the tuner closes and the tuner reverts the change.
+
+use crate::collect::clock;
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use crate::tui::views::tune::TuneEvent;
+use crate::tui::views::tune::runner::{LeaseThreads, TuneEventSink};
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::protocol::{TunerReply, TunerRequest};
+use crate::tuning::restore::RestoreResult;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Interval between updates of the countdown.
+const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A command to the thread of a leased change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseCommand {
+    /// Keep the change.
+    Keep,
+    /// Revert the change.
+    Undo,
+    /// Restart the lease with this many seconds.
+    Renew(u64),
+    /// Let the lease run on without this program.
+    Detach,
+}
+
+/// Applies a change on a lease and follows it expires_secs it has ended.
+pub fn apply_with_lease(
+    root: &Root,
+    assignments: Vec<String>,
+    lease_secs: u64,
+    sink: &TuneEventSink,
+    holders: &LeaseThreads,
+) {
+    let refused = |why: String| sink(TuneEvent::Refused(sanitize(why)));
+    let (handle, reply) = match LeaseHandle::start(Root::self_exe(), root, assignments, Some(lease_secs)) {
+        Ok(made) => made,
+        Err(err) => return refused(err.to_string()),
+    };
+    let (id, changed) = match reply {
+        TunerReply::Applied { id, members, .. } => (id, members.iter().any(|m| !m.after.is_empty())),
+        TunerReply::Refused(refusal) => return refused(refusal.to_string()),
+        other => return refused(format!("unexpected reply of the tuner: {other:?}")),
+    };
+    if !changed {
+        return sink(TuneEvent::Applied { id, lease_secs: None });
+    }
+    let (sender, commands) = channel();
+    holders.lock().unwrap_or_else(|e| e.into_inner()).insert(id, sender);
+    sink(TuneEvent::Applied { id, lease_secs: Some(lease_secs) });
+    let expires_secs = boot_clock_secs() + lease_secs as f64;
+    LeaseThread { id, handle, expires_secs, sink, commands }.run();
+    holders.lock().unwrap_or_else(|e| e.into_inner()).remove(&id);
+}
+
+/// Applies a change without a lease.
+pub fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
+    let refused = |why: String| TuneEvent::Refused(sanitize(why));
+    match LeaseHandle::start(Root::self_exe(), root, assignments, None) {
+        Ok((_, TunerReply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
+        Ok((_, TunerReply::Refused(refusal))) => refused(refusal.to_string()),
+        Ok((_, other)) => refused(format!("unexpected reply of the tuner: {other:?}")),
+        Err(err) => refused(err.to_string()),
+    }
+}
+
+struct LeaseThread<'a> {
+    id: u64,
+    handle: LeaseHandle,
+    /// End of the lease, CLOCK_BOOTTIME in seconds.
+    expires_secs: f64,
+    sink: &'a TuneEventSink,
+    commands: Receiver<LeaseCommand>,
+}
+
+impl LeaseThread<'_> {
+    fn run(mut self) {
+        loop {
+            let command = match self.commands.recv_timeout(COUNTDOWN_INTERVAL) {
+                Ok(command) => command,
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.poll_tuner() {
+                        return;
+                    }
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if command == LeaseCommand::Detach {
+                return self.detach();
+            }
+            if self.execute(command) {
+                return;
+            }
+        }
+    }
+
+    /// Reports the time left, or how the tuner ended. Returns whether the change has ended.
+    fn poll_tuner(&self) -> bool {
+        let id = self.id;
+        match self.handle.poll_event() {
+            TunerEvent::Nothing => {
+                let secs = (self.expires_secs - boot_clock_secs()).max(0.0).ceil() as u64;
+                (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: false });
+                false
+            }
+            TunerEvent::Reply(TunerReply::Restored(all)) => {
+                (self.sink)(undone_event(id, &all, true));
+                true
+            }
+            TunerEvent::Reply(other) => {
+                self.report_failure(&format!("unexpected reply of the tuner: {other:?}"));
+                false
+            }
+            TunerEvent::Ended => {
+                (self.sink)(TuneEvent::TunerLost(id));
+                true
+            }
+        }
+    }
+
+    fn execute(&mut self, command: LeaseCommand) -> bool {
+        let id = self.id;
+        let request = match command {
+            LeaseCommand::Keep => TunerRequest::Keep,
+            LeaseCommand::Renew(secs) => TunerRequest::Renew { secs },
+            LeaseCommand::Undo | LeaseCommand::Detach => TunerRequest::Undo,
+        };
+        match self.handle.request(&request) {
+            Ok(TunerReply::Kept) => (self.sink)(TuneEvent::Kept(id)),
+            // Also the reply if the lease ended just before the request.
+            Ok(TunerReply::Restored(all)) => {
+                let over = is_fully_closed(&all);
+                (self.sink)(undone_event(id, &all, command != LeaseCommand::Undo));
+                return over;
+            }
+            Ok(TunerReply::TimeLeft { secs }) => {
+                self.expires_secs = boot_clock_secs() + secs as f64;
+                (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true });
+                return false;
+            }
+            Ok(TunerReply::Error(why)) => {
+                self.report_failure(&why);
+                return false;
+            }
+            Ok(other) => {
+                self.report_failure(&format!("unexpected reply of the tuner: {other:?}"));
+                return false;
+            }
+            Err(err) => {
+                self.report_failure(&err.to_string());
+                return false;
+            }
+        }
+        true
+    }
+
+    fn detach(self) {
+        let (id, sink) = (self.id, self.sink);
+        match self.handle.detach() {
+            Ok(TunerReply::Restored(all)) => sink(undone_event(id, &all, true)),
+            Ok(_) => sink(TuneEvent::Detached(id)),
+            Err(err) => sink(TuneEvent::Failed(sanitize(format!("change {id}: {err}")))),
+        }
+    }
+
+    fn report_failure(&self, why: &str) {
+        (self.sink)(TuneEvent::Failed(sanitize(format!("change {}: {why}", self.id))));
+    }
+}
+
+/// The event that reports the outcome for each knob.
+pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
+    TuneEvent::Undone {
+        id,
+        boot_ns: clock::now().boot_ns,
+        was_automatic: by_itself,
+        lines: all.iter().map(|(at, u)| sanitize(format!("{at}: {u}"))).collect(),
+        is_fully_restored: all.iter().all(|(_, u)| u.is_restored()),
+        is_closed: is_fully_closed(all),
+    }
+}
+
+fn is_fully_closed(all: &[(KnobId, RestoreResult)]) -> bool {
+    all.iter().all(|(_, u)| u.outcome().is_some())
+}
+
+fn boot_clock_secs() -> f64 {
+    clock::now().boot_ns as f64 / 1e9
+}

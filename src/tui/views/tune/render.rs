@@ -1,0 +1,239 @@
+//! The panes of the Tune view: the list of knobs with their values, or the presets.
+
+use super::presets_page;
+use crate::export::table::Table;
+use crate::tui::keymap::KeyContext;
+use crate::tui::panes::{Pane, PaneId};
+use crate::tui::state::App;
+use crate::tui::views::tune::knob_snapshot::KnobRow;
+use crate::tui::views::tune::{KnobListLine, SidePane, cached_knobs};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::{draw_text, patch_style};
+use crate::tui::widgets::theme::Theme;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::TuneKnobs,
+    contexts: &[KeyContext::Tune, KeyContext::Scroll],
+    render,
+    content_hash: |_| None,
+    table: build_table,
+    row_count: |app| app.views.tune.list_lines().len(),
+};
+
+/// The panes that fit, in focus order.
+pub fn visible_panes(app: &App) -> Vec<PaneId> {
+    if app.views.tune.selected_preset.is_some() {
+        return vec![PaneId::TuneKnobs];
+    }
+    match (app.screen.size.0 >= 110 && app.screen.size.1 >= 28, app.views.tune.side_pane) {
+        (true, _) => vec![PaneId::TuneKnobs, PaneId::KnobPage, PaneId::ChangeHistory],
+        (false, SidePane::Knob) => vec![PaneId::TuneKnobs, PaneId::KnobPage],
+        (false, SidePane::Changes) => vec![PaneId::TuneKnobs, PaneId::ChangeHistory],
+    }
+}
+
+/// Places the panes.
+pub fn tune_layout(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
+    let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
+    let (w, h) = (body.width, body.height);
+    match *panes {
+        [list, page, changes] if w >= 170 => {
+            let (left, top) = (w * 11 / 20, h * 2 / 5);
+            vec![
+                (list, part(0, 0, left, h)),
+                (page, part(left, 0, w - left, top)),
+                (changes, part(left, top, w - left, h - top)),
+            ]
+        }
+        [list, page, changes] => {
+            let (top, left) = (h / 2, w * 9 / 20);
+            vec![
+                (list, part(0, 0, w, top)),
+                (page, part(0, top, left, h - top)),
+                (changes, part(left, top, w - left, h - top)),
+            ]
+        }
+        [list, lower] => {
+            let top = (h * 11 / 20).max(h.min(5));
+            vec![(list, part(0, 0, w, top)), (lower, part(0, top, w, h - top))]
+        }
+        _ => panes.iter().map(|id| (*id, body)).collect(),
+    }
+}
+
+/// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
+fn column_widths(width: u16) -> [u16; 6] {
+    match width {
+        0..60 => [10, 0, 0, 0, 10, 0],
+        60..100 => [10, 9, 9, 9, 10, 0],
+        100..130 => [14, 13, 11, 13, 14, 0],
+        _ => [14, 13, 11, 13, 14, width - 104],
+    }
+}
+
+const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PENDING", "SET BY"];
+
+/// The values of a knob in the order of the columns.
+fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
+    let tune = &app.views.tune;
+    let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
+    let boot = tune.next_boot.get(&row.name);
+    // Texts such as "computed from memory size" are on the knob's page.
+    let default = if row.short_default.is_empty() { "varies".into() } else { row.short_default.clone() };
+    let next = match boot {
+        Some(b) if b.value == row.default_text => default.clone(),
+        Some(b) => cached_knobs::short_value(&row.id, &b.value),
+        None => "-".into(),
+    };
+    let next = if row.short_default.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
+        "varies".into()
+    } else {
+        next
+    };
+    [
+        row.short_value.clone(),
+        brief(tune.initial_values.get(&row.name)).unwrap_or_else(|| "-".into()),
+        default,
+        next,
+        brief(tune.pending.get(&row.name)).unwrap_or_default(),
+        boot.map(|b| crate::sanitize::sanitize(&b.decided_by)).unwrap_or_default(),
+    ]
+}
+
+/// The keys, or what the tuner is doing, for the upper edge of the pane.
+fn key_hint(app: &App) -> String {
+    let tune = &app.views.tune;
+    let pending = tune.pending.len();
+    if let Some(busy) = &tune.busy_with {
+        return format!("{busy} ...");
+    }
+    match (&tune.snapshot, tune.leases.last()) {
+        (None, _) => "reading ...".into(),
+        _ if pending > 0 => format!("{pending} pending: a apply, e experiment, Esc discard"),
+        (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R restart", lease.id),
+        (Some(s), _) if !s.can_write => "not root: shows the sudo command".into(),
+        _ => "Enter edit  p presets  a apply  e experiment".into(),
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let tune = &app.views.tune;
+    if let Some(at) = tune.selected_preset {
+        return presets_page::render(app, theme, area, buf, at);
+    }
+    let title = match tune.filter.is_empty() {
+        true => "Tune".to_owned(),
+        false => format!("Tune, only {}", crate::sanitize::sanitize(&tune.filter)),
+    };
+    let inner = draw_frame(buf, area, &title, &key_hint(app), focused, theme);
+    let inner = draw_refusal(app, theme, inner, buf);
+    if inner.height == 0 {
+        return;
+    }
+    let widths = column_widths(inner.width);
+    let used: u16 = widths.iter().filter(|w| **w > 0).map(|w| w + 1).sum();
+    let name = inner.width.saturating_sub(used);
+    let mut x = inner.x + name;
+    draw_text(buf, inner.x + 1, inner.y, "KNOB", name, theme.header);
+    for (head, width) in HEADINGS.iter().zip(widths).filter(|(_, w)| *w > 0) {
+        draw_text(buf, x + 1, inner.y, head, width, theme.header);
+        x += width + 1;
+    }
+    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    let lines = tune.list_lines();
+    let mut scroll = tune.scroll;
+    scroll.scroll_into_view(lines.len(), usize::from(body.height));
+    // With the first knob selected its heading is visible, too.
+    if scroll.selected == scroll.offset
+        && scroll.offset > 0
+        && matches!(lines[scroll.offset - 1], KnobListLine::Heading(_))
+    {
+        scroll.offset -= 1;
+    }
+    let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
+    for ((i, line), y) in shown.zip(body.y..) {
+        match line {
+            KnobListLine::Heading(at) => {
+                draw_text(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title);
+            }
+            KnobListLine::Knob(at) => {
+                draw_knob(app, theme, Rect { y, height: 1, ..body }, buf, &tune.rows()[*at], name, widths)
+            }
+        }
+        if focused && i == scroll.selected {
+            patch_style(buf, body.x, y, body.width, theme.selected);
+        }
+    }
+    let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
+    if !lines.is_empty() && tune.filter.is_empty() && end + 1 < body.bottom() {
+        let text = "nofile@PID, ioprio@PID: t on the page of a process, or :tune nofile@PID";
+        draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
+    }
+    if lines.is_empty() {
+        let text = if tune.snapshot.is_none() { "reading the knobs ..." } else { "no knob matches (Esc)" };
+        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+    }
+}
+
+/// Draws why the last request was refused, wrapped; returns the area left below.
+fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
+    let Some(problem) = &app.views.tune.error else { return inner };
+    let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
+    let height = (lines.len() as u16).min(inner.height);
+    for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
+        draw_text(buf, inner.x, y, line, inner.width, theme.crit);
+    }
+    Rect { y: inner.y + height, height: inner.height - height, ..inner }
+}
+
+fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &KnobRow, name: u16, widths: [u16; 6]) {
+    let tune = &app.views.tune;
+    let changed = tune.is_changed(&row.name);
+    let values = row_cells(app, row);
+    // The star repeats without colour what the colour says.
+    if changed {
+        draw_text(buf, area.x, area.y, "*", 1, theme.changed);
+    }
+    draw_truncated(buf, area.x + 1, area.y, &row.short_name, name.saturating_sub(1), theme.text);
+    let mut x = area.x + name;
+    for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
+        let style = match i {
+            0 if row.reading.is_err() => theme.dim,
+            0 if changed => theme.changed,
+            0 => theme.text,
+            4 => theme.changed,
+            // Dim values that say nothing new.
+            _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
+            _ => theme.text,
+        };
+        draw_truncated(buf, x + 1, area.y, value, width, style);
+        x += width + 1;
+    }
+}
+
+/// Draws text; a mark shows where it was cut off.
+pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+    let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
+    if fits.len() == text.len() {
+        draw_text(buf, x, y, text, width, style);
+    } else if width > 1 {
+        let (fits, used) = crate::sanitize::fit_width(text, usize::from(width - 1));
+        draw_text(buf, x, y, fits, width - 1, style);
+        draw_text(buf, x + used as u16, y, "…", 1, style);
+    }
+}
+
+fn build_table(app: &App) -> Table {
+    let title = format!("Knobs on {}, {}", app.shared.system.host.name, app.shared.timestamp());
+    let heads = ["knob", "now", "at start", "kernel default", "next boot", "pending", "set by"];
+    let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
+    for row in app.views.tune.rows() {
+        let cells = row_cells(app, row);
+        sheet.rows.push(std::iter::once(row.display_name.clone()).chain(cells).collect());
+    }
+    sheet
+}

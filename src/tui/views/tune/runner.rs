@@ -1,0 +1,134 @@
+//! Runs the effects of the Tune view without blocking; results come back as events.
+//! One thread takes snapshots, one more runs for each change being applied or reverted. None is ever joined.
+
+use crate::collect::clock;
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use crate::tui::views::tune::knob_snapshot::take_snapshot;
+use crate::tui::views::tune::lease_thread::{self, LeaseCommand};
+use crate::tui::views::tune::{TuneEffect, TuneEvent};
+use crate::tuning::child_io::ChildKnobIo;
+use crate::tuning::lifecycle;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// Sends events to the event loop; callable from any thread.
+pub type TuneEventSink = Arc<dyn Fn(TuneEvent) + Send + Sync>;
+
+/// Senders to the threads of leased changes, by change number.
+pub type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
+
+/// The threads of the Tune view.
+pub struct TuneEffectRunner {
+    root: Root,
+    sink: TuneEventSink,
+    refresh_requests: Sender<Vec<String>>,
+    lease_threads: LeaseThreads,
+}
+
+impl TuneEffectRunner {
+    /// Starts with a snapshot: the view shows the values this program found at its start.
+    pub fn new(root: Root, sink: TuneEventSink) -> Self {
+        let (refresh_requests, requests) = channel();
+        let _ = refresh_requests.send(Vec::new());
+        let (r, s) = (root.clone(), sink.clone());
+        // If the thread cannot be started, each refresh fails with a message.
+        let _ = spawn_thread(move || refresh_loop(&r, &s, &requests));
+        Self { root, sink, refresh_requests, lease_threads: LeaseThreads::default() }
+    }
+
+    /// Starts an effect without waiting for it.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be started for it.
+    pub fn run_effect(&mut self, effect: TuneEffect) -> Result<(), String> {
+        match effect {
+            TuneEffect::Refresh(extra) => {
+                self.refresh_requests.send(extra).map_err(|_| "the thread that reads the knobs has ended".into())
+            }
+            TuneEffect::Apply { assignments, lease_secs } => {
+                let (root, sink, holders) = (self.root.clone(), self.sink.clone(), self.lease_threads.clone());
+                spawn_thread(move || lease_thread::apply_with_lease(&root, assignments, lease_secs, &sink, &holders))
+            }
+            TuneEffect::ApplyPermanent(assignments) => {
+                let (root, sink) = (self.root.clone(), self.sink.clone());
+                spawn_thread(move || sink(lease_thread::apply_permanently(&root, assignments)))
+            }
+            TuneEffect::Keep(ids) => self.send_command(ids, LeaseCommand::Keep),
+            TuneEffect::Undo(ids) => self.send_command(ids, LeaseCommand::Undo),
+            TuneEffect::Detach(ids) => self.send_command(ids, LeaseCommand::Detach),
+            TuneEffect::Renew { id, secs } => self.send_command(vec![id], LeaseCommand::Renew(secs)),
+        }
+    }
+
+    /// Sends a command to the threads of these changes. A change without a thread here belongs to another program, or to
+    /// none: its tuner or the journal is requests.
+    fn send_command(&self, ids: Vec<u64>, command: LeaseCommand) -> Result<(), String> {
+        let holders = self.lease_threads.lock().unwrap_or_else(|e| e.into_inner());
+        let send = |id: &u64| holders.get(id).is_some_and(|sender| sender.send(command).is_ok());
+        let foreign: Vec<u64> = ids.into_iter().filter(|id| !send(id)).collect();
+        drop(holders);
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let (root, sink) = (self.root.clone(), self.sink.clone());
+        spawn_thread(move || {
+            for id in foreign {
+                sink(command_foreign_change(&root, id, command));
+            }
+        })
+    }
+}
+
+fn spawn_thread(body: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let thread = std::thread::Builder::new().name("tune".into()).stack_size(512 * 1024).spawn(body);
+    thread.map(drop).map_err(|err| format!("cannot start a thread for the Tune view: {err}"))
+}
+
+fn refresh_loop(root: &Root, sink: &TuneEventSink, requests: &Receiver<Vec<String>>) {
+    let mut io = ChildKnobIo::new(root, Root::self_exe().into());
+    while let Ok(mut extra) = requests.recv() {
+        // Requests that came meanwhile are served by the same snapshot.
+        while let Ok(newer) = requests.try_recv() {
+            extra = newer;
+        }
+        sink(TuneEvent::Refreshed(take_snapshot(root, &mut io, &extra, clock::now())));
+    }
+}
+
+/// Runs a command on a change that this screen did not make.
+fn command_foreign_change(root: &Root, id: u64, command: LeaseCommand) -> TuneEvent {
+    let done = match command {
+        LeaseCommand::Undo => {
+            let mut io = ChildKnobIo::new(root, Root::self_exe().into());
+            lifecycle::undo_change(root, &mut io, id).map(|all| lease_thread::undone_event(id, &all, false))
+        }
+        LeaseCommand::Keep | LeaseCommand::Renew(_) | LeaseCommand::Detach => {
+            command_through_journal(root, id, command)
+        }
+    };
+    done.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
+}
+
+fn command_through_journal(
+    root: &Root,
+    id: u64,
+    command: LeaseCommand,
+) -> Result<TuneEvent, crate::tuning::plan::TuneError> {
+    let Some((mut journal, _)) = lifecycle::open_journal(root)? else {
+        return Ok(TuneEvent::Failed(format!("change {id}: no journal found")));
+    };
+    match command {
+        LeaseCommand::Renew(secs) => lifecycle::renew_lease(&journal, id, secs).map(|secs| TuneEvent::LeaseTime {
+            id,
+            secs_left: secs,
+            was_renewed: true,
+        }),
+        LeaseCommand::Detach => Ok(TuneEvent::Detached(id)),
+        LeaseCommand::Keep | LeaseCommand::Undo => {
+            lifecycle::keep_change(&mut journal, id).map(|()| TuneEvent::Kept(id))
+        }
+    }
+}
