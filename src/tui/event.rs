@@ -5,6 +5,9 @@ use crate::model::observation::Observation;
 use crate::model::process::{IoPrio, TaskKey};
 use crossterm::event::{KeyEvent, MouseEvent};
 
+/// Capacity of each queue to the event loop; a sender waits while its queue is full.
+pub const QUEUE_CAPACITY: usize = 64;
+
 /// Queues an event for the event loop.
 pub type EventSender = tokio::sync::mpsc::Sender<Box<Event>>;
 

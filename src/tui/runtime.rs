@@ -10,7 +10,7 @@ mod signals;
 mod state;
 mod timer;
 
-use super::event::Event;
+use super::event::{Event, QUEUE_CAPACITY};
 use super::settings::Settings;
 use super::terminal::{self, Tty, TtyHandle};
 use crate::root::Root;
@@ -27,9 +27,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 pub use recordings::ReplaySource;
-
-/// Capacity of each queue to the event loop; a sender waits while its queue is full.
-const QUEUE_CAPACITY: usize = 64;
 
 /// How to run the full-screen program.
 pub struct TuiOptions {

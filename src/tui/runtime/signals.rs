@@ -2,7 +2,7 @@
 //!
 //! A tokio task collects them into one queue, so that the event loop polls one queue instead of seven signals.
 
-use super::QUEUE_CAPACITY;
+use crate::tui::event::QUEUE_CAPACITY;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 

@@ -15,6 +15,8 @@ use crate::model::system_state::HostInfo;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::RecordingSpan;
 
+/// Ticks read before the one to show: graphs need a past, and hung tasks are found by how long they wait.
+const HISTORY_TICKS: u32 = 300;
 /// Playback speeds, as multiples of the recorded pace.
 pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 

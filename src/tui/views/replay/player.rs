@@ -5,13 +5,11 @@
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
 use crate::tui::views::replay::search::{FindingSearch, FoundTick, SearchProgress};
-use crate::tui::views::replay::{ReplayEffect, ReplayEvent};
+use crate::tui::views::replay::{HISTORY_TICKS, ReplayEffect, ReplayEvent};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Ticks read before the one to show: graphs need a past, and hung tasks are found by how long they wait.
-pub(super) const HISTORY_TICKS: u32 = 300;
 /// Task rows sent at once while the past is read.
 const BATCH_ROWS: usize = 100_000;
 /// A longer gap in the recording is shortened to this.

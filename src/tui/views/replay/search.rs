@@ -8,7 +8,7 @@ use crate::model::observation::Observation;
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
-use crate::tui::views::replay::player::HISTORY_TICKS;
+use crate::tui::views::replay::HISTORY_TICKS;
 use std::io;
 use std::ops::Range;
 

@@ -5,13 +5,20 @@ use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::tui::views::tune::TuneEvent;
-use crate::tui::views::tune::runner::{LeaseThreads, TuneEventSink};
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
 use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// Sends events to the event loop; callable from any thread.
+pub type TuneEventSink = Arc<dyn Fn(TuneEvent) + Send + Sync>;
+
+/// Senders to the threads of leased changes, by change number.
+pub type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
 
 /// Interval between updates of the countdown.
 const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);

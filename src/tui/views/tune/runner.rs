@@ -5,19 +5,11 @@ use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::tui::views::tune::knob_snapshot::take_snapshot;
-use crate::tui::views::tune::lease_thread::{self, LeaseCommand};
+use crate::tui::views::tune::lease_thread::{self, LeaseCommand, LeaseThreads, TuneEventSink};
 use crate::tui::views::tune::{TuneEffect, TuneEvent};
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::lifecycle;
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-
-/// Sends events to the event loop; callable from any thread.
-pub type TuneEventSink = Arc<dyn Fn(TuneEvent) + Send + Sync>;
-
-/// Senders to the threads of leased changes, by change number.
-pub type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
 
 /// The threads of the Tune view.
 pub struct TuneEffectRunner {
