@@ -83,7 +83,7 @@ fn lease_with_and_without_enough_data() {
         change_on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000", "vm.swappiness=10"], 40);
         assert_screen("lease", &app);
         press(&mut app, "1");
-        assert!(size.0 < 40 || text(&app).contains("LEASE 1 1m20s"), "seen in every view");
+        assert!(size.0 < 40 || text(&app).contains("change #1 reverts in 1:20"), "seen in every view");
         let (mut app, tree) = view(size);
         change_on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 4);
         assert_screen("lease_young", &app);

@@ -105,7 +105,11 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if let Some(lease) = app.views.tune.leases.last() {
         let style = if lease.secs_left <= 15 { theme.crit } else { theme.changed };
         part(buf, "  ", theme.text);
-        part(buf, &format!("LEASE {} {}", lease.id, format_duration(lease.secs_left)), style);
+        part(
+            buf,
+            &format!("change #{} reverts in {}:{:02}", lease.id, lease.secs_left / 60, lease.secs_left % 60),
+            style,
+        );
     }
     for b in app.shared.system.blocked_reads.iter().take(1) {
         let secs = app.shared.system.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
@@ -131,15 +135,12 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
         part(buf, &format!(" blk {blocked}"), theme.warn);
     }
     if let Some(p) = snap.pressure.ok() {
-        let two = |p: crate::model::pressure::ResourcePressure| {
-            let part =
-                |s: Option<crate::model::pressure::PsiAverages>| s.map_or("-".into(), |s| format!("{:.1}", s.avg10));
-            format!("{}/{}", part(p.some), part(p.full))
-        };
+        let some =
+            |p: crate::model::pressure::ResourcePressure| p.some.map_or("-".into(), |s| format!("{:.0}%", s.avg10));
         let high = |p: crate::model::pressure::ResourcePressure| p.full.is_some_and(|s| s.avg10 >= 10.0);
-        part(buf, "  psi", theme.dim);
-        part(buf, &format!(" io {}", two(p.io)), if high(p.io) { theme.crit } else { theme.text });
-        part(buf, &format!(" mem {}", two(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
+        part(buf, &format!("  IO stall {}", some(p.io)), if high(p.io) { theme.crit } else { theme.text });
+        part(buf, &format!(" mem {}", some(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
+        part(buf, " (10s)", theme.dim);
     }
     let live = match (app.shared.frozen_seq, &app.shared.replay) {
         (_, Some(_)) => format!(" {} ", format_date(snap.time.wall_ns, app.shared.utc_offset_secs)),
@@ -380,7 +381,7 @@ fn draw_dialog(d: &Dialog, theme: &Theme, buf: &mut CellBuffer) {
         draw_text(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
     }
     let answers = match &d.on_confirm {
-        PendingChange::IoPrio(..) | PendingChange::Bench(_) | PendingChange::Experiment(_) => "y do it   n leave it",
+        PendingChange::IoPrio(..) | PendingChange::Bench(_) | PendingChange::Experiment(_) => "y Yes   n No",
         PendingChange::Tune(ask) => ask.key_hints(),
     };
     let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };

@@ -82,7 +82,7 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     t.send("a");
     t.wait_for_text("All or none");
     t.send("y");
-    t.wait_for_text("LEASE 5 9m5");
+    t.wait_for_text("change #5 reverts in 9:5");
     assert_eq!(read_knob(KNOB), new);
     t.wait_for_text("Now: B is in effect, change 5 reverts in");
     t.send("K");

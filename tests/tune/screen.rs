@@ -32,7 +32,7 @@ fn apply_value(t: &mut Terminal, value: &str) {
     t.send("a");
     t.wait_for_text("All or none");
     t.send("y");
-    t.wait_for_text("LEASE ");
+    t.wait_for_text("reverts in");
 }
 
 /// A value that differs from the current one.
@@ -58,17 +58,17 @@ fn a_change_on_the_screen_shows_its_countdown_and_can_be_undone() {
     let mut t = open_tune_view(&m, 600);
     apply_value(&mut t, new);
     assert_eq!(read_knob(KNOB), new);
-    t.wait_for_text("LEASE 1 9m5");
+    t.wait_for_text("change #1 reverts in 9:5");
     t.send("1");
     t.wait_until("the countdown in another view", |s| {
-        s.contents().contains("Writeback") && s.contents().contains("LEASE 1 9m")
+        s.contents().contains("Writeback") && s.contents().contains("change #1 reverts in 9:")
     });
     t.send("tu");
     t.wait_for_text("Revert change 1");
     t.send("y");
     t.wait_for_text("reverted");
     assert_eq!(read_knob(KNOB), was);
-    t.wait_until("no lease", |s| !s.contents().contains("LEASE"));
+    t.wait_until("no lease", |s| !s.contents().contains("reverts in"));
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
     assert_eq!(read_vm_knobs(), m.saved);

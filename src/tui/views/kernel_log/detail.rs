@@ -48,7 +48,7 @@ pub(super) fn detail_lines(view: &KernelLogView, cx: &Context) -> Vec<(String, b
         fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_wall_ns)));
     }
     if e.suppressed > 0 {
-        fact("kept back", format!("{} more lines by the kernel's rate limit", e.suppressed));
+        fact("limited", format!("{} more lines dropped by the kernel's rate limit", e.suppressed));
     }
     if let Some(device) = &e.device {
         fact("device", format!("{}{}", sanitize(device), device_status_text(cx.shared, device)));

@@ -77,7 +77,7 @@ fn pane_title(view: &KernelLogView, shared: &Shared) -> String {
         title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
     }
     if shared.system.kernel_log.dropped() > 0 {
-        title.push_str(&format!(" · {} lines lost", shared.system.kernel_log.dropped()));
+        title.push_str(&format!(" · {} lines dropped", shared.system.kernel_log.dropped()));
     }
     title
 }
@@ -223,7 +223,7 @@ fn draw_entry(
         let _ = write!(scratch, "x{} ", e.count);
     }
     if e.suppressed > 0 {
-        let _ = write!(scratch, "(+{} kept back) ", e.suppressed);
+        let _ = write!(scratch, "(+{} rate-limited) ", e.suppressed);
     }
     part(buf, scratch, theme.warn);
     part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { entry_style(e, theme) } else { theme.text });

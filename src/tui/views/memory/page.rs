@@ -79,7 +79,7 @@ fn draw_stalled_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut Cell
         }
     };
     let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
-    line("Held up, ms/s", &figures(["thr", "most", "recl", "most"]), theme.header);
+    line("Stalled, ms/s", &figures(["dirt", "max", "recl", "max"]), theme.header);
     let snap = shared.snapshot();
     let Some(stalls) = snap.memory_stalls.ok() else {
         let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
@@ -131,7 +131,7 @@ fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBu
             buf,
             part.x,
             part.y,
-            &format!("{name} now {}/s most {}/s", format_optional_bytes(now), format_optional_bytes(Some(max))),
+            &format!("{name} now {}/s peak {}/s", format_optional_bytes(now), format_optional_bytes(Some(max))),
             part.width,
             theme.dim,
         );

@@ -114,7 +114,7 @@ pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mu
     let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
-    let label = format!("{legend}dirty + writeback, most {}{held}", format_optional_bytes(Some(max)));
+    let label = format!("{legend}dirty + writeback, peak {}{held}", format_optional_bytes(Some(max)));
     draw_text(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
     draw_columns(buf, graph, shared.history_to_shown().map(value), max.max(1.0), theme.graph);

@@ -59,7 +59,8 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut Vec<(String, b
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
     let kind = if row.kernel_thread { "kernel thread" } else { "program" };
     let exited = if row.exited { ", ENDED" } else { "" };
-    fact("task", format!("{} of process {}, parent {}, {kind}{exited}", row.tid, row.pid, row.ppid));
+    let thread = if row.tid == row.pid { String::new() } else { format!("TID {}, ", row.tid) };
+    fact("task", format!("{thread}PID {}, PPID {}, {kind}{exited}", row.pid, row.ppid));
     fact("name", row.comm.to_string());
     fact("user", row.user.as_deref().unwrap_or("-").into());
     let wait = row.wchan.map_or(String::new(), |w| format!(", waits in {}", sanitize(w)));
