@@ -31,7 +31,7 @@ fn healthy_tree() -> tempfile::TempDir {
         words[IN_FLIGHT] = "0";
         words.join(" ") + "\n"
     };
-    write_file(dir.path(), "proc/diskstats", &disks.lines().map(quiet).collect::<String>());
+    write_file(dir.path(), "proc/diskstats", disks.lines().map(quiet).collect::<String>());
     dir
 }
 
@@ -42,7 +42,7 @@ fn tree_with_forking_server() -> tempfile::TempDir {
     copy_over(&captured("busy-vm/t1").join("proc/6391"), &process_dir);
     for file in ["stat", "status", "comm"] {
         let Ok(text) = std::fs::read_to_string(process_dir.join(file)) else { continue };
-        write_file(&process_dir, file, &text.replace("ledgerd", "redis-server"));
+        write_file(&process_dir, file, text.replace("ledgerd", "redis-server"));
     }
     write_file(dir.path(), "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
     dir

@@ -6,7 +6,7 @@
 //! returns. A source has one read at a time, so no more threads than sources can be stuck.
 
 use super::clock;
-use super::source::{SampleUpdate, Source};
+use super::source::{MarkBlocked, SampleUpdate, Source};
 use crate::model::reading::BlockedRead;
 use crate::model::sample::Sample;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ enum SamplerCommand {
 struct SourceSlot {
     name: &'static str,
     /// Outside the lock: a stuck source cannot be called.
-    mark_blocked: Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>,
+    mark_blocked: MarkBlocked,
     read: Mutex<Box<dyn FnMut() -> SampleUpdate + Send>>,
 }
 

@@ -7,10 +7,13 @@ use crate::model::sample::Sample;
 /// A value read, to be put into the sample by the thread that assembles the tick.
 pub type SampleUpdate = Box<dyn FnOnce(&mut Sample) + Send>;
 
+/// Marks the field of a sample as blocked.
+pub(super) type MarkBlocked = Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>;
+
 /// One kernel source of counters.
 pub struct Source {
     name: &'static str,
-    pub(super) mark_blocked: Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>,
+    pub(super) mark_blocked: MarkBlocked,
     pub(super) read: Box<dyn FnMut() -> SampleUpdate + Send>,
 }
 

@@ -286,6 +286,7 @@ pub trait View {
     fn refresh(&mut self, _cx: &Context, _out: &mut Outbox) {}
 
     /// Handles the reply to a job. `Err` returns a reply that is not its own.
+    #[allow(clippy::result_large_err, reason = "not an error but the reply itself, passed on to the next view")]
     fn on_job_reply(
         &mut self,
         _job: &WorkerJob,

@@ -209,7 +209,7 @@ fn encode_reply(reply: &TunerReply) -> Vec<u8> {
 fn write_reply(reply: &TunerReply) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&encode_reply(reply))?;
-    Ok(out.flush()?)
+    out.flush()
 }
 
 /// Sends a reply to the client that asked, or to the pipe. Nobody needs to be reading.

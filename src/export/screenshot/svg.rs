@@ -64,7 +64,7 @@ pub fn svg_paths(buffer: &Buffer, palette: &Palette) -> String {
             shapes.push_rect(style.fg, x, y + UNDERLINE.0, width, UNDERLINE.1);
         }
     }
-    backgrounds.to_svg() + &shapes.to_svg()
+    backgrounds.into_svg() + &shapes.into_svg()
 }
 
 /// One path a colour, in order of appearance.
@@ -113,7 +113,7 @@ impl PathsByColour {
         }
     }
 
-    fn to_svg(mut self) -> String {
+    fn into_svg(mut self) -> String {
         let mut out = String::new();
         for stroke in &mut self.0 {
             stroke.close_rect();

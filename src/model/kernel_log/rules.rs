@@ -87,20 +87,8 @@ impl MessageRule {
         self.requires_any = with;
         self
     }
-    const fn as_head(mut self) -> Self {
-        self.role = MessageRole::Head;
-        self
-    }
-    const fn as_continuation(mut self) -> Self {
-        self.role = MessageRole::Continuation;
-        self
-    }
-    const fn as_routine_continuation(mut self) -> Self {
-        self.role = MessageRole::RoutineContinuation;
-        self
-    }
-    const fn as_summary(mut self) -> Self {
-        self.role = MessageRole::Summary;
+    const fn with_role(mut self, role: MessageRole) -> Self {
+        self.role = role;
         self
     }
 }
@@ -131,19 +119,21 @@ pub const RULES: &[MessageRule] = &[
     // Hung tasks.
     rule(HungTask, MessageStart, "INFO: task ", TaskCommPid)
         .requiring_any(&[" blocked for more than ", " can't die for more than "])
-        .as_head(),
+        .with_role(MessageRole::Head),
     rule(HungTask, MessageStart, "INFO: task ", TaskCommPid)
         .requiring_any(&[" blocked on a", " blocked on an"])
-        .as_continuation(),
+        .with_role(MessageRole::Continuation),
     rule(HungTask, MessageStart, "Future hung task reports are suppressed", Unnamed),
     // Hung CPUs.
-    rule(Lockup, WordStart, "BUG: soft lockup - CPU#", Watchdog).as_head(),
-    rule(Lockup, WordStart, "BUG: workqueue lockup", Unnamed).as_head(),
-    rule(Lockup, WordStart, "Watchdog detected hard LOCKUP", Unnamed).as_head(),
-    rule(Lockup, WordStart, "hard LOCKUP", Unnamed).as_head(),
-    rule(Lockup, WordStart, "INFO: rcu", Unnamed).requiring_any(&["stall"]).as_head(),
-    rule(Lockup, MessageStart, "rcu: ", Unnamed).requiring_any(&["starved", "stall"]).as_continuation(),
-    rule(Lockup, MessageStart, "rcu: ", Unnamed).as_routine_continuation(),
+    rule(Lockup, WordStart, "BUG: soft lockup - CPU#", Watchdog).with_role(MessageRole::Head),
+    rule(Lockup, WordStart, "BUG: workqueue lockup", Unnamed).with_role(MessageRole::Head),
+    rule(Lockup, WordStart, "Watchdog detected hard LOCKUP", Unnamed).with_role(MessageRole::Head),
+    rule(Lockup, WordStart, "hard LOCKUP", Unnamed).with_role(MessageRole::Head),
+    rule(Lockup, WordStart, "INFO: rcu", Unnamed).requiring_any(&["stall"]).with_role(MessageRole::Head),
+    rule(Lockup, MessageStart, "rcu: ", Unnamed)
+        .requiring_any(&["starved", "stall"])
+        .with_role(MessageRole::Continuation),
+    rule(Lockup, MessageStart, "rcu: ", Unnamed).with_role(MessageRole::RoutineContinuation),
     rule(Lockup, WordStart, "workqueue: ", Unnamed).requiring_any(&["hogged CPU"]),
     // File systems. Before the I/O errors, because their lines quote one.
     rule(Other, MessageStart, "EXT4-fs (", InParentheses).requiring_any(&[
@@ -192,7 +182,7 @@ pub const RULES: &[MessageRule] = &[
         "failed nvme_",
     ]),
     rule(ResetTimeout, MessageStart, "nvme ", SecondWord).requiring_any(&["timeout", "controller is down", "AER:"]),
-    rule(ResetTimeout, MessageStart, "ata", FirstWord).requiring_any(&["exception Emask"]).as_head(),
+    rule(ResetTimeout, MessageStart, "ata", FirstWord).requiring_any(&["exception Emask"]).with_role(MessageRole::Head),
     rule(ResetTimeout, MessageStart, "ata", FirstWord)
         .requiring_any(&[
             "failed command",
@@ -210,7 +200,7 @@ pub const RULES: &[MessageRule] = &[
             "NCQ disabled",
             "failed to IDENTIFY",
         ])
-        .as_continuation(),
+        .with_role(MessageRole::Continuation),
     rule(ResetTimeout, MessageStart, "ata", FirstWord)
         .requiring_any(&[
             "SError:",
@@ -223,7 +213,7 @@ pub const RULES: &[MessageRule] = &[
             "link up",
             "configured for",
         ])
-        .as_routine_continuation(),
+        .with_role(MessageRole::RoutineContinuation),
     rule(ResetTimeout, MessageStart, "sd ", InBrackets).requiring_any(&[
         "timing out command",
         "ABORT",
@@ -310,10 +300,10 @@ pub const RULES: &[MessageRule] = &[
     rule(IoError, WordStart, "error, dev ", WordAfter("dev ")).requiring_any(&[", sector "]),
     rule(IoError, MessageStart, "nvme", FirstWord).requiring_any(&["I/O Error", "I/O error", "(sct 0x"]),
     rule(Other, MessageStart, "sd ", InBrackets).requiring_any(&["Asking for cache data failed"]),
-    rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&["FAILED Result"]).as_head(),
+    rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&["FAILED Result"]).with_role(MessageRole::Head),
     rule(IoError, MessageStart, "sd ", InBrackets)
         .requiring_any(&["Sense Key", "Add. Sense", "CDB:", "Sense:"])
-        .as_continuation(),
+        .with_role(MessageRole::Continuation),
     rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&[
         "nhandled error",
         "nhandled sense",
@@ -342,30 +332,35 @@ pub const RULES: &[MessageRule] = &[
     rule(IoError, MessageStart, "Direct I/O error", Unnamed),
     rule(IoError, MessageStart, "dax: ", Unnamed).requiring_any(&["rror"]),
     // Out of memory.
-    rule(Oom, WordStart, "invoked oom-killer", CommBefore(" invoked oom-killer")).as_head(),
-    rule(Oom, WordStart, "page allocation failure", CommBefore(": page allocation failure")).as_head(),
-    rule(Oom, MessageStart, "oom-kill:", Unnamed).as_continuation(),
+    rule(Oom, WordStart, "invoked oom-killer", CommBefore(" invoked oom-killer")).with_role(MessageRole::Head),
+    rule(Oom, WordStart, "page allocation failure", CommBefore(": page allocation failure"))
+        .with_role(MessageRole::Head),
+    rule(Oom, MessageStart, "oom-kill:", Unnamed).with_role(MessageRole::Continuation),
     rule(Oom, MessageStart, "Out of memory", ProcessPidComm)
         .requiring_any(&["ill process", "illed process"])
-        .as_summary(),
+        .with_role(MessageRole::Summary),
     rule(Oom, MessageStart, "Memory cgroup out of memory", ProcessPidComm)
         .requiring_any(&["ill process", "illed process"])
-        .as_summary(),
-    rule(Oom, MessageStart, "Killed process ", ProcessPidComm).as_continuation(),
-    rule(Oom, MessageStart, "oom_reaper: ", ProcessPidComm).as_continuation(),
+        .with_role(MessageRole::Summary),
+    rule(Oom, MessageStart, "Killed process ", ProcessPidComm).with_role(MessageRole::Continuation),
+    rule(Oom, MessageStart, "oom_reaper: ", ProcessPidComm).with_role(MessageRole::Continuation),
     rule(Oom, MessageStart, "Out of memory", Unnamed),
     rule(Oom, MessageStart, "Memory cgroup out of memory", Unnamed),
-    rule(Oom, MessageStart, "Tasks in ", Unnamed).requiring_any(&["oom.group"]).as_continuation(),
-    rule(Oom, WordStart, "SLUB: Unable to allocate memory", Unnamed).as_head(),
+    rule(Oom, MessageStart, "Tasks in ", Unnamed).requiring_any(&["oom.group"]).with_role(MessageRole::Continuation),
+    rule(Oom, WordStart, "SLUB: Unable to allocate memory", Unnamed).with_role(MessageRole::Head),
     // Hardware errors.
-    rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).requiring_any(&["events logged"]).as_head(),
-    rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).as_continuation(),
-    rule(MemoryError, MessageStart, "[Hardware Error]", Unnamed).as_continuation(),
-    rule(MemoryError, MessageStart, "{", Unnamed).requiring_any(&["[Hardware Error]"]).as_continuation(),
-    rule(MemoryError, MessageStart, "EDAC ", Unnamed).requiring_any(&[" CE ", " UE "]).as_head(),
+    rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed)
+        .requiring_any(&["events logged"])
+        .with_role(MessageRole::Head),
+    rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).with_role(MessageRole::Continuation),
+    rule(MemoryError, MessageStart, "[Hardware Error]", Unnamed).with_role(MessageRole::Continuation),
+    rule(MemoryError, MessageStart, "{", Unnamed)
+        .requiring_any(&["[Hardware Error]"])
+        .with_role(MessageRole::Continuation),
+    rule(MemoryError, MessageStart, "EDAC ", Unnamed).requiring_any(&[" CE ", " UE "]).with_role(MessageRole::Head),
     rule(MemoryError, MessageStart, "EDAC ", Unnamed)
         .requiring_any(&["HANDLING MCE", "Machine Check Event", "TSC ", "ADDR ", "MISC ", "PROCESSOR ", "rror"])
-        .as_continuation(),
+        .with_role(MessageRole::Continuation),
     rule(MemoryError, MessageStart, "CE memory ", Unnamed).requiring_any(&["error"]),
     rule(MemoryError, MessageStart, "Memory failure: ", Unnamed),
     rule(MemoryError, MessageStart, "Machine check", Unnamed).requiring_any(&["rror", "vents logged"]),
@@ -408,17 +403,17 @@ pub const RULES: &[MessageRule] = &[
     rule(NetworkFs, MessageStart, "rbd: ", WordAfter("rbd: ")).requiring_any(&["rror", "timed out", "failed"]),
     rule(NetworkFs, MessageStart, "9pnet: ", Unnamed).requiring_any(&["rror", "failed"]),
     // Bugs of the kernel.
-    rule(Oops, MessageStart, "BUG: ", Unnamed).as_head(),
-    rule(Oops, WordStart, "Oops: ", Unnamed).as_continuation(),
-    rule(Oops, MessageStart, "general protection fault", Unnamed).as_head(),
-    rule(Oops, MessageStart, "divide error:", Unnamed).as_head(),
-    rule(Oops, MessageStart, "invalid opcode:", Unnamed).as_continuation(),
-    rule(Oops, MessageStart, "kernel BUG at ", Unnamed).as_head(),
-    rule(Oops, MessageStart, "Unable to handle kernel ", Unnamed).as_head(),
-    rule(Oops, MessageStart, "Internal error: ", Unnamed).as_continuation(),
-    rule(Oops, MessageStart, "WARNING: CPU: ", SubjectPattern::Oops).as_head(),
-    rule(Oops, MessageStart, "WARNING: ", Unnamed).requiring_any(&[" at "]).as_head(),
-    rule(Oops, MessageStart, "Kernel panic - not syncing", Unnamed).as_head(),
+    rule(Oops, MessageStart, "BUG: ", Unnamed).with_role(MessageRole::Head),
+    rule(Oops, WordStart, "Oops: ", Unnamed).with_role(MessageRole::Continuation),
+    rule(Oops, MessageStart, "general protection fault", Unnamed).with_role(MessageRole::Head),
+    rule(Oops, MessageStart, "divide error:", Unnamed).with_role(MessageRole::Head),
+    rule(Oops, MessageStart, "invalid opcode:", Unnamed).with_role(MessageRole::Continuation),
+    rule(Oops, MessageStart, "kernel BUG at ", Unnamed).with_role(MessageRole::Head),
+    rule(Oops, MessageStart, "Unable to handle kernel ", Unnamed).with_role(MessageRole::Head),
+    rule(Oops, MessageStart, "Internal error: ", Unnamed).with_role(MessageRole::Continuation),
+    rule(Oops, MessageStart, "WARNING: CPU: ", SubjectPattern::Oops).with_role(MessageRole::Head),
+    rule(Oops, MessageStart, "WARNING: ", Unnamed).requiring_any(&[" at "]).with_role(MessageRole::Head),
+    rule(Oops, MessageStart, "Kernel panic - not syncing", Unnamed).with_role(MessageRole::Head),
     // Overheating.
     rule(Thermal, WordStart, "temperature above threshold", Unnamed),
     rule(Thermal, WordStart, "clock throttled", Unnamed),

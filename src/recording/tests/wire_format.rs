@@ -130,7 +130,7 @@ fn syncs(rng: &mut TestRng, tick: u64) -> SyncsRaw {
         started_ns: id * 10,
         duration_ns: 99,
         error: 5,
-        waiting_on: (id % 2 == 0).then(|| "jbd2_log_wait_commit".into()),
+        waiting_on: id.is_multiple_of(2).then(|| "jbd2_log_wait_commit".into()),
     };
     let in_flight = InFlightSync { file: file(first + 1), tid: 8, started_ns: tick, waiting_on: Some("io".into()) };
     SyncsRaw {
@@ -150,7 +150,7 @@ fn counters(rng: &mut TestRng, sample: &mut Sample) {
     let tick = sample.seq;
     sample.cpu = reading(rng, CpuRaw { ticks: [tick; 10], cpus: 8, forks: tick, blocked_tasks: 1 });
     let stall = PsiAverages { avg10: 0.25 * tick as f64, avg60: 0.5, avg300: 99.99, total_us: tick };
-    let pressure = ResourcePressure { some: Some(stall), full: (tick % 2 == 0).then_some(stall) };
+    let pressure = ResourcePressure { some: Some(stall), full: tick.is_multiple_of(2).then_some(stall) };
     sample.pressure = reading(rng, PressureRaw { io: pressure, memory: pressure, cpu: ResourcePressure::default() });
     let area = |n: u64| SwapArea {
         name: format!("/swap{n}"),
@@ -166,7 +166,7 @@ fn counters(rng: &mut TestRng, sample: &mut Sample) {
         server: b"nas:/x".as_slice().into(),
         version: Some("4.2".into()),
         ops: Some(tick),
-        rtt_ms: (tick % 3 == 0).then_some(tick),
+        rtt_ms: tick.is_multiple_of(3).then_some(tick),
         ..NetFsRaw::default()
     };
     sample.netfs = reading(rng, vec![mount(NetFsKind::Nfs), mount(NetFsKind::Cifs)]);

@@ -17,7 +17,7 @@ pub fn on_mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
         MouseEventKind::ScrollUp => on_wheel(app, event, -3, effects),
         MouseEventKind::ScrollDown => on_wheel(app, event, 3, effects),
         MouseEventKind::Down(MouseButton::Left) => on_click(app, event.column, event.row, effects),
-        _ => return,
+        _ => (),
     }
 }
 
