@@ -199,6 +199,9 @@ extern "C" fn exec_later(_: *mut libc::c_void) -> libc::c_int {
     let args = [program.as_ptr(), std::ptr::null()];
     // SAFETY: no allocation takes place; program and arguments are C strings with static lifetime.
     unsafe {
+        // Calls that fail map the pages that the real exec needs: a page fault after the sleep would wait before it.
+        libc::access(program.as_ptr(), libc::F_OK);
+        libc::execve(c"".as_ptr(), args.as_ptr(), args[1..].as_ptr());
         libc::usleep(500_000);
         libc::execve(program.as_ptr(), args.as_ptr(), args[1..].as_ptr());
         libc::_exit(1)
