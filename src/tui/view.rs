@@ -7,16 +7,14 @@
 use super::action::{Action, ViewId};
 use super::effect::Effect;
 use super::keymap::KeyContext;
-use super::screen::{Dialog, PendingChange, Prompt, PromptPurpose, ScreenState};
+use super::screen::{Dialog, Prompt, PromptPurpose, ScreenState};
 use super::shared::Shared;
 use super::widgets::cell_buffer::CellBuffer;
 use super::widgets::theme::Theme;
 use crate::export::table::Table;
-use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
-use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 
 /// A pane.
@@ -279,36 +277,8 @@ pub trait View {
     /// Handles a click.
     fn on_click(&mut self, _click: PaneClick, _cx: &Context, _out: &mut Outbox) {}
 
-    /// Called when its tab is opened.
-    fn on_open(&mut self, _cx: &Context, _out: &mut Outbox) {}
-
     /// Called for every new sample, and after every change that may alter which rows are visible.
     fn refresh(&mut self, _cx: &Context, _out: &mut Outbox) {}
-
-    /// Handles the reply to a job. `Err` returns a reply that is not its own.
-    #[allow(clippy::result_large_err, reason = "not an error but the reply itself, passed on to the next view")]
-    fn on_job_reply(
-        &mut self,
-        _job: &WorkerJob,
-        reply: WorkerReply,
-        _cx: &Context,
-        _out: &mut Outbox,
-    ) -> Result<(), WorkerReply> {
-        Err(reply)
-    }
-
-    /// Handles a key in its own prompt that is not about editing. False: the prompt handles it.
-    fn on_prompt_key(&mut self, _prompt: &mut Prompt, _key: KeyCode, _cx: &Context) -> bool {
-        false
-    }
-
-    /// Draws its own prompt somewhere else than in the footer. False: the footer has it.
-    fn draw_prompt(&self, _prompt: &Prompt, _cx: &Context, _buf: &mut CellBuffer) -> bool {
-        false
-    }
-
-    /// Called while text is typed into its own prompt.
-    fn on_prompt_change(&mut self, _prompt: &Prompt, _cx: &Context) {}
 
     /// Handles the line typed into its own prompt.
     ///
@@ -317,9 +287,6 @@ pub trait View {
     fn on_input(&mut self, _: PromptPurpose, _text: &str, _cx: &Context, _out: &mut Outbox) -> Result<(), String> {
         Ok(())
     }
-
-    /// The user confirmed its own dialog.
-    fn on_confirm(&mut self, _change: PendingChange, _cx: &Context, _out: &mut Outbox) {}
 
     /// Text that rows of a pane must contain.
     fn filter(&self, _pane: PaneId) -> &str {
@@ -346,9 +313,4 @@ pub trait View {
 
     /// Selects a row of a pane.
     fn select_row(&mut self, _pane: PaneId, _row: usize, _cx: &Context) {}
-
-    /// What the header says about it, while it has something running.
-    fn status(&self) -> Option<String> {
-        None
-    }
 }

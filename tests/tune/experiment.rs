@@ -132,7 +132,7 @@ fn quitting_or_killing_in_a_round_restores_the_values() {
             "q" => t.send("q"),
             "x twice" => {
                 t.send("xx");
-                t.wait_for_text("failed: killed before its report came");
+                t.wait_for_text("failed: killed before it could report");
                 t.send("q");
             }
             "HUP" => t.signal(Signal::HUP),
