@@ -149,7 +149,7 @@ fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
     t.wait_for_text("q quit");
     // A change without a tuner counts as orphaned only once it can no longer be one that is just being made.
     let start = Instant::now();
-    while !t.contents().contains("Restore what was left behind") {
+    while !t.contents().contains("Restore orphaned changes") {
         assert!(start.elapsed() < crate::pty_harness::TIMEOUT, "never offered:\n{}", t.contents());
         t.send("1t");
         std::thread::sleep(Duration::from_millis(200));
