@@ -117,6 +117,28 @@ fn existing_files_and_link_targets_are_not_overwritten() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
+/// The process is stopped before its first sample until its time is up, as on a machine under load.
+#[test]
+fn a_recording_that_starts_late_still_holds_a_sample() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::io::{BufRead, BufReader, Read};
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("old");
+    std::fs::write(&file, "old").unwrap();
+    let args = ["record", file.to_str().unwrap(), "-d", "0.1", "--for", "1", "--replace"];
+    let mut child = Command::new(BIN).args(args).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut String::new()).unwrap();
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::STOP).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    kill_process(pid, Signal::CONT).unwrap();
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success(), "{rest}");
+    assert!(!lines(&replay(&file, &["--format", "json"])).is_empty());
+}
+
 #[test]
 fn an_unwritable_path_is_reported_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();

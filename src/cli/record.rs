@@ -98,7 +98,8 @@ pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> 
             tokio::select! {
                 biased;
                 () = any_signal(&mut signals) => break,
-                () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() => break,
+                // On a busy machine the first sample may arrive after the end: a recording holds at least one.
+                () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() && ticks > 0 => break,
                 // Notices a file that cannot be opened before the next sample arrives.
                 () = sleep(10 * STATUS_INTERVAL) => {}
                 sample_result = sampler.next_sample() => {
@@ -176,6 +177,10 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
         n => format!(", {n} dropped because the disk was too slow"),
     };
     match &status.state {
+        RecorderState::Done if frames == 0 => {
+            print_error(&format!("{}: nothing was recorded, it ended before the first sample", status_path(status)));
+            EXIT_FAILED
+        }
         RecorderState::Done => {
             if !args.quiet {
                 let time = format_duration((frames as f64 * args.delay) as u64);

@@ -187,7 +187,7 @@ impl OutputFiles {
 
     fn close(&mut self) -> Result<(), String> {
         match self.current.take() {
-            Some(open) if open.temp_name.is_some() => {
+            Some(open) if open.chunks < 2 => {
                 open.discard();
                 Ok(())
             }
@@ -392,5 +392,22 @@ mod tests {
         }
         run_writer(commands.as_slice(), ClosedPipe).unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), "headerframeand another");
+    }
+
+    #[test]
+    fn a_file_without_a_frame_is_not_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let (new, old) = (dir.path().join("new"), dir.path().join("old"));
+        std::fs::write(&old, "precious").unwrap();
+        for (path, replace) in [(&new, false), (&old, true)] {
+            let mut commands = to_json_line(&WriteCommand::Open { path: path.clone(), replace });
+            commands.extend(to_json_line(&WriteCommand::Data(6)));
+            commands.extend(b"header");
+            let mut replies = Vec::new();
+            run_writer(commands.as_slice(), &mut replies).unwrap();
+            assert!(replies.ends_with(b"\"Done\"\n"));
+        }
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "precious");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }
