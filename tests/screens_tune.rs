@@ -9,9 +9,9 @@ mod snapshot;
 use fixture::press;
 use fixture::tune::{Tree, change_on_lease, news, view};
 use iotop_plus::tui::draw;
+use iotop_plus::tui::event::TuneEvent;
+use iotop_plus::tui::knob_snapshot::ChangeStatus;
 use iotop_plus::tui::state::App;
-use iotop_plus::tui::views::tune::TuneEvent;
-use iotop_plus::tui::views::tune::knob_snapshot::ChangeStatus;
 use ratatui::buffer::Buffer;
 use ratatui::style::Modifier;
 

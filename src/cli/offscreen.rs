@@ -10,9 +10,9 @@ use crate::model::system_state::SystemState;
 use crate::tui::action::ViewId;
 use crate::tui::screenshot::ScreenCapture;
 use crate::tui::settings::Settings;
+use crate::tui::shared::ReplayUi;
 use crate::tui::state::App;
 use crate::tui::timezone::utc_offset_secs;
-use crate::tui::views::replay::ReplayUi;
 use std::io::IsTerminal;
 use std::time::Duration;
 

@@ -21,7 +21,7 @@ use crate::recording::{file_worker, time_spec};
 use crate::root::Root;
 use crate::tui::action::ViewId;
 use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
-use crate::tui::views::replay::ReplayUi;
+use crate::tui::shared::ReplayUi;
 use crate::tui::widgets::theme::ThemeName;
 use clap::{Args, ValueEnum};
 use std::io::Write;

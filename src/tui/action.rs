@@ -154,13 +154,126 @@ pub enum Action {
     /// Do what the dialog asks about.
     Confirm,
     /// Something of the Bench view.
-    Bench(super::views::bench::BenchAction),
+    Bench(BenchAction),
     /// Something of the experiments.
-    Experiment(super::views::experiments::ExperimentAction),
+    Experiment(ExperimentAction),
     /// Something of the Tune view.
-    Tune(super::views::tune::TuneAction),
+    Tune(TuneAction),
     /// Something of a replay.
-    Replay(super::views::replay::ReplayAction),
+    Replay(ReplayAction),
     /// Begin to record, or end it.
     ToggleRecording,
+}
+
+/// An action in the Bench view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BenchAction {
+    /// Ask to start the selected profile.
+    Run,
+    /// End the run; a second time: kill it.
+    Cancel,
+    /// Edit the selected parameter.
+    Edit,
+    /// Reset the selected parameter to the profile's value.
+    Reset,
+    /// Mark the selected result.
+    Mark,
+    /// Compare the marked result with the selected one.
+    Compare,
+    /// Focus the list.
+    FocusList,
+    /// Focus the page beside the list.
+    FocusPage,
+}
+
+/// An action in the Tune view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TuneAction {
+    /// Ask to apply the pending values.
+    Apply,
+    /// Open or close the list of presets.
+    Presets,
+    /// Discard all pending values.
+    Discard,
+    /// Keep a leased change.
+    Keep,
+    /// Ask to revert a change.
+    Undo,
+    /// Restart a lease.
+    Renew,
+    /// Ask for the length of leases.
+    Lease,
+    /// Ask to persist a value across boots.
+    Persist,
+    /// Go to the graph of what the knob affects.
+    Graph,
+    /// Go to the changes.
+    Changes,
+    /// Go to the knob's page.
+    KnobPage,
+    /// Show the knobs of the process whose page is open.
+    TaskKnobs,
+    /// Quit and revert leased changes.
+    QuitUndo,
+    /// Quit and keep leased changes.
+    QuitKeep,
+    /// Quit and let the leases run out.
+    QuitDetach,
+}
+
+/// An action on experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExperimentAction {
+    /// From the knobs: try the pending values, the preset, or the selected knob.
+    TryPending,
+    /// From the knobs: show the experiments again.
+    Reopen,
+    /// Ask to start.
+    Start,
+    /// End the experiment; a second time: kill it.
+    Cancel,
+    /// Edit the selected line of the form.
+    Edit,
+    /// Reset the selected line to its default.
+    Reset,
+    /// Mark the selected experiment.
+    Mark,
+    /// Compare the marked experiment with the selected one.
+    Compare,
+    /// Focus the list.
+    FocusList,
+    /// Focus the page.
+    FocusPage,
+    /// Write the report shown to a file.
+    Export,
+    /// Apply arm B of the report shown, on a lease.
+    Apply,
+    /// Keep arm B of the report shown.
+    Keep,
+}
+
+/// An action in a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayAction {
+    /// Play or pause.
+    TogglePlay,
+    /// Go this many ticks forward, or back.
+    StepTicks(i8),
+    /// Go this many seconds forward, or back.
+    SkipSecs(i16),
+    /// Play faster.
+    Faster,
+    /// Play slower.
+    Slower,
+    /// Ask for a time to go to.
+    JumpToTime,
+    /// Go to the last tick.
+    Last,
+    /// Go to the first tick.
+    First,
+    /// Go to the next or previous tick at which a finding begins or gets worse.
+    JumpToFinding {
+        /// Search forward.
+        forward: bool,
+    },
 }

@@ -1,8 +1,11 @@
 //! What `update` asks the runtime to do.
 
 use super::settings::Settings;
+use crate::bench::plan::BenchPlan;
+use crate::experiment::spec::ExperimentSpec;
 use crate::jobs::job::WorkerJob;
 use crate::model::process::{IoPrio, TaskKey};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A request to the runtime.
@@ -31,15 +34,15 @@ pub enum Effect {
     /// Write the settings.
     SaveSettings(Settings),
     /// For the benchmark runner.
-    Bench(super::views::bench::BenchEffect),
+    Bench(BenchEffect),
     /// For the experiment runner.
-    Experiment(super::views::experiments::ExperimentEffect),
+    Experiment(ExperimentEffect),
     /// For the tuner.
-    Tune(super::views::tune::TuneEffect),
+    Tune(TuneEffect),
     /// For the replay player.
-    Replay(super::views::replay::ReplayEffect),
+    Replay(ReplayEffect),
     /// For the recorder.
-    Recording(super::recording::RecordingEffect),
+    Recording(RecordingEffect),
     /// Set a task's I/O class and level, then read it back.
     SetIoPrio {
         /// The task.
@@ -47,4 +50,94 @@ pub enum Effect {
         /// The new priority.
         prio: IoPrio,
     },
+}
+
+/// Work for the runner of the Bench view.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BenchEffect {
+    /// Start a run in a child process.
+    Start {
+        /// Number of the run, which its events carry.
+        run: u64,
+        /// What to measure.
+        plan: Box<BenchPlan>,
+    },
+    /// End the run; its report follows.
+    Cancel,
+    /// Kill the run, without a report.
+    Kill,
+}
+
+/// Work for the runner of the Tune view.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TuneEffect {
+    /// Take a snapshot of all knobs and of these.
+    Refresh(Vec<String>),
+    /// Apply a change on a lease.
+    Apply {
+        /// `KNOB=VALUE` each.
+        assignments: Vec<String>,
+        /// Length of the lease, seconds.
+        lease_secs: u64,
+    },
+    /// Apply a change without a lease.
+    ApplyPermanent(Vec<String>),
+    /// Keep changes.
+    Keep(Vec<u64>),
+    /// Restart a lease.
+    Renew {
+        /// Number of the change.
+        id: u64,
+        /// New length from now, seconds.
+        secs: u64,
+    },
+    /// Revert changes.
+    Undo(Vec<u64>),
+    /// Let leases run on without this program.
+    Detach(Vec<u64>),
+}
+
+/// Work for the runner of experiments.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExperimentEffect {
+    /// Check the arms on this machine.
+    CheckArms(Box<ExperimentSpec>),
+    /// Start an experiment in a child process.
+    Start {
+        /// Number of the experiment, which its events carry.
+        run: u64,
+        /// What to do.
+        spec: Box<ExperimentSpec>,
+    },
+    /// End the experiment; its report follows.
+    Cancel,
+    /// Kill it, without a report; the tuner restores the values.
+    Kill,
+}
+
+/// Work for the player.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayEffect {
+    /// Play at this multiple of the recorded pace.
+    Play(u16),
+    /// Pause.
+    Pause,
+    /// Go this many ticks forward, or back.
+    Step(i32),
+    /// Go to the tick at this wall clock, ns since 1970.
+    SeekTime(i64),
+    /// Search the tick at which a finding begins, and go there. Any other effect ends the search.
+    FindFinding {
+        /// Search forward.
+        forward: bool,
+    },
+}
+
+/// What is to be done about a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordingEffect {
+    /// Begin, in this file.
+    Start(PathBuf),
+    /// End.
+    Stop,
 }

@@ -1,8 +1,6 @@
 //! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
 
-use super::action::{Action, ViewId};
-use super::views::replay::ReplayAction;
-use super::views::tune::TuneAction;
+use super::action::{Action, BenchAction, ExperimentAction as E, ReplayAction as P, TuneAction as T, ViewId};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -115,14 +113,10 @@ const fn ctrl_key(c: char, action: Action, help: &'static str) -> KeyBinding {
     KeyBinding { context: KeyContext::Global, code: KeyCode::Char(c), ctrl: true, action, footer: "", help }
 }
 
-use super::views::bench::BenchAction;
-use super::views::experiments::ExperimentAction as E;
 use KeyContext::{
     Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail, List,
     ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
-use ReplayAction as P;
-use TuneAction as T;
 
 /// Every key there is.
 pub const BINDINGS: &[KeyBinding] = &[

@@ -9,6 +9,7 @@ pub mod event;
 pub mod keymap;
 #[cfg(test)]
 mod keymap_tests;
+pub mod knob_snapshot;
 pub mod layout;
 pub mod panes;
 pub mod recording;

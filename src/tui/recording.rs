@@ -17,15 +17,6 @@ use std::time::Duration;
 /// How long the end of the program waits for the writing child: its disk may hang.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What is to be done about a recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordingEffect {
-    /// Begin, in this file.
-    Start(PathBuf),
-    /// End.
-    Stop,
-}
-
 /// A recording under way, if there is one.
 #[derive(Default)]
 pub struct ActiveRecording {

@@ -124,11 +124,44 @@ pub enum PendingChange {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
     /// A change in the Tune view.
-    Tune(super::views::tune::Confirmation),
+    Tune(Confirmation),
     /// Start a benchmark.
     Bench(Box<crate::bench::plan::BenchPlan>),
     /// Start an experiment.
     Experiment(Box<crate::experiment::spec::ExperimentSpec>),
+}
+
+/// What a dialog of the Tune view asks to confirm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirmation {
+    /// Apply these assignments on a lease.
+    Apply(Vec<String>),
+    /// Apply these assignments without a lease.
+    ApplyPermanent(Vec<String>),
+    /// Revert these changes.
+    Undo(Vec<u64>),
+    /// Write these assignments into the files of this program, or remove them.
+    Persist {
+        /// `KNOB=VALUE`, or `KNOB` to remove.
+        assignments: Vec<String>,
+        /// Whether to remove.
+        remove: bool,
+    },
+    /// Copy the command that does it as root.
+    CopyCommand(String),
+    /// Quit with leased changes; three keys answer.
+    Quit,
+}
+
+impl Confirmation {
+    /// The keys that answer, for the footer of the dialog.
+    pub fn key_hints(&self) -> &'static str {
+        match self {
+            Confirmation::Quit => "u Undo  k Keep  l Let the lease run out  Esc Stay",
+            Confirmation::CopyCommand(_) => "y Copy  n No",
+            _ => "y Yes  n No",
+        }
+    }
 }
 
 /// A detail page.

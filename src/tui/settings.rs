@@ -97,7 +97,7 @@ pub struct TuneSettings {
 
 impl Default for TuneSettings {
     fn default() -> Self {
-        Self { lease: super::views::tune::DEFAULT_LEASE_SECS }
+        Self { lease: DEFAULT_LEASE_SECS }
     }
 }
 
@@ -184,6 +184,9 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("syncs.threshold_ms", "A sync that takes so many milliseconds is listed by itself, 0 to 3600000. Default 10."),
     ("tune.lease", "Seconds after which a change of a setting takes itself back, 1 to 86400. Default 120."),
 ];
+
+/// Default length of a lease, seconds.
+pub const DEFAULT_LEASE_SECS: u64 = 120;
 
 /// Shortest and longest lease in seconds.
 pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tuning::tuner::MAX_LEASE_SECS;

@@ -7,7 +7,8 @@ use crate::model::kernel_log::LogClock;
 use crate::model::process::TaskSnapshot;
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::system_state::SystemState;
+use crate::model::system_state::{HostInfo, SystemState};
+use crate::recording::reader::RecordingSpan;
 use std::time::Duration;
 
 /// The state shared by all views. Views read it; only the program above them writes it.
@@ -27,7 +28,7 @@ pub struct Shared {
     /// Whether latencies are traced.
     pub tracing: bool,
     /// The recording shown instead of the machine.
-    pub replay: Option<super::views::replay::ReplayUi>,
+    pub replay: Option<ReplayUi>,
     /// State of the recorder, while it runs.
     pub recording_status: Option<crate::recording::writer::RecorderStatus>,
     /// Offset of the local time zone from UTC, seconds east.
@@ -128,5 +129,38 @@ impl Shared {
             Reading::Ok(()) => None,
             other => other.unavailable_reason(self.system.now().boot_ns),
         }
+    }
+}
+
+/// State of a replay.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayUi {
+    /// Name of the file, sanitized.
+    pub file: String,
+    /// The recorded machine.
+    pub host: HostInfo,
+    /// The kernel log's clock at the start.
+    pub log_clock: LogClock,
+    /// Times and ticks the recording covers.
+    pub span: RecordingSpan,
+    /// Number of the tick on screen.
+    pub tick_number: u32,
+    /// Whether it is playing.
+    pub is_playing: bool,
+    /// Index in the playback speeds.
+    pub speed_index: usize,
+    /// Number of frames that could not be read so far, and bytes that belong to none.
+    pub damaged: u64,
+    /// Whether idle tasks are missing, because a key frame could not be read.
+    pub is_partial: bool,
+    /// Whether a finding is being searched.
+    pub is_searching: bool,
+}
+
+impl ReplayUi {
+    /// At the start of a recording, playing.
+    pub fn new(file: &str, host: HostInfo, log_clock: LogClock, span: RecordingSpan) -> Self {
+        let file = crate::sanitize::sanitize(file);
+        Self { file, host, log_clock, span, is_playing: true, damaged: span.damaged_bytes, ..Self::default() }
     }
 }

@@ -13,14 +13,15 @@ use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
 use crate::tui::effect::Effect;
+use crate::tui::effect::TuneEffect;
 use crate::tui::event::Event;
+use crate::tui::event::TuneEvent;
+use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
 use crate::tui::views::bench::OpenedResult;
 use crate::tui::views::experiments::run::ExperimentEnding;
 use crate::tui::views::experiments::{ArmCheck, ArmSettings, ExperimentEffect, ExperimentEvent, ExperimentRow};
-use crate::tui::views::tune::knob_snapshot::ChangeStatus;
-use crate::tui::views::tune::{TuneEffect, TuneEvent};
 use std::path::PathBuf;
 
 /// Effects but looks at knobs, arms, the directory and what is kept, which follow much of what is done.

@@ -16,11 +16,13 @@ use crate::recording::reader::RecordingSpan;
 use crate::recording::writer::{RecorderState, RecorderStatus};
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
+use crate::tui::effect::RecordingEffect;
+use crate::tui::effect::ReplayEffect;
 use crate::tui::event::Event;
-use crate::tui::recording::RecordingEffect;
+use crate::tui::event::ReplayEvent;
+use crate::tui::shared::ReplayUi;
 use crate::tui::state::App;
 use crate::tui::views::replay::update::NOT_IN_REPLAY;
-use crate::tui::views::replay::{ReplayEffect, ReplayEvent, ReplayUi};
 
 const SEC: i64 = 1_000_000_000;
 

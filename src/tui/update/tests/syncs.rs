@@ -93,7 +93,7 @@ fn a_process_that_has_ended_is_not_opened() {
 
 #[test]
 fn syncs_are_not_traced_in_a_replay() {
-    use crate::tui::views::replay::ReplayUi;
+    use crate::tui::shared::ReplayUi;
     let mut app = app(SIZE);
     let host = app.shared.system.host.clone();
     app.shared.replay = Some(ReplayUi::new("x", host, Default::default(), Default::default()));

@@ -7,11 +7,12 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::change_impact::MIN_WINDOW_TICKS;
 use crate::model::observation::Observation;
 use crate::tui::effect::Effect;
+use crate::tui::effect::TuneEffect;
 use crate::tui::event::Event;
+use crate::tui::event::TuneEvent;
+use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
-use crate::tui::views::tune::knob_snapshot::ChangeStatus;
-use crate::tui::views::tune::{TuneEffect, TuneEvent};
 
 /// To the knob of that name, as a person finds it.
 fn filter_keys(knob: &str) -> String {

@@ -19,7 +19,10 @@ use crate::bench::store::StoredResult;
 use crate::bench::target_info::TargetInspection;
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::model::disk::DevId;
+pub use crate::tui::action::BenchAction;
 use crate::tui::action::ViewId;
+pub use crate::tui::effect::BenchEffect;
+pub use crate::tui::event::{BenchChildEvent, BenchEvent};
 use crate::tui::state::App;
 use crate::tui::widgets::table::Scroll;
 use run::TrackedBench;
@@ -100,55 +103,6 @@ impl<R> OpenedResult<R> {
         }
     }
 }
-
-/// An action in the Bench view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BenchAction {
-    /// Ask to start the selected profile.
-    Run,
-    /// End the run; a second time: kill it.
-    Cancel,
-    /// Edit the selected parameter.
-    Edit,
-    /// Reset the selected parameter to the profile's value.
-    Reset,
-    /// Mark the selected result.
-    Mark,
-    /// Compare the marked result with the selected one.
-    Compare,
-    /// Focus the list.
-    FocusList,
-    /// Focus the page beside the list.
-    FocusPage,
-}
-
-/// Work for the runner of the Bench view.
-#[derive(Debug, Clone, PartialEq)]
-pub enum BenchEffect {
-    /// Start a run in a child process.
-    Start {
-        /// Number of the run, which its events carry.
-        run: u64,
-        /// What to measure.
-        plan: Box<BenchPlan>,
-    },
-    /// End the run; its report follows.
-    Cancel,
-    /// Kill the run, without a report.
-    Kill,
-}
-
-/// An event of a run.
-#[derive(Debug)]
-pub struct BenchEvent {
-    /// Number of the run.
-    pub run: u64,
-    /// What happened.
-    pub event: BenchChildEvent,
-}
-
-/// An event of a run's child process.
-pub type BenchChildEvent = crate::subprocess::runner::ChildEvent<BenchMessage>;
 
 impl Default for BenchUi {
     fn default() -> Self {

@@ -18,7 +18,10 @@ use crate::experiment::report::ExperimentReport;
 use crate::experiment::spec::ExperimentSpec;
 use crate::experiment::stored::StoredExperiment;
 use crate::subprocess::runner::ChildEvent;
+pub use crate::tui::action::ExperimentAction;
 use crate::tui::action::ViewId;
+pub use crate::tui::effect::ExperimentEffect;
+pub use crate::tui::event::{ArmCheck, ArmSettings, ExperimentEvent};
 use crate::tui::state::App;
 use crate::tui::views::bench::OpenedResult;
 use crate::tui::widgets::table::Scroll;
@@ -58,26 +61,6 @@ pub struct ExperimentUi {
     pub run_count: u64,
 }
 
-/// The part of an experiment that a check depends on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArmSettings {
-    /// Assignments of arm A.
-    pub base: Vec<String>,
-    /// Assignments of arm B.
-    pub set: Vec<String>,
-    /// Whether a control is run: direct I/O is one for some knobs only.
-    pub control: bool,
-}
-
-/// Result of checking arms on this machine.
-#[derive(Debug, Clone)]
-pub struct ArmCheck {
-    /// The arms checked.
-    pub arms: ArmSettings,
-    /// Their values on this machine, or why they cannot be compared.
-    pub result: Result<ValidatedSpec, String>,
-}
-
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ExperimentRow {
@@ -88,71 +71,6 @@ pub enum ExperimentRow {
     Next,
     /// A stored experiment, by its name.
     Stored(String),
-}
-
-/// An action on experiments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExperimentAction {
-    /// From the knobs: try the pending values, the preset, or the selected knob.
-    TryPending,
-    /// From the knobs: show the experiments again.
-    Reopen,
-    /// Ask to start.
-    Start,
-    /// End the experiment; a second time: kill it.
-    Cancel,
-    /// Edit the selected line of the form.
-    Edit,
-    /// Reset the selected line to its default.
-    Reset,
-    /// Mark the selected experiment.
-    Mark,
-    /// Compare the marked experiment with the selected one.
-    Compare,
-    /// Focus the list.
-    FocusList,
-    /// Focus the page.
-    FocusPage,
-    /// Write the report shown to a file.
-    Export,
-    /// Apply arm B of the report shown, on a lease.
-    Apply,
-    /// Keep arm B of the report shown.
-    Keep,
-}
-
-/// Work for the runner of experiments.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ExperimentEffect {
-    /// Check the arms on this machine.
-    CheckArms(Box<ExperimentSpec>),
-    /// Start an experiment in a child process.
-    Start {
-        /// Number of the experiment, which its events carry.
-        run: u64,
-        /// What to do.
-        spec: Box<ExperimentSpec>,
-    },
-    /// End the experiment; its report follows.
-    Cancel,
-    /// Kill it, without a report; the tuner restores the values.
-    Kill,
-}
-
-/// An event of an experiment.
-#[derive(Debug)]
-pub enum ExperimentEvent {
-    /// Result of a check of arms.
-    ArmsChecked(ArmCheck),
-    /// From the child process of the experiment with this number.
-    Child(u64, ChildEvent<ExperimentMessage>),
-}
-
-impl ArmSettings {
-    /// The arms of an experiment.
-    pub fn from_spec(spec: &ExperimentSpec) -> Self {
-        Self { base: spec.base_assignments.clone(), set: spec.set_assignments.clone(), control: spec.control }
-    }
 }
 
 impl ExperimentUi {

@@ -4,12 +4,12 @@ use crate::experiment::report::{ExperimentReport, compare, tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
+use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::state::App;
 use crate::tui::views::bench::OpenedResult;
 use crate::tui::views::bench::page::{result_card, style_report_line};
 use crate::tui::views::experiments::ExperimentRow;
 use crate::tui::views::experiments::run::{ExperimentEnding, TrackedExperiment};
-use crate::tui::views::tune::knob_snapshot::ChangeStatus;
 use crate::tui::widgets::styled_lines::{StyledLine, TextStyle, wrap_lines};
 use crate::units::format_duration;
 

@@ -4,8 +4,10 @@
 
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
+use crate::tui::effect::ReplayEffect;
+use crate::tui::event::ReplayEvent;
+use crate::tui::views::replay::HISTORY_TICKS;
 use crate::tui::views::replay::search::{FindingSearch, FoundTick, SearchProgress};
-use crate::tui::views::replay::{HISTORY_TICKS, ReplayEffect, ReplayEvent};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};

@@ -9,8 +9,9 @@ use crate::model::timestamp::Timestamp;
 use crate::recording::encoder::FrameEncoder;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::reader::RecordingReader;
+use crate::tui::effect::ReplayEffect;
+use crate::tui::event::ReplayEvent;
 use crate::tui::views::replay::player::{ReplayEventSink, ReplayPlayer};
-use crate::tui::views::replay::{ReplayEffect, ReplayEvent};
 use std::io::Cursor;
 use std::sync::mpsc::{Receiver, channel};
 

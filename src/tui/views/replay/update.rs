@@ -8,12 +8,15 @@ use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::time_spec;
 use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
+use crate::tui::action::ReplayAction;
 use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
-use crate::tui::recording::RecordingEffect;
+use crate::tui::effect::RecordingEffect;
+use crate::tui::effect::ReplayEffect;
+use crate::tui::event::ReplayEvent;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::update::events;
-use crate::tui::views::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
+use crate::tui::views::replay::SPEEDS;
 use std::path::PathBuf;
 
 /// Why much is unavailable in a replay.

@@ -1,7 +1,7 @@
 //! The knob values of the last snapshot as a read-only [`KnobIo`], so that a request is checked here as the tuner will
 //! check it, before the user confirms it.
 
-use crate::tui::views::tune::knob_snapshot::KnobSnapshot;
+use crate::tui::knob_snapshot::KnobSnapshot;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};

@@ -2,8 +2,8 @@
 
 use crate::model::change_impact::{ChangeImpact, ChangeTimes, compare};
 use crate::model::disk::DevId;
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::state::App;
-use crate::tui::views::tune::knob_snapshot::{ChangeRow, ChangeStatus};
 
 impl App {
     /// Times at which knobs were changed or changed back, CLOCK_BOOTTIME in ns.

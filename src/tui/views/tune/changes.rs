@@ -5,9 +5,9 @@ use crate::model::change_impact::{
     ChangeImpact, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
 };
 use crate::tui::keymap::KeyContext;
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::panes::{Pane, PaneId};
 use crate::tui::state::App;
-use crate::tui::views::tune::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::views::tune::render::draw_truncated;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason, wrap};

@@ -1,12 +1,9 @@
-//! State, actions, effects and events of the Tune view.
-//!
-//! A thread of the [`runner`] takes each [`knob_snapshot`]; the panes only display it.
+//! The Tune view: kernel settings and their changes. A thread of the [`runner`] takes each snapshot; the panes only display it.
 
 pub mod cached_knobs;
 pub mod change_marks;
 pub mod changes;
 pub mod knob;
-pub mod knob_snapshot;
 mod lease_thread;
 pub mod presets;
 pub mod presets_page;
@@ -15,14 +12,12 @@ pub mod runner;
 pub mod update;
 pub mod value_prompt;
 
+use crate::tui::knob_snapshot::{ActiveLease, ChangeRow, KnobRow, KnobSnapshot};
 use crate::tui::widgets::table::Scroll;
 use crate::tuning::boot_value::BootValue;
-use knob_snapshot::{ChangeRow, KnobRow, KnobSnapshot};
 use std::collections::BTreeMap;
 
-/// Default length of a lease, seconds.
-pub const DEFAULT_LEASE_SECS: u64 = 120;
-
+use crate::tui::settings::DEFAULT_LEASE_SECS;
 /// State of the Tune view.
 #[derive(Debug)]
 pub struct TuneUi {
@@ -124,15 +119,6 @@ pub enum SidePane {
     Changes,
 }
 
-/// A change of this screen that reverts itself when its lease ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActiveLease {
-    /// Number of the change.
-    pub id: u64,
-    /// Seconds until it is reverted.
-    pub secs_left: u64,
-}
-
 /// A line in the list of knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobListLine {
@@ -204,151 +190,4 @@ impl TuneUi {
     pub fn is_changed(&self, name: &str) -> bool {
         self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.name == name))
     }
-}
-
-/// An action in the Tune view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TuneAction {
-    /// Ask to apply the pending values.
-    Apply,
-    /// Open or close the list of presets.
-    Presets,
-    /// Discard all pending values.
-    Discard,
-    /// Keep a leased change.
-    Keep,
-    /// Ask to revert a change.
-    Undo,
-    /// Restart a lease.
-    Renew,
-    /// Ask for the length of leases.
-    Lease,
-    /// Ask to persist a value across boots.
-    Persist,
-    /// Go to the graph of what the knob affects.
-    Graph,
-    /// Go to the changes.
-    Changes,
-    /// Go to the knob's page.
-    KnobPage,
-    /// Show the knobs of the process whose page is open.
-    TaskKnobs,
-    /// Quit and revert leased changes.
-    QuitUndo,
-    /// Quit and keep leased changes.
-    QuitKeep,
-    /// Quit and let the leases run out.
-    QuitDetach,
-}
-
-/// What a dialog of the Tune view asks to confirm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Confirmation {
-    /// Apply these assignments on a lease.
-    Apply(Vec<String>),
-    /// Apply these assignments without a lease.
-    ApplyPermanent(Vec<String>),
-    /// Revert these changes.
-    Undo(Vec<u64>),
-    /// Write these assignments into the files of this program, or remove them.
-    Persist {
-        /// `KNOB=VALUE`, or `KNOB` to remove.
-        assignments: Vec<String>,
-        /// Whether to remove.
-        remove: bool,
-    },
-    /// Copy the command that does it as root.
-    CopyCommand(String),
-    /// Quit with leased changes; three keys answer.
-    Quit,
-}
-
-impl Confirmation {
-    /// The keys that answer, for the footer of the dialog.
-    pub fn key_hints(&self) -> &'static str {
-        match self {
-            Confirmation::Quit => "u Undo  k Keep  l Let the lease run out  Esc Stay",
-            Confirmation::CopyCommand(_) => "y Copy  n No",
-            _ => "y Yes  n No",
-        }
-    }
-}
-
-/// Work for the runner of the Tune view.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TuneEffect {
-    /// Take a snapshot of all knobs and of these.
-    Refresh(Vec<String>),
-    /// Apply a change on a lease.
-    Apply {
-        /// `KNOB=VALUE` each.
-        assignments: Vec<String>,
-        /// Length of the lease, seconds.
-        lease_secs: u64,
-    },
-    /// Apply a change without a lease.
-    ApplyPermanent(Vec<String>),
-    /// Keep changes.
-    Keep(Vec<u64>),
-    /// Restart a lease.
-    Renew {
-        /// Number of the change.
-        id: u64,
-        /// New length from now, seconds.
-        secs: u64,
-    },
-    /// Revert changes.
-    Undo(Vec<u64>),
-    /// Let leases run on without this program.
-    Detach(Vec<u64>),
-}
-
-/// An event of the Tune view.
-#[derive(Debug)]
-pub enum TuneEvent {
-    /// A new snapshot.
-    Refreshed(KnobSnapshot),
-    /// A change was applied.
-    Applied {
-        /// Number of the change.
-        id: u64,
-        /// Length of its lease, seconds; `None` if all values were set already.
-        lease_secs: Option<u64>,
-    },
-    /// A change was applied without a lease.
-    AppliedPermanently(u64),
-    /// A change was refused; says why.
-    Refused(String),
-    /// Time left of a lease.
-    LeaseTime {
-        /// Number of the change.
-        id: u64,
-        /// Seconds left.
-        secs_left: u64,
-        /// Whether the lease was restarted on request.
-        was_renewed: bool,
-    },
-    /// A change was kept.
-    Kept(u64),
-    /// A lease runs on without this program.
-    Detached(u64),
-    /// A change was reverted.
-    Undone {
-        /// Number of the change.
-        id: u64,
-        /// Time of the revert, CLOCK_BOOTTIME in ns.
-        boot_ns: u64,
-        /// Whether the lease ran out.
-        was_automatic: bool,
-        /// Outcome for each knob, sanitized.
-        lines: Vec<String>,
-        /// Whether all old values are back.
-        is_fully_restored: bool,
-        /// Whether nothing is left to revert.
-        is_closed: bool,
-    },
-    /// The tuner of a lease ended without a report.
-    TunerLost(u64),
-    /// A request about a change failed.
-    Failed(String),
 }

@@ -3,9 +3,9 @@
 use super::presets_page;
 use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
+use crate::tui::knob_snapshot::KnobRow;
 use crate::tui::panes::{Pane, PaneId};
 use crate::tui::state::App;
-use crate::tui::views::tune::knob_snapshot::KnobRow;
 use crate::tui::views::tune::{KnobListLine, SidePane, cached_knobs};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};

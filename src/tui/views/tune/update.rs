@@ -12,13 +12,15 @@ pub use edit::{cycle_choice, propose_typed, set_lease_duration, update_preview};
 pub use events::{on_boot_values, on_event, on_persisted, refresh_now};
 
 use crate::jobs::job::WorkerJob;
+use crate::tui::action::TuneAction;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
+use crate::tui::effect::TuneEffect;
+use crate::tui::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::update::actions;
-use crate::tui::views::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
-use crate::tui::views::tune::{KnobListLine, SidePane, TuneAction, TuneEffect};
+use crate::tui::views::tune::{KnobListLine, SidePane};
 use crate::tui::widgets::table::Scroll;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::presets::PRESETS;
@@ -288,7 +290,7 @@ fn is_unobstructed(app: &App) -> bool {
 }
 
 /// Opens a confirmation dialog.
-fn open_confirmation(app: &mut App, title: &str, text: String, ask: crate::tui::views::tune::Confirmation) {
+fn open_confirmation(app: &mut App, title: &str, text: String, ask: crate::tui::screen::Confirmation) {
     app.screen.overlay = Some(Overlay::Dialog(crate::tui::state::Dialog {
         title: title.into(),
         text: text.lines().map(crate::sanitize::sanitize).collect::<Vec<_>>().join("\n"),

@@ -8,12 +8,12 @@ use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::WorkerJob;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
+use crate::tui::knob_snapshot::ChangeRow;
 use crate::tui::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use crate::tui::views::experiments::form_page::{KNOBS_PENDING, start_refusal};
 use crate::tui::views::experiments::run::TrackedExperiment;
 use crate::tui::views::experiments::update::{PAGE_PANE, focus_pane, tune};
 use crate::tui::views::experiments::{ArmSettings, ExperimentEffect, ExperimentRow};
-use crate::tui::views::tune::knob_snapshot::ChangeRow;
 
 /// Asks to start the planned experiment.
 pub fn ask_start(app: &mut App) {

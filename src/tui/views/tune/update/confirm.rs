@@ -1,12 +1,15 @@
 //! Confirmation dialogs of the Tune view, and what runs once they are confirmed.
 
 use crate::jobs::job::WorkerJob;
+use crate::tui::action::TuneAction;
 use crate::tui::effect::Effect;
+use crate::tui::effect::TuneEffect;
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::panes::PaneId;
+use crate::tui::screen::Confirmation;
 use crate::tui::state::App;
-use crate::tui::views::tune::knob_snapshot::{ChangeRow, ChangeStatus};
+use crate::tui::views::tune::cached_knobs;
 use crate::tui::views::tune::update::{is_unobstructed, open_confirmation, orphaned_changes};
-use crate::tui::views::tune::{Confirmation, TuneAction, TuneEffect, cached_knobs};
 use crate::tuning::plan::TuneError;
 use crate::tuning::presets::PRESETS;
 use crate::tuning::sudo::sudo_command_line;

@@ -3,12 +3,15 @@
 use crate::jobs::job::WorkerReply;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
+use crate::tui::effect::TuneEffect;
+use crate::tui::event::TuneEvent;
+use crate::tui::knob_snapshot::ActiveLease;
+use crate::tui::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::state::App;
-use crate::tui::views::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
+use crate::tui::views::tune::SidePane;
 use crate::tui::views::tune::update::{
     confirm, orphaned_changes, request_boot_values, request_refresh, select_requested_knob, skip_heading,
 };
-use crate::tui::views::tune::{ActiveLease, SidePane, TuneEffect, TuneEvent};
 use crate::units::format_duration;
 
 /// Handles an event of the tuner.

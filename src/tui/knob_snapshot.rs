@@ -124,6 +124,15 @@ impl ChangeRow {
     }
 }
 
+/// A change of this screen that reverts itself when its lease ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveLease {
+    /// Number of the change.
+    pub id: u64,
+    /// Seconds until it is reverted.
+    pub secs_left: u64,
+}
+
 /// A knob of a change.
 #[derive(Debug, Clone)]
 pub struct ChangedKnobRow {
