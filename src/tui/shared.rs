@@ -37,6 +37,19 @@ pub struct Shared {
     pub knob_change_times: Vec<u64>,
     /// The clocks at the newest batch of kernel log records.
     pub log_clock: LogClock,
+    /// The benchmark or experiment under way.
+    pub running: Option<Running>,
+}
+
+/// A benchmark or an experiment under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Whether it is an experiment.
+    pub is_experiment: bool,
+    /// Its workload.
+    pub profile: String,
+    /// For the header: `bench randrw 42 %`.
+    pub status: String,
 }
 
 impl Shared {
@@ -55,6 +68,7 @@ impl Shared {
             utc_offset_secs: 0,
             knob_change_times: Vec::new(),
             log_clock: LogClock::default(),
+            running: None,
         }
     }
 

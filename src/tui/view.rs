@@ -6,16 +6,20 @@
 
 use super::action::{Action, ViewId};
 use super::effect::Effect;
+use super::event::Event;
 use super::keymap::KeyContext;
-use super::screen::{Dialog, Prompt, PromptPurpose, ScreenState};
+use super::screen::{Dialog, PendingChange, Prompt, PromptPurpose, ScreenState};
 use super::shared::Shared;
 use super::widgets::cell_buffer::CellBuffer;
 use super::widgets::theme::Theme;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
+use crate::model::observation::Change;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
+use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
+use std::path::PathBuf;
 
 /// A pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -172,6 +176,46 @@ pub enum Target {
         /// Where to run it; `None`: the directory already chosen.
         directory: Option<RawBytes>,
     },
+    /// The experiments, in place of the knobs; with assignments, the form for the next one.
+    Experiments(Option<ExperimentArm>),
+}
+
+/// What arm B of the next experiment is to set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentArm {
+    /// `KNOB=VALUE` each.
+    pub assignments: Vec<String>,
+    /// Whether the user still has to choose a value.
+    pub edit: bool,
+}
+
+/// What one view asks another one to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ViewRequest {
+    /// Tune: ask whether to apply assignments, on a lease or for good.
+    ApplyKnobs {
+        /// `KNOB=VALUE` each.
+        assignments: Vec<String>,
+        /// Whether they revert by themselves.
+        on_lease: bool,
+    },
+    /// Tune: keep a leased change.
+    KeepChange(u64),
+    /// Tune: offer to copy the command line that does something as root.
+    OfferRootCommand {
+        /// What needs root, the start of a sentence.
+        what: &'static str,
+        /// Arguments of this program.
+        args: Vec<String>,
+    },
+    /// Tune: read the knobs and the changes again.
+    RefreshKnobs,
+    /// Experiments: check the arms again, because knobs may have changed.
+    CheckArms,
+    /// Bench: measure in this directory.
+    SetDirectory(PathBuf),
+    /// Bench: inspect the directory to measure in.
+    InspectTarget,
 }
 
 /// What a view asks of the program above it.
@@ -189,6 +233,10 @@ pub enum Request {
     OpenDialog(Dialog),
     /// Focus the visible pane of that index.
     FocusPane(usize),
+    /// Show a pane of the tab, not zoomed, and focus it.
+    ShowPane(PaneId),
+    /// Something that another view does.
+    Ask(ViewRequest),
 }
 
 /// What a view wants done after it has handled something.
@@ -236,12 +284,27 @@ impl Outbox {
     pub fn focus_pane(&mut self, index: usize) {
         self.requests.push(Request::FocusPane(index));
     }
+
+    /// Shows and focuses a pane of the tab.
+    pub fn show_pane(&mut self, pane: PaneId) {
+        self.requests.push(Request::ShowPane(pane));
+    }
+
+    /// Asks another view for something.
+    pub fn ask(&mut self, request: ViewRequest) {
+        self.requests.push(Request::Ask(request));
+    }
 }
 
 /// A view. Only `panes`, `render` and `table` are required.
 pub trait View {
     /// Its panes.
     fn panes(&self) -> &'static [PaneSpec];
+
+    /// The tab whose layout it decides now.
+    fn tab(&self) -> Option<ViewId> {
+        None
+    }
 
     /// Panes of its tab with their areas in `body`, in focus order. Default: the first pane fills it.
     fn layout(&self, _cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
@@ -279,6 +342,53 @@ pub trait View {
 
     /// Called for every new sample, and after every change that may alter which rows are visible.
     fn refresh(&mut self, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Called after another tab, or the same one again, was shown: `cx.screen.view`.
+    fn on_tab(&mut self, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Prepares to show a target of its own. False: it belongs to another view. Called before the tab changes.
+    fn on_target(&mut self, _target: &Target, _cx: &Context, _out: &mut Outbox) -> bool {
+        false
+    }
+
+    /// Does what another view asks for. False: that is for another view.
+    fn on_request(&mut self, _request: &ViewRequest, _cx: &Context, _out: &mut Outbox) -> bool {
+        false
+    }
+
+    /// Called after an observation has changed the machine in [`Context::shared`].
+    fn on_change(&mut self, _change: Change, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Handles an event of its own child process, or the reply to one of its jobs; returns the event of another view.
+    fn on_event(&mut self, event: Event, _cx: &Context, _out: &mut Outbox) -> Option<Event> {
+        Some(event)
+    }
+
+    /// Whether an event changes nothing on screen, so that no frame need be drawn.
+    fn is_invisible(&self, _event: &Event, _cx: &Context) -> bool {
+        false
+    }
+
+    /// Called before the program ends. True: the view asks first.
+    fn on_quit(&mut self, _cx: &Context, _out: &mut Outbox) -> bool {
+        false
+    }
+
+    /// Writes what other views read of it; called after every change of the view.
+    fn publish(&self, _shared: &mut Shared) {}
+
+    /// Does what was confirmed in its own dialog.
+    fn on_confirm(&mut self, _change: PendingChange, _cx: &Context, _out: &mut Outbox) {}
+
+    /// Handles the up or down arrow in its own prompt. False: it means nothing there.
+    fn on_prompt_key(&mut self, _prompt: &mut Prompt, _key: KeyCode) -> bool {
+        false
+    }
+
+    /// Draws its own prompt in place. False: it is drawn in the footer.
+    fn draw_prompt(&self, _prompt: &Prompt, _cx: &Context, _buf: &mut CellBuffer) -> bool {
+        false
+    }
 
     /// Handles the line typed into its own prompt.
     ///

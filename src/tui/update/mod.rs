@@ -72,6 +72,7 @@ pub fn handle_outbox(app: &mut App, out: Outbox, effects: &mut Vec<Effect>) {
             Request::OpenDialog(dialog) => app.screen.overlay = Some(Overlay::Dialog(dialog)),
             Request::FocusPane(index) if !app.screen.zoomed => app.screen.focus = index,
             Request::FocusPane(_) => {}
+            Request::ShowPane(_) | Request::Ask(_) => {}
         }
     }
 }

@@ -42,6 +42,7 @@ pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
                 app.screen.error(why);
             }
         }
+        Target::Experiments(_) => {}
         Target::Profile { name, directory } => open_bench(app, name, directory, effects),
     }
 }
