@@ -6,13 +6,12 @@ use super::printer::{NextStep, Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::Severity;
-use crate::export::findings::{self, IncidentJson, SkippedRuleJson};
-use crate::export::json::UnavailableSource;
+use crate::export::findings;
 use crate::export::snapshot::header_line;
 use crate::root::Root;
 use crate::units::format_rfc3339;
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Options of `doctor`.
@@ -50,20 +49,6 @@ const TEXT_WIDTH: usize = 100;
 /// Incremented when a field is removed or changes its meaning, not when one is added.
 const SCHEMA_VERSION: u32 = 1;
 
-#[derive(Serialize)]
-struct DoctorJson<'a> {
-    schema: u32,
-    time: String,
-    host: &'a str,
-    kernel: &'a str,
-    looked_s: f64,
-    verdict: &'static str,
-    exit: u8,
-    stories: Vec<IncidentJson>,
-    not_judged: Vec<SkippedRuleJson>,
-    unavailable: Vec<UnavailableSource>,
-}
-
 /// Observes, prints, and returns the exit code.
 pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let duration = Duration::from_secs_f64(args.delay);
@@ -87,7 +72,7 @@ pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> 
             if looked >= duration {
                 code = Some(verdict(&sampler.findings).1);
                 printer.print(match args.json {
-                    true => render_json(&sampler, looked)?,
+                    true => render_json(&sampler, looked),
                     false => render_text(&sampler, looked),
                 });
             }
@@ -116,20 +101,20 @@ fn render_text(sampler: &Sampler, looked: Duration) -> String {
     out
 }
 
-fn render_json(sampler: &Sampler, looked: Duration) -> anyhow::Result<String> {
+fn render_json(sampler: &Sampler, looked: Duration) -> String {
     let (verdict, exit) = verdict(&sampler.findings);
     let now = sampler.state.now();
-    let object = DoctorJson {
-        schema: SCHEMA_VERSION,
-        time: format_rfc3339(now.wall_ns),
-        host: &sampler.state.host.name,
-        kernel: &sampler.state.host.kernel,
-        looked_s: (looked.as_secs_f64() * 10.0).round() / 10.0,
-        verdict,
-        exit,
-        stories: findings::incidents_json(&sampler.findings, now),
-        not_judged: findings::skipped_rules_json(&sampler.findings),
-        unavailable: sampler.gaps().to_vec(),
-    };
-    Ok(serde_json::to_string(&object)? + "\n")
+    let object = json!({
+        "schema": SCHEMA_VERSION,
+        "time": format_rfc3339(now.wall_ns),
+        "host": sampler.state.host.name,
+        "kernel": sampler.state.host.kernel,
+        "looked_s": (looked.as_secs_f64() * 10.0).round() / 10.0,
+        "verdict": verdict,
+        "exit": exit,
+        "stories": findings::incidents_json(&sampler.findings, now),
+        "not_judged": findings::skipped_rules_json(&sampler.findings),
+        "unavailable": sampler.gaps(),
+    });
+    format!("{object}\n")
 }

@@ -7,72 +7,10 @@ use super::json::{self, LogSince};
 use super::snapshot::SnapshotScope;
 use crate::doctor::RuleEngine;
 use crate::model::system_state::SystemState;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use std::fmt;
+use serde_json::{Map, Value};
 
-/// JSON that keeps the order of its keys.
-enum JsonTree {
-    Map(Vec<(String, JsonTree)>),
-    List(Vec<JsonTree>),
-    /// A scalar, formatted as a CSV field.
-    Leaf(String),
-}
-
-impl<'de> Deserialize<'de> for JsonTree {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(JsonTreeVisitor)
-    }
-}
-
-struct JsonTreeVisitor;
-
-impl<'de> Visitor<'de> for JsonTreeVisitor {
-    type Value = JsonTree;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_bool<E>(self, v: bool) -> Result<JsonTree, E> {
-        Ok(JsonTree::Leaf(v.to_string()))
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<JsonTree, E> {
-        Ok(JsonTree::Leaf(v.to_string()))
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<JsonTree, E> {
-        Ok(JsonTree::Leaf(v.to_string()))
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<JsonTree, E> {
-        Ok(JsonTree::Leaf(v.to_string()))
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<JsonTree, E> {
-        Ok(JsonTree::Leaf(csv_field(v)))
-    }
-
-    fn visit_unit<E>(self) -> Result<JsonTree, E> {
-        Ok(JsonTree::Leaf(String::new()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<JsonTree, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            list.push(item);
-        }
-        Ok(JsonTree::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonTree, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(JsonTree::Map(entries))
-    }
-}
+/// Names and values of a line.
+type Row = Vec<(String, String)>;
 
 /// A text as a CSV field: quoted where necessary, and never a formula to a spreadsheet.
 fn csv_field(text: &str) -> String {
@@ -81,103 +19,72 @@ fn csv_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-/// The keys of the JSON object that a pane consists of.
-fn json_keys(scope: SnapshotScope) -> &'static [&'static str] {
-    match scope {
-        SnapshotScope { devices: true, .. } => &["devices"],
-        SnapshotScope { processes: true, .. } => &["processes"],
-        SnapshotScope { kernel_log: true, .. } => &["kernel_log"],
-        SnapshotScope { syncs: true, .. } => &["syncs"],
-        SnapshotScope { findings: true, .. } => &["findings"],
-        _ => &["writeback", "swap", "pressure", "stalls"],
-    }
-}
-
 /// The lines of one sample, preceded by the header unless `header_written`. `scope` must be one pane.
-pub fn csv_lines(
+pub(crate) fn csv_lines(
     system: &SystemState,
     engine: &RuleEngine,
     scope: SnapshotScope,
     since: LogSince,
     header_written: &mut bool,
 ) -> serde_json::Result<String> {
-    let JsonTree::Map(object) = serde_json::from_str(&json::snapshot_json(system, engine, scope, since, &[])?)? else {
-        return Ok(String::new());
+    let mut object: Map<String, Value> =
+        serde_json::from_str(&json::snapshot_json(system, engine, scope, since, &[])?)?;
+    let lists = ["devices", "processes", "kernel_log", "syncs", "findings"];
+    let rows: Vec<Row> = match lists.iter().find_map(|key| object.shift_remove(*key)) {
+        Some(Value::Array(items)) => items.iter().map(|item| flattened("", item)).collect(),
+        Some(_) => Vec::new(),
+        // The pane of memory, whose parts make one line.
+        None => {
+            let parts = ["writeback", "swap", "pressure", "stalls"].into_iter();
+            vec![parts.filter_map(|key| Some(flattened(key, object.get(key)?))).flatten().collect()]
+        }
     };
+    // Entries of the kernel log have a time of their own as well.
     let time = crate::units::format_rfc3339(system.now().wall_ns);
     let mut out = String::new();
-    let mut row = Vec::new();
-    for (name, tree) in object.into_iter().filter(|(name, _)| json_keys(scope).contains(&name.as_str())) {
-        match tree {
-            JsonTree::List(list) => {
-                for item in list {
-                    row.clear();
-                    flatten("", item, &mut row);
-                    // Entries of the kernel log have a time of their own as well.
-                    push_line(&mut out, &time, &row, header_written);
-                }
-                row.clear();
-            }
-            tree => flatten(&name, tree, &mut row),
+    for row in rows {
+        if !std::mem::replace(header_written, true) {
+            out.push_str("sample_time");
+            row.iter().for_each(|(name, _)| out.extend([",", name]));
+            out.push('\n');
         }
-    }
-    if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel_log && !scope.findings && !scope.syncs {
-        push_line(&mut out, &time, &row, header_written);
+        out.push_str(&time);
+        row.iter().for_each(|(_, value)| out.extend([",", value]));
+        out.push('\n');
     }
     Ok(out)
 }
 
-fn push_line(out: &mut String, time: &str, row: &[(String, String)], header_written: &mut bool) {
-    if !std::mem::replace(header_written, true) {
-        out.push_str("sample_time");
-        row.iter().for_each(|(name, _)| {
-            out.push(',');
-            out.push_str(name);
-        });
-        out.push('\n');
-    }
-    out.push_str(time);
-    row.iter().for_each(|(_, value)| {
-        out.push(',');
-        out.push_str(value);
-    });
-    out.push('\n');
-}
-
 /// Nested keys are joined by a dot. A list of texts is one field; a list of findings is their titles.
 /// An empty list is an empty field.
-fn flatten(name: &str, tree: JsonTree, row: &mut Vec<(String, String)>) {
-    match tree {
-        JsonTree::Leaf(text) => row.push((name.to_owned(), text)),
-        JsonTree::Map(entries) => {
+fn flattened(name: &str, value: &Value) -> Row {
+    match value {
+        Value::Object(entries) => {
             // Lists of varying length have no columns.
-            let list = |inner: &str| matches!((name, inner), ("swap", "devices") | ("stalls", "tasks"));
-            for (inner, tree) in entries.into_iter().filter(|(inner, _)| !list(inner)) {
-                let joined = if name.is_empty() { inner } else { format!("{name}.{inner}") };
-                flatten(&joined, tree, row);
-            }
+            let is_list = |key: &str| matches!((name, key), ("swap", "devices") | ("stalls", "tasks"));
+            let entries = entries.iter().filter(|(key, _)| !is_list(key));
+            let joined = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+            entries.flat_map(|(key, value)| flattened(&joined(key), value)).collect()
         }
-        JsonTree::List(list) => {
-            let between = if list.iter().any(|item| matches!(item, JsonTree::Map(_))) { "; " } else { " " };
-            let texts: Vec<String> = list.into_iter().filter_map(item_text).collect();
-            row.push((name.to_owned(), csv_field(&texts.join(between))));
+        Value::Array(list) => {
+            let between = if list.iter().any(Value::is_object) { "; " } else { " " };
+            let text = |item: &Value| scalar_text(item.get("title").unwrap_or(item));
+            let texts: Vec<String> = list.iter().filter_map(text).collect();
+            vec![(name.to_owned(), csv_field(&texts.join(between)))]
         }
+        Value::String(text) => vec![(name.to_owned(), csv_field(text))],
+        scalar => vec![(name.to_owned(), scalar_text(scalar).unwrap_or_default())],
     }
 }
 
-/// A list item as text: a scalar itself, an object's title.
-fn item_text(item: JsonTree) -> Option<String> {
-    match item {
-        // Undo the quoting of a field.
-        JsonTree::Leaf(text) => Some(match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-            Some(quoted) => quoted.replace("\"\"", "\""),
-            None => text,
-        }),
-        JsonTree::Map(entries) => {
-            let (_, title) = entries.into_iter().find(|(name, _)| name == "title")?;
-            item_text(title)
-        }
-        JsonTree::List(_) => None,
+fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::Number(n) if n.is_f64() => n.as_f64().map(|n| n.to_string()),
+        Value::Number(n) => Some(n.to_string()),
+        Value::Bool(b) => Some(b.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) | Value::Object(_) => None,
     }
 }
 

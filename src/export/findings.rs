@@ -1,13 +1,13 @@
 //! Findings as text, as a table and as JSON: by incident, cause first, with evidence, reasons and remedies.
 
 use super::table::Table;
-use crate::doctor::RuleEngine;
-use crate::doctor::finding::{Finding, NO_COST, NavTarget, Severity};
+use crate::doctor::finding::{Finding, NO_COST, NavTarget, Remedy, Severity};
 use crate::doctor::incident::Incident;
+use crate::doctor::{RuleEngine, SkippedRule};
 use crate::model::timestamp::Timestamp;
 use crate::sanitize::wrap;
 use crate::units::{format_duration, format_rfc3339};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The role of a paragraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,95 +205,45 @@ pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table 
     table
 }
 
-/// An incident in JSON.
-#[derive(Serialize)]
-pub struct IncidentJson {
-    severity: &'static str,
-    title: String,
-    since: Option<String>,
-    findings: Vec<FindingJson>,
-}
-
-#[derive(Serialize)]
-struct FindingJson {
-    rule: &'static str,
-    severity: &'static str,
-    title: String,
-    subject: SubjectJson,
-    since: Option<String>,
-    evidence: Vec<EvidenceJson>,
-    why: &'static str,
-    #[serde(rename = "try")]
-    remedies: Vec<RemedyJson>,
-}
-
-#[derive(Serialize)]
-struct SubjectJson {
-    kind: &'static str,
-    name: String,
-}
-
-#[derive(Serialize)]
-struct EvidenceJson {
-    name: &'static str,
-    value: String,
-}
-
-#[derive(Serialize)]
-struct RemedyJson {
-    what: String,
-    cost: &'static str,
-    knob: Option<String>,
-    bench: Option<&'static str>,
-}
-
-/// A skipped rule in JSON.
-#[derive(Serialize)]
-pub struct SkippedRuleJson {
-    rule: &'static str,
-    reason: String,
-    more_time: bool,
-}
-
 /// The incidents in JSON, most severe first.
-pub fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<IncidentJson> {
+pub(crate) fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<Value> {
     let time = |ns: Option<u64>| {
         ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
     };
-    let one = |f: &Finding| FindingJson {
-        rule: f.rule,
-        severity: f.severity.name(),
-        title: f.title.clone(),
-        subject: SubjectJson { kind: f.subject.kind(), name: f.subject.name() },
-        since: time(f.since_ns),
-        evidence: f.evidence.iter().map(|e| EvidenceJson { name: e.name, value: e.value.clone() }).collect(),
-        why: f.why,
-        remedies: f.remedies.iter().map(remedy_json).collect(),
+    let finding = |f: &Finding| {
+        json!({
+            "rule": f.rule,
+            "severity": f.severity.name(),
+            "title": f.title,
+            "subject": { "kind": f.subject.kind(), "name": f.subject.name() },
+            "since": time(f.since_ns),
+            "evidence": f.evidence.iter().map(|e| json!({ "name": e.name, "value": e.value })).collect::<Vec<_>>(),
+            "why": f.why,
+            "try": f.remedies.iter().map(remedy_json).collect::<Vec<_>>(),
+        })
     };
-    let incident = |s: &Incident| IncidentJson {
-        severity: s.severity.name(),
-        title: s.cause().title.clone(),
-        since: time(s.since_ns()),
-        findings: s.findings.iter().map(one).collect(),
+    let incident = |incident: &Incident| {
+        json!({
+            "severity": incident.severity.name(),
+            "title": incident.cause().title,
+            "since": time(incident.since_ns()),
+            "findings": incident.findings.iter().map(finding).collect::<Vec<_>>(),
+        })
     };
     engine.incidents().iter().map(incident).collect()
 }
 
-fn remedy_json(r: &crate::doctor::finding::Remedy) -> RemedyJson {
+fn remedy_json(r: &Remedy) -> Value {
     let (knob, bench) = match &r.nav_target {
         Some(NavTarget::Knob(knob)) => (Some(crate::sanitize::sanitize(knob)), None),
         Some(NavTarget::Bench(profile, _)) => (None, Some(*profile)),
         _ => (None, None),
     };
-    RemedyJson { what: r.action.clone(), cost: r.cost, knob, bench }
+    json!({ "what": r.action, "cost": r.cost, "knob": knob, "bench": bench })
 }
 
 /// The skipped rules in JSON.
-pub fn skipped_rules_json(engine: &RuleEngine) -> Vec<SkippedRuleJson> {
-    let one = |u: &crate::doctor::SkippedRule| SkippedRuleJson {
-        rule: u.rule,
-        reason: u.reason.clone(),
-        more_time: u.needs_more_data,
-    };
+pub(crate) fn skipped_rules_json(engine: &RuleEngine) -> Vec<Value> {
+    let one = |u: &SkippedRule| json!({ "rule": u.rule, "reason": u.reason, "more_time": u.needs_more_data });
     engine.skipped_rules().iter().map(one).collect()
 }

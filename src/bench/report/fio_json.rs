@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// The whole document.
 pub fn fio_document(r: &BenchReport) -> Value {
     let direct = u8::from(r.plan.direct).to_string();
-    json!({
+    let mut document = json!({
         "fio version": format!("iotop-plus-{}", r.version),
         "timestamp": id_seconds(&r.id),
         "timestamp_ms": id_seconds(&r.id) * 1000 + time_milliseconds(&r.time),
@@ -22,7 +22,9 @@ pub fn fio_document(r: &BenchReport) -> Value {
         "global options": { "ioengine": engine_name(r), "direct": direct },
         "jobs": r.measurements.iter().map(|p| job_json(p, r)).collect::<Vec<_>>(),
         "disk_util": r.measurements.iter().filter_map(disk_util_json).collect::<Vec<_>>(),
-    })
+    });
+    document.sort_all_objects();
+    document
 }
 
 /// A report's name begins with its time in seconds.

@@ -4,7 +4,7 @@ use crate::model::kernel_log::{LogClock, LogEntry, LogPatterns};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use crate::units::format_rfc3339;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Which entries to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ const FIRST_SAMPLE_WINDOW_NS: i64 = 600_000_000_000;
 
 impl LogSince {
     /// The entries for a sample at `now_ns` after one that ended with this record; 0: this is the first sample.
-    pub fn after_record(last_record: u64, now_ns: i64) -> Self {
+    pub(crate) fn after_record(last_record: u64, now_ns: i64) -> Self {
         match last_record {
             0 => LogSince::Time(now_ns.saturating_sub(FIRST_SAMPLE_WINDOW_NS)),
             last => LogSince::Record(last),
@@ -28,22 +28,10 @@ impl LogSince {
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct KernelLogEntryJson {
-    time: String,
-    seq: Option<u64>,
-    level: u8,
-    class: &'static str,
-    device: Option<String>,
-    pid: Option<u32>,
-    count: u64,
-    message: String,
-}
-
 /// The entries, oldest first, then hung tasks, which have no `seq`.
-pub(super) fn entries(system: &SystemState, since: LogSince) -> Option<Vec<KernelLogEntryJson>> {
+pub(super) fn entries(system: &SystemState, since: LogSince) -> Option<Vec<Value>> {
     let now = LogClock { mono_ns: 0, wall_ns: system.now().wall_ns };
-    let hung = system.hung_tasks.iter().map(|s| entry_json(&s.to_log_entry(now, system.hung_task_warnings)));
+    let hung = system.hung_tasks.iter().map(|s| entry(&s.to_log_entry(now, system.hung_task_warnings)));
     if system.kernel_log_status.ok().is_none() {
         let hung: Vec<_> = hung.collect();
         return (!hung.is_empty()).then_some(hung);
@@ -53,18 +41,18 @@ pub(super) fn entries(system: &SystemState, since: LogSince) -> Option<Vec<Kerne
         LogSince::Time(from) => e.wall_ns >= from,
         LogSince::Record(last) => e.seq.is_some_and(|seq| seq > last),
     });
-    Some(new.map(entry_json).chain(hung).collect())
+    Some(new.map(entry).chain(hung).collect())
 }
 
-fn entry_json(e: &LogEntry) -> KernelLogEntryJson {
-    KernelLogEntryJson {
-        time: format_rfc3339(e.wall_ns),
-        seq: e.seq,
-        level: e.level,
-        class: e.class.name(),
-        device: e.device.as_deref().map(sanitize),
-        pid: e.pid,
-        count: e.count,
-        message: sanitize(&e.message),
-    }
+fn entry(e: &LogEntry) -> Value {
+    json!({
+        "time": format_rfc3339(e.wall_ns),
+        "seq": e.seq,
+        "level": e.level,
+        "class": e.class.name(),
+        "device": e.device.as_deref().map(sanitize),
+        "pid": e.pid,
+        "count": e.count,
+        "message": sanitize(&e.message),
+    })
 }
