@@ -1,10 +1,12 @@
 //! Loads BPF objects, attaches their programs, and turns failures into one line.
 
+use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
 use super::unavailable::{ProbeUnavailable, load_failure};
-use aya::maps::{Map as Kept, MapData};
+use aya::maps::Map;
 use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
+use std::os::fd::AsFd;
 
 /// Creates the maps of an object and sets its constants (`const volatile` of one byte). Its programs are loaded by
 /// [`attach_all`] and [`attach_tracefs`].
@@ -18,15 +20,20 @@ pub fn open_object(kernel: &KernelInfo, object: &[u8], settings: &[(&str, bool)]
     loader.load(object).map_err(|err| load_failure("the maps", &err))
 }
 
-/// The map of an object's zero-initialised variables.
-pub const BSS_MAP: &str = ".bss";
-
-/// Takes a map out of the object by name.
-pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, ProbeUnavailable> {
-    match programs.take_map(name) {
-        Some(Kept::PerCpuHashMap(map) | Kept::HashMap(map) | Kept::PerCpuArray(map) | Kept::Array(map)) => Ok(map),
-        _ => Err(ProbeUnavailable::Absent(format!("tracing: no map {name}"))),
-    }
+/// Takes a map with keys of `K` bytes out of the object. `value_len`: bytes of a value as read by user space.
+pub fn take_map<const K: usize>(
+    programs: &mut Ebpf,
+    name: &str,
+    value_len: usize,
+) -> Result<BpfMap<K>, ProbeUnavailable> {
+    let Some(Map::PerCpuHashMap(map) | Map::HashMap(map) | Map::PerCpuArray(map) | Map::Array(map)) =
+        programs.take_map(name)
+    else {
+        return Err(ProbeUnavailable::Absent(format!("tracing: no map {name}")));
+    };
+    let fd = map.fd().as_fd().try_clone_to_owned();
+    let fd = fd.map_err(|err| ProbeUnavailable::from_io_error("tracing: a map", &err))?;
+    Ok(BpfMap { fd, value_len })
 }
 
 /// Loads and attaches programs that are useful only together: pairs of program and tracepoint. Attaches all or none.
@@ -40,7 +47,9 @@ pub fn attach_all(programs: &mut Ebpf, btf: &Btf, pairs: &[(&str, &str)]) -> Res
     for (at, (name, point)) in pairs.iter().enumerate() {
         if let Err(err) = attach_one(programs, name, point) {
             for (name, _) in &pairs[..at] {
-                unload_program(programs, name);
+                if let Some(Ok(program)) = programs.program_mut(name).map(<&mut BtfTracePoint>::try_from) {
+                    let _ = program.unload();
+                }
             }
             return Err(load_failure(&format!("tracepoint {point}"), &err));
         }
@@ -64,13 +73,4 @@ pub fn attach_tracefs(programs: &mut Ebpf, name: &str, (group, point): (&str, &s
         }
         why
     })
-}
-
-/// Removes a program from the kernel.
-fn unload_program(programs: &mut Ebpf, name: &str) {
-    let program = programs.program_mut(name).and_then(|p| <&mut BtfTracePoint>::try_from(p).ok());
-    if let Some(program) = program {
-        // Fails if the program is not loaded, which is what we want.
-        let _ = program.unload();
-    }
 }

@@ -4,21 +4,20 @@
 //! tracefs and CAP_DAC_READ_SEARCH. The arguments of the BTF tracepoint changed between kernels, but the pause is
 //! always the last but one: their number tells its position.
 
-use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
+use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
 use super::layout::{c_string, read_u64};
-use super::loader::{self, attach_all};
+use super::loader::{self, attach_all, take_map};
 use super::probe::Probe;
-use super::unavailable::ProbeUnavailable;
+use super::reading_cache::{ChangeMaps, ReadingCache};
+use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
 use crate::model::process::USER_HZ;
 use crate::model::reading::Reading;
-use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::{ClockId, clock_getres};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
@@ -40,11 +39,9 @@ const MAX_CACHED_READS: u32 = 60;
 pub struct MemoryStallProbe {
     /// Holds the programs and their links.
     _programs: Ebpf,
-    stalls_map: MapData,
-    period_map: MapData,
-    drops: MapData,
-    dirty_flag: MapData,
-    cpus: usize,
+    stalls: BpfMap<KEY_LEN>,
+    period: BpfMap<4>,
+    changes: ChangeMaps,
     /// Length of a jiffy, ns.
     jiffy_ns: u64,
     current_period: u64,
@@ -60,7 +57,44 @@ impl Probe for MemoryStallProbe {
     type Output = MemoryStallsRaw;
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        load(kernel)
+        let pause = is_pause_eleventh(kernel.tracepoints.argument_count("balance_dirty_pages"));
+        let eleventh = *pause.as_ref().unwrap_or(&false);
+        let mut programs = loader::open_object(kernel, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
+        let stalls = take_map(&mut programs, "held", VALUE_LEN)?;
+        let period = take_map(&mut programs, "period", 8)?;
+        let changes = ChangeMaps::take(&mut programs, kernel.cpus)?;
+        let mut attach = |pairs: &[_]| attach_all(&mut programs, &kernel.btf, pairs);
+        let throttle = pause.and_then(|_| attach(&[("throttled", "balance_dirty_pages")]));
+        let reclaim = attach(&[
+            ("direct_begin", "mm_vmscan_direct_reclaim_begin"),
+            ("direct_end", "mm_vmscan_direct_reclaim_end"),
+        ]);
+        let mut unavailable = Vec::new();
+        let group = [("group_begin", "mm_vmscan_memcg_reclaim_begin"), ("group_end", "mm_vmscan_memcg_reclaim_end")];
+        // Missing in kernels without memory cgroups.
+        if reclaim.is_ok() && kernel.tracepoints.argument_count(group[0].1).is_some() {
+            note_missing(&mut unavailable, "reclaim in control groups", &attach(&group));
+        }
+        note_missing(&mut unavailable, "throttled writers", &throttle);
+        note_missing(&mut unavailable, "direct reclaim", &reclaim);
+        let is_counted = [throttle.is_ok(), reclaim.is_ok()];
+        if let (Err(why), Err(_)) = (throttle, reclaim) {
+            return Err(why);
+        }
+        let tick = clock_getres(ClockId::MonotonicCoarse);
+        Ok(Self {
+            _programs: programs,
+            stalls,
+            period,
+            changes,
+            // The coarse clock advances with jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
+            jiffy_ns: tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64,
+            current_period: 0,
+            is_counted,
+            unavailable,
+            last_seen: HashMap::new(),
+            cache: ReadingCache::default(),
+        })
     }
 
     fn read(&mut self) -> Reading<MemoryStallsRaw> {
@@ -83,59 +117,9 @@ fn is_pause_eleventh(arguments: Option<usize>) -> Result<bool, ProbeUnavailable>
     }
 }
 
-fn load(kernel: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
-    let pause = is_pause_eleventh(kernel.tracepoints.argument_count("balance_dirty_pages"));
-    let eleventh = *pause.as_ref().unwrap_or(&false);
-    let mut programs = loader::open_object(kernel, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
-    let mut map = |name| loader::take_map(&mut programs, name);
-    let (held, period, lost) = (map("held")?, map("period")?, map("lost")?);
-    let is_dirty = map(loader::BSS_MAP)?;
-    let throttle = pause.and_then(|_| attach_all(&mut programs, &kernel.btf, &[("throttled", "balance_dirty_pages")]));
-    let reclaim = attach_all(
-        &mut programs,
-        &kernel.btf,
-        &[("direct_begin", "mm_vmscan_direct_reclaim_begin"), ("direct_end", "mm_vmscan_direct_reclaim_end")],
-    );
-    let mut unavailable = Vec::new();
-    let mut missing = |what: &str, done: &Result<(), ProbeUnavailable>| {
-        if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) = done {
-            unavailable.push(format!("{what}: {why}"));
-        }
-    };
-    if reclaim.is_ok() {
-        let group = [("group_begin", "mm_vmscan_memcg_reclaim_begin"), ("group_end", "mm_vmscan_memcg_reclaim_end")];
-        // Missing in kernels without memory cgroups.
-        if kernel.tracepoints.argument_count(group[0].1).is_some() {
-            missing("reclaim in control groups", &attach_all(&mut programs, &kernel.btf, &group));
-        }
-    }
-    missing("throttled writers", &throttle);
-    missing("direct reclaim", &reclaim);
-    let counted = [throttle.is_ok(), reclaim.is_ok()];
-    if let (Err(why), Err(_)) = (throttle, reclaim) {
-        return Err(why);
-    }
-    let tick = clock_getres(ClockId::MonotonicCoarse);
-    Ok(MemoryStallProbe {
-        _programs: programs,
-        stalls_map: held,
-        period_map: period,
-        drops: lost,
-        dirty_flag: is_dirty,
-        cpus: kernel.cpus,
-        // The coarse clock advances with jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
-        jiffy_ns: tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64,
-        current_period: 0,
-        is_counted: counted,
-        unavailable,
-        last_seen: HashMap::new(),
-        cache: ReadingCache::default(),
-    })
-}
-
 impl MemoryStallProbe {
     fn read_if_changed(&mut self) -> io::Result<MemoryStallsRaw> {
-        let is_dirty = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        let is_dirty = self.changes.take_dirty_flag()?;
         let now = Instant::now();
         // A process that expires now leaves the reading.
         let is_dirty = is_dirty || self.last_seen.values().any(|seen| is_expired(seen.1, now));
@@ -151,12 +135,10 @@ impl MemoryStallProbe {
         // Start a new period first: stalls counted while we read belong to it.
         let last_period = self.current_period;
         self.current_period += 1;
-        let period = BpfMap::<4> { fd: self.period_map.fd().as_fd(), value_len: 8 };
-        period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
-        let map = BpfMap::<KEY_LEN> { fd: self.stalls_map.fd().as_fd(), value_len: VALUE_LEN };
+        self.period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
         let mut found = Vec::new();
-        map.for_each(2 * MAX_PROCESSES, |index, value| {
-            found.push((*index, self.parse_task(index, value, last_period)))
+        self.stalls.for_each(2 * MAX_PROCESSES, |key, value| {
+            found.push((*key, self.parse_task(key, value, last_period)));
         })?;
         for (index, task) in &found {
             let count = task.counters.iter().map(|k| k.count).sum();
@@ -168,7 +150,7 @@ impl MemoryStallProbe {
         self.last_seen.retain(|key, seen| {
             let keep = !is_expired(seen.1, now);
             if !keep {
-                map.remove(key);
+                self.stalls.remove(key);
             }
             keep
         });
@@ -176,8 +158,8 @@ impl MemoryStallProbe {
         let known = found.into_iter().filter(|(key, _)| self.last_seen.contains_key(key));
         let mut tasks: Vec<TaskStallCounters> = known.map(|(_, task)| task).collect();
         tasks.sort_unstable_by_key(TaskStallCounters::key);
-        let lost = sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?;
-        Ok(MemoryStallsRaw { tasks, is_counted: self.is_counted, dropped: lost, unavailable: self.unavailable.clone() })
+        let (dropped, unavailable) = (self.changes.dropped()?, self.unavailable.clone());
+        Ok(MemoryStallsRaw { tasks, is_counted: self.is_counted, dropped, unavailable })
     }
 
     fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], last_period: u64) -> TaskStallCounters {

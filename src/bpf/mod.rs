@@ -14,6 +14,7 @@ mod layout;
 mod loader;
 mod memory_stalls;
 mod probe;
+mod reading_cache;
 mod sync_control;
 mod syncs;
 pub mod task_iter;

@@ -3,12 +3,14 @@
 
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{read_u32, read_u64, unpack_device};
+use super::super::loader::take_map;
+use super::super::unavailable::ProbeUnavailable;
 use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, LATENCY_BUCKETS};
 use crate::model::latency::SparseHistogram;
 use crate::root::Root;
+use aya::Ebpf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::BorrowedFd;
 
 /// `struct key` in `assets/trace/charge.bpf.c`.
 const KEY_LEN: usize = 24;
@@ -64,9 +66,9 @@ impl AccountSum {
     }
 }
 
-/// State kept between readings.
-#[derive(Default)]
+/// Reads the accounts.
 pub struct AccountReader {
+    map: BpfMap<KEY_LEN>,
     /// Bytes and requests at the last change, and the number of readings since.
     last_seen: BTreeMap<AccountKey, (u64, u64, u32)>,
     /// Processes with accounts that are new or changed in the last reading.
@@ -74,18 +76,23 @@ pub struct AccountReader {
 }
 
 impl AccountReader {
+    /// Takes the map out of the object.
+    pub fn take(programs: &mut Ebpf) -> Result<Self, ProbeUnavailable> {
+        let map = take_map(programs, "accounts", VALUE_LEN)?;
+        Ok(Self { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() })
+    }
+
     /// Reads all accounts, by key, and removes idle ones of exited processes. `reads`: number of readings that this one
     /// stands for.
-    pub fn read(&mut self, fd: BorrowedFd, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
-        let map = BpfMap::<KEY_LEN> { fd, value_len: VALUE_LEN };
+    pub fn read(&mut self, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
         let mut sums: BTreeMap<AccountKey, AccountSum> = BTreeMap::new();
         // An account created meanwhile may be missed; the next reading has it.
-        map.for_each(MAX_ACCOUNTS, |key_bytes, value| {
+        self.map.for_each(MAX_ACCOUNTS, |key_bytes, value| {
             if let Some(key) = parse_key(key_bytes) {
                 sums.entry(key).or_default().add(*key_bytes, value);
             }
         })?;
-        self.close_ended(&mut sums, &map, root, reads);
+        self.close_ended(&mut sums, root, reads);
         let account = |(key, sum): (AccountKey, AccountSum)| IoAccount {
             key,
             requests: sum.requests,
@@ -101,13 +108,7 @@ impl AccountReader {
         self.moved.contains(&pid)
     }
 
-    fn close_ended(
-        &mut self,
-        sums: &mut BTreeMap<AccountKey, AccountSum>,
-        map: &BpfMap<KEY_LEN>,
-        root: &Root,
-        reads: u32,
-    ) {
+    fn close_ended(&mut self, sums: &mut BTreeMap<AccountKey, AccountSum>, root: &Root, reads: u32) {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
@@ -125,7 +126,7 @@ impl AccountReader {
             let is_check_due = key.pid > 0 && seen.2 / IDLE_READS > before / IDLE_READS;
             let has_exited = is_check_due && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
             if has_exited {
-                sum.keys.iter().for_each(|key_bytes| map.remove(key_bytes));
+                sum.keys.iter().for_each(|key_bytes| self.map.remove(key_bytes));
             }
             !has_exited
         });

@@ -2,13 +2,15 @@
 //!
 //! Each histogram has one value per possible CPU, so their number is bounded by memory ([`MAX_BYTES`]).
 
-use super::super::bpf_sys::{BpfMap, VALUE_ALIGN};
+use super::super::bpf_sys::BpfMap;
 use super::super::layout::{read_u32, unpack_device};
+use super::super::loader::take_map;
+use super::super::unavailable::ProbeUnavailable;
 use crate::model::latency::{BUCKETS, DeviceHistograms, REQUEST_KINDS, SparseHistogram};
 use crate::model::request_pattern::{RequestPattern, SIZE_BUCKETS};
+use aya::Ebpf;
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::BorrowedFd;
 
 /// Kernel memory for histograms.
 const MAX_BYTES: usize = 32 << 20;
@@ -17,7 +19,8 @@ const MAX_HISTOGRAMS: usize = 4096;
 /// 32-bit counters per CPU: two histograms, request sizes and order; `struct histogram` in
 /// `assets/trace/latency.bpf.c`.
 const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
-const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(VALUE_ALIGN);
+/// Rounded up as the kernel does for per-CPU values.
+const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(8);
 /// `max_entries` of `unknown` in `assets/trace/latency.bpf.c`.
 const MAX_REQUESTED: usize = 64;
 
@@ -37,8 +40,10 @@ fn parse_key(bytes: [u8; 8]) -> HistogramKey {
 
 /// The existing histograms.
 pub struct HistogramMaps {
+    map: BpfMap<8>,
+    /// Histograms that requests asked for.
+    requested: BpfMap<8>,
     known: BTreeSet<HistogramKey>,
-    cpus: usize,
     /// Values of all CPUs.
     buf: Vec<u8>,
     /// Sums over the CPUs.
@@ -48,64 +53,55 @@ pub struct HistogramMaps {
 }
 
 impl HistogramMaps {
-    /// Creates none yet; `cpus` is the number of possible CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self {
+    /// Takes the maps out of the object; `cpus` is the number of possible CPUs.
+    pub fn take(programs: &mut Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+        Ok(Self {
+            map: take_map(programs, "histograms", cpus * VALUE_LEN)?,
+            requested: take_map(programs, "unknown", 4)?,
             known: BTreeSet::new(),
-            cpus,
             buf: vec![0; cpus * VALUE_LEN],
             sums: vec![0; VALUE_COUNTERS],
             is_full: false,
-        }
-    }
-
-    /// Returns how many histograms fit into the memory limit.
-    pub fn capacity(&self) -> usize {
-        (MAX_BYTES / (self.cpus * VALUE_LEN)).clamp(REQUEST_KINDS.len(), MAX_HISTOGRAMS)
+        })
     }
 
     /// Creates an empty histogram.
-    pub fn add(&mut self, map: BorrowedFd, key: HistogramKey) -> io::Result<()> {
+    pub fn add(&mut self, key: HistogramKey) -> io::Result<()> {
         if self.known.contains(&key) || key.1 as usize >= REQUEST_KINDS.len() {
             return Ok(());
         }
-        if self.known.len() >= self.capacity() {
+        if self.known.len() >= capacity(self.buf.len()) {
             self.is_full = true;
             return Ok(());
         }
         self.buf.fill(0);
-        self.map(map).insert(&key_bytes(key), &mut self.buf)?;
+        self.map.insert(&key_bytes(key), &mut self.buf)?;
         self.known.insert(key);
         Ok(())
     }
 
     /// Creates the histograms that requests asked for since the last call.
-    pub fn add_requested(&mut self, map: BorrowedFd, unknown: BorrowedFd) -> io::Result<()> {
-        let unknown = BpfMap::<8> { fd: unknown, value_len: 4 };
-        for _ in 0..MAX_REQUESTED {
-            let Some(requested_key) = unknown.first_key() else { break };
-            self.add(map, parse_key(requested_key))?;
-            unknown.remove(&requested_key);
+    pub fn add_requested(&mut self) -> io::Result<()> {
+        let mut keys = Vec::new();
+        self.requested.for_each(MAX_REQUESTED, |key, _| keys.push(*key))?;
+        for key in keys {
+            self.add(parse_key(key))?;
+            self.requested.remove(&key);
         }
         Ok(())
     }
 
     /// Describes what is missing because of the limit.
     pub fn capacity_note(&self) -> Option<String> {
-        let capacity = self.capacity();
+        let capacity = capacity(self.buf.len());
         self.is_full.then(|| format!("limit of {capacity} histograms reached; further devices have none"))
     }
 
-    fn map<'a>(&self, fd: BorrowedFd<'a>) -> BpfMap<'a, 8> {
-        BpfMap { fd, value_len: self.cpus * VALUE_LEN }
-    }
-
     /// Reads all histograms, sorted by device.
-    pub fn read(&mut self, fd: BorrowedFd) -> io::Result<Vec<DeviceHistograms>> {
-        let map = self.map(fd);
+    pub fn read(&mut self) -> io::Result<Vec<DeviceHistograms>> {
         let mut out: Vec<DeviceHistograms> = Vec::new();
         for &(dev, kind) in &self.known {
-            if !map.get(&key_bytes((dev, kind)), &mut self.buf)? {
+            if !self.map.get(&key_bytes((dev, kind)), &mut self.buf)? {
                 continue;
             }
             sum_cpus(&self.buf, &mut self.sums);
@@ -123,6 +119,11 @@ impl HistogramMaps {
         }
         Ok(out)
     }
+}
+
+/// How many histograms of `len` bytes fit into the memory limit.
+fn capacity(len: usize) -> usize {
+    (MAX_BYTES / len).clamp(REQUEST_KINDS.len(), MAX_HISTOGRAMS)
 }
 
 /// Parses the counters of sizes, then of random and sequential requests.
@@ -172,8 +173,8 @@ mod tests {
 
     #[test]
     fn the_number_of_histograms_is_bounded_by_memory() {
-        assert_eq!(HistogramMaps::new(2).capacity(), MAX_HISTOGRAMS);
-        assert!(HistogramMaps::new(512).capacity() * 512 * VALUE_LEN <= MAX_BYTES);
-        assert_eq!(HistogramMaps::new(8192).capacity(), REQUEST_KINDS.len());
+        assert_eq!(capacity(2 * VALUE_LEN), MAX_HISTOGRAMS);
+        assert!(capacity(512 * VALUE_LEN) * 512 * VALUE_LEN <= MAX_BYTES);
+        assert_eq!(capacity(8192 * VALUE_LEN), REQUEST_KINDS.len());
     }
 }

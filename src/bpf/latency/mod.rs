@@ -2,21 +2,19 @@
 
 mod histogram_maps;
 
-use super::bpf_sys::{ReadingCache, sum_percpu_counter, take_dirty_flag};
 use super::kernel_info::KernelInfo;
 use super::layout::pack_device;
 use super::loader::{self, attach_all};
 use super::probe::Probe;
-use super::unavailable::ProbeUnavailable;
+use super::reading_cache::{ChangeMaps, ReadingCache};
+use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::disk::DevId;
 use crate::model::latency::LatencyRaw;
 use crate::model::reading::Reading;
 use crate::root::Root;
-use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use histogram_maps::{HistogramKey, HistogramMaps};
 use std::io;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,13 +28,9 @@ const MAX_CACHED_READS: u32 = 60;
 pub struct LatencyProbe {
     /// Holds the programs and their links.
     _programs: Ebpf,
-    histograms: MapData,
-    requested: MapData,
-    drops: MapData,
-    dirty_flag: MapData,
-    histogram_maps: HistogramMaps,
+    histograms: HistogramMaps,
+    changes: ChangeMaps,
     cache: ReadingCache<Arc<LatencyRaw>>,
-    cpus: usize,
     unavailable: Vec<String>,
 }
 
@@ -44,7 +38,27 @@ impl Probe for LatencyProbe {
     type Output = Arc<LatencyRaw>;
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        load(kernel)
+        let queue_first = |point: &str| kernel.tracepoints.argument_count(point) == Some(2);
+        let settings =
+            [("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")), ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue"))];
+        let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
+        let mut histograms = HistogramMaps::take(&mut programs, kernel.cpus)?;
+        let changes = ChangeMaps::take(&mut programs, kernel.cpus)?;
+        let devices = list_devices(&kernel.root);
+        for key in initial_histograms(&devices) {
+            let added = histograms.add(key);
+            added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
+        }
+        let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
+        attach_all(&mut programs, &kernel.btf, &requests)?;
+        let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
+        let mut unavailable = Vec::new();
+        // These run for every bio of every device, so they are attached only where a device needs them.
+        if devices.iter().any(|d| d.is_bio_based) {
+            let attached = attach_all(&mut programs, &kernel.btf, &bios);
+            note_missing(&mut unavailable, "bio-based devices (zram, md, dm)", &attached);
+        }
+        Ok(Self { _programs: programs, histograms, changes, cache: ReadingCache::default(), unavailable })
     }
 
     /// Reads all histograms.
@@ -59,58 +73,17 @@ impl Probe for LatencyProbe {
 impl LatencyProbe {
     /// Returns the previous reading if nothing was counted since.
     fn read_if_changed(&mut self) -> io::Result<Arc<LatencyRaw>> {
-        let is_dirty = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        let is_dirty = self.changes.take_dirty_flag()?;
         if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
             return Ok(same);
         }
-        let fd = self.histograms.fd().as_fd();
-        self.histogram_maps.add_requested(fd, self.requested.fd().as_fd())?;
-        let devices = self.histogram_maps.read(fd)?;
-        let lost = sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?;
-        let unavailable = self.unavailable.iter().cloned().chain(self.histogram_maps.capacity_note()).collect();
-        let read = Arc::new(LatencyRaw { devices, dropped: lost, unavailable });
+        self.histograms.add_requested()?;
+        let devices = self.histograms.read()?;
+        let unavailable = self.unavailable.iter().cloned().chain(self.histograms.capacity_note()).collect();
+        let read = Arc::new(LatencyRaw { devices, dropped: self.changes.dropped()?, unavailable });
         self.cache.store(&read);
         Ok(read)
     }
-}
-
-/// Loads what this kernel supports.
-fn load(kernel: &KernelInfo) -> Result<LatencyProbe, ProbeUnavailable> {
-    let queue_first = |point: &str| kernel.tracepoints.argument_count(point) == Some(2);
-    let settings =
-        [("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")), ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue"))];
-    let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
-    let mut map = |name| loader::take_map(&mut programs, name);
-    let (histograms, unknown, lost) = (map("histograms")?, map("unknown")?, map("lost")?);
-    let is_dirty = map(loader::BSS_MAP)?;
-    let mut known = HistogramMaps::new(kernel.cpus);
-    let devices = list_devices(&kernel.root);
-    for key in initial_histograms(&devices) {
-        let added = known.add(histograms.fd().as_fd(), key);
-        added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
-    }
-    let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
-    attach_all(&mut programs, &kernel.btf, &requests)?;
-    let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
-    let mut unavailable = Vec::new();
-    // These run for every bio of every device, so they are attached only where a device needs them.
-    if devices.iter().any(|d| d.is_bio_based)
-        && let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) =
-            attach_all(&mut programs, &kernel.btf, &bios)
-    {
-        unavailable.push(format!("bio-based devices (zram, md, dm): {why}"));
-    }
-    Ok(LatencyProbe {
-        _programs: programs,
-        histograms,
-        requested: unknown,
-        drops: lost,
-        dirty_flag: is_dirty,
-        histogram_maps: known,
-        cache: ReadingCache::default(),
-        cpus: kernel.cpus,
-        unavailable,
-    })
 }
 
 /// A block device that may do I/O.

@@ -6,6 +6,7 @@
 mod tables;
 mod wait_sampler;
 
+use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
 use super::loader;
 use super::probe::Probe;
@@ -16,9 +17,8 @@ use crate::root::Root;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
-use tables::{SyncMaps, SyncTables};
+use tables::SyncTables;
 use wait_sampler::WaitSampler;
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
@@ -33,8 +33,8 @@ const URING_PROGRAMS: [(&str, &str); 2] = [("uring_req", "io_uring_submit_req"),
 pub struct SyncProbe {
     /// Holds the programs and their links.
     _programs: Ebpf,
-    maps: SyncMaps,
     tables: SyncTables,
+    threshold_map: BpfMap<4>,
     wait_sampler: WaitSampler,
     began_ns: u64,
     threshold: Duration,
@@ -49,20 +49,15 @@ impl Probe for SyncProbe {
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_tracefs(&kernel.root)?;
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
-        let mut map = |name| loader::take_map(&mut programs, name);
-        let maps = SyncMaps {
-            files: map("files")?,
-            in_flight: map("flying")?,
-            slow: map("slow")?,
-            threshold: map("threshold")?,
-            counters: map("tallies")?,
-        };
-        let waits = WaitSampler::start(&kernel.root, maps.in_flight.fd().as_fd())
-            .map_err(|err| ProbeUnavailable::from_io_error("no thread to sample what syncs wait on", &err))?;
+        let tables = SyncTables::take(&mut programs, kernel.cpus)?;
+        let threshold_map = loader::take_map(&mut programs, "threshold", 8)?;
+        let waits = tables.start_wait_sampler(&kernel.root);
+        let waits =
+            waits.map_err(|err| ProbeUnavailable::from_io_error("no thread to sample what syncs wait on", &err))?;
         let threshold = Duration::from_millis(crate::model::syncs::SLOW_THRESHOLD_MS);
         let mut syncs = Self {
-            maps,
-            tables: SyncTables::new(kernel.cpus),
+            tables,
+            threshold_map,
             wait_sampler: waits,
             began_ns: clock_ns(ClockId::Boottime),
             threshold,
@@ -81,8 +76,7 @@ impl Probe for SyncProbe {
         let (boot, mono) = (clock_ns(ClockId::Boottime), clock_ns(ClockId::Monotonic));
         // The kernel side uses CLOCK_MONOTONIC, which stops during suspend.
         let boot_offset = boot.saturating_sub(mono);
-        let maps = &self.maps;
-        match self.tables.read(maps, &self.wait_sampler, boot_offset) {
+        match self.tables.read(&self.wait_sampler, boot_offset) {
             Ok(read) => Reading::Ok(SyncsRaw {
                 tracing_started_ns: self.began_ns,
                 read_ns: boot,
@@ -102,9 +96,7 @@ impl Probe for SyncProbe {
 impl SyncProbe {
     /// Sets the duration from which a sync is listed by itself.
     pub fn set_threshold(&mut self, threshold: Duration) -> io::Result<()> {
-        let fd = self.maps.threshold.fd().as_fd();
-        let map = super::bpf_sys::BpfMap::<4> { fd, value_len: 8 };
-        map.insert(&[0; 4], &mut (threshold.as_nanos() as u64).to_ne_bytes())?;
+        self.threshold_map.insert(&[0; 4], &mut (threshold.as_nanos() as u64).to_ne_bytes())?;
         self.threshold = threshold;
         Ok(())
     }

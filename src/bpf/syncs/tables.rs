@@ -4,14 +4,16 @@
 
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
+use super::super::loader::take_map;
+use super::super::unavailable::ProbeUnavailable;
 use super::wait_sampler::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, WaitSampler, slow_key};
 use crate::model::latency::{BUCKETS, SparseHistogram};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::syncs::{InFlightSync, MAX_SLOW_SYNCS, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile};
-use aya::maps::MapData;
+use crate::root::Root;
+use aya::Ebpf;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 /// `struct key`.
@@ -33,8 +35,6 @@ const EVICT_ABOVE: usize = MAX_FILES * 3 / 4;
 const MAX_SLOW: usize = 512;
 /// Most syncs in flight in one reading.
 const MAX_IN_FLIGHT_REPORTED: usize = 64;
-/// Number of counters in `tallies`.
-const COUNTERS: usize = 4;
 
 type SyncKey = [u8; KEY_LEN];
 
@@ -52,24 +52,12 @@ pub struct SyncReading {
     pub uring: u64,
 }
 
-/// Maps of the kernel side.
-pub struct SyncMaps {
-    pub files: MapData,
-    pub in_flight: MapData,
-    pub slow: MapData,
-    pub threshold: MapData,
-    pub counters: MapData,
-}
-
-impl SyncMaps {
-    fn fd(map: &MapData) -> BorrowedFd<'_> {
-        map.fd().as_fd()
-    }
-}
-
-/// State kept between readings.
+/// The maps of the kernel side, and what is kept between readings.
 pub struct SyncTables {
-    cpus: usize,
+    files: BpfMap<KEY_LEN>,
+    in_flight: BpfMap<8>,
+    slow_map: BpfMap<SLOW_KEY_LEN>,
+    counters: BpfMap<4>,
     files_by_key: HashMap<SyncKey, Arc<SyncFile>>,
     slow: VecDeque<Arc<SlowSync>>,
     next_id: u64,
@@ -103,41 +91,45 @@ fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
 }
 
 impl SyncTables {
-    /// Creates an empty state; `cpus` is the number of possible CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self { cpus, files_by_key: HashMap::new(), slow: VecDeque::new(), next_id: 1 }
-    }
-
-    /// Reads all tables. `boot_offset`: CLOCK_BOOTTIME minus the kernel side's clock, ns.
-    pub fn read(&mut self, maps: &SyncMaps, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncReading> {
-        let files = self.read_files(maps, boot_offset)?;
-        self.drain_slow(maps, sampler, boot_offset)?;
-        let flying = self.read_in_flight(maps, sampler, boot_offset)?;
-        let [lost_files, lost_slow, lost_flying, uring] = self.read_counters(maps)?;
-        Ok(SyncReading {
-            files,
-            slow: self.slow.iter().cloned().collect(),
-            in_flight: flying,
-            drops: SyncDrops { files: lost_files, slow: lost_slow, in_flight: lost_flying },
-            uring,
+    /// Takes the maps out of the object; `cpus` is the number of possible CPUs.
+    pub fn take(programs: &mut Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+        Ok(Self {
+            files: take_map(programs, "files", COUNTS_LEN)?,
+            in_flight: take_map(programs, "flying", IN_FLIGHT_LEN)?,
+            slow_map: take_map(programs, "slow", SLOW_LEN)?,
+            counters: take_map(programs, "tallies", 8 * cpus)?,
+            files_by_key: HashMap::new(),
+            slow: VecDeque::new(),
+            next_id: 1,
         })
     }
 
-    fn read_files(&mut self, maps: &SyncMaps, boot_offset: u64) -> io::Result<Vec<SyncCounts>> {
-        let map = BpfMap::<KEY_LEN> { fd: SyncMaps::fd(&maps.files), value_len: COUNTS_LEN };
-        let mut value = vec![0; COUNTS_LEN];
+    /// Starts sampling what the syncs in flight wait on.
+    pub fn start_wait_sampler(&self, root: &Root) -> io::Result<WaitSampler> {
+        WaitSampler::start(root, self.in_flight.try_clone()?)
+    }
+
+    /// Reads all tables. `boot_offset`: CLOCK_BOOTTIME minus the kernel side's clock, ns.
+    pub fn read(&mut self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncReading> {
+        let files = self.read_files(boot_offset)?;
+        self.drain_slow(sampler, boot_offset)?;
+        let in_flight = self.read_in_flight(sampler, boot_offset)?;
+        let counter = |n: u32| self.counters.sum_cpus(&n.to_ne_bytes());
+        let drops = SyncDrops { files: counter(0)?, slow: counter(1)?, in_flight: counter(2)? };
+        Ok(SyncReading { files, slow: self.slow.iter().cloned().collect(), in_flight, drops, uring: counter(3)? })
+    }
+
+    fn read_files(&mut self, boot_offset: u64) -> io::Result<Vec<SyncCounts>> {
         let mut out = Vec::new();
-        for key in map.keys(MAX_FILES) {
-            if map.get(&key, &mut value)? {
-                let file = self.files_by_key.entry(key).or_insert_with(|| Arc::new(parse_file(&key, &value))).clone();
-                out.push((key, parse_counts(file, &value, boot_offset)));
-            }
-        }
+        self.files.for_each(MAX_FILES, |key, value| {
+            let file = self.files_by_key.entry(*key).or_insert_with(|| Arc::new(parse_file(key, value))).clone();
+            out.push((*key, parse_counts(file, value, boot_offset)));
+        })?;
         if out.len() > EVICT_ABOVE {
             // Files with calls in flight have not completed one, or are found again.
             out.sort_unstable_by_key(|(_, c)| (c.calls == 0, c.last_ended_ns));
             for (key, _) in out.drain(..MAX_FILES / 4) {
-                map.remove(&key);
+                self.files.remove(&key);
                 self.files_by_key.remove(&key);
             }
         }
@@ -153,26 +145,22 @@ impl SyncTables {
     }
 
     /// Takes out the slow syncs since the last reading.
-    fn drain_slow(&mut self, maps: &SyncMaps, sampler: &WaitSampler, boot_offset: u64) -> io::Result<()> {
-        let map = BpfMap::<SLOW_KEY_LEN> { fd: SyncMaps::fd(&maps.slow), value_len: SLOW_LEN };
-        let mut value = vec![0; SLOW_LEN];
-        let mut new = Vec::new();
-        for key in map.keys(MAX_SLOW) {
-            if map.get(&key, &mut value)? {
-                map.remove(&key);
-                let ret = read_u64(&value, 48) as i64;
-                new.push(SlowSync {
-                    id: 0,
-                    file: self.find_file(&value[8..8 + KEY_LEN]),
-                    tid: read_u32(&key, 8),
-                    comm: RawBytes::from(c_string(&value[32..48])),
-                    started_ns: read_u64(&key, 0) + boot_offset,
-                    duration_ns: read_u64(&value, 0),
-                    error: u32::try_from(ret.min(0).unsigned_abs()).unwrap_or(0),
-                    waiting_on: sampler.most_frequent(&key),
-                });
-            }
-        }
+    fn drain_slow(&mut self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<()> {
+        let (mut keys, mut new) = (Vec::new(), Vec::new());
+        self.slow_map.for_each(MAX_SLOW, |key, value| {
+            keys.push(*key);
+            new.push(SlowSync {
+                id: 0,
+                file: self.find_file(&value[8..8 + KEY_LEN]),
+                tid: read_u32(key, 8),
+                comm: RawBytes::from(c_string(&value[32..48])),
+                started_ns: read_u64(key, 0) + boot_offset,
+                duration_ns: read_u64(value, 0),
+                error: u32::try_from((read_u64(value, 48) as i64).min(0).unsigned_abs()).unwrap_or(0),
+                waiting_on: sampler.most_frequent(key),
+            });
+        })?;
+        keys.iter().for_each(|key| self.slow_map.remove(key));
         new.sort_by_key(|s| s.started_ns + s.duration_ns);
         for slow in new {
             self.slow.push_back(Arc::new(SlowSync { id: self.next_id, ..slow }));
@@ -183,42 +171,21 @@ impl SyncTables {
         Ok(())
     }
 
-    fn read_in_flight(
-        &self,
-        maps: &SyncMaps,
-        sampler: &WaitSampler,
-        boot_offset: u64,
-    ) -> io::Result<Vec<InFlightSync>> {
-        let map = BpfMap::<8> { fd: SyncMaps::fd(&maps.in_flight), value_len: IN_FLIGHT_LEN };
-        let mut value = vec![0; IN_FLIGHT_LEN];
-        let mut out = Vec::new();
-        let mut all = Vec::new();
-        for id in map.keys(MAX_IN_FLIGHT) {
-            if map.get(&id, &mut value)? {
-                let key = slow_key(&id, &value);
-                all.push(key);
-                out.push(InFlightSync {
-                    file: self.find_file(&value[8..]),
-                    tid: read_u32(&id, 0),
-                    started_ns: read_u64(&value, 0) + boot_offset,
-                    waiting_on: sampler.most_frequent(&key),
-                });
-            }
-        }
+    fn read_in_flight(&self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<Vec<InFlightSync>> {
+        let (mut out, mut all) = (Vec::new(), Vec::new());
+        self.in_flight.for_each(MAX_IN_FLIGHT, |id, value| {
+            let key = slow_key(id, value);
+            all.push(key);
+            out.push(InFlightSync {
+                file: self.find_file(&value[8..]),
+                tid: read_u32(id, 0),
+                started_ns: read_u64(value, 0) + boot_offset,
+                waiting_on: sampler.most_frequent(&key),
+            });
+        })?;
         sampler.retain(&all);
         out.sort_by_key(|f| (f.started_ns, f.tid));
         out.truncate(MAX_IN_FLIGHT_REPORTED);
-        Ok(out)
-    }
-
-    fn read_counters(&self, maps: &SyncMaps) -> io::Result<[u64; COUNTERS]> {
-        let map = BpfMap::<4> { fd: SyncMaps::fd(&maps.counters), value_len: 8 * self.cpus };
-        let mut value = vec![0; 8 * self.cpus];
-        let mut out = [0; COUNTERS];
-        for (offset, sum) in (0u32..).zip(&mut out) {
-            map.get(&offset.to_ne_bytes(), &mut value)?;
-            *sum = value.chunks_exact(8).fold(0, |sum, n| sum + read_u64(n, 0));
-        }
         Ok(out)
     }
 }

@@ -8,7 +8,6 @@ use crate::model::syncs::ON_CPU;
 use crate::root::Root;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -39,16 +38,16 @@ pub struct WaitSampler {
 
 impl WaitSampler {
     /// Starts sampling the map of syncs in flight.
-    pub fn start(root: &Root, in_flight: BorrowedFd) -> io::Result<Self> {
+    pub fn start(root: &Root, in_flight: BpfMap<8>) -> io::Result<Self> {
         let (end, ended) = sync_channel(0);
-        let (seen, root, fd) = (Arc::new(Mutex::new(WaitCounts::new())), root.clone(), in_flight.try_clone_to_owned()?);
-        let to = seen.clone();
+        let (counts, root) = (Arc::new(Mutex::new(WaitCounts::new())), root.clone());
+        let shared = counts.clone();
         std::thread::Builder::new().name("sync-waits".into()).stack_size(128 * 1024).spawn(move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SAMPLE_INTERVAL) {
-                sample(&root, &fd, &to);
+                sample(&root, &in_flight, &shared);
             }
         })?;
-        Ok(Self { counts: seen, _stop: end })
+        Ok(Self { counts, _stop: end })
     }
 
     /// Returns the function in which a sync was seen most often.
@@ -75,16 +74,19 @@ fn lock(seen: &Mutex<WaitCounts>) -> MutexGuard<'_, WaitCounts> {
     seen.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-fn sample(root: &Root, fd: &OwnedFd, seen: &Mutex<WaitCounts>) {
-    let map = BpfMap::<8> { fd: fd.as_fd(), value_len: IN_FLIGHT_LEN };
+fn sample(root: &Root, in_flight: &BpfMap<8>, seen: &Mutex<WaitCounts>) {
+    let mut ids = Vec::new();
+    if in_flight.for_each(MAX_PER_SAMPLE, |id, _| ids.push(*id)).is_err() {
+        return;
+    }
     let mut started = vec![0; IN_FLIGHT_LEN];
-    for id in map.keys(MAX_PER_SAMPLE) {
+    for id in ids {
         // Process in the upper half, thread in the lower half.
         let id_word = u64::from_ne_bytes(id);
         let (pid, tid) = (id_word >> 32, id_word & 0xffff_ffff);
         let Some(function) = wait_function(root, pid, tid) else { continue };
         // Read afterwards: the same sync is still in flight.
-        if let Ok(true) = map.get(&id, &mut started) {
+        if let Ok(true) = in_flight.get(&id, &mut started) {
             add_sample(&mut lock(seen), slow_key(&id, &started), function);
         }
     }
