@@ -20,14 +20,11 @@ pub fn open_object(kernel: &KernelInfo, object: &[u8], settings: &[(&str, bool)]
     loader.load(object).map_err(|err| load_failure("the maps", &err))
 }
 
-/// Takes a map with keys of `K` bytes out of the object. `value_len`: bytes of a value as read by user space.
-pub fn take_map<const K: usize>(
-    programs: &mut Ebpf,
-    name: &str,
-    value_len: usize,
-) -> Result<BpfMap<K>, ProbeUnavailable> {
+/// Opens a map with keys of `K` bytes. `value_len`: bytes of a value as read by user space. The object keeps its own
+/// descriptor of the map, which its programs refer to until they are loaded.
+pub fn open_map<const K: usize>(programs: &Ebpf, name: &str, value_len: usize) -> Result<BpfMap<K>, ProbeUnavailable> {
     let Some(Map::PerCpuHashMap(map) | Map::HashMap(map) | Map::PerCpuArray(map) | Map::Array(map)) =
-        programs.take_map(name)
+        programs.map(name)
     else {
         return Err(ProbeUnavailable::Absent(format!("tracing: no map {name}")));
     };

@@ -7,7 +7,7 @@
 use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
 use super::layout::{c_string, read_u64};
-use super::loader::{self, attach_all, take_map};
+use super::loader::{self, attach_all, open_map};
 use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
@@ -60,9 +60,9 @@ impl Probe for MemoryStallProbe {
         let pause = is_pause_eleventh(kernel.tracepoints.argument_count("balance_dirty_pages"));
         let eleventh = *pause.as_ref().unwrap_or(&false);
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
-        let stalls = take_map(&mut programs, "held", VALUE_LEN)?;
-        let period = take_map(&mut programs, "period", 8)?;
-        let changes = ChangeMaps::take(&mut programs, kernel.cpus)?;
+        let stalls = open_map(&programs, "held", VALUE_LEN)?;
+        let period = open_map(&programs, "period", 8)?;
+        let changes = ChangeMaps::open(&programs, kernel.cpus)?;
         let mut attach = |pairs: &[_]| attach_all(&mut programs, &kernel.btf, pairs);
         let throttle = pause.and_then(|_| attach(&[("throttled", "balance_dirty_pages")]));
         let reclaim = attach(&[

@@ -1,7 +1,7 @@
 //! Spares reading whole maps on an idle machine (`cargo bench --bench tracing -- overhead` prints the cost of a reading).
 
 use super::bpf_sys::BpfMap;
-use super::loader::take_map;
+use super::loader::open_map;
 use super::unavailable::ProbeUnavailable;
 use aya::Ebpf;
 use std::io;
@@ -17,9 +17,9 @@ pub struct ChangeMaps {
 }
 
 impl ChangeMaps {
-    /// Takes them out of the object; `cpus` is the number of possible CPUs.
-    pub fn take(programs: &mut Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
-        Ok(Self { dirty_flag: take_map(programs, BSS_MAP, 4)?, drops: take_map(programs, "lost", 8 * cpus)? })
+    /// Opens them; `cpus` is the number of possible CPUs.
+    pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+        Ok(Self { dirty_flag: open_map(programs, BSS_MAP, 4)?, drops: open_map(programs, "lost", 8 * cpus)? })
     }
 
     /// Reads and clears the flag. Call it before reading the counters.

@@ -3,7 +3,7 @@
 
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{read_u32, read_u64, unpack_device};
-use super::super::loader::take_map;
+use super::super::loader::open_map;
 use super::super::unavailable::ProbeUnavailable;
 use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, LATENCY_BUCKETS};
 use crate::model::latency::SparseHistogram;
@@ -76,9 +76,9 @@ pub struct AccountReader {
 }
 
 impl AccountReader {
-    /// Takes the map out of the object.
-    pub fn take(programs: &mut Ebpf) -> Result<Self, ProbeUnavailable> {
-        let map = take_map(programs, "accounts", VALUE_LEN)?;
+    /// Opens the map.
+    pub fn open(programs: &Ebpf) -> Result<Self, ProbeUnavailable> {
+        let map = open_map(programs, "accounts", VALUE_LEN)?;
         Ok(Self { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() })
     }
 

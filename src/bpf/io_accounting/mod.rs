@@ -6,7 +6,7 @@ mod cgroup_paths;
 use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
 use super::layout::c_string;
-use super::loader::{self, attach_all, take_map};
+use super::loader::{self, attach_all, open_map};
 use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
@@ -59,9 +59,9 @@ impl Probe for IoAccountingProbe {
             ("SHARED", kernel.cpus > SHARDS),
         ];
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
-        let accounts = AccountReader::take(&mut programs)?;
-        let names_map = take_map(&mut programs, "names", NAME_LEN)?;
-        let changes = ChangeMaps::take(&mut programs, kernel.cpus)?;
+        let accounts = AccountReader::open(&programs)?;
+        let names_map = open_map(&programs, "names", NAME_LEN)?;
+        let changes = ChangeMaps::open(&programs, kernel.cpus)?;
         let complete = ("rq_complete", "block_rq_complete");
         let requests: &[_] = match arguments("block_io_start") {
             Some(_) => &[("io_start", "block_io_start"), complete],

@@ -4,7 +4,7 @@
 
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{read_u32, unpack_device};
-use super::super::loader::take_map;
+use super::super::loader::open_map;
 use super::super::unavailable::ProbeUnavailable;
 use crate::model::latency::{BUCKETS, DeviceHistograms, REQUEST_KINDS, SparseHistogram};
 use crate::model::request_pattern::{RequestPattern, SIZE_BUCKETS};
@@ -53,11 +53,11 @@ pub struct HistogramMaps {
 }
 
 impl HistogramMaps {
-    /// Takes the maps out of the object; `cpus` is the number of possible CPUs.
-    pub fn take(programs: &mut Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+    /// Opens the maps; `cpus` is the number of possible CPUs.
+    pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
-            map: take_map(programs, "histograms", cpus * VALUE_LEN)?,
-            requested: take_map(programs, "unknown", 4)?,
+            map: open_map(programs, "histograms", cpus * VALUE_LEN)?,
+            requested: open_map(programs, "unknown", 4)?,
             known: BTreeSet::new(),
             buf: vec![0; cpus * VALUE_LEN],
             sums: vec![0; VALUE_COUNTERS],

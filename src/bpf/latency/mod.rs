@@ -42,8 +42,8 @@ impl Probe for LatencyProbe {
         let settings =
             [("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")), ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue"))];
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
-        let mut histograms = HistogramMaps::take(&mut programs, kernel.cpus)?;
-        let changes = ChangeMaps::take(&mut programs, kernel.cpus)?;
+        let mut histograms = HistogramMaps::open(&programs, kernel.cpus)?;
+        let changes = ChangeMaps::open(&programs, kernel.cpus)?;
         let devices = list_devices(&kernel.root);
         for key in initial_histograms(&devices) {
             let added = histograms.add(key);

@@ -48,9 +48,9 @@ impl Probe for SyncProbe {
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_tracefs(&kernel.root)?;
-        let mut programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
-        let tables = SyncTables::take(&mut programs, kernel.cpus)?;
-        let threshold_map = loader::take_map(&mut programs, "threshold", 8)?;
+        let programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
+        let tables = SyncTables::open(&programs, kernel.cpus)?;
+        let threshold_map = loader::open_map(&programs, "threshold", 8)?;
         let waits = tables.start_wait_sampler(&kernel.root);
         let waits =
             waits.map_err(|err| ProbeUnavailable::from_io_error("no thread to sample what syncs wait on", &err))?;

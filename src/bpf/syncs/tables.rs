@@ -4,7 +4,7 @@
 
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
-use super::super::loader::take_map;
+use super::super::loader::open_map;
 use super::super::unavailable::ProbeUnavailable;
 use super::wait_sampler::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, WaitSampler, slow_key};
 use crate::model::latency::{BUCKETS, SparseHistogram};
@@ -91,13 +91,13 @@ fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
 }
 
 impl SyncTables {
-    /// Takes the maps out of the object; `cpus` is the number of possible CPUs.
-    pub fn take(programs: &mut Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+    /// Opens the maps; `cpus` is the number of possible CPUs.
+    pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
-            files: take_map(programs, "files", COUNTS_LEN)?,
-            in_flight: take_map(programs, "flying", IN_FLIGHT_LEN)?,
-            slow_map: take_map(programs, "slow", SLOW_LEN)?,
-            counters: take_map(programs, "tallies", 8 * cpus)?,
+            files: open_map(programs, "files", COUNTS_LEN)?,
+            in_flight: open_map(programs, "flying", IN_FLIGHT_LEN)?,
+            slow_map: open_map(programs, "slow", SLOW_LEN)?,
+            counters: open_map(programs, "tallies", 8 * cpus)?,
             files_by_key: HashMap::new(),
             slow: VecDeque::new(),
             next_id: 1,
