@@ -11,17 +11,26 @@ use std::fmt::Write as _;
 /// Combining marks kept per base character; more are an attack on the screen, not a script.
 const MAX_COMBINING_MARKS: usize = 3;
 
-/// Whether a character may be output as it is.
+/// Whether a character may be output as it is: it is neither a control (general category Cc), a format character (Cf), a
+/// line or paragraph separator (Zl, Zp) nor ignorable by default, which is drawn as nothing or changes how its neighbours
+/// are drawn. Source: Unicode 17, `DerivedGeneralCategory.txt` and `DerivedCoreProperties.txt`
+/// (Default_Ignorable_Code_Point).
 pub fn is_safe(c: char) -> bool {
     !matches!(c,
-        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}'          // C0, DEL, C1
-        | '\u{ad}' | '\u{61c}' | '\u{180e}'               // soft hyphen, Arabic letter mark, Mongolian separator
-        | '\u{200b}'..='\u{200f}'                         // zero width space/joiners, LRM, RLM
-        | '\u{2028}'..='\u{202e}'                         // line/paragraph separators, bidi embeddings
-        | '\u{2060}'..='\u{206f}'                         // word joiner, isolates, deprecated format
-        | '\u{feff}' | '\u{fff9}'..='\u{fffb}'            // BOM, interlinear annotation
-        | '\u{fe00}'..='\u{fe0f}'                         // variation selectors change a width after the fact
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}'           // C0, DEL, C1
+        | '\u{ad}' | '\u{34f}' | '\u{61c}'                // soft hyphen, grapheme joiner, Arabic letter mark
+        | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}'   // Arabic and Syriac signs around numbers
+        | '\u{890}'..='\u{891}' | '\u{8e2}'               // Arabic currency and verse signs
         | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // Hangul fillers
+        | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' // Khmer inherent vowels, Mongolian selectors
+        | '\u{200b}'..='\u{200f}'                         // zero width space and joiners, LRM, RLM
+        | '\u{2028}'..='\u{202e}'                         // line and paragraph separators, bidi embeddings
+        | '\u{2060}'..='\u{206f}'                         // word joiner, isolates, deprecated format characters
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'            // variation selectors, byte order mark
+        | '\u{fff0}'..='\u{fffb}'                         // unassigned but ignorable, interlinear annotation
+        | '\u{110bd}' | '\u{110cd}'                       // Kaithi number signs
+        | '\u{13430}'..='\u{1343f}'                       // joiners of Egyptian hieroglyphs
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' // shorthand and musical format characters
         | '\u{e0000}'..='\u{e0fff}') // tags, more variation selectors
 }
 
@@ -144,6 +153,27 @@ mod tests {
         assert_eq!(sanitize("\u{202e}gpj.exe"), "\\u{202e}gpj.exe");
         assert_eq!(sanitize(b"\xff\xfe\xc3("), "\\xff\\xfe\\xc3(");
         assert_eq!(sanitize("写作 مرحبا"), "写作 مرحبا");
+    }
+
+    /// Checked over all of Unicode, so that a new format character of a later version of the standard is noticed.
+    #[test]
+    fn what_takes_no_room_is_escaped_unless_it_belongs_to_a_syllable() {
+        use unicode_properties::{GeneralCategory as G, UnicodeGeneralCategory};
+        let mut marks = 0;
+        for c in '\u{0}'..=char::MAX {
+            let category = c.general_category();
+            if matches!(category, G::Control | G::Format | G::LineSeparator | G::ParagraphSeparator) {
+                assert!(!is_safe(c), "U+{:X} is {category:?}", u32::from(c));
+            } else if is_safe(c) && unicode_width::UnicodeWidthChar::width(c) == Some(0) {
+                // Drawn as part of a syllable: Hangul vowels, the Malayalam dot reph, the Devanagari caret.
+                let is_part = matches!(category, G::OtherLetter | G::OtherPunctuation);
+                let is_mark = matches!(category, G::NonspacingMark | G::EnclosingMark | G::SpacingMark);
+                assert!(is_mark || is_part, "U+{:X} is {category:?}", u32::from(c));
+                marks += 1;
+            }
+        }
+        assert!(marks > 1000, "{marks}");
+        assert_eq!(sanitize("a\u{34f}b\u{180b}c\u{1d173}d\u{1bca0}"), "a\\u{34f}b\\u{180b}c\\u{1d173}d\\u{1bca0}");
     }
 
     #[test]
