@@ -2,9 +2,9 @@
 //! only after it has been away or milder for [`CLEAR_AFTER_NS`].
 
 use super::RULES;
-use super::finding::{Finding, Rule, RuleSkipped, Severity};
+use super::finding::{Finding, RuleSkipped, Severity};
 use super::incident::{Incident, group_into_incidents};
-use super::rule_context::RuleContext;
+use super::rule_context::{Rule, RuleContext};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 
@@ -49,7 +49,7 @@ impl RuleEngine {
 
     /// Evaluates these rules on the newest tick. A tick older than the last one, as after seeking in a recording,
     /// drops all findings first.
-    pub fn evaluate_rules(&mut self, system: &SystemState, rules: &[Rule]) {
+    pub(crate) fn evaluate_rules(&mut self, system: &SystemState, rules: &[Rule]) {
         let now = system.now().boot_ns;
         if now < self.evaluated_at_ns {
             *self = Self::default();
@@ -59,21 +59,18 @@ impl RuleEngine {
         let mut found = Vec::new();
         self.skipped_rules.clear();
         for rule in rules {
-            let (reason, needs_more_data) = match (rule.evaluate)(&ctx, &mut found) {
+            let (reason, needs_more_data) = match rule.evaluate(&ctx, &mut found) {
                 Ok(()) => continue,
                 Err(RuleSkipped::NeedsMoreData(what)) => (what.to_owned(), true),
                 Err(RuleSkipped::Unavailable(why)) => (sanitize(why), false),
             };
             self.skipped_rules.push(SkippedRule { rule: rule.name, reason, needs_more_data });
         }
-        let unchanged = found.is_empty() && self.active.is_empty();
         for finding in found {
             self.raise(finding, now);
         }
         self.active.retain(|a| now.saturating_sub(a.last_seen_ns) <= CLEAR_AFTER_NS);
-        if !unchanged {
-            self.incidents = group_into_incidents(self.active.iter().map(ActiveFinding::to_displayed).collect());
-        }
+        self.incidents = group_into_incidents(self.active.iter().map(ActiveFinding::to_displayed).collect());
     }
 
     fn raise(&mut self, finding: Finding, now: u64) {

@@ -1,7 +1,8 @@
 //! Which slow facts to read, and how often. They are read by a child process, so only for tasks and mounts that matter.
 
+use super::mounts::can_fill_up;
 use super::rule_context::RuleContext;
-use super::rules::disk_space;
+use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::{ProcessColumn, ProcessQuery, TaskKey};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::system_state::SystemState;
@@ -20,7 +21,7 @@ pub fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
     let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(index, _)| processes.key_at(*index));
     let hung = system.hung_tasks.iter().take(MAX_TASKS / 6);
     let candidates = servers
-        .chain(hung.map(|task| TaskKey { pid: task.pid, tid: task.tid, starttime: task.starttime }))
+        .chain(hung.map(HungTask::key))
         .chain(ctx.busiest_tasks().iter().take(MAX_TASKS / 3).map(|task| task.key))
         .chain(processes.window(&largest).rows.into_iter().map(|index| processes.key_at(index)));
     let mut out: Vec<TaskKey> = Vec::new();
@@ -39,7 +40,7 @@ pub fn mounts_to_query(system: &SystemState, network: bool) -> Vec<RawBytes> {
         return all.iter().map(|m| m.mount.clone()).collect();
     }
     let Some(topology) = system.topology.ok() else { return Vec::new() };
-    let mounts = topology.devices.iter().flat_map(|d| &d.mounts).filter(|m| disk_space::is_checked(m));
+    let mounts = topology.devices.iter().flat_map(|d| &d.mounts).filter(|m| can_fill_up(m));
     let mut points: Vec<RawBytes> = mounts.map(|m| m.mount_point.clone()).collect();
     points.sort();
     points.dedup();

@@ -1,15 +1,15 @@
 //! What a rule reports: severity, subject, evidence, remedies.
 
-use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
 use crate::sanitize::sanitize;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing; not a problem by itself.
+    #[default]
     Note,
     /// Costs performance, or will become a problem.
     Warn,
@@ -38,9 +38,10 @@ impl Severity {
 }
 
 /// What a finding is about. Names are sanitized.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum FindingSubject {
     /// The whole machine.
+    #[default]
     Machine,
     /// A block device.
     Device(DevId, String),
@@ -106,12 +107,12 @@ pub enum NavTarget {
     Syncs,
 }
 
-impl NavTarget {
-    /// A knob by its id.
-    pub(super) fn knob(id: impl Into<String>) -> Self {
-        NavTarget::Knob(id.into())
-    }
+/// A knob by its id.
+pub(super) fn knob(id: impl Into<String>) -> NavTarget {
+    NavTarget::Knob(id.into())
+}
 
+impl NavTarget {
     /// The place in a few words.
     pub fn label(&self) -> String {
         match self {
@@ -153,7 +154,7 @@ pub struct Evidence {
 }
 
 /// A problem found by a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finding {
     /// Name of the rule.
     pub rule: &'static str,
@@ -180,89 +181,76 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without evidence yet.
-    pub fn new(rule: &'static str, severity: Severity, subject: FindingSubject, title: impl Into<String>) -> Self {
-        Self {
-            rule,
-            severity,
-            subject,
-            title: title.into(),
-            evidence: Vec::new(),
-            since_ns: None,
-            last_seen_ns: None,
-            why: "",
-            remedies: Vec::new(),
-            see_also: None,
-            devices: Vec::new(),
-        }
+    /// A finding without evidence yet. The rule that finds it adds its name.
+    pub(super) fn new(severity: Severity, subject: FindingSubject, title: impl Into<String>) -> Self {
+        Self { severity, subject, title: title.into(), ..Self::default() }
     }
 
-    /// A finding about a device, which concerns the devices below it as well.
-    pub(super) fn of_device(
-        rule: &'static str,
-        severity: Severity,
-        ctx: &RuleContext<'_>,
-        id: DevId,
-        title: String,
-    ) -> Self {
-        let subject = FindingSubject::Device(id, ctx.device_name(id));
-        Self::new(rule, severity, subject, title).see_also(NavTarget::Device(id)).on_devices(ctx.device_chain(id))
+    pub(super) fn of_machine(severity: Severity, title: impl Into<String>) -> Self {
+        Self::new(severity, FindingSubject::Machine, title)
     }
 
-    /// Adds a value.
-    pub fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(super) fn of_mount(severity: Severity, mount_point: &RawBytes, title: String) -> Self {
+        Self::new(severity, FindingSubject::Mount(mount_point.clone()), title)
+    }
+
+    /// A finding about a running task, which its page shows. `comm` is sanitized.
+    pub(super) fn of_task(severity: Severity, key: TaskKey, comm: &str, title: String) -> Self {
+        Self::new(severity, FindingSubject::Task(key, comm.to_owned()), title).see_also(NavTarget::Task(key))
+    }
+
+    pub(super) fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.evidence.push(Evidence { name, value: value.into() });
         self
     }
 
-    /// Adds a value if it is known.
-    pub fn fact_opt(self, name: &'static str, value: Option<String>) -> Self {
-        match value {
-            Some(value) => self.fact(name, value),
-            None => self,
-        }
+    pub(super) fn fact_opt(self, name: &'static str, value: Option<String>) -> Self {
+        value.into_iter().fold(self, |finding, value| finding.fact(name, value))
     }
 
-    /// Sets when it began.
-    pub fn since(mut self, boot_ns: u64) -> Self {
+    pub(super) fn since(mut self, boot_ns: u64) -> Self {
         self.since_ns = Some(boot_ns);
         self
     }
 
-    /// Sets when it last happened.
-    pub fn last_seen(mut self, boot_ns: u64) -> Self {
+    pub(super) fn last_seen(mut self, boot_ns: u64) -> Self {
         self.last_seen_ns = Some(boot_ns);
         self
     }
 
-    /// Sets why it matters.
-    pub fn why(mut self, why: &'static str) -> Self {
+    pub(super) fn why(mut self, why: &'static str) -> Self {
         self.why = why;
         self
     }
 
-    /// Adds a remedy.
-    pub fn advise(mut self, action: impl Into<String>, cost: &'static str) -> Self {
+    pub(super) fn advise(mut self, action: impl Into<String>, cost: &'static str) -> Self {
         self.remedies.push(Remedy { action: action.into(), cost, nav_target: None });
         self
     }
 
     /// Adds a remedy with the place where it is done.
-    pub fn advise_at(mut self, action: impl Into<String>, cost: &'static str, nav_target: NavTarget) -> Self {
+    pub(super) fn advise_at(mut self, action: impl Into<String>, cost: &'static str, nav_target: NavTarget) -> Self {
         self.remedies.push(Remedy { action: action.into(), cost, nav_target: Some(nav_target) });
         self
     }
 
-    /// Sets where to see it.
-    pub fn see_also(mut self, nav_target: NavTarget) -> Self {
+    /// Adds a benchmark as a remedy.
+    pub(super) fn advise_benchmark(self, action: &str, profile: &'static str, directory: Option<RawBytes>) -> Self {
+        self.advise_at(action, "adds load while it runs", NavTarget::Bench(profile, directory))
+    }
+
+    pub(super) fn see_also(mut self, nav_target: NavTarget) -> Self {
         self.see_also = Some(nav_target);
         self
     }
 
-    /// Sets the devices it concerns.
-    pub fn on_devices(mut self, devices: Vec<DevId>) -> Self {
+    pub(super) fn on_devices(mut self, devices: Vec<DevId>) -> Self {
         self.devices = devices;
         self
+    }
+
+    pub(super) fn report(self, out: &mut Vec<Finding>) {
+        out.push(self);
     }
 
     /// Every linked place: those of the remedies first.
@@ -278,15 +266,4 @@ pub enum RuleSkipped {
     NeedsMoreData(&'static str),
     /// A source is missing; the text says which and why.
     Unavailable(String),
-}
-
-/// Outcome of a rule besides its findings.
-pub type RuleResult = Result<(), RuleSkipped>;
-
-/// A rule.
-pub struct Rule {
-    /// Name in JSON and in tests. Its meaning never changes.
-    pub name: &'static str,
-    /// Adds what it finds to the list.
-    pub evaluate: fn(&RuleContext<'_>, &mut Vec<Finding>) -> RuleResult,
 }

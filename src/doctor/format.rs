@@ -3,7 +3,7 @@
 use crate::units;
 
 /// `0.06 ms`, `4.1 ms`, `480 ms`, `12.4 s`.
-pub fn ms(ms: f64) -> String {
+pub(super) fn ms(ms: f64) -> String {
     match ms {
         ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1000.0),
         ms if ms >= 100.0 => format!("{ms:.0} ms"),
@@ -13,17 +13,17 @@ pub fn ms(ms: f64) -> String {
 }
 
 /// `12 MiB`.
-pub fn bytes(n: f64) -> String {
+pub(super) fn bytes(n: f64) -> String {
     units::format_bytes_long(n.max(0.0) as u64)
 }
 
 /// `12.3 MiB/s`.
-pub fn bytes_per_s(n: f64) -> String {
+pub(super) fn bytes_per_s(n: f64) -> String {
     format!("{}/s", bytes(n))
 }
 
 /// `0.27 MB/s`, `145 MB/s`; as in iostat a MB is 2^20 bytes.
-pub fn mb_per_s(n: f64) -> String {
+pub(super) fn mb_per_s(n: f64) -> String {
     match n {
         n if n >= 100.0 => format!("{n:.0} MB/s"),
         n if n >= 10.0 => format!("{n:.1} MB/s"),
@@ -32,27 +32,27 @@ pub fn mb_per_s(n: f64) -> String {
 }
 
 /// `119`, `9.6`, `0.4`.
-pub fn count(n: f64) -> String {
+pub(super) fn count(n: f64) -> String {
     if n >= 10.0 { format!("{n:.0}") } else { format!("{n:.1}") }
 }
 
 /// `119/s`.
-pub fn per_s(n: f64) -> String {
+pub(super) fn per_s(n: f64) -> String {
     format!("{}/s", count(n))
 }
 
 /// `42%`.
-pub fn percent(n: f64) -> String {
+pub(super) fn percent(n: f64) -> String {
     format!("{n:.0}%")
 }
 
 /// `4.0 s`, `1m01s`.
-pub fn duration(secs: f64) -> String {
+pub(super) fn duration(secs: f64) -> String {
     if secs < 10.0 { format!("{secs:.1} s") } else { units::format_duration(secs as u64) }
 }
 
 /// `fio (1234)`.
-pub fn task(comm: &str, pid: u32) -> String {
+pub(super) fn task(comm: &str, pid: u32) -> String {
     format!("{comm} ({pid})")
 }
 

@@ -34,75 +34,36 @@ impl Incident {
 }
 
 /// Which findings each rule explains, deepest cause first.
-pub(super) const CAUSAL_RULES: &[(&str, &[&str])] = &[
-    (
-        "device-reset",
-        &["io-error", "device-stalled", "slow-device", "device-saturated", "filesystem-error", "hung-task"],
-    ),
-    (
-        "io-error",
-        &[
-            "device-stalled",
-            "filesystem-error",
-            "read-only",
-            "hung-task",
-            "slow-device",
-            "device-saturated",
-            "slow-drain",
-        ],
-    ),
-    ("filesystem-error", &["read-only", "hung-task"]),
-    ("read-only", &["hung-task"]),
+pub(super) const CAUSAL_RULES: &[(&str, &str)] = &[
+    ("device-reset", "io-error device-stalled slow-device device-saturated filesystem-error hung-task"),
+    ("io-error", "device-stalled filesystem-error read-only hung-task slow-device device-saturated slow-drain"),
+    ("filesystem-error", "read-only hung-task"),
+    ("read-only", "hung-task"),
     (
         "device-stalled",
-        &[
-            "device-saturated",
-            "slow-device",
-            "writeback-storm",
-            "writers-throttled",
-            "slow-drain",
-            "waits-on-syncs",
-            "hung-task",
-        ],
+        "device-saturated slow-device writeback-storm writers-throttled slow-drain waits-on-syncs hung-task",
     ),
-    ("cgroup-io", &["slow-device", "device-saturated", "writers-throttled", "slow-drain", "hung-task"]),
-    ("network-link-full", &["nfs-retransmits", "writers-throttled", "slow-drain", "hung-task"]),
-    ("nfs-retransmits", &["writers-throttled", "slow-drain", "hung-task"]),
-    ("burst-credits", &["slow-device", "device-saturated"]),
+    ("cgroup-io", "slow-device device-saturated writers-throttled slow-drain hung-task"),
+    ("network-link-full", "nfs-retransmits writers-throttled slow-drain hung-task"),
+    ("nfs-retransmits", "writers-throttled slow-drain hung-task"),
+    ("burst-credits", "slow-device device-saturated"),
     (
         "slow-device",
-        &[
-            "device-saturated",
-            "writeback-storm",
-            "writers-throttled",
-            "slow-drain",
-            "waits-on-syncs",
-            "hung-task",
-            "atime-mount",
-            "delay-accounting-off",
-            "scheduler-unsuitable",
-            "swapping",
-        ],
+        "device-saturated writeback-storm writers-throttled slow-drain waits-on-syncs hung-task atime-mount \
+         delay-accounting-off scheduler-unsuitable swapping",
     ),
-    ("writeback-storm", &["writers-throttled", "slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
-    ("writers-throttled", &["slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
-    ("slow-drain", &["device-saturated", "hung-task"]),
-    ("cgroup-memory", &["swapping", "reclaim-stalls", "oom", "server-swapped"]),
-    ("cache-pressure", &["swapping", "reclaim-stalls", "server-swapped", "swapped-idle", "oom"]),
-    ("swapping", &["reclaim-stalls", "server-swapped", "device-saturated", "oom", "delay-accounting-off"]),
+    ("writeback-storm", "writers-throttled slow-drain device-saturated hung-task delay-accounting-off"),
+    ("writers-throttled", "slow-drain device-saturated hung-task delay-accounting-off"),
+    ("slow-drain", "device-saturated hung-task"),
+    ("cgroup-memory", "swapping reclaim-stalls oom server-swapped"),
+    ("cache-pressure", "swapping reclaim-stalls server-swapped swapped-idle oom"),
+    ("swapping", "reclaim-stalls server-swapped device-saturated oom delay-accounting-off"),
     (
         "device-saturated",
-        &[
-            "waits-on-syncs",
-            "hung-task",
-            "atime-mount",
-            "delay-accounting-off",
-            "scheduler-unsuitable",
-            "readahead-large",
-        ],
+        "waits-on-syncs hung-task atime-mount delay-accounting-off scheduler-unsuitable readahead-large",
     ),
-    ("thp-always", &["fork-cost"]),
-    ("hung-task", &["hung-task-silent", "delay-accounting-off"]),
+    ("thp-always", "fork-cost"),
+    ("hung-task", "hung-task-silent delay-accounting-off"),
 ];
 
 /// A past cause explains only what began within this time after it was last seen, ns: a task may stay blocked for so
@@ -136,7 +97,9 @@ fn causal_rank(rule: &str) -> usize {
 }
 
 fn explains(cause: &Finding, effect: &Finding) -> bool {
-    let listed = CAUSAL_RULES.iter().any(|(rule, effects)| *rule == cause.rule && effects.contains(&effect.rule));
+    let listed = CAUSAL_RULES
+        .iter()
+        .any(|(rule, effects)| *rule == cause.rule && effects.split(' ').any(|rule| rule == effect.rule));
     let too_late = cause.last_seen_ns.zip(effect.since_ns).is_some_and(|(last, since)| last + CAUSE_REACH_NS < since);
     listed && !too_late && cause.severity > Severity::Note && affects(cause, effect)
 }

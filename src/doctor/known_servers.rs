@@ -3,7 +3,7 @@
 
 /// What a server is known to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerKind {
+pub(super) enum ServerKind {
     /// Keeps its data in files and waits for syncs.
     Database,
     /// Keeps its data in memory and forks to save it: every page written meanwhile is copied.
@@ -11,7 +11,7 @@ pub enum ServerKind {
 }
 
 /// The kind of the server with this task name (at most 15 bytes: the kernel truncates it).
-pub fn server_kind(comm: &[u8]) -> Option<ServerKind> {
+pub(super) fn server_kind(comm: &[u8]) -> Option<ServerKind> {
     Some(match comm {
         b"redis-server" | b"keydb-server" | b"valkey-server" | b"redict-server" | b"redis-sentinel" => {
             ServerKind::ForksForSnapshots
@@ -25,53 +25,23 @@ pub fn server_kind(comm: &[u8]) -> Option<ServerKind> {
 }
 
 /// Prefixes of the main classes of Java servers that keep their data in files.
-const JAVA_SERVER_CLASSES: &[&str] = &[
-    "org.apache.cassandra.service.",
-    "org.neo4j.server.",
-    "com.neo4j.server.",
-    "org.elasticsearch.bootstrap.",
-    "org.opensearch.bootstrap.",
-    "kafka.Kafka",
-    "org.apache.zookeeper.server.",
-    "org.apache.hadoop.hdfs.server.",
-    "org.apache.hadoop.hbase.regionserver.",
-    "org.apache.hadoop.hbase.master.",
-    "org.apache.bookkeeper.server.",
-    "org.apache.pulsar.PulsarStandaloneStarter",
-    "org.apache.activemq.artemis.boot.Artemis",
-    "org.apache.ignite.startup.",
-    "com.orientechnologies.orient.server.",
-    "org.h2.tools.Server",
-    "org.hsqldb.server.",
-];
+const JAVA_SERVER_CLASSES: &str = "\
+    org.apache.cassandra.service. org.neo4j.server. com.neo4j.server. org.elasticsearch.bootstrap. \
+    org.opensearch.bootstrap. kafka.Kafka org.apache.zookeeper.server. org.apache.hadoop.hdfs.server. \
+    org.apache.hadoop.hbase.regionserver. org.apache.hadoop.hbase.master. org.apache.bookkeeper.server. \
+    org.apache.pulsar.PulsarStandaloneStarter org.apache.activemq.artemis.boot.Artemis org.apache.ignite.startup. \
+    com.orientechnologies.orient.server. org.h2.tools.Server org.hsqldb.server.";
 /// Properties that only servers are started with, for command lines that are cut off before the main class.
-const JAVA_SERVER_PROPERTIES: &[&str] = &[
-    "-Dcassandra.storagedir=",
-    "-Dcassandra.logdir=",
-    "-Des.path.home=",
-    "-Dopensearch.path.home=",
-    "-Dkafka.logs.dir=",
-    "-Dzookeeper.log.dir=",
-    "-Dsolr.solr.home=",
-];
+const JAVA_SERVER_PROPERTIES: &str = "\
+    -Dcassandra.storagedir= -Dcassandra.logdir= -Des.path.home= -Dopensearch.path.home= -Dkafka.logs.dir= \
+    -Dzookeeper.log.dir= -Dsolr.solr.home=";
 /// Options of `java` whose value is the next argument.
-const JAVA_OPTIONS_WITH_VALUE: &[&str] = &[
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-p",
-    "--module-path",
-    "--upgrade-module-path",
-    "--add-modules",
-    "--add-opens",
-    "--add-exports",
-    "--add-reads",
-    "--limit-modules",
-    "--enable-native-access",
-];
+const JAVA_OPTIONS_WITH_VALUE: &str = "\
+    -cp -classpath --class-path -p --module-path --upgrade-module-path --add-modules --add-opens --add-exports \
+    --add-reads --limit-modules --enable-native-access";
 
 /// The kind of the server that a Java virtual machine runs, by its command line with spaces between the arguments.
-pub fn java_server_kind(comm: &[u8], cmdline: &[u8]) -> Option<ServerKind> {
+pub(super) fn java_server_kind(comm: &[u8], cmdline: &[u8]) -> Option<ServerKind> {
     if comm != b"java" {
         return None;
     }
@@ -80,7 +50,7 @@ pub fn java_server_kind(comm: &[u8], cmdline: &[u8]) -> Option<ServerKind> {
     if program.rsplit('/').next() != Some("java") {
         return None;
     }
-    let matches = |arg: &str, prefixes: &[&str]| prefixes.iter().any(|prefix| arg.starts_with(prefix));
+    let matches = |arg: &str, prefixes: &str| prefixes.split(' ').any(|prefix| arg.starts_with(prefix));
     let mut has_property = false;
     while let Some(arg) = args.next() {
         match arg {
@@ -91,7 +61,7 @@ pub fn java_server_kind(comm: &[u8], cmdline: &[u8]) -> Option<ServerKind> {
             }
             // The main class is in the file; only the properties are visible.
             "-jar" => break,
-            option if JAVA_OPTIONS_WITH_VALUE.contains(&option) => drop(args.next()),
+            option if JAVA_OPTIONS_WITH_VALUE.split(' ').any(|o| o == option) => drop(args.next()),
             option if option.starts_with('-') => has_property |= matches(option, JAVA_SERVER_PROPERTIES),
             "" => {}
             class => return matches(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database),

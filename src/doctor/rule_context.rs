@@ -1,9 +1,10 @@
 //! What rules ask of the system state: conditions sustained over time, means over time, the busiest tasks, known
 //! servers. Expensive answers are computed once per tick, however many rules need them.
 
-use super::finding::RuleSkipped;
+use super::finding::{Finding, FindingSubject, NavTarget, RuleSkipped, Severity};
 use super::format;
 use super::known_servers::{ServerKind, java_server_kind, server_kind};
+use super::storage_class::{StorageClass, storage_class};
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
@@ -17,6 +18,27 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Outcome of a rule besides its findings.
+pub(super) type RuleResult = Result<(), RuleSkipped>;
+
+/// A rule.
+pub(crate) struct Rule {
+    /// Name in JSON and in tests. Its meaning never changes.
+    pub(super) name: &'static str,
+    /// Adds what it finds to the list.
+    pub(super) find: fn(&RuleContext<'_>, &mut Vec<Finding>) -> RuleResult,
+}
+
+impl Rule {
+    /// Adds what it finds to the list, under its name.
+    pub(super) fn evaluate(&self, ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+        let first = out.len();
+        let result = (self.find)(ctx, out);
+        out[first..].iter_mut().for_each(|finding| finding.rule = self.name);
+        result
+    }
+}
+
 /// A condition is sustained when it held for this share of the window.
 const SUSTAINED_SHARE: f64 = 0.8;
 /// Consecutive ticks a condition may miss before its streak ends: one good second is no recovery.
@@ -29,123 +51,117 @@ const MAX_ATTRIBUTED_PROCESSES: usize = 32;
 const MIN_SWAPPED_BYTES: u64 = 64 << 20;
 
 /// A process and its I/O.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IoTask {
+pub(super) struct IoTask {
     /// The process; of several threads the first one seen.
-    pub key: TaskKey,
+    pub(super) key: TaskKey,
     /// `fio (1234)`, sanitized.
-    pub name: String,
-    /// Bytes read per second.
-    pub read_bytes_per_s: f64,
+    pub(super) name: String,
+    pub(super) read_bytes_per_s: f64,
     /// Bytes dirtied per second.
-    pub write_bytes_per_s: f64,
-    /// Whether it is a kernel thread, which does I/O for others.
-    pub is_kernel_thread: bool,
+    pub(super) write_bytes_per_s: f64,
+    /// A kernel thread does I/O for others.
+    pub(super) is_kernel_thread: bool,
 }
 
 impl IoTask {
-    /// Bytes read and dirtied per second.
-    pub fn bytes_per_s(&self) -> f64 {
+    pub(super) fn bytes_per_s(&self) -> f64 {
         self.read_bytes_per_s + self.write_bytes_per_s
     }
 }
 
 /// A process stalled by memory management.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StalledTask {
+pub(super) struct StalledTask {
     /// The process; it may have exited.
-    pub key: TaskKey,
+    pub(super) key: TaskKey,
     /// `dd (1234)`, sanitized.
-    pub name: String,
+    pub(super) name: String,
     /// Milliseconds stalled per second.
-    pub ms_per_s: f64,
+    pub(super) ms_per_s: f64,
     /// The longest stall, ms.
-    pub max_ms: f64,
+    pub(super) max_ms: f64,
     /// The device it was last throttled for.
-    pub device: Option<DevId>,
+    pub(super) device: Option<DevId>,
 }
 
 impl StalledTask {
     /// Share of its time spent stalled, as text.
-    pub fn percent(&self) -> String {
+    pub(super) fn percent(&self) -> String {
         format::percent(self.ms_per_s / 10.0)
     }
 }
 
-/// A process with the I/O that tracing attributed to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AttributedProcess {
-    /// Process id.
-    pub pid: u32,
+/// A process with the mean bytes per second that tracing attributed to it.
+pub(super) struct AttributedProcess {
+    pub(super) pid: u32,
     /// `fio (1234)`, sanitized.
-    pub name: String,
-    /// Mean bytes per second.
-    pub bytes_per_s: f64,
+    pub(super) name: String,
+    pub(super) bytes_per_s: f64,
 }
 
 /// Tasks that rules look at closely, from one pass over all tasks.
-#[derive(Debug, Default)]
-pub struct TaskSurvey {
+#[derive(Default)]
+pub(super) struct TaskSurvey {
     /// Row index and kind of each known server.
-    pub servers: Vec<(u32, ServerKind)>,
+    pub(super) servers: Vec<(u32, ServerKind)>,
     /// Row indexes of tasks with much in swap.
-    pub swapped_tasks: Vec<u32>,
+    pub(super) swapped_tasks: Vec<u32>,
+}
+
+impl TaskSurvey {
+    pub(super) fn is_server(&self, row_index: u32) -> bool {
+        self.servers.iter().any(|server| server.0 == row_index)
+    }
 }
 
 /// The system state with answers derived from it for rules.
-pub struct RuleContext<'a> {
-    /// The state under evaluation.
-    pub system: &'a SystemState,
+pub(super) struct RuleContext<'a> {
+    pub(super) system: &'a SystemState,
     task_survey: OnceCell<TaskSurvey>,
     busiest_tasks: OnceCell<Vec<TaskActivity>>,
 }
 
 impl<'a> RuleContext<'a> {
-    /// A context over this state.
-    pub fn new(system: &'a SystemState) -> Self {
+    pub(super) fn new(system: &'a SystemState) -> Self {
         Self { system, task_survey: OnceCell::new(), busiest_tasks: OnceCell::new() }
     }
 
     /// CLOCK_BOOTTIME now, ns.
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.system.now().boot_ns
     }
 
     /// Seconds since a CLOCK_BOOTTIME.
-    pub fn secs_since(&self, boot_ns: u64) -> f64 {
+    pub(super) fn secs_since(&self, boot_ns: u64) -> f64 {
         self.now_ns().saturating_sub(boot_ns) as f64 / 1e9
     }
 
-    /// The value of a reading.
-    ///
-    /// # Errors
-    /// [`RuleSkipped::Unavailable`] if there is none.
-    pub fn require<'r, T>(&self, reading: &'r Reading<T>) -> Result<&'r T, RuleSkipped> {
+    /// The value of a reading; [`RuleSkipped::Unavailable`] if there is none.
+    pub(super) fn require<'r, T>(&self, reading: &'r Reading<T>) -> Result<&'r T, RuleSkipped> {
         let reason = || reading.unavailable_reason(self.now_ns()).unwrap_or_default();
         reading.ok().ok_or_else(|| RuleSkipped::Unavailable(reason()))
     }
 
     /// The newest tick; `None` while there are only means since boot.
-    pub fn snapshot(&self) -> Option<&'a Snapshot> {
+    pub(super) fn snapshot(&self) -> Option<&'a Snapshot> {
         Some(&*self.system.snapshot).filter(|s| !s.is_since_boot && s.seq > 0)
     }
 
     /// Ticks with rates of their own interval, newest first.
-    pub fn ticks(&self) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
+    pub(super) fn ticks(&self) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
         self.system.history.iter().rev().map(|frame| &*frame.snapshot).filter(|s| !s.is_since_boot)
     }
 
     /// The ticks of the last `secs` seconds, newest first.
-    pub fn window(&self, secs: f64) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
+    pub(super) fn window(&self, secs: f64) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
         within(secs, self.ticks(), |tick| tick.interval_secs)
     }
 
-    /// Since when (CLOCK_BOOTTIME, ns) `test` has held, if it held for most of the last `secs` seconds. A tick for
+    /// Since when (CLOCK_BOOTTIME, ns) `test` has held, if it held for most of the last `secs` seconds. A tick
     /// which `test` returns `None` counts as a miss.
     ///
     /// # Errors
     /// [`RuleSkipped::NeedsMoreData`] with `missing` if the history is too short.
-    pub fn sustained(
+    pub(super) fn sustained(
         &self,
         secs: f64,
         test: impl Fn(&Snapshot) -> Option<bool>,
@@ -177,15 +193,13 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Whether `test` held for most of the last `secs` seconds.
-    pub fn is_sustained(&self, secs: f64, test: impl Fn(&Snapshot) -> Option<bool>) -> bool {
+    pub(super) fn is_sustained(&self, secs: f64, test: impl Fn(&Snapshot) -> Option<bool>) -> bool {
         self.sustained(secs, test, "").is_ok_and(|since| since.is_some())
     }
 
     /// Those of the `devices` for which `test` has held for most of the last `secs` seconds, each with since when.
-    ///
-    /// # Errors
-    /// If devices cannot be read, or no device has enough history.
-    pub fn sustained_devices(
+    /// Skipped if devices cannot be read, or no device has enough history.
+    pub(super) fn sustained_devices(
         &self,
         devices: impl Iterator<Item = &'a DiskRate>,
         secs: f64,
@@ -207,7 +221,7 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Mean of a value over the last `secs` seconds, weighted by tick length; `None` before that much history exists.
-    pub fn mean(&self, secs: f64, get: impl Fn(&Snapshot) -> Option<f64>) -> Option<f64> {
+    pub(super) fn mean(&self, secs: f64, get: impl Fn(&Snapshot) -> Option<f64>) -> Option<f64> {
         let (mut covered, mut sum, mut known) = (0.0, 0.0, 0.0);
         for tick in self.window(secs) {
             covered += tick.interval_secs;
@@ -220,37 +234,30 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Mean of a device's value over the last `secs` seconds.
-    pub fn device_mean(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
+    pub(super) fn device_mean(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
         self.mean(secs, |tick| tick.device(id).map(&get))
     }
 
-    /// Mean of a device's value per request: a tick counts by its number of requests, so that the await of an idle
-    /// second weighs little.
-    pub fn mean_per_request(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
-        let (mut sum, mut requests) = (0.0, 0.0);
-        for tick in self.window(secs) {
-            if let Some(device) = tick.device(id) {
-                let count = device.tps * tick.interval_secs;
-                sum += get(device) * count;
-                requests += count;
-            }
-        }
+    /// Mean await of a device's requests: a tick counts by its number of requests, so that an idle second weighs little.
+    pub(super) fn mean_await_ms(&self, id: DevId, secs: f64) -> Option<f64> {
+        let ticks = self.window(secs).filter_map(|tick| Some((tick.device(id)?, tick.interval_secs)));
+        let counts = ticks.map(|(device, secs)| (device.await_ms, device.tps * secs));
+        let (sum, requests) = counts.fold((0.0, 0.0), |(sum, all), (ms, count)| (sum + ms * count, all + count));
         (requests > 0.0).then(|| sum / requests)
     }
 
     /// Devices of the newest tick without partitions, whose I/O is their disk's.
-    pub fn devices(&self) -> impl Iterator<Item = &'a DiskRate> {
+    pub(super) fn devices(&self) -> impl Iterator<Item = &'a DiskRate> {
         let rates = self.snapshot().and_then(|s| s.devices.ok()).map(Vec::as_slice).unwrap_or_default();
         rates.iter().map(|rate| &**rate).filter(|rate| self.device_kind(rate.id) != Some(DeviceKind::Partition))
     }
 
-    /// Kind of a device, if known.
-    pub fn device_kind(&self, id: DevId) -> Option<DeviceKind> {
+    pub(super) fn device_kind(&self, id: DevId) -> Option<DeviceKind> {
         Some(self.system.topology.ok()?.get(id)?.kind)
     }
 
     /// Name of a device with its mapper name, sanitized.
-    pub fn device_name(&self, id: DevId) -> String {
+    pub(super) fn device_name(&self, id: DevId) -> String {
         match self.system.topology.ok().and_then(|topology| topology.get(id)) {
             Some(device) => device.display_name().into_owned(),
             None => sanitize(self.system.snapshot.device(id).map_or("?", |device| &device.name)),
@@ -258,7 +265,7 @@ impl<'a> RuleContext<'a> {
     }
 
     /// The device and those below it, down to the disk.
-    pub fn device_chain(&self, id: DevId) -> Vec<DevId> {
+    pub(super) fn device_chain(&self, id: DevId) -> Vec<DevId> {
         match self.system.topology.ok() {
             Some(topology) if topology.get(id).is_some() => {
                 topology.chain(id).into_iter().map(|link| link.device.id).collect()
@@ -267,8 +274,20 @@ impl<'a> RuleContext<'a> {
         }
     }
 
+    /// A finding about a device, which concerns the devices below it as well.
+    pub(super) fn device_finding(&self, severity: Severity, id: DevId, title: String) -> Finding {
+        Finding::new(severity, FindingSubject::Device(id, self.device_name(id)), title)
+            .see_also(NavTarget::Device(id))
+            .on_devices(self.device_chain(id))
+    }
+
+    /// The class of a device, from the disks below it.
+    pub(super) fn storage_class(&self, id: DevId) -> StorageClass {
+        storage_class(self.system, id)
+    }
+
     /// The block device with this name in the kernel log: `sda`, `dm-0`, a partition, a journal `sda1-8`.
-    pub fn find_device(&self, name: &str) -> Option<DevId> {
+    pub(super) fn find_device(&self, name: &str) -> Option<DevId> {
         let find = |name: &str| {
             let in_topology = self.system.topology.ok().and_then(|t| t.by_name(name)).map(|device| device.id);
             let rates = self.system.snapshot.devices.ok().map(Vec::as_slice).unwrap_or_default();
@@ -278,7 +297,7 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Known servers and tasks with much in swap.
-    pub fn task_survey(&self) -> &TaskSurvey {
+    pub(super) fn task_survey(&self) -> &TaskSurvey {
         self.task_survey.get_or_init(|| {
             let mut out = TaskSurvey::default();
             for (index, task) in self.system.processes.live_tasks() {
@@ -296,12 +315,12 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Row indexes of the servers of a kind.
-    pub fn servers(&self, kind: ServerKind) -> impl Iterator<Item = u32> {
+    pub(super) fn servers(&self, kind: ServerKind) -> impl Iterator<Item = u32> {
         self.task_survey().servers.iter().filter(move |server| server.1 == kind).map(|server| server.0)
     }
 
     /// Processes with I/O in the last interval, busiest first; threads are summed.
-    pub fn busiest_tasks(&self) -> &[TaskActivity] {
+    pub(super) fn busiest_tasks(&self) -> &[TaskActivity] {
         self.busiest_tasks.get_or_init(|| {
             let mut all: Vec<TaskActivity> =
                 self.system.processes.active_tasks().filter(|task| task.bytes_per_s() > 0.0).collect();
@@ -323,7 +342,7 @@ impl<'a> RuleContext<'a> {
 
     /// Mean I/O of processes over the last `secs` seconds, busiest first, as far as they were among the busiest of a
     /// tick.
-    pub fn top_io_tasks(&self, secs: f64) -> Vec<IoTask> {
+    pub(super) fn top_io_tasks(&self, secs: f64) -> Vec<IoTask> {
         let mut covered = 0.0;
         let mut out: Vec<IoTask> = Vec::new();
         let frames = self.system.history.iter().rev().filter(|frame| !frame.snapshot.is_since_boot);
@@ -357,7 +376,7 @@ impl<'a> RuleContext<'a> {
 
     /// Tasks stalled over the last `secs` seconds, most stalled first; empty where stalls are not traced. `kind` is
     /// an index as in [`crate::model::memory_stalls`].
-    pub fn stalled_tasks(&self, secs: f64, kind: usize) -> Vec<StalledTask> {
+    pub(super) fn stalled_tasks(&self, secs: f64, kind: usize) -> Vec<StalledTask> {
         let mut covered = 0.0;
         let mut out: Vec<StalledTask> = Vec::new();
         for tick in self.window(secs) {
@@ -387,7 +406,11 @@ impl<'a> RuleContext<'a> {
 
     /// Mean of the I/O that tracing attributed to processes over the last `secs` seconds, largest first, without
     /// kernel threads, which do I/O for others. `None` where it was not traced.
-    pub fn attributed_io(&self, secs: f64, get: impl Fn(&OwnerIo<u32>) -> f64) -> Option<Vec<AttributedProcess>> {
+    pub(super) fn attributed_io(
+        &self,
+        secs: f64,
+        get: impl Fn(&OwnerIo<u32>) -> f64,
+    ) -> Option<Vec<AttributedProcess>> {
         let mut covered = 0.0;
         let mut sums: BTreeMap<u32, (f64, Option<Arc<str>>)> = BTreeMap::new();
         for tick in self.window(secs) {
@@ -414,20 +437,24 @@ impl<'a> RuleContext<'a> {
     }
 
     /// `fio (1234)`, sanitized.
-    pub fn task_name(&self, row_index: u32) -> String {
+    pub(super) fn task_name(&self, row_index: u32) -> String {
         let row = self.system.processes.row(row_index);
         format::task(&row.comm, row.pid)
     }
 
     /// Messages of the kernel itself (not of programs) of a class in the last `secs` seconds, newest first.
-    pub fn kernel_messages(&self, class: KernelLogClass, secs: u64) -> impl Iterator<Item = &'a LogEntry> + use<'a> {
+    pub(super) fn kernel_messages(
+        &self,
+        class: KernelLogClass,
+        secs: u64,
+    ) -> impl Iterator<Item = &'a LogEntry> + use<'a> {
         let from = self.system.now().wall_ns.saturating_sub((secs * 1_000_000_000) as i64);
         let recent = self.system.kernel_log.entries().rev().take_while(move |entry| entry.wall_ns >= from);
         recent.filter(move |entry| entry.class == class && entry.origin == LogOrigin::Kernel)
     }
 
     /// CLOCK_BOOTTIME of a wall time, ns.
-    pub fn wall_to_boot_ns(&self, wall_ns: i64) -> u64 {
+    pub(super) fn wall_to_boot_ns(&self, wall_ns: i64) -> u64 {
         let now = self.system.now();
         now.boot_ns.saturating_sub(u64::try_from(now.wall_ns.saturating_sub(wall_ns)).unwrap_or(0))
     }

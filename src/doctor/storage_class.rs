@@ -7,32 +7,28 @@ use crate::model::topology::{BlockDevice, DeviceKind};
 /// Kinds of storage that differ in speed by orders of magnitude. A device on several disks has the class that
 /// comes first here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StorageClass {
-    /// A spinning disk.
+pub(super) enum StorageClass {
     Spinning,
     /// A virtual or cloud disk.
     Virtual,
     /// SATA or SAS flash.
     Flash,
-    /// NVMe.
     Nvme,
-    /// Storage over the network.
     Network,
-    /// Memory.
     Memory,
 }
 
 /// What is slow for a class.
 #[derive(Debug, Clone, Copy)]
-pub struct ClassLimits {
+pub(super) struct ClassLimits {
     /// A request that takes longer with few in the queue is slow.
-    pub slow_ms: f64,
+    pub(super) slow_ms: f64,
     /// A request that takes longer hurts whatever waits for it, however deep the queue.
-    pub critical_ms: f64,
+    pub(super) critical_ms: f64,
     /// With a full queue, fewer small requests per second than this are slow.
-    pub min_tps: f64,
+    pub(super) min_tps: f64,
     /// Requests in the queue from which on queueing dominates the await.
-    pub deep_queue: f64,
+    pub(super) deep_queue: f64,
 }
 
 impl StorageClass {
@@ -40,7 +36,7 @@ impl StorageClass {
     /// 3,000 (21 ms of queue), laptop SSD 26,800 (2.4 ms), NVMe 205,000 (0.3 ms). `slow_ms` is at least three times the
     /// service time, `critical_ms` is noticeable to people; `min_tps` is below the slowest device sold as that class
     /// (an EBS gp2 volume has at least 100 IOPS).
-    pub fn limits(self) -> ClassLimits {
+    pub(super) fn limits(self) -> ClassLimits {
         let limits =
             |slow_ms, critical_ms, min_tps, deep_queue| ClassLimits { slow_ms, critical_ms, min_tps, deep_queue };
         match self {
@@ -54,7 +50,7 @@ impl StorageClass {
     }
 
     /// The class with its article: `a virtual disk`.
-    pub fn description(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             StorageClass::Spinning => "a spinning disk",
             StorageClass::Virtual => "a virtual disk",
@@ -66,23 +62,12 @@ impl StorageClass {
     }
 }
 
-/// Words in the model names of hypervisors and clouds.
-const VIRTUAL_MODEL_WORDS: &[&str] = &[
-    "QEMU",
-    "VBOX",
-    "VMware",
-    "Virtual",
-    "VIRTUAL",
-    "Msft",
-    "PersistentDisk",
-    "Persistent Disk",
-    "Amazon Elastic Block Store",
-    "EphemeralDisk",
-    "BlockVolume",
-];
+/// Parts of the model names of hypervisors and clouds, separated by commas.
+const VIRTUAL_MODELS: &str = "QEMU,VBOX,VMware,Virtual,VIRTUAL,Msft,PersistentDisk,Persistent Disk,\
+                              Amazon Elastic Block Store,EphemeralDisk,BlockVolume";
 
 /// The class of a device, from the disks below it; virtual if they are unknown.
-pub fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
+pub(super) fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
     let Some(topology) = system.topology.ok() else { return StorageClass::Virtual };
     let classes = topology.physical_disks(id).map(|disk| disk_class(system, disk));
     classes.min_by_key(|class| *class as u8).unwrap_or(StorageClass::Virtual)
@@ -91,9 +76,8 @@ pub fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
 /// Whether a hypervisor provides the disk.
 fn is_virtual_disk(dev: &BlockDevice) -> bool {
     let model = dev.model.as_deref().unwrap_or_default();
-    dev.name.starts_with("vd")
-        || dev.name.starts_with("xvd")
-        || VIRTUAL_MODEL_WORDS.iter().any(|word| model.contains(word))
+    let is_virtual_model = VIRTUAL_MODELS.split(',').any(|part| model.contains(part));
+    dev.name.starts_with("vd") || dev.name.starts_with("xvd") || is_virtual_model
 }
 
 fn disk_class(system: &SystemState, dev: &BlockDevice) -> StorageClass {

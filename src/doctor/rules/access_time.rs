@@ -1,32 +1,29 @@
 //! Access times that turn reads into writes on a file system a busy database reads from.
 
-use super::has_mount_option;
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::DevId;
+use super::prelude::*;
+use crate::doctor::mounts::has_option;
 use crate::model::process::TaskActivity;
 use crate::model::topology::MountRef;
 
 /// A database reads from a file system that updates access times.
-pub const RULE: Rule = Rule { name: "atime-mount", evaluate };
+pub(super) const RULE: Rule = Rule { name: "atime-mount", find: evaluate };
 
 /// Reads of the device that make a database busy.
 const BUSY_READS_PER_S: f64 = 50.0;
 const WINDOW_SECS: f64 = 5.0;
 /// File systems that store access times.
-const ATIME_FILESYSTEMS: &[&str] = &["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "ocfs2"];
+const ATIME_FILESYSTEMS: [&str; 9] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "ocfs2"];
 
 fn updates_access_times(mount: &MountRef) -> bool {
     let visible = !mount.is_hidden && !mount.is_bind;
-    let disabled = has_mount_option(mount, "noatime") || has_mount_option(mount, "ro");
+    let disabled = has_option(mount, "noatime") || has_option(mount, "ro");
     visible && !disabled && ATIME_FILESYSTEMS.iter().any(|fs_type| mount.fs_type == *fs_type)
 }
 
 fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let topology = ctx.require(&ctx.system.topology)?;
-    let is_server = |index| ctx.task_survey().servers.iter().any(|server| server.0 == index);
-    let reads = |task: &&TaskActivity| task.read.is_some_and(|n| n > 0.0) && is_server(task.row_index);
+    let reads =
+        |task: &&TaskActivity| task.read.is_some_and(|n| n > 0.0) && ctx.task_survey().is_server(task.row_index);
     let Some(reader) = ctx.busiest_tasks().iter().find(reads) else { return Ok(()) };
     let reader = ctx.task_name(reader.row_index);
     for device in topology.devices.iter().filter(|d| d.mounts.iter().any(updates_access_times)) {
@@ -41,12 +38,12 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, mount: &MountRef, reads_per_s: f64, reader: &str) -> Finding {
     let point = mount.mount_point.sanitized();
-    let (severity, effect) = match has_mount_option(mount, "relatime") {
+    let (severity, effect) = match has_option(mount, "relatime") {
         false => (Severity::Warn, "every read of a file writes its access time"),
         true => (Severity::Note, "relatime writes access times once a day and after changes"),
     };
     let title = format!("{point}, read by {reader}, keeps access times: {effect}");
-    let finding = Finding::new(RULE.name, severity, FindingSubject::Mount(mount.mount_point.clone()), title)
+    let finding = Finding::of_mount(severity, &mount.mount_point, title)
         .fact("options", mount.options.sanitized())
         .fact("reads", format::per_s(reads_per_s))
         .fact("reader", reader)
@@ -57,7 +54,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, mount: &MountRef, reads_per_s
     let cost = "programs that use access times (old mail readers, tmp cleaners) see old ones";
     // A knob id ends at a space or comma, so an unusual mount point cannot be named in one.
     match mount.mount_point.as_bytes().iter().all(|b| b.is_ascii_graphic()) {
-        true => finding.advise_at(action, cost, NavTarget::knob(format!("atime@{point}"))),
+        true => finding.advise_at(action, cost, knob(format!("atime@{point}"))),
         false => finding.advise(action, cost),
     }
 }

@@ -1,14 +1,10 @@
 //! Devices that are fast, then slow, in a stored benchmark: burst credits of a cloud volume, or a full write cache.
 
-use crate::doctor::finding::{Finding, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::{DevId, DiskRate};
+use super::prelude::*;
 use crate::model::slow_facts::BenchResultFacts;
-use crate::sanitize::sanitize;
 
 /// A busy device is known to slow down.
-pub const RULE: Rule = Rule { name: "burst-credits", evaluate };
+pub(super) const RULE: Rule = Rule { name: "burst-credits", find: evaluate };
 
 /// Share of time with a request in flight from which on it matters.
 const BUSY_PCT: f64 = 50.0;
@@ -53,7 +49,7 @@ fn build_finding(
     };
     let (fast, slow) = (format!("{} IOPS", format::count(fast)), format!("{} IOPS", format::count(slow)));
     let title = format!("{} gives {fast} at first and {slow} later{now}", ctx.device_name(id));
-    Finding::of_device(RULE.name, severity, ctx, id, title)
+    ctx.device_finding(severity, id, title)
         .fact("at first", fast)
         .fact("later", slow)
         .fact("now", format!("{} tps", format::count(tps)))

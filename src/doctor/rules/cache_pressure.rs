@@ -1,14 +1,11 @@
 //! Streaming I/O that pushes programs out of memory: a backup or a copy fills the page cache, and the kernel reclaims the
 //! pages that were not used lately.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
+use super::prelude::*;
 use crate::model::memory_stalls::RECLAIM;
-use crate::model::snapshot::Snapshot;
 
 /// Streaming I/O pushes programs out of memory.
-pub const RULE: Rule = Rule { name: "cache-pressure", evaluate };
+pub(super) const RULE: Rule = Rule { name: "cache-pressure", find: evaluate };
 
 const WINDOW_SECS: f64 = 5.0;
 /// I/O of all disks together that fills the cache.
@@ -49,28 +46,27 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         "streaming I/O fills the page cache ({} of memory) and pushes programs out",
         format::percent(cache_pct)
     );
-    out.push(
-        Finding::new(RULE.name, Severity::Warn, FindingSubject::Machine, title)
-            .fact("page cache", format::bytes(mem.cached as f64))
-            .fact("disks read", format::mb_per_s(read))
-            .fact("disks written", format::mb_per_s(written))
-            .fact("pages scanned", format::bytes_per_s(reclaim.background_bytes_per_s + reclaim.direct_bytes_per_s))
-            .fact("direct reclaim", format::per_s(reclaim.stalls_per_s))
-            .fact_opt("so", tick.swap.ok().and_then(|swap| swap.out_bytes_per_s).map(format::bytes_per_s))
-            .fact_opt("busiest", busiest)
-            .fact_opt("most stalled", stalled.map(|task| format!("{}, {} of its time", task.name, task.percent())))
-            .since(since)
-            .why("Streamed data is used once; what it evicts is used again and comes back from disk page by page.")
-            .advise(
-                "bypass the cache or give the stream its own cgroup: dd iflag=direct, rsync under memory.high, nocache",
-                "it may get slower",
-            )
-            .advise_at(
-                "lower vm.swappiness: the cache is reclaimed before programs are swapped",
-                "files are read from disk again earlier",
-                NavTarget::knob("vm.swappiness"),
-            )
-            .see_also(NavTarget::Memory),
-    );
+    Finding::of_machine(Severity::Warn, title)
+        .fact("page cache", format::bytes(mem.cached as f64))
+        .fact("disks read", format::mb_per_s(read))
+        .fact("disks written", format::mb_per_s(written))
+        .fact("pages scanned", format::bytes_per_s(reclaim.background_bytes_per_s + reclaim.direct_bytes_per_s))
+        .fact("direct reclaim", format::per_s(reclaim.stalls_per_s))
+        .fact_opt("so", tick.swap.ok().and_then(|swap| swap.out_bytes_per_s).map(format::bytes_per_s))
+        .fact_opt("busiest", busiest)
+        .fact_opt("most stalled", stalled.map(|task| format!("{}, {} of its time", task.name, task.percent())))
+        .since(since)
+        .why("Streamed data is used once; what it evicts is used again and comes back from disk page by page.")
+        .advise(
+            "bypass the cache or give the stream its own cgroup: dd iflag=direct, rsync under memory.high, nocache",
+            "it may get slower",
+        )
+        .advise_at(
+            "lower vm.swappiness: the cache is reclaimed before programs are swapped",
+            "files are read from disk again earlier",
+            knob("vm.swappiness"),
+        )
+        .see_also(NavTarget::Memory)
+        .report(out);
     Ok(())
 }

@@ -1,18 +1,15 @@
 //! Control groups at their limits. The limits do not show in the device's counters: a loop device limited to 66 IOPS has
 //! an await of 0.06 ms and no utilisation while its program waits 66 ms for each request.
 
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::DevId;
+use super::prelude::*;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 
 /// A control group is at its I/O limit.
-pub const IO_LIMIT: Rule = Rule { name: "cgroup-io", evaluate: evaluate_io };
+pub(super) const IO_LIMIT: Rule = Rule { name: "cgroup-io", find: evaluate_io };
 /// A control group is at its memory limit.
-pub const MEMORY_LIMIT: Rule = Rule { name: "cgroup-memory", evaluate: evaluate_memory };
+pub(super) const MEMORY_LIMIT: Rule = Rule { name: "cgroup-memory", find: evaluate_memory };
 /// A control group is throttled by its CPU limit.
-pub const CPU_LIMIT: Rule = Rule { name: "cgroup-cpu", evaluate: evaluate_cpu };
+pub(super) const CPU_LIMIT: Rule = Rule { name: "cgroup-cpu", find: evaluate_cpu };
 
 /// From this share of a limit on, the limit slows the group down.
 const LIMIT_SHARE: f64 = 0.85;
@@ -44,11 +41,11 @@ fn cgroup_intervals<'a>(ctx: &RuleContext<'a>) -> Result<Vec<CgroupInterval<'a>>
     Ok(now.cgroups.iter().filter_map(interval).collect())
 }
 
-fn cgroup_finding(ctx: &RuleContext<'_>, rule: &'static str, cgroup: &CgroupFacts, problem: &str) -> Finding {
+fn cgroup_finding(ctx: &RuleContext<'_>, cgroup: &CgroupFacts, problem: &str) -> Finding {
     let rows = cgroup.pids.iter().take(MAX_NAMED_PROCESSES).filter_map(|pid| ctx.system.processes.find_by_pid(*pid));
     let names: Vec<String> = rows.map(|row| format::task(&row.comm, row.pid)).collect();
     let title = format!("control group {} {problem}", cgroup.path);
-    Finding::new(rule, Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)
+    Finding::new(Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)
         .fact_opt("processes", (!names.is_empty()).then(|| names.join(", ")))
         .see_also(NavTarget::Processes)
 }
@@ -74,22 +71,21 @@ fn evaluate_io(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
             let Some(previous) = before.io.iter().find(|l| l.device == limit.device) else { continue };
             let Some((name, rate, max)) = reached_io_limit(previous, limit, secs) else { continue };
             let device = ctx.device_name(limit.device);
-            out.push(
-                cgroup_finding(ctx, IO_LIMIT.name, now, &format!("is at its limit of {max} for {name} on {device}"))
-                    .fact("limit", max)
-                    .fact("rate", rate)
-                    .fact("device", device)
-                    .why(
-                        "Its requests wait before they reach the device, so the device looks idle and fast while its \
-                         programs wait. No setting of the device helps.",
-                    )
-                    .advise(
-                        "raise or remove the limit (io.max, blkio.throttle.*, or the unit's IOReadIOPSMax= and the like)",
-                        "others on the device get less",
-                    )
-                    .advise("if the limit is intended, nothing is wrong with the storage", NO_COST)
-                    .on_devices(affected_devices(ctx, limit.device)),
-            );
+            cgroup_finding(ctx, now, &format!("is at its limit of {max} for {name} on {device}"))
+                .fact("limit", max)
+                .fact("rate", rate)
+                .fact("device", device)
+                .why(
+                    "Its requests wait before they reach the device, so the device looks idle and fast while its \
+                     programs wait. No setting of the device helps.",
+                )
+                .advise(
+                    "raise or remove the limit (io.max, blkio.throttle.*, or the unit's IOReadIOPSMax= and the like)",
+                    "others on the device get less",
+                )
+                .advise("if the limit is intended, nothing is wrong with the storage", NO_COST)
+                .on_devices(affected_devices(ctx, limit.device))
+                .report(out);
         }
     }
     Ok(())
@@ -119,20 +115,14 @@ fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult 
         let bytes = |n: Option<u64>| n.map(|n| format::bytes(n as f64));
         let events = format::per_s(high.max(max));
         let limit = bytes(limit).unwrap_or_else(|| "-".into());
-        out.push(
-            cgroup_finding(
-                ctx,
-                MEMORY_LIMIT.name,
-                now,
-                &format!("is at its {file} of {limit}: its tasks reclaim {events}"),
-            )
+        cgroup_finding(ctx, now, &format!("is at its {file} of {limit}: its tasks reclaim {events}"))
             .fact_opt("memory", bytes(now.memory_now))
             .fact_opt("memory.high", bytes(now.memory_high))
             .fact_opt("memory.max", bytes(now.memory_max))
             .fact("limit events", events)
             .why("Each time, its tasks free memory first: they drop their file cache and read it again from disk.")
-            .advise(format!("raise {file}, or lower what the programs use"), "others get less memory"),
-        );
+            .advise(format!("raise {file}, or lower what the programs use"), "others get less memory")
+            .report(out);
     }
     Ok(())
 }
@@ -149,13 +139,11 @@ fn evaluate_cpu(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
             continue;
         }
         let problem = format!("is throttled in {} of its periods by its CPU limit", format::percent(pct));
-        out.push(
-            cgroup_finding(ctx, CPU_LIMIT.name, now, &problem)
+        cgroup_finding(ctx, now, &problem)
                 .fact("cpu.max", format!("{:.2} CPUs", quota as f64 / period.max(1) as f64))
                 .fact("throttled", format!("{throttled} of {periods} periods"))
                 .why("A throttled server answers late while disk and CPU look idle, which is easily mistaken for slow storage.")
-                .advise("raise cpu.max (CPUQuota= of the unit), or run fewer threads", "others get less CPU"),
-        );
+                .advise("raise cpu.max (CPUQuota= of the unit), or run fewer threads", "others get less CPU").report(out);
     }
     Ok(())
 }

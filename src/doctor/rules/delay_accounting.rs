@@ -1,12 +1,9 @@
 //! Delay accounting is off while tasks wait for I/O, so nothing shows which ones.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::snapshot::Snapshot;
+use super::prelude::*;
 
 /// Tasks wait for I/O and delay accounting is off.
-pub const RULE: Rule = Rule { name: "delay-accounting-off", evaluate };
+pub(super) const RULE: Rule = Rule { name: "delay-accounting-off", find: evaluate };
 
 /// CPU time spent idle with I/O outstanding ...
 const MIN_IOWAIT_PCT: f64 = 20.0;
@@ -25,18 +22,17 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let Some(since) = ctx.sustained(WINDOW_SECS, is_waiting, "a few seconds of CPU counters")? else { return Ok(()) };
     let iowait_pct = ctx.mean(WINDOW_SECS, |tick| Some(tick.cpu.ok()?.iowait_pct)).unwrap_or(0.0);
     let title = "tasks wait for I/O, but kernel.task_delayacct is 0, so it is not recorded which ones";
-    out.push(
-        Finding::new(RULE.name, Severity::Note, FindingSubject::Machine, title)
-            .fact("iowait", format::percent(iowait_pct))
-            .fact("kernel.task_delayacct", "0")
-            .since(since)
-            .why("The IO% column is empty. Since Linux 5.14 delays are counted only while this is on.")
-            .advise_at(
-                "set kernel.task_delayacct to 1",
-                "some tens of ns for each wait; earlier waits stay uncounted",
-                NavTarget::knob("kernel.task_delayacct"),
-            )
-            .see_also(NavTarget::Processes),
-    );
+    Finding::of_machine(Severity::Note, title)
+        .fact("iowait", format::percent(iowait_pct))
+        .fact("kernel.task_delayacct", "0")
+        .since(since)
+        .why("The IO% column is empty. Since Linux 5.14 delays are counted only while this is on.")
+        .advise_at(
+            "set kernel.task_delayacct to 1",
+            "some tens of ns for each wait; earlier waits stay uncounted",
+            knob("kernel.task_delayacct"),
+        )
+        .see_also(NavTarget::Processes)
+        .report(out);
     Ok(())
 }

@@ -1,14 +1,11 @@
 //! File systems nearly out of space or inodes.
 
-use super::has_mount_option;
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
+use super::prelude::*;
 use crate::model::slow_facts::MountSpace;
 use crate::model::topology::MountRef;
 
 /// A file system is nearly full.
-pub const RULE: Rule = Rule { name: "filesystem-full", evaluate };
+pub(super) const RULE: Rule = Rule { name: "filesystem-full", find: evaluate };
 
 /// Used from here on is a warning ...
 const WARN_PCT: f64 = 90.0;
@@ -89,16 +86,11 @@ fn mount_finding(ctx: &RuleContext<'_>, mount: &MountSpace, severity: Severity, 
     let is_it = |m: &MountRef| m.mount_point == mount.mount_point && !m.is_hidden;
     let topology = ctx.system.topology.ok();
     let device = topology.and_then(|topology| topology.devices.iter().find(|d| d.mounts.iter().any(is_it)));
-    let finding = Finding::new(RULE.name, severity, FindingSubject::Mount(mount.mount_point.clone()), title);
+    let finding = Finding::of_mount(severity, &mount.mount_point, title);
     match device {
         Some(device) => finding.see_also(NavTarget::Device(device.id)).on_devices(ctx.device_chain(device.id)),
         None => finding.see_also(NavTarget::Devices),
     }
-}
-
-/// Whether a mount's free space matters: it is writable and no image.
-pub fn is_checked(mount: &MountRef) -> bool {
-    !mount.is_hidden && !mount.is_bind && !has_mount_option(mount, "ro")
 }
 
 #[cfg(test)]

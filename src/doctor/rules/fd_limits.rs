@@ -1,11 +1,9 @@
 //! Processes near their limit of open files, beyond which open() and accept() fail with EMFILE.
 
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
+use super::prelude::*;
 
 /// A process is near its limit of open files.
-pub const RULE: Rule = Rule { name: "open-files", evaluate };
+pub(super) const RULE: Rule = Rule { name: "open-files", find: evaluate };
 
 /// From here on a burst of connections or data files reaches the limit.
 const WARN_PCT: f64 = 80.0;
@@ -24,21 +22,19 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         let Some(row) = ctx.system.processes.get(&files.key) else { continue };
         let severity = if used_pct >= CRITICAL_PCT { Severity::Critical } else { Severity::Warn };
         let title = format!("{} has {} of {soft} files open", format::task(&row.comm, row.pid), files.open);
-        out.push(
-            Finding::new(RULE.name, severity, FindingSubject::Task(files.key, row.comm.to_string()), title)
-                .fact("open", files.open.to_string())
-                .fact("soft limit", soft.to_string())
-                .fact("hard limit", files.hard.map_or("unlimited".into(), |n| n.to_string()))
-                .fact("used", format::percent(used_pct))
-                .why("At the limit, opening files and accepting connections fails; databases stop or lose their log.")
-                .advise_at(
-                    "raise its limit now (databases recommend 40,000 and more)",
-                    "kernel memory for each file; lasts until it exits, so set LimitNOFILE= or limits.conf as well",
-                    NavTarget::knob(format!("nofile@{}", row.pid)),
-                )
-                .advise("check for a leak: does the number only grow?", NO_COST)
-                .see_also(NavTarget::Task(files.key)),
-        );
+        Finding::of_task(severity, files.key, &row.comm, title)
+            .fact("open", files.open.to_string())
+            .fact("soft limit", soft.to_string())
+            .fact("hard limit", files.hard.map_or("unlimited".into(), |n| n.to_string()))
+            .fact("used", format::percent(used_pct))
+            .why("At the limit, opening files and accepting connections fails; databases stop or lose their log.")
+            .advise_at(
+                "raise its limit now (databases recommend 40,000 and more)",
+                "kernel memory for each file; lasts until it exits, so set LimitNOFILE= or limits.conf as well",
+                knob(format!("nofile@{}", row.pid)),
+            )
+            .advise("check for a leak: does the number only grow?", NO_COST)
+            .report(out);
     }
     Ok(())
 }

@@ -1,16 +1,14 @@
 //! Servers that fork to save their memory: fork() copies the page tables, and every page written meanwhile is copied.
 //! With transparent huge pages, writing one byte copies 2 MiB.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
+use super::prelude::*;
 use crate::doctor::known_servers::ServerKind;
-use crate::doctor::rule_context::RuleContext;
 use crate::model::process::ProcessRow;
 
 /// Transparent huge pages are `always` with a server that forks for snapshots.
-pub const THP_ALWAYS: Rule = Rule { name: "thp-always", evaluate: evaluate_thp };
+pub(super) const THP_ALWAYS: Rule = Rule { name: "thp-always", find: evaluate_thp };
 /// fork() stops a large server.
-pub const FORK_COST: Rule = Rule { name: "fork-cost", evaluate: evaluate_fork_cost };
+pub(super) const FORK_COST: Rule = Rule { name: "fork-cost", find: evaluate_fork_cost };
 
 /// A page table entry is 8 bytes for each 4 KiB (x86-64, and arm64 with 4 KiB pages): 48 MiB for 24 GiB.
 const PAGE_TABLE_SHARE: f64 = 8.0 / 4096.0;
@@ -26,11 +24,6 @@ fn snapshot_servers<'c>(ctx: &'c RuleContext<'_>) -> impl Iterator<Item = Proces
     ctx.servers(ServerKind::ForksForSnapshots).map(move |index| ctx.system.processes.row(index))
 }
 
-fn server_finding(rule: &'static str, severity: Severity, row: &ProcessRow<'_>, title: String) -> Finding {
-    let key = row.key();
-    Finding::new(rule, severity, FindingSubject::Task(key, row.comm.to_string()), title).see_also(NavTarget::Task(key))
-}
-
 fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let facts = ctx.system.slow_facts.latest.as_ref().ok_or(RuleSkipped::NeedsMoreData("kernel settings"))?;
     if facts.thp.as_deref() != Some("always") {
@@ -38,20 +31,19 @@ fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     }
     for row in snapshot_servers(ctx) {
         let title = format!("transparent huge pages are `always` while {} runs", format::task(&row.comm, row.pid));
-        out.push(
-            server_finding(THP_ALWAYS.name, Severity::Warn, &row, title)
-                .fact("transparent_hugepage", "always")
-                .fact("resident", format::bytes(row.rss_bytes as f64))
-                .why(
-                    "While its child saves a snapshot, the first write to each page copies 2 MiB instead of 4 KiB: \
-                     latency rises, and memory use grows up to double.",
-                )
-                .advise_at(
-                    "set transparent_hugepage to madvise (or never), then restart the server",
-                    "programs that gain from huge pages without asking for them lose a few per cent",
-                    NavTarget::knob("transparent_hugepage.enabled"),
-                ),
-        );
+        Finding::of_task(Severity::Warn, row.key(), &row.comm, title)
+            .fact("transparent_hugepage", "always")
+            .fact("resident", format::bytes(row.rss_bytes as f64))
+            .why(
+                "While its child saves a snapshot, the first write to each page copies 2 MiB instead of 4 KiB: \
+                 latency rises, and memory use grows up to double.",
+            )
+            .advise_at(
+                "set transparent_hugepage to madvise (or never), then restart the server",
+                "programs that gain from huge pages without asking for them lose a few per cent",
+                knob("transparent_hugepage.enabled"),
+            )
+            .report(out);
     }
     Ok(())
 }
@@ -76,22 +68,18 @@ fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResu
         };
         let severity = if low >= NOTICEABLE_MS { Severity::Warn } else { Severity::Note };
         let title = format!("fork() stops {} for about {duration}", format::task(&row.comm, row.pid));
-        out.push(
-            server_finding(FORK_COST.name, severity, &row, title)
-                .fact("memory", format::bytes(bytes as f64))
-                .fact("page tables to copy", format::bytes(bytes as f64 * PAGE_TABLE_SHARE))
-                .fact("cost of fork()", cost)
-                .why("fork() copies the page tables while the server is stopped: no client is answered meanwhile.")
-                .advise_at(
-                    "measure what fork() costs on this machine",
-                    "uses 1 GiB of memory for some seconds",
-                    NavTarget::Bench("fork", None),
-                )
-                .advise(
-                    "snapshot on a replica, less often, or split the data over smaller processes",
-                    "an older snapshot",
-                ),
-        );
+        Finding::of_task(severity, row.key(), &row.comm, title)
+            .fact("memory", format::bytes(bytes as f64))
+            .fact("page tables to copy", format::bytes(bytes as f64 * PAGE_TABLE_SHARE))
+            .fact("cost of fork()", cost)
+            .why("fork() copies the page tables while the server is stopped: no client is answered meanwhile.")
+            .advise_at(
+                "measure what fork() costs on this machine",
+                "uses 1 GiB of memory for some seconds",
+                NavTarget::Bench("fork", None),
+            )
+            .advise("snapshot on a replica, less often, or split the data over smaller processes", "an older snapshot")
+            .report(out);
     }
     Ok(())
 }

@@ -1,18 +1,16 @@
 //! Tasks in uninterruptible sleep for long, reported by the kernel or seen in task scans: the kernel stops reporting after
 //! ten hung tasks, and never reports a direct I/O reader of a dead disk.
 
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
+use super::prelude::*;
+use crate::model::kernel_log::LogEntry;
 use crate::model::kernel_log::hung_tasks::HungTask;
-use crate::model::kernel_log::{KernelLogClass, LogEntry};
-use crate::model::process::{ProcessRow, TaskKey};
-use crate::sanitize::{fit_width, sanitize};
+use crate::model::process::ProcessRow;
+use crate::sanitize::fit_width;
 
 /// A task hangs.
-pub const HUNG_TASK: Rule = Rule { name: "hung-task", evaluate };
+pub(super) const HUNG_TASK: Rule = Rule { name: "hung-task", find: evaluate };
 /// The kernel reports no more hung tasks.
-pub const WARNINGS_EXHAUSTED: Rule = Rule { name: "hung-task-silent", evaluate: evaluate_warnings_exhausted };
+pub(super) const WARNINGS_EXHAUSTED: Rule = Rule { name: "hung-task-silent", find: evaluate_warnings_exhausted };
 
 /// Longer than a slow request: the kernel waits so long for a spinning disk's error recovery.
 const CRITICAL_SECS: f64 = 8.0;
@@ -49,7 +47,7 @@ const MAX_COMMAND_WIDTH: usize = 120;
 fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let mut hung = 0;
     for task in &ctx.system.hung_tasks {
-        let row = ctx.system.processes.get(&key_of(task));
+        let row = ctx.system.processes.get(&task.key());
         let report = ctx.system.kernel_log.latest_hung_task(task.tid);
         // Some drivers' kernel threads sleep in state D for ever; only the kernel knows which of them hang.
         if row.as_ref().is_some_and(|row| row.kernel_thread) && report.is_none() {
@@ -76,17 +74,13 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     }
 }
 
-fn key_of(task: &HungTask) -> TaskKey {
-    TaskKey { pid: task.pid, tid: task.tid, starttime: task.starttime }
-}
-
 fn hung_task_finding(
     ctx: &RuleContext<'_>,
     task: &HungTask,
     row: Option<&ProcessRow<'_>>,
     report: Option<&LogEntry>,
 ) -> Finding {
-    let (key, name) = (key_of(task), sanitize(&task.comm));
+    let (key, name) = (task.key(), sanitize(&task.comm));
     // The kernel may have watched it for longer.
     let reported_ns = report.map_or(u64::MAX, |entry| ctx.wall_to_boot_ns(entry.first_wall_ns));
     let since = task.since_boot_ns.min(reported_ns);
@@ -101,12 +95,8 @@ fn hung_task_finding(
     let duration = format::duration(secs);
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
     let command = row.and_then(|row| row.command.as_ref()).map(ToString::to_string);
-    Finding::new(
-        HUNG_TASK.name,
-        severity,
-        FindingSubject::Task(key, name.clone()),
-        format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, task.tid)),
-    )
+    let title = format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, task.tid));
+    Finding::of_task(severity, key, &name, title)
     .fact("state", "D, not scheduled")
     .fact("for at least", duration)
     .fact_opt("waits for", meaning)
@@ -144,37 +134,33 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
             false => (Severity::Warn, "it has continued or exited since"),
         };
         let title = format!("the kernel reported that {name} ({pid}) hung; {now}");
-        out.push(
-            Finding::new(HUNG_TASK.name, severity, FindingSubject::Pid(pid, name), title)
-                .fact("kernel message", sanitize(&entry.message))
-                .fact("messages", entry.count.to_string())
-                .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
-                .why("A device or a file system did not answer for minutes, and may do so again.")
-                .advise_at("read the stack under the kernel's message", NO_COST, NavTarget::KernelLog(entry.seq))
-                .see_also(NavTarget::KernelLog(entry.seq)),
-        );
+        Finding::new(severity, FindingSubject::Pid(pid, name), title)
+            .fact("kernel message", sanitize(&entry.message))
+            .fact("messages", entry.count.to_string())
+            .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
+            .why("A device or a file system did not answer for minutes, and may do so again.")
+            .advise_at("read the stack under the kernel's message", NO_COST, NavTarget::KernelLog(entry.seq))
+            .see_also(NavTarget::KernelLog(entry.seq))
+            .report(out);
     }
 }
 
 fn evaluate_warnings_exhausted(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let knob = || ctx.system.slow_facts.knob_number("kernel.hung_task_warnings");
-    let warnings_left = ctx.system.hung_task_warnings.or_else(knob);
+    let read_knob = || ctx.system.slow_facts.knob_number("kernel.hung_task_warnings");
+    let warnings_left = ctx.system.hung_task_warnings.or_else(read_knob);
     if warnings_left.ok_or(RuleSkipped::NeedsMoreData("kernel settings"))? != 0 {
         return Ok(());
     }
     let severity = if ctx.system.hung_tasks.is_empty() { Severity::Note } else { Severity::Warn };
     let title = "the kernel no longer reports hung tasks: kernel.hung_task_warnings is 0";
-    out.push(
-        Finding::new(WARNINGS_EXHAUSTED.name, severity, FindingSubject::Machine, title)
-            .fact("kernel.hung_task_warnings", "0")
-            .why(
-                "The kernel counts down from ten with every report, and reports nothing at 0 until it is raised again.",
-            )
-            .advise_at(
-                "set kernel.hung_task_warnings to 10, or to -1 for no limit",
-                "with -1 a hang floods the kernel log",
-                NavTarget::knob("kernel.hung_task_warnings"),
-            ),
-    );
+    Finding::of_machine(severity, title)
+        .fact("kernel.hung_task_warnings", "0")
+        .why("The kernel counts down from ten with every report, and reports nothing at 0 until it is raised again.")
+        .advise_at(
+            "set kernel.hung_task_warnings to 10, or to -1 for no limit",
+            "with -1 a hang floods the kernel log",
+            knob("kernel.hung_task_warnings"),
+        )
+        .report(out);
     Ok(())
 }

@@ -1,21 +1,18 @@
 //! Problems that the kernel log states: resets, failed requests, damaged file systems, out of memory.
 
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::DevId;
-use crate::model::kernel_log::{KernelLogClass, LogEntry};
+use super::prelude::*;
+use crate::model::kernel_log::LogEntry;
 use crate::model::topology::{BlockDevice, Topology};
-use crate::sanitize::sanitize;
 use crate::units::format_rfc3339;
 
 /// A device or its link was reset.
-pub const DEVICE_RESET: Rule = Rule { name: "device-reset", evaluate: evaluate_resets };
+pub(super) const DEVICE_RESET: Rule = Rule { name: "device-reset", find: evaluate_resets };
 /// A device failed requests.
-pub const IO_ERROR: Rule = Rule { name: "io-error", evaluate: evaluate_io_errors };
+pub(super) const IO_ERROR: Rule = Rule { name: "io-error", find: evaluate_io_errors };
 /// A file system is damaged or lost data.
-pub const FILESYSTEM_ERROR: Rule = Rule { name: "filesystem-error", evaluate: evaluate_filesystem_errors };
+pub(super) const FILESYSTEM_ERROR: Rule = Rule { name: "filesystem-error", find: evaluate_filesystem_errors };
 /// The kernel killed a process because memory ran out.
-pub const OOM: Rule = Rule { name: "oom", evaluate: evaluate_oom };
+pub(super) const OOM: Rule = Rule { name: "oom", find: evaluate_oom };
 
 /// Older messages are history, shown in the Kernel view only.
 const RECENT_SECS: u64 = 600;
@@ -87,7 +84,7 @@ fn is_about_replaced_device(ctx: &RuleContext<'_>, entry: &LogEntry, id: Option<
 impl KernelReports<'_> {
     /// The finding with what all of these rules have in common. `severity` falls to a warning once the problem is over
     /// or the device is gone.
-    fn build_finding(&self, ctx: &RuleContext<'_>, rule: &'static str, severity: Severity, problem: &str) -> Finding {
+    fn build_finding(&self, ctx: &RuleContext<'_>, severity: Severity, problem: &str) -> Finding {
         let subject = match (self.device, self.name.is_empty()) {
             (Some(id), _) => FindingSubject::Device(id, ctx.device_name(id)),
             (None, false) => FindingSubject::KernelName(self.name.clone()),
@@ -105,7 +102,7 @@ impl KernelReports<'_> {
         let is_over =
             ctx.secs_since(last_seen) > ONGOING_SECS || self.device.zip(ctx.system.topology.ok()).is_some_and(is_gone);
         let severity = if is_over { severity.min(Severity::Warn) } else { severity };
-        Finding::new(rule, severity, subject, format!("{problem}{on}{times}: {message}"))
+        Finding::new(severity, subject, format!("{problem}{on}{times}: {message}"))
             .fact("messages in 10 min", self.count.to_string())
             .fact_opt("rate-limited", (self.suppressed > 0).then(|| format!("at least {}", self.suppressed)))
             .fact("newest", format!("{}: {message}", format_rfc3339(self.newest.wall_ns)))
@@ -123,40 +120,35 @@ fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
 fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for reports in group_reports(ctx, KernelLogClass::ResetTimeout, |_| true) {
         let severity = if reports.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
-        out.push(
-            reports
-                .build_finding(ctx, DEVICE_RESET.name, severity, "resets or timeouts")
-                .why(
-                    "While a link or controller is reset, every request on it waits for seconds. Repeated resets mean \
-                     that a cable, port, controller or disk is failing.",
-                )
-                .advise("check cable, port and firmware; read SMART (smartctl -a)", NO_COST)
-                .advise("copy the data while it can be read", "load on a weak device"),
-        );
+        reports
+            .build_finding(ctx, severity, "resets or timeouts")
+            .why(
+                "While a link or controller is reset, every request on it waits for seconds. Repeated resets mean \
+                 that a cable, port, controller or disk is failing.",
+            )
+            .advise("check cable, port and firmware; read SMART (smartctl -a)", NO_COST)
+            .advise("copy the data while it can be read", "load on a weak device")
+            .report(out);
     }
     require_kernel_log(ctx)
 }
 
 fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for reports in group_reports(ctx, KernelLogClass::IoError, |e| !e.message.contains(UNSUPPORTED_OPERATION)) {
-        out.push(
-            reports
-                .build_finding(ctx, IO_ERROR.name, Severity::Critical, "I/O errors")
-                .why(
-                    "The device failed requests: their data was not written, or cannot be read. The file system or \
-                     database above may stop or lose data.",
-                )
-                .advise(
-                    "save what can be read; check SMART (smartctl -a) and the RAID's state",
-                    "load on a weak device",
-                )
-                .advise(
-                    "check cable and controller if there are resets as well; for a network or loop device its server \
-                     or backing file",
-                    NO_COST,
-                )
-                .advise("do not run fsck before there is a copy: fsck writes", NO_COST),
-        );
+        reports
+            .build_finding(ctx, Severity::Critical, "I/O errors")
+            .why(
+                "The device failed requests: their data was not written, or cannot be read. The file system or \
+                 database above may stop or lose data.",
+            )
+            .advise("save what can be read; check SMART (smartctl -a) and the RAID's state", "load on a weak device")
+            .advise(
+                "check cable and controller if there are resets as well; for a network or loop device its server \
+                 or backing file",
+                NO_COST,
+            )
+            .advise("do not run fsck before there is a copy: fsck writes", NO_COST)
+            .report(out);
     }
     require_kernel_log(ctx)
 }
@@ -168,13 +160,12 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
 fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
     for reports in group_reports(ctx, KernelLogClass::Filesystem, is_error) {
-        out.push(
-            reports
-                .build_finding(ctx, FILESYSTEM_ERROR.name, Severity::Critical, "file system errors")
-                .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")
-                .advise("stop writing to it, save what can be read, then check it unmounted (fsck)", "the service is down")
-                .advise("find the cause first: I/O errors or resets of the device below", NO_COST),
-        );
+        reports
+            .build_finding(ctx, Severity::Critical, "file system errors")
+            .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")
+            .advise("stop writing to it, save what can be read, then check it unmounted (fsck)", "the service is down")
+            .advise("find the cause first: I/O errors or resets of the device below", NO_COST)
+            .report(out);
     }
     require_kernel_log(ctx)
 }
@@ -188,12 +179,11 @@ fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let log = require_kernel_log(ctx);
     if any_kill && log.is_err() {
         let title = "out of memory: the kernel killed a process (the kernel log, which cannot be read, names it)";
-        out.push(
-            Finding::new(OOM.name, Severity::Critical, FindingSubject::Machine, title)
-                .why("A process was killed and could not save anything.")
-                .advise("read the kernel log as root", NO_COST)
-                .see_also(NavTarget::Memory),
-        );
+        Finding::of_machine(Severity::Critical, title)
+            .why("A process was killed and could not save anything.")
+            .advise("read the kernel log as root", NO_COST)
+            .see_also(NavTarget::Memory)
+            .report(out);
         return Ok(());
     }
     log
@@ -208,7 +198,7 @@ fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
         None => format!("out of memory: {message}"),
     };
     let subject = entry.pid.map_or(FindingSubject::Machine, |pid| FindingSubject::Pid(pid, name));
-    Finding::new(OOM.name, Severity::Critical, subject, title)
+    Finding::new(Severity::Critical, subject, title)
         .fact("kernel message", message)
         .fact("at", format_rfc3339(entry.wall_ns))
         .since(ctx.wall_to_boot_ns(entry.first_wall_ns))

@@ -5,12 +5,13 @@ mod burst_credits;
 mod cache_pressure;
 mod cgroup_limits;
 mod delay_accounting;
-pub mod disk_space;
+mod disk_space;
 mod fd_limits;
 mod fork;
 mod hung_tasks;
 mod kernel_errors;
 mod network_mounts;
+mod prelude;
 mod read_ahead;
 mod read_only;
 mod reclaim;
@@ -23,12 +24,10 @@ mod syncs;
 mod writeback;
 mod writeback_backlog;
 
-use super::finding::Rule;
-use crate::model::raw_bytes::RawBytes;
-use crate::model::topology::MountRef;
+use super::rule_context::Rule;
 
 /// Every rule. Findings of equal rank are shown in this order.
-pub const RULES: &[Rule] = &[
+pub(super) const RULES: &[Rule] = &[
     kernel_errors::DEVICE_RESET,
     kernel_errors::IO_ERROR,
     kernel_errors::FILESYSTEM_ERROR,
@@ -66,9 +65,3 @@ pub const RULES: &[Rule] = &[
     cgroup_limits::MEMORY_LIMIT,
     cgroup_limits::CPU_LIMIT,
 ];
-
-/// Whether a mount has an option, of its own or of its file system.
-fn has_mount_option(mount: &MountRef, option: &str) -> bool {
-    let has = |options: &RawBytes| options.as_bytes().split(|b| *b == b',').any(|o| o == option.as_bytes());
-    has(&mount.options) || has(&mount.super_options)
-}

@@ -1,20 +1,15 @@
 //! Network file systems: a saturated link, retransmitted requests, SMB 1.
 
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
+use super::prelude::*;
 use crate::model::network::{NetFsKind, NetFsRate, NicRate};
-use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
-use crate::model::snapshot::Snapshot;
-use crate::sanitize::sanitize;
 
 /// A network link limits a mount.
-pub const LINK_FULL: Rule = Rule { name: "network-link-full", evaluate: evaluate_link };
+pub(super) const LINK_FULL: Rule = Rule { name: "network-link-full", find: evaluate_link };
 /// NFS requests are retransmitted.
-pub const NFS_RETRANSMITS: Rule = Rule { name: "nfs-retransmits", evaluate: evaluate_retransmits };
+pub(super) const NFS_RETRANSMITS: Rule = Rule { name: "nfs-retransmits", find: evaluate_retransmits };
 /// A share is mounted with SMB 1.
-pub const SMB1: Rule = Rule { name: "cifs-version-1", evaluate: evaluate_smb1 };
+pub(super) const SMB1: Rule = Rule { name: "cifs-version-1", find: evaluate_smb1 };
 
 const WINDOW_SECS: f64 = 5.0;
 /// Interfaces count bytes without preamble and gaps, so a full link shows about 95%.
@@ -77,12 +72,12 @@ fn format_link_speed(bits_per_s: u64) -> String {
     }
 }
 
-fn mount_finding(rule: &'static str, mount: &str, title: String) -> Finding {
-    Finding::new(rule, Severity::Warn, FindingSubject::Mount(RawBytes::from(mount)), title).see_also(NavTarget::Devices)
+fn mount_finding(mount: &str, title: String) -> Finding {
+    Finding::of_mount(Severity::Warn, &RawBytes::from(mount), title).see_also(NavTarget::Devices)
 }
 
 fn link_finding(mount: &NetFsRate, interface: &str, title: String) -> Finding {
-    mount_finding(LINK_FULL.name, &mount.mount, title)
+    mount_finding(&mount.mount, title)
         .fact_opt("read", mount.read_mb_per_s.map(format::mb_per_s))
         .fact_opt("written", mount.write_mb_per_s.map(format::mb_per_s))
         .fact("server", mount.server.clone())
@@ -146,20 +141,16 @@ fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRe
         }
         let (pct, retransmits) = (format::percent(pct), format::per_s(retransmits));
         let title = format!("{} retransmits {pct} of its NFS requests ({retransmits})", mount.mount);
-        out.push(
-            mount_finding(NFS_RETRANSMITS.name, &mount.mount, title)
-                .fact("retransmits", retransmits)
-                .fact("requests", format::per_s(requests))
-                .fact_opt("rtt", mount.rtt_ms.map(format::ms))
-                .fact_opt("major timeouts", mount.timeouts_per_s.map(format::per_s))
-                .fact("server", mount.server.clone())
-                .why("Each of these requests waited for a timeout of seconds, and blocked its program meanwhile.")
-                .advise(
-                    "check for packet loss on the path (ip -s link, switch counters) and the server's load",
-                    NO_COST,
-                )
-                .advise("mount with proto=tcp if it uses UDP; check whether all nfsd threads are busy", "a new mount"),
-        );
+        mount_finding(&mount.mount, title)
+            .fact("retransmits", retransmits)
+            .fact("requests", format::per_s(requests))
+            .fact_opt("rtt", mount.rtt_ms.map(format::ms))
+            .fact_opt("major timeouts", mount.timeouts_per_s.map(format::per_s))
+            .fact("server", mount.server.clone())
+            .why("Each of these requests waited for a timeout of seconds, and blocked its program meanwhile.")
+            .advise("check for packet loss on the path (ip -s link, switch counters) and the server's load", NO_COST)
+            .advise("mount with proto=tcp if it uses UDP; check whether all nfsd threads are busy", "a new mount")
+            .report(out);
     }
     result
 }
@@ -172,14 +163,15 @@ fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         let Some(version) = mount.version.as_deref().filter(|version| version.starts_with('1')) else { continue };
         let (point, version) = (mount.mount.sanitized(), sanitize(version));
         let title = format!("{point} is mounted with SMB {version}");
-        out.push(
-            Finding::new(SMB1.name, Severity::Warn, FindingSubject::Mount(mount.mount.clone()), title)
-                .fact("version", version)
-                .fact("server", mount.server.sanitized())
-                .why("SMB 1 sends one request of 64 KiB at a time, does not encrypt, and has publicly known security holes.")
-                .advise("mount with vers=3.0 or higher", "the server has to support it")
-                .see_also(NavTarget::Devices),
-        );
+        Finding::new(Severity::Warn, FindingSubject::Mount(mount.mount.clone()), title)
+            .fact("version", version)
+            .fact("server", mount.server.sanitized())
+            .why(
+                "SMB 1 sends one request of 64 KiB at a time, does not encrypt, and has publicly known security holes.",
+            )
+            .advise("mount with vers=3.0 or higher", "the server has to support it")
+            .see_also(NavTarget::Devices)
+            .report(out);
     }
     Ok(())
 }

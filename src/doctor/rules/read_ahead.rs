@@ -1,16 +1,11 @@
 //! Read-ahead that does not suit the reads: too small for a stream, or so large that random reads fetch megabytes.
 
-use crate::doctor::finding::{Finding, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::model::disk::{DevId, DiskRate};
-use crate::model::snapshot::Snapshot;
+use super::prelude::*;
 
 /// Read-ahead limits a stream.
-pub const TOO_SMALL: Rule = Rule { name: "readahead-small", evaluate: evaluate_small };
+pub(super) const TOO_SMALL: Rule = Rule { name: "readahead-small", find: evaluate_small };
 /// Read-ahead makes random reads expensive.
-pub const TOO_LARGE: Rule = Rule { name: "readahead-large", evaluate: evaluate_large };
+pub(super) const TOO_LARGE: Rule = Rule { name: "readahead-large", find: evaluate_large };
 
 const WINDOW_SECS: f64 = 6.0;
 const STREAM_MB_PER_S: f64 = 10.0;
@@ -57,7 +52,7 @@ fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for (device, since) in sustained_devices(ctx, |_, device| is_limited(device))? {
         let Some((kb, better)) = read_ahead_kb(ctx, device.id) else { continue };
         // Reading ahead pays only where each request has a long latency.
-        let class = storage_class(ctx.system, device.id);
+        let class = ctx.storage_class(device.id);
         let is_far = matches!(class, StorageClass::Spinning | StorageClass::Network | StorageClass::Virtual);
         if !is_far || kb == 0 || kb >= better {
             continue;
@@ -68,25 +63,20 @@ fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
             "{name} streams {} in requests as small as its read-ahead of {kb} KiB: a larger one may be faster",
             format::mb_per_s(rate)
         );
-        out.push(
-            Finding::of_device(TOO_SMALL.name, Severity::Note, ctx, device.id, title)
-                .fact("rareq-sz", format!("{:.0} KiB", device.read_request_kb))
-                .fact("read_ahead_kb", kb.to_string())
-                .fact("r/s", format::count(device.reads_per_s))
-                .fact("aqu-sz", format::count(device.queue_size))
-                .since(since)
-                .why("A sequential reader waits for each request; larger requests keep the device busy in between.")
-                .advise_at(
-                    format!("raise read_ahead_kb of {name} to {better}"),
-                    "random reads fetch more than they need",
-                    NavTarget::knob(format!("read_ahead_kb@{}", device.name)),
-                )
-                .advise_at(
-                    "benchmark with read-ahead off and on",
-                    "adds load while it runs",
-                    NavTarget::Bench("sweep", None),
-                ),
-        );
+        ctx.device_finding(Severity::Note, device.id, title)
+            .fact("rareq-sz", format!("{:.0} KiB", device.read_request_kb))
+            .fact("read_ahead_kb", kb.to_string())
+            .fact("r/s", format::count(device.reads_per_s))
+            .fact("aqu-sz", format::count(device.queue_size))
+            .since(since)
+            .why("A sequential reader waits for each request; larger requests keep the device busy in between.")
+            .advise_at(
+                format!("raise read_ahead_kb of {name} to {better}"),
+                "random reads fetch more than they need",
+                knob(format!("read_ahead_kb@{}", device.name)),
+            )
+            .advise_benchmark("benchmark with read-ahead off and on", "sweep", None)
+            .report(out);
     }
     Ok(())
 }
@@ -116,20 +106,19 @@ fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
             device.read_request_kb,
             format::count(faults_per_s)
         );
-        out.push(
-            Finding::of_device(TOO_LARGE.name, Severity::Warn, ctx, device.id, title)
-                .fact("rareq-sz", format!("{:.0} KiB", device.read_request_kb))
-                .fact("read_ahead_kb", kb.to_string())
-                .fact("major faults", format::per_s(faults_per_s))
-                .fact("read", format::mb_per_s(device.read_mb_per_s))
-                .since(since)
-                .why("A fault needs 4 KiB. Reading more takes the device's time and evicts other pages from the cache.")
-                .advise_at(
-                    format!("lower read_ahead_kb of {name} (to 16 or 32 for a database)"),
-                    "streams such as backups get slower",
-                    NavTarget::knob(format!("read_ahead_kb@{}", device.name)),
-                ),
-        );
+        ctx.device_finding(Severity::Warn, device.id, title)
+            .fact("rareq-sz", format!("{:.0} KiB", device.read_request_kb))
+            .fact("read_ahead_kb", kb.to_string())
+            .fact("major faults", format::per_s(faults_per_s))
+            .fact("read", format::mb_per_s(device.read_mb_per_s))
+            .since(since)
+            .why("A fault needs 4 KiB. Reading more takes the device's time and evicts other pages from the cache.")
+            .advise_at(
+                format!("lower read_ahead_kb of {name} (to 16 or 32 for a database)"),
+                "streams such as backups get slower",
+                knob(format!("read_ahead_kb@{}", device.name)),
+            )
+            .report(out);
     }
     Ok(())
 }

@@ -3,13 +3,11 @@
 //! ext4 then shows `emergency_ro` beside `rw` (Linux 6.15), other file systems `shutdown`. Older kernels remount `ro`,
 //! which may be intended, so a message of the kernel is needed as well.
 
-use super::has_mount_option;
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::rule_context::RuleContext;
-use crate::model::kernel_log::KernelLogClass;
+use super::prelude::*;
+use crate::doctor::mounts::has_option;
 
 /// A file system went read-only by itself.
-pub const RULE: Rule = Rule { name: "read-only", evaluate };
+pub(super) const RULE: Rule = Rule { name: "read-only", find: evaluate };
 
 /// How far back to look for the kernel's message: as far as the log goes.
 const LOG_WINDOW_SECS: u64 = 30 * 86_400;
@@ -17,9 +15,9 @@ const LOG_WINDOW_SECS: u64 = 30 * 86_400;
 fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for device in &ctx.require(&ctx.system.topology)?.devices {
         for mount in device.mounts.iter().filter(|m| !m.is_hidden && !m.is_bind) {
-            let sign = if has_mount_option(mount, "emergency_ro") || has_mount_option(mount, "shutdown") {
+            let sign = if has_option(mount, "emergency_ro") || has_option(mount, "shutdown") {
                 "emergency_ro"
-            } else if has_mount_option(mount, "ro") && was_reported_read_only(ctx, &device.name) {
+            } else if has_option(mount, "ro") && was_reported_read_only(ctx, &device.name) {
                 "ro, after an error"
             } else {
                 continue;
@@ -29,21 +27,20 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
                 "{} ({fs_type} on {name}) is read-only after an error: writes fail",
                 mount.mount_point.sanitized()
             );
-            let subject = FindingSubject::Mount(mount.mount_point.clone());
-            out.push(
-                Finding::new(RULE.name, Severity::Critical, subject, title)
-                    .fact("file system", fs_type)
-                    .fact("device", name)
-                    .fact("sign", sign)
-                    .why("Every write there fails. Programs that keep running may believe that their data is safe.")
-                    .advise("stop the programs that use it, save what can be read", "the service is down")
-                    .advise(
-                        "find the cause (I/O errors of the device), then check it unmounted (fsck) and mount it again",
-                        "time",
-                    )
-                    .see_also(NavTarget::Device(device.id))
-                    .on_devices(ctx.device_chain(device.id)),
-            );
+
+            Finding::of_mount(Severity::Critical, &mount.mount_point, title)
+                .fact("file system", fs_type)
+                .fact("device", name)
+                .fact("sign", sign)
+                .why("Every write there fails. Programs that keep running may believe that their data is safe.")
+                .advise("stop the programs that use it, save what can be read", "the service is down")
+                .advise(
+                    "find the cause (I/O errors of the device), then check it unmounted (fsck) and mount it again",
+                    "time",
+                )
+                .see_also(NavTarget::Device(device.id))
+                .on_devices(ctx.device_chain(device.id))
+                .report(out);
         }
     }
     Ok(())

@@ -1,15 +1,12 @@
 //! Tasks in direct reclaim: an allocation waits until the task itself has scanned and freed pages. The task that waits is
 //! often not the one that fills memory.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::{RuleContext, StalledTask};
+use super::prelude::*;
+use crate::doctor::rule_context::StalledTask;
 use crate::model::memory_stalls::RECLAIM;
-use crate::model::snapshot::Snapshot;
-use crate::sanitize::sanitize;
 
 /// A task spends its time in direct reclaim.
-pub const RULE: Rule = Rule { name: "reclaim-stalls", evaluate };
+pub(super) const RULE: Rule = Rule { name: "reclaim-stalls", find: evaluate };
 
 const WINDOW_SECS: f64 = 5.0;
 /// A stream that recycles its own cache in a control group loses less than half of this.
@@ -46,8 +43,8 @@ fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTas
     let cgroup = row.as_ref().and_then(|row| row.cgroup).map(sanitize).filter(|cgroup| cgroup != "/");
     let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| format::percent(psi.avg10));
     let title = format!("{} spends {} of its time in direct reclaim", first.name, first.percent());
-    let subject = FindingSubject::Task(first.key, first.name.clone());
-    let mut finding = Finding::new(RULE.name, severity, subject, title);
+
+    let mut finding = Finding::of_task(severity, first.key, &first.name, title);
     for task in tasks.iter().take(MAX_NAMED_TASKS) {
         let stalls = format!("{}, {} of the time, up to {:.0} ms at once", task.name, task.percent(), task.max_ms);
         finding = finding.fact("in direct reclaim", stalls);
@@ -70,7 +67,6 @@ fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTas
         .advise_at(
             "have the kernel keep more pages free: raise vm.watermark_scale_factor",
             "a little memory is never used",
-            NavTarget::knob("vm.watermark_scale_factor"),
+            knob("vm.watermark_scale_factor"),
         )
-        .see_also(NavTarget::Task(first.key))
 }

@@ -3,21 +3,16 @@
 //! %util alone proves nothing: a device that serves requests in parallel is 100% busy at a fraction of its throughput.
 //! So the queue has to be deep for the device's class, and the severity follows from the await.
 
-use crate::doctor::finding::{Finding, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::model::disk::{DevId, DiskRate};
+use super::prelude::*;
 use crate::model::io_accounting::IoRates;
-use crate::model::raw_bytes::RawBytes;
 use crate::model::request_pattern::RequestPattern;
 use crate::model::topology::{BlockDevice, DeviceKind};
 
 /// A device is saturated.
-pub const RULE: Rule = Rule { name: "device-saturated", evaluate };
+pub(super) const RULE: Rule = Rule { name: "device-saturated", find: evaluate };
 
 /// Shorter is a burst, which the queue is there for.
-pub const WINDOW_SECS: f64 = 5.0;
+pub(super) const WINDOW_SECS: f64 = 5.0;
 /// Share of time with a request in flight.
 const BUSY_PCT: f64 = 90.0;
 /// With a shorter queue, a long await is the device's own service time.
@@ -35,7 +30,7 @@ const MAX_MISMATCH: f64 = 2.0;
 
 /// Whether the device is saturated in this tick: a deep queue, or a shorter one with an await that is slow for the
 /// class.
-pub fn is_saturated(device: &DiskRate, class: StorageClass) -> bool {
+pub(super) fn is_saturated(device: &DiskRate, class: StorageClass) -> bool {
     let limits = class.limits();
     let queued =
         device.queue_size >= limits.deep_queue || (device.queue_size >= MIN_QUEUE && device.await_ms >= limits.slow_ms);
@@ -67,7 +62,7 @@ impl DeviceLoad {
         latencies.flat_map(|latency| &latency.kinds[..2]).for_each(|kind| pattern.add(&kind.pattern));
         Some(Self {
             tps,
-            await_ms: ctx.mean_per_request(id, WINDOW_SECS, |d| d.await_ms)?,
+            await_ms: ctx.mean_await_ms(id, WINDOW_SECS)?,
             queue_size: mean(|d| d.queue_size)?,
             mb_per_s,
             request_kb: if tps > 0.0 { mb_per_s * 1024.0 / tps } else { 0.0 },
@@ -97,7 +92,7 @@ impl DeviceLoad {
 }
 
 fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let saturated = |id, device: &DiskRate| is_saturated(device, storage_class(ctx.system, id));
+    let saturated = |id, device: &DiskRate| is_saturated(device, ctx.storage_class(id));
     let devices = ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(saturated(device.id, device)))?;
     for (device, since) in devices {
         // Requests queue on every device above a saturated one: report the lowest.
@@ -114,7 +109,7 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
 }
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64) -> Finding {
-    let class = storage_class(ctx.system, id);
+    let class = ctx.storage_class(id);
     let limits = class.limits();
     let (severity, verb) = match load.await_ms {
         ms if ms >= limits.critical_ms => (Severity::Critical, "is saturated by"),
@@ -133,7 +128,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         task.as_ref().map_or(String::new(), |task| format!("; {} issues {} of it", task.name, share(task))),
     );
     let size = |(from, pct)| format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct));
-    let finding = Finding::of_device(RULE.name, severity, ctx, id, title)
+    let finding = ctx.device_finding(severity, id, title)
         .fact("tps", format::count(load.tps))
         .fact("await", format::ms(load.await_ms))
         .fact("aqu-sz", format::count(load.queue_size))
@@ -218,7 +213,7 @@ fn add_remedies(
         finding = finding.advise_at(
             "raise vm.dirty_background_bytes, so that adjacent pages are written together",
             "longer stalls on sync, more data lost in a power failure",
-            NavTarget::knob("vm.dirty_background_bytes"),
+            knob("vm.dirty_background_bytes"),
         );
     }
     finding.advise_at(
@@ -229,7 +224,7 @@ fn add_remedies(
 }
 
 /// A mount point on the device or its partitions, else on a device above it.
-pub fn mount_point_on(ctx: &RuleContext<'_>, id: DevId) -> Option<RawBytes> {
+pub(super) fn mount_point_on(ctx: &RuleContext<'_>, id: DevId) -> Option<RawBytes> {
     let topology = ctx.system.topology.ok()?;
     let is_above = |d: &&BlockDevice| d.id == id || topology.chain(d.id).iter().any(|link| link.device.id == id);
     let mut devices: Vec<&BlockDevice> = topology.devices.iter().filter(is_above).collect();

@@ -1,15 +1,10 @@
 //! I/O schedulers that do not suit their device (Documentation/block/): a spinning disk needs its requests sorted; NVMe
 //! devices and hypervisors sort by themselves.
 
-use crate::doctor::finding::{Finding, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::model::disk::DiskRate;
-use crate::sanitize::sanitize;
+use super::prelude::*;
 
 /// A busy device has an unsuitable scheduler.
-pub const RULE: Rule = Rule { name: "scheduler-unsuitable", evaluate };
+pub(super) const RULE: Rule = Rule { name: "scheduler-unsuitable", find: evaluate };
 
 /// On a spinning disk the order matters from this queue size on.
 const SPINNING_MIN_QUEUE: f64 = 2.0;
@@ -32,22 +27,21 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
             settings_missing = true;
             continue;
         };
-        let class = storage_class(ctx.system, device.id);
+        let class = ctx.storage_class(device.id);
         let Some((severity, better, why)) = recommend(class, scheduler, tps, queue_size) else { continue };
         let (name, scheduler) = (ctx.device_name(device.id), sanitize(scheduler));
         let title = format!("{name} is {} with scheduler {scheduler}: {better} is faster", class.description());
-        out.push(
-            Finding::of_device(RULE.name, severity, ctx, device.id, title)
-                .fact("scheduler", scheduler)
-                .fact("tps", format::count(tps))
-                .fact("aqu-sz", format::count(queue_size))
-                .why(why)
-                .advise_at(
-                    format!("set the scheduler of {name} to {better}; measure before and after"),
-                    "ionice works only with bfq (and mq-deadline, by class); queued requests are flushed once",
-                    NavTarget::knob(format!("scheduler@{}", device.name)),
-                ),
-        );
+        ctx.device_finding(severity, device.id, title)
+            .fact("scheduler", scheduler)
+            .fact("tps", format::count(tps))
+            .fact("aqu-sz", format::count(queue_size))
+            .why(why)
+            .advise_at(
+                format!("set the scheduler of {name} to {better}; measure before and after"),
+                "ionice works only with bfq (and mq-deadline, by class); queued requests are flushed once",
+                knob(format!("scheduler@{}", device.name)),
+            )
+            .report(out);
     }
     match settings_missing {
         true => Err(RuleSkipped::NeedsMoreData("queue settings of the devices")),

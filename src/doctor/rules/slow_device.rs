@@ -1,15 +1,11 @@
 //! Devices that are slow for their class: a request takes long with a short queue, or few requests complete with a full
 //! queue.
 
+use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
-use crate::doctor::finding::{Finding, NO_COST, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::model::disk::{DevId, DiskRate};
 
 /// A device is slow for its class.
-pub const RULE: Rule = Rule { name: "slow-device", evaluate };
+pub(super) const RULE: Rule = Rule { name: "slow-device", find: evaluate };
 
 /// Up to this queue size the await is the device's own service time.
 const SHORT_QUEUE: f64 = 2.0;
@@ -35,7 +31,7 @@ fn is_slow(device: &DiskRate, class: StorageClass) -> bool {
 }
 
 fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let class = |id| storage_class(ctx.system, id);
+    let class = |id| ctx.storage_class(id);
     let slow = |device: &DiskRate| !device.stalled && is_slow(device, class(device.id));
     for (device, since) in ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(slow(device)))? {
         // Every device above a slow or saturated one is slow: report the lowest.
@@ -53,9 +49,9 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding> {
     let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, WINDOW_SECS, get);
     let (tps, queue_size) = (mean(|d| d.tps)?, mean(|d| d.queue_size)?);
-    let await_ms = ctx.mean_per_request(id, WINDOW_SECS, |d| d.await_ms)?;
+    let await_ms = ctx.mean_await_ms(id, WINDOW_SECS)?;
     let mb_per_s = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
-    let class = storage_class(ctx.system, id);
+    let class = ctx.storage_class(id);
     let limits = class.limits();
     let severity = if await_ms >= limits.critical_ms { Severity::Critical } else { Severity::Warn };
     let (tps, await_ms, queue) = (format::count(tps), format::ms(await_ms), format::count(queue_size));
@@ -67,7 +63,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
     let expected =
         format!("await below {}, or at least {} tps", format::ms(limits.slow_ms), format::count(limits.min_tps));
     Some(
-        Finding::of_device(RULE.name, severity, ctx, id, title)
+        ctx.device_finding(severity, id, title)
             .fact("tps", tps)
             .fact("await", await_ms)
             .fact("aqu-sz", queue)
@@ -81,10 +77,6 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
                  rebuilding RAID, a cgroup limit (which does not show in the device's counters)",
                 NO_COST,
             )
-            .advise_at(
-                "benchmark it alone and compare it with known storage",
-                "adds load while it runs",
-                NavTarget::Bench("randrw", mount_point_on(ctx, id)),
-            ),
+            .advise_benchmark("benchmark it alone and compare it with known storage", "randrw", mount_point_on(ctx, id)),
     )
 }

@@ -1,13 +1,10 @@
 //! Devices with requests in flight of which none completes. Other tools show an await of 0 then, because await counts
 //! completed requests (Documentation/admin-guide/iostats.rst).
 
-use crate::doctor::finding::{Finding, NO_COST, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::DevId;
+use super::prelude::*;
 
 /// A device completes nothing.
-pub const RULE: Rule = Rule { name: "device-stalled", evaluate };
+pub(super) const RULE: Rule = Rule { name: "device-stalled", find: evaluate };
 
 /// Longer than a slow request: a spinning disk in error recovery answers or gives up within 7 s, others much sooner.
 const STALLED_SECS: f64 = 4.0;
@@ -26,24 +23,23 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
             device.in_flight,
             if device.in_flight == 1 { "" } else { "s" },
         );
-        out.push(
-            Finding::of_device(RULE.name, Severity::Critical, ctx, device.id, title)
-                .fact("in flight", device.in_flight.to_string())
-                .fact("completed", "0")
-                .fact("for", duration)
-                .since(since)
-                .why(
-                    "Everything that needs this device blocks: reads, syncs, and every write once the dirty limit is \
-                     reached. Tasks that wait for it cannot be killed.",
-                )
-                .advise_at("read the kernel log about the device and its link", NO_COST, NavTarget::KernelLog(None))
-                .advise(
-                    "check the path to it: controller, cable, multipath, the server behind a network or loop device, \
-                     a frozen file system below (fsfreeze)",
-                    NO_COST,
-                )
-                .advise("do not change its queue settings now: the write would block as well", NO_COST),
-        );
+        ctx.device_finding(Severity::Critical, device.id, title)
+            .fact("in flight", device.in_flight.to_string())
+            .fact("completed", "0")
+            .fact("for", duration)
+            .since(since)
+            .why(
+                "Everything that needs this device blocks: reads, syncs, and every write once the dirty limit is \
+                 reached. Tasks that wait for it cannot be killed.",
+            )
+            .advise_at("read the kernel log about the device and its link", NO_COST, NavTarget::KernelLog(None))
+            .advise(
+                "check the path to it: controller, cable, multipath, the server behind a network or loop device, \
+                 a frozen file system below (fsfreeze)",
+                NO_COST,
+            )
+            .advise("do not change its queue settings now: the write would block as well", NO_COST)
+            .report(out);
     }
     Ok(())
 }

@@ -1,20 +1,16 @@
 //! Swap: traffic that costs time now, pages swapped out long ago that nobody misses, and servers that wait for their own
 //! memory.
 
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::disk::DevId;
+use super::prelude::*;
 use crate::model::memory::SwapRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
-use crate::model::snapshot::Snapshot;
 
 /// Pages move between memory and swap.
-pub const SWAPPING: Rule = Rule { name: "swapping", evaluate: evaluate_swapping };
+pub(super) const SWAPPING: Rule = Rule { name: "swapping", find: evaluate_swapping };
 /// Much is in swap, and none of it moves.
-pub const SWAPPED_IDLE: Rule = Rule { name: "swapped-idle", evaluate: evaluate_idle };
+pub(super) const SWAPPED_IDLE: Rule = Rule { name: "swapped-idle", find: evaluate_idle };
 /// A server, or a program that faults, is swapped out.
-pub const SERVER_SWAPPED: Rule = Rule { name: "server-swapped", evaluate: evaluate_servers };
+pub(super) const SERVER_SWAPPED: Rule = Rule { name: "server-swapped", find: evaluate_servers };
 
 /// Single pages are swapped in all the time; this long is no coincidence.
 const WINDOW_SECS: f64 = 5.0;
@@ -61,7 +57,7 @@ fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResul
         _ => Severity::Warn,
     };
     let title = format!("the machine is swapping: si {si}, so {so}");
-    let mut finding = Finding::new(SWAPPING.name, severity, FindingSubject::Machine, title)
+    let mut finding = Finding::of_machine(severity, title)
         .fact("si", si)
         .fact("so", so)
         .fact_opt("swap used", used_bytes(swap))
@@ -71,20 +67,19 @@ fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResul
         let faults = format::per_s(row.major_faults_per_s.unwrap_or(0.0));
         finding = finding.fact("faulting", format!("{}, {faults}", format::task(&row.comm, row.pid)));
     }
-    out.push(
-        finding
-            .since(since)
-            .why("A program waits for the disk where it expected memory: thousands of times slower.")
-            .advise_at("find the process that grew: the SWAP and RES columns", NO_COST, NavTarget::Processes)
-            .advise("free memory: smaller caches and heaps, fewer workers, or add memory", "less cache, or money")
-            .advise_at(
-                "lower vm.swappiness if file cache pushes programs out",
-                "the file cache is dropped earlier",
-                NavTarget::knob("vm.swappiness"),
-            )
-            .see_also(NavTarget::Memory)
-            .on_devices(swap_devices(ctx)),
-    );
+    finding
+        .since(since)
+        .why("A program waits for the disk where it expected memory: thousands of times slower.")
+        .advise_at("find the process that grew: the SWAP and RES columns", NO_COST, NavTarget::Processes)
+        .advise("free memory: smaller caches and heaps, fewer workers, or add memory", "less cache, or money")
+        .advise_at(
+            "lower vm.swappiness if file cache pushes programs out",
+            "the file cache is dropped earlier",
+            knob("vm.swappiness"),
+        )
+        .see_also(NavTarget::Memory)
+        .on_devices(swap_devices(ctx))
+        .report(out);
     Ok(())
 }
 
@@ -101,20 +96,19 @@ fn evaluate_bursts(ctx: &RuleContext<'_>, swap: &SwapRate, out: &mut Vec<Finding
     }
     let so = format::bytes_per_s(mean);
     let title = format!("pages are swapped out again and again: so {so}");
-    out.push(
-        Finding::new(SWAPPING.name, Severity::Note, FindingSubject::Machine, title)
-            .fact("so", so)
-            .fact("bursts", format!("{bursts} in {}", format::duration(covered_secs)))
-            .fact_opt("swap used", used_bytes(swap))
-            .why(
-                "A process grows against a limit, or gives up memory on purpose. While nothing is swapped in (si), \
-                 programs do not wait for it.",
-            )
-            .advise_at("see whose memory it is: the SWAP column, and si in the Memory view", NO_COST, NavTarget::Memory)
-            .advise("raise the cgroup's limit that is reached, if there is one", "others have less memory")
-            .see_also(NavTarget::Memory)
-            .on_devices(swap_devices(ctx)),
-    );
+    Finding::of_machine(Severity::Note, title)
+        .fact("so", so)
+        .fact("bursts", format!("{bursts} in {}", format::duration(covered_secs)))
+        .fact_opt("swap used", used_bytes(swap))
+        .why(
+            "A process grows against a limit, or gives up memory on purpose. While nothing is swapped in (si), \
+             programs do not wait for it.",
+        )
+        .advise_at("see whose memory it is: the SWAP column, and si in the Memory view", NO_COST, NavTarget::Memory)
+        .advise("raise the cgroup's limit that is reached, if there is one", "others have less memory")
+        .see_also(NavTarget::Memory)
+        .on_devices(swap_devices(ctx))
+        .report(out);
     Ok(())
 }
 
@@ -149,16 +143,14 @@ fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let Some(since) = ctx.sustained(QUIET_SECS, is_quiet, "ten seconds of swap counters")? else { return Ok(()) };
     let used = format::bytes(used as f64);
     let title = format!("{used} in swap, none of it moving");
-    out.push(
-        Finding::new(SWAPPED_IDLE.name, Severity::Note, FindingSubject::Machine, title)
+    Finding::of_machine(Severity::Note, title)
             .fact("swap used", used)
             .fact("of memory", format::percent(used_pct))
             .fact("idle for", format::duration(ctx.secs_since(since)))
             .since(since)
             .why("It was swapped out under memory pressure before. It costs nothing now; a program that needs it waits once.")
             .advise_at("see whose memory it is, before a server needs it", NO_COST, NavTarget::Memory)
-            .see_also(NavTarget::Memory),
-    );
+            .see_also(NavTarget::Memory).report(out);
     Ok(())
 }
 
@@ -172,7 +164,7 @@ fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult
         let Some(swapped) = row.swap_bytes else { continue };
         let swapped_pct = swapped as f64 * 100.0 / (swapped + row.rss_bytes).max(1) as f64;
         let faults_per_s = row.major_faults_per_s.unwrap_or(0.0);
-        let is_server = survey.servers.iter().any(|server| server.0 == *index);
+        let is_server = survey.is_server(*index);
         let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in;
         if swapped_pct >= SERVER_SWAPPED_PCT && (is_server || misses_memory) {
             out.push(server_finding(&row, is_server, swapped, swapped_pct, faults_per_s));
@@ -185,8 +177,8 @@ fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_p
     let (swapped, share) = (format::bytes(swapped as f64), format::percent(swapped_pct));
     let what = if is_server { "server " } else { "" };
     let title = format!("{what}{} has {swapped} of its memory in swap ({share})", format::task(&row.comm, row.pid));
-    let subject = FindingSubject::Task(row.key(), row.comm.to_string());
-    Finding::new(SERVER_SWAPPED.name, Severity::Warn, subject, title)
+
+    Finding::of_task(Severity::Warn, row.key(), &row.comm, title)
         .fact("in swap", swapped)
         .fact("resident", format::bytes(row.rss_bytes as f64))
         .fact("share in swap", share)
@@ -203,7 +195,6 @@ fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_p
         .advise_at(
             "lower vm.swappiness; give it memory.low, or lock its memory",
             "the file cache is dropped earlier",
-            NavTarget::knob("vm.swappiness"),
+            knob("vm.swappiness"),
         )
-        .see_also(NavTarget::Task(row.key()))
 }

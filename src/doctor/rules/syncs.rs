@@ -3,22 +3,18 @@
 //! A sync waits for more than its own data: for requests ahead of it in the device's queue, and on journaling file
 //! systems for everything in the same commit. Evaluated only while syncs are traced.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, RuleSkipped, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::{IoTask, RuleContext};
-use crate::doctor::storage_class::storage_class;
-use crate::model::disk::DevId;
+use super::prelude::*;
+use crate::doctor::rule_context::IoTask;
 use crate::model::reading::Reading;
-use crate::model::snapshot::Snapshot;
 use crate::model::syncs::{NOT_REQUESTED, SyncActivity, SyncRate, SyncWait, wait_text};
 use std::collections::HashMap;
 
 /// A stream of one process makes the syncs of another slow.
-pub const BEHIND_STREAM: Rule =
-    Rule { name: "syncs-behind-a-stream", evaluate: |ctx, out| evaluate(ctx, out, SyncCause::Stream) };
+pub(super) const BEHIND_STREAM: Rule =
+    Rule { name: "syncs-behind-a-stream", find: |ctx, out| evaluate(ctx, out, SyncCause::Stream) };
 /// Syncs are slow, and no other process streams.
-pub const WAITS_ON_SYNCS: Rule =
-    Rule { name: "waits-on-syncs", evaluate: |ctx, out| evaluate(ctx, out, SyncCause::Device) };
+pub(super) const WAITS_ON_SYNCS: Rule =
+    Rule { name: "waits-on-syncs", find: |ctx, out| evaluate(ctx, out, SyncCause::Device) };
 
 const WINDOW_SECS: f64 = 4.0;
 /// Data written to memory reaches the disk later, so streams are searched for over a longer time.
@@ -151,7 +147,7 @@ fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<
         })
     };
     let is_slow = |waiter: &SyncWaiter| {
-        let slow_ms = (storage_class(ctx.system, waiter.device).limits().slow_ms / 2.0).max(FAST_SYNC_MS);
+        let slow_ms = (ctx.storage_class(waiter.device).limits().slow_ms / 2.0).max(FAST_SYNC_MS);
         let p99_ms = waiter.file.latency.map_or(0.0, |latency| latency.p99 / 1e3);
         waiter.wait_pct >= BEHIND_STREAM_MIN_PCT && waiter.typical_ms.max(p99_ms) >= slow_ms
     };
@@ -197,27 +193,21 @@ fn wait_summary(waiter: &SyncWaiter) -> String {
     format!("{share} of its time{tail}")
 }
 
-fn build_finding(
-    ctx: &RuleContext<'_>,
-    newest: &SyncActivity,
-    waiter: &SyncWaiter,
-    rule: &'static str,
-    title: String,
-) -> Finding {
+fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter, title: String) -> Finding {
     let (device, row) = (ctx.device_name(waiter.device), &waiter.file);
     let comm = row.file.comm.sanitized();
     let subject = match ctx.system.processes.live_tasks().map(|task| task.1.key).find(|key| key.pid == waiter.pid) {
         Some(key) => FindingSubject::Task(key, comm),
         None => FindingSubject::Pid(waiter.pid, comm),
     };
-    let critical_ms = storage_class(ctx.system, waiter.device).limits().critical_ms;
+    let critical_ms = ctx.storage_class(waiter.device).limits().critical_ms;
     let severity = match waiter.typical_ms >= 5.0 * critical_ms && waiter.wait_pct >= 80.0 {
         true => Severity::Critical,
         false => Severity::Warn,
     };
     let waits_on = most_common_wait(newest, waiter.pid).map(|function| wait_text(function, &device));
     let written = disk_write_mb_per_s(ctx, waiter.device);
-    Finding::new(rule, severity, subject, title)
+    Finding::new(severity, subject, title)
         .fact("waits", format!("{} of its time", format::percent(waiter.wait_pct)))
         .fact("file", row.file.display_path(ctx.system.topology.ok()))
         .fact("device", device)
@@ -257,7 +247,7 @@ fn behind_stream_finding(
         stream.name,
         ctx.device_name(waiter.device),
     );
-    let mut finding = build_finding(ctx, newest, waiter, BEHIND_STREAM.name, title);
+    let mut finding = build_finding(ctx, newest, waiter, title);
     if is_cpu_bound {
         finding.severity = Severity::Note;
     }
@@ -274,31 +264,23 @@ fn behind_stream_finding(
         .advise_at(
             "start writeback earlier: lower vm.dirty_background_bytes, and vm.dirty_bytes above it",
             "writers wait earlier",
-            NavTarget::knob("vm.dirty_background_bytes"),
+            knob("vm.dirty_background_bytes"),
         )
         .advise("limit the stream (io.max of its cgroup), or put the log on its own device", "set-up")
-        .advise_at(
-            "benchmark writing in pieces with a sync after each",
-            "adds load while it runs",
-            NavTarget::Bench("chunks", None),
-        )
+        .advise_benchmark("benchmark writing in pieces with a sync after each", "chunks", None)
 }
 
 fn waits_on_syncs_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter) -> Option<Finding> {
-    let slow_ms = storage_class(ctx.system, waiter.device).limits().slow_ms;
+    let slow_ms = ctx.storage_class(waiter.device).limits().slow_ms;
     if waiter.wait_pct < WAITS_MIN_PCT || waiter.typical_ms < slow_ms {
         return None;
     }
     let path = waiter.file.file.display_path(ctx.system.topology.ok());
     let title = format!("{} waits on syncs of {path}: {}", waiter.name, wait_summary(waiter));
     Some(
-        build_finding(ctx, newest, waiter, WAITS_ON_SYNCS.name, title)
+        build_finding(ctx, newest, waiter, title)
             .why("Whatever the process does between syncs, it is no faster than its device completes them.")
-            .advise_at(
-                "benchmark how long a sync takes when nothing else runs",
-                "adds load while it runs",
-                NavTarget::Bench("fsync", None),
-            )
+            .advise_benchmark("benchmark how long a sync takes when nothing else runs", "fsync", None)
             .advise(
                 "sync less often: group commit, or less durability for what may be lost",
                 "more data lost in a power failure",

@@ -2,17 +2,15 @@
 //! is still being modified, so the same pages are written again and again. Above the freerun ceiling, (background +
 //! dirty) / 2, writers are throttled: put to sleep for up to 200 ms at a time.
 
-use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::{IoTask, RuleContext, StalledTask};
+use super::prelude::*;
+use crate::doctor::rule_context::{IoTask, StalledTask};
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::THROTTLE;
-use crate::model::snapshot::Snapshot;
 
 /// The flushers write data that is still being modified.
-pub const WRITEBACK_STORM: Rule = Rule { name: "writeback-storm", evaluate: evaluate_storm };
+pub(super) const WRITEBACK_STORM: Rule = Rule { name: "writeback-storm", find: evaluate_storm };
 /// Writers are throttled.
-pub const WRITERS_THROTTLED: Rule = Rule { name: "writers-throttled", evaluate: evaluate_throttled };
+pub(super) const WRITERS_THROTTLED: Rule = Rule { name: "writers-throttled", find: evaluate_throttled };
 
 /// Copying one file is over sooner.
 const STORM_SECS: f64 = 5.0;
@@ -31,7 +29,7 @@ const STANDSTILL_SECS: f64 = 10.0;
 const MISSING: &str = "a few seconds of writeback counters";
 
 /// Bytes dirty and under writeback.
-pub fn dirty_bytes(w: &WritebackRate) -> Option<f64> {
+pub(super) fn dirty_bytes(w: &WritebackRate) -> Option<f64> {
     Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
 }
 
@@ -103,23 +101,18 @@ fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         None => format!("{dirtied} are dirtied"),
     };
     let title = format!("writeback storm: {by} while the flushers write {written}");
-    let finding = Finding::new(WRITEBACK_STORM.name, Severity::Warn, FindingSubject::Machine, title).since(since).why(
+    let finding = Finding::of_machine(Severity::Warn, title).since(since).why(
         "Pages that are modified often are written each time. Data that fits below the background threshold is \
-             written once: the write test of one database ran 9.6 times faster with the threshold above its data.",
+         written once: the write test of one database ran 9.6 times faster with the threshold above its data.",
     );
-    out.push(
-        add_counters(ctx, finding, w)
-            .advise_at(
-                "raise vm.dirty_background_bytes above the size of the data (and vm.dirty_bytes well above that)",
-                "more data lost in a power failure without sync; the final flush takes longer, and syncs wait for it",
-                NavTarget::knob("vm.dirty_background_bytes"),
-            )
-            .advise_at(
-                "benchmark random updates before and after",
-                "adds load while it runs",
-                NavTarget::Bench("txlog", None),
-            ),
-    );
+    add_counters(ctx, finding, w)
+        .advise_at(
+            "raise vm.dirty_background_bytes above the size of the data (and vm.dirty_bytes well above that)",
+            "more data lost in a power failure without sync; the final flush takes longer, and syncs wait for it",
+            knob("vm.dirty_background_bytes"),
+        )
+        .advise_benchmark("benchmark random updates before and after", "txlog", None)
+        .report(out);
     Ok(())
 }
 
@@ -146,7 +139,7 @@ fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResu
     };
     let writers = ctx.stalled_tasks(THROTTLED_SECS, THROTTLE);
     let title = throttled_title(ctx, w, &writers);
-    let mut finding = Finding::new(WRITERS_THROTTLED.name, severity, FindingSubject::Machine, title);
+    let mut finding = Finding::of_machine(severity, title);
     for task in writers.iter().take(MAX_NAMED_TASKS) {
         let device = task.device.map_or(String::new(), |id| format!(", for {}", ctx.device_name(id)));
         let sleeps =
@@ -158,22 +151,21 @@ fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResu
         "Above this ceiling each write() may sleep up to 200 ms at a time, whichever program dirties pages and on \
          whichever device, until the flushers have caught up.",
     );
-    out.push(
-        add_counters(ctx, finding, w)
-            .advise_at(
-                "raise vm.dirty_bytes if the burst would fit in memory",
-                "longer stalls on sync; more data lost in a power failure",
-                NavTarget::knob("vm.dirty_bytes"),
-            )
-            .advise(
-                "have the writer sync every few MiB, or use direct I/O: then it waits for its own data only",
-                "it gets slower by itself",
-            )
-            .advise_at(
-                "lower vm.dirty_bytes if a slow device is the problem: the backlog stays short",
-                "writers wait earlier, in smaller steps",
-                NavTarget::knob("vm.dirty_bytes"),
-            ),
-    );
+    add_counters(ctx, finding, w)
+        .advise_at(
+            "raise vm.dirty_bytes if the burst would fit in memory",
+            "longer stalls on sync; more data lost in a power failure",
+            knob("vm.dirty_bytes"),
+        )
+        .advise(
+            "have the writer sync every few MiB, or use direct I/O: then it waits for its own data only",
+            "it gets slower by itself",
+        )
+        .advise_at(
+            "lower vm.dirty_bytes if a slow device is the problem: the backlog stays short",
+            "writers wait earlier, in smaller steps",
+            knob("vm.dirty_bytes"),
+        )
+        .report(out);
     Ok(())
 }

@@ -1,13 +1,10 @@
 //! Dirty pages that take long to write at the current rate. A sync, a clean shutdown or an unmount waits for all of them.
 
+use super::prelude::*;
 use super::writeback::dirty_bytes;
-use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, Rule, RuleResult, Severity};
-use crate::doctor::format;
-use crate::doctor::rule_context::RuleContext;
-use crate::model::snapshot::Snapshot;
 
 /// The dirty pages take long to write.
-pub const RULE: Rule = Rule { name: "slow-drain", evaluate };
+pub(super) const RULE: Rule = Rule { name: "slow-drain", find: evaluate };
 
 /// The kernel wants no page dirty for longer (vm.dirty_expire_centisecs = 3000).
 const WARN_SECS: f64 = 30.0;
@@ -44,24 +41,23 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         Some(duration) => format!("{dirty} of dirty pages take {duration} to write at the current {written}"),
         None => format!("{dirty} of dirty pages are not being written"),
     };
-    out.push(
-        Finding::new(RULE.name, severity, FindingSubject::Machine, title)
-            .fact("dirty + writeback", dirty)
-            .fact("written", written)
-            .fact_opt("time to write", duration)
-            .fact_opt("dirtied", w.dirtied_bytes_per_s.map(format::bytes_per_s))
-            .since(since)
-            .why(
-                "A sync, an unmount or a shutdown waits for all of it, and a power failure loses it. Small syncs wait \
-                 behind it on the same device.",
-            )
-            .advise_at(
-                "limit the backlog: lower vm.dirty_bytes to what the device writes in a few seconds",
-                "writers are slowed to the device's speed earlier",
-                NavTarget::knob("vm.dirty_bytes"),
-            )
-            .advise_at("find the process that dirties pages: the WRITE column", NO_COST, NavTarget::Processes)
-            .see_also(NavTarget::Memory),
-    );
+    Finding::of_machine(severity, title)
+        .fact("dirty + writeback", dirty)
+        .fact("written", written)
+        .fact_opt("time to write", duration)
+        .fact_opt("dirtied", w.dirtied_bytes_per_s.map(format::bytes_per_s))
+        .since(since)
+        .why(
+            "A sync, an unmount or a shutdown waits for all of it, and a power failure loses it. Small syncs wait \
+             behind it on the same device.",
+        )
+        .advise_at(
+            "limit the backlog: lower vm.dirty_bytes to what the device writes in a few seconds",
+            "writers are slowed to the device's speed earlier",
+            knob("vm.dirty_bytes"),
+        )
+        .advise_at("find the process that dirties pages: the WRITE column", NO_COST, NavTarget::Processes)
+        .see_also(NavTarget::Memory)
+        .report(out);
     Ok(())
 }

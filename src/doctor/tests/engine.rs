@@ -17,7 +17,8 @@ fn rules_by_incident(engine: &RuleEngine) -> Vec<Vec<&'static str>> {
 }
 
 fn finding(rule: &'static str, severity: Severity, devices: &[crate::model::disk::DevId]) -> Finding {
-    Finding::new(rule, severity, FindingSubject::KernelName(format!("{devices:?}")), rule).on_devices(devices.to_vec())
+    let subject = FindingSubject::KernelName(format!("{devices:?}"));
+    Finding { rule, ..Finding::new(severity, subject, rule).on_devices(devices.to_vec()) }
 }
 
 #[test]

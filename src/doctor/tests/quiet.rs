@@ -2,7 +2,8 @@
 
 use super::firing::{little_cache, missing_task};
 use super::test_machine::*;
-use crate::doctor::finding::{RuleResult, RuleSkipped, Severity};
+use crate::doctor::finding::{RuleSkipped, Severity};
+use crate::doctor::rule_context::RuleResult;
 use crate::model::memory::ReclaimRate;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::network::{NetFsKind, NetFsRaw};

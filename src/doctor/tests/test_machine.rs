@@ -3,8 +3,8 @@
 //! 24 GiB, a spinning disk `sda` with `sda1` on /srv and swap on `sda2`, a virtual disk `vda` with / on it, an
 //! NVMe `nvme0n1`, a loop device on vda mounted on /mnt/lab.
 
-use crate::doctor::finding::{Finding, RuleResult};
-use crate::doctor::rule_context::RuleContext;
+use crate::doctor::finding::Finding;
+use crate::doctor::rule_context::{RuleContext, RuleResult};
 use crate::doctor::rules::RULES;
 use crate::model::cpu::CpuRate;
 use crate::model::disk::{DevId, DiskRate};
@@ -360,7 +360,7 @@ impl TestMachine {
     pub fn evaluate_rule(&self, name: &str) -> (Vec<Finding>, RuleResult) {
         let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
         let mut out = Vec::new();
-        let result = (rule.evaluate)(&RuleContext::new(&self.system), &mut out);
+        let result = rule.evaluate(&RuleContext::new(&self.system), &mut out);
         (out, result)
     }
 
@@ -369,7 +369,7 @@ impl TestMachine {
         let ctx = RuleContext::new(&self.system);
         let mut out = Vec::new();
         for rule in RULES {
-            let _ = (rule.evaluate)(&ctx, &mut out);
+            let _ = rule.evaluate(&ctx, &mut out);
         }
         out
     }

@@ -5,6 +5,7 @@
 //! This detector gets all tasks in D state of every scan, and reports those that stay there without making progress.
 
 use super::{KernelLogClass, LogClock, LogEntry, LogOrigin};
+use crate::model::process::TaskKey;
 use std::collections::HashMap;
 
 /// A task in D state.
@@ -157,6 +158,10 @@ impl HungTaskDetector {
 }
 
 impl HungTask {
+    pub(crate) fn key(&self) -> TaskKey {
+        TaskKey { pid: self.pid, tid: self.tid, starttime: self.starttime }
+    }
+
     /// As an entry of the kernel log. `warnings` is `kernel.hung_task_warnings`, if it could be read.
     pub fn to_log_entry(&self, clock: LogClock, warnings: Option<i64>) -> LogEntry {
         let thread = if self.tid == self.pid { String::new() } else { format!(" (thread {})", self.tid) };
