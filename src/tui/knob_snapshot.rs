@@ -190,10 +190,6 @@ fn group_order(knob_id: &KnobId) -> u8 {
     }
 }
 
-fn is_device_knob(knob_id: &KnobId) -> bool {
-    matches!(knob_id.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_))
-}
-
 fn group_heading(knob_id: &KnobId) -> String {
     match knob_id.definition().group {
         KnobGroup::Device | KnobGroup::Bdi => format!("Device {}", sanitize(knob_id.instance())),
@@ -221,7 +217,7 @@ fn knob_row(root: &Root, knob_id: KnobId, reading: Result<KnobReading, KnobError
         short_name: sanitize(short),
         heading: group_heading(&knob_id),
         instance: knob_id.instance().to_owned(),
-        is_device_knob: is_device_knob(&knob_id),
+        is_device_knob: knob.is_of_device(),
         is_writeback_knob: knob.group == KnobGroup::Writeback,
         short_value: sanitize(brief),
         long_value: sanitize(long),
@@ -247,17 +243,13 @@ fn knob_row(root: &Root, knob_id: KnobId, reading: Result<KnobReading, KnobError
 
 /// Returns the file or system call that sets a knob.
 fn write_destination(knob_id: &KnobId) -> String {
-    let live = Root::live();
-    let file = match knob_id.definition().location {
-        KnobLocation::Sysctl(file) => live.proc(&format!("sys/{file}")),
-        KnobLocation::Sys(file) => live.sys(file),
-        KnobLocation::Queue(file) => live.sys(&format!("block/{}/queue/{file}", knob_id.instance())),
-        KnobLocation::Bdi(file) => live.sys(&format!("block/{}/bdi/{file}", knob_id.instance())),
-        KnobLocation::Atime => return format!("mount_setattr(2) on {}", knob_id.instance()),
-        KnobLocation::Nofile => return format!("prlimit(2) on process {}", knob_id.instance()),
-        KnobLocation::IoPrio => return format!("ioprio_set(2) on process {}", knob_id.instance()),
-    };
-    file.to_string_lossy().into_owned()
+    let instance = knob_id.instance();
+    match knob_id.path(&Root::live()) {
+        Some(file) => file.to_string_lossy().into_owned(),
+        None if knob_id.definition().location == KnobLocation::Atime => format!("mount_setattr(2) on {instance}"),
+        None if knob_id.definition().location == KnobLocation::Nofile => format!("prlimit(2) on process {instance}"),
+        None => format!("ioprio_set(2) on process {instance}"),
+    }
 }
 
 fn change_row(journal: &Journal, change: &ChangeSet, now: Timestamp) -> ChangeRow {
@@ -301,7 +293,7 @@ fn changed_knob_row(m: &KnobChange) -> ChangedKnobRow {
     ChangedKnobRow {
         name: m.knob.to_string(),
         display_name: sanitize(m.knob.to_string()),
-        device: is_device_knob(&m.knob).then(|| m.knob.instance().to_owned()),
+        device: m.knob.definition().is_of_device().then(|| m.knob.instance().to_owned()),
         is_writeback_knob: knob.group == KnobGroup::Writeback,
         old_value: sanitize(value::format_short(knob, &old)),
         new_value: sanitize(value::format_short(knob, &new)),

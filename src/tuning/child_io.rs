@@ -13,7 +13,7 @@ use crate::subprocess::request::RequestChild;
 use crate::subprocess::{self, child};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,16 +36,21 @@ impl KnobRequest {
             KnobRequest::Read(knob_id) | KnobRequest::Write(knob_id, _) | KnobRequest::Identity(knob_id) => knob_id,
         }
     }
+
+    fn run(&self, io: &mut DirectKnobIo) -> KnobResponse {
+        match self {
+            KnobRequest::Read(knob_id) => io.read(knob_id),
+            KnobRequest::Write(knob_id, value) => io.write(knob_id, value).map(|()| KnobReading::default()),
+            KnobRequest::Identity(knob_id) => {
+                io.identity(knob_id).map(|value| KnobReading { value, ..KnobReading::default() })
+            }
+        }
+    }
 }
 
-/// A response of the child, one JSON line for each request.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-enum KnobResponse {
-    Reading(KnobReading),
-    Written,
-    Identity(String),
-    Failed(KnobError),
-}
+/// A reply of the child, one JSON line for each request: a reading, an empty one for a write, or one with the identity
+/// as its value.
+type KnobResponse = Result<KnobReading, KnobError>;
 
 /// Accesses knobs directly where that cannot block, and through a child where it can.
 #[derive(Debug, Clone)]
@@ -77,32 +82,36 @@ impl ChildKnobIo {
         Some(KnobError::Blocked(format!("{knob_id}: process {pid} still waits on {}", knob_id.instance())))
     }
 
-    /// Sends all requests to one child. After a missing response, another child gets the rest, except what concerns
-    /// the same device or mount.
-    fn request_all(&mut self, asks: Vec<KnobRequest>) -> Vec<KnobResponse> {
-        let mut answers: Vec<Option<KnobResponse>> =
-            asks.iter().map(|ask| self.abandoned_child_error(ask.knob_id()).map(KnobResponse::Failed)).collect();
-        let mut left: VecDeque<usize> = (0..asks.len()).filter(|i| answers[*i].is_none()).collect();
+    /// Executes requests that cannot block, and sends all others to one child. After a missing response, another child
+    /// gets the rest, except what concerns the same device or mount.
+    fn request_all(&mut self, asks: &[KnobRequest]) -> Vec<KnobResponse> {
+        let mut answers: Vec<Option<KnobResponse>> = Vec::new();
+        for ask in asks {
+            answers.push(match ask.knob_id().definition().may_block() {
+                true => self.abandoned_child_error(ask.knob_id()).map(Err),
+                false => Some(ask.run(&mut self.direct)),
+            });
+        }
+        let mut left: Vec<usize> = (0..asks.len()).filter(|i| answers[*i].is_none()).collect();
         while !left.is_empty() {
-            let part: Vec<usize> = left.drain(..).collect();
-            let got = self.run_child(&part.iter().map(|i| &asks[*i]).collect::<Vec<_>>());
-            for (i, answer) in part.iter().zip(&got.0) {
-                answers[*i] = Some(answer.clone());
+            let part = std::mem::take(&mut left);
+            let (got, missing) = self.run_child(&part.iter().map(|i| &asks[*i]).collect::<Vec<_>>());
+            let answered = got.len();
+            part.iter().zip(got).for_each(|(i, answer)| answers[*i] = Some(answer));
+            let Some(stuck) = part.get(answered) else { break };
+            let instance = asks[*stuck].knob_id().instance();
+            if let NoResponse::TimedOut(pid, lives) = &missing {
+                self.abandoned.insert(instance.to_owned(), (*pid, lives.clone()));
             }
-            let Some(stuck) = part.get(got.0.len()) else { break };
-            let knob_id = asks[*stuck].knob_id();
-            if let NoResponse::TimedOut(pid, lives) = &got.1 {
-                self.abandoned.insert(knob_id.instance().to_owned(), (*pid, lives.clone()));
-            }
-            for i in &part[got.0.len()..] {
-                match asks[*i].knob_id().instance() == knob_id.instance() {
-                    true => answers[*i] = Some(KnobResponse::Failed(got.1.clone().into_error(asks[*i].knob_id()))),
-                    false => left.push_back(*i),
+            for i in &part[answered..] {
+                match asks[*i].knob_id().instance() == instance {
+                    true => answers[*i] = Some(Err(missing.to_error(asks[*i].knob_id()))),
+                    false => left.push(*i),
                 }
             }
         }
-        let lost = |knob_id: &KnobId| KnobResponse::Failed(KnobError::Blocked(format!("{knob_id}: not asked")));
-        answers.into_iter().zip(&asks).map(|(a, ask)| a.unwrap_or_else(|| lost(ask.knob_id()))).collect()
+        let lost = |ask: &KnobRequest| Err(KnobError::Blocked(format!("{}: not asked", ask.knob_id())));
+        answers.into_iter().zip(asks).map(|(answer, ask)| answer.unwrap_or_else(|| lost(ask))).collect()
     }
 
     /// Runs one child: the responses that arrived, and why the next one did not.
@@ -118,7 +127,6 @@ impl ChildKnobIo {
             Ok(child) => child,
             Err(err) => return (got, NoResponse::ChildFailed(err.to_string())),
         };
-        let mut missing = String::new();
         while got.len() < asks.len() {
             if !child.wait_for_reply(self.timeout) {
                 let (pid, is_alive) = (child.pid(), Arc::new(AtomicBool::new(true)));
@@ -129,33 +137,28 @@ impl ChildKnobIo {
                 });
                 return (got, NoResponse::TimedOut(pid, is_alive));
             }
-            match child.read_reply() {
-                Ok(Some(answer)) => got.push(answer),
-                Ok(None) | Err(_) => {
-                    missing = "it ended without an answer".into();
-                    break;
-                }
-            }
+            let Ok(Some(answer)) = child.read_reply() else { break };
+            got.push(answer);
         }
         // It has sent all its answers, or closed its pipe.
         let _ = child.finish();
-        (got, NoResponse::ChildFailed(missing))
+        (got, NoResponse::ChildFailed("it ended without an answer".into()))
     }
 
     fn request(&mut self, ask: KnobRequest) -> KnobResponse {
-        self.request_all(vec![ask]).pop().unwrap_or(KnobResponse::Written)
+        let lost = Err(KnobError::Blocked(format!("{}: not asked", ask.knob_id())));
+        self.request_all(&[ask]).pop().unwrap_or(lost)
     }
 }
 
 /// Why a response is missing.
-#[derive(Debug, Clone)]
 enum NoResponse {
     TimedOut(u32, Arc<AtomicBool>),
     ChildFailed(String),
 }
 
 impl NoResponse {
-    fn into_error(self, knob_id: &KnobId) -> KnobError {
+    fn to_error(&self, knob_id: &KnobId) -> KnobError {
         match self {
             NoResponse::TimedOut(pid, _) => KnobError::Blocked(format!(
                 "{knob_id}: no answer in time; process {pid} is left behind waiting, and what it asked may still happen"
@@ -167,58 +170,21 @@ impl NoResponse {
 
 impl KnobIo for ChildKnobIo {
     fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
-        if !knob_id.definition().may_block() {
-            return self.direct.read(knob_id);
-        }
-        match self.request(KnobRequest::Read(knob_id.clone())) {
-            KnobResponse::Reading(reading) => Ok(reading),
-            other => Err(unexpected_response(knob_id, other)),
-        }
+        self.request(KnobRequest::Read(knob_id.clone()))
     }
 
     fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
-        if !knob_id.definition().may_block() {
-            return self.direct.write(knob_id, value);
-        }
         // Restores are refused too: the journal keeps the old value until the device makes progress.
         progress_check::require_progress(&self.root, knob_id).map_err(|error| KnobError::Blocked(error.to_string()))?;
-        match self.request(KnobRequest::Write(knob_id.clone(), value.into())) {
-            KnobResponse::Written => Ok(()),
-            other => Err(unexpected_response(knob_id, other)),
-        }
+        self.request(KnobRequest::Write(knob_id.clone(), value.into())).map(drop)
     }
 
     fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
-        if !knob_id.definition().may_block() {
-            return self.direct.identity(knob_id);
-        }
-        match self.request(KnobRequest::Identity(knob_id.clone())) {
-            KnobResponse::Identity(ident) => Ok(ident),
-            other => Err(unexpected_response(knob_id, other)),
-        }
+        self.request(KnobRequest::Identity(knob_id.clone())).map(|reading| reading.value)
     }
 
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
-        let careful: Vec<KnobRequest> =
-            all.iter().filter(|a| a.definition().may_block()).cloned().map(KnobRequest::Read).collect();
-        let mut answers = self.request_all(careful).into_iter();
-        all.iter()
-            .map(|knob_id| match knob_id.definition().may_block() {
-                false => self.direct.read(knob_id),
-                true => match answers.next() {
-                    Some(KnobResponse::Reading(reading)) => Ok(reading),
-                    Some(other) => Err(unexpected_response(knob_id, other)),
-                    None => Err(KnobError::Blocked(format!("{knob_id}: not asked"))),
-                },
-            })
-            .collect()
-    }
-}
-
-fn unexpected_response(knob_id: &KnobId, answer: KnobResponse) -> KnobError {
-    match answer {
-        KnobResponse::Failed(fail) => fail,
-        _ => KnobError::Invalid(format!("{knob_id}: child process: an answer to another question")),
+        self.request_all(&all.iter().cloned().map(KnobRequest::Read).collect::<Vec<_>>())
     }
 }
 
@@ -226,16 +192,8 @@ fn unexpected_response(knob_id: &KnobId, answer: KnobResponse) -> KnobError {
 pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
     child::enter();
     let mut io = DirectKnobIo::new(root.clone());
-    child::serve_requests(|request| {
-        Ok(match request.context("request not understood")? {
-            KnobRequest::Read(knob_id) => io.read(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Reading),
-            KnobRequest::Write(knob_id, value) => {
-                io.write(&knob_id, &value).map_or_else(KnobResponse::Failed, |()| KnobResponse::Written)
-            }
-            KnobRequest::Identity(knob_id) => {
-                io.identity(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Identity)
-            }
-        })
+    child::serve_requests(|request: serde_json::Result<KnobRequest>| {
+        Ok(request.context("request not understood")?.run(&mut io))
     })
 }
 

@@ -13,12 +13,10 @@ pub fn discover_knobs(root: &Root, all_disks: bool) -> Vec<KnobId> {
     let mut all = Vec::new();
     for knob in KNOBS {
         let places: Vec<String> = match knob.location {
-            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
-                disks.iter().map(|d| format!("{}@{d}", knob.name)).collect()
-            }
+            KnobLocation::Queue | KnobLocation::Bdi => disks.iter().map(|d| format!("{}@{d}", knob.name)).collect(),
             KnobLocation::Atime => mounts.iter().map(|m| format!("{}@{m}", knob.name)).collect(),
             KnobLocation::Nofile | KnobLocation::IoPrio => Vec::new(),
-            KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => vec![knob.name.to_owned()],
+            KnobLocation::Sysctl | KnobLocation::Sys(_) => vec![knob.name.to_owned()],
         };
         all.extend(places.iter().filter_map(|p| KnobId::parse(p).ok()));
     }

@@ -97,14 +97,14 @@ pub enum AllowedValues {
 /// Where the value is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobLocation {
-    /// A file below `/proc/sys`.
-    Sysctl(&'static str),
+    /// The file below `/proc/sys` of the knob's name.
+    Sysctl,
     /// A file below `/sys`.
     Sys(&'static str),
-    /// `/sys/block/DEVICE/queue/FILE`.
-    Queue(&'static str),
-    /// `/sys/block/DEVICE/bdi/FILE`.
-    Bdi(&'static str),
+    /// `/sys/block/DEVICE/queue/NAME`.
+    Queue,
+    /// `/sys/block/DEVICE/bdi/NAME`, without the knob's prefix `bdi.`.
+    Bdi,
     /// mount_setattr(2) on a mount point; read from mountinfo.
     Atime,
     /// prlimit(2) RLIMIT_NOFILE.
@@ -170,25 +170,44 @@ impl Knob {
     /// What follows `@` in its id; `None` for knobs of the whole machine.
     pub fn instance_kind(&self) -> Option<&'static str> {
         match self.location {
-            KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => None,
-            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => Some("DEVICE"),
+            KnobLocation::Sysctl | KnobLocation::Sys(_) => None,
+            KnobLocation::Queue | KnobLocation::Bdi => Some("DEVICE"),
             KnobLocation::Atime => Some("MOUNT_POINT"),
             KnobLocation::Nofile | KnobLocation::IoPrio => Some("PID"),
         }
     }
 
+    /// Whether it belongs to a block device.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self.location, KnobLocation::Queue | KnobLocation::Bdi)
+    }
+
+    /// Its file below `/sys/block/DEVICE`, if it has one.
+    pub(super) fn device_file(&self) -> Option<String> {
+        match self.location {
+            KnobLocation::Queue => Some(format!("queue/{}", self.name)),
+            KnobLocation::Bdi => Some(self.name.replace('.', "/")),
+            _ => None,
+        }
+    }
+
     /// Whether access can block on a device or file system, and so must happen in a child process.
     pub fn may_block(&self) -> bool {
-        matches!(self.location, KnobLocation::Queue(_) | KnobLocation::Bdi(_) | KnobLocation::Atime)
+        self.is_of_device() || self.location == KnobLocation::Atime
     }
 
     /// The knobs whose values are captured and restored with this one.
-    pub fn linked(&self) -> Vec<&'static str> {
-        match self.link {
-            KnobLink::Independent => Vec::new(),
-            KnobLink::Pair(other) => vec![other],
-            KnobLink::Recomputes(others) => others.to_vec(),
+    pub fn linked(&self) -> &[&'static str] {
+        match &self.link {
+            KnobLink::Independent => &[],
+            KnobLink::Pair(other) => std::slice::from_ref(other),
+            KnobLink::Recomputes(others) => others,
         }
+    }
+
+    /// Whether it is one of two forms of one setting.
+    pub fn is_pair(&self) -> bool {
+        matches!(self.link, KnobLink::Pair(_))
     }
 
     /// The default value, or its description.

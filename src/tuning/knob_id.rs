@@ -5,6 +5,7 @@ use super::knobs::{KNOBS, find_knob};
 use crate::root::Root;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 
 /// A knob of the machine, or of one device, mount or process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -17,35 +18,17 @@ pub struct KnobId {
 /// Why a text is not a knob id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobIdError {
-    /// There is no knob with this name.
-    #[error("{name}: no such knob; `iotop-plus tune list` shows them all{suggestion}")]
-    Unknown {
-        /// The name given.
-        name: String,
-        /// A hint, or nothing.
-        suggestion: String,
-    },
-    /// A knob of the whole machine was given with an instance.
+    /// No knob has this name; the second text is a hint, or empty.
+    #[error("{0}: no such knob; `iotop-plus tune list` shows them all{1}")]
+    Unknown(String, String),
     #[error("{0}: applies to the whole machine, so nothing may follow it")]
     NoInstance(&'static str),
-    /// The device, mount point or pid is missing.
-    #[error("{name}: say which: {name}@{kind}")]
-    MissingInstance {
-        /// The knob.
-        name: &'static str,
-        /// What is missing.
-        kind: &'static str,
-    },
-    /// The device, mount point or pid is invalid.
-    #[error("{name}@{instance}: not a valid {kind}")]
-    InvalidInstance {
-        /// The knob.
-        name: &'static str,
-        /// What was given.
-        instance: String,
-        /// What it should be.
-        kind: &'static str,
-    },
+    /// The knob, and what of a device, mount point or pid is missing.
+    #[error("{0}: say which: {0}@{1}")]
+    MissingInstance(&'static str, &'static str),
+    /// The knob, what was given, and what it should be.
+    #[error("{0}@{1}: not a valid {2}")]
+    InvalidInstance(&'static str, String, &'static str),
 }
 
 impl KnobId {
@@ -55,20 +38,15 @@ impl KnobId {
     ///
     /// If the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
     pub fn parse(text: &str) -> Result<Self, KnobIdError> {
-        let (name, instance) = match text.split_once('@') {
-            Some((name, instance)) => (name, Some(instance)),
-            None => (text, None),
-        };
-        let knob = find_knob(name)
-            .ok_or_else(|| KnobIdError::Unknown { name: name.to_owned(), suggestion: suggestion(name) })?;
+        let (name, instance) = text.split_once('@').map_or((text, None), |(name, instance)| (name, Some(instance)));
+        let knob = find_knob(name).ok_or_else(|| KnobIdError::Unknown(name.to_owned(), suggestion(name)))?;
         let instance = match (knob.instance_kind(), instance) {
             (None, None) => None,
             (None, Some(_)) => return Err(KnobIdError::NoInstance(knob.name)),
-            (Some(kind), None) => return Err(KnobIdError::MissingInstance { name: knob.name, kind }),
-            (Some(kind), Some(text)) => {
-                let invalid = || KnobIdError::InvalidInstance { name: knob.name, instance: text.to_owned(), kind };
-                Some(parse_instance(knob, text).ok_or_else(invalid)?)
-            }
+            (Some(kind), None) => return Err(KnobIdError::MissingInstance(knob.name, kind)),
+            (Some(kind), Some(text)) => Some(
+                parse_instance(knob, text).ok_or_else(|| KnobIdError::InvalidInstance(knob.name, text.into(), kind))?,
+            ),
         };
         Ok(Self { name: knob.name, instance })
     }
@@ -84,6 +62,16 @@ impl KnobId {
         self.instance.as_deref().unwrap_or_default()
     }
 
+    /// The file that holds the value; `None`: system calls get and set it.
+    pub fn path(&self, root: &Root) -> Option<PathBuf> {
+        let knob = self.definition();
+        match knob.location {
+            KnobLocation::Sysctl => Some(root.proc(&format!("sys/{}", knob.name.replace('.', "/")))),
+            KnobLocation::Sys(file) => Some(root.sys(file)),
+            _ => Some(root.sys(&format!("block/{}/{}", self.instance(), knob.device_file()?))),
+        }
+    }
+
     /// Another knob of the same device, mount or process, or of the machine.
     pub fn sibling(&self, name: &str) -> Option<KnobId> {
         let knob = find_knob(name)?;
@@ -92,7 +80,7 @@ impl KnobId {
 
     /// This knob and its linked knobs, itself first.
     pub fn with_linked(&self) -> Vec<KnobId> {
-        let others = self.definition().linked().into_iter().filter_map(|name| self.sibling(name));
+        let others = self.definition().linked().iter().filter_map(|name| self.sibling(name));
         std::iter::once(self.clone()).chain(others).collect()
     }
 }
@@ -122,7 +110,7 @@ impl From<KnobId> for String {
 /// Checks what follows `@`; a device name must not lead out of its directory.
 fn parse_instance(knob: &Knob, text: &str) -> Option<String> {
     match knob.location {
-        KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
+        KnobLocation::Queue | KnobLocation::Bdi => {
             let dev = std::str::from_utf8(Root::DEV_PREFIX).unwrap_or_default();
             let name = text.strip_prefix(dev).unwrap_or(text).replace('/', "!");
             let is_valid = !name.is_empty() && !name.starts_with('.') && name.len() <= 255 && !name.contains('\0');

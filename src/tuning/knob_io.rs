@@ -13,7 +13,6 @@ use rustix::process::{Pid, Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 /// Why a knob could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -67,16 +66,6 @@ impl DirectKnobIo {
     /// For the machine or tree at `root`.
     pub fn new(root: Root) -> Self {
         Self { root }
-    }
-
-    fn path_of(&self, knob_id: &KnobId) -> Option<PathBuf> {
-        match knob_id.definition().location {
-            KnobLocation::Sysctl(file) => Some(self.root.proc(&format!("sys/{file}"))),
-            KnobLocation::Sys(file) => Some(self.root.sys(file)),
-            KnobLocation::Queue(file) => Some(self.root.sys(&format!("block/{}/queue/{file}", knob_id.instance()))),
-            KnobLocation::Bdi(file) => Some(self.root.sys(&format!("block/{}/bdi/{file}", knob_id.instance()))),
-            KnobLocation::Atime | KnobLocation::Nofile | KnobLocation::IoPrio => None,
-        }
     }
 
     fn require_live(&self, knob_id: &KnobId) -> Result<(), KnobError> {
@@ -203,7 +192,7 @@ impl DirectKnobIo {
 impl KnobIo for DirectKnobIo {
     fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
         let bare = |value: String| KnobReading { value, ..KnobReading::default() };
-        let Some(path) = self.path_of(knob_id) else {
+        let Some(path) = knob_id.path(&self.root) else {
             return match knob_id.definition().location {
                 KnobLocation::Atime => self.find_mount(knob_id).map(|(_, options)| bare(parse_atime_options(&options))),
                 KnobLocation::Nofile => self.read_nofile(knob_id).map(bare),
@@ -226,7 +215,7 @@ impl KnobIo for DirectKnobIo {
     }
 
     fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
-        let Some(path) = self.path_of(knob_id) else {
+        let Some(path) = knob_id.path(&self.root) else {
             self.require_live(knob_id)?;
             return match knob_id.definition().location {
                 KnobLocation::Atime => self.write_atime(knob_id, value),
@@ -246,8 +235,8 @@ impl KnobIo for DirectKnobIo {
 
     fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
         match knob_id.definition().location {
-            KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => Ok(String::new()),
-            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
+            KnobLocation::Sysctl | KnobLocation::Sys(_) => Ok(String::new()),
+            KnobLocation::Queue | KnobLocation::Bdi => {
                 let dir = self.root.sys(&format!("block/{}", knob_id.instance()));
                 if !dir.is_dir() {
                     return Err(KnobError::Absent(format!(

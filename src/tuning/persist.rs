@@ -23,40 +23,16 @@ const ENTRY_PREFIX: &str = "# iotop-plus: ";
 /// Why a value could not be persisted.
 #[derive(Debug, thiserror::Error)]
 pub enum PersistError {
-    /// Persisting the knob is left to the administrator.
-    #[error("{knob}: not by this program; {instruction}")]
-    Manual {
-        /// The knob.
-        knob: KnobId,
-        /// Where the setting belongs.
-        instruction: &'static str,
-    },
-    /// The knob has no file format.
-    #[error("{0}: cannot be persisted")]
-    Unsupported(KnobId),
-    /// The device name would break a udev rule.
+    /// The knob, and where the administrator sets it.
+    #[error("{0}: not by this program; {1}")]
+    Manual(KnobId, &'static str),
     #[error("{0}: its name cannot be used in a udev rule")]
     UdevName(KnobId),
-    /// Our file is a symbolic link.
-    #[error("{path}: is a link; remove it first", path = .0.display())]
-    Link(PathBuf),
-    /// Our file was written by somebody else.
-    #[error("{path}: was not written by this program; move it away first", path = .0.display())]
-    Foreign(PathBuf),
-    /// A file could not be read or written.
-    #[error("{path}: {problem}", path = path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What failed.
-        problem: String,
-    },
-}
-
-impl PersistError {
-    fn io(path: &Path, err: &io::Error) -> Self {
-        PersistError::Io { path: path.to_owned(), problem: describe_io_error(err) }
-    }
+    /// Our file is not as we left it.
+    #[error("{path}: {1}", path = .0.display())]
+    Foreign(PathBuf, &'static str),
+    #[error("{path}: {problem}", path = .0.display(), problem = describe_io_error(.1))]
+    Io(PathBuf, #[source] io::Error),
 }
 
 /// The file a knob is persisted in.
@@ -69,7 +45,7 @@ pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> 
         PersistMethod::Sysctl => Ok(root.etc(SYSCTL_FILE)),
         PersistMethod::Udev => Ok(root.etc(UDEV_FILE)),
         PersistMethod::Tmpfiles => Ok(root.etc(TMPFILES_FILE)),
-        PersistMethod::Manual(instruction) => Err(PersistError::Manual { knob: knob_id.clone(), instruction }),
+        PersistMethod::Manual(instruction) => Err(PersistError::Manual(knob_id.clone(), instruction)),
     }
 }
 
@@ -79,17 +55,19 @@ pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> 
 ///
 /// If the file does not start with our header: rewriting it would lose lines that are not ours.
 pub fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistError> {
+    let foreign = |problem| PersistError::Foreign(path.to_owned(), problem);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Ok(fd) => fd,
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(BTreeMap::new()),
-        Err(rustix::io::Errno::LOOP) => return Err(PersistError::Link(path.to_owned())),
-        Err(err) => return Err(PersistError::io(path, &err.into())),
+        Err(rustix::io::Errno::LOOP) => return Err(foreign("is a link; remove it first")),
+        Err(err) => return Err(PersistError::Io(path.to_owned(), err.into())),
     };
     let mut text = String::new();
-    std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text).map_err(|err| PersistError::io(path, &err))?;
+    let read = std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text);
+    read.map_err(|err| PersistError::Io(path.to_owned(), err))?;
     if !text.starts_with(HEADER) {
-        return Err(PersistError::Foreign(path.to_owned()));
+        return Err(foreign("was not written by this program; move it away first"));
     }
     let entry = |line: &str| {
         let (knob_id, value) = line.strip_prefix(ENTRY_PREFIX)?.rsplit_once('=')?;
@@ -127,7 +105,7 @@ pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result
             Some(text) => write_atomically(path, &text),
             None => remove_if_exists(path),
         };
-        done.map_err(|err| PersistError::io(path, &err))?;
+        done.map_err(|err| PersistError::Io(path.clone(), err))?;
     }
     Ok(files.into_keys().collect())
 }
@@ -136,18 +114,14 @@ pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result
 fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<String>, PersistError> {
     let mut text = HEADER.to_owned();
     for (knob_id, value) in all {
-        let line = match (knob_id.definition().persist_method, knob_id.definition().location) {
-            (PersistMethod::Sysctl, KnobLocation::Sysctl(file)) => {
-                format!("{} = {value}", file.replace('/', "."))
+        let knob = knob_id.definition();
+        let line = match (knob.persist_method, knob.location, knob.device_file()) {
+            (PersistMethod::Manual(instruction), ..) => {
+                return Err(PersistError::Manual(knob_id.clone(), instruction));
             }
-            (PersistMethod::Tmpfiles, KnobLocation::Sys(file)) => {
-                format!("w {} - - - - {value}", Root::live().sys(file).display())
-            }
-            (PersistMethod::Udev, KnobLocation::Queue(file)) => {
-                udev_rule(root, knob_id, &format!("queue/{file}"), value)?
-            }
-            (PersistMethod::Udev, KnobLocation::Bdi(file)) => udev_rule(root, knob_id, &format!("bdi/{file}"), value)?,
-            _ => return Err(PersistError::Unsupported(knob_id.clone())),
+            (_, KnobLocation::Sys(file), _) => format!("w {} - - - - {value}", Root::live().sys(file).display()),
+            (_, _, Some(attribute)) => udev_rule(root, knob_id, &attribute, value)?,
+            _ => format!("{} = {value}", knob.name),
         };
         text.push_str(&format!("{ENTRY_PREFIX}{knob_id}={value}\n{line}\n"));
     }

@@ -72,7 +72,8 @@ pub fn plan_writes(
             .ok_or_else(|| TuneError::Usage(format!("{assignment}: write KNOB=VALUE, as in vm.dirty_ratio=20")))?;
         let knob_id = KnobId::parse(knob)?;
         if all.iter().any(|p| {
-            p.knob == knob_id || p.knob.with_linked().iter().skip(1).any(|o| is_half_of_pair(&p.knob) && *o == knob_id)
+            p.knob == knob_id
+                || p.knob.with_linked().iter().skip(1).any(|o| p.knob.definition().is_pair() && *o == knob_id)
         }) {
             return Err(TuneError::Usage(format!("{knob_id}: set twice, or together with the other half of its pair")));
         }
@@ -117,10 +118,6 @@ fn require_restorable_hard_limit(
     Ok(())
 }
 
-fn is_half_of_pair(knob_id: &KnobId) -> bool {
-    matches!(knob_id.definition().link, KnobLink::Pair(_))
-}
-
 fn absent_as_usage_error(error: KnobError) -> TuneError {
     match error {
         KnobError::Absent(text) => TuneError::Usage(text),
@@ -133,7 +130,7 @@ fn value_after(io: &mut dyn KnobIo, all: &[PlannedWrite], knob_id: &KnobId) -> O
     if let Some(p) = all.iter().find(|p| p.knob == *knob_id) {
         return p.target.parse().ok();
     }
-    if all.iter().any(|p| is_half_of_pair(&p.knob) && p.knob.with_linked().contains(knob_id)) {
+    if all.iter().any(|p| p.knob.definition().is_pair() && p.knob.with_linked().contains(knob_id)) {
         return Some(0);
     }
     io.read(knob_id).ok()?.value.parse().ok()
@@ -141,7 +138,7 @@ fn value_after(io: &mut dyn KnobIo, all: &[PlannedWrite], knob_id: &KnobId) -> O
 
 /// If the background threshold is not below the limit, the kernel silently uses half the limit.
 fn check_dirty_thresholds(io: &mut dyn KnobIo, limits: &MachineLimits, all: &[PlannedWrite]) -> Result<(), TuneError> {
-    if !all.iter().any(|p| p.knob.definition().name.starts_with("vm.dirty_") && is_half_of_pair(&p.knob)) {
+    if !all.iter().any(|p| p.knob.definition().name.starts_with("vm.dirty_") && p.knob.definition().is_pair()) {
         return Ok(());
     }
     let mut value = |name: &str| KnobId::parse(name).ok().and_then(|knob_id| value_after(io, all, &knob_id));

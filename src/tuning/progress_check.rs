@@ -1,7 +1,6 @@
 //! Refuses changes to device knobs while the device makes no progress: the write would block, and SIGKILL would not
 //! end it.
 
-use super::knob::KnobLocation;
 use super::knob_id::KnobId;
 use crate::root::Root;
 use std::time::Duration;
@@ -34,7 +33,7 @@ pub struct StalledDevice {
 ///
 /// If requests are in flight and none completes.
 pub fn require_progress(root: &Root, knob_id: &KnobId) -> Result<(), StalledDevice> {
-    if !matches!(knob_id.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_)) {
+    if !knob_id.definition().is_of_device() {
         return Ok(());
     }
     let sample = || read_counts(root, knob_id.instance());

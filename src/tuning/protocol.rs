@@ -8,7 +8,7 @@ use super::restore::RestoreResult;
 use serde::{Deserialize, Serialize};
 
 /// The longest line that either side reads, bytes.
-pub const MAX_LINE: usize = 256 * 1024;
+pub const MAX_LINE: u64 = 256 * 1024;
 
 /// A request to the tuner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

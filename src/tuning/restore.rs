@@ -136,7 +136,7 @@ fn restore_one(context: &mut TuningContext, changes: &[ChangeSet], id: u64, memb
 fn write_back(context: &mut TuningContext, member: &KnobChange, current: &[KnobValuePair]) -> RestoreAttempt {
     if significant_values(current) != significant_values(&member.before) {
         // Of a pair, write the half that is not 0: the kernel rejects 0 bytes, and a ratio of 0 is no limit.
-        let is_pair = matches!(member.knob.definition().link, KnobLink::Pair(_));
+        let is_pair = member.knob.definition().is_pair();
         let source = if is_pair { member.before.iter().find(|(_, v)| v != "0") } else { member.before.first() };
         let (knob_id, value) = source.ok_or_else(|| KnobError::Invalid(format!("{}: both were 0", member.knob)))?;
         context.io.write(knob_id, value)?;
@@ -192,7 +192,7 @@ fn intended_values(member: &KnobChange) -> Vec<KnobValuePair> {
 
 /// The values that make up a setting: both halves of a pair, otherwise the knob alone.
 fn significant_values(all: &[KnobValuePair]) -> BTreeMap<&KnobId, &str> {
-    let is_pair = all.first().is_some_and(|(knob_id, _)| matches!(knob_id.definition().link, KnobLink::Pair(_)));
+    let is_pair = all.first().is_some_and(|(knob_id, _)| knob_id.definition().is_pair());
     all.iter().take(if is_pair { all.len() } else { 1 }).map(|(knob_id, v)| (knob_id, v.as_str())).collect()
 }
 

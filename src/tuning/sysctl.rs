@@ -5,8 +5,9 @@
 //! name, then /etc/sysctl.conf, which systemd-sysctl ignores. `sysctl.NAME=` on the kernel command line comes before
 //! all files.
 
-use super::knob::{KnobLink, KnobLocation};
+use super::knob::KnobLocation;
 use super::knob_id::KnobId;
+use super::knobs::find_knob;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::collections::BTreeMap;
@@ -112,21 +113,16 @@ impl BootSysctls {
 
     /// The value a knob will have; `None` if no file sets it, so that it keeps the kernel's default.
     pub fn effective(&self, at: &KnobId) -> Option<EffectiveSetting> {
-        let name = at.definition().name;
-        let other_half = match at.definition().link {
-            KnobLink::Pair(other_half) => Some(other_half),
-            _ => None,
-        };
+        let knob = at.definition();
+        let path = sysctl_path(knob.name)?;
+        let pair_path = knob.is_pair().then(|| sysctl_path(knob.linked()[0])).flatten();
         let mut last: Option<EffectiveSetting> = None;
         for a in &self.assignments {
-            let sets_it = matches_pattern(&a.key, &sysctl_path(name)?);
-            let sets_other_half =
-                other_half.and_then(sysctl_path).is_some_and(|p| matches_pattern(&a.key, &p)) && a.value != "0";
-            if !sets_it && !sets_other_half {
-                continue;
-            }
+            let sets_it = matches_pattern(&a.key, &path);
+            let sets_pair = a.value != "0" && pair_path.as_ref().is_some_and(|path| matches_pattern(&a.key, path));
             // The kernel rejects 0 bytes and keeps the old value.
-            if sets_it && a.value == "0" && name.ends_with("_bytes") {
+            let is_rejected = sets_it && a.value == "0" && knob.name.ends_with("_bytes");
+            if is_rejected || !(sets_it || sets_pair) {
                 continue;
             }
             let mut losers = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
@@ -145,52 +141,29 @@ impl BootSysctls {
 
 /// The path of a sysctl knob below /proc/sys.
 fn sysctl_path(name: &str) -> Option<String> {
-    match super::knobs::find_knob(name)?.location {
-        KnobLocation::Sysctl(file) => Some(file.to_owned()),
-        _ => None,
-    }
+    (find_knob(name)?.location == KnobLocation::Sysctl).then(|| name.replace('.', "/"))
 }
 
 /// sysctl.d(5): if the first separator is a slash, the name is a path; otherwise dots and slashes are swapped.
 fn normalize_key(key: &str) -> String {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        _ => c,
+    };
     match key.find(['.', '/']) {
-        Some(at) if key.as_bytes()[at] == b'.' => key
-            .chars()
-            .map(|c| {
-                if c == '.' {
-                    '/'
-                } else if c == '/' {
-                    '.'
-                } else {
-                    c
-                }
-            })
-            .collect(),
+        Some(at) if key.as_bytes()[at] == b'.' => key.chars().map(swap).collect(),
         _ => key.to_owned(),
     }
 }
 
 /// Matches `*` and `?`, neither of which matches a slash.
 fn matches_pattern(pattern: &str, path: &str) -> bool {
-    let (p, t) = (pattern.as_bytes(), path.as_bytes());
-    let (mut i, mut j, mut star) = (0, 0, None);
-    while j < t.len() {
-        if i < p.len() && p[i] == b'*' {
-            star = Some((i, j));
-            i += 1;
-        } else if i < p.len() && (p[i] == t[j] || (p[i] == b'?' && t[j] != b'/')) {
-            (i, j) = (i + 1, j + 1);
-        } else {
-            match star {
-                Some((at, from)) if t[from] != b'/' => {
-                    star = Some((at, from + 1));
-                    (i, j) = (at + 1, from + 1);
-                }
-                _ => return false,
-            }
-        }
+    if !pattern.contains(['*', '?']) {
+        return pattern == path;
     }
-    p[i..].iter().all(|b| *b == b'*')
+    let regex = regex_lite::escape(pattern).replace(r"\*", "[^/]*").replace(r"\?", "[^/]");
+    regex_lite::Regex::new(&format!("^{regex}$")).is_ok_and(|regex| regex.is_match(path))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

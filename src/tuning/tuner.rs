@@ -16,24 +16,26 @@ use super::progress_check;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use super::restore::restore_locked;
 use crate::root::Root;
+use crate::subprocess::child;
+use crate::subprocess::frame::{self, FrameError};
 use rustix::time::{ClockId, clock_gettime};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::net::unix::pipe;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 /// The delay between attempts to restore, and the number of attempts.
 const RESTORE_RETRY: (Duration, u32) = (Duration::from_secs(5), 12);
 /// The longest lease, seconds.
 pub const MAX_LEASE_SECS: u64 = 24 * 3600;
-/// How long a client of the socket may take to send its line.
+/// How long a client of the socket may take to send its request, or to take the reply.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a tuner on standard input and output.
 pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
-    crate::subprocess::child::enter();
+    child::enter();
     // Do not keep a mount busy.
     let _ = std::env::set_current_dir("/");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -44,27 +46,31 @@ async fn run(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     // Before anything is written: from here on these signals restore the old values.
     let mut signals =
         [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?];
-    let mut input = LineReader::new(pipe::Receiver::from_owned_fd(rustix::io::dup(io::stdin())?)?);
-    let (assignments, lease_secs) = match input.next_line().await.as_deref().map(parse_request) {
+    let mut input = child::stdin_lines();
+    let refuse = |reply| {
+        child::send(&reply);
+        Ok(())
+    };
+    let (assignments, lease_secs) = match input.recv().await.as_deref().map(parse_request) {
         Some(Ok(TunerRequest::Set { assignments, lease_secs })) => {
             (assignments, lease_secs.map(|s| s.min(MAX_LEASE_SECS)))
         }
-        Some(Ok(_)) => return write_reply(&TunerReply::Error("the first request must be Set".into())),
-        Some(Err(err)) => return write_reply(&invalid_request(&err)),
+        Some(Ok(_)) => return refuse(TunerReply::Error("the first request must be Set".into())),
+        Some(Err(err)) => return refuse(invalid_request(&err)),
         None => return Ok(()),
     };
     let mut io = ChildKnobIo::new(root, Root::self_exe().into());
     let kill_points = KillPoints::with_plan(kill_plan);
     let (mut context, change) = match make_change(root, &mut io, kill_points, &assignments, lease_secs) {
         Ok(applied) => applied,
-        Err(error) => return write_reply(&TunerReply::Refused(error)),
+        Err(error) => return refuse(TunerReply::Refused(error)),
     };
     context.kill_points.reach("before the answer");
-    let reply_sent = write_reply(&TunerReply::for_change(&change));
+    let is_reply_sent = child::send(&TunerReply::for_change(&change));
     context.kill_points.reach("after the answer");
     let Some(secs) = lease_secs.filter(|_| change.is_open()) else { return Ok(()) };
     let mut tuner = Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context };
-    if reply_sent.is_err() {
+    if !is_reply_sent {
         return tuner.restore_and_exit(None).await;
     }
     tuner.serve(&mut input, &mut signals).await
@@ -99,11 +105,14 @@ struct Tuner<'a> {
 }
 
 impl Tuner<'_> {
-    async fn serve(&mut self, input: &mut LineReader<pipe::Receiver>, signals: &mut [Signal; 3]) -> io::Result<()> {
+    async fn serve(
+        &mut self,
+        input: &mut mpsc::UnboundedReceiver<String>,
+        signals: &mut [Signal; 3],
+    ) -> io::Result<()> {
         let path = socket_path(&self.context.journal, self.id);
         let _ = std::fs::remove_file(&path);
-        // Without a socket, the lease and the pipe still work.
-        let listener = UnixListener::bind(&path).ok();
+        let mut clients = accept_clients(&path);
         let [term, hup, int] = signals;
         loop {
             let left = self.expires_at - now_boot_secs();
@@ -111,14 +120,11 @@ impl Tuner<'_> {
                 break;
             }
             let (request, client) = tokio::select! {
-                line = input.next_line(), if !self.is_detached => match line {
+                line = input.recv(), if !self.is_detached => match line {
                     Some(line) => (parse_request(&line), None),
                     None => break,
                 },
-                Some(stream) = accept(listener.as_ref()) => match read_first_line(stream).await {
-                    Some((line, stream)) => (parse_request(&line), Some(stream)),
-                    None => continue,
-                },
+                Some((request, stream)) = clients.recv() => (request, Some(stream)),
                 // Timers stop during suspend, so check the boot clock every second.
                 () = tokio::time::sleep(Duration::from_secs_f64(left.min(1.0))) => continue,
                 _ = term.recv() => break,
@@ -126,7 +132,11 @@ impl Tuner<'_> {
                 _ = int.recv() => break,
             };
             let (reply, is_done) = self.handle(request);
-            send_reply(&reply, client.as_ref());
+            // To the client that asked, or to the pipe. Nobody needs to be reading.
+            match client {
+                Some(mut stream) => drop(frame::write(&mut stream, &reply)),
+                None => drop(child::send(&reply)),
+            }
             if is_done {
                 let _ = std::fs::remove_file(&path);
                 return Ok(());
@@ -174,7 +184,7 @@ impl Tuner<'_> {
         for _ in 0..RESTORE_RETRY.1 {
             match restore_locked(&mut self.context, self.id) {
                 Ok(all) if all.iter().all(|(_, u)| u.outcome().is_some()) => {
-                    send_reply(&TunerReply::Restored(all), None);
+                    child::send(&TunerReply::Restored(all));
                     break;
                 }
                 _ => tokio::time::sleep(RESTORE_RETRY.0).await,
@@ -192,104 +202,39 @@ pub fn socket_path(journal: &Journal, id: u64) -> PathBuf {
     journal.dir().join(format!("{id}.sock"))
 }
 
-fn parse_request(line: impl AsRef<[u8]>) -> serde_json::Result<TunerRequest> {
-    serde_json::from_slice(line.as_ref())
+fn parse_request(line: &str) -> serde_json::Result<TunerRequest> {
+    serde_json::from_str(line)
 }
 
 fn invalid_request(err: &serde_json::Error) -> TunerReply {
     TunerReply::Error(format!("invalid request: {err}"))
 }
 
-fn encode_reply(reply: &TunerReply) -> Vec<u8> {
-    let mut line = serde_json::to_vec(reply).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
+/// A client of the socket with its request.
+type Client = (serde_json::Result<TunerRequest>, UnixStream);
 
-fn write_reply(reply: &TunerReply) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(&encode_reply(reply))?;
-    out.flush()
-}
-
-/// Sends a reply to the client that asked, or to the pipe. Nobody needs to be reading.
-fn send_reply(reply: &TunerReply, client: Option<&UnixStream>) {
-    match client {
-        Some(stream) => drop(stream.try_write(&encode_reply(reply))),
-        None => drop(write_reply(reply)),
-    }
-}
-
-async fn accept(listener: Option<&UnixListener>) -> Option<UnixStream> {
-    match listener {
-        Some(listener) => listener.accept().await.ok().map(|(stream, _)| stream),
-        None => std::future::pending().await,
-    }
-}
-
-async fn read_first_line(stream: UnixStream) -> Option<(Vec<u8>, UnixStream)> {
-    let mut lines = LineReader::new(stream);
-    let line = tokio::time::timeout(CLIENT_TIMEOUT, lines.next_line()).await.ok()??;
-    Some((line, lines.source))
-}
-
-/// Lines of a pipe or socket, read without blocking.
-struct LineReader<R> {
-    source: R,
-    buffer: Vec<u8>,
-}
-
-trait AsyncReadable {
-    async fn wait_readable(&self) -> io::Result<()>;
-    fn try_read_into(&self, buf: &mut [u8]) -> io::Result<usize>;
-}
-
-impl AsyncReadable for pipe::Receiver {
-    async fn wait_readable(&self) -> io::Result<()> {
-        self.readable().await
-    }
-
-    fn try_read_into(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.try_read(buf)
-    }
-}
-
-impl AsyncReadable for UnixStream {
-    async fn wait_readable(&self) -> io::Result<()> {
-        self.readable().await
-    }
-
-    fn try_read_into(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.try_read(buf)
-    }
-}
-
-impl<R: AsyncReadable> LineReader<R> {
-    fn new(from: R) -> Self {
-        Self { source: from, buffer: Vec::new() }
-    }
-
-    /// The next line without its newline; `None` at the end, after an error, or if the line is too long. Cancel-safe:
-    /// bytes already read are kept.
-    async fn next_line(&mut self) -> Option<Vec<u8>> {
-        let mut buf = [0; 4096];
-        loop {
-            if let Some(newline) = self.buffer.iter().position(|b| *b == b'\n') {
-                let line = self.buffer.drain(..=newline).take(newline).collect();
-                return Some(line);
+/// Accepts clients on the socket. Without one, the lease and the pipe still work.
+fn accept_clients(path: &Path) -> mpsc::UnboundedReceiver<Client> {
+    let (sender, clients) = mpsc::unbounded_channel();
+    let Ok(listener) = UnixListener::bind(path) else { return clients };
+    let accept = move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let limits = stream.set_read_timeout(Some(CLIENT_TIMEOUT));
+            if limits.and_then(|()| stream.set_write_timeout(Some(CLIENT_TIMEOUT))).is_err() {
+                continue;
             }
-            if self.buffer.len() > MAX_LINE {
-                return None;
-            }
-            self.source.wait_readable().await.ok()?;
-            match self.source.try_read_into(&mut buf) {
-                Ok(0) => return None,
-                Ok(n) => self.buffer.extend_from_slice(&buf[..n]),
-                Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return None,
+            let request = match frame::read(&mut BufReader::new(&stream), MAX_LINE) {
+                Ok(Some(request)) => Ok(request),
+                Err(FrameError::Malformed(err)) => Err(err),
+                Ok(None) | Err(_) => continue,
+            };
+            if sender.send((request, stream)).is_err() {
+                break;
             }
         }
-    }
+    };
+    let _ = std::thread::Builder::new().name("clients".into()).stack_size(128 * 1024).spawn(accept);
+    clients
 }
 
 fn now_boot_secs() -> f64 {

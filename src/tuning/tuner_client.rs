@@ -5,7 +5,7 @@ use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use super::tuner::socket_path;
 use crate::root::Root;
 use crate::subprocess::{self, frame};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ChildStdin;
@@ -109,7 +109,6 @@ fn exchange(mut stream: UnixStream, request: &TunerRequest, timeout: Duration) -
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
     frame::write(&mut stream, request)?;
-    let mut text = String::new();
-    BufReader::new(stream.take(MAX_LINE as u64)).read_line(&mut text)?;
-    Ok(serde_json::from_str(&text)?)
+    let reply = frame::read(&mut BufReader::new(stream), MAX_LINE).map_err(io::Error::other)?;
+    reply.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }

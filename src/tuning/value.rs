@@ -1,6 +1,6 @@
 //! Converts values between what users type, what the kernel takes, and what is displayed.
 
-use super::knob::{AllowedValues, Knob, KnobLink, KnobReading, KnobUnit, RangeBound};
+use super::knob::{AllowedValues, Knob, KnobReading, KnobUnit, RangeBound};
 use super::machine_limits::MachineLimits;
 use crate::units;
 use std::borrow::Cow;
@@ -179,7 +179,7 @@ fn parse_number(knob: &Knob, text: &str, limits: &MachineLimits) -> Result<i64, 
         return Err("is not a number".into());
     }
     let n = digits.parse::<i64>().map_err(|_| "is too large")?;
-    let is_pair = matches!(knob.link, KnobLink::Pair(_));
+    let is_pair = knob.is_pair();
     match (knob.unit, size_factor(suffix), suffix) {
         (_, _, "") => Ok(n),
         (KnobUnit::Percent, _, "%") => Ok(n),

@@ -242,7 +242,7 @@ pub fn ask_persist(app: &mut App) {
         (None, Ok(reading)) => reading.value.clone(),
         (None, Err(fail)) => return refused(app, fail.to_string()),
     };
-    let is_pair = matches!(row.id.definition().link, crate::tuning::knob::KnobLink::Pair(_));
+    let is_pair = row.id.definition().is_pair();
     if is_pair && value == "0" {
         let why = format!("{shown} is 0 because the other knob of its pair is in effect; persist that one");
         return refused(app, why);
