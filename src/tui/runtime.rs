@@ -3,6 +3,7 @@
 
 mod async_fd;
 mod effects;
+mod frame_limit;
 mod kernel_log;
 mod recordings;
 mod shared;

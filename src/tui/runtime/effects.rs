@@ -11,7 +11,7 @@ use crate::tui::event::Event;
 use crate::tui::settings::Settings;
 use crate::tui::state::DetailPage;
 use crate::tui::terminal;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl Runtime {
     pub(super) fn apply_effects(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
@@ -108,7 +108,7 @@ impl Runtime {
         let size = self.tty.size();
         self.app.screen.size = size;
         self.screen.reset(size);
-        self.schedule_draw(Duration::ZERO);
+        self.schedule_draw_for_input();
     }
 
     /// Restores the terminal and stops the process; sets the terminal up again once it is continued.

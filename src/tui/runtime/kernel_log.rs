@@ -8,24 +8,37 @@ use crate::model::observation::Observation;
 use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::tui::event::Event;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+/// Time between two reads of the log: in a flood each record would wake the loop. A kernel buffer of 128 KiB, the smallest
+/// usual, lasts this long up to 1.3 MB/s; records overwritten before they are read are counted as lost.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
+/// The most records of one read, so that keys are handled in between. The rest is read after [`READ_INTERVAL`].
+const MAX_RECORDS: usize = 4096;
 
 /// Where further kernel log records come from.
 pub(super) enum KernelLogSource {
     /// /dev/kmsg, which becomes readable when the kernel logs something.
-    Live(AsyncFd<KmsgReader>),
+    Live {
+        /// The open log.
+        fd: AsyncFd<KmsgReader>,
+        /// When it may be read again.
+        next_read: Instant,
+    },
     /// A captured file that was read whole, or a log that cannot be read.
     Finished,
 }
 
 impl KernelLogSource {
-    /// Waits until there are records to read.
+    /// Waits until there are records to read and the last read is [`READ_INTERVAL`] ago.
     pub(super) async fn readable(&self) -> std::io::Result<()> {
         match self {
-            KernelLogSource::Live(fd) => {
-                fd.readable().await?.clear_ready();
+            KernelLogSource::Live { fd, next_read } => {
+                // Dropping the guard keeps the descriptor marked as readable until a read has taken all records.
+                drop(fd.readable().await?);
+                tokio::time::sleep_until((*next_read).into()).await;
                 Ok(())
             }
             KernelLogSource::Finished => std::future::pending().await,
@@ -40,23 +53,27 @@ impl EventLoop {
             Reading::Ok(reader) => reader,
             unavailable => return self.report_no_kernel_log(unavailable.map(|_| ())),
         };
-        self.drain_kernel_log(&mut reader)?;
+        while !self.read_kernel_log(&mut reader)? && !reader.is_live() {}
         if reader.is_live() {
             match register_fd(reader, Interest::READABLE) {
-                Ok(fd) => self.kernel_log = KernelLogSource::Live(fd),
+                Ok(fd) => self.kernel_log = KernelLogSource::Live { fd, next_read: Instant::now() },
                 Err(err) => self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err))?,
             }
         }
         Ok(())
     }
 
-    fn drain_kernel_log(&self, reader: &mut KmsgReader) -> anyhow::Result<()> {
+    /// Reads up to [`MAX_RECORDS`] records; returns whether these were all.
+    fn read_kernel_log(&self, reader: &mut KmsgReader) -> anyhow::Result<bool> {
         let clock = clock::now_log_clock();
-        let records = std::iter::from_fn(|| reader.next_record().ok().flatten()).collect();
+        let next = || reader.next_record().ok().flatten();
+        let records: Vec<_> = std::iter::from_fn(next).take(MAX_RECORDS).collect();
+        let was_all = records.len() < MAX_RECORDS;
         self.runtime.with(|runtime| {
             runtime.schedule_draw(Duration::ZERO);
             runtime.dispatch(Event::Observed(Observation::KernelLog(records, clock)))
-        })
+        })?;
+        Ok(was_all)
     }
 
     fn report_no_kernel_log(&self, why: Reading<()>) -> anyhow::Result<()> {
@@ -65,14 +82,18 @@ impl EventLoop {
 
     /// Reads new records; after an error the log is not read any more.
     pub(super) fn on_kernel_log_ready(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
-        let KernelLogSource::Live(mut fd) = std::mem::replace(&mut self.kernel_log, KernelLogSource::Finished) else {
+        let KernelLogSource::Live { mut fd, .. } = std::mem::replace(&mut self.kernel_log, KernelLogSource::Finished)
+        else {
             return Ok(());
         };
         if let Err(err) = ready {
             return self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err));
         }
-        self.drain_kernel_log(fd.get_mut())?;
-        self.kernel_log = KernelLogSource::Live(fd);
+        if self.read_kernel_log(fd.get_mut())? {
+            // Tokio shall wait for the next record.
+            let _ = fd.try_io_mut(Interest::READABLE, |_| Err::<(), _>(std::io::ErrorKind::WouldBlock.into()));
+        }
+        self.kernel_log = KernelLogSource::Live { fd, next_read: Instant::now() + READ_INTERVAL };
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The state of the running program, and what each kind of event does to it.
 
 use super::TuiOptions;
+use super::frame_limit::{FrameLimit, FrameReason};
 use super::recordings::start_replay;
 use super::signals::SignalEvent;
 use super::timer::Timer;
@@ -54,6 +55,7 @@ pub(super) struct Runtime {
     timer: Timer,
     /// When the next frame is due; `None` while nothing has changed.
     draw_due: Option<Instant>,
+    frame_limit: FrameLimit,
     /// When the next sample is expected.
     pub(super) sample_due: Instant,
     pub(super) should_quit: bool,
@@ -111,6 +113,7 @@ impl Runtime {
             tuning,
             timer,
             draw_due: None,
+            frame_limit: FrameLimit::new(Instant::now()),
             should_quit: false,
             collector_error: None,
         })
@@ -164,7 +167,7 @@ impl Runtime {
                 return Ok(());
             }
         };
-        self.schedule_draw(Duration::ZERO);
+        self.schedule_draw_for_input();
         self.dispatch(event)
     }
 
@@ -216,9 +219,19 @@ impl Runtime {
         self.apply_effects(effects)
     }
 
-    /// Schedules a frame `wait` from now, or earlier if one is scheduled already.
+    /// Schedules a frame for new data `wait` from now or as soon as the limit of frames allows, or earlier if one is
+    /// scheduled already.
     pub(super) fn schedule_draw(&mut self, wait: Duration) {
-        let at = Instant::now() + wait;
+        self.schedule_draw_at(Instant::now() + wait, FrameReason::Data);
+    }
+
+    /// Schedules a frame that answers the user.
+    pub(super) fn schedule_draw_for_input(&mut self) {
+        self.schedule_draw_at(Instant::now(), FrameReason::Input);
+    }
+
+    fn schedule_draw_at(&mut self, at: Instant, reason: FrameReason) {
+        let at = at.max(self.frame_limit.earliest(reason));
         self.draw_due = Some(self.draw_due.map_or(at, |old| old.min(at)));
     }
 
@@ -230,6 +243,7 @@ impl Runtime {
 
     fn draw(&mut self) -> anyhow::Result<()> {
         self.draw_due = None;
+        self.frame_limit.take(Instant::now());
         let (app, tty) = (&self.app, &mut self.tty);
         self.screen.draw_frame(|buf| draw(app, buf), |bytes| tty.send(bytes))?;
         Ok(())
