@@ -1,6 +1,9 @@
 //! I/O priority of a task (ioprio_get(2), ioprio_set(2)); neither libc nor rustix wraps these calls.
 
-use crate::model::process::IoPrio;
+use crate::collect::kernel_file::read_once;
+use crate::model::process::{IoPrio, TaskKey};
+use crate::parse::task;
+use crate::root::Root;
 use std::io;
 
 /// IOPRIO_WHO_PROCESS: one thread, despite the name.
@@ -35,6 +38,31 @@ pub fn set(tid: u32, prio: IoPrio) -> io::Result<()> {
     ioprio(libc::SYS_ioprio_set, tid, prio.to_raw()).map(|_| ())
 }
 
+/// Sets the I/O priority of one thread if it still is the task `key`, and returns the priority in force. Thread ids are
+/// reused, and the task may have ended while the user answered a question.
+///
+/// # Errors
+///
+/// Those of [`set`]; ESRCH if the task has ended, also if it ended meanwhile.
+pub fn set_verified(root: &Root, key: TaskKey, prio: IoPrio) -> io::Result<IoPrio> {
+    check_same_task(root, key)?;
+    set(key.tid, prio)?;
+    let in_force = get(key.tid)?;
+    check_same_task(root, key)?;
+    Ok(in_force)
+}
+
+fn check_same_task(root: &Root, key: TaskKey) -> io::Result<()> {
+    let mut buf = Vec::new();
+    let has_ended = || io::Error::from_raw_os_error(libc::ESRCH);
+    let stat = match read_once(&root.proc(&format!("{}/task/{}/stat", key.pid, key.tid)), &mut buf) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Err(has_ended()),
+        read => read?,
+    };
+    let is_same = task::stat(stat).is_some_and(|stat| stat.starttime == key.starttime);
+    is_same.then_some(()).ok_or_else(has_ended)
+}
+
 #[allow(unsafe_code)]
 fn ioprio(call: libc::c_long, tid: u32, value: u32) -> io::Result<u32> {
     let who = libc::c_int::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
@@ -56,6 +84,21 @@ mod tests {
         assert_eq!(get(tid).unwrap(), prio);
         assert_eq!(prio.to_string(), "be/6");
         assert_eq!(IoPrio { class: 3, level: 0 }.to_string(), "idle");
+    }
+
+    #[test]
+    fn a_task_that_took_over_the_number_keeps_its_priority() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (root, pid) = (Root::live(), child.id());
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+        let key = TaskKey { pid, tid: pid, starttime: task::stat(&stat).unwrap().starttime };
+        let (old, new) = (get(pid).unwrap(), IoPrio { class: 2, level: 6 });
+        let other = TaskKey { starttime: key.starttime - 1, ..key };
+        assert_eq!(set_verified(&root, other, new).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+        assert_eq!(get(pid).unwrap(), old);
+        assert_eq!(set_verified(&root, key, new).unwrap(), new);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

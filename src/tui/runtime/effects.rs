@@ -6,6 +6,7 @@ use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::process::{IoPrio, TaskKey};
 use crate::model::reading::describe_io_error;
+use crate::root::Root;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::settings::Settings;
@@ -47,7 +48,9 @@ impl Runtime {
                     self.dispatch(Event::Notice(why))?;
                 }
             }
-            Effect::SetIoPrio { key, prio } => self.dispatch(Event::IoPrioSet(key, set_io_priority(key, prio)))?,
+            Effect::SetIoPrio { key, prio } => {
+                self.dispatch(Event::IoPrioSet(key, set_io_priority(&self.options.root, key, prio)))?
+            }
         }
         Ok(())
     }
@@ -128,9 +131,12 @@ impl Runtime {
 }
 
 /// Sets a task's I/O priority and reads it back.
-fn set_io_priority(key: TaskKey, prio: IoPrio) -> Result<IoPrio, String> {
-    ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid)).map_err(|err| {
-        let why = describe_io_error(&err);
-        format!("ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE", key.tid)
+fn set_io_priority(root: &Root, key: TaskKey, prio: IoPrio) -> Result<IoPrio, String> {
+    ionice::set_verified(root, key, prio).map_err(|err| match err.raw_os_error() {
+        Some(libc::ESRCH) => format!("task {} has ended; nothing was changed", key.tid),
+        _ => {
+            let why = describe_io_error(&err);
+            format!("ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE", key.tid)
+        }
     })
 }
