@@ -4,7 +4,11 @@
 mod pty_harness;
 
 use iotop_plus::bench::workloads::WORKLOADS;
-use iotop_plus::tui::views::bench::{BenchParamLine, BenchUi};
+use iotop_plus::model::kernel_log::LogClock;
+use iotop_plus::model::system_state::{HostInfo, SystemState};
+use iotop_plus::tui::shared::Shared;
+use iotop_plus::tui::views::bench::BenchForm;
+use iotop_plus::tui::views::runs::RunForms;
 use pty_harness::{Terminal, TerminalOptions, count_sequence};
 use std::path::Path;
 
@@ -37,12 +41,13 @@ fn temp_dir() -> tempfile::TempDir {
 
 /// Sets a parameter; the list is focused before and after.
 fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
-    let lines = BenchUi::default().param_lines(profile);
-    let at = lines.iter().position(|l| l.name() == name).unwrap();
+    let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false);
+    let lines = BenchForm::default().lines(profile, &shared);
+    let at = lines.iter().position(|l| l.name == name).unwrap();
     t.send(format!("e\x1b[H{}", "j".repeat(at)));
-    match lines[at] {
-        BenchParamLine::Param(p) if !p.choices.is_empty() => t.send("\r"),
-        _ => t.send(format!("\r\x15{text}\r")),
+    match lines[at].choices.is_empty() {
+        true => t.send(format!("\r\x15{text}\r")),
+        false => t.send("\r"),
     }
     t.send("\x1b[D");
 }

@@ -14,6 +14,7 @@ use iotop_plus::experiment::report::RunEnd;
 use iotop_plus::experiment::spec::Arm;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::tui::draw;
+use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::tuning::plan::TuneError;
@@ -60,6 +61,7 @@ fn unprivileged_user_sees_the_sudo_command() {
     for size in SIZES {
         let (mut app, _tree) = planned(size);
         app.views.tune.snapshot.as_mut().unwrap().can_write = false;
+        update(&mut app, Event::Resize(size.0, size.1));
         assert_screen("user", &app);
         press(&mut app, "r");
         assert_screen("user_asking", &app);
@@ -99,10 +101,7 @@ fn finished() {
         say(&mut app, ExperimentMessage::Report(done.clone()));
         update(
             &mut app,
-            iotop_plus::tui::event::Event::JobReply(
-                WorkerJob::SaveExperiment(done),
-                WorkerReply::Saved("1795277000-fsync".into()),
-            ),
+            Event::JobReply(WorkerJob::SaveExperiment(done), WorkerReply::Saved("1795277000-fsync".into())),
         );
         assert_screen("ended", &app);
         press(&mut app, "<pgdn>");
@@ -137,7 +136,7 @@ fn stored_and_compared() {
         let ids = vec!["1795100000-fsync".to_owned(), "1795270000-fsync".to_owned()];
         let both = vec![report(&tree, &ids[0], 4, 0.5), report(&tree, &ids[1], 4, 1.001)];
         let job = WorkerJob::LoadExperiments { ids };
-        update(&mut app, iotop_plus::tui::event::Event::JobReply(job, WorkerReply::LoadedExperiments(both)));
+        update(&mut app, Event::JobReply(job, WorkerReply::LoadedExperiments(both)));
         assert_screen("compared", &app);
     }
 }
@@ -145,8 +144,8 @@ fn stored_and_compared() {
 #[test]
 fn hostile_names_are_sanitized() {
     let (mut app, tree) = planned((120, 40));
-    app.views.bench.directory = "/srv/\u{1b}[2J\u{202e}".into();
-    app.views.experiments.form.set = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];
+    app.shared.target.directory = "/srv/\u{1b}[2J\u{202e}".into();
+    app.views.experiments.form.spec.set_assignments = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];
     fixture::experiment::send_checked_arms(&mut app, &tree);
     for keys in ["", "r", "n<left>", "<right><end>"] {
         press(&mut app, keys);

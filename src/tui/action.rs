@@ -153,9 +153,9 @@ pub enum Action {
     LoadMappings,
     /// Do what the dialog asks about.
     Confirm,
-    /// Something of the Bench view.
-    Bench(BenchAction),
-    /// Something of the experiments.
+    /// Something of the Bench view or of the experiments.
+    Run(RunAction),
+    /// Something of the experiments only.
     Experiment(ExperimentAction),
     /// Something of the Tune view.
     Tune(TuneAction),
@@ -165,16 +165,16 @@ pub enum Action {
     ToggleRecording,
 }
 
-/// An action in the Bench view.
+/// An action on benchmarks or experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BenchAction {
-    /// Ask to start the selected profile.
-    Run,
+pub enum RunAction {
+    /// Ask to start the selected form.
+    Start,
     /// End the run; a second time: kill it.
     Cancel,
-    /// Edit the selected parameter.
+    /// Edit the selected line of the form.
     Edit,
-    /// Reset the selected parameter to the profile's value.
+    /// Reset the selected line to its default.
     Reset,
     /// Mark the selected result.
     Mark,
@@ -228,22 +228,6 @@ pub enum ExperimentAction {
     TryPending,
     /// From the knobs: show the experiments again.
     Reopen,
-    /// Ask to start.
-    Start,
-    /// End the experiment; a second time: kill it.
-    Cancel,
-    /// Edit the selected line of the form.
-    Edit,
-    /// Reset the selected line to its default.
-    Reset,
-    /// Mark the selected experiment.
-    Mark,
-    /// Compare the marked experiment with the selected one.
-    Compare,
-    /// Focus the list.
-    FocusList,
-    /// Focus the page.
-    FocusPage,
     /// Write the report shown to a file.
     Export,
     /// Apply arm B of the report shown, on a lease.

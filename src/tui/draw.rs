@@ -8,7 +8,7 @@ use super::screen::Confirmation;
 use super::shared::ReplayUi;
 use super::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use super::update::{refusal_reason, shot_label};
-use super::view::Context;
+use super::view::{Context, PaneId};
 use super::views::replay::SPEEDS;
 use super::widgets::cell_buffer::{CellBuffer, content_hash};
 use super::widgets::dialog::{draw_input, draw_popup, wrap};
@@ -61,10 +61,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
             crate::tui::views::tune::value_prompt::render(app, p, &theme, buf);
         }
         // The view draws these prompts in place.
-        Some(Overlay::Prompt(Prompt {
-            purpose: PromptPurpose::BenchField(_) | PromptPurpose::ExperimentField(_),
-            ..
-        })) => {}
+        Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::FormLine(..), .. })) => {}
         Some(Overlay::Prompt(p)) => draw_prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
@@ -117,7 +114,7 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
         let (on, _) = crate::sanitize::fit_width(&b.waiting_on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::sanitize::sanitize(on)), theme.crit);
     }
-    if let Some(word) = app.views.bench.status_text().or(app.views.experiments.status_text()) {
+    if let Some(word) = app.shared.running.as_ref().map(|running| &running.status) {
         part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
@@ -361,7 +358,11 @@ fn draw_help(scroll: u16, theme: &Theme, buf: &mut CellBuffer) {
 /// Width of a dialog and its wrapped lines.
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
     let width =
-        size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Experiment(_)) { 96 } else { 76 });
+        size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Start(PaneId::ExperimentPage)) {
+            96
+        } else {
+            76
+        });
     (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
 }
 
@@ -382,7 +383,7 @@ fn draw_dialog(d: &Dialog, theme: &Theme, buf: &mut CellBuffer) {
         draw_text(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
     }
     let answers = match &d.on_confirm {
-        PendingChange::IoPrio(..) | PendingChange::Bench(_) | PendingChange::Experiment(_) => "y Yes   n No",
+        PendingChange::IoPrio(..) | PendingChange::Start(_) => "y Yes   n No",
         PendingChange::Tune(ask) => ask.key_hints(),
     };
     let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
@@ -405,7 +406,7 @@ fn prompt_label(app: &App, what: PromptPurpose) -> String {
         }
         PromptPurpose::Include => "show only kernel lines matching: ".into(),
         PromptPurpose::Exclude => "hide kernel lines matching: ".into(),
-        PromptPurpose::BenchField(_) | PromptPurpose::ExperimentField(_) => String::new(),
+        PromptPurpose::FormLine(..) => String::new(),
         PromptPurpose::ExperimentReportPath => "write the report to (.md, .json, else text; a new file): ".into(),
         PromptPurpose::ScreenshotPath => shot_label(app),
         PromptPurpose::RecordingPath => "record to: ".into(),

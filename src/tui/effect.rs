@@ -34,9 +34,11 @@ pub enum Effect {
     /// Write the settings.
     SaveSettings(Settings),
     /// For the benchmark runner.
-    Bench(BenchEffect),
+    Bench(RunEffect<BenchPlan>),
     /// For the experiment runner.
-    Experiment(ExperimentEffect),
+    Experiment(RunEffect<ExperimentSpec>),
+    /// Check the arms of an experiment on this machine.
+    CheckArms(Box<ExperimentSpec>),
     /// For the tuner.
     Tune(TuneEffect),
     /// For the replay player.
@@ -52,19 +54,19 @@ pub enum Effect {
     },
 }
 
-/// Work for the runner of the Bench view.
+/// Work for the runner of benchmarks or experiments.
 #[derive(Debug, Clone, PartialEq)]
-pub enum BenchEffect {
+pub enum RunEffect<P> {
     /// Start a run in a child process.
     Start {
-        /// Number of the run, which its events carry.
+        /// Its number, which its events carry.
         run: u64,
-        /// What to measure.
-        plan: Box<BenchPlan>,
+        /// What to do.
+        plan: Box<P>,
     },
     /// End the run; its report follows.
     Cancel,
-    /// Kill the run, without a report.
+    /// Kill the run, without a report. The tuner restores knobs.
     Kill,
 }
 
@@ -95,24 +97,6 @@ pub enum TuneEffect {
     Undo(Vec<u64>),
     /// Let leases run on without this program.
     Detach(Vec<u64>),
-}
-
-/// Work for the runner of experiments.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ExperimentEffect {
-    /// Check the arms on this machine.
-    CheckArms(Box<ExperimentSpec>),
-    /// Start an experiment in a child process.
-    Start {
-        /// Number of the experiment, which its events carry.
-        run: u64,
-        /// What to do.
-        spec: Box<ExperimentSpec>,
-    },
-    /// End the experiment; its report follows.
-    Cancel,
-    /// Kill it, without a report; the tuner restores the values.
-    Kill,
 }
 
 /// Work for the player.

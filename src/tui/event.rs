@@ -34,10 +34,12 @@ pub enum Event {
     JobReply(WorkerJob, WorkerReply),
     /// Result of setting an I/O priority: the priority read back, or an error message.
     IoPrioSet(TaskKey, Result<IoPrio, String>),
-    /// From a benchmark's child process.
-    Bench(Box<BenchEvent>),
-    /// From an experiment's child process.
-    Experiment(Box<ExperimentEvent>),
+    /// From the child process of the benchmark with this number.
+    Bench(u64, Box<ChildEvent<BenchMessage>>),
+    /// From the child process of the experiment with this number.
+    Experiment(u64, Box<ChildEvent<ExperimentMessage>>),
+    /// Result of a check of arms.
+    ArmsChecked(Box<ArmCheck>),
     /// From the tuner process.
     Tune(Box<TuneEvent>),
     /// From the player of a recording.
@@ -46,27 +48,6 @@ pub enum Event {
     RecordingStatus(Box<crate::recording::writer::RecorderStatus>),
     /// An error message of the runtime.
     Notice(String),
-}
-
-/// An event of a run.
-#[derive(Debug)]
-pub struct BenchEvent {
-    /// Number of the run.
-    pub run: u64,
-    /// What happened.
-    pub event: BenchChildEvent,
-}
-
-/// An event of a run's child process.
-pub type BenchChildEvent = ChildEvent<BenchMessage>;
-
-/// An event of an experiment.
-#[derive(Debug)]
-pub enum ExperimentEvent {
-    /// Result of a check of arms.
-    ArmsChecked(ArmCheck),
-    /// From the child process of the experiment with this number.
-    Child(u64, ChildEvent<ExperimentMessage>),
 }
 
 /// The part of an experiment that a check depends on.

@@ -1,6 +1,6 @@
 //! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
 
-use super::action::{Action, BenchAction, ExperimentAction as E, ReplayAction as P, TuneAction as T, ViewId};
+use super::action::{Action, ExperimentAction as E, ReplayAction as P, RunAction as R, TuneAction as T, ViewId};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -195,11 +195,11 @@ pub const BINDINGS: &[KeyBinding] = &[
     char_key(Tune, 'N', Action::SearchPrevious, "", "hit before"),
     char_key(Tune, '\\', Action::Filter, "", "show only knobs that contain a text"),
     key(Experiment, KeyCode::Enter, Action::Open, "go", "change a line of the next experiment, show a kept one"),
-    char_key(Experiment, 'r', Action::Experiment(E::Start), "run", "start the next experiment (asks first)"),
+    char_key(Experiment, 'r', Action::Run(R::Start), "run", "start the next experiment (asks first)"),
     char_key(
         Experiment,
         'x',
-        Action::Experiment(E::Cancel),
+        Action::Run(R::Cancel),
         "cancel",
         "end it, with a report of the rounds that are over; again: kill it",
     ),
@@ -219,13 +219,13 @@ pub const BINDINGS: &[KeyBinding] = &[
     ),
     char_key(Experiment, 'u', Action::Tune(T::Undo), "undo", "take back the newest change (asks first)"),
     char_key(Experiment, 'R', Action::Tune(T::Renew), "", "start the lease of B anew"),
-    char_key(Experiment, 'e', Action::Experiment(E::Edit), "edit", "to the form of the next experiment; change a line"),
-    key(Experiment, KeyCode::Delete, Action::Experiment(E::Reset), "", "the selected line as it is by itself"),
-    char_key(Experiment, 'm', Action::Experiment(E::Mark), "mark", "mark a kept experiment to compare others with"),
+    char_key(Experiment, 'e', Action::Run(R::Edit), "edit", "to the form of the next experiment; change a line"),
+    key(Experiment, KeyCode::Delete, Action::Run(R::Reset), "", "the selected line as it is by itself"),
+    char_key(Experiment, 'm', Action::Run(R::Mark), "mark", "mark a kept experiment to compare others with"),
     char_key(
         Experiment,
         'c',
-        Action::Experiment(E::Compare),
+        Action::Run(R::Compare),
         "compare",
         "the marked experiment and the selected one side by side",
     ),
@@ -236,8 +236,8 @@ pub const BINDINGS: &[KeyBinding] = &[
         "file",
         "write the report to a file: Markdown, JSON or text, by its ending",
     ),
-    key(Experiment, KeyCode::Right, Action::Experiment(E::FocusPage), "", "to the page beside the list"),
-    key(Experiment, KeyCode::Left, Action::Experiment(E::FocusList), "", "back to the list"),
+    key(Experiment, KeyCode::Right, Action::Run(R::FocusPage), "", "to the page beside the list"),
+    key(Experiment, KeyCode::Left, Action::Run(R::FocusList), "", "back to the list"),
     char_key(TuneLeave, 'u', Action::Tune(T::QuitUndo), "undo", "take the change back now, and leave"),
     char_key(TuneLeave, 'k', Action::Tune(T::QuitKeep), "keep", "let the change stay, and leave"),
     char_key(
@@ -259,26 +259,14 @@ pub const BINDINGS: &[KeyBinding] = &[
         help: "take the change back now, and leave",
     },
     key(Bench, KeyCode::Enter, Action::Open, "go", "start a profile (asks first), show a result, change a parameter"),
-    char_key(Bench, 'r', Action::Bench(BenchAction::Run), "run", "start the selected profile (asks first)"),
-    char_key(Bench, 'e', Action::Bench(BenchAction::Edit), "edit", "change the parameters"),
-    char_key(Bench, 'u', Action::Bench(BenchAction::Reset), "", "the selected parameter as the profile has it"),
-    char_key(
-        Bench,
-        'x',
-        Action::Bench(BenchAction::Cancel),
-        "cancel",
-        "end the run, with the figures up to now; again: kill it",
-    ),
-    char_key(Bench, 'm', Action::Bench(BenchAction::Mark), "mark", "mark a kept result to compare others with"),
-    char_key(
-        Bench,
-        'c',
-        Action::Bench(BenchAction::Compare),
-        "compare",
-        "the marked result and the selected one side by side",
-    ),
-    key(Bench, KeyCode::Right, Action::Bench(BenchAction::FocusPage), "", "to the page beside the list"),
-    key(Bench, KeyCode::Left, Action::Bench(BenchAction::FocusList), "", "back to the list"),
+    char_key(Bench, 'r', Action::Run(R::Start), "run", "start the selected profile (asks first)"),
+    char_key(Bench, 'e', Action::Run(R::Edit), "edit", "change the parameters"),
+    char_key(Bench, 'u', Action::Run(R::Reset), "", "the selected parameter as the profile has it"),
+    char_key(Bench, 'x', Action::Run(R::Cancel), "cancel", "end the run, with the figures up to now; again: kill it"),
+    char_key(Bench, 'm', Action::Run(R::Mark), "mark", "mark a kept result to compare others with"),
+    char_key(Bench, 'c', Action::Run(R::Compare), "compare", "the marked result and the selected one side by side"),
+    key(Bench, KeyCode::Right, Action::Run(R::FocusPage), "", "to the page beside the list"),
+    key(Bench, KeyCode::Left, Action::Run(R::FocusList), "", "back to the list"),
     key(
         Findings,
         KeyCode::Enter,

@@ -18,6 +18,7 @@ use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::persist::file_for;
 use crate::tuning::sysctl::display_path;
 use crate::tuning::value;
+use std::sync::Arc;
 
 /// Maximum number of changes shown, the newest ones.
 const MAX_CHANGES: usize = 200;
@@ -37,6 +38,34 @@ pub struct KnobSnapshot {
     pub can_write: bool,
     /// Memory sizes, which give ratios their meaning.
     pub machine: MachineLimits,
+}
+
+/// What the Tune view knows of knobs and changes, for all views.
+#[derive(Debug, Clone, Default)]
+pub struct KnobState {
+    /// The newest snapshot.
+    pub snapshot: Option<Arc<KnobSnapshot>>,
+    /// Leased changes of this screen.
+    pub leases: Vec<ActiveLease>,
+    /// Length of a lease, seconds.
+    pub lease_secs: u64,
+}
+
+impl KnobState {
+    /// All knobs.
+    pub fn rows(&self) -> &[KnobRow] {
+        self.snapshot.as_ref().map(|s| s.rows.as_slice()).unwrap_or_default()
+    }
+
+    /// All changes of this boot, newest first.
+    pub fn changes(&self) -> &[ChangeRow] {
+        self.snapshot.as_ref().map(|s| s.changes.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether this program may change knobs.
+    pub fn can_write(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|s| s.can_write)
+    }
 }
 
 /// A knob, ready for display. All texts but `name` are sanitized.
@@ -117,6 +146,11 @@ pub struct ChangeRow {
 }
 
 impl ChangeRow {
+    /// Whether it reverts itself when its lease ends.
+    pub fn is_on_lease(&self) -> bool {
+        matches!(self.status, ChangeStatus::Leased(_) | ChangeStatus::TunerSilent)
+    }
+
     /// Whether it changed only knobs of that experiment.
     pub fn belongs_to(&self, report: &ExperimentReport) -> bool {
         let moved = |m: &ChangedKnobRow| report.settings.iter().any(|s| s.knob == m.display_name);

@@ -29,9 +29,7 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
             let all = overview_layout(body, 0, app.shared.findings.incidents().len());
             all.into_iter().filter(|(_, r)| !r.is_empty()).map(|(id, _)| id).collect()
         }
-        (None, ViewId::Bench) => super::views::bench::layout::PANES.to_vec(),
-        (None, ViewId::Tune) if app.views.experiments.is_open => super::views::experiments::layout::PANES.to_vec(),
-        (None, ViewId::Tune) => crate::tui::views::tune::render::visible_panes(app),
+        (None, ViewId::Tune) if !app.views.experiments.is_open => crate::tui::views::tune::render::visible_panes(app),
         (None, tab) => converted_tab(app, tab).into_iter().map(|(id, _)| id).collect(),
     }
 }
@@ -50,8 +48,6 @@ pub fn compute_layout(app: &App) -> ScreenLayout {
                 overview_layout(body, app.views.devices.wanted_rows(&app.shared), app.shared.findings.incidents().len())
             }
             [PaneId::TuneKnobs, ..] => crate::tui::views::tune::render::tune_layout(body, &list),
-            [PaneId::ExperimentList, ..] => super::views::experiments::layout::arrange_panes(body, app.screen.focus),
-            [PaneId::BenchResults, ..] => super::views::bench::layout::arrange_panes(body, app.screen.focus),
             _ if app.screen.detail.is_none() && app.views.of_tab(app.screen.view).is_some() => {
                 converted_tab(app, app.screen.view)
             }

@@ -1,7 +1,7 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
-pub mod comparison;
+pub mod bench_target;
 pub mod diff_renderer;
 pub mod draw;
 pub mod effect;

@@ -1,6 +1,7 @@
 //! What is on screen, whichever view owns it: the tab, the focus, prompts, dialogs and messages.
 
 use super::action::ViewId;
+use super::view::PaneId;
 use super::widgets::table::Scroll;
 use crate::model::disk::DevId;
 use crate::model::process::{IoPrio, TaskKey};
@@ -78,10 +79,8 @@ pub enum PromptPurpose {
     KnobValue,
     /// Duration of a lease, seconds.
     Lease,
-    /// A benchmark parameter, by its index.
-    BenchField(usize),
-    /// A field of the experiment form, by its index.
-    ExperimentField(usize),
+    /// A line of the form on that page, by its index.
+    FormLine(PaneId, usize),
     /// The file an experiment's report goes to.
     ExperimentReportPath,
     /// The file a screenshot goes to.
@@ -125,10 +124,8 @@ pub enum PendingChange {
     IoPrio(TaskKey, IoPrio),
     /// A change in the Tune view.
     Tune(Confirmation),
-    /// Start a benchmark.
-    Bench(Box<crate::bench::plan::BenchPlan>),
-    /// Start an experiment.
-    Experiment(Box<crate::experiment::spec::ExperimentSpec>),
+    /// Start the benchmark or experiment whose page this is.
+    Start(PaneId),
 }
 
 /// What a dialog of the Tune view asks to confirm.

@@ -1,5 +1,7 @@
 //! What all views read, and nothing of any one of them.
 
+use super::bench_target::BenchTarget;
+use super::knob_snapshot::KnobState;
 use super::widgets::theme::{Theme, ThemeName};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
@@ -37,6 +39,10 @@ pub struct Shared {
     pub knob_change_times: Vec<u64>,
     /// The clocks at the newest batch of kernel log records.
     pub log_clock: LogClock,
+    /// Knobs and changes.
+    pub knobs: KnobState,
+    /// The directory to measure in.
+    pub target: BenchTarget,
     /// The benchmark or experiment under way.
     pub running: Option<Running>,
 }
@@ -68,6 +74,8 @@ impl Shared {
             utc_offset_secs: 0,
             knob_change_times: Vec::new(),
             log_clock: LogClock::default(),
+            knobs: KnobState::default(),
+            target: BenchTarget::default(),
             running: None,
         }
     }

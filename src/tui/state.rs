@@ -36,11 +36,11 @@ pub struct Views {
     /// The kernel log.
     pub kernel_log: KernelLogView,
     /// Benchmarks.
-    pub bench: super::views::bench::BenchUi,
+    pub bench: super::views::bench::BenchView,
     /// Kernel settings.
     pub tune: super::views::tune::TuneUi,
     /// Experiments, shown in place of the Tune view.
-    pub experiments: super::views::experiments::ExperimentUi,
+    pub experiments: super::views::experiments::ExperimentsView,
     /// Findings.
     pub findings: FindingsView,
     /// Memory.
@@ -87,7 +87,7 @@ impl App {
         screen.mouse = s.mouse;
         screen.screenshot.select_format(&s.screenshot.format);
         screen.screenshot.directory = s.screenshot.directory.clone();
-        views.bench.directory = s.bench.directory.clone().into();
+        shared.target.directory = s.bench.directory.clone().into();
         views.devices.extended = s.devices.extended;
         views.devices.only_active = s.devices.only_active;
         views.processes.sort_column =
@@ -118,7 +118,7 @@ impl App {
         };
         s.screenshot.format = screen.screenshot.format().name.into();
         s.screenshot.directory = screen.screenshot.directory.clone();
-        s.bench.directory = views.bench.directory_setting();
+        s.bench.directory = shared.target.setting();
         s.devices.extended = views.devices.extended;
         s.devices.only_active = views.devices.only_active;
         s.processes.sort = super::views::processes::sort_column_name(views.processes.sort_column).into();
@@ -141,15 +141,20 @@ impl App {
 }
 
 impl Views {
-    /// Every view.
-    fn all(&self) -> [&dyn View; 7] {
-        let Self { devices, processes, kernel_log, findings, syncs, memory, path, .. } = self;
-        [devices, processes, kernel_log, findings, syncs, memory, path]
+    /// Lets every view write what the others read of it.
+    pub fn publish(&self, shared: &mut Shared) {
+        self.all().into_iter().for_each(|view| view.publish(shared));
     }
 
-    fn all_mut(&mut self) -> [&mut dyn View; 7] {
-        let Self { devices, processes, kernel_log, findings, syncs, memory, path, .. } = self;
-        [devices, processes, kernel_log, findings, syncs, memory, path]
+    /// Every view.
+    fn all(&self) -> [&dyn View; 9] {
+        let Self { devices, processes, kernel_log, findings, syncs, memory, path, bench, experiments, .. } = self;
+        [devices, processes, kernel_log, findings, syncs, memory, path, bench, experiments]
+    }
+
+    fn all_mut(&mut self) -> [&mut dyn View; 9] {
+        let Self { devices, processes, kernel_log, findings, syncs, memory, path, bench, experiments, .. } = self;
+        [devices, processes, kernel_log, findings, syncs, memory, path, bench, experiments]
     }
 
     /// The view that owns a pane.
@@ -171,7 +176,9 @@ impl Views {
             ViewId::Kernel => Some(&self.kernel_log),
             ViewId::Findings => Some(&self.findings),
             ViewId::Syncs => Some(&self.syncs),
-            ViewId::Overview | ViewId::Bench | ViewId::Tune => None,
+            ViewId::Bench => Some(&self.bench),
+            ViewId::Tune if self.experiments.is_open => Some(&self.experiments),
+            ViewId::Overview | ViewId::Tune => None,
         }
     }
 }

@@ -212,10 +212,6 @@ pub enum ViewRequest {
     RefreshKnobs,
     /// Experiments: check the arms again, because knobs may have changed.
     CheckArms,
-    /// Bench: measure in this directory.
-    SetDirectory(PathBuf),
-    /// Bench: inspect the directory to measure in.
-    InspectTarget,
 }
 
 /// What a view asks of the program above it.
@@ -237,6 +233,10 @@ pub enum Request {
     ShowPane(PaneId),
     /// Something that another view does.
     Ask(ViewRequest),
+    /// Measure in this directory.
+    SetDirectory(PathBuf),
+    /// Inspect the directory to measure in.
+    InspectTarget,
 }
 
 /// What a view wants done after it has handled something.
@@ -288,6 +288,16 @@ impl Outbox {
     /// Shows and focuses a pane of the tab.
     pub fn show_pane(&mut self, pane: PaneId) {
         self.requests.push(Request::ShowPane(pane));
+    }
+
+    /// Changes the directory to measure in.
+    pub fn set_directory(&mut self, directory: PathBuf) {
+        self.requests.push(Request::SetDirectory(directory));
+    }
+
+    /// Inspects the directory to measure in.
+    pub fn inspect_target(&mut self) {
+        self.requests.push(Request::InspectTarget);
     }
 
     /// Asks another view for something.

@@ -14,10 +14,10 @@ use iotop_plus::bench::target_info::{TargetInfo, TargetInspection};
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::root::Root;
+use iotop_plus::subprocess::runner::ChildEvent;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
-use iotop_plus::tui::views::bench::{BenchChildEvent, BenchEvent};
 use std::path::Path;
 
 const DIR: &str = "/srv/lab/frz";
@@ -62,7 +62,7 @@ fn stored_results() -> Vec<StoredResult> {
 
 fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
     let mut app = app(size);
-    app.views.bench.set_working_directory(DIR.into());
+    app.shared.target.set_working_directory(DIR.into());
     press(&mut app, "b");
     update(
         &mut app,
@@ -117,9 +117,9 @@ fn network_file_system() {
     assert_screen("bench_network", &app);
 }
 
-fn send_event(app: &mut App, what: BenchChildEvent) {
+fn send_event(app: &mut App, what: ChildEvent<BenchMessage>) {
     let run = app.views.bench.run_count;
-    update(app, Event::Bench(Box::new(BenchEvent { run, event: what })));
+    update(app, Event::Bench(run, Box::new(what)));
 }
 
 /// A run whose rates and latencies go up and down.
@@ -146,14 +146,14 @@ fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
             lat: [[Some(lat), Some(lat * 6)], [Some(lat * 2), Some(lat * 9)], [None, None]],
             idle_ms: silent_ms,
         };
-        send_event(app, BenchChildEvent::Message(BenchMessage::Progress(Box::new(progress))));
+        send_event(app, ChildEvent::Message(BenchMessage::Progress(Box::new(progress))));
     }
 }
 
 fn start_run(size: (u16, u16)) -> App {
     let mut app = open_bench(size);
     press(&mut app, "<enter>y");
-    send_event(&mut app, BenchChildEvent::Started { pid: 4711 });
+    send_event(&mut app, ChildEvent::Started { pid: 4711 });
     app
 }
 
@@ -167,7 +167,7 @@ fn running() {
     let mut app = start_run((80, 24));
     send_event(
         &mut app,
-        BenchChildEvent::Message(BenchMessage::Note("io_uring is refused here (EPERM): threads instead".into())),
+        ChildEvent::Message(BenchMessage::Note("io_uring is refused here (EPERM): threads instead".into())),
     );
     send_progress(&mut app, 1, 50, 0);
     press(&mut app, "x1");
@@ -248,7 +248,7 @@ fn ended() {
         let mut app = start_run(size);
         send_progress(&mut app, 1, 120, 0);
         let done = Box::new(report("1795277000-randrw", 152_000));
-        send_event(&mut app, BenchChildEvent::Message(BenchMessage::Report(done.clone())));
+        send_event(&mut app, ChildEvent::Message(BenchMessage::Report(done.clone())));
         update(&mut app, Event::JobReply(WorkerJob::SaveResult(done), WorkerReply::Saved("1795277000-randrw".into())));
         assert_screen("bench_ended", &app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");

@@ -4,7 +4,11 @@
 use crate::machine::{LiveMachine, output_text, read_knob, read_vm_knobs};
 use crate::pty_harness::{TIMEOUT, Terminal, list_files};
 use crate::screen::{KNOB, different_value, open_tune_view, wait_for_value};
-use iotop_plus::tui::views::experiments::form::{ExperimentForm, ExperimentFormLine};
+use iotop_plus::model::kernel_log::LogClock;
+use iotop_plus::model::system_state::{HostInfo, SystemState};
+use iotop_plus::tui::shared::Shared;
+use iotop_plus::tui::views::experiments::ExperimentForm;
+use iotop_plus::tui::views::runs::RunForms;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -14,8 +18,9 @@ const WORKLOAD: &str = "intrinsic";
 /// Types into a field of the form, which has the keyboard focus.
 fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
     let mut form = ExperimentForm::default();
-    form.set_line(ExperimentFormLine::Workload, WORKLOAD).unwrap();
-    let at = form.line_index(line).unwrap();
+    form.set_line(0, "workload", WORKLOAD).unwrap();
+    let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false);
+    let at = form.lines(0, &shared).iter().position(|l| l.name == line).unwrap();
     t.send(format!("\x1b[H{}\r\x15{typed}\r", "j".repeat(at)));
 }
 

@@ -26,15 +26,8 @@ pub struct Pane {
 }
 
 /// All panes.
-pub const PANES: &[Pane] = &[
-    super::views::bench::list::PANE,
-    super::views::bench::render::PANE,
-    super::views::tune::render::PANE,
-    super::views::tune::knob::PANE,
-    super::views::tune::changes::PANE,
-    super::views::experiments::list::PANE,
-    super::views::experiments::render::PANE,
-];
+pub const PANES: &[Pane] =
+    &[super::views::tune::render::PANE, super::views::tune::knob::PANE, super::views::tune::changes::PANE];
 
 /// The inside of the focused pane.
 pub fn focused_pane_inner(app: &App) -> Rect {

@@ -7,7 +7,9 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::process::{IoPrio, TaskKey};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
-use crate::tui::effect::Effect;
+use crate::subprocess::handle::ChildMessage;
+use crate::subprocess::runner::{ChildEvent, ChildRunner};
+use crate::tui::effect::{Effect, RunEffect};
 use crate::tui::event::Event;
 use crate::tui::settings::Settings;
 use crate::tui::state::DetailPage;
@@ -34,13 +36,18 @@ impl Runtime {
             Effect::CopyToClipboard(text) => self.copy_to_clipboard(&text)?,
             Effect::SaveSettings(settings) => self.save_settings(&settings)?,
             Effect::Bench(effect) => {
-                if let Some(event) = self.bench.run_effect(effect) {
-                    self.dispatch(Event::Bench(Box::new(event)))?;
+                if let Some((run, failure)) = run_child(&mut self.bench, effect) {
+                    self.dispatch(Event::Bench(run, failure))?;
                 }
             }
             Effect::Experiment(effect) => {
-                if let Some(event) = self.experiment.run_effect(effect) {
-                    self.dispatch(Event::Experiment(Box::new(event)))?;
+                if let Some((run, failure)) = run_child(&mut self.experiment, effect) {
+                    self.dispatch(Event::Experiment(run, failure))?;
+                }
+            }
+            Effect::CheckArms(spec) => {
+                if let Some(failure) = self.arm_checker.request(*spec) {
+                    self.dispatch(Event::ArmsChecked(Box::new(failure)))?;
                 }
             }
             Effect::Tune(effect) => {
@@ -128,6 +135,22 @@ impl Runtime {
         self.redraw();
         Ok(())
     }
+}
+
+/// Starts, cancels or kills a run. A failure to start is returned as the run's event.
+fn run_child<M: ChildMessage>(
+    runner: &mut ChildRunner<M>,
+    effect: RunEffect<M::Order>,
+) -> Option<(u64, Box<ChildEvent<M>>)> {
+    match effect {
+        RunEffect::Start { run, plan } => {
+            let why = runner.start(run, *plan).err()?;
+            return Some((run, Box::new(ChildEvent::Message(M::from_spawn_error(why)))));
+        }
+        RunEffect::Cancel => runner.cancel(),
+        RunEffect::Kill => runner.kill(),
+    }
+    None
 }
 
 /// Sets a task's I/O priority and reads it back.

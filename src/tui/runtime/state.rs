@@ -5,15 +5,18 @@ use super::frame_limit::{FrameLimit, FrameReason};
 use super::recordings::start_replay;
 use super::signals::SignalEvent;
 use super::timer::Timer;
+use crate::bench::message::BenchMessage;
 use crate::collect::collectors::{CollectorCallback, Collectors};
 use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::processes::ScanOptions;
 use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::{clock, host};
+use crate::experiment::message::ExperimentMessage;
 use crate::jobs::WorkerPool;
 use crate::model::observation::Observation;
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;
+use crate::subprocess::runner::ChildRunner;
 use crate::tui::diff_renderer::DiffRenderer;
 use crate::tui::draw::draw;
 use crate::tui::event::{Event, EventSender};
@@ -21,8 +24,7 @@ use crate::tui::recording::ActiveRecording;
 use crate::tui::state::App;
 use crate::tui::terminal::Tty;
 use crate::tui::update::{self, update};
-use crate::tui::views::bench::runner::BenchEffectRunner;
-use crate::tui::views::experiments::runner::ExperimentEffectRunner;
+use crate::tui::views::experiments::arm_checker::ArmChecker;
 use crate::tui::views::replay::player::ReplayPlayer;
 use crate::tui::views::tune::runner::TuneEffectRunner;
 use std::sync::Arc;
@@ -49,8 +51,9 @@ pub(super) struct Runtime {
     pub(super) player: Option<ReplayPlayer>,
     pub(super) recording: ActiveRecording,
     pub(super) pool: WorkerPool,
-    pub(super) bench: BenchEffectRunner,
-    pub(super) experiment: ExperimentEffectRunner,
+    pub(super) bench: ChildRunner<BenchMessage>,
+    pub(super) experiment: ChildRunner<ExperimentMessage>,
+    pub(super) arm_checker: ArmChecker,
     pub(super) tuning: TuneEffectRunner,
     timer: Timer,
     /// When the next frame is due; `None` while nothing has changed.
@@ -77,7 +80,7 @@ impl Runtime {
         let mut app = App::new(system, size, &options.settings, options.no_color);
         app.shared.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
         app.shared.log_clock = clock::now_log_clock();
-        app.views.bench.set_working_directory(std::env::current_dir().unwrap_or_default());
+        app.shared.target.set_working_directory(std::env::current_dir().unwrap_or_default());
         let (collectors, player) = match options.replay.take() {
             Some(source) => (None, Some(start_replay(source, &mut app, &events)?)),
             None => {
@@ -91,11 +94,14 @@ impl Runtime {
         let pool =
             WorkerPool::new(root.clone(), Arc::new(move |job, reply| send(&sender, Event::JobReply(job, reply))));
         let sender = events.clone();
-        let on_event = Arc::new(move |event| send(&sender, Event::Bench(Box::new(event))));
-        let bench = BenchEffectRunner::new(root.clone(), on_event);
+        let on_event = move |run, event| send(&sender, Event::Bench(run, Box::new(event)));
+        let bench = ChildRunner::new(root.clone(), Arc::new(on_event));
         let sender = events.clone();
-        let on_event = Arc::new(move |event| send(&sender, Event::Experiment(Box::new(event))));
-        let experiment = ExperimentEffectRunner::new(root.clone(), on_event);
+        let on_event = move |run, event| send(&sender, Event::Experiment(run, Box::new(event)));
+        let experiment = ChildRunner::new(root.clone(), Arc::new(on_event));
+        let sender = events.clone();
+        let on_checked = move |check| send(&sender, Event::ArmsChecked(Box::new(check)));
+        let arm_checker = ArmChecker::new(root.clone(), Arc::new(on_checked));
         let on_event = Arc::new(move |event| send(&events, Event::Tune(Box::new(event))));
         let tuning = TuneEffectRunner::new(root.clone(), on_event);
         Ok(Self {
@@ -110,6 +116,7 @@ impl Runtime {
             pool,
             bench,
             experiment,
+            arm_checker,
             tuning,
             timer,
             draw_due: None,
@@ -174,8 +181,6 @@ impl Runtime {
     /// Handles an event from a child process or the player of a recording.
     pub(super) fn on_event(&mut self, event: Event) -> anyhow::Result<()> {
         let needs_redraw = match &event {
-            Event::Bench(event) => !self.app.is_bench_event_invisible(event),
-            Event::Experiment(event) => !self.app.is_experiment_event_invisible(event),
             Event::Replay(event) => event.needs_redraw(),
             _ => true,
         };

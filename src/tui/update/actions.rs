@@ -3,12 +3,13 @@
 use super::events;
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
-use crate::tui::action::{Action, ViewId};
+use crate::tui::action::{Action, ExperimentAction, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::state::{App, DetailPage, Overlay, PendingChange, ProcessDetail, Prompt, PromptPurpose};
+use crate::tui::view::{ExperimentArm, Target};
 use crate::tui::widgets::table::Scroll;
 use crate::tui::widgets::theme::ThemeName;
 use std::time::Duration;
@@ -64,8 +65,7 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::StepForward => freeze_tick(app, 1),
         Action::Confirm => confirm_dialog(app, effects),
         Action::LoadMappings => request_mappings(app, effects),
-        Action::Bench(action) => crate::tui::views::bench::update::apply_action(app, action, effects),
-        Action::Experiment(action) => crate::tui::views::experiments::update::apply_action(app, action, effects),
+        Action::Experiment(action) => open_experiments(app, action, effects),
         Action::Tune(action) => crate::tui::views::tune::update::apply_action(app, action, effects),
         Action::Replay(action) => crate::tui::views::replay::update::apply_action(app, action, effects),
         Action::ToggleRecording => crate::tui::views::replay::update::toggle_recording(app, effects),
@@ -133,13 +133,28 @@ pub fn open_view(app: &mut App, view: ViewId, effects: &mut Vec<Effect>) {
     app.screen.zoomed = false;
     app.screen.detail = None;
     match view {
-        ViewId::Bench => crate::tui::views::bench::update::on_open(app, effects),
+        ViewId::Bench => _ = app.update_view(PaneId::BenchPage, effects, |view, cx, out| view.on_tab(cx, out)),
         ViewId::Tune => {
             crate::tui::views::tune::update::on_open(app, effects);
-            crate::tui::views::experiments::update::restore_focus(app);
+            app.update_view(PaneId::ExperimentPage, effects, |view, cx, out| view.on_tab(cx, out));
         }
         _ => {}
     }
+}
+
+/// Shows the experiments in place of the knobs, with what is to be tried if that was asked for.
+fn open_experiments(app: &mut App, action: ExperimentAction, effects: &mut Vec<Effect>) {
+    let arm = match action {
+        ExperimentAction::TryPending => match crate::tui::views::tune::update::knobs_to_try(app) {
+            Ok((assignments, edit)) => Some(ExperimentArm { assignments, edit }),
+            Err(why) => return app.screen.error(why),
+        },
+        _ => None,
+    };
+    if arm.is_some() {
+        app.views.tune.selected_preset = None;
+    }
+    super::navigate::navigate(app, Target::Experiments(arm), effects);
 }
 
 /// Opens the detail page of a device.
@@ -157,12 +172,8 @@ pub fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
 fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     app.screen.detail_scroll = Scroll::default();
     match app.focused_pane() {
-        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::open_selected(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
             crate::tui::views::tune::update::open_selected(app, effects)
-        }
-        PaneId::ExperimentList | PaneId::ExperimentPage => {
-            crate::tui::views::experiments::update::open_selected(app, effects)
         }
         _ => {}
     }
@@ -183,11 +194,9 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
         {
             true
         }
-        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::close_topmost(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
             crate::tui::views::tune::update::close_topmost(app, effects)
         }
-        PaneId::ExperimentList | PaneId::ExperimentPage => crate::tui::views::experiments::update::close_topmost(app),
         _ => false,
     };
     if closed {
@@ -224,12 +233,8 @@ fn move_selection(app: &mut App, by: isize, effects: &mut Vec<Effect>) {
         return;
     }
     match pane {
-        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::move_selection(app, by),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
             crate::tui::views::tune::update::move_selection(app, by)
-        }
-        PaneId::ExperimentList | PaneId::ExperimentPage => {
-            crate::tui::views::experiments::update::move_selection(app, by)
         }
         _ => {}
     }
@@ -281,7 +286,9 @@ fn confirm_dialog(app: &mut App, effects: &mut Vec<Effect>) {
     match dialog.on_confirm {
         PendingChange::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
         PendingChange::Tune(ask) => crate::tui::views::tune::update::run_confirmed(app, ask, effects),
-        PendingChange::Experiment(spec) => crate::tui::views::experiments::update::start_confirmed(app, *spec, effects),
-        PendingChange::Bench(plan) => crate::tui::views::bench::update::start_confirmed(app, *plan, effects),
+        PendingChange::Start(page) => {
+            let change = PendingChange::Start(page);
+            app.update_view(page, effects, |view, cx, out| view.on_confirm(change, cx, out));
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::{Change, Observation};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
+use crate::tui::panes::PaneId;
 use crate::tui::state::{App, DetailPage};
 use crate::units::format_bytes_long;
 
@@ -22,14 +23,19 @@ pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             Ok(prio) => app.screen.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
             Err(why) => app.screen.error(why),
         },
-        Event::Bench(news) => crate::tui::views::bench::update::on_event(app, *news, effects),
-        Event::Experiment(news) => crate::tui::views::experiments::update::on_event(app, *news, effects),
+        Event::Bench(..) => send(app, PaneId::BenchPage, event, effects),
+        Event::Experiment(..) | Event::ArmsChecked(_) => send(app, PaneId::ExperimentPage, event, effects),
         Event::Tune(news) => crate::tui::views::tune::update::on_event(app, *news, effects),
         Event::Replay(news) => crate::tui::views::replay::update::on_event(app, *news, effects),
         Event::RecordingStatus(status) => crate::tui::views::replay::update::on_recorder_status(app, *status),
         Event::Notice(text) => app.screen.error(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }
+}
+
+/// Hands an event to the view that owns a pane.
+fn send(app: &mut App, pane: PaneId, event: Event, effects: &mut Vec<Effect>) {
+    app.update_view(pane, effects, |view, cx, out| view.on_event(event, cx, out));
 }
 
 /// Updates the system state with what a collector read, and what is shown of it.
@@ -93,11 +99,13 @@ pub fn request_task_facts(app: &mut App, effects: &mut Vec<Effect>) {
 
 fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     match (job, reply) {
-        (job, reply) if job.is_for_bench() => {
-            crate::tui::views::bench::update::on_reply(app, job, reply, effects);
+        (WorkerJob::InspectTarget { directory }, reply) => {
+            app.shared.target.on_inspected(directory, reply);
+            super::select_target_device(app);
         }
+        (job, reply) if job.is_for_bench() => send(app, PaneId::BenchPage, Event::JobReply(job, reply), effects),
         (job, reply) if job.is_for_experiments() => {
-            crate::tui::views::experiments::update::on_reply(app, job, reply, effects)
+            send(app, PaneId::ExperimentPage, Event::JobReply(job, reply), effects);
         }
         (job, reply) if job.is_for_doctor() => super::findings::on_reply(app, &job, reply),
         (WorkerJob::QueueSettings { .. }, WorkerReply::Observed(queues)) => _ = app.shared.system.apply(queues),

@@ -72,10 +72,6 @@ fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     }
     match id {
         PaneId::TuneKnobs | PaneId::ChangeHistory => crate::tui::views::tune::update::on_click(app, id, inner, y),
-        PaneId::BenchResults | PaneId::BenchPage => crate::tui::views::bench::update::on_click(app, id, inner, x, y),
-        PaneId::ExperimentList | PaneId::ExperimentPage => {
-            crate::tui::views::experiments::update::on_click(app, id, inner, x, y)
-        }
         _ => {}
     }
 }

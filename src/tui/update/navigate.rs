@@ -1,15 +1,15 @@
 //! Sends the user to another place in the program.
 
 use super::actions;
-use crate::bench::workloads::WORKLOADS;
 use crate::doctor::finding::NavTarget;
 use crate::model::raw_bytes::RawBytes;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::state::{App, DetailPage};
-use crate::tui::view::Target;
-use crate::tui::views::bench::BenchRow;
+use crate::tui::view::{PaneId, Target, ViewRequest};
+use crate::tui::views::tune::update as tune;
 use crate::tui::widgets::table::Scroll;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 impl From<NavTarget> for Target {
@@ -42,23 +42,37 @@ pub fn navigate(app: &mut App, target: Target, effects: &mut Vec<Effect>) {
                 app.screen.error(why);
             }
         }
-        Target::Experiments(_) => {}
+        Target::Experiments(_) => {
+            app.screen.zoomed = false;
+            app.update_view(PaneId::ExperimentPage, effects, |view, cx, out| view.on_target(&target, cx, out));
+        }
         Target::Profile { name, directory } => open_bench(app, name, directory, effects),
     }
 }
 
 /// Opens the Bench tab at a profile and directory; a run in progress stays on screen.
-fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
-    if app.views.bench.active_run().is_none() {
-        if let Some(dir) = dir {
-            app.views.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
-        }
-        if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
-            app.views.bench.selected = BenchRow::Profile(at);
-            app.views.bench.opened = None;
+fn open_bench(app: &mut App, name: &'static str, directory: Option<RawBytes>, effects: &mut Vec<Effect>) {
+    if app.views.bench.active_run().is_none()
+        && let Some(directory) = &directory
+    {
+        app.shared.target.directory = OsString::from_vec(directory.as_bytes().to_vec()).into();
+    }
+    let target = Target::Profile { name, directory };
+    app.update_view(PaneId::BenchPage, effects, |view, cx, out| view.on_target(&target, cx, out));
+    actions::open_view(app, ViewId::Bench, effects);
+}
+
+/// Does what one view asks another one to do.
+pub fn ask_view(app: &mut App, request: ViewRequest, effects: &mut Vec<Effect>) {
+    match request {
+        ViewRequest::ApplyKnobs { assignments, on_lease } => tune::ask_apply_assignments(app, assignments, on_lease),
+        ViewRequest::KeepChange(id) => tune::keep_change(app, id, effects),
+        ViewRequest::OfferRootCommand { what, args } => tune::offer_root_command(app, what, args),
+        ViewRequest::RefreshKnobs => tune::refresh_now(app, effects),
+        ViewRequest::CheckArms => {
+            app.update_view(PaneId::ExperimentPage, effects, |view, cx, out| view.on_request(&request, cx, out));
         }
     }
-    actions::open_view(app, ViewId::Bench, effects);
 }
 
 fn open_log_record(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {

@@ -29,9 +29,9 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
         KeyCode::Up | KeyCode::Down if p.purpose == PromptPurpose::KnobValue => {
             tune::cycle_choice(app, &mut p, key.code)
         }
-        KeyCode::Up | KeyCode::Down if matches!(p.purpose, PromptPurpose::ExperimentField(_)) => {
-            if let PromptPurpose::ExperimentField(at) = p.purpose {
-                crate::tui::views::experiments::update::edit::cycle_workload(app, at, &mut p, key.code);
+        KeyCode::Up | KeyCode::Down if matches!(p.purpose, PromptPurpose::FormLine(..)) => {
+            if let PromptPurpose::FormLine(page, _) = p.purpose {
+                app.update_view(page, effects, |view, _, _| view.on_prompt_key(&mut p, key.code));
             }
         }
         code if p.purpose == PromptPurpose::ScreenshotPath && screenshot::is_option_key(code) => {
@@ -114,15 +114,8 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
         PromptPurpose::UserFilter | PromptPurpose::Ionice(_) => input(app, PaneId::Processes, what, text, effects)?,
         PromptPurpose::KnobValue => tune::propose_typed(app, text)?,
         PromptPurpose::Lease => tune::set_lease_duration(app, text)?,
-        PromptPurpose::BenchField(at) => {
-            crate::tui::views::bench::update::edit::set_from_prompt(app, at, text, effects)?
-        }
-        PromptPurpose::ExperimentField(at) => {
-            crate::tui::views::experiments::update::edit::set_from_prompt(app, at, text, effects)?
-        }
-        PromptPurpose::ExperimentReportPath => {
-            crate::tui::views::experiments::update::write_report(app, text, effects)?
-        }
+        PromptPurpose::FormLine(page, _) => input(app, page, what, text, effects)?,
+        PromptPurpose::ExperimentReportPath => input(app, PaneId::ExperimentPage, what, text, effects)?,
     }
     Ok(())
 }

@@ -11,5 +11,6 @@ pub mod memory;
 pub mod path;
 pub mod processes;
 pub mod replay;
+pub mod runs;
 pub mod syncs;
 pub mod tune;

@@ -77,6 +77,18 @@ pub fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, widt
     draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }
 
+/// Draws text; a mark shows where it was cut off.
+pub fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+    let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
+    if fits.len() == text.len() {
+        draw_text(canvas, x, y, text, width, style);
+    } else if width > 1 {
+        let (fits, used) = crate::sanitize::fit_width(text, usize::from(width - 1));
+        draw_text(canvas, x, y, fits, width - 1, style);
+        draw_text(canvas, x + used as u16, y, "…", 1, style);
+    }
+}
+
 /// Applies a style to `width` cells of a row and keeps their text.
 pub fn patch_style(canvas: &mut CellBuffer, x: u16, y: u16, width: u16, style: Style) {
     canvas.draw_over((x, y), width, style, |before| Some(before.symbol()));

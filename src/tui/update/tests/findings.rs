@@ -88,9 +88,9 @@ fn a_bench_target_fills_in_the_bench_view() {
     press(&mut app, "<enter>");
     assert!(state_summary(&app).starts_with("Bench/"), "{}", state_summary(&app));
     if let Some(dir) = dir {
-        assert_eq!(app.views.bench.directory, std::path::PathBuf::from(dir.sanitized()));
+        assert_eq!(app.shared.target.directory, std::path::PathBuf::from(dir.sanitized()));
     }
-    let plan = app.views.bench.plan(app.views.bench.selected_profile().unwrap()).1;
+    let plan = app.views.bench.form.plan(app.views.bench.shown_form().unwrap(), &app.shared.target.directory).1;
     assert_eq!(plan.profile, "randrw");
 }
 

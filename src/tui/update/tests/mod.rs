@@ -1,10 +1,8 @@
 //! (state, key) -> (state, effects), as a table.
 
-mod bench;
-mod experiment;
 mod findings;
 #[path = "../../../../tests/fixture/mod.rs"]
-mod fixture;
+pub mod fixture;
 mod mouse;
 mod random_input;
 mod redraw_cache;
@@ -26,14 +24,14 @@ use crate::tui::views::kernel_log;
 use crate::tui::widgets::theme::ThemeName;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use fixture::{app, empty, press, send_processes};
-use mouse::click;
+pub use mouse::click;
 use ratatui::buffer::Buffer;
 use std::time::Duration;
 
-const SIZE: (u16, u16) = (120, 40);
+pub const SIZE: (u16, u16) = (120, 40);
 
 /// What is on screen, in one line, for the tables below.
-fn state_summary(app: &App) -> String {
+pub fn state_summary(app: &App) -> String {
     let u = &app.screen;
     let mut out = format!("{:?}/{:?}", u.view, app.focused_pane());
     if u.zoomed {
@@ -62,7 +60,7 @@ fn state_summary(app: &App) -> String {
 }
 
 /// Effects but the collector's wishes, which follow every move of the list and the view that is open.
-fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
+pub fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
     effects.into_iter().filter(|e| !matches!(e, Effect::WatchTasks(_) | Effect::ListSlowSyncs(_))).collect()
 }
 
@@ -401,7 +399,7 @@ fn settings_round_trip() {
 }
 
 /// Where a text stands on the screen.
-fn find_text(app: &App, text: &str) -> (u16, u16) {
+pub fn find_text(app: &App, text: &str) -> (u16, u16) {
     let buf = draw_screen(app);
     for y in 0..buf.area.height {
         let line: String = (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
@@ -412,7 +410,7 @@ fn find_text(app: &App, text: &str) -> (u16, u16) {
     panic!("{text:?} is not on the screen");
 }
 
-fn draw_screen(app: &App) -> Buffer {
+pub fn draw_screen(app: &App) -> Buffer {
     crate::tui::draw::render_to_buffer(app)
 }
 

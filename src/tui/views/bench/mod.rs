@@ -1,278 +1,165 @@
-//! State, actions, effects and events of the Bench view.
+//! The Bench view: profiles with their parameters, the run under way, stored results; below them devices and writeback.
 
-pub mod layout;
-pub mod list;
-pub mod page;
-pub mod plan;
-pub mod rate_series;
-pub mod render;
-pub mod run;
-pub mod runner;
-pub mod running;
-pub mod update;
+mod figures;
+mod form;
+mod progress;
+mod reports;
+#[cfg(test)]
+mod tests;
 
+pub use form::BenchForm;
+
+use super::runs::{RunKind, RunRow, RunTexts, RunTypes, RunView, StoreReply, StoreRequest, list_and_page};
 use crate::bench::message::BenchMessage;
-use crate::bench::params::{self, BenchParam};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
 use crate::bench::store::StoredResult;
-use crate::bench::target_info::TargetInspection;
-use crate::bench::workloads::{self, WORKLOADS, Workload};
-use crate::model::disk::DevId;
-pub use crate::tui::action::BenchAction;
+use crate::bench::workloads::WORKLOADS;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::ViewId;
-pub use crate::tui::effect::BenchEffect;
-pub use crate::tui::event::{BenchChildEvent, BenchEvent};
-use crate::tui::state::App;
-use crate::tui::widgets::table::Scroll;
-use run::TrackedBench;
-use std::path::{Path, PathBuf};
+use crate::tui::effect::{Effect, RunEffect};
+use crate::tui::event::Event;
+use crate::tui::keymap::KeyContext;
+use crate::tui::shared::Running;
+use crate::tui::view::{Context, Outbox, PaneId, PaneSpec, Target};
+use figures::BenchFigures;
+use ratatui::layout::Rect;
 
-/// State of the Bench view.
-#[derive(Debug)]
-pub struct BenchUi {
-    /// Directory to measure in, absolute; empty until the working directory is known.
-    pub directory: PathBuf,
-    /// Working directory of the program, against which typed paths are resolved.
-    pub working_directory: PathBuf,
-    /// The plan of each workload as edited, in the order of the list, without a directory.
-    plans: Vec<BenchPlan>,
-    /// The selected row of the list.
-    pub selected: BenchRow,
-    /// First visible row of the list.
-    pub list_offset: usize,
-    /// Selection among the parameters.
-    pub params_scroll: Scroll,
-    /// A result shown instead of the page of the selected row.
-    pub opened: Option<OpenedResult>,
-    /// First visible line of a page of text.
-    pub text_offset: usize,
-    /// What a benchmark would find in the directory, from the last probe.
-    pub current_target: Option<Result<TargetInspection, String>>,
-    /// Stored results; `None` until they are loaded.
-    pub stored: Option<Result<Vec<StoredResult>, String>>,
-    /// The result marked for comparison.
-    pub marked: Option<String>,
-    /// The directory being probed.
-    pub probing_directory: Option<PathBuf>,
-    /// Whether the stored results are being loaded.
-    pub is_listing: bool,
-    /// The run under way, or the last one of this session.
-    pub run: Option<TrackedBench>,
-    /// Number of runs started.
-    pub run_count: u64,
-}
+const KEYS: &[KeyContext] = &[KeyContext::Bench, KeyContext::Scroll];
 
-/// A row of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BenchRow {
-    /// The run under way, or the last one.
-    CurrentRun,
-    /// A profile, by its index in [`WORKLOADS`].
-    Profile(usize),
-    /// A stored result, by its name.
-    Stored(String),
-}
+/// The Bench view.
+pub type BenchView = RunView<BenchForm>;
 
-/// Stored results opened for display.
-#[derive(Debug, Clone, PartialEq)]
-pub enum OpenedResult<R = BenchReport> {
-    /// The results of these names are being loaded.
-    Loading(Vec<String>),
-    /// One result.
-    Result(Box<R>),
-    /// Two results to compare.
-    Comparison(Box<[R; 2]>),
-    /// Why nothing can be shown.
-    Failed(String),
-}
+impl RunTypes for BenchForm {
+    type Plan = BenchPlan;
+    type Message = BenchMessage;
+    type Report = BenchReport;
+    type Stored = StoredResult;
+    type Progress = BenchFigures;
 
-impl<R> OpenedResult<R> {
-    /// Makes a page of one result, or a comparison of two.
-    pub fn from_loaded(read: Result<Vec<R>, String>) -> Self {
-        let reports = match read {
-            Ok(reports) => reports,
-            Err(why) => return Self::Failed(why),
-        };
-        match <[R; 2]>::try_from(reports) {
-            Ok(both) => Self::Comparison(Box::new(both)),
-            Err(mut one) => match one.pop() {
-                Some(report) => Self::Result(Box::new(report)),
-                None => Self::Failed("the result no longer exists".into()),
-            },
-        }
-    }
-}
+    const IS_EXPERIMENT: bool = false;
+    const PANES: &'static [PaneSpec; 2] =
+        &[PaneSpec { id: PaneId::BenchResults, contexts: KEYS }, PaneSpec { id: PaneId::BenchPage, contexts: KEYS }];
+    const FORMS: usize = WORKLOADS.len();
+    const EFFECT: fn(RunEffect<BenchPlan>) -> Effect = Effect::Bench;
+    const TEXTS: RunTexts = RunTexts {
+        list: "Bench",
+        stored: "Benchmarks",
+        headings: Some(["Profiles", "Results, newest first"]),
+        form_keys: "Enter: run",
+        none_stored: "No stored results",
+        run: "Run",
+        report: "Result",
+        comparison: "Two results",
+        export_key: "",
+        purpose: "measure",
+        form_lines: "parameters",
+        changed: "* differs from the profile",
+        nothing_to_start: "select a profile to run",
+        nothing_running: "no benchmark is running",
+        stopping: "stopping; the results so far follow. x again kills the run",
+        killed: "killed before it could report; its file is deleted",
+        after_refusal: "Nothing was written. Change the plan and start again.",
+        after_failure: "The file is deleted.",
+        announcement: "bench {}: ",
+        shown_by: "; b shows the result",
+        not_saved: "result not saved",
+    };
 
-impl Default for BenchUi {
-    fn default() -> Self {
-        Self {
-            directory: PathBuf::new(),
-            working_directory: PathBuf::new(),
-            plans: WORKLOADS.iter().map(|w| w.defaults()).collect(),
-            selected: BenchRow::Profile(0),
-            list_offset: 0,
-            params_scroll: Scroll::default(),
-            opened: None,
-            text_offset: 0,
-            current_target: None,
-            stored: None,
-            marked: None,
-            probing_directory: None,
-            is_listing: false,
-            run: None,
-            run_count: 0,
-        }
-    }
-}
-
-/// A line of the parameters.
-#[derive(Clone, Copy)]
-pub enum BenchParamLine {
-    /// The directory.
-    Directory,
-    /// A parameter of the profile.
-    Param(&'static BenchParam),
-}
-
-impl BenchParamLine {
-    /// Name of the parameter.
-    pub fn name(self) -> &'static str {
-        match self {
-            BenchParamLine::Directory => "directory",
-            BenchParamLine::Param(p) => p.name,
-        }
-    }
-}
-
-impl BenchUi {
-    /// Sets the working directory. A relative directory of the settings is resolved against it.
-    pub fn set_working_directory(&mut self, dir: PathBuf) {
-        self.directory = dir.join(&self.directory);
-        // Normalizes a trailing `.`, the default of the settings.
-        self.directory = self.directory.components().collect();
-        self.working_directory = dir;
-    }
-
-    /// The directory as saved in the settings: `.` for the working directory.
-    pub fn directory_setting(&self) -> String {
-        match self.directory.to_str() {
-            Some(dir) if self.directory != self.working_directory && !dir.is_empty() => dir.to_owned(),
-            _ => ".".into(),
+    fn store_job(request: StoreRequest<BenchReport>) -> WorkerJob {
+        match request {
+            StoreRequest::List => WorkerJob::ListResults,
+            StoreRequest::Load(ids) => WorkerJob::LoadResults { ids },
+            StoreRequest::Save(report) => WorkerJob::SaveResult(report),
         }
     }
 
-    /// The rows of the list.
-    pub fn rows(&self) -> Vec<BenchRow> {
-        let now = self.run.is_some().then_some(BenchRow::CurrentRun);
-        let kept = self.stored_results().iter().map(|k| BenchRow::Stored(k.id.clone()));
-        now.into_iter().chain((0..WORKLOADS.len()).map(BenchRow::Profile)).chain(kept).collect()
+    fn is_store_job(job: &WorkerJob) -> bool {
+        job.is_for_bench()
     }
 
-    /// Stored results, as far as they are loaded.
-    pub fn stored_results(&self) -> &[StoredResult] {
-        self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
+    fn saved_id(job: &WorkerJob) -> Option<&str> {
+        if let WorkerJob::SaveResult(report) = job { Some(&report.id) } else { None }
     }
 
-    /// The selected stored result.
-    pub fn selected_result(&self) -> Option<&StoredResult> {
-        let BenchRow::Stored(id) = &self.selected else { return None };
-        self.stored_results().iter().find(|k| k.id == *id)
-    }
-
-    /// Index of the selected profile.
-    pub fn selected_profile(&self) -> Option<usize> {
-        match &self.selected {
-            BenchRow::Profile(at) => Some(*at),
-            BenchRow::CurrentRun | BenchRow::Stored(_) => None,
+    fn store_reply(reply: WorkerReply) -> Option<StoreReply<StoredResult, BenchReport>> {
+        match reply {
+            WorkerReply::Results(all) => Some(StoreReply::Listed(all)),
+            WorkerReply::LoadedResults(reports) => Some(StoreReply::Loaded(reports)),
+            _ => None,
         }
     }
 
-    /// Whether the page shows a plan, whose parameters can be edited.
-    pub fn is_planning(&self) -> bool {
-        self.opened.is_none() && self.selected_profile().is_some()
+    fn bench_plan(plan: &mut BenchPlan) -> &mut BenchPlan {
+        plan
+    }
+}
+
+impl RunKind for BenchForm {
+    /// The list, the page beside it, and devices and writeback below. As the window shrinks, writeback is left out
+    /// first, then devices; then list and page are stacked, and the focused one gets most of the height.
+    fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
+        let below = if body.height >= 30 { (body.height / 4).clamp(8, 12) } else { 0 };
+        let top = Rect { height: body.height - below, ..body };
+        let strip = Rect { y: body.y + top.height, height: below, ..body };
+        let height = if focus == 1 { 3 } else { top.height * 3 / 5 };
+        let [list, page] = list_and_page(top, body.width >= 70, (body.width / 4).clamp(26, 44), height);
+        let side = if body.width >= 110 { body.width * 2 / 5 } else { 0 };
+        let devices = Rect { width: strip.width - side, ..strip };
+        let writeback = Rect { x: strip.x + devices.width, width: side, ..strip };
+        vec![
+            (PaneId::BenchResults, list),
+            (PaneId::BenchPage, page),
+            (PaneId::Devices, devices),
+            (PaneId::Writeback, writeback),
+        ]
     }
 
-    /// The workload and its plan, with the directory.
-    pub fn plan(&self, at: usize) -> (&'static dyn Workload, BenchPlan) {
-        let workload = WORKLOADS[at.min(WORKLOADS.len() - 1)];
-        let mut plan = self.plans[at.min(WORKLOADS.len() - 1)].clone();
-        if workload.needs_directory() {
-            plan.directory.clone_from(&self.directory);
+    fn ask_start(view: &mut BenchView, form: usize, cx: &Context, out: &mut Outbox) {
+        let (workload, plan) = view.form.plan(form, &cx.shared.target.directory);
+        match view.form.start_refusal(form, cx.shared) {
+            // The page lists the reasons and what to do.
+            Some(why) => out.error(why),
+            None => {
+                let text = form::confirmation_text(workload, &plan, cx.shared);
+                view.open_start_dialog(format!("Run {}", plan.profile), text, plan, out);
+            }
         }
-        (workload, plan)
     }
 
-    /// The parameters of the profile, in order.
-    pub fn param_lines(&self, at: usize) -> Vec<BenchParamLine> {
-        let workload = WORKLOADS[at.min(WORKLOADS.len() - 1)];
-        let directory = workload.needs_directory().then_some(BenchParamLine::Directory);
-        let known = params::PARAMS.iter().filter(|p| workload.params().contains(&p.name));
-        directory.into_iter().chain(known.map(BenchParamLine::Param)).collect()
+    fn busy_text(running: &Running) -> String {
+        match running.is_experiment {
+            false => format!("{} is still running: x stops it", running.profile),
+            true => "an experiment is still running: x on its page stops it (E in Tune)".into(),
+        }
     }
 
-    /// Sets a parameter of the profile's plan.
-    ///
-    /// # Errors
-    ///
-    /// When the text is invalid, or the plan would be; the plan stays as it was.
-    pub fn set_param(&mut self, at: usize, param: &BenchParam, text: &str) -> Result<(), String> {
-        let (workload, mut plan) = self.plan(at);
-        params::set_param(&mut plan, param.name, text)?;
-        plan.check().and_then(|()| workload.check(&plan))?;
-        plan.directory = PathBuf::new();
-        self.plans[at] = plan;
-        Ok(())
+    fn on_tab(view: &mut BenchView, cx: &Context, out: &mut Outbox) {
+        if cx.screen.view == ViewId::Bench {
+            if view.active_run().is_some() {
+                view.show_current_run();
+            }
+            view.request_list(out);
+            out.inspect_target();
+        }
     }
 
-    /// Whether a parameter differs from the profile's default.
-    pub fn is_param_changed(&self, at: usize, param: &BenchParam) -> bool {
-        (param.get)(&self.plans[at]) != (param.get)(&WORKLOADS[at].defaults())
+    fn on_target(view: &mut BenchView, target: &Target, _: &Context, _: &mut Outbox) -> bool {
+        let Target::Profile { name, .. } = target else { return false };
+        // A run under way stays on screen.
+        if view.active_run().is_none()
+            && let Some(form) = WORKLOADS.iter().position(|w| w.name() == *name)
+        {
+            (view.selected, view.opened) = (RunRow::Form(form), None);
+        }
+        true
     }
 
-    /// Resolves a typed path against the working directory.
-    pub fn absolute_path(&self, text: &str) -> PathBuf {
-        self.working_directory.join(Path::new(text)).components().collect()
+    fn on_event(view: &mut BenchView, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
+        match event {
+            Event::Bench(run, event) => view.on_child_event(run, *event, cx, out),
+            other => return Some(other),
+        }
+        None
     }
-
-    /// Result of the last probe, if it was of the current directory.
-    pub fn look(&self) -> Option<&Result<TargetInspection, String>> {
-        self.current_target.as_ref().filter(|l| l.as_ref().map_or(true, |l| l.directory == self.directory))
-    }
-
-    /// The run under way.
-    pub fn active_run(&self) -> Option<&TrackedBench> {
-        self.run.as_ref().filter(|r| r.ending.is_none())
-    }
-
-    /// The block device below the directory.
-    pub fn target_device(&self) -> Option<DevId> {
-        self.look()?.as_ref().ok()?.info.as_ref()?.device
-    }
-
-    /// Status for the header while a run is under way: `bench randrw 42 %`.
-    pub fn status_text(&self) -> Option<String> {
-        self.active_run().map(TrackedBench::status_text)
-    }
-}
-
-impl BenchEvent {
-    /// Whether the status text stays the same, which is all that other views show of a run.
-    pub fn leaves_status_unchanged(&self, ui: &BenchUi) -> bool {
-        let BenchChildEvent::Message(BenchMessage::Progress(p)) = &self.event else { return false };
-        ui.active_run()
-            .is_some_and(|run| run.number == self.run && run.status_text_at(Some(p.as_ref())) == run.status_text())
-    }
-}
-
-impl App {
-    /// Whether an event changes nothing on screen, so that no frame need be drawn.
-    pub fn is_bench_event_invisible(&self, news: &BenchEvent) -> bool {
-        self.screen.view != ViewId::Bench && news.leaves_status_unchanged(&self.views.bench)
-    }
-}
-
-/// Finds the workload of a plan.
-pub fn workload_of_plan(plan: &BenchPlan) -> Option<&'static dyn Workload> {
-    workloads::find_workload(&plan.profile)
 }

@@ -1,126 +1,139 @@
-//! The form for the next experiment: its workload, what the arms set, the number of rounds, what to do at the end.
+//! The form of the next experiment: its workload, what the arms set, the number of rounds, what to do at the end.
 
-use crate::bench::params::{self, BenchParam};
+use crate::bench::params;
 use crate::bench::plan::BenchPlan;
-use crate::bench::workloads::{WORKLOADS, Workload};
+use crate::bench::workloads::{WORKLOADS, Workload, find_workload};
+use crate::experiment::arm_settings::ValidatedSpec;
+use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
+use crate::sanitize::sanitize;
+use crate::tui::event::{ArmCheck, ArmSettings};
+use crate::tui::shared::Shared;
+use crate::tui::views::runs::{FormLine, RunForms};
+use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
 use crate::tuning::sudo::shell_quote;
-use std::path::{Path, PathBuf};
 
 /// The workload offered first; it shows the effect of page cache settings.
 const DEFAULT_WORKLOAD: &str = "txlog";
 /// Parameters that determine how long a round takes.
 const DURATION_PARAMS: [&str; 3] = ["time", "io-size", "transactions"];
-const ON_COMPLETE_CHOICES: [&str; 3] = ["undo", "keep", "lease"];
+const WORKLOAD: &str = "workload";
+/// The line of what arm B sets.
+pub const ARM_B: &str = "B sets";
+/// Shown when a start is requested while the arms are still being checked.
+pub const KNOBS_PENDING: &str = "the knobs are still being read; confirmation follows";
 
 /// The next experiment.
-#[derive(Debug, Clone)]
 pub struct ExperimentForm {
     /// Index of the workload in [`WORKLOADS`].
     pub workload: usize,
     /// Each workload's plan without a directory, and whether the user chose the duration.
     plans: Vec<(BenchPlan, bool)>,
-    /// What arm A sets, `KNOB=VALUE` each; empty: the current values.
-    pub base: Vec<String>,
-    /// What arm B sets.
-    pub set: Vec<String>,
-    rounds: u32,
-    control: bool,
-    /// Index in [`ON_COMPLETE_CHOICES`].
-    on_complete: usize,
-    baseline_ms: u64,
-    drain_limit_ms: u64,
+    /// Everything else; its plan is not used.
+    pub spec: ExperimentSpec,
+    /// Result of the last check of the arms on this machine.
+    pub arm_check: Option<ArmCheck>,
+    /// The arms a start was requested for while they were still being checked; the confirmation follows the check.
+    pub start_after_check: Option<ArmSettings>,
 }
 
 impl Default for ExperimentForm {
     fn default() -> Self {
-        let spec = ExperimentSpec::default();
         Self {
             workload: WORKLOADS.iter().position(|w| w.name() == DEFAULT_WORKLOAD).unwrap_or(0),
             plans: WORKLOADS.iter().map(|w| (w.defaults(), false)).collect(),
-            base: Vec::new(),
-            set: Vec::new(),
-            rounds: spec.rounds,
-            control: spec.control,
-            on_complete: 0,
-            baseline_ms: spec.baseline_ms,
-            drain_limit_ms: spec.drain_limit_ms,
+            spec: ExperimentSpec::default(),
+            arm_check: None,
+            start_after_check: None,
         }
     }
 }
 
-/// A line of the form.
-#[derive(Clone, Copy)]
-pub enum ExperimentFormLine {
-    /// The workload.
-    Workload,
-    /// The directory.
-    Directory,
-    /// Assignments of arm B.
-    ArmB,
-    /// Assignments of arm A.
-    ArmA,
-    /// Rounds per arm.
-    Rounds,
-    /// Whether to run a negative control.
-    Control,
-    /// What to do with B at the end.
-    OnComplete,
-    /// Time to observe other load before each round.
-    Baseline,
-    /// Time limit for writing back dirty pages before each round.
-    DrainLimit,
-    /// A parameter of the workload.
-    Param(&'static BenchParam),
+/// A line that sets something of the experiment itself.
+struct SpecLine {
+    name: &'static str,
+    help: &'static str,
+    choices: &'static [&'static str],
+    unit: &'static str,
+    /// The value, in a form that `set` accepts.
+    get: fn(&ExperimentSpec) -> String,
+    /// Sets it; one of `choices`, if there are any.
+    set: fn(&mut ExperimentSpec, &str) -> Result<(), String>,
 }
 
-impl ExperimentFormLine {
-    /// Name of the line; the same as on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            ExperimentFormLine::Workload => "workload",
-            ExperimentFormLine::Directory => "directory",
-            ExperimentFormLine::ArmB => "B sets",
-            ExperimentFormLine::ArmA => "A sets",
-            ExperimentFormLine::Rounds => "rounds",
-            ExperimentFormLine::Control => "control",
-            ExperimentFormLine::OnComplete => "then",
-            ExperimentFormLine::Baseline => "calm",
-            ExperimentFormLine::DrainLimit => "drain-limit",
-            ExperimentFormLine::Param(p) => p.name,
-        }
-    }
-
-    /// Describes the line and its valid values.
-    pub fn help_text(self) -> String {
-        match self {
-            ExperimentFormLine::Workload => "what each round does; ↑ ↓ select while typing".into(),
-            ExperimentFormLine::Directory => "on the storage to tune".into(),
-            ExperimentFormLine::ArmB => "KNOB[@WHERE]=VALUE, one or several".into(),
-            ExperimentFormLine::ArmA => "the same for A; empty: the current values".into(),
-            ExperimentFormLine::Rounds => "per arm, 1 to 50; fewer than 4 cannot show a difference".into(),
-            ExperimentFormLine::Control => "repeat with direct I/O, which dirty-page knobs do not affect".into(),
-            ExperimentFormLine::OnComplete => {
-                "if B is better: undo, keep until the next boot, or lease (its length: L in Tune)".into()
-            }
-            ExperimentFormLine::Baseline => "seconds to observe other load before a round, 0 to 60".into(),
-            ExperimentFormLine::DrainLimit => {
-                "time limit for writing back dirty pages before a round, 1 to 3600 s".into()
-            }
-            ExperimentFormLine::Param(p) => format!("{}; {}", p.about, p.range),
-        }
-    }
-
-    /// All valid values, if there are only a few.
-    pub fn choices(self) -> &'static [&'static str] {
-        match self {
-            ExperimentFormLine::Control => &["off", "on"],
-            ExperimentFormLine::OnComplete => &ON_COMPLETE_CHOICES,
-            ExperimentFormLine::Param(p) => p.choices,
-            _ => &[],
-        }
-    }
-}
+/// What the arms set comes first.
+const SPEC_LINES: [SpecLine; 7] = [
+    SpecLine {
+        name: ARM_B,
+        help: "KNOB[@WHERE]=VALUE, one or several",
+        choices: &[],
+        unit: "",
+        get: |spec| shell_join(&spec.set_assignments),
+        set: |spec, text| shell_split(text).map(|words| spec.set_assignments = words),
+    },
+    SpecLine {
+        name: "A sets",
+        help: "the same for A; empty: the current values",
+        choices: &[],
+        unit: "",
+        get: |spec| shell_join(&spec.base_assignments),
+        set: |spec, text| shell_split(text).map(|words| spec.base_assignments = words),
+    },
+    SpecLine {
+        name: "rounds",
+        help: "per arm, 1 to 50; fewer than 4 cannot show a difference",
+        choices: &[],
+        unit: "",
+        get: |spec| spec.rounds.to_string(),
+        set: |spec, text| parse_number(text, 1, 50).map(|n| spec.rounds = n as u32),
+    },
+    SpecLine {
+        name: "control",
+        help: "repeat with direct I/O, which dirty-page knobs do not affect",
+        choices: &["off", "on"],
+        unit: "",
+        get: |spec| if spec.control { "on" } else { "off" }.into(),
+        set: |spec, text| {
+            spec.control = text == "on";
+            Ok(())
+        },
+    },
+    SpecLine {
+        name: "then",
+        help: "if B is better: undo, keep until the next boot, or lease (its length: L in Tune)",
+        choices: &["undo", "keep", "lease"],
+        unit: "",
+        get: |spec| match spec.on_complete {
+            OnComplete::Undo => "undo".into(),
+            OnComplete::Keep => "keep".into(),
+            OnComplete::Lease(_) => "lease".into(),
+        },
+        set: |spec, text| {
+            spec.on_complete = match text {
+                "keep" => OnComplete::Keep,
+                "lease" => OnComplete::Lease(0),
+                _ => OnComplete::Undo,
+            };
+            Ok(())
+        },
+    },
+    SpecLine {
+        name: "calm",
+        help: "seconds to observe other load before a round, 0 to 60",
+        choices: &[],
+        unit: " s",
+        get: |spec| (spec.baseline_ms / 1000).to_string(),
+        set: |spec, text| parse_number(text, 0, 60).map(|secs| spec.baseline_ms = secs * 1000),
+    },
+    SpecLine {
+        name: "drain-limit",
+        help: "time limit for writing back dirty pages before a round, 1 to 3600 s",
+        choices: &[],
+        unit: " s",
+        get: |spec| (spec.drain_limit_ms / 1000).to_string(),
+        set: |spec, text| parse_number(text, 1, 3600).map(|secs| spec.drain_limit_ms = secs * 1000),
+    },
+];
 
 /// Parses a number within a range.
 fn parse_number(text: &str, least: u64, most: u64) -> Result<u64, String> {
@@ -128,160 +141,187 @@ fn parse_number(text: &str, least: u64, most: u64) -> Result<u64, String> {
     n.ok_or_else(|| format!("\"{text}\": must be {least} to {most}"))
 }
 
+impl SpecLine {
+    fn form_line(&self, spec: &ExperimentSpec) -> FormLine {
+        let text = (self.get)(spec);
+        FormLine {
+            name: self.name,
+            help: self.help.into(),
+            choices: self.choices,
+            shown: match (self.name, text.as_str()) {
+                ("A sets", "") => "nothing: the current values".into(),
+                _ => sanitize(format!("{text}{}", self.unit)),
+            },
+            is_changed: self.name != ARM_B && text != (self.get)(&ExperimentSpec::default()),
+            is_wide: matches!(self.name, ARM_B | "A sets"),
+            text,
+        }
+    }
+}
+
 impl ExperimentForm {
     /// The selected workload.
-    pub fn selected_workload(&self) -> &'static dyn Workload {
+    fn selected_workload(&self) -> &'static dyn Workload {
         WORKLOADS[self.workload]
     }
 
-    /// The lines that span the whole width, then the others.
-    pub fn lines(&self) -> (Vec<ExperimentFormLine>, Vec<ExperimentFormLine>) {
-        let place = self.selected_workload().needs_directory().then_some(ExperimentFormLine::Directory);
-        let wide = [ExperimentFormLine::Workload]
-            .into_iter()
-            .chain(place)
-            .chain([ExperimentFormLine::ArmB, ExperimentFormLine::ArmA])
-            .collect();
-        let own = [
-            ExperimentFormLine::Rounds,
-            ExperimentFormLine::Control,
-            ExperimentFormLine::OnComplete,
-            ExperimentFormLine::Baseline,
-            ExperimentFormLine::DrainLimit,
-        ];
-        let params = params::PARAMS.iter().filter(|p| self.selected_workload().params().contains(&p.name));
-        (wide, own.into_iter().chain(params.map(ExperimentFormLine::Param)).collect())
-    }
-
-    /// The line at an index among all lines.
-    pub fn line_at(&self, at: usize) -> Option<ExperimentFormLine> {
-        let (wide, others) = self.lines();
-        wide.into_iter().chain(others).nth(at)
-    }
-
-    /// Index of a line.
-    pub fn line_index(&self, name: &str) -> Option<usize> {
-        let (wide, others) = self.lines();
-        wide.into_iter().chain(others).position(|l| l.name() == name)
-    }
-
-    /// Number of lines.
-    pub fn line_count(&self) -> usize {
-        let (wide, others) = self.lines();
-        wide.len() + others.len()
-    }
-
-    /// The experiment described by the form. `lease_secs` is the lease of values left in effect at the end.
-    pub fn to_spec(&self, directory: &Path, lease_secs: u64) -> ExperimentSpec {
+    /// The experiment described by the form.
+    pub fn to_spec(&self, shared: &Shared) -> ExperimentSpec {
         let mut plan = self.plans[self.workload].0.clone();
         if self.selected_workload().needs_directory() {
-            plan.directory = directory.to_owned();
+            plan.directory.clone_from(&shared.target.directory);
         }
-        ExperimentSpec {
-            plan,
-            base_assignments: self.base.clone(),
-            set_assignments: self.set.clone(),
-            rounds: self.rounds,
-            control: self.control,
-            on_complete: [OnComplete::Undo, OnComplete::Keep, OnComplete::Lease(lease_secs)][self.on_complete],
-            drain_limit_ms: self.drain_limit_ms,
-            baseline_ms: self.baseline_ms,
+        let on_complete = match self.spec.on_complete {
+            OnComplete::Lease(_) => OnComplete::Lease(shared.knobs.lease_secs),
+            other => other,
+        };
+        ExperimentSpec { plan, on_complete, ..self.spec.clone() }
+    }
+
+    /// The same, with the duration its rounds will have.
+    pub fn planned(&self, shared: &Shared) -> ExperimentSpec {
+        let mut spec = self.to_spec(shared);
+        if let (Some(Ok(checked)), false) = (self.check_result(&spec), self.has_custom_duration()) {
+            extend_past_dirty_expire(&mut spec, checked);
         }
+        spec
     }
 
     /// Whether the user chose how long a round takes.
-    pub fn has_custom_duration(&self) -> bool {
+    fn has_custom_duration(&self) -> bool {
         self.plans[self.workload].1
     }
 
-    /// The value of a line in the form [`ExperimentForm::set_line`] takes. The directory is not part of the form.
-    pub fn line_text(&self, line: ExperimentFormLine) -> String {
-        match line {
-            ExperimentFormLine::Workload => self.selected_workload().name().into(),
-            ExperimentFormLine::Directory => String::new(),
-            ExperimentFormLine::ArmB => shell_join(&self.set),
-            ExperimentFormLine::ArmA => shell_join(&self.base),
-            ExperimentFormLine::Rounds => self.rounds.to_string(),
-            ExperimentFormLine::Control => line.choices()[usize::from(self.control)].into(),
-            ExperimentFormLine::OnComplete => ON_COMPLETE_CHOICES[self.on_complete].into(),
-            ExperimentFormLine::Baseline => (self.baseline_ms / 1000).to_string(),
-            ExperimentFormLine::DrainLimit => (self.drain_limit_ms / 1000).to_string(),
-            ExperimentFormLine::Param(p) => (p.get)(&self.plans[self.workload].0),
+    /// Result of checking the arms of `spec`; `None` if they have not been checked.
+    pub fn check_result(&self, spec: &ExperimentSpec) -> Option<&Result<ValidatedSpec, String>> {
+        self.arm_check.as_ref().filter(|c| c.arms == ArmSettings::from_spec(spec)).map(|c| &c.result)
+    }
+
+    /// Why the experiment cannot be started now, and what to do.
+    pub fn start_refusal(&self, spec: &ExperimentSpec, shared: &Shared) -> Option<String> {
+        if spec.set_assignments.is_empty() {
+            return Some("nothing to compare: fill in what B sets, as in vm.dirty_ratio=80".into());
+        }
+        if let Err(why) = spec.check() {
+            return Some(sanitize(why));
+        }
+        let refusal = |plan: &BenchPlan| shared.target.refusal(find_workload(&plan.profile)?, plan);
+        if let Some(why) = refusal(&spec.plan).or_else(|| refusal(&spec.control_plan()?)) {
+            return Some(why);
+        }
+        match self.check_result(spec) {
+            None => Some(KNOBS_PENDING.into()),
+            Some(Err(why)) => Some(why.clone()),
+            Some(Ok(_)) => None,
         }
     }
 
-    /// Sets a line.
-    ///
-    /// # Errors
-    ///
-    /// When the text is invalid; the form stays as it was.
-    pub fn set_line(&mut self, line: ExperimentFormLine, text: &str) -> Result<(), String> {
-        let choice = |text: &str| {
-            let at = line.choices().iter().position(|c| *c == text);
-            at.ok_or_else(|| format!("\"{text}\": must be one of {}", line.choices().join(", ")))
-        };
-        match line {
-            ExperimentFormLine::Workload => {
-                let at = WORKLOADS.iter().position(|w| w.name() == text);
-                let names = || WORKLOADS.map(|w| w.name()).join(" ");
-                self.workload = at.ok_or_else(|| format!("no workload \"{text}\"; {}", names()))?;
-            }
-            ExperimentFormLine::Directory => {}
-            ExperimentFormLine::ArmB => self.set = shell_split(text)?,
-            ExperimentFormLine::ArmA => self.base = shell_split(text)?,
-            ExperimentFormLine::Rounds => self.rounds = parse_number(text, 1, 50)? as u32,
-            ExperimentFormLine::Control => self.control = choice(text)? == 1,
-            ExperimentFormLine::OnComplete => self.on_complete = choice(text)?,
-            ExperimentFormLine::Baseline => self.baseline_ms = parse_number(text, 0, 60)? * 1000,
-            ExperimentFormLine::DrainLimit => self.drain_limit_ms = parse_number(text, 1, 3600)? * 1000,
-            ExperimentFormLine::Param(p) => {
-                let (plan, length) = &mut self.plans[self.workload];
-                let mut new = plan.clone();
-                params::set_param(&mut new, p.name, text)?;
-                // As on the command line: with a time limit, the number of transactions is unlimited.
-                let untouched = new.txlog.transactions == WORKLOADS[self.workload].defaults().txlog.transactions;
-                if p.name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
-                    new.txlog.transactions = 0;
-                }
-                let whole = BenchPlan { directory: PathBuf::from("/"), ..new.clone() };
-                whole.check().and_then(|()| WORKLOADS[self.workload].check(&whole))?;
-                *plan = new;
-                *length |= DURATION_PARAMS.contains(&p.name);
-            }
-        }
+    fn set_workload(&mut self, name: &str) -> Result<(), String> {
+        let at = WORKLOADS.iter().position(|w| w.name() == name);
+        self.workload =
+            at.ok_or_else(|| format!("no workload \"{name}\"; {}", WORKLOADS.map(|w| w.name()).join(" ")))?;
         Ok(())
     }
 
-    /// Resets a line to its default.
-    pub fn reset_line(&mut self, line: ExperimentFormLine) {
-        let fresh = Self { workload: self.workload, ..Self::default() };
-        match line {
-            ExperimentFormLine::Workload | ExperimentFormLine::Directory | ExperimentFormLine::ArmB => {}
-            ExperimentFormLine::Param(p) => {
-                let (plan, length) = &mut self.plans[self.workload];
-                // A default is always valid.
-                let _ = (p.set)(plan, &fresh.line_text(line));
-                *length &= DURATION_PARAMS.iter().any(|name| {
-                    params::find_param(name).is_some_and(|p| (p.get)(plan) != (p.get)(&fresh.plans[self.workload].0))
-                });
+    fn set_param(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let workload = self.selected_workload();
+        let (plan, is_custom) = &mut self.plans[self.workload];
+        let mut new = plan.clone();
+        params::set_param(&mut new, name, text)?;
+        // As on the command line: with a time limit, the number of transactions is unlimited.
+        let untouched = new.txlog.transactions == workload.defaults().txlog.transactions;
+        if name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
+            new.txlog.transactions = 0;
+        }
+        new.check().and_then(|()| workload.check(&new))?;
+        *plan = new;
+        *is_custom |= DURATION_PARAMS.contains(&name);
+        Ok(())
+    }
+
+    fn reset_param(&mut self, name: &str) {
+        let defaults = self.selected_workload().defaults();
+        let (plan, is_custom) = &mut self.plans[self.workload];
+        let Some(param) = params::find_param(name) else { return };
+        // A default is always valid.
+        let _ = (param.set)(plan, &(param.get)(&defaults));
+        let differs = |name: &&str| params::find_param(name).is_some_and(|p| (p.get)(plan) != (p.get)(&defaults));
+        *is_custom &= DURATION_PARAMS.iter().any(differs);
+    }
+}
+
+impl RunForms for ExperimentForm {
+    fn list_text(&self, _: usize) -> String {
+        let b = sanitize(self.spec.set_assignments.join(" "));
+        format!("+ next: {} {b}", self.selected_workload().name())
+    }
+
+    fn title(&self, _: usize) -> String {
+        "Next experiment".into()
+    }
+
+    fn lines(&self, _: usize, shared: &Shared) -> Vec<FormLine> {
+        let workload = self.selected_workload();
+        let mut lines = vec![FormLine {
+            name: WORKLOAD,
+            help: "what each round does; ↑ ↓ select while typing".into(),
+            choices: &[],
+            text: workload.name().into(),
+            shown: format!("{}: {}", workload.name(), workload.about()),
+            is_changed: false,
+            is_wide: true,
+        }];
+        lines.extend(FormLine::directory(workload, &shared.target));
+        lines.extend(SPEC_LINES.iter().map(|line| line.form_line(&self.spec)));
+        lines.extend(FormLine::params(workload, &self.planned(shared).plan, &self.plans[self.workload].0));
+        lines
+    }
+
+    fn set_line(&mut self, _: usize, name: &str, text: &str) -> Result<(), String> {
+        match SPEC_LINES.iter().find(|line| line.name == name) {
+            Some(line) if line.choices.is_empty() || line.choices.contains(&text) => (line.set)(&mut self.spec, text),
+            Some(line) => Err(format!("\"{text}\": must be one of {}", line.choices.join(", "))),
+            None if name == WORKLOAD => self.set_workload(text),
+            None => self.set_param(name, text),
+        }
+    }
+
+    fn reset_line(&mut self, _: usize, name: &str) -> Result<(), String> {
+        match SPEC_LINES.iter().find(|line| line.name == name) {
+            Some(line) if name != ARM_B => (line.set)(&mut self.spec, &(line.get)(&ExperimentSpec::default())),
+            Some(_) => Ok(()),
+            None => {
+                self.reset_param(name);
+                Ok(())
             }
-            _ => drop(self.set_line(line, &fresh.line_text(line))),
         }
     }
 
-    /// Whether a line differs from its default.
-    pub fn is_line_changed(&self, line: ExperimentFormLine) -> bool {
-        let fresh = Self { workload: self.workload, ..Self::default() };
-        match line {
-            ExperimentFormLine::Workload | ExperimentFormLine::Directory | ExperimentFormLine::ArmB => false,
-            _ => self.line_text(line) != fresh.line_text(line),
+    fn plan_text(&self, _: usize, shared: &Shared) -> Vec<StyledLine> {
+        let spec = self.planned(shared);
+        let mut out: Vec<StyledLine> = Vec::new();
+        if let Some(why) = self.start_refusal(&spec, shared) {
+            out.push((format!("Cannot start: {why}"), TextStyle::Crit));
         }
+        match self.check_result(&spec) {
+            Some(Ok(checked)) => {
+                out.extend(describe_experiment(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
+            }
+            _ => out.push((self.selected_workload().about().into(), TextStyle::Dim)),
+        }
+        let inspection = shared.target.inspection().filter(|_| self.selected_workload().needs_directory());
+        let warnings = inspection.map_or(Vec::new(), |found| found.warnings(spec.plan.direct));
+        out.extend(warnings.into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
+        if shared.knobs.snapshot.is_some() && !shared.knobs.can_write() {
+            out.push(("! not root: r shows the sudo command".into(), TextStyle::Warn));
+        }
+        out
     }
 
-    /// The workload `by` places after the one called `name`.
-    pub fn neighbour_workload(name: &str, by: isize) -> &'static str {
-        let at = WORKLOADS.iter().position(|w| w.name() == name).unwrap_or(0) as isize;
-        WORKLOADS[(at + by).rem_euclid(WORKLOADS.len() as isize) as usize].name()
+    /// The workload before or after the one typed.
+    fn neighbour_value(line: usize, text: &str, by: isize) -> Option<&'static str> {
+        let at = WORKLOADS.iter().position(|w| w.name() == text).unwrap_or(0) as isize;
+        (line == 0).then(|| WORKLOADS[(at + by).rem_euclid(WORKLOADS.len() as isize) as usize].name())
     }
 }
 
@@ -315,6 +355,8 @@ pub fn shell_split(text: &str) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::kernel_log::LogClock;
+    use crate::model::system_state::{HostInfo, SystemState};
     use proptest::prelude::*;
 
     #[test]
@@ -334,34 +376,42 @@ mod tests {
         }
     }
 
+    /// The defaults of a machine of which nothing is known.
+    fn shared() -> Shared {
+        Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false)
+    }
+
+    fn is_changed(form: &ExperimentForm, name: &str) -> bool {
+        form.lines(0, &shared()).iter().find(|line| line.name == name).is_some_and(|line| line.is_changed)
+    }
+
     #[test]
     fn every_line_accepts_its_own_text_and_can_be_reset() {
+        let shared = shared();
         for at in 0..WORKLOADS.len() {
             let mut form = ExperimentForm { workload: at, ..ExperimentForm::default() };
-            for i in 0..form.line_count() {
-                let line = form.line_at(i).unwrap();
-                let text = form.line_text(line);
-                assert_eq!(form.set_line(line, &text), Ok(()), "{} {}", form.selected_workload().name(), line.name());
-                assert!(!form.is_line_changed(line) && !line.help_text().is_empty());
+            for line in form.lines(0, &shared).iter().filter(|line| line.name != "directory") {
+                let workload = form.selected_workload().name();
+                assert_eq!(form.set_line(0, line.name, &line.text), Ok(()), "{workload} {}", line.name);
+                assert!(!is_changed(&form, line.name) && !line.help.is_empty());
             }
-            form.set_line(ExperimentFormLine::Rounds, "9").unwrap();
-            assert!(form.is_line_changed(ExperimentFormLine::Rounds));
-            form.reset_line(ExperimentFormLine::Rounds);
-            assert!(!form.is_line_changed(ExperimentFormLine::Rounds));
+            form.set_line(0, "rounds", "9").unwrap();
+            assert!(is_changed(&form, "rounds"));
+            form.reset_line(0, "rounds").unwrap();
+            assert!(!is_changed(&form, "rounds"));
         }
     }
 
     #[test]
     fn a_chosen_duration_is_remembered_until_reset() {
         let mut form = ExperimentForm::default();
-        let time = params::find_param("time").unwrap();
         assert!(!form.has_custom_duration());
-        form.set_line(ExperimentFormLine::Param(time), "5").unwrap();
-        let plan = form.to_spec(Path::new("/d"), 60).plan;
+        form.set_line(0, "time", "5").unwrap();
+        let plan = form.to_spec(&shared()).plan;
         assert_eq!((form.has_custom_duration(), plan.time_ms, plan.txlog.transactions), (true, 5000, 0));
-        form.reset_line(ExperimentFormLine::Param(time));
+        form.reset_line(0, "time").unwrap();
         assert!(form.has_custom_duration(), "the number of transactions is another still");
-        form.reset_line(ExperimentFormLine::Param(params::find_param("transactions").unwrap()));
+        form.reset_line(0, "transactions").unwrap();
         assert!(!form.has_custom_duration());
     }
 
@@ -369,20 +419,22 @@ mod tests {
     fn invalid_texts_are_rejected_with_the_allowed_values() {
         let mut form = ExperimentForm::default();
         for (line, text, has) in [
-            (ExperimentFormLine::Workload, "x", "randrw"),
-            (ExperimentFormLine::Rounds, "0", "1 to 50"),
-            (ExperimentFormLine::Rounds, "x", "1 to 50"),
-            (ExperimentFormLine::Control, "maybe", "off, on"),
-            (ExperimentFormLine::OnComplete, "x", "undo, keep, lease"),
-            (ExperimentFormLine::Baseline, "61", "0 to 60"),
-            (ExperimentFormLine::DrainLimit, "0", "1 to 3600"),
-            (ExperimentFormLine::ArmB, "'a", "quote"),
+            (WORKLOAD, "x", "randrw"),
+            ("rounds", "0", "1 to 50"),
+            ("rounds", "x", "1 to 50"),
+            ("control", "maybe", "off, on"),
+            ("then", "x", "undo, keep, lease"),
+            ("calm", "61", "0 to 60"),
+            ("drain-limit", "0", "1 to 3600"),
+            (ARM_B, "'a", "quote"),
         ] {
-            let why = form.set_line(line, text).expect_err(text);
+            let why = form.set_line(0, line, text).expect_err(text);
             assert!(why.contains(has), "{text}: {why}");
         }
-        assert_eq!(form.to_spec(Path::new("/d"), 60), ExperimentForm::default().to_spec(Path::new("/d"), 60));
-        form.set_line(ExperimentFormLine::OnComplete, "lease").unwrap();
-        assert_eq!(form.to_spec(Path::new("/d"), 60).on_complete, OnComplete::Lease(60));
+        let mut shared = shared();
+        assert_eq!(form.to_spec(&shared), ExperimentForm::default().to_spec(&shared));
+        form.set_line(0, "then", "lease").unwrap();
+        shared.knobs.lease_secs = 60;
+        assert_eq!(form.to_spec(&shared).on_complete, OnComplete::Lease(60));
     }
 }

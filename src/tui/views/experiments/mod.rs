@@ -1,149 +1,275 @@
-//! State, actions, effects and events of experiments. They are shown in place of the knobs in the Tune view, where the
-//! changes to try come from.
+//! Experiments: does a setting help? They are shown in place of the knobs in the Tune view, where the changes to try come
+//! from.
 
-pub mod form;
-pub mod form_page;
-pub mod layout;
-pub mod list;
-pub mod page;
-pub mod render;
-pub mod run;
-pub mod runner;
-pub mod running;
-pub mod update;
+pub mod arm_checker;
+mod form;
+mod progress;
+mod reports;
+#[cfg(test)]
+mod tests;
 
-use crate::experiment::arm_settings::ValidatedSpec;
+pub use form::ExperimentForm;
+
+use super::runs::{RunKind, RunTexts, RunTypes, RunView, StoreReply, StoreRequest, list_and_page};
+use crate::bench::plan::BenchPlan;
+use crate::experiment::command_line::command_args;
+use crate::experiment::description::describe_experiment;
 use crate::experiment::message::ExperimentMessage;
-use crate::experiment::report::ExperimentReport;
+use crate::experiment::report::{ExperimentReport, ExperimentReportFormat};
 use crate::experiment::spec::ExperimentSpec;
 use crate::experiment::stored::StoredExperiment;
-use crate::subprocess::runner::ChildEvent;
-pub use crate::tui::action::ExperimentAction;
-use crate::tui::action::ViewId;
-pub use crate::tui::effect::ExperimentEffect;
-pub use crate::tui::event::{ArmCheck, ArmSettings, ExperimentEvent};
-use crate::tui::state::App;
-use crate::tui::views::bench::OpenedResult;
-use crate::tui::widgets::table::Scroll;
-use form::ExperimentForm;
-use run::{ExperimentEnding, TrackedExperiment};
+use crate::jobs::atomic_write::IfExists;
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::tui::action::{Action, ExperimentAction, ViewId};
+use crate::tui::effect::{Effect, RunEffect};
+use crate::tui::event::{ArmCheck, ArmSettings, Event};
+use crate::tui::keymap::KeyContext;
+use crate::tui::screen::PromptPurpose;
+use crate::tui::shared::Running;
+use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, PaneSpec, Target, ViewRequest};
+use form::{ARM_B, KNOBS_PENDING};
+use progress::ExperimentFigures;
+use ratatui::layout::Rect;
 
-/// State of the experiments.
-#[derive(Debug, Default)]
-pub struct ExperimentUi {
-    /// Whether they are shown in place of the knobs.
-    pub is_open: bool,
-    /// The form for the next experiment.
-    pub form: ExperimentForm,
-    /// Result of the last check of the arms on this machine.
-    pub arm_check: Option<ArmCheck>,
-    /// The arms a start was requested for while they were still being checked; the confirmation follows the check.
-    pub start_after_check: Option<ArmSettings>,
-    /// The selected row of the list.
-    pub selected: ExperimentRow,
-    /// First visible row of the list.
-    pub list_offset: usize,
-    /// Selection among the lines of the form.
-    pub form_scroll: Scroll,
-    /// A result shown instead of the page of the selected row.
-    pub opened: Option<OpenedResult<ExperimentReport>>,
-    /// First visible line of a page of text.
-    pub text_offset: usize,
-    /// Stored experiments; `None` until they are loaded.
-    pub stored: Option<Result<Vec<StoredExperiment>, String>>,
-    /// The experiment marked for comparison.
-    pub marked: Option<String>,
-    /// Whether the stored experiments are being loaded.
-    pub is_listing: bool,
-    /// The experiment under way, or the last one of this session.
-    pub run: Option<TrackedExperiment>,
-    /// Number of experiments started.
-    pub run_count: u64,
-}
+const KEYS: &[KeyContext] = &[KeyContext::Experiment, KeyContext::Scroll];
+const NO_REPORT: &str = "show a report first (Enter): this key acts on its arm B";
 
-/// A row of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ExperimentRow {
-    /// The experiment under way, or the last one.
-    CurrentRun,
-    /// The form for the next one.
-    #[default]
-    Next,
-    /// A stored experiment, by its name.
-    Stored(String),
-}
+/// The experiments.
+pub type ExperimentsView = RunView<ExperimentForm>;
 
-impl ExperimentUi {
-    /// The rows of the list.
-    pub fn rows(&self) -> Vec<ExperimentRow> {
-        let now = self.run.is_some().then_some(ExperimentRow::CurrentRun);
-        let kept = self.stored_experiments().iter().map(|k| ExperimentRow::Stored(k.id.clone()));
-        now.into_iter().chain([ExperimentRow::Next]).chain(kept).collect()
+impl RunTypes for ExperimentForm {
+    type Plan = ExperimentSpec;
+    type Message = ExperimentMessage;
+    type Report = ExperimentReport;
+    type Stored = StoredExperiment;
+    type Progress = ExperimentFigures;
+
+    const IS_EXPERIMENT: bool = true;
+    const PANES: &'static [PaneSpec; 2] = &[
+        PaneSpec { id: PaneId::ExperimentList, contexts: KEYS },
+        PaneSpec { id: PaneId::ExperimentPage, contexts: KEYS },
+    ];
+    const FORMS: usize = 1;
+    const EFFECT: fn(RunEffect<ExperimentSpec>) -> Effect = Effect::Experiment;
+    const TEXTS: RunTexts = RunTexts {
+        list: "Experiments",
+        stored: "Experiments",
+        headings: None,
+        form_keys: "r: run",
+        none_stored: "No stored experiments",
+        run: "Experiment",
+        report: "Report",
+        comparison: "Two experiments",
+        export_key: "o: to a file",
+        purpose: "tune",
+        form_lines: "lines",
+        changed: "",
+        nothing_to_start: "select the next experiment to start it",
+        nothing_running: "no experiment is running",
+        stopping: "stopping; the old values are restored and the report follows. x again kills it",
+        killed: "killed before it could report; the tuner restores the values",
+        after_refusal: "Nothing was changed or written. Change the plan and start again.",
+        after_failure: "c in Tune shows the changes.",
+        announcement: "experiment: ",
+        shown_by: " E in Tune shows it",
+        not_saved: "experiment not saved",
+    };
+
+    fn store_job(request: StoreRequest<ExperimentReport>) -> WorkerJob {
+        match request {
+            StoreRequest::List => WorkerJob::ListExperiments,
+            StoreRequest::Load(ids) => WorkerJob::LoadExperiments { ids },
+            StoreRequest::Save(report) => WorkerJob::SaveExperiment(report),
+        }
     }
 
-    /// Stored experiments, as far as they are loaded.
-    pub fn stored_experiments(&self) -> &[StoredExperiment] {
-        self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
+    fn is_store_job(job: &WorkerJob) -> bool {
+        job.is_for_experiments()
     }
 
-    /// The selected stored experiment.
-    pub fn selected_stored(&self) -> Option<&StoredExperiment> {
-        let ExperimentRow::Stored(id) = &self.selected else { return None };
-        self.stored_experiments().iter().find(|k| k.id == *id)
+    fn saved_id(job: &WorkerJob) -> Option<&str> {
+        if let WorkerJob::SaveExperiment(report) = job { Some(&report.id) } else { None }
     }
 
-    /// Whether the page shows the form.
-    pub fn is_planning(&self) -> bool {
-        self.opened.is_none() && self.selected == ExperimentRow::Next
-    }
-
-    /// The experiment under way.
-    pub fn active_run(&self) -> Option<&TrackedExperiment> {
-        self.run.as_ref().filter(|r| r.ending.is_none())
-    }
-
-    /// The report on the page.
-    pub fn shown_report(&self) -> Option<&ExperimentReport> {
-        match (&self.opened, &self.selected, &self.run) {
-            (Some(OpenedResult::Result(report)), ..) => Some(report),
-            (
-                None,
-                ExperimentRow::CurrentRun,
-                Some(TrackedExperiment { ending: Some(ExperimentEnding::Report(report)), .. }),
-            ) => Some(report),
+    fn store_reply(reply: WorkerReply) -> Option<StoreReply<StoredExperiment, ExperimentReport>> {
+        match reply {
+            WorkerReply::Experiments(all) => Some(StoreReply::Listed(all)),
+            WorkerReply::LoadedExperiments(reports) => Some(StoreReply::Loaded(reports)),
             _ => None,
         }
     }
 
-    /// Result of checking the arms of `spec`; `None` if they have not been checked.
-    pub fn check_result(&self, spec: &ExperimentSpec) -> Option<&Result<ValidatedSpec, String>> {
-        self.arm_check.as_ref().filter(|c| c.arms == ArmSettings::from_spec(spec)).map(|c| &c.result)
-    }
-
-    /// Status for the header while an experiment is under way: `experiment txlog 3/8 B 42 %`.
-    pub fn status_text(&self) -> Option<String> {
-        self.active_run().map(TrackedExperiment::status_text)
+    fn bench_plan(spec: &mut ExperimentSpec) -> &mut BenchPlan {
+        &mut spec.plan
     }
 }
 
-impl App {
-    /// The experiment of the form, with the duration its rounds will have.
-    pub fn planned_experiment(&self) -> ExperimentSpec {
-        let ui = &self.views.experiments;
-        let mut spec = ui.form.to_spec(&self.views.bench.directory, self.views.tune.lease_secs);
-        if let (Some(Ok(checked)), false) = (ui.check_result(&spec), ui.form.has_custom_duration()) {
-            crate::experiment::description::extend_past_dirty_expire(&mut spec, checked);
-        }
-        spec
+impl RunKind for ExperimentForm {
+    /// List and page side by side where a report fits beside the list, else stacked, with most of the height for the
+    /// focused one.
+    fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
+        let height = if focus == 1 { 3 } else { (body.height * 2 / 5).max(5) };
+        let [list, page] = list_and_page(body, body.width >= 110, (body.width / 4).clamp(28, 44), height);
+        vec![(PaneId::ExperimentList, list), (PaneId::ExperimentPage, page)]
     }
 
-    /// Whether an event changes nothing on screen, so that no frame need be drawn.
-    pub fn is_experiment_event_invisible(&self, news: &ExperimentEvent) -> bool {
-        let ui = &self.views.experiments;
-        let ExperimentEvent::Child(number, ChildEvent::Message(ExperimentMessage::Progress(p))) = news else {
-            return false;
+    fn ask_start(view: &mut ExperimentsView, _: usize, cx: &Context, out: &mut Outbox) {
+        let spec = view.form.planned(cx.shared);
+        // The page lists the reasons and what to do.
+        if let Some(why) = view.form.start_refusal(&spec, cx.shared) {
+            view.form.start_after_check = (why == KNOBS_PENDING).then(|| ArmSettings::from_spec(&spec));
+            return out.error(why);
+        }
+        if !cx.shared.knobs.can_write() {
+            let what = "An experiment sets knobs, which";
+            return out.ask(ViewRequest::OfferRootCommand { what, args: command_args(&spec) });
+        }
+        let Some(Ok(checked)) = view.form.check_result(&spec) else { return };
+        let mut text = describe_experiment(&spec, checked);
+        for warning in cx.shared.target.inspection().iter().flat_map(|found| found.warnings(spec.plan.direct)) {
+            text += &format!("! {warning}\n");
+        }
+        text += "\nx stops it at any time, with a report of the finished rounds. If this program dies the old values are \
+                 restored.";
+        view.open_start_dialog("Start the experiment", text, spec, out);
+    }
+
+    fn busy_text(running: &Running) -> String {
+        match running.is_experiment {
+            false => format!("the benchmark {} is still running: x in Bench stops it", running.profile),
+            true => "an experiment is still running: x stops it".into(),
+        }
+    }
+
+    fn on_tab(view: &mut ExperimentsView, cx: &Context, out: &mut Outbox) {
+        if cx.screen.view == ViewId::Tune && view.is_open {
+            view.restore_focus(out);
+        }
+    }
+
+    fn on_target(view: &mut ExperimentsView, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
+        match target {
+            Target::Experiments(arm) => open(view, arm.as_ref(), cx, out),
+            Target::Knob(_) => view.is_open = false,
+            _ => {}
+        }
+        matches!(target, Target::Experiments(_))
+    }
+
+    fn on_event(view: &mut ExperimentsView, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
+        match event {
+            Event::Experiment(run, event) => view.on_child_event(run, *event, cx, out),
+            Event::ArmsChecked(check) => on_arms_checked(view, *check, cx, out),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn on_request(view: &mut ExperimentsView, request: &ViewRequest, cx: &Context, out: &mut Outbox) -> bool {
+        let is_own = *request == ViewRequest::CheckArms;
+        if is_own {
+            request_arm_check(view, cx, out);
+        }
+        is_own
+    }
+
+    fn on_edited(view: &mut ExperimentsView, cx: &Context, out: &mut Outbox) {
+        request_arm_check(view, cx, out);
+    }
+
+    fn on_ended(view: &mut ExperimentsView, cx: &Context, out: &mut Outbox) {
+        // The experiment has added changes, and perhaps left one on a lease.
+        out.ask(ViewRequest::RefreshKnobs);
+        request_arm_check(view, cx, out);
+    }
+
+    fn on_action(view: &mut ExperimentsView, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        let Action::Experiment(action) = action else { return false };
+        let report = view.shown_report();
+        match (action, report) {
+            (ExperimentAction::TryPending | ExperimentAction::Reopen, _) => return false,
+            (ExperimentAction::Export, None) => out.error("show a report first (Enter), then o writes it to a file"),
+            (ExperimentAction::Apply | ExperimentAction::Keep, None) => out.error(NO_REPORT),
+            (ExperimentAction::Export, Some(report)) => {
+                let name = format!("experiment-{}.md", crate::sanitize::sanitize(&report.id));
+                out.open_prompt(PromptPurpose::ExperimentReportPath, name);
+            }
+            (ExperimentAction::Apply, Some(report)) => out.ask(apply_request(report, true)),
+            (ExperimentAction::Keep, Some(report)) => {
+                let changes = cx.shared.knobs.changes();
+                let of_b = changes.iter().find(|change| change.is_on_lease() && change.belongs_to(report));
+                out.ask(of_b.map_or_else(|| apply_request(report, false), |c| ViewRequest::KeepChange(c.id)));
+            }
+        }
+        true
+    }
+
+    /// Writes the report to the typed file, whose extension decides the format.
+    fn on_input(view: &mut ExperimentsView, text: &str, cx: &Context, out: &mut Outbox) -> Result<(), String> {
+        if text.is_empty() {
+            return Err("enter a file name: NAME.md, NAME.json or NAME.txt".into());
+        }
+        let Some(report) = view.shown_report() else { return Ok(()) };
+        let format = match text.rsplit('.').next() {
+            Some("md") => ExperimentReportFormat::Markdown,
+            Some("json") => ExperimentReportFormat::Json,
+            _ => ExperimentReportFormat::Text,
         };
-        let same = ui.active_run().is_some_and(|r| r.number == *number && r.status_text_at(Some(p)) == r.status_text());
-        (self.screen.view != ViewId::Tune || !ui.is_open) && same
+        let path = cx.shared.target.absolute_path(text);
+        let contents = report.render(format).into();
+        out.push(Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::Fail, make_dir: false }));
+        Ok(())
+    }
+}
+
+/// The request that applies arm B of a report.
+fn apply_request(report: &ExperimentReport, on_lease: bool) -> ViewRequest {
+    ViewRequest::ApplyKnobs { assignments: report.spec.set_assignments.clone(), on_lease }
+}
+
+/// Shows the experiments in place of the knobs; with assignments, the form for an experiment with them.
+fn open(view: &mut ExperimentsView, arm: Option<&ExperimentArm>, cx: &Context, out: &mut Outbox) {
+    view.is_open = true;
+    let is_running = view.active_run().is_some();
+    if is_running {
+        view.show_current_run();
+    }
+    if let Some(arm) = arm {
+        view.form.spec.set_assignments.clone_from(&arm.assignments);
+    }
+    view.request_list(out);
+    out.inspect_target();
+    request_arm_check(view, cx, out);
+    view.restore_focus(out);
+    match arm {
+        Some(_) if is_running => out.info("an experiment is running; this form is for the next one"),
+        Some(arm) => {
+            view.show_form(ARM_B, cx, out);
+            if arm.edit {
+                view.edit_line(cx, out);
+            }
+        }
+        None => {}
+    }
+}
+
+/// Checks the arms again, if there are any: values may have changed meanwhile.
+fn request_arm_check(view: &ExperimentsView, cx: &Context, out: &mut Outbox) {
+    if view.is_open && !view.form.spec.set_assignments.is_empty() {
+        out.push(Effect::CheckArms(Box::new(view.form.to_spec(cx.shared))));
+    }
+}
+
+/// Takes the result of a check of the arms; asks to start, if a start was requested meanwhile and the form is still shown.
+fn on_arms_checked(view: &mut ExperimentsView, check: ArmCheck, cx: &Context, out: &mut Outbox) {
+    let arms = ArmSettings::from_spec(&view.form.spec);
+    if check.arms != arms {
+        return;
+    }
+    view.form.arm_check = Some(check);
+    let is_wanted = view.form.start_after_check.take() == Some(arms);
+    let is_shown = cx.screen.view == ViewId::Tune && view.is_open && cx.screen.overlay.is_none();
+    if is_wanted && is_shown && view.shown_form().is_some() {
+        view.ask_start(cx, out);
     }
 }

@@ -26,7 +26,7 @@ pub const NOT_IN_REPLAY: &str = "not available in a replay";
 pub fn refusal_reason(app: &App, action: Action) -> Option<String> {
     app.shared.replay.as_ref()?;
     let what = match action {
-        Action::ShowView(ViewId::Bench) | Action::Bench(_) => "measuring",
+        Action::ShowView(ViewId::Bench) | Action::Run(_) => "measuring",
         Action::ShowView(ViewId::Tune) | Action::Tune(_) => "settings",
         Action::Experiment(_) => "experiments",
         Action::Ionice => "I/O priority",
@@ -59,6 +59,7 @@ pub fn is_allowed_in_replay(effect: &Effect) -> bool {
         | Effect::Bench(_)
         | Effect::Tune(_)
         | Effect::Experiment(_)
+        | Effect::CheckArms(_)
         | Effect::Recording(_)
         | Effect::SetIoPrio { .. } => false,
     }

@@ -9,10 +9,10 @@ use crate::tui::state::App;
 use crate::tui::views::tune::{KnobListLine, SidePane, cached_knobs};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
+pub use crate::tui::widgets::text::draw_truncated;
 use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// The pane.
 pub const PANE: Pane = Pane {
@@ -212,18 +212,6 @@ fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &K
         };
         draw_truncated(buf, x + 1, area.y, value, width, style);
         x += width + 1;
-    }
-}
-
-/// Draws text; a mark shows where it was cut off.
-pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
-    let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
-    if fits.len() == text.len() {
-        draw_text(buf, x, y, text, width, style);
-    } else if width > 1 {
-        let (fits, used) = crate::sanitize::fit_width(text, usize::from(width - 1));
-        draw_text(buf, x, y, fits, width - 1, style);
-        draw_text(buf, x + used as u16, y, "…", 1, style);
     }
 }
 

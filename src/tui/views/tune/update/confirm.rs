@@ -29,7 +29,7 @@ pub fn ask_apply_assignments(app: &mut App, assignments: Vec<String>, on_lease: 
     if app.views.tune.busy_with.is_some() {
         return app.screen.error("another change is being applied; wait for it");
     }
-    if app.views.experiments.active_run().is_some() {
+    if app.shared.running.as_ref().is_some_and(|r| r.is_experiment) {
         return app.screen.error("an experiment is running and this would falsify it: x on its page ends it (E)");
     }
     let tune = &mut app.views.tune;

@@ -60,7 +60,7 @@ pub fn on_event(app: &mut App, event: TuneEvent, effects: &mut Vec<Effect>) {
         }
     }
     refresh_now(app, effects);
-    crate::tui::views::experiments::update::request_arm_check(app, effects);
+    crate::tui::update::ask_view(app, crate::tui::view::ViewRequest::CheckArms, effects);
     if app.views.tune.is_quitting && app.views.tune.leases.is_empty() {
         effects.push(Effect::Quit);
     }

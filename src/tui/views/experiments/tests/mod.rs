@@ -1,28 +1,38 @@
 //! Experiments: keys, news and answers, and what they cause.
 
-use super::fixture::experiment::{
-    DIR, answer, kept, knobs, look, planned, progress, report, round, say, send_checked_arms, started, tell,
-};
-use super::fixture::press;
-use super::fixture::tune::{Tree, change_on_lease, news};
-use super::{SIZE, draw_screen, state_summary, visible_effects};
+use super::ExperimentForm;
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
+use crate::experiment::report::verdict::TrialOutcome;
 use crate::experiment::report::{ExperimentReport, RunEnd};
 use crate::experiment::spec::{Arm, OnComplete};
+use crate::experiment::stored::StoredExperiment;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
-use crate::tui::effect::Effect;
-use crate::tui::effect::TuneEffect;
-use crate::tui::event::Event;
-use crate::tui::event::TuneEvent;
+use crate::tui::effect::{Effect, RunEffect, TuneEffect};
+use crate::tui::event::{ArmCheck, ArmSettings, Event, TuneEvent};
 use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::state::{App, Overlay};
+use crate::tui::update::tests::fixture::experiment::{
+    DIR, answer, kept, knobs, look, planned, progress, report, round, say, send_checked_arms, started, tell,
+};
+use crate::tui::update::tests::fixture::press;
+use crate::tui::update::tests::fixture::tune::{Tree, change_on_lease, news};
+use crate::tui::update::tests::{SIZE, click, draw_screen, find_text, state_summary, visible_effects};
 use crate::tui::update::update;
-use crate::tui::views::bench::OpenedResult;
-use crate::tui::views::experiments::run::ExperimentEnding;
-use crate::tui::views::experiments::{ArmCheck, ArmSettings, ExperimentEffect, ExperimentEvent, ExperimentRow};
+use crate::tui::views::runs::{OpenedResult, RunEnding, RunForms, RunKind, RunRow, stored_text};
+use ratatui::layout::Rect;
 use std::path::PathBuf;
+
+/// Index of a line of the form.
+fn line_index(app: &App, name: &str) -> Option<usize> {
+    app.views.experiments.form.lines(0, &app.shared).iter().position(|line| line.name == name)
+}
+
+/// The run in the header.
+fn status(app: &App) -> &str {
+    app.shared.running.as_ref().map_or("", |running| &running.status)
+}
 
 /// Effects but looks at knobs, arms, the directory and what is kept, which follow much of what is done.
 fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
@@ -30,7 +40,7 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
         matches!(
             e,
             Effect::Tune(TuneEffect::Refresh(_))
-                | Effect::Experiment(ExperimentEffect::CheckArms(_))
+                | Effect::CheckArms(_)
                 | Effect::RunJob(
                     WorkerJob::BootValues { .. } | WorkerJob::InspectTarget { .. } | WorkerJob::ListExperiments
                 )
@@ -40,7 +50,7 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
 }
 
 fn count_checks(effects: &[Effect]) -> usize {
-    effects.iter().filter(|e| matches!(e, Effect::Experiment(ExperimentEffect::CheckArms(_)))).count()
+    effects.iter().filter(|e| matches!(e, Effect::CheckArms(_))).count()
 }
 
 fn dialog_text(app: &App) -> String {
@@ -64,7 +74,7 @@ fn app_with_report(factor: f64) -> (App, Tree, Box<ExperimentReport>) {
 
 /// Selects a line of the form.
 fn select_line(app: &mut App, name: &str) {
-    let at = app.views.experiments.form.line_index(name).unwrap();
+    let at = line_index(app, name).unwrap();
     press(app, "<home>");
     press(app, &"j".repeat(at));
 }
@@ -87,7 +97,7 @@ fn arm_b_is_taken_from_pending_changes_preset_or_selected_knob() {
         let effects = press(&mut app, keys);
         assert_eq!(state_summary(&app), want, "after {keys:?}");
         assert_eq!(main_effects(effects), [], "{keys:?} does nothing outside");
-        let mut set = app.views.experiments.form.set.clone();
+        let mut set = app.views.experiments.form.spec.set_assignments.clone();
         set.sort();
         assert_eq!(set.join(" "), b, "{keys}");
     }
@@ -137,7 +147,7 @@ fn keys_change_the_experiment_state_and_start_nothing_unconfirmed() {
 #[test]
 fn editing_the_form_changes_the_plan() {
     let (mut app, _tree) = planned(SIZE);
-    let spec = app.planned_experiment();
+    let spec = app.views.experiments.form.planned(&app.shared);
     assert_eq!(spec.plan.time_ms, 39_000, "longer than pages stay dirty");
     for (line, typed) in [
         ("rounds", "<enter><c-u>6<enter>"),
@@ -150,13 +160,13 @@ fn editing_the_form_changes_the_plan() {
         select_line(&mut app, line);
         press(&mut app, typed);
     }
-    let spec = app.planned_experiment();
+    let spec = app.views.experiments.form.planned(&app.shared);
     assert_eq!((spec.rounds, spec.control, spec.on_complete), (6, true, OnComplete::Lease(120)));
     assert_eq!((spec.baseline_ms, spec.plan.time_ms), (0, 5000), "a length that was chosen stays");
     assert_eq!(spec.base_assignments, ["vm.dirty_ratio=25"]);
     select_line(&mut app, "rounds");
     press(&mut app, "<del>");
-    assert_eq!(app.planned_experiment().rounds, 4);
+    assert_eq!(app.views.experiments.form.planned(&app.shared).rounds, 4);
     select_line(&mut app, "directory");
     let asked = press(&mut app, "<enter><c-u>../other<enter>");
     assert!(
@@ -172,15 +182,15 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
     press(&mut app, "r");
     assert!(message_text(&app).contains("has not answered"), "{}", message_text(&app));
     answer(&mut app, &tree);
-    assert!(app.views.experiments.check_result(&app.planned_experiment()).unwrap().is_ok());
+    assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).unwrap().is_ok());
     assert_eq!(count_checks(&press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>")), 1);
-    assert!(app.views.experiments.check_result(&app.planned_experiment()).is_none());
+    assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).is_none());
     press(&mut app, "r");
     assert!(message_text(&app).contains("still being read"), "{}", message_text(&app));
     let old = ArmSettings { base: Vec::new(), set: vec!["vm.dirty_ratio=30".into()], control: false };
     let late = ArmCheck { arms: old, result: Err("late".into()) };
-    update(&mut app, Event::Experiment(Box::new(ExperimentEvent::ArmsChecked(late))));
-    assert!(app.views.experiments.check_result(&app.planned_experiment()).is_none());
+    update(&mut app, Event::ArmsChecked(Box::new(late)));
+    assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).is_none());
     press(&mut app, "<enter><c-u>vm.dirty_ratio=20<enter>");
     send_checked_arms(&mut app, &tree);
     press(&mut app, "r");
@@ -214,7 +224,7 @@ fn a_start_requested_during_the_check_is_asked_after_it() {
 #[test]
 fn confirming_starts_exactly_the_plan_shown() {
     let (mut app, _tree) = planned(SIZE);
-    let spec = app.planned_experiment();
+    let spec = app.views.experiments.form.planned(&app.shared);
     press(&mut app, "r");
     let said = dialog_text(&app);
     for part in ["vm.dirty_ratio = 20 %", "vm.dirty_ratio = 30 %", "each round: Writes 22.0 MiB", "order A B B A", DIR]
@@ -222,9 +232,9 @@ fn confirming_starts_exactly_the_plan_shown() {
         assert!(said.contains(part), "{part}: {said}");
     }
     let effects = main_effects(press(&mut app, "y"));
-    let start = ExperimentEffect::Start { run: 1, spec: Box::new(spec) };
+    let start = RunEffect::Start { run: 1, plan: Box::new(spec) };
     assert_eq!(effects, [Effect::Experiment(start)]);
-    assert_eq!(app.views.experiments.selected, ExperimentRow::CurrentRun);
+    assert_eq!(app.views.experiments.selected, RunRow::CurrentRun);
     // Neither another one, nor a benchmark, nor a change meanwhile.
     press(&mut app, "<left><down>r");
     assert!(message_text(&app).contains("an experiment is still running"), "{}", message_text(&app));
@@ -255,7 +265,7 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
     assert_eq!(main_effects(press(&mut app, "ry")), []);
     assert!(dialog_text(&app).starts_with("Over the network?"));
     let effects = main_effects(press(&mut app, "y"));
-    let [Effect::Experiment(ExperimentEffect::Start { spec, .. })] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Experiment(RunEffect::Start { plan: spec, .. })] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(spec.plan.network, Some(PathBuf::from(DIR)));
 }
 
@@ -273,22 +283,19 @@ fn without_root_the_sudo_command_is_offered_to_copy() {
 #[test]
 fn an_experiment_can_be_followed_cancelled_and_killed() {
     let (mut app, _tree) = started(SIZE);
-    assert!(app.views.experiments.status_text().unwrap().contains("starting"));
+    assert!(status(&app).contains("starting"));
     say(&mut app, progress(1, Arm::A, RoundPhase::Work, 10));
-    let moment = |at| ExperimentEvent::Child(1, ChildEvent::Message(progress(1, Arm::A, RoundPhase::Work, at)));
-    assert!(!app.is_experiment_event_invisible(&moment(20)), "the page is on screen");
     press(&mut app, "1");
-    assert!(app.is_experiment_event_invisible(&moment(10)) && !app.is_experiment_event_invisible(&moment(20)));
     press(&mut app, "t");
     assert_eq!(state_summary(&app), "Tune/ExperimentPage", "back to what is under way");
     // News of another run are nobody's.
-    let other = ExperimentEvent::Child(7, ChildEvent::Message(ExperimentMessage::Failed("x".into())));
-    update(&mut app, Event::Experiment(Box::new(other)));
+    let other = ChildEvent::Message(ExperimentMessage::Failed("x".into()));
+    update(&mut app, Event::Experiment(7, Box::new(other)));
     assert!(app.views.experiments.active_run().is_some());
-    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
-    assert!(app.views.experiments.status_text().unwrap().contains("stopping"));
-    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Kill)]);
-    assert!(matches!(app.views.experiments.run.as_ref().unwrap().ending, Some(ExperimentEnding::Failed(_))));
+    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(RunEffect::Cancel)]);
+    assert!(status(&app).contains("stopping"));
+    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(RunEffect::Kill)]);
+    assert!(matches!(app.views.experiments.run.as_ref().unwrap().ending, Some(RunEnding::Failed(_))));
     press(&mut app, "x");
     assert!(message_text(&app).contains("no experiment is running"));
     // Leaving ends it without a question: the values come back by themselves.
@@ -436,15 +443,42 @@ fn every_page_scrolls_to_its_end_and_copies_sanitized() {
 #[test]
 fn clicks_select_experiment_rows_and_form_lines() {
     let (mut app, _tree) = planned(SIZE);
-    super::mouse::click(&mut app, 3, 3);
+    click(&mut app, 3, 3);
     assert_eq!(
         (state_summary(&app).as_str(), &app.views.experiments.selected),
-        ("Tune/ExperimentList", &ExperimentRow::Stored(kept()[0].id.clone()))
+        ("Tune/ExperimentList", &RunRow::Stored(kept()[0].id.clone()))
     );
-    super::mouse::click(&mut app, 3, 2);
-    assert_eq!(app.views.experiments.selected, ExperimentRow::Next);
-    let (x, y) = super::find_text(&app, "rounds ");
-    super::mouse::click(&mut app, x, y);
+    click(&mut app, 3, 2);
+    assert_eq!(app.views.experiments.selected, RunRow::Form(0));
+    let (x, y) = find_text(&app, "rounds ");
+    click(&mut app, x, y);
     assert_eq!(state_summary(&app), "Tune/ExperimentPage");
-    assert_eq!(app.views.experiments.form.line_index("rounds"), Some(app.views.experiments.form_scroll.selected));
+    assert_eq!(line_index(&app, "rounds"), Some(app.views.experiments.form_line));
+}
+
+#[test]
+fn panes_fill_every_size_without_overlap() {
+    for (w, h) in [(40, 10), (80, 22), (109, 38), (110, 38), (200, 48), (300, 90)] {
+        for focus in 0..2 {
+            let body = Rect::new(0, 1, w, h);
+            let panes = ExperimentForm::arrange_panes(body, focus);
+            assert_eq!(panes.iter().map(|(_, r)| r.area()).sum::<u32>(), body.area());
+            assert!(!panes[0].1.intersects(panes[1].1), "{panes:?}");
+            assert!(panes.iter().all(|(_, r)| r.height >= 3 && r.intersection(body) == *r));
+        }
+    }
+}
+
+#[test]
+fn stored_experiment_is_summarised_in_one_line() {
+    let stored = StoredExperiment {
+        id: "1795276156-txlog".into(),
+        profile: "txlog".into(),
+        outcome: Some(TrialOutcome::Better),
+        assignments: vec!["vm.dirty_ratio=80".into()],
+        ..StoredExperiment::default()
+    };
+    assert_eq!(stored_text(&stored, true, 0), "*11-21 15:49 txlog B better (part)  vm.dirty_ratio=80");
+    let damaged = StoredExperiment { read_error: Some("x".into()), ..stored };
+    assert_eq!(stored_text(&damaged, false, 0), " 1795276156-txlog unreadable");
 }

@@ -16,44 +16,45 @@ pub struct BenchRates {
     pub latency_ns: [[Option<u64>; 2]; 3],
 }
 
-/// The points of all measurements so far; of the preparation, until the first measurement starts.
+/// What a run has sent: the points of all measurements so far; of the preparation, until the first measurement starts.
 #[derive(Debug, Default)]
-pub struct BenchRateSeries {
+pub struct BenchFigures {
+    /// The last progress message.
+    pub last: Option<BenchProgress>,
+    /// Whether there were reads, writes, syncs.
+    pub has_ops: [bool; 3],
+    is_measuring: bool,
     points: Vec<BenchRates>,
     rates_per_point: usize,
     pending: Vec<BenchRates>,
-    is_measuring: bool,
-    measurement: Option<u32>,
-    last_counts: [u64; 3],
-    last_ms: u64,
-    /// Whether there were reads, writes, syncs.
-    pub has_ops: [bool; 3],
 }
 
-impl BenchRateSeries {
-    /// Adds a progress message.
-    pub fn push(&mut self, p: &BenchProgress) {
+impl BenchFigures {
+    /// Takes a progress message.
+    pub fn push(&mut self, p: BenchProgress) {
         if p.measurement_index.is_some() && !self.is_measuring {
             // Drop the points of the preparation.
             *self = Self { is_measuring: true, ..Self::default() };
         }
-        if p.measurement_index != self.measurement || p.point.at_ms < self.last_ms {
-            (self.measurement, self.last_counts, self.last_ms) = (p.measurement_index, [0; 3], 0);
+        let (last_counts, last_ms) = match &self.last {
+            Some(last) if last.measurement_index == p.measurement_index && last.point.at_ms <= p.point.at_ms => {
+                (last.op_counts, last.point.at_ms)
+            }
+            _ => ([0; 3], 0),
+        };
+        let ms = p.point.at_ms.saturating_sub(last_ms);
+        if ms > 0 && !p.is_ramping {
+            for (seen, n) in self.has_ops.iter_mut().zip(p.op_counts) {
+                *seen |= n > 0;
+            }
+            let syncs = p.op_counts[2].saturating_sub(last_counts[2]) as f64 * 1000.0 / ms as f64;
+            self.push_rates(BenchRates {
+                ops_per_s: [p.point.read_iops, p.point.write_iops, syncs],
+                bytes_per_s: [p.point.read_bytes_per_s, p.point.write_bytes_per_s],
+                latency_ns: p.lat,
+            });
         }
-        let ms = p.point.at_ms.saturating_sub(self.last_ms);
-        if ms == 0 || p.is_ramping {
-            return;
-        }
-        let syncs = p.op_counts[2].saturating_sub(self.last_counts[2]) as f64 * 1000.0 / ms as f64;
-        for (seen, n) in self.has_ops.iter_mut().zip(p.op_counts) {
-            *seen |= n > 0;
-        }
-        (self.last_counts, self.last_ms) = (p.op_counts, p.point.at_ms);
-        self.push_rates(BenchRates {
-            ops_per_s: [p.point.read_iops, p.point.write_iops, syncs],
-            bytes_per_s: [p.point.read_bytes_per_s, p.point.write_bytes_per_s],
-            latency_ns: p.lat,
-        });
+        self.last = Some(p);
     }
 
     fn push_rates(&mut self, moment: BenchRates) {
@@ -70,7 +71,7 @@ impl BenchRateSeries {
     }
 
     /// The newest point.
-    pub fn last(&self) -> Option<&BenchRates> {
+    pub fn newest(&self) -> Option<&BenchRates> {
         self.pending.last().or(self.points.last())
     }
 
@@ -113,34 +114,34 @@ mod tests {
 
     #[test]
     fn preparation_is_dropped_once_measuring_starts_and_parts_are_joined() {
-        let mut course = BenchRateSeries::default();
-        course.push(&progress(None, 250, 0));
-        course.push(&progress(None, 500, 0));
-        assert_eq!(course.downsample(10).len(), 2);
-        course.push(&progress(Some(0), 0, 0));
-        assert_eq!((course.downsample(10).len(), course.has_ops), (0, [false; 3]));
-        course.push(&progress(Some(0), 250, 50));
-        course.push(&progress(Some(0), 750, 100));
-        course.push(&progress(Some(1), 500, 10));
-        let syncs: Vec<_> = course.downsample(10).iter().map(|m| m.ops_per_s[2]).collect();
-        assert_eq!((syncs, course.has_ops), (vec![200.0, 100.0, 20.0], [true, false, true]));
+        let mut figures = BenchFigures::default();
+        figures.push(progress(None, 250, 0));
+        figures.push(progress(None, 500, 0));
+        assert_eq!(figures.downsample(10).len(), 2);
+        figures.push(progress(Some(0), 0, 0));
+        assert_eq!((figures.downsample(10).len(), figures.has_ops), (0, [false; 3]));
+        figures.push(progress(Some(0), 250, 50));
+        figures.push(progress(Some(0), 750, 100));
+        figures.push(progress(Some(1), 500, 10));
+        let syncs: Vec<_> = figures.downsample(10).iter().map(|m| m.ops_per_s[2]).collect();
+        assert_eq!((syncs, figures.has_ops), (vec![200.0, 100.0, 20.0], [true, false, true]));
     }
 
     #[test]
     fn ramp_up_is_not_drawn() {
-        let mut course = BenchRateSeries::default();
-        course.push(&BenchProgress { is_ramping: true, ..progress(Some(0), 250, 0) });
-        assert_eq!(course.last(), None);
+        let mut figures = BenchFigures::default();
+        figures.push(BenchProgress { is_ramping: true, ..progress(Some(0), 250, 0) });
+        assert_eq!(figures.newest(), None);
     }
 
     #[test]
     fn series_stays_bounded_and_keeps_the_worst_latency() {
-        let mut course = BenchRateSeries::default();
+        let mut figures = BenchFigures::default();
         for n in 1..100_000 {
-            course.push(&progress(Some(0), n * 250, 0));
+            figures.push(progress(Some(0), n * 250, 0));
         }
-        assert!(course.points.len() < MAX_POINTS);
-        let all = course.downsample(40);
+        assert!(figures.points.len() < MAX_POINTS);
+        let all = figures.downsample(40);
         assert!((20..=40).contains(&all.len()), "{}", all.len());
         assert!(all.iter().all(|m| (m.ops_per_s[0] - 100.0).abs() < 1e-6));
         assert!(all.windows(2).all(|w| w[0].latency_ns[0][1] < w[1].latency_ns[0][1]));

@@ -1,7 +1,6 @@
 //! The Bench view: keys, news and answers, and what they cause.
 
-use super::fixture::{app, press};
-use super::{SIZE, state_summary, visible_effects};
+use super::BenchForm;
 use crate::bench::message::{BenchMessage, BenchProgress};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{BenchReport, RunEnd, SCHEMA};
@@ -11,14 +10,27 @@ use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
-use crate::tui::effect::Effect;
+use crate::subprocess::runner::ChildEvent;
+use crate::tui::effect::{Effect, RunEffect};
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
+use crate::tui::update::tests::fixture::{app, press};
+use crate::tui::update::tests::{SIZE, click, state_summary, visible_effects};
 use crate::tui::update::update;
-use crate::tui::views::bench::run::BenchEnding;
-use crate::tui::views::bench::{BenchChildEvent, BenchEffect, BenchEvent, BenchParamLine, BenchRow, OpenedResult};
+use crate::tui::views::runs::{OpenedResult, Run, RunEnding, RunForms, RunKind, RunProgress, RunRow, stored_text};
+
+use ratatui::layout::Rect;
 
 const DIR: &str = "/srv/lab";
+
+fn plan(app: &App, form: usize) -> BenchPlan {
+    app.views.bench.form.plan(form, &app.shared.target.directory).1
+}
+
+/// Names of the lines of the first form.
+fn line_names(app: &App) -> Vec<&'static str> {
+    app.views.bench.form.lines(0, &app.shared).into_iter().map(|line| line.name).collect()
+}
 
 fn target_info(change: impl FnOnce(&mut TargetInfo)) -> TargetInspection {
     let mut seen = TargetInfo {
@@ -48,7 +60,7 @@ fn stored_results(ids: &[&str]) -> Vec<StoredResult> {
 /// The view, opened, with a directory that was looked at and three results.
 fn opened() -> App {
     let mut app = app(SIZE);
-    app.views.bench.set_working_directory(DIR.into());
+    app.shared.target.set_working_directory(DIR.into());
     press(&mut app, "b");
     send_target(&mut app, target_info(|_| {}));
     send_reply(
@@ -59,13 +71,13 @@ fn opened() -> App {
     app
 }
 
-fn send_child_event(app: &mut App, run: u64, what: BenchChildEvent) -> Vec<Effect> {
-    visible_effects(update(app, Event::Bench(Box::new(BenchEvent { run, event: what }))))
+fn send_child_event(app: &mut App, run: u64, what: ChildEvent<BenchMessage>) -> Vec<Effect> {
+    visible_effects(update(app, Event::Bench(run, Box::new(what))))
 }
 
 fn send_message(app: &mut App, message: BenchMessage) -> Vec<Effect> {
     let run = app.views.bench.run_count;
-    send_child_event(app, run, BenchChildEvent::Message(message))
+    send_child_event(app, run, ChildEvent::Message(message))
 }
 
 fn report(id: &str) -> BenchReport {
@@ -98,7 +110,7 @@ fn screen_text(app: &App) -> String {
 #[test]
 fn opening_requests_the_target_and_the_results_once() {
     let mut app = app(SIZE);
-    app.views.bench.set_working_directory(DIR.into());
+    app.shared.target.set_working_directory(DIR.into());
     let asked = visible_effects(press(&mut app, "6"));
     assert_eq!(
         asked,
@@ -164,33 +176,33 @@ fn every_workload_starts_with_the_confirmed_plan() {
         assert_eq!(where_to, w.needs_directory(), "{}: {}", w.name(), asked.text);
         let directory = if w.needs_directory() { DIR.into() } else { Default::default() };
         let plan = Box::new(BenchPlan { directory, ..w.defaults() });
-        assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(BenchEffect::Start { run: 1, plan })]);
-        assert_eq!((&app.views.bench.selected, app.screen.focus), (&BenchRow::CurrentRun, 1));
+        assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(RunEffect::Start { run: 1, plan })]);
+        assert_eq!((&app.views.bench.selected, app.screen.focus), (&RunRow::CurrentRun, 1));
     }
 }
 
 #[test]
 fn parameters_are_edited_in_place() {
     let mut app = opened();
-    let names: Vec<_> = app.views.bench.param_lines(0).into_iter().map(BenchParamLine::name).collect();
+    let names = line_names(&app);
     let to = |name: &str| "<down>".repeat(names.iter().position(|n| *n == name).unwrap());
     press(&mut app, &format!("e<home>{}<enter><c-u>64M<enter>", to("size")));
     press(&mut app, &format!("<home>{}<enter>", to("direct")));
     press(&mut app, &format!("<home>{}<enter>", to("engine")));
-    let (_, plan) = app.views.bench.plan(0);
-    assert_eq!((plan.size, plan.direct, (names.len() > 15)), (64 << 20, false, true));
-    assert_eq!(plan.engine, crate::bench::plan::EngineChoice::Uring);
+    let first = plan(&app, 0);
+    assert_eq!((first.size, first.direct, (names.len() > 15)), (64 << 20, false, true));
+    assert_eq!(first.engine, crate::bench::plan::EngineChoice::Uring);
     // Polled completions need direct I/O: the plan stays as it was.
     press(&mut app, &format!("<home>{}<enter>", to("iopoll")));
     assert!(message(&app).contains("--iopoll works with direct I/O only"), "{}", message(&app));
-    assert!(!app.views.bench.plan(0).1.iopoll);
+    assert!(!plan(&app, 0).iopoll);
     press(&mut app, &format!("<home>{}u", to("size")));
-    assert_eq!(app.views.bench.plan(0).1.size, 1 << 30);
+    assert_eq!(plan(&app, 0).size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
     let asked = visible_effects(press(&mut app, "<home>e<c-u>db<enter>"));
     assert_eq!(asked, [Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/db".into() })]);
     press(&mut app, "<left><down>");
-    let (_, other) = app.views.bench.plan(1);
+    let other = plan(&app, 1);
     assert!(other.direct && other.directory.ends_with("lab/db"));
     assert_eq!(app.settings().bench.directory, "/srv/lab/db");
 }
@@ -200,15 +212,15 @@ fn the_plan_scrolls_below_the_last_parameter() {
     let mut app = opened();
     app.screen.size = (80, 24);
     press(&mut app, "e");
-    let last = app.views.bench.param_lines(0).len() - 1;
+    let last = line_names(&app).len() - 1;
     assert!(!screen_text(&app).contains("Busiest task"));
     press(&mut app, "<end>");
-    assert_eq!(app.views.bench.params_scroll.selected, last);
+    assert_eq!(app.views.bench.form_line, last);
     assert!(app.views.bench.text_offset > 0 && screen_text(&app).contains("Busiest task"));
     press(&mut app, "<up>");
-    assert_eq!(app.views.bench.params_scroll.selected, last);
+    assert_eq!(app.views.bench.form_line, last);
     press(&mut app, "<home>");
-    assert_eq!((app.views.bench.params_scroll.selected, app.views.bench.text_offset), (0, 0));
+    assert_eq!((app.views.bench.form_line, app.views.bench.text_offset), (0, 0));
 }
 
 #[test]
@@ -221,7 +233,7 @@ fn refused_plans_open_no_confirmation() {
     ];
     for (found, why) in cases {
         let mut app = app(SIZE);
-        app.views.bench.set_working_directory(DIR.into());
+        app.shared.target.set_working_directory(DIR.into());
         press(&mut app, "b");
         if let Some(found) = found {
             send_target(&mut app, found);
@@ -243,7 +255,7 @@ fn a_network_mount_needs_a_second_confirmation() {
     assert_eq!(state_summary(&app), "Bench/BenchResults dialog \"Over the network?\"");
     let started = visible_effects(press(&mut app, "y"));
     let plan = BenchPlan { directory: DIR.into(), network: Some(DIR.into()), ..BenchPlan::default() };
-    assert_eq!(started, [Effect::Bench(BenchEffect::Start { run: 1, plan: Box::new(plan) })]);
+    assert_eq!(started, [Effect::Bench(RunEffect::Start { run: 1, plan: Box::new(plan) })]);
     let mut app = opened();
     send_target(&mut app, target_info(|s| s.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>yn")), []);
@@ -254,7 +266,7 @@ fn a_network_mount_needs_a_second_confirmation() {
 fn app_with_run() -> App {
     let mut app = opened();
     press(&mut app, "<enter>y");
-    send_child_event(&mut app, 1, BenchChildEvent::Started { pid: 4711 });
+    send_child_event(&mut app, 1, ChildEvent::Started { pid: 4711 });
     send_message(
         &mut app,
         BenchMessage::Progress(Box::new(BenchProgress {
@@ -272,18 +284,8 @@ fn a_run_continues_behind_other_views() {
     assert!(screen_text(&app).contains("bench randrw 42 %"));
     press(&mut app, "1");
     assert!(screen_text(&app).contains("bench randrw 42 %"));
-    let news = |done| BenchEvent {
-        run: 1,
-        event: BenchChildEvent::Message(BenchMessage::Progress(Box::new(BenchProgress {
-            measurement_index: Some(0),
-            fraction_done: Some(done),
-            ..BenchProgress::default()
-        }))),
-    };
-    assert!(app.is_bench_event_invisible(&news(0.421)) && !app.is_bench_event_invisible(&news(0.43)));
     press(&mut app, "b");
-    assert!(!app.is_bench_event_invisible(&news(0.421)), "on its own page every message is seen");
-    assert_eq!(app.views.bench.selected, BenchRow::CurrentRun);
+    assert_eq!(app.views.bench.selected, RunRow::CurrentRun);
     press(&mut app, "<left><down>r");
     assert!(message(&app).contains("still running: x stops it"));
     press(&mut app, "1");
@@ -294,16 +296,16 @@ fn a_run_continues_behind_other_views() {
 #[test]
 fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
     let mut app = app_with_run();
-    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Cancel)]);
-    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Kill)]);
-    assert!(matches!(app.views.bench.run.as_ref().unwrap().ending, Some(BenchEnding::Failed(_))));
+    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(RunEffect::Cancel)]);
+    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(RunEffect::Kill)]);
+    assert!(matches!(app.views.bench.run.as_ref().unwrap().ending, Some(RunEnding::Failed(_))));
     assert_eq!(send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw")))), [], "too late");
     assert_eq!(visible_effects(press(&mut app, "x")), []);
     assert_eq!(message(&app), "no benchmark is running");
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
     assert_eq!(app.views.bench.run_count, 2);
-    send_child_event(&mut app, 1, BenchChildEvent::Message(BenchMessage::Failed("old".into())));
+    send_child_event(&mut app, 1, ChildEvent::Message(BenchMessage::Failed("old".into())));
     assert!(app.views.bench.active_run().is_some());
     let quit = press(&mut app, "q");
     assert!(quit.contains(&Effect::Quit), "no run keeps anybody");
@@ -322,7 +324,7 @@ fn a_result_is_shown_stored_and_listed() {
     assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);
     assert!(screen_text(&app).contains("saved as 99-randrw"));
     send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["99-randrw", "30-randrw"])));
-    assert!(app.views.bench.rows().contains(&BenchRow::Stored("99-randrw".into())));
+    assert!(app.views.bench.rows().contains(&RunRow::Stored("99-randrw".into())));
     let mut app = app_with_run();
     send_message(&mut app, BenchMessage::Report(r.clone()));
     send_reply(&mut app, WorkerJob::SaveResult(r), WorkerReply::Failed("no space left".into()));
@@ -374,12 +376,12 @@ fn stored_results_are_shown_and_compared() {
 #[test]
 fn clicks_select_bench_rows_and_parameters() {
     let mut app = opened();
-    super::click(&mut app, 5, 5);
-    assert_eq!(app.views.bench.selected, BenchRow::Profile(2));
-    super::click(&mut app, 5, 2);
-    assert_eq!(app.views.bench.selected, BenchRow::Profile(2), "a heading is no row");
-    super::click(&mut app, 40, 4);
-    assert_eq!((state_summary(&app), app.views.bench.params_scroll.selected), ("Bench/BenchPage".into(), 2));
+    click(&mut app, 5, 5);
+    assert_eq!(app.views.bench.selected, RunRow::Form(2));
+    click(&mut app, 5, 2);
+    assert_eq!(app.views.bench.selected, RunRow::Form(2), "a heading is no row");
+    click(&mut app, 40, 4);
+    assert_eq!((state_summary(&app), app.views.bench.form_line), ("Bench/BenchPage".into(), 2));
 }
 
 #[test]
@@ -397,4 +399,72 @@ fn every_bench_page_can_be_copied() {
     assert!(copied(&mut app).contains("42 %"));
     send_message(&mut app, BenchMessage::Report(Box::new(report("9-randrw"))));
     assert!(copied(&mut app).contains("complete"));
+}
+
+fn progress(part: Option<u32>, done: f64, idle_ms: u64) -> BenchMessage {
+    BenchMessage::Progress(Box::new(BenchProgress {
+        measurement_index: part,
+        fraction_done: Some(done),
+        idle_ms,
+        ..BenchProgress::default()
+    }))
+}
+
+#[test]
+fn status_text_tells_progress_and_blocking() {
+    let mut run = Run::new(1, BenchPlan::default(), 0);
+    let mut status_after = |message| {
+        BenchForm::receive(&mut run, message);
+        BenchForm::status_text(&run)
+    };
+    assert_eq!(status_after(BenchMessage::Note("x".into())), "bench randrw starting");
+    assert_eq!(status_after(progress(None, 0.5, 0)), "bench randrw preparing 50 %");
+    assert_eq!(status_after(progress(Some(0), 0.42, 1500)), "bench randrw 42 %");
+    assert_eq!(status_after(progress(Some(0), 0.42, 7100)), "bench randrw BLOCKED 7 s");
+    run.is_stopping = true;
+    assert_eq!(BenchForm::status_text(&run), "bench randrw stopping");
+}
+
+#[test]
+fn blocked_text_distinguishes_device_and_child() {
+    let mut run = Run::<BenchForm>::new(1, BenchPlan::default(), 5_000_000_000);
+    run.pid = Some(77);
+    BenchForm::receive(&mut run, progress(Some(0), 0.1, 200));
+    assert_eq!(BenchForm::blocked_text(&run, 6_000_000_000), None);
+    run.last_message_ns = 8_000_000_000;
+    BenchForm::receive(&mut run, progress(Some(0), 0.1, 3000));
+    let blocked = |now| BenchForm::blocked_text(&run, now).unwrap();
+    assert!(blocked(8_000_000_000).contains("no request completed for 3 s (process 77)"));
+    assert!(blocked(18_000_000_000).contains("for 10 s"));
+}
+
+#[test]
+fn panes_fill_every_size_without_overlap() {
+    for (w, h) in [(40, 10), (60, 40), (69, 22), (70, 22), (80, 22), (109, 38), (120, 38), (200, 48), (300, 90)] {
+        for focus in 0..4 {
+            let body = Rect::new(0, 1, w, h);
+            let panes = BenchForm::arrange_panes(body, focus);
+            let sum: u32 = panes.iter().map(|(_, r)| r.area()).sum();
+            assert_eq!(sum, body.area(), "{w}x{h}: {panes:?}");
+            assert!(panes.iter().all(|(_, r)| r.area() == 0 || r.intersection(body) == *r));
+            assert!(panes[..2].iter().all(|(_, r)| r.height >= 3 && r.width >= 26), "{w}x{h}: {panes:?}");
+            // Panes that are left out come last, so that indices stay valid.
+            let folded = panes.iter().position(|(_, r)| r.area() == 0).unwrap_or(4);
+            assert!(panes[folded..].iter().all(|(_, r)| r.area() == 0));
+        }
+    }
+}
+
+#[test]
+fn stored_result_is_summarised_in_one_line() {
+    let stored = StoredResult {
+        id: "1795276156-randrw".into(),
+        profile: "randrw".into(),
+        rate: Some((123_456.0, 1e9)),
+        is_complete: false,
+        ..StoredResult::default()
+    };
+    assert_eq!(stored_text(&stored, true, 3600), "*11-21 16:49 randrw 123k part");
+    let damaged = StoredResult { read_error: Some("x".into()), ..stored };
+    assert_eq!(stored_text(&damaged, false, 0), " 1795276156-randrw unreadable");
 }

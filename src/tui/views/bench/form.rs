@@ -1,0 +1,213 @@
+//! The profiles: their plans as edited, and what a run would do.
+
+use crate::bench::description::describe_writes;
+use crate::bench::params;
+use crate::bench::plan::BenchPlan;
+use crate::bench::target::checks::reserved_bytes;
+use crate::bench::target_info::TargetInfo;
+use crate::bench::workloads::{WORKLOADS, Workload};
+use crate::model::disk::DiskRate;
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
+use crate::sanitize::sanitize;
+use crate::tui::shared::Shared;
+use crate::tui::views::runs::{FormLine, RunForms};
+use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::units::format_bytes_long;
+use std::path::{Path, PathBuf};
+
+/// Utilization from which a device's other load distorts a measurement, per cent.
+const BUSY_PCT: f64 = 10.0;
+
+/// The profiles.
+pub struct BenchForm {
+    /// The plan of each workload as edited, without a directory.
+    plans: Vec<BenchPlan>,
+}
+
+impl Default for BenchForm {
+    fn default() -> Self {
+        Self { plans: WORKLOADS.iter().map(|w| w.defaults()).collect() }
+    }
+}
+
+impl BenchForm {
+    /// The workload of a profile and its plan in a directory.
+    pub fn plan(&self, form: usize, directory: &Path) -> (&'static dyn Workload, BenchPlan) {
+        let workload = WORKLOADS[form];
+        let directory = if workload.needs_directory() { directory.to_owned() } else { PathBuf::new() };
+        (workload, BenchPlan { directory, ..self.plans[form].clone() })
+    }
+
+    /// Why the profile cannot be started now, and what to do.
+    pub(super) fn start_refusal(&self, form: usize, shared: &Shared) -> Option<String> {
+        let (workload, plan) = self.plan(form, &shared.target.directory);
+        match check_plan(workload, &plan) {
+            Err(why) => Some(why),
+            Ok(()) => shared.target.refusal(workload, &plan),
+        }
+    }
+}
+
+fn check_plan(workload: &dyn Workload, plan: &BenchPlan) -> Result<(), String> {
+    plan.check().and_then(|()| workload.check(plan))
+}
+
+impl RunForms for BenchForm {
+    fn list_text(&self, form: usize) -> String {
+        format!(" {:<9} {}", WORKLOADS[form].name(), WORKLOADS[form].about())
+    }
+
+    fn title(&self, form: usize) -> String {
+        format!("Plan: {}", WORKLOADS[form].name())
+    }
+
+    fn lines(&self, form: usize, shared: &Shared) -> Vec<FormLine> {
+        let (workload, plan) = self.plan(form, &shared.target.directory);
+        FormLine::directory(workload, &shared.target)
+            .into_iter()
+            .chain(FormLine::params(workload, &plan, &plan))
+            .collect()
+    }
+
+    fn set_line(&mut self, form: usize, name: &str, text: &str) -> Result<(), String> {
+        let mut plan = self.plans[form].clone();
+        params::set_param(&mut plan, name, text)?;
+        check_plan(WORKLOADS[form], &plan)?;
+        self.plans[form] = plan;
+        Ok(())
+    }
+
+    fn reset_line(&mut self, form: usize, name: &str) -> Result<(), String> {
+        let Some(param) = params::find_param(name) else { return Ok(()) };
+        self.set_line(form, name, &(param.get)(&WORKLOADS[form].defaults()))
+    }
+
+    fn plan_text(&self, form: usize, shared: &Shared) -> Vec<StyledLine> {
+        let (workload, plan) = self.plan(form, &shared.target.directory);
+        let mut out: Vec<StyledLine> = Vec::new();
+        if let Some(why) = self.start_refusal(form, shared) {
+            out.push((format!("Cannot start: {why}"), TextStyle::Crit));
+        }
+        out.push((workload.about().to_owned(), TextStyle::Dim));
+        let inspection = shared.target.inspection().filter(|_| workload.needs_directory());
+        let place = inspection.and_then(|found| found.info.as_ref());
+        if let Some(place) = place {
+            push_target(place, &mut out);
+        }
+        out.push((describe_writes(workload, &plan), TextStyle::Plain));
+        out.extend(workload.describe(&plan).into_iter().map(|l| (format!("- {l}"), TextStyle::Plain)));
+        if let Some(place) = place {
+            push_disk_space(place, workload.footprint(&plan), &mut out);
+        }
+        if let Some(found) = inspection {
+            out.extend(found.warnings(plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
+        }
+        if let Some(place) = place {
+            push_competing_load(shared, place, &mut out);
+        }
+        out
+    }
+}
+
+/// Describes what would be written where, and for how long.
+pub(super) fn confirmation_text(workload: &dyn Workload, plan: &BenchPlan, shared: &Shared) -> String {
+    let mut out = describe_writes(workload, plan);
+    if let Some(found) = shared.target.inspection().filter(|_| workload.needs_directory()) {
+        if let Some(place) = &found.info {
+            let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
+            let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
+            out.push_str(&format!("\nThe file system is {} on {on}.", place.filesystem));
+        }
+        for warning in found.warnings(plan.direct) {
+            out.push_str(&format!("\n! {warning}"));
+        }
+    }
+    for line in workload.describe(plan) {
+        out.push_str(&format!("\n- {line}"));
+    }
+    out
+}
+
+/// File system, and devices down to the disk, in one line.
+fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
+    let mount =
+        if place.mount_point.is_empty() { String::new() } else { format!(", mounted on {}", place.mount_point) };
+    let chain: Vec<String> = place
+        .chain
+        .iter()
+        .map(|d| {
+            let model = d.model.as_ref().map_or(String::new(), |m| format!(" {}", sanitize(m)));
+            let size = d.size_bytes.map_or(String::new(), |n| format!(", {}", format_bytes_long(n)));
+            format!("{}{model} ({}{size})", sanitize(&d.name), d.kind.name())
+        })
+        .collect();
+    let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
+    out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), TextStyle::Plain));
+}
+
+fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
+    let line = match place.free.checked_sub(bytes) {
+        Some(left) => format!(
+            "Free: {} now and afterwards, {} during the run; {} is always left free",
+            format_bytes_long(place.free),
+            format_bytes_long(left),
+            format_bytes_long(reserved_bytes(place.size))
+        ),
+        None => format!("Free: {}", format_bytes_long(place.free)),
+    };
+    out.push((line, TextStyle::Plain));
+}
+
+/// Current rates of a device, named as in iostat(1).
+pub fn format_device_rates(r: &DiskRate) -> String {
+    let stalled = if r.stalled { format!(", STALLED with {} in flight", r.in_flight) } else { String::new() };
+    format!(
+        "{}: {:.0} tps, {:.1} MB_read/s, {:.1} MB_wrtn/s, await {:.1} ms, aqu-sz {:.1}, util {:.0} %{stalled}",
+        sanitize(&*r.name),
+        r.tps,
+        r.read_mb_per_s,
+        r.write_mb_per_s,
+        r.await_ms,
+        r.queue_size,
+        r.util_pct
+    )
+}
+
+/// Other load on the target device.
+fn push_competing_load(shared: &Shared, place: &TargetInfo, out: &mut Vec<StyledLine>) {
+    let mut ids: Vec<_> = place.chain.iter().filter(|d| d.is_physical).map(|d| d.id).collect();
+    if ids.is_empty() {
+        ids.extend(place.device);
+    }
+    let mut busy = false;
+    for rate in ids.iter().filter_map(|id| shared.snapshot().device(*id)) {
+        let much = rate.util_pct >= BUSY_PCT || rate.stalled;
+        busy |= much;
+        let line = format!("Now on {}", format_device_rates(rate));
+        out.push((line, if much { TextStyle::Warn } else { TextStyle::Plain }));
+    }
+    if let Some(task) = busiest_task_text(shared) {
+        out.push((task, TextStyle::Plain));
+    }
+    if busy {
+        out.push((
+            "! other load on this device: it would distort the results and be slowed by the run".into(),
+            TextStyle::Warn,
+        ));
+    }
+}
+
+fn busiest_task_text(shared: &Shared) -> Option<String> {
+    let filter = ProcessFilter { only_active: true, ..ProcessFilter::default() };
+    let query = ProcessQuery { sort_by: ProcessColumn::Io, reverse: false, filter, offset: 0, height: 1 };
+    let at = *shared.system.processes.window(&query).rows.first()?;
+    let row = shared.system.processes.row(at);
+    let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
+    Some(format!(
+        "Busiest task, on any device: {} {}, reads {}, writes {}",
+        row.pid,
+        row.comm,
+        rate(row.read_bytes_per_s),
+        rate(row.write_bytes_per_s)
+    ))
+}

@@ -1,0 +1,231 @@
+//! A run under way: messages of its child process, what hangs, figures, and charts of its rates and latencies.
+
+use super::BenchForm;
+use super::figures::BenchRates;
+use super::form::format_device_rates;
+use crate::bench::message::BenchMessage;
+use crate::bench::report::text::format_latency;
+use crate::sanitize::sanitize;
+use crate::tui::view::{Context, PaneId};
+use crate::tui::views::runs::{Run, RunEnding, RunProgress};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::graph::{draw_columns, round_up_scale};
+use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::tui::widgets::text::draw_text;
+use crate::units::{format_bytes, write_count};
+use ratatui::layout::Rect;
+
+/// Time without a completed request after which a run is shown as blocked, ms.
+const BLOCKED_AFTER_MS: u64 = 2000;
+/// Rows of a chart with its label.
+const MAX_CHART_HEIGHT: u16 = 8;
+
+impl RunProgress for BenchForm {
+    fn receive(run: &mut Run<Self>, message: BenchMessage) {
+        match message {
+            BenchMessage::Progress(progress) => run.progress.push(*progress),
+            BenchMessage::Note(note) => run.add_note(note),
+            BenchMessage::Refused(refusal) => run.ending = Some(RunEnding::Refused(refusal.reason)),
+            BenchMessage::Failed(why) => run.ending = Some(RunEnding::Failed(why)),
+            BenchMessage::Report(report) => run.ending = Some(RunEnding::Report(report)),
+        }
+    }
+
+    fn status_text(run: &Run<Self>) -> String {
+        let name = &run.profile;
+        let Some(p) = &run.progress.last else { return format!("bench {name} starting") };
+        if run.is_stopping {
+            return format!("bench {name} stopping");
+        }
+        if p.idle_ms >= BLOCKED_AFTER_MS {
+            return format!("bench {name} BLOCKED {} s", p.idle_ms / 1000);
+        }
+        let what = if p.measurement_index.is_none() { " preparing" } else { "" };
+        let done = p.fraction_done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
+        format!("bench {name}{what}{done}")
+    }
+
+    /// Says what hangs: the requests, or the child process itself.
+    fn blocked_text(run: &Run<Self>, now_ns: u64) -> Option<String> {
+        let process = run.process_text();
+        let unheard = now_ns.saturating_sub(run.last_message_ns) / 1_000_000;
+        // The child sends four messages a second; one may be a tick old when this is evaluated.
+        if unheard > BLOCKED_AFTER_MS + 3000 {
+            return Some(format!(
+                "no message from the benchmark process{process} for {} s: it is blocked in the kernel or gets no CPU time",
+                unheard / 1000
+            ));
+        }
+        let idle = run.progress.last.as_ref().map_or(0, |p| p.idle_ms);
+        (idle >= 1000).then(|| {
+            format!(
+                "BLOCKED: no request completed for {} s{process}; gives up after {} s. Frozen file system, dead server, \
+                 hung device?",
+                idle / 1000,
+                run.plan.stall_limit_ms / 1000
+            )
+        })
+    }
+
+    fn phase_text(run: &Run<Self>) -> String {
+        let Some(p) = &run.progress.last else { return "starting the benchmark process".into() };
+        let number = p.measurement_index.map_or(String::new(), |n| format!("{}. ", n + 1));
+        let done = p.fraction_done.map_or(String::new(), |d| format!(", {:.0} %", d * 100.0));
+        let how = match (run.is_stopping, p.is_ramping, p.measurement_index) {
+            (true, ..) => "; stopping, the result follows",
+            (_, true, _) => "; ramp-up, not counted",
+            (_, _, None) => "; preparation, not counted",
+            _ => "",
+        };
+        format!("{number}{}{done}{how}", sanitize(&p.phase))
+    }
+
+    fn fraction_done(run: &Run<Self>) -> Option<f64> {
+        run.progress.last.as_ref()?.fraction_done
+    }
+
+    /// The newest rates and latencies, a line for each kind of operation.
+    fn figure_lines(run: &Run<Self>, _: usize) -> Vec<StyledLine> {
+        let (Some(rates), Some(last)) = (run.progress.newest(), &run.progress.last) else { return Vec::new() };
+        let latency = |ns: Option<u64>| ns.map_or("-".into(), |ns| format_latency(ns as f64));
+        let line = |kind: usize| {
+            let bytes = rates.bytes_per_s.get(kind).map_or(String::new(), |n| format!(" {:>9}", format_rate(*n)));
+            let [p50, p99] = rates.latency_ns[kind].map(latency);
+            format!(
+                "{:<5} {:>6}/s{bytes}  p50 {p50:>7}  p99 {p99:>7}  {} done",
+                operation_name(run, kind),
+                format_count(rates.ops_per_s[kind]),
+                last.op_counts[kind]
+            )
+        };
+        (0..3).filter(|kind| run.progress.has_ops[*kind]).map(|kind| (line(kind), TextStyle::Plain)).collect()
+    }
+
+    /// Charts, and below them device and page cache where their own panes do not fit.
+    fn draw_graphs(run: &Run<Self>, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let around = device_and_cache_lines(cx);
+        let below = (around.len() as u16).min(area.height);
+        draw_charts(run, cx, Rect { height: area.height - below, ..area }, buf);
+        for (text, y) in around.iter().zip(area.bottom() - below..area.bottom()) {
+            draw_text(buf, area.x, y, text, area.width, cx.theme().dim);
+        }
+    }
+}
+
+fn format_count(n: f64) -> String {
+    let mut out = String::new();
+    write_count(&mut out, n);
+    out
+}
+
+fn format_rate(n: f64) -> String {
+    format!("{}/s", format_bytes(n as u64))
+}
+
+/// What this run calls a kind of operation; some workloads time something other than syncs.
+fn operation_name(run: &Run<BenchForm>, kind: usize) -> &'static str {
+    match (kind, run.profile.as_str()) {
+        (2, "intrinsic") => "run",
+        (2, "fork") => "fork",
+        _ => ["read", "write", "sync"][kind],
+    }
+}
+
+/// Device and page cache, where their own panes do not fit.
+fn device_and_cache_lines(cx: &Context) -> Vec<String> {
+    let is_hidden = |id| cx.layout.pane_area(id).is_none();
+    let snapshot = cx.shared.snapshot();
+    let mut out = Vec::new();
+    if is_hidden(PaneId::Devices) {
+        let device = cx.shared.target.device().and_then(|id| snapshot.device(id));
+        out.extend(device.map(format_device_rates));
+    }
+    if is_hidden(PaneId::Writeback) {
+        let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
+        out.extend(snapshot.writeback.ok().map(|w| {
+            format!(
+                "page cache: dirty {}, writeback {}, limit {}",
+                level(w.dirty_bytes),
+                level(w.writeback_bytes),
+                level(w.dirty_threshold_bytes)
+            )
+        }));
+    }
+    out
+}
+
+/// A quantity of one kind of operation.
+#[derive(Clone, Copy)]
+enum ChartQuantity {
+    Operations,
+    Bytes,
+    Median,
+    P99,
+}
+
+impl ChartQuantity {
+    fn label(self, name: &str, kind: usize) -> String {
+        match self {
+            Self::Operations if kind == 2 => format!("{name}s/s"),
+            Self::Operations => format!("{name} IOPS"),
+            Self::Bytes => format!("{name} bytes"),
+            Self::Median => format!("{name} p50"),
+            Self::P99 => format!("{name} p99"),
+        }
+    }
+
+    /// The value at a point; `None`: a gap.
+    fn value(self, rates: &BenchRates, kind: usize) -> Option<f64> {
+        match self {
+            Self::Operations => Some(rates.ops_per_s[kind]),
+            Self::Bytes => rates.bytes_per_s.get(kind).copied(),
+            Self::Median => rates.latency_ns[kind][0].map(|ns| ns as f64),
+            Self::P99 => rates.latency_ns[kind][1].map(|ns| ns as f64),
+        }
+    }
+
+    fn format(self, value: f64) -> String {
+        match self {
+            Self::Operations => format_count(value),
+            Self::Bytes => format_rate(value),
+            Self::Median | Self::P99 => format_latency(value),
+        }
+    }
+}
+
+/// Draws two charts per row, in as many rows as fit a label and a row of columns; rates come before latencies.
+fn draw_charts(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    use ChartQuantity::{Bytes, Median, Operations, P99};
+    let kinds = || (0..3).filter(|kind| run.progress.has_ops[*kind]);
+    let rates = kinds().map(|kind| (kind, if kind < 2 { vec![Operations, Bytes] } else { vec![Operations] }));
+    let mut rows: Vec<_> = rates.chain(kinds().map(|kind| (kind, vec![Median, P99]))).collect();
+    rows.truncate(usize::from(area.height / 2));
+    let Some(height) = area.height.checked_div(rows.len() as u16) else { return };
+    let height = height.min(MAX_CHART_HEIGHT);
+    for ((kind, quantities), y) in rows.iter().zip((area.y..).step_by(height.into())) {
+        let width = if quantities.len() == 2 { area.width.saturating_sub(2) / 2 } else { area.width };
+        for (quantity, x) in quantities.iter().zip([area.x, area.x + width + 2]) {
+            draw_chart(run, cx, Rect { x, y, width, height }, buf, *quantity, *kind);
+        }
+    }
+}
+
+fn draw_chart(
+    run: &Run<BenchForm>,
+    cx: &Context,
+    area: Rect,
+    buf: &mut CellBuffer,
+    quantity: ChartQuantity,
+    kind: usize,
+) {
+    let theme = cx.theme();
+    let points = run.progress.downsample(area.width.into());
+    let values: Vec<Option<f64>> = points.iter().map(|rates| quantity.value(rates, kind)).collect();
+    let max = values.iter().flatten().copied().fold(0.0, f64::max);
+    // The newest value is in the lines above.
+    let label = format!("{}, at most {}", quantity.label(operation_name(run, kind), kind), quantity.format(max));
+    draw_text(buf, area.x, area.y, &label, area.width, theme.header);
+    let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let style = if kind == 1 { theme.graph_alt } else { theme.graph };
+    draw_columns(buf, below, values.into_iter(), round_up_scale(max), style);
+}

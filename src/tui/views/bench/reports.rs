@@ -1,0 +1,104 @@
+//! Results: as text for a page, compared, and as tables.
+
+use super::BenchForm;
+use crate::bench::compare::compare_text_within;
+use crate::bench::report::{BenchReport, markdown, sparkline, text};
+use crate::bench::store::StoredResult;
+use crate::export::table::Table;
+use crate::sanitize::sanitize;
+use crate::tui::shared::Shared;
+use crate::tui::views::runs::{ResultRow, RunReports, report_text};
+use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::units::{format_bytes_long, write_count};
+
+impl ResultRow for StoredResult {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.read_error.is_some()
+    }
+
+    fn list_text(&self) -> String {
+        let mut text = String::new();
+        if let Some((iops, _)) = self.rate {
+            text.push(' ');
+            write_count(&mut text, iops);
+        }
+        text + if self.is_complete { "" } else { " part" }
+    }
+
+    fn summary(&self) -> String {
+        StoredResult::summary(self)
+    }
+}
+
+impl RunReports for BenchForm {
+    fn outcome_text(_: &BenchReport) -> &'static str {
+        "its result"
+    }
+
+    fn end_text(report: &BenchReport) -> String {
+        text::describe_end(&report.end)
+    }
+
+    /// A report as `bench show` prints it, with a sparkline of each measurement.
+    fn report_lines(report: &BenchReport, _: &Shared, width: u16) -> Vec<StyledLine> {
+        let blank = || (String::new(), TextStyle::Plain);
+        let mut out: Vec<StyledLine> = Vec::new();
+        if let Some(place) = &report.reference {
+            out.extend([(sanitize(&place.sentence), TextStyle::Strong), blank()]);
+        }
+        out.extend(report_text(&text::text_report_within(report, width.into())));
+        let sparklines = sparkline::sparklines(report, usize::from(width).clamp(20, 120) - 2);
+        if !sparklines.is_empty() {
+            out.push(blank());
+            out.extend(report_text(&sparklines.join("\n")));
+        }
+        out
+    }
+
+    fn compare([a, b]: &[BenchReport; 2], width: u16) -> Result<String, String> {
+        compare_text_within(a, b, width.into()).map_err(|why| format!("{why}; mark a result of the same profile"))
+    }
+
+    /// A row for each measurement and direction, everything else as notes.
+    fn report_table(report: &BenchReport) -> Table {
+        let heads = markdown::COLUMN_HEADERS.map(|h| (h, !matches!(h, "part" | "what")));
+        let title = format!("{} on {}, {}", report.plan.profile, report.host, report.time);
+        let mut table = Table::new(sanitize(title), &heads);
+        let rows = report.measurements.iter().flat_map(markdown::table_cells);
+        table.rows = rows.map(|row| row.map(sanitize).to_vec()).collect();
+        let target = report.target.iter();
+        let mut notes: Vec<String> = target
+            .map(|t| format!("{} on {} ({}), kernel {}", t.directory, t.filesystem, t.source, report.kernel))
+            .collect();
+        notes.push(text::describe_end(&report.end));
+        for (part, metric) in report.measurements.iter().flat_map(|p| p.metrics.iter().map(move |m| (p, m))) {
+            notes.push(format!("{}: {} {}", part.label, metric.name, text::format_value(metric.value, &metric.unit)));
+        }
+        notes.extend(report.reference.iter().map(|place| place.sentence.clone()));
+        notes.extend(report.warnings.iter().cloned());
+        table.notes = notes.iter().map(sanitize).collect();
+        table
+    }
+
+    fn stored_table(title: String, stored: &[StoredResult]) -> Table {
+        let heads = ["result", "began", "profile", "directory", "IOPS", "per s"];
+        let mut table = Table::new(title, &heads.map(|h| (h, matches!(h, "IOPS" | "per s"))));
+        for k in stored {
+            let (iops, bytes) = k.rate.map_or(("-".into(), "-".into()), |(iops, bytes)| {
+                (format!("{iops:.0}"), format_bytes_long(bytes as u64))
+            });
+            let names = [&k.id, &k.time, &k.profile, &k.directory].map(sanitize);
+            table.rows.push(names.into_iter().chain([iops, bytes]).collect());
+            table.notes.extend(k.read_error.iter().map(sanitize));
+        }
+        table
+    }
+}

@@ -1,0 +1,139 @@
+//! Reports of experiments: as text for a page, compared, and as tables.
+
+use super::ExperimentForm;
+use crate::bench::report::text::describe_end;
+use crate::experiment::report::verdict::TrialOutcome;
+use crate::experiment::report::{ExperimentReport, compare, tables, text};
+use crate::experiment::spec::Arm;
+use crate::experiment::stored::StoredExperiment;
+use crate::export::table::Table;
+use crate::sanitize::sanitize;
+use crate::tui::knob_snapshot::ChangeStatus;
+use crate::tui::shared::Shared;
+use crate::tui::views::runs::{ResultRow, RunReports, report_text};
+use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::units::format_duration;
+
+impl ResultRow for StoredExperiment {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.read_error.is_some()
+    }
+
+    fn list_text(&self) -> String {
+        let end = if self.is_complete { "" } else { " (part)" };
+        format!(" {}{end}  {}", outcome_text(self.outcome), sanitize(self.assignments.join(" ")))
+    }
+
+    fn summary(&self) -> String {
+        StoredExperiment::summary(self)
+    }
+}
+
+/// An outcome in few words.
+fn outcome_text(outcome: Option<TrialOutcome>) -> &'static str {
+    match outcome {
+        Some(TrialOutcome::Better) => "B better",
+        Some(TrialOutcome::Worse) => "B worse",
+        Some(TrialOutcome::NoDifference) => "no difference shown",
+        Some(TrialOutcome::TooFew) => "too few rounds",
+        None => "-",
+    }
+}
+
+impl RunReports for ExperimentForm {
+    fn outcome_text(report: &ExperimentReport) -> &'static str {
+        outcome_text(report.trials.first().map(|t| t.verdict.outcome))
+    }
+
+    fn end_text(report: &ExperimentReport) -> String {
+        let verdict = report.trials.first().map_or("", |t| t.verdict.text.as_str());
+        format!("{}. {verdict}", describe_end(&report.end))
+    }
+
+    /// The verdict, whose values are in effect and the keys to change that, then the report as `experiment show` prints it.
+    fn report_lines(report: &ExperimentReport, shared: &Shared, width: u16) -> Vec<StyledLine> {
+        let mut out: Vec<StyledLine> = Vec::new();
+        out.extend(report.trials.first().map(|trial| (sanitize(&trial.verdict.text), TextStyle::Strong)));
+        out.push((change_status_text(report, shared), TextStyle::Dim));
+        out.push((String::new(), TextStyle::Plain));
+        out.extend(report_text(&text::text_report_within(report, width.into())));
+        out
+    }
+
+    fn compare([a, b]: &[ExperimentReport; 2], _: u16) -> Result<String, String> {
+        compare::compare_text(a, b)
+    }
+
+    /// A row for each round, everything else as notes.
+    fn report_table(report: &ExperimentReport) -> Table {
+        let title = format!(
+            "{} on {}, {}",
+            sanitize(&report.spec.plan.profile),
+            sanitize(&report.host),
+            sanitize(&report.time)
+        );
+        let Some(trial) = report.trials.first() else { return Table::new(title, &[("", false)]) };
+        let (heads, rows) = tables::rounds_table(trial);
+        let heads: Vec<(&str, bool)> = heads.iter().map(|h| (h.as_str(), h != "arm")).collect();
+        let mut sheet = Table::new(title, &heads);
+        sheet.rows = rows.into_iter().map(|row| row.into_iter().map(sanitize).collect()).collect();
+        for arm in [Arm::A, Arm::B] {
+            sheet.notes.push(sanitize(format!("{}: {}", arm.name(), tables::describe_arm(report, arm))));
+        }
+        for (heads, rows) in [tables::median_table(trial), tables::latency_table(trial)] {
+            sheet.notes.extend(rows.iter().map(|row| {
+                let cells = heads.iter().zip(row).skip(1).map(|(h, c)| format!("{h} {c}"));
+                sanitize(format!("{}: {}", row[0], cells.collect::<Vec<_>>().join(", ")))
+            }));
+        }
+        sheet.notes.extend(trial.comparison.iter().flat_map(tables::describe_ratio).map(sanitize));
+        sheet.notes.push(sanitize(&trial.verdict.text));
+        sheet.notes.extend(report.warnings.iter().map(sanitize));
+        sheet.notes.push(sanitize(&report.aftermath));
+        sheet
+    }
+
+    fn stored_table(title: String, stored: &[StoredExperiment]) -> Table {
+        let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
+        let mut table = Table::new(title, &heads.map(|h| (h, false)));
+        for k in stored {
+            let row = [&k.id, &k.time, &k.profile, &k.directory, &k.assignments.join(" "), outcome_text(k.outcome)];
+            table.rows.push(row.into_iter().map(sanitize).collect());
+            table.notes.extend(k.read_error.iter().map(sanitize));
+        }
+        table
+    }
+}
+
+/// Whose values are in effect, and the keys that change that.
+fn change_status_text(report: &ExperimentReport, shared: &Shared) -> String {
+    let knobs = &shared.knobs;
+    let stands = |i: usize| {
+        report.settings.iter().all(|s| {
+            let row = knobs.rows().iter().find(|r| r.display_name == s.knob);
+            row.is_some_and(|r| r.reading.as_ref().is_ok_and(|v| v.value == s.values[i]))
+        })
+    };
+    if !stands(1) {
+        let whose = if stands(0) { "A's values are in effect" } else { "neither A's nor B's values are in effect" };
+        return format!("Now: {whose}. a applies B on a lease, K for good.");
+    }
+    let open = knobs.changes().iter().find(|c| c.belongs_to(report) && !matches!(c.status, ChangeStatus::Closed(_)));
+    match open.map(|c| (c.id, &c.status)) {
+        Some((id, ChangeStatus::Leased(left))) => {
+            // The countdown of this screen's own leases is exact to the second.
+            let left = knobs.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.secs_left);
+            format!("Now: B is in effect, change {id} reverts in {}. K keeps it, u reverts it.", format_duration(*left))
+        }
+        Some((id, _)) => format!("Now: B is in effect by change {id}. u reverts it."),
+        None => "Now: B's values are in effect, not by a change of this program.".into(),
+    }
+}

@@ -1,0 +1,246 @@
+//! Forms: lines that are edited in place, and below them what a run would do.
+
+use super::{PAGE_FOCUS, RunKind, RunRow, RunView};
+use crate::bench::params::BenchParam;
+use crate::bench::plan::BenchPlan;
+use crate::bench::workloads::Workload;
+use crate::export::table::Table;
+use crate::tui::bench_target::BenchTarget;
+use crate::tui::screen::{Overlay, Prompt, PromptPurpose};
+use crate::tui::view::{Context, Outbox, PaneClick};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_input;
+use crate::tui::widgets::form_layout::{FormLayout, form_layout};
+use crate::tui::widgets::styled_lines::{StyledLine, draw_lines, wrap_lines};
+use crate::tui::widgets::table::highlight_row;
+use crate::tui::widgets::text::{draw_text, draw_truncated};
+use ratatui::layout::Rect;
+
+/// Width of a line's name.
+const NAME_WIDTH: u16 = 13;
+const DIRECTORY: &str = "directory";
+
+/// A line of a form.
+pub struct FormLine {
+    /// Its name, the same as on the command line.
+    pub name: &'static str,
+    /// What it is, and its valid values; empty for the directory.
+    pub help: String,
+    /// All values of a choice; else empty.
+    pub choices: &'static [&'static str],
+    /// Its value, in the form in which it is typed.
+    pub text: String,
+    /// Its value as displayed.
+    pub shown: String,
+    /// Whether it differs from the default.
+    pub is_changed: bool,
+    /// Whether it spans the whole width; such lines come first.
+    pub is_wide: bool,
+}
+
+impl FormLine {
+    /// The directory to measure in, if the workload needs one.
+    pub fn directory(workload: &dyn Workload, target: &BenchTarget) -> Option<Self> {
+        workload.needs_directory().then(|| Self {
+            name: DIRECTORY,
+            help: String::new(),
+            choices: &[],
+            text: target.directory.to_string_lossy().into_owned(),
+            shown: target.display_name(),
+            is_changed: false,
+            is_wide: true,
+        })
+    }
+
+    /// The parameters of a workload, in order, with their values in a plan; `edited` is the plan without what follows
+    /// from other values.
+    pub fn params(workload: &dyn Workload, plan: &BenchPlan, edited: &BenchPlan) -> impl Iterator<Item = Self> {
+        let known = crate::bench::params::PARAMS.iter().filter(|p| workload.params().contains(&p.name));
+        let defaults = workload.defaults();
+        known.map(move |p| Self {
+            name: p.name,
+            help: format!("{}; {}", p.about, p.range),
+            choices: p.choices,
+            text: (p.get)(plan),
+            shown: format_param(p, plan),
+            is_changed: (p.get)(edited) != (p.get)(&defaults),
+            is_wide: false,
+        })
+    }
+}
+
+/// Value with its unit, or the meaning of zero, such as `no cap`.
+fn format_param(p: &BenchParam, plan: &BenchPlan) -> String {
+    let text = (p.get)(plan);
+    // A range reads like `0 (no cap) or more`.
+    let zero_meaning = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
+    match (zero_meaning, p.unit) {
+        (Some((meaning, _)), _) => meaning.into(),
+        (None, "") => text,
+        (None, unit) => format!("{text} {unit}"),
+    }
+}
+
+impl<K: RunKind> RunView<K> {
+    /// Edits the selected line. From the list it first focuses the form.
+    pub(super) fn edit(&mut self, cx: &Context, out: &mut Outbox) {
+        if K::FORMS > 1 && !matches!(self.selected, RunRow::Form(_)) {
+            return out.error("select a profile to change its parameters");
+        }
+        if self.shown_form().is_none() || cx.screen.focus != PAGE_FOCUS {
+            let form = if K::FORMS > 1 { self.selected.clone() } else { RunRow::default() };
+            self.select(form, cx);
+            return out.focus_pane(PAGE_FOCUS);
+        }
+        self.edit_line(cx, out);
+    }
+
+    /// Edits the selected line of the form on the page: a choice is cycled, other values are typed.
+    pub fn edit_line(&mut self, cx: &Context, out: &mut Outbox) {
+        let Some(form) = self.shown_form() else { return };
+        let lines = self.form.lines(form, cx.shared);
+        let at = self.form_line.min(lines.len() - 1);
+        let line = &lines[at];
+        if line.choices.is_empty() {
+            return out.open_prompt(PromptPurpose::FormLine(Self::PAGE, at), &line.text);
+        }
+        let next = line.choices.iter().position(|c| *c == line.text).map_or(0, |i| i + 1) % line.choices.len();
+        let result = self.form.set_line(form, line.name, line.choices[next]);
+        self.after_edit(result, cx, out);
+    }
+
+    /// Resets the selected line to its default.
+    pub(super) fn reset_line(&mut self, cx: &Context, out: &mut Outbox) {
+        let Some(form) = self.shown_form() else { return };
+        let lines = self.form.lines(form, cx.shared);
+        let result = self.form.reset_line(form, lines[self.form_line.min(lines.len() - 1)].name);
+        self.after_edit(result, cx, out);
+    }
+
+    fn after_edit(&mut self, result: Result<(), String>, cx: &Context, out: &mut Outbox) {
+        match result {
+            Ok(()) => K::on_edited(self, cx, out),
+            Err(why) => out.error(why),
+        }
+    }
+
+    /// Sets a line from the prompt.
+    pub(super) fn set_typed_line(
+        &mut self,
+        at: usize,
+        text: &str,
+        cx: &Context,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
+        let Some(form) = self.shown_form() else { return Ok(()) };
+        let lines = self.form.lines(form, cx.shared);
+        match lines.get(at).map(|line| line.name) {
+            Some(DIRECTORY) if text.is_empty() => {
+                return Err(format!("enter a directory on the storage to {}", K::TEXTS.purpose));
+            }
+            Some(DIRECTORY) => out.set_directory(cx.shared.target.absolute_path(text)),
+            Some(name) => {
+                self.form.set_line(form, name, text)?;
+                K::on_edited(self, cx, out);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// The lines of a form, their places, and the text below them. While the list is focused, the text comes first.
+    fn page_layout(&self, form: usize, inner: Rect, cx: &Context) -> (Vec<FormLine>, FormLayout, Vec<StyledLine>) {
+        let lines = self.form.lines(form, cx.shared);
+        let text = wrap_lines(self.form.plan_text(form, cx.shared), inner.width.into());
+        let least = usize::from(inner.height / 3);
+        let needed = if cx.focused == Self::PAGE { text.len().min(least) } else { text.len() };
+        let wide = lines.iter().filter(|line| line.is_wide).count();
+        let layout = form_layout(inner, lines.len(), wide, self.form_line.min(lines.len() - 1), needed);
+        (lines, layout, text)
+    }
+
+    /// The line of the form at a click.
+    pub(super) fn form_line_at(&self, click: PaneClick, cx: &Context) -> Option<usize> {
+        let (_, layout, _) = self.page_layout(self.shown_form()?, click.inner, cx);
+        let hit = |r: &Rect| r.contains((click.x, click.y).into());
+        layout.cells.into_iter().find(|(_, r)| hit(r)).map(|(line, _)| line)
+    }
+
+    /// Moves the selected line. Below the last line the text scrolls.
+    pub(super) fn move_form_line(&mut self, form: usize, by: isize, cx: &Context) {
+        let (lines, layout, text) = self.page_layout(form, cx.inner_area(Self::PAGE), cx);
+        let (last, hidden) = (lines.len() - 1, text.len().saturating_sub(layout.rest.height.into()));
+        let to = (self.form_line + self.text_offset.min(hidden)).saturating_add_signed(by).min(last + hidden);
+        self.form_line = to.min(last);
+        self.text_offset = to - self.form_line;
+    }
+
+    /// Draws a form within its frame.
+    pub(super) fn render_form(&self, form: usize, cx: &Context, area: Rect, inner: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (cx.theme(), cx.is_focused(Self::PAGE));
+        let (lines, layout, text) = self.page_layout(form, inner, cx);
+        let prompt = Self::line_prompt(cx);
+        for (i, cell) in &layout.cells {
+            let line = &lines[*i];
+            draw_text(buf, cell.x, cell.y, line.name, NAME_WIDTH.min(cell.width), theme.header);
+            let field = Rect { x: cell.x + NAME_WIDTH, width: cell.width.saturating_sub(NAME_WIDTH), ..*cell };
+            if let Some((_, prompt)) = prompt.filter(|(at, _)| at == i) {
+                draw_input(buf, field, "", &prompt.text, prompt.cursor, &theme);
+                continue;
+            }
+            let (mark, style) = if line.is_changed { (" *", theme.warn) } else { ("", theme.text) };
+            draw_truncated(buf, field.x, field.y, &format!("{}{mark}", line.shown), field.width, style);
+            if focused && *i == self.form_line {
+                highlight_row(buf, *cell, cell.y, &theme);
+            }
+        }
+        let (hint, style) = match prompt.and_then(|(_, prompt)| prompt.error.clone()) {
+            Some(why) => (why, theme.crit),
+            None => (self.hint(&lines, &layout, focused), theme.dim),
+        };
+        draw_text(buf, layout.hint.x, layout.hint.y, &hint, layout.hint.width, style);
+        let below = text.len().saturating_sub(layout.rest.height.into());
+        let from = self.text_offset.min(below);
+        draw_lines(&theme, layout.rest, buf, &text, from);
+        if from < below {
+            let key = if focused { "↓ scrolls" } else { "e, then z shows them" };
+            let more = format!(" {} more lines: {key} ", below - from);
+            draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+        }
+    }
+
+    /// The prompt of a line of this form, with the line's index.
+    fn line_prompt<'a>(cx: &Context<'a>) -> Option<(usize, &'a Prompt)> {
+        match &cx.screen.overlay {
+            Some(Overlay::Prompt(prompt)) => match prompt.purpose {
+                PromptPurpose::FormLine(page, line) if page == Self::PAGE => Some((line, prompt)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What the selected line is, and how many lines do not fit.
+    fn hint(&self, lines: &[FormLine], layout: &FormLayout, focused: bool) -> String {
+        let hidden = match layout.hidden.0 + layout.hidden.1 {
+            0 => String::new(),
+            n => format!("({n} more {}) ", K::TEXTS.form_lines),
+        };
+        let text = match lines.get(self.form_line).filter(|_| focused) {
+            Some(line) if line.name == DIRECTORY => format!("on the storage to {}", K::TEXTS.purpose),
+            Some(line) => line.help.clone(),
+            None if lines.iter().any(|line| line.is_changed) => K::TEXTS.changed.into(),
+            None => String::new(),
+        };
+        hidden + &text
+    }
+
+    /// The form as a table for export.
+    pub(super) fn form_table(&self, form: usize, title: String, cx: &Context) -> Table {
+        let mut table = Table::new(title, &[("parameter", false), ("value", false)]);
+        let lines = self.form.lines(form, cx.shared);
+        table.rows.extend(lines.into_iter().map(|line| vec![line.name.into(), line.shown]));
+        table.notes.extend(self.form.plan_text(form, cx.shared).into_iter().map(|(text, _)| text));
+        table
+    }
+}

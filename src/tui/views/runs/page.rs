@@ -1,0 +1,224 @@
+//! The page beside the list: a form, the run under way, how a run ended, a stored result, a comparison of two.
+
+use super::{OpenedResult, ResultRow, Run, RunEnding, RunKind, RunProgress, RunReports, RunView};
+use crate::bench::store::Storable;
+use crate::export::table::Table;
+use crate::sanitize::{sanitize, wrap};
+use crate::tui::view::Context;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::graph::draw_bar;
+use crate::tui::widgets::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
+use crate::tui::widgets::text::draw_text;
+use ratatui::layout::Rect;
+
+/// Maximum number of notes of a run under way that are visible.
+const MAX_VISIBLE_NOTES: usize = 2;
+
+/// A report as the command line prints it, styled.
+pub fn report_text(text: &str) -> impl Iterator<Item = StyledLine> {
+    text.lines().map(|line| {
+        let style = match line.chars().next() {
+            Some('!') => TextStyle::Warn,
+            Some(c) if !c.is_whitespace() => TextStyle::Strong,
+            _ => TextStyle::Plain,
+        };
+        (sanitize(line), style)
+    })
+}
+
+impl<K: RunKind> RunView<K> {
+    /// The run under way, if the page shows it.
+    fn shown_active_run(&self) -> Option<&Run<K>> {
+        self.shown_run().filter(|run| run.ending.is_none())
+    }
+
+    /// Title of the page, and its keys.
+    fn page_title(&self, focused: bool) -> (String, String) {
+        let texts = K::TEXTS;
+        if let Some(form) = self.shown_form() {
+            let edit_key = if focused { "Enter" } else { "e" };
+            return (self.form.title(form), format!("{edit_key}: change, r: run"));
+        }
+        let keys = |export: &str, separator: &str, rest: &str| match export {
+            "" => rest.to_owned(),
+            export => format!("{export}{separator}{rest}"),
+        };
+        match (&self.opened, self.shown_run()) {
+            (Some(OpenedResult::Result(report)), _) => {
+                (format!("{} {}", texts.report, sanitize(report.id())), keys(texts.export_key, ", ", "Esc: back"))
+            }
+            (Some(OpenedResult::Comparison(_)), _) => (texts.comparison.into(), "Esc: back".into()),
+            (Some(_), _) => (texts.report.into(), "Esc: back".into()),
+            (None, Some(run)) if run.ending.is_none() => {
+                let key = if run.is_stopping { "x: kill" } else { "x: stop" };
+                (format!("{}: {}", texts.run, run.profile), key.into())
+            }
+            (None, Some(run)) => (format!("{} of {}", texts.report, run.profile), keys(texts.export_key, "", "")),
+            (None, None) => (texts.report.into(), "Enter: show, m: mark, c: compare".into()),
+        }
+    }
+
+    /// Draws the page.
+    pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (cx.theme(), cx.is_focused(Self::PAGE));
+        let (title, note) = self.page_title(focused);
+        let inner = draw_frame(buf, area, &title, &note, focused, &theme);
+        if let Some(form) = self.shown_form() {
+            return self.render_form(form, cx, area, inner, buf);
+        }
+        if let Some(run) = self.shown_active_run() {
+            return render_running(run, cx, inner, buf);
+        }
+        let (lines, height) = (self.page_lines(inner.width, cx), usize::from(inner.height));
+        let from = self.text_offset.min(lines.len().saturating_sub(height));
+        draw_lines(&theme, inner, buf, &lines, from);
+        if from + height < lines.len() {
+            let more = format!(" {} more lines ", lines.len() - from - height);
+            draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+        }
+    }
+
+    /// Moves the selected line of a form, or scrolls the text.
+    pub(super) fn scroll_page(&mut self, by: isize, cx: &Context) {
+        if let Some(form) = self.shown_form() {
+            return self.move_form_line(form, by, cx);
+        }
+        let inner = cx.inner_area(Self::PAGE);
+        let lines = match self.shown_active_run() {
+            Some(_) => 0,
+            None => self.page_lines(inner.width, cx).len(),
+        };
+        let last = lines.saturating_sub(inner.height.into());
+        self.text_offset = self.text_offset.min(last).saturating_add_signed(by).min(last);
+    }
+
+    /// The lines of a page of text for a width.
+    fn page_lines(&self, width: u16, cx: &Context) -> Vec<StyledLine> {
+        let lines = match &self.opened {
+            Some(OpenedResult::Loading(ids)) => {
+                vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
+            }
+            Some(OpenedResult::Failed(why)) => vec![(sanitize(why), TextStyle::Crit)],
+            Some(OpenedResult::Result(report)) => K::report_lines(report, cx.shared, width),
+            Some(OpenedResult::Comparison(both)) => match K::compare(both, width) {
+                Ok(text) => report_text(&text).collect(),
+                Err(why) => vec![(sanitize(why), TextStyle::Crit)],
+            },
+            None => match self.shown_run() {
+                Some(run) => outcome_lines(run, cx, width),
+                None => self.selected_result_card(),
+            },
+        };
+        wrap_lines(lines, width.into())
+    }
+
+    /// A stored result that is selected but not opened.
+    fn selected_result_card(&self) -> Vec<StyledLine> {
+        let Some(stored) = self.selected_result() else { return Vec::new() };
+        let id = stored.id();
+        let mark_hint = match &self.marked {
+            Some(marked) if marked == id => "Marked: c on another one compares the two.".into(),
+            Some(marked) => format!("c compares it with {}, the marked one.", sanitize(marked)),
+            None => "m marks it, to compare others with.".into(),
+        };
+        let style = if stored.is_damaged() { TextStyle::Crit } else { TextStyle::Plain };
+        vec![
+            (format!("{} {}", sanitize(stored.profile()), sanitize(id)), TextStyle::Strong),
+            (sanitize(stored.summary()), style),
+            (String::new(), TextStyle::Plain),
+            ("Enter shows it.".into(), TextStyle::Dim),
+            (mark_hint, TextStyle::Dim),
+        ]
+    }
+
+    /// The page as a table for export.
+    pub(super) fn page_table(&self, cx: &Context) -> Table {
+        if let Some(report) = self.shown_report() {
+            return K::report_table(report);
+        }
+        let title = self.page_title(false).0;
+        let title = format!("{title} on {}, {}", cx.shared.system.host.name, cx.shared.timestamp());
+        if let Some(form) = self.shown_form() {
+            return self.form_table(form, title, cx);
+        }
+        let lines = match self.shown_active_run() {
+            Some(run) => summary_lines(run),
+            None => self.page_lines(u16::MAX, cx),
+        };
+        let mut table = Table::new(title, &[("", false)]);
+        table.rows.extend(lines.into_iter().map(|(text, _)| vec![text]));
+        table
+    }
+}
+
+/// How the run of this session ended.
+fn outcome_lines<K: RunReports>(run: &Run<K>, cx: &Context, width: u16) -> Vec<StyledLine> {
+    let mut out = match &run.ending {
+        None => Vec::new(),
+        Some(RunEnding::Report(report)) => {
+            let mut out = vec![match &run.stored {
+                None => ("saving …".into(), TextStyle::Dim),
+                Some(Ok(id)) => (format!("saved as {}", sanitize(id)), TextStyle::Dim),
+                Some(Err(why)) => (format!("! not saved: {}", sanitize(why)), TextStyle::Warn),
+            }];
+            out.extend(K::report_lines(report, cx.shared, width));
+            return out;
+        }
+        Some(RunEnding::Refused(why)) => vec![
+            (format!("refused: {}", sanitize(why)), TextStyle::Crit),
+            (K::TEXTS.after_refusal.into(), TextStyle::Plain),
+        ],
+        Some(RunEnding::Failed(why)) => vec![
+            (format!("failed: {}", sanitize(why)), TextStyle::Crit),
+            (K::TEXTS.after_failure.into(), TextStyle::Plain),
+        ],
+    };
+    out.extend(run.notes.iter().map(|note| (format!("! {note}"), TextStyle::Warn)));
+    out
+}
+
+/// Draws a run under way: what it is doing, a bar, figures, the newest notes, and graphs in what is left.
+fn render_running<K: RunProgress>(run: &Run<K>, cx: &Context, inner: Rect, buf: &mut CellBuffer) {
+    let (theme, width) = (cx.theme(), usize::from(inner.width));
+    let mut lines: Vec<StyledLine> = vec![(K::phase_text(run), TextStyle::Strong), (String::new(), TextStyle::Plain)];
+    if let Some(trouble) = K::blocked_text(run, cx.shared.system.now().boot_ns) {
+        lines.extend(wrap(&trouble, width).into_iter().map(|line| (line, TextStyle::Crit)));
+    }
+    lines.extend(K::figure_lines(run, width));
+    let notes = run.notes.iter().rev().take(MAX_VISIBLE_NOTES);
+    lines.extend(notes.map(|note| (format!("! {note}"), TextStyle::Warn)));
+    let used = (lines.len() as u16).min(inner.height);
+    draw_lines(&theme, inner, buf, &lines, 0);
+    if let Some(done) = K::fraction_done(run).filter(|_| inner.height > 1) {
+        let bar = Rect { y: inner.y + 1, height: 1, ..inner };
+        draw_bar(buf, bar, done, 1.0, &[], theme.graph, theme.dim);
+    }
+    K::draw_graphs(run, cx, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
+}
+
+/// Summary of a run under way for export.
+fn summary_lines<K: RunProgress>(run: &Run<K>) -> Vec<StyledLine> {
+    let mut out = vec![(K::phase_text(run), TextStyle::Plain)];
+    out.extend(K::figure_lines(run, usize::MAX));
+    out.extend(K::summary_lines(run));
+    out.extend(run.notes.iter().map(|note| (note.clone(), TextStyle::Plain)));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_lines_are_sanitized_and_warnings_are_styled() {
+        let lines: Vec<_> = report_text("! a\x1b[2J\n  device x\nrandrw on h\n\n").collect();
+        let styled = [
+            ("! a\\x1b[2J", TextStyle::Warn),
+            ("  device x", TextStyle::Plain),
+            ("randrw on h", TextStyle::Strong),
+            ("", TextStyle::Plain),
+        ];
+        assert_eq!(lines, styled.map(|(text, style)| (text.to_owned(), style)));
+    }
+}
