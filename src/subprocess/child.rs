@@ -19,6 +19,24 @@ pub fn enter() {
     let _ = rustix::thread::set_name(c"iotop-plus");
 }
 
+/// Closes every descriptor but standard input, output and error. What the program's own parent left open in it is
+/// inherited: a process that outlives the program would keep a pipe, a lock or a file system busy. Call it before
+/// anything is opened.
+#[allow(unsafe_code)]
+pub fn close_inherited_descriptors() {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: takes integers only, and nothing of this process owns a descriptor yet.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+    // Before Linux 5.9.
+    if closed != 0 {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 16);
+        for fd in FIRST..limit.min(1 << 16) as libc::c_uint {
+            // SAFETY: as above; a number that is not open is an error without effect.
+            unsafe { libc::close(fd as libc::c_int) };
+        }
+    }
+}
+
 /// Answers every request on standard input, one reply each, in order. A request that is not understood comes as an
 /// error; an error of `handle` ends the child without a reply.
 ///

@@ -36,6 +36,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Runs a tuner on standard input and output.
 pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     child::enter();
+    child::close_inherited_descriptors();
     // Do not keep a mount busy.
     let _ = std::env::set_current_dir("/");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -14,8 +14,7 @@ use std::process::Command;
 
 /// Waits for the process that `set` named; a lease of 1 s must end within 6 s.
 fn wait_for_tuner(said: &str) {
-    let at = said.find("(process ").unwrap_or_else(|| panic!("{said}")) + "(process ".len();
-    let pid = said[at..].split_ascii_whitespace().next().unwrap().parse().unwrap();
+    let pid = tuner_pid(said);
     // It may have exited already.
     let Ok(fd) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
     let within = Timespec { tv_sec: 6, tv_nsec: 0 };
@@ -41,6 +40,30 @@ fn an_expired_lease_restores_unless_kept() {
     let undone = m.tune(&["undo"]);
     assert_eq!(read_knob("page-cluster"), was, "{}", output_text(&undone));
     assert!(output_text(&m.tune(&["status", "vm.page-cluster"])).contains("No change of this boot stands"));
+}
+
+/// The process id that `set` names.
+fn tuner_pid(said: &str) -> i32 {
+    let at = said.find("(process ").unwrap_or_else(|| panic!("{said}")) + "(process ".len();
+    said[at..].split_ascii_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_tuner_closes_inherited_descriptors() {
+    let Some(m) = LiveMachine::acquire("the_tuner_closes_inherited_descriptors") else { return };
+    let inherited = m.dir.path().join("inherited");
+    let new = if read_knob("page-cluster") == "2" { "1" } else { "2" };
+    let set = Command::new("sh")
+        .args(["-c", "exec 9>\"$1\"; shift; exec \"$@\"", "sh"])
+        .args([inherited.as_os_str(), BIN.as_ref(), "--root".as_ref(), m.dir.path().as_os_str()])
+        .args(["tune", "set", "--for", "1h", &format!("vm.page-cluster={new}")])
+        .output()
+        .unwrap();
+    let pid = tuner_pid(&output_text(&set));
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let open: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
+    let undone = output_text(&m.tune(&["undo"]));
+    assert!(!open.is_empty() && !open.contains(&inherited), "{open:?}\n{undone}");
 }
 
 #[test]
