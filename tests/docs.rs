@@ -1,4 +1,4 @@
-//! The README, the book, the changelog and the man page agree with the program. Three pages of the book are generated
+//! The README, the book, the changelog and the man page agree with the program. Four pages of the book are generated
 //! from it: `UPDATE_DOCS=1 cargo test --test docs` writes them.
 
 use clap::CommandFactory;
@@ -160,6 +160,25 @@ fn the_options_page_is_the_programs_own_help() {
         page.push_str(&format!("\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim()));
     }
     assert_page("options.md", &page);
+}
+
+#[test]
+fn the_columns_page_is_the_programs_own_list() {
+    use iotop_plus::model::columns::{device, process};
+    use iotop_plus::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
+    let mut page = String::from("# Columns\n\n`name` is the column's name for `sort` in the config file.\n");
+    page.push_str("\n## Processes\n\n| column | name | meaning |\n|---|---|---|\n");
+    for column in process::COLUMNS {
+        page.push_str(&format!("| {} | `{}` | {} |\n", column.header, column.value.name, column.help));
+    }
+    let mut section = |title: &str, columns: Vec<(&str, &str)>| {
+        page.push_str(&format!("\n## {title}\n\n| column | meaning |\n|---|---|\n"));
+        columns.iter().for_each(|(header, help)| page.push_str(&format!("| {header} | {help} |\n")));
+    };
+    section("Devices", device::COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Syncs", SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Slow syncs", SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    assert_page("columns.md", &page);
 }
 
 #[test]

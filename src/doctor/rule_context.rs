@@ -355,7 +355,7 @@ impl<'a> RuleContext<'a> {
                 let index = out.iter().position(|t| t.key.pid == row.pid).unwrap_or_else(|| {
                     out.push(IoTask {
                         key: row.key(),
-                        name: format::task(&row.comm, row.pid),
+                        name: format::task(&row.comm(), row.pid),
                         read_bytes_per_s: 0.0,
                         write_bytes_per_s: 0.0,
                         is_kernel_thread: row.kernel_thread,
@@ -439,7 +439,7 @@ impl<'a> RuleContext<'a> {
     /// `fio (1234)`, sanitized.
     pub(super) fn task_name(&self, row_index: u32) -> String {
         let row = self.system.processes.row(row_index);
-        format::task(&row.comm, row.pid)
+        format::task(&row.comm(), row.pid)
     }
 
     /// Messages of the kernel itself (not of programs) of a class in the last `secs` seconds, newest first.

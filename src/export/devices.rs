@@ -1,15 +1,14 @@
 //! The devices table.
 
 use super::table::Table;
-use crate::model::column::ColumnSpec;
-use crate::model::columns::device::{DeviceColumn, DeviceRow};
+use crate::model::columns::device::{DeviceColumnSpec, DeviceRow};
 use crate::model::device_list::ListedDevice;
 use crate::model::snapshot::Snapshot;
 
 /// One row for each of the `devices`, listed from the same `snapshot`.
 pub fn build_table(
     title: String,
-    columns: &[ColumnSpec<DeviceColumn>],
+    columns: &[DeviceColumnSpec],
     snapshot: &Snapshot,
     devices: &[ListedDevice],
     now_boot_ns: u64,
@@ -19,7 +18,7 @@ pub fn build_table(
     for device in devices {
         let Some(rate) = device.rate_index.map(|i| &rates[i]) else { continue };
         let row = DeviceRow { rate, label: &device.label };
-        table.push_values(columns, |column| row.value(column));
+        table.push_values(columns, |column| (column.value)(&row));
         if rate.stalled {
             table.notes.push(format!("{} STALLED: {} in flight, none completed", device.label.trim(), rate.in_flight));
         }

@@ -34,7 +34,7 @@ pub fn format_rates(f: &IoRates) -> [String; 7] {
 
 /// `dd (1234)`, sanitized. An exited process has the name it had at its I/O.
 pub fn process_label(attribution: &IoAttribution, system: &SystemState, pid: u32) -> String {
-    let known = system.processes.find_by_pid(pid).map(|row| row.comm);
+    let known = system.processes.find_by_pid(pid).map(|row| row.comm());
     let name = known.or_else(|| attribution.process_name(pid).map(|n| sanitize(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }

@@ -1,22 +1,21 @@
 //! The table of processes or threads, and what is missing from it.
 
 use super::table::Table;
-use crate::model::column::ColumnSpec;
-use crate::model::columns::process::{cell_value, command_text};
-use crate::model::process::{ProcessColumn, ProcessRow, ProcessTable};
+use crate::model::columns::process::{ProcessColumnSpec, ProcessTexts};
+use crate::model::process::{ProcessRow, ProcessTable};
 use crate::model::reading::{NOT_READ, Reading};
 use crate::sanitize::sanitize;
 
 /// One row for each row that `for_each` passes to its callback, in that order.
 pub fn build_table(
     title: String,
-    columns: &[ColumnSpec<ProcessColumn>],
+    columns: &[ProcessColumnSpec],
     for_each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>)),
 ) -> Table {
     let mut table = Table::with_columns(title, columns);
     for_each(&mut |row| {
-        let command = command_text(row);
-        table.push_values(columns, |column| cell_value(row, column, &command));
+        let texts = ProcessTexts::new(row);
+        table.push_values(columns, |column| column.cell(&texts));
     });
     table
 }

@@ -3,8 +3,8 @@
 use super::table::Table;
 use super::{devices, findings, io_attribution, kernel_log, memory, network, processes, syncs};
 use crate::doctor::RuleEngine;
-use crate::model::columns::device::DEFAULT;
-use crate::model::columns::process::{TEXT_EXPORT, TRACED_TEXT_EXPORT};
+use crate::model::columns::device::DeviceColumnSet;
+use crate::model::columns::process::ProcessColumnSet;
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
@@ -98,7 +98,8 @@ pub fn build_tables(system: &SystemState, engine: &RuleEngine, scope: SnapshotSc
     }
     if scope.devices {
         let lines = device_list::list_devices(snapshot, system.topology.ok(), &DeviceQuery::default());
-        let mut table = devices::build_table("Devices".into(), DEFAULT, snapshot, &lines, now);
+        let mut table =
+            devices::build_table("Devices".into(), DeviceColumnSet::Default.columns(), snapshot, &lines, now);
         table
             .notes
             .extend(system.topology.unavailable_reason(now).map(|why| format!("no tree, no mount points: {why}")));
@@ -152,7 +153,7 @@ fn task_table(system: &SystemState) -> Table {
     }
     let title = if system.processes.rows_are_threads() { "Threads" } else { "Processes" };
     let traced = !system.processes.rows_are_threads() && system.snapshot.io_attribution.ok().is_some();
-    let set = if traced { TRACED_TEXT_EXPORT } else { TEXT_EXPORT };
+    let set = if traced { ProcessColumnSet::TracedTextExport } else { ProcessColumnSet::TextExport }.columns();
     let mut table = processes::build_table(title.into(), set, |put| {
         for at in &rows {
             put(&system.processes.row(*at));

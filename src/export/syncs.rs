@@ -1,8 +1,8 @@
 //! The tables of syncs: waits by process and file, and slow syncs.
 
 use super::table::Table;
-use crate::model::columns::syncs::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
 use crate::model::snapshot::Snapshot;
+use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::model::topology::Topology;
 use crate::units::format_rfc3339;
@@ -15,7 +15,7 @@ pub fn build_table(title: String, snapshot: &Snapshot, topology: Option<&Topolog
         return table;
     };
     for row in list::sync_rows(syncs, topology, query) {
-        table.push_values(SYNC_COLUMNS, |column| row.value(column));
+        table.push_values(SYNC_COLUMNS, |column| (column.value)(&row));
     }
     table.notes = list::notes(syncs);
     table
@@ -28,7 +28,7 @@ pub fn build_slow_table(title: &str, snapshot: &Snapshot, topology: Option<&Topo
     let mut table = Table::with_columns(format!("{title} (from {threshold_ms} ms)"), SLOW_SYNC_COLUMNS);
     for row in list::slow_sync_rows(syncs, topology, filter) {
         let end = format_rfc3339(snapshot.time.wall_ns_at(row.started_ns + row.duration_ns));
-        table.push_values(SLOW_SYNC_COLUMNS, |column| row.value(column, &end));
+        table.push_values(SLOW_SYNC_COLUMNS, |column| (column.value)(&row, &end));
     }
     Some(table)
 }

@@ -36,16 +36,20 @@ impl Table {
     }
 
     /// An empty table with these columns.
-    pub fn with_columns<C>(title: impl Into<String>, columns: &[ColumnSpec<C>]) -> Self {
+    pub fn with_columns<C, V>(title: impl Into<String>, columns: &[ColumnSpec<C, V>]) -> Self {
         let headers: Vec<_> = columns.iter().map(|c| (c.header, c.align == Align::Right)).collect();
         Self::new(title, &headers)
     }
 
     /// Adds a row with a value for each column.
-    pub fn push_values<'v, C: Copy>(&mut self, columns: &[ColumnSpec<C>], value: impl Fn(C) -> CellValue<'v>) {
-        let cell = |column: &ColumnSpec<C>| {
+    pub fn push_values<'v, C, V>(
+        &mut self,
+        columns: &[ColumnSpec<C, V>],
+        value: impl Fn(&ColumnSpec<C, V>) -> CellValue<'v>,
+    ) {
+        let cell = |column: &ColumnSpec<C, V>| {
             let mut text = String::new();
-            value(column.id).write(&mut text);
+            value(column).write(&mut text);
             text
         };
         self.rows.push(columns.iter().map(cell).collect());

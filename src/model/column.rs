@@ -64,6 +64,11 @@ impl CellValue<'_> {
         }
     }
 
+    /// Whether it is a number above 0.
+    pub fn is_positive(&self) -> bool {
+        self.sort_number() > 0.0
+    }
+
     fn sort_number(&self) -> f64 {
         match *self {
             CellValue::Missing | CellValue::Text(_) => f64::NEG_INFINITY,
@@ -83,13 +88,23 @@ pub enum Align {
     Right,
 }
 
-/// A column of a table; `C` enumerates the columns of that table.
+/// How a cell stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emphasis {
+    /// Not at all.
+    Normal,
+    /// A value that is worth a look.
+    Warning,
+    /// A value that needs attention.
+    Critical,
+}
+
+/// A column of a table: the only description of it. `C` enumerates the columns of that table, `V` gets the value of a
+/// row.
 #[derive(Debug, Clone, Copy)]
-pub struct ColumnSpec<C: 'static> {
+pub struct ColumnSpec<C, V> {
     /// The column.
     pub id: C,
-    /// Name in the config file and on the command line.
-    pub name: &'static str,
     /// Header on screen, the name that iostat or iotop uses.
     pub header: &'static str,
     /// One line of help: meaning and unit.
@@ -98,6 +113,51 @@ pub struct ColumnSpec<C: 'static> {
     pub width: u16,
     /// Alignment.
     pub align: Align,
+    /// Values from this one on are worth a look.
+    pub warn_from: f64,
+    /// Values from this one on need attention.
+    pub crit_from: f64,
+    /// The sets of columns that it is in, as bits.
+    pub sets: u16,
+    /// Gets the value of a row.
+    pub value: V,
+}
+
+impl<C: Copy, V: Copy> ColumnSpec<C, V> {
+    /// A column of numbers.
+    pub const fn right(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
+        let (warn_from, crit_from) = (f64::INFINITY, f64::INFINITY);
+        Self { id, header, help, width, align: Align::Right, warn_from, crit_from, sets: u16::MAX, value }
+    }
+
+    /// A column of text.
+    pub const fn left(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
+        Self { align: Align::Left, ..Self::right(id, header, width, value, help) }
+    }
+
+    /// The same in these sets only.
+    pub const fn only_in(self, sets: u16) -> Self {
+        Self { sets, ..self }
+    }
+
+    /// The same with thresholds.
+    pub const fn thresholds(self, warn_from: f64, crit_from: f64) -> Self {
+        Self { warn_from, crit_from, ..self }
+    }
+
+    /// How a cell with this value stands out.
+    pub fn emphasis(&self, value: &CellValue<'_>) -> Emphasis {
+        match value.sort_number() {
+            n if n >= self.crit_from => Emphasis::Critical,
+            n if n >= self.warn_from => Emphasis::Warning,
+            _ => Emphasis::Normal,
+        }
+    }
+}
+
+/// The columns of each of `N` sets, numbered by their bits, in the order of the table.
+pub fn split_into_sets<C: Copy, V: Copy, const N: usize>(all: &[ColumnSpec<C, V>]) -> [Vec<ColumnSpec<C, V>>; N] {
+    std::array::from_fn(|set| all.iter().filter(|c| c.sets & 1 << set != 0).copied().collect())
 }
 
 #[cfg(test)]

@@ -40,10 +40,10 @@ pub struct HistoryFrame<R> {
 impl HistoryFrame<TaskSnapshot> {
     /// The row of one of its tasks, with the I/O that tracing attributed to it in that tick.
     pub fn process_row<'a>(&'a self, task: &'a TaskSnapshot) -> ProcessRow<'a> {
-        let row = task.row();
+        let mut row = task.row();
         let attribution = self.snapshot.io_attribution.ok().filter(|_| row.pid == row.tid);
-        let rates = attribution.map(|c| c.process(row.pid).map(|t| t.total).unwrap_or_default());
-        ProcessRow { attributed_io: rates, ..row }
+        row.attributed_io = attribution.map(|c| c.process(row.pid).map(|t| t.total).unwrap_or_default());
+        row
     }
 }
 

@@ -155,7 +155,7 @@ impl SystemState {
             pid: t.pid,
             tid: t.tid,
             starttime: t.starttime,
-            comm: &t.comm,
+            comm: t.comm(),
             wchan: t.wchan,
             since_boot_ns: None,
             timeslices: (*runs > 0).then_some(*runs),

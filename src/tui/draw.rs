@@ -412,7 +412,7 @@ fn prompt_label(app: &App, what: PromptPurpose) -> String {
         PromptPurpose::RecordingPath => "record to: ".into(),
         PromptPurpose::ReplayTime => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
         PromptPurpose::Ionice(key) => {
-            let now = app.shared.system.processes.get(&key).and_then(|row| row.ionice);
+            let now = app.shared.system.processes.get(&key).and_then(|row| row.ionice());
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))
         }
     }

@@ -220,8 +220,9 @@ impl Settings {
             let format = crate::sanitize::sanitize(&settings.screenshot.format);
             return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }
-        if super::views::processes::sort_column_by_name(&settings.processes.sort).is_none() {
-            let names = super::views::processes::sort_column_names().join(", ");
+        if crate::model::process::ProcessColumn::by_name(&settings.processes.sort).is_none() {
+            let names: Vec<_> = crate::model::columns::process::COLUMNS.iter().map(|c| c.value.name).collect();
+            let names = names.join(", ");
             let sort = crate::sanitize::sanitize(&settings.processes.sort);
             return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
         }

@@ -91,7 +91,7 @@ impl App {
         views.devices.extended = s.devices.extended;
         views.devices.only_active = s.devices.only_active;
         views.processes.sort_column =
-            super::views::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
+            crate::model::process::ProcessColumn::by_name(&s.processes.sort).unwrap_or_default();
         views.processes.reverse = s.processes.reverse;
         views.processes.filter.only_active = s.processes.only_active;
         views.processes.show_totals = s.processes.accumulated;
@@ -121,7 +121,7 @@ impl App {
         s.bench.directory = shared.target.setting();
         s.devices.extended = views.devices.extended;
         s.devices.only_active = views.devices.only_active;
-        s.processes.sort = super::views::processes::sort_column_name(views.processes.sort_column).into();
+        s.processes.sort = views.processes.sort_column.spec().value.name.into();
         s.processes.reverse = views.processes.reverse;
         s.processes.only_active = views.processes.filter.only_active;
         s.processes.accumulated = views.processes.show_totals;

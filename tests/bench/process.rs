@@ -5,7 +5,7 @@
 
 use divan::Bencher;
 use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
-use iotop_plus::model::process::{ProcessQuery, ProcessTable, ProcessUpdate};
+use iotop_plus::model::process::{ProcessColumn, ProcessQuery, ProcessTable, ProcessUpdate, TaskChange, TaskKey};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
@@ -83,7 +83,27 @@ fn top_window(bencher: Bencher) {
     let mut table = ProcessTable::new();
     table.apply(&first_update());
     let query = ProcessQuery { height: 40, ..ProcessQuery::default() };
-    bencher.bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm.len()).sum::<usize>());
+    bencher.bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm().len()).sum::<usize>());
+}
+
+/// Selects and sorts the rows of a screen among 20,000 processes.
+#[divan::bench(args = [ProcessColumn::Io, ProcessColumn::Rss, ProcessColumn::Command])]
+fn window_of_20000(bencher: Bencher, sort_by: ProcessColumn) {
+    let mut update = first_update();
+    let (change, names) = (update.changed[0], update.names[0].1.clone());
+    let task = |n: u32| TaskKey { pid: n, tid: n, starttime: 100 };
+    update.changed = (1..=20_000)
+        .map(|n| {
+            let mut raw = change.raw;
+            (raw.key, raw.rss_bytes) = (task(n), u64::from(n * 7919 % 20_011));
+            TaskChange { raw, ..change }
+        })
+        .collect();
+    update.names = (1..=20_000).map(|n| (task(n), names.clone())).collect();
+    let mut table = ProcessTable::new();
+    table.apply(&update);
+    let query = ProcessQuery { sort_by, height: 40, ..ProcessQuery::default() };
+    bencher.bench_local(|| table.window(&query));
 }
 
 /// Opens, reads and closes a file of procfs, as for a task read once.

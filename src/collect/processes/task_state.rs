@@ -85,23 +85,7 @@ pub struct TaskChanges {
 impl TaskState {
     /// Creates a task that has not been read.
     pub fn new(pid: u32, tid: u32, is_thread: bool) -> Self {
-        let raw = TaskRaw {
-            key: TaskKey { pid, tid, starttime: 0 },
-            comm: [0; 16],
-            state: b'?',
-            kernel_thread: false,
-            ioprio: None,
-            ppid: 0,
-            uid: None,
-            num_threads: 0,
-            majflt: 0,
-            cpu_ticks: 0,
-            timeslices: 0,
-            rss_bytes: 0,
-            swap_bytes: None,
-            io: TaskIoRaw::Absent,
-            delays: None,
-        };
+        let raw = TaskRaw::new(TaskKey { pid, tid, starttime: 0 });
         Self {
             raw,
             run_counts: [0; 3],

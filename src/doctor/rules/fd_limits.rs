@@ -21,8 +21,8 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         }
         let Some(row) = ctx.system.processes.get(&files.key) else { continue };
         let severity = if used_pct >= CRITICAL_PCT { Severity::Critical } else { Severity::Warn };
-        let title = format!("{} has {} of {soft} files open", format::task(&row.comm, row.pid), files.open);
-        Finding::of_task(severity, files.key, &row.comm, title)
+        let title = format!("{} has {} of {soft} files open", format::task(&row.comm(), row.pid), files.open);
+        Finding::of_task(severity, files.key, &row.comm(), title)
             .fact("open", files.open.to_string())
             .fact("soft limit", soft.to_string())
             .fact("hard limit", files.hard.map_or("unlimited".into(), |n| n.to_string()))

@@ -30,8 +30,8 @@ fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         return Ok(());
     }
     for row in snapshot_servers(ctx) {
-        let title = format!("transparent huge pages are `always` while {} runs", format::task(&row.comm, row.pid));
-        Finding::of_task(Severity::Warn, row.key(), &row.comm, title)
+        let title = format!("transparent huge pages are `always` while {} runs", format::task(&row.comm(), row.pid));
+        Finding::of_task(Severity::Warn, row.key(), &row.comm(), title)
             .fact("transparent_hugepage", "always")
             .fact("resident", format::bytes(row.rss_bytes as f64))
             .why(
@@ -67,8 +67,8 @@ fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResu
             }
         };
         let severity = if low >= NOTICEABLE_MS { Severity::Warn } else { Severity::Note };
-        let title = format!("fork() stops {} for about {duration}", format::task(&row.comm, row.pid));
-        Finding::of_task(severity, row.key(), &row.comm, title)
+        let title = format!("fork() stops {} for about {duration}", format::task(&row.comm(), row.pid));
+        Finding::of_task(severity, row.key(), &row.comm(), title)
             .fact("memory", format::bytes(bytes as f64))
             .fact("page tables to copy", format::bytes(bytes as f64 * PAGE_TABLE_SHARE))
             .fact("cost of fork()", cost)

@@ -94,7 +94,7 @@ fn hung_task_finding(
     let meaning = wchan.as_ref().and_then(meaning).map(|(_, meaning)| (*meaning).to_owned());
     let duration = format::duration(secs);
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
-    let command = row.and_then(|row| row.command.as_ref()).map(ToString::to_string);
+    let command = row.and_then(|row| row.command()).map(|command| command.to_string());
     let title = format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, task.tid));
     Finding::of_task(severity, key, &name, title)
     .fact("state", "D, not scheduled")

@@ -65,7 +65,7 @@ fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResul
         .fact_opt("major faults", ctx.system.snapshot.major_faults_per_s.map(format::per_s));
     for row in faulting_tasks(ctx) {
         let faults = format::per_s(row.major_faults_per_s.unwrap_or(0.0));
-        finding = finding.fact("faulting", format!("{}, {faults}", format::task(&row.comm, row.pid)));
+        finding = finding.fact("faulting", format!("{}, {faults}", format::task(&row.comm(), row.pid)));
     }
     finding
         .since(since)
@@ -176,9 +176,9 @@ fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult
 fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_pct: f64, faults_per_s: f64) -> Finding {
     let (swapped, share) = (format::bytes(swapped as f64), format::percent(swapped_pct));
     let what = if is_server { "server " } else { "" };
-    let title = format!("{what}{} has {swapped} of its memory in swap ({share})", format::task(&row.comm, row.pid));
+    let title = format!("{what}{} has {swapped} of its memory in swap ({share})", format::task(&row.comm(), row.pid));
 
-    Finding::of_task(Severity::Warn, row.key(), &row.comm, title)
+    Finding::of_task(Severity::Warn, row.key(), &row.comm(), title)
         .fact("in swap", swapped)
         .fact("resident", format::bytes(row.rss_bytes as f64))
         .fact("share in swap", share)

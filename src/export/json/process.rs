@@ -1,6 +1,7 @@
 //! `processes[]`: every task, busiest first.
 
 use super::io_attribution;
+use crate::model::columns::process::{COLUMNS, ProcessTexts};
 use crate::model::process::{ProcessColumn, ProcessQuery, ProcessRow};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize_cow;
@@ -48,29 +49,17 @@ impl Serialize for ProcessJson<'_> {
             "swapin": ms_per_s(row.swapin_delay_pct),
         });
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("pid", &row.pid)?;
-        object.serialize_entry("tid", &row.tid)?;
+        let texts = ProcessTexts::new(row);
+        COLUMNS.iter().try_for_each(|column| column.serialize_entry(&mut object, &texts))?;
         object.serialize_entry("starttime", &row.starttime)?;
-        object.serialize_entry("comm", &row.comm)?;
-        object.serialize_entry("command", &row.command)?;
-        object.serialize_entry("user", &row.user)?;
-        object.serialize_entry("state", &row.state)?;
+        object.serialize_entry("comm", &row.comm())?;
+        object.serialize_entry("command", &row.command())?;
         object.serialize_entry("wchan", &row.wchan.map(|w| sanitize_cow(w.as_bytes())))?;
-        object.serialize_entry("ionice", &row.ionice)?;
-        object.serialize_entry("read_bytes_per_s", &row.read_bytes_per_s)?;
-        object.serialize_entry("write_bytes_per_s", &row.write_bytes_per_s)?;
-        object.serialize_entry("cancelled_bytes_per_s", &row.cancelled_bytes_per_s)?;
         object.serialize_entry("read_bytes_total", &row.read_bytes_total)?;
         object.serialize_entry("write_bytes_total", &row.write_bytes_total)?;
-        object.serialize_entry("io_delay_pct", &row.io_delay_pct)?;
-        object.serialize_entry("swapin_delay_pct", &row.swapin_delay_pct)?;
         object.serialize_entry("stalled_ms_per_s", &stalls)?;
-        object.serialize_entry("swap_bytes", &row.swap_bytes)?;
-        object.serialize_entry("rss_bytes", &row.rss_bytes)?;
-        object.serialize_entry("major_faults_per_s", &row.major_faults_per_s)?;
         object.serialize_entry("cgroup", &row.cgroup.map(|c| sanitize_cow(c.as_bytes())))?;
         object.serialize_entry("ended", &row.exited)?;
-        object.serialize_entry("writeback_bytes_per_s", &traced.map(|rates| rates.writeback_bytes_per_s))?;
         object.serialize_entry("writeback_bytes_total", &accounts.map(|a| a.written_back_bytes(row.pid, None)))?;
         object.serialize_entry("devices", &traced.and_then(|_| io_attribution::process_devices(system, row.pid)))?;
         object.end()

@@ -1,6 +1,7 @@
 //! `syncs[]` and `slow_syncs[]`: waits for syncs by process and file.
 
-use crate::model::syncs::list::{self, SlowSyncRow, SyncQuery, SyncRow, device_name};
+use crate::model::syncs::list::{self, SyncQuery, device_name};
+use crate::model::syncs::{SlowSyncRow, SyncRow};
 use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
 use serde_json::{Value, json};

@@ -1,7 +1,9 @@
-//! Columns of the Devices table, under iostat's names.
+//! Columns of the Devices table, under iostat's names. Adding one is a variant and a row of [`COLUMNS`].
 
-use crate::model::column::{Align, CellValue, ColumnSpec};
+use crate::model::column::CellValue::{self, Fixed, Int, Text};
+use crate::model::column::{ColumnSpec, split_into_sets};
 use crate::model::disk::DiskRate;
+use std::sync::LazyLock;
 
 /// A column of the Devices table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,7 @@ pub enum DeviceColumn {
     WriteP99,
     FlushP99,
 }
+use DeviceColumn as Col;
 
 /// What the cells of a row are made from.
 #[derive(Debug, Clone, Copy)]
@@ -47,182 +50,146 @@ pub struct DeviceRow<'a> {
     pub label: &'a str,
 }
 
-const fn right_aligned(
-    id: DeviceColumn,
-    name: &'static str,
-    head: &'static str,
-    width: u16,
-    help: &'static str,
-) -> ColumnSpec<DeviceColumn> {
-    ColumnSpec { id, name, header: head, help, width, align: Align::Right }
+/// A column of the Devices table.
+pub type DeviceColumnSpec = ColumnSpec<DeviceColumn, for<'a> fn(&DeviceRow<'a>) -> CellValue<'a>>;
+
+/// The sets of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceColumnSet {
+    /// For narrow panes.
+    Compact,
+    /// `iostat -m`, plus the columns that tell a slow device from a busy one.
+    Default,
+    /// `iostat -x` with its names and in its order, then latencies from tracing.
+    Extended,
 }
 
-const NAME: ColumnSpec<DeviceColumn> = ColumnSpec {
-    id: DeviceColumn::Name,
-    name: "device",
-    header: "Device",
-    help: "kernel name and mount points, below the parent device",
-    width: 0,
-    align: Align::Left,
-};
-const TPS: ColumnSpec<DeviceColumn> =
-    right_aligned(DeviceColumn::Tps, "tps", "tps", 7, "reads, writes and discards completed per second");
-const READ_MB: ColumnSpec<DeviceColumn> =
-    right_aligned(DeviceColumn::ReadMb, "read_mb", "MB_read/s", 9, "read per second, 2^20 bytes");
-const WRITE_MB: ColumnSpec<DeviceColumn> =
-    right_aligned(DeviceColumn::WriteMb, "write_mb", "MB_wrtn/s", 9, "written per second, 2^20 bytes");
-const AWAIT: ColumnSpec<DeviceColumn> =
-    right_aligned(DeviceColumn::Await, "await", "await", 8, "mean milliseconds of a request, including queueing");
-const QUEUE: ColumnSpec<DeviceColumn> =
-    right_aligned(DeviceColumn::Queue, "aqu-sz", "aqu-sz", 6, "mean number of requests in flight");
-const UTIL: ColumnSpec<DeviceColumn> = right_aligned(
-    DeviceColumn::Util,
-    "util",
-    "%util",
-    6,
-    "share of time with a request in flight; not a limit for devices that serve requests in parallel",
-);
-const IN_FLIGHT: ColumnSpec<DeviceColumn> = right_aligned(
-    DeviceColumn::InFlight,
-    "in_flight",
-    "infl",
-    5,
-    "requests in flight; STALLED if none completed in the interval",
-);
+const COMPACT: u16 = 1 << DeviceColumnSet::Compact as u16;
+const DEFAULT: u16 = 1 << DeviceColumnSet::Default as u16;
+const EXTENDED: u16 = 1 << DeviceColumnSet::Extended as u16;
 
-/// `iostat -m`, plus the columns that tell a slow device from a busy one.
-pub const DEFAULT: &[ColumnSpec<DeviceColumn>] = &[
-    NAME,
-    TPS,
-    READ_MB,
-    WRITE_MB,
-    right_aligned(DeviceColumn::ReadTotal, "read_total", "MB_read", 9, "read since the device appeared, 2^20 bytes"),
-    right_aligned(
-        DeviceColumn::WriteTotal,
-        "write_total",
-        "MB_wrtn",
-        9,
-        "written since the device appeared, 2^20 bytes",
-    ),
-    AWAIT,
-    QUEUE,
-    UTIL,
-    IN_FLIGHT,
-];
-
-/// For narrow panes.
-pub const COMPACT: &[ColumnSpec<DeviceColumn>] = &[NAME, TPS, READ_MB, WRITE_MB, AWAIT, QUEUE, UTIL];
-
-/// `iostat -x` with its names and in its order, then latencies from tracing.
-pub const EXTENDED: &[ColumnSpec<DeviceColumn>] = &[
-    NAME,
-    right_aligned(DeviceColumn::Reads, "r/s", "r/s", 8, "reads completed per second"),
-    right_aligned(DeviceColumn::ReadMb, "rmb/s", "rMB/s", 8, "read per second, 2^20 bytes"),
-    right_aligned(DeviceColumn::ReadMerges, "rrqm/s", "rrqm/s", 7, "reads merged into a neighbour per second"),
-    right_aligned(DeviceColumn::ReadMergePct, "%rrqm", "%rrqm", 6, "share of reads that were merged"),
-    right_aligned(DeviceColumn::ReadAwait, "r_await", "r_await", 8, "mean milliseconds of a read, including queueing"),
-    right_aligned(DeviceColumn::ReadSize, "rareq-sz", "rareq-sz", 8, "mean size of a read, KiB"),
-    right_aligned(DeviceColumn::Writes, "w/s", "w/s", 8, "writes completed per second"),
-    right_aligned(DeviceColumn::WriteMb, "wmb/s", "wMB/s", 8, "written per second, 2^20 bytes"),
-    right_aligned(DeviceColumn::WriteMerges, "wrqm/s", "wrqm/s", 8, "writes merged into a neighbour per second"),
-    right_aligned(DeviceColumn::WriteMergePct, "%wrqm", "%wrqm", 6, "share of writes that were merged"),
-    right_aligned(
-        DeviceColumn::WriteAwait,
-        "w_await",
-        "w_await",
-        8,
-        "mean milliseconds of a write, including queueing",
-    ),
-    right_aligned(DeviceColumn::WriteSize, "wareq-sz", "wareq-sz", 8, "mean size of a write, KiB"),
-    right_aligned(DeviceColumn::Discards, "d/s", "d/s", 7, "discards completed per second"),
-    right_aligned(DeviceColumn::DiscardMb, "dmb/s", "dMB/s", 7, "discarded per second, 2^20 bytes"),
-    right_aligned(DeviceColumn::DiscardAwait, "d_await", "d_await", 7, "mean milliseconds of a discard"),
-    right_aligned(DeviceColumn::DiscardSize, "dareq-sz", "dareq-sz", 8, "mean size of a discard, KiB"),
-    right_aligned(DeviceColumn::Flushes, "f/s", "f/s", 7, "flushes completed per second"),
-    right_aligned(DeviceColumn::FlushAwait, "f_await", "f_await", 7, "mean milliseconds of a flush"),
-    right_aligned(
-        DeviceColumn::ReadP99,
-        "r_p99",
-        "r_p99",
-        8,
-        "99th percentile of read latency in milliseconds, from tracing",
-    ),
-    right_aligned(
-        DeviceColumn::WriteP99,
-        "w_p99",
-        "w_p99",
-        8,
-        "99th percentile of write latency in milliseconds, from tracing",
-    ),
-    right_aligned(
-        DeviceColumn::FlushP99,
-        "f_p99",
-        "f_p99",
-        8,
-        "99th percentile of flush latency in milliseconds, from tracing",
-    ),
-    AWAIT,
-    QUEUE,
-    UTIL,
-    IN_FLIGHT,
-];
-
-impl DeviceRow<'_> {
-    /// The cell of a column.
-    pub fn value(&self, id: DeviceColumn) -> CellValue<'_> {
-        use CellValue::{Fixed, Int};
-        let r = self.rate;
-        match id {
-            DeviceColumn::Name => CellValue::Text(self.label),
-            DeviceColumn::Tps => Fixed(r.tps, rate_decimals(r.tps)),
-            DeviceColumn::ReadMb => Fixed(r.read_mb_per_s, 2),
-            DeviceColumn::WriteMb => Fixed(r.write_mb_per_s, 2),
-            DeviceColumn::ReadTotal => Fixed(r.read_mb_total, 0),
-            DeviceColumn::WriteTotal => Fixed(r.write_mb_total, 0),
-            // A device that completes nothing has no await; 0 would be wrong.
-            DeviceColumn::Await if r.stalled => CellValue::Missing,
-            DeviceColumn::Await => Fixed(r.await_ms, 2),
-            DeviceColumn::Queue => Fixed(r.queue_size, 2),
-            DeviceColumn::Util => Fixed(r.util_pct, 1),
-            DeviceColumn::InFlight => Int(r.in_flight),
-            DeviceColumn::Reads => Fixed(r.reads_per_s, rate_decimals(r.reads_per_s)),
-            DeviceColumn::ReadMerges => Fixed(r.read_merges_per_s, rate_decimals(r.read_merges_per_s)),
-            DeviceColumn::ReadMergePct => Fixed(merge_pct(r.read_merges_per_s, r.reads_per_s), 1),
-            DeviceColumn::ReadAwait if r.stalled => CellValue::Missing,
-            DeviceColumn::ReadAwait => Fixed(r.read_await_ms, 2),
-            DeviceColumn::ReadSize => Fixed(r.read_request_kb, 1),
-            DeviceColumn::Writes => Fixed(r.writes_per_s, rate_decimals(r.writes_per_s)),
-            DeviceColumn::WriteMerges => Fixed(r.write_merges_per_s, rate_decimals(r.write_merges_per_s)),
-            DeviceColumn::WriteMergePct => Fixed(merge_pct(r.write_merges_per_s, r.writes_per_s), 1),
-            DeviceColumn::WriteAwait if r.stalled => CellValue::Missing,
-            DeviceColumn::WriteAwait => Fixed(r.write_await_ms, 2),
-            DeviceColumn::WriteSize => Fixed(r.write_request_kb, 1),
-            DeviceColumn::Discards => CellValue::fixed(r.discards_per_s, 1),
-            DeviceColumn::DiscardMb => CellValue::fixed(r.discard_mb_per_s, 1),
-            DeviceColumn::DiscardAwait => CellValue::fixed(r.discard_await_ms, 2),
-            DeviceColumn::DiscardSize => CellValue::fixed(r.discard_request_kb, 1),
-            DeviceColumn::Flushes => CellValue::fixed(r.flushes_per_s, 1),
-            DeviceColumn::FlushAwait => CellValue::fixed(r.flush_await_ms, 2),
-            DeviceColumn::ReadP99 => p99(r, 0),
-            DeviceColumn::WriteP99 => p99(r, 1),
-            DeviceColumn::FlushP99 => p99(r, 2),
-        }
+impl DeviceColumnSet {
+    /// Its columns in display order.
+    pub fn columns(self) -> &'static [DeviceColumnSpec] {
+        static SETS: LazyLock<[Vec<DeviceColumnSpec>; 3]> = LazyLock::new(|| split_into_sets(COLUMNS));
+        &SETS[self as usize]
     }
 }
 
-/// 99th percentile in milliseconds, for a kind of [`REQUEST_KINDS`](crate::model::latency::REQUEST_KINDS).
-fn p99(r: &DiskRate, kind: usize) -> CellValue<'_> {
-    let spread = r.latency.as_ref().and_then(|l| l.kinds[kind].total);
-    CellValue::fixed(spread.map(|s| s.p99 / 1e3), 3)
+/// A wait from this long on is slow for any disk, milliseconds.
+const SLOW_MS: f64 = 100.0;
+
+/// Every column, in display order.
+pub static COLUMNS: &[DeviceColumnSpec] = &[
+    ColumnSpec::left(
+        Col::Name,
+        "Device",
+        0,
+        |d| Text(d.label),
+        "kernel name and mount points, below the parent device",
+    ),
+    x(Col::Reads, "r/s", 8, |d| rate(d.rate.reads_per_s), "reads completed per second"),
+    x(Col::ReadMb, "rMB/s", 8, |d| Fixed(d.rate.read_mb_per_s, 2), "read per second, 2^20 bytes"),
+    x(Col::ReadMerges, "rrqm/s", 7, |d| rate(d.rate.read_merges_per_s), "reads merged into a neighbour per second"),
+    x(Col::ReadMergePct, "%rrqm", 6, |d| merged(d.rate.read_merges_per_s, d.rate.reads_per_s), "share of reads merged"),
+    x(Col::ReadAwait, "r_await", 8, |d| wait(d, d.rate.read_await_ms), "mean milliseconds of a read, with queueing")
+        .thresholds(SLOW_MS, f64::INFINITY),
+    x(Col::ReadSize, "rareq-sz", 8, |d| Fixed(d.rate.read_request_kb, 1), "mean size of a read, KiB"),
+    x(Col::Writes, "w/s", 8, |d| rate(d.rate.writes_per_s), "writes completed per second"),
+    x(Col::WriteMb, "wMB/s", 8, |d| Fixed(d.rate.write_mb_per_s, 2), "written per second, 2^20 bytes"),
+    x(Col::WriteMerges, "wrqm/s", 8, |d| rate(d.rate.write_merges_per_s), "writes merged into a neighbour per second"),
+    x(
+        Col::WriteMergePct,
+        "%wrqm",
+        6,
+        |d| merged(d.rate.write_merges_per_s, d.rate.writes_per_s),
+        "share of writes merged",
+    ),
+    x(Col::WriteAwait, "w_await", 8, |d| wait(d, d.rate.write_await_ms), "mean milliseconds of a write, with queueing")
+        .thresholds(SLOW_MS, f64::INFINITY),
+    x(Col::WriteSize, "wareq-sz", 8, |d| Fixed(d.rate.write_request_kb, 1), "mean size of a write, KiB"),
+    x(Col::Discards, "d/s", 7, |d| known(d.rate.discards_per_s, 1), "discards completed per second"),
+    x(Col::DiscardMb, "dMB/s", 7, |d| known(d.rate.discard_mb_per_s, 1), "discarded per second, 2^20 bytes"),
+    x(Col::DiscardAwait, "d_await", 7, |d| known(d.rate.discard_await_ms, 2), "mean milliseconds of a discard"),
+    x(Col::DiscardSize, "dareq-sz", 8, |d| known(d.rate.discard_request_kb, 1), "mean size of a discard, KiB"),
+    x(Col::Flushes, "f/s", 7, |d| known(d.rate.flushes_per_s, 1), "flushes completed per second"),
+    x(Col::FlushAwait, "f_await", 7, |d| known(d.rate.flush_await_ms, 2), "mean milliseconds of a flush"),
+    x(Col::ReadP99, "r_p99", 8, |d| p99(d, 0), "99th percentile of read latency in milliseconds, from tracing"),
+    x(Col::WriteP99, "w_p99", 8, |d| p99(d, 1), "99th percentile of write latency in milliseconds, from tracing"),
+    x(Col::FlushP99, "f_p99", 8, |d| p99(d, 2), "99th percentile of flush latency in milliseconds, from tracing"),
+    m(Col::Tps, "tps", 7, |d| rate(d.rate.tps), "reads, writes and discards completed per second"),
+    m(Col::ReadMb, "MB_read/s", 9, |d| Fixed(d.rate.read_mb_per_s, 2), "read per second, 2^20 bytes"),
+    m(Col::WriteMb, "MB_wrtn/s", 9, |d| Fixed(d.rate.write_mb_per_s, 2), "written per second, 2^20 bytes"),
+    m(Col::ReadTotal, "MB_read", 9, |d| Fixed(d.rate.read_mb_total, 0), "read since the device appeared, 2^20 bytes")
+        .only_in(DEFAULT),
+    m(
+        Col::WriteTotal,
+        "MB_wrtn",
+        9,
+        |d| Fixed(d.rate.write_mb_total, 0),
+        "written since the device appeared, 2^20 bytes",
+    )
+    .only_in(DEFAULT),
+    right(Col::Await, "await", 8, |d| wait(d, d.rate.await_ms), "mean milliseconds of a request, with queueing")
+        .thresholds(SLOW_MS, f64::INFINITY),
+    right(Col::Queue, "aqu-sz", 6, |d| Fixed(d.rate.queue_size, 2), "mean number of requests in flight"),
+    right(
+        Col::Util,
+        "%util",
+        6,
+        |d| Fixed(d.rate.util_pct, 1),
+        "share of time with a request in flight; no limit where a device serves several at once",
+    )
+    .thresholds(70.0, 95.0),
+    right(Col::InFlight, "infl", 5, |d| Int(d.rate.in_flight), "requests in flight; STALLED if none completed")
+        .only_in(DEFAULT | EXTENDED),
+];
+
+type Value = for<'a> fn(&DeviceRow<'a>) -> CellValue<'a>;
+
+const fn right(id: Col, header: &'static str, width: u16, value: Value, help: &'static str) -> DeviceColumnSpec {
+    ColumnSpec::right(id, header, width, value, help)
 }
 
-fn rate_decimals(n: f64) -> u8 {
-    if n < 10_000.0 { 2 } else { 0 }
+/// A column of `iostat -x`.
+const fn x(id: Col, header: &'static str, width: u16, value: Value, help: &'static str) -> DeviceColumnSpec {
+    right(id, header, width, value, help).only_in(EXTENDED)
+}
+
+/// A column of `iostat -m`.
+const fn m(id: Col, header: &'static str, width: u16, value: Value, help: &'static str) -> DeviceColumnSpec {
+    right(id, header, width, value, help).only_in(COMPACT | DEFAULT)
+}
+
+impl DeviceColumn {
+    /// The value in a row.
+    pub fn value<'a>(self, row: &DeviceRow<'a>) -> CellValue<'a> {
+        COLUMNS.iter().find(|c| c.id == self).map_or(CellValue::Missing, |c| (c.value)(row))
+    }
+}
+
+fn known<'a>(n: Option<f64>, decimals: u8) -> CellValue<'a> {
+    CellValue::fixed(n, decimals)
+}
+
+fn rate<'a>(n: f64) -> CellValue<'a> {
+    Fixed(n, if n < 10_000.0 { 2 } else { 0 })
+}
+
+/// A device that completes nothing has no await; 0 would be wrong.
+fn wait<'a>(row: &DeviceRow<'_>, ms: f64) -> CellValue<'a> {
+    if row.rate.stalled { CellValue::Missing } else { Fixed(ms, 2) }
+}
+
+/// 99th percentile in milliseconds, for a kind of [`REQUEST_KINDS`](crate::model::latency::REQUEST_KINDS).
+fn p99<'a>(row: &DeviceRow<'_>, kind: usize) -> CellValue<'a> {
+    let summary = row.rate.latency.as_ref().and_then(|l| l.kinds[kind].total);
+    CellValue::fixed(summary.map(|s| s.p99 / 1e3), 3)
 }
 
 /// Merged requests as a percentage of all submitted ones.
-fn merge_pct(merged: f64, issued: f64) -> f64 {
-    if merged + issued > 0.0 { merged * 100.0 / (merged + issued) } else { 0.0 }
+fn merged<'a>(merged: f64, issued: f64) -> CellValue<'a> {
+    Fixed(if merged + issued > 0.0 { merged * 100.0 / (merged + issued) } else { 0.0 }, 1)
 }
 
 #[cfg(test)]
@@ -234,7 +201,7 @@ mod tests {
         let mut rate = DiskRate { await_ms: 3.0, ..Default::default() };
         let value = |rate: &DiskRate| {
             let mut s = String::new();
-            DeviceRow { rate, label: "sda" }.value(DeviceColumn::Await).write(&mut s);
+            DeviceColumn::Await.value(&DeviceRow { rate, label: "sda" }).write(&mut s);
             s
         };
         assert_eq!(value(&rate), "3.00");
@@ -243,10 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn column_names_are_unique_within_a_set() {
-        for set in [DEFAULT, COMPACT, EXTENDED] {
-            let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
-            assert_eq!(names.len(), set.len());
+    fn columns_are_unique_within_a_set() {
+        for set in [DeviceColumnSet::Default, DeviceColumnSet::Compact, DeviceColumnSet::Extended] {
+            let headers: std::collections::HashSet<_> = set.columns().iter().map(|c| c.header).collect();
+            assert_eq!(headers.len(), set.columns().len());
         }
     }
 }

@@ -2,4 +2,3 @@
 
 pub mod device;
 pub mod process;
-pub mod syncs;

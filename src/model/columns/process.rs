@@ -1,289 +1,409 @@
-//! Columns of the Processes table, with iotop's meanings.
+//! Columns of the Processes table, with iotop's meanings. Adding one is a variant and a row of [`COLUMNS`]: screen,
+//! sorting, exports, JSON and the config file take everything from there.
 
-use crate::model::column::{Align, CellValue, ColumnSpec};
-use crate::model::process::{ProcessColumn as Col, ProcessRow};
+use crate::model::column::{CellValue, ColumnSpec, split_into_sets};
+use crate::model::process::ProcessRow;
+use serde::ser::SerializeMap;
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-const fn right_aligned(
-    id: Col,
-    name: &'static str,
-    head: &'static str,
-    width: u16,
-    help: &'static str,
-) -> ColumnSpec<Col> {
-    ColumnSpec { id, name, header: head, help, width, align: Align::Right }
+/// A column of the Processes table, or only a sort key; [`COLUMNS`] says what it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum ProcessColumn {
+    #[default]
+    Io,
+    AccIo,
+    Tid,
+    Pid,
+    Ionice,
+    User,
+    State,
+    Read,
+    Write,
+    AccRead,
+    AccWrite,
+    Writeback,
+    Iops,
+    IoLatency,
+    IoDelay,
+    SwapinDelay,
+    Swap,
+    Throttled,
+    Reclaim,
+    MajorFaults,
+    Rss,
+    Cancelled,
+    Threads,
+    Cgroup,
+    Command,
+}
+use ProcessColumn as Col;
+
+/// A column of the Processes table.
+pub type ProcessColumnSpec = ColumnSpec<ProcessColumn, ProcessValue>;
+
+/// What a column of the Processes table adds to its layout.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessValue {
+    /// Name in the config file.
+    pub name: &'static str,
+    /// Key in the JSON output.
+    pub json: Option<&'static str>,
+    flags: u8,
+    kind: ValueKind,
 }
 
-const fn left_aligned(
-    id: Col,
-    name: &'static str,
-    head: &'static str,
-    width: u16,
-    help: &'static str,
-) -> ColumnSpec<Col> {
-    ColumnSpec { id, name, header: head, help, width, align: Align::Left }
+/// The values of the threads of a process add up. Memory is shared, so it does not.
+const ADDITIVE: u8 = 1;
+/// The smallest value or A comes first, unless reversed.
+const ASCENDING: u8 = 2;
+/// 0 and unknown are dimmed.
+const DIM: u8 = 4;
+
+type Text = &'static str;
+type Get<T> = fn(&ProcessRow<'_>) -> T;
+type GetCell = for<'a> fn(&'a ProcessTexts<'_>) -> CellValue<'a>;
+type GetKey = for<'a> fn(&ProcessRow<'a>) -> SortKey<'a>;
+
+#[derive(Debug, Clone, Copy)]
+enum ValueKind {
+    Number(Unit, Get<Option<f64>>),
+    Whole(Get<u32>),
+    Bytes(Get<Option<u64>>),
+    /// A text, and what to sort by.
+    Text(GetCell, GetKey),
 }
 
-const PID: ColumnSpec<Col> = right_aligned(Col::Pid, "pid", "PID", 7, "process id");
-const TID: ColumnSpec<Col> = right_aligned(Col::Tid, "tid", "TID", 7, "thread id");
-const USER: ColumnSpec<Col> = left_aligned(Col::User, "user", "USER", 8, "owner");
-const PRIO: ColumnSpec<Col> = left_aligned(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? if never set");
-const READ: ColumnSpec<Col> = right_aligned(Col::Read, "read", "READ/s", 7, "bytes fetched from storage per second");
-const WRITE: ColumnSpec<Col> = right_aligned(
-    Col::Write,
-    "write",
-    "WRITE/s",
-    7,
-    "bytes dirtied for storage per second, by the process that dirtied them, not the flusher",
-);
-const WRITEBACK: ColumnSpec<Col> = right_aligned(
-    Col::Writeback,
-    "writeback",
-    "WBACK/s",
-    7,
-    "bytes per second of page cache that it dirtied and that was written back, from tracing",
-);
-const IOPS: ColumnSpec<Col> = right_aligned(
-    Col::Iops,
-    "iops",
-    "IOPS",
-    6,
-    "reads and writes submitted by it and completed per second, from tracing",
-);
-const P99: ColumnSpec<Col> =
-    right_aligned(Col::IoLatency, "p99", "P99ms", 7, "99th percentile of their latency in milliseconds, from tracing");
-const CANCELLED: ColumnSpec<Col> = right_aligned(
-    Col::Cancelled,
-    "cancelled",
-    "CANC/s",
-    6,
-    "bytes dirtied and truncated before they were written, per second",
-);
-const READ_TOTAL: ColumnSpec<Col> =
-    right_aligned(Col::AccRead, "read_sum", "READ", 7, "bytes fetched since the start, or since a reset with D");
-const WRITE_TOTAL: ColumnSpec<Col> =
-    right_aligned(Col::AccWrite, "write_sum", "WRITE", 7, "bytes dirtied since the start, or since a reset with D");
-const SWAPIN: ColumnSpec<Col> = right_aligned(
-    Col::SwapinDelay,
-    "swapin",
-    "SWAPIN%",
-    7,
-    "share of time waiting for pages from swap (needs delay accounting)",
-);
-const THROTTLED: ColumnSpec<Col> = right_aligned(
-    Col::Throttled,
-    "throttled",
-    "THROT%",
-    6,
-    "share of time throttled because too many pages were dirty, summed over threads, from tracing",
-);
-const RECLAIM: ColumnSpec<Col> = right_aligned(
-    Col::Reclaim,
-    "reclaim",
-    "RECL%",
-    6,
-    "share of time in direct reclaim, summed over threads, from tracing",
-);
-const IO: ColumnSpec<Col> =
-    right_aligned(Col::IoDelay, "io_delay", "IO%", 6, "share of time waiting for block I/O (needs delay accounting)");
-const SWAP: ColumnSpec<Col> =
-    right_aligned(Col::Swap, "swap", "SWAP", 6, "VmSwap: private memory in swap, without shared memory");
-const RSS: ColumnSpec<Col> = right_aligned(Col::Rss, "rss", "RSS", 6, "resident memory");
-const MAJOR_FAULTS: ColumnSpec<Col> =
-    right_aligned(Col::MajorFaults, "majflt", "MAJF/s", 6, "page faults that needed I/O, per second");
-const STATE: ColumnSpec<Col> =
-    left_aligned(Col::State, "state", "S", 1, "state; D: uninterruptible, usually waiting for I/O");
-const THREADS: ColumnSpec<Col> = right_aligned(Col::Threads, "threads", "THR", 4, "threads of the process");
-const CGROUP: ColumnSpec<Col> = left_aligned(Col::Cgroup, "cgroup", "CGROUP", 20, "container or control group");
-const COMMAND: ColumnSpec<Col> = left_aligned(
-    Col::Command,
-    "command",
-    "COMMAND",
-    0,
-    "command line; [name] for kernel threads; in D state preceded by the kernel function it waits in",
-);
+#[derive(Debug, Clone, Copy)]
+enum Unit {
+    BytesPerSecond,
+    Percent,
+    Millis,
+    PerSecond,
+}
 
-/// For narrow panes.
-pub const COMPACT: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
-/// Wide, with rates. Narrower panes drop columns from the end, so the least important ones are just before COMMAND.
-pub const FULL: &[ColumnSpec<Col>] = &[
-    PID,
-    PRIO,
-    USER,
-    STATE,
-    READ,
-    WRITE,
-    IO,
-    SWAPIN,
-    SWAP,
-    THROTTLED,
-    RECLAIM,
-    MAJOR_FAULTS,
-    RSS,
-    CANCELLED,
-    THREADS,
-    CGROUP,
-    COMMAND,
-];
-/// Wide, with tracing of I/O by process.
-pub const FULL_TRACED: &[ColumnSpec<Col>] = &[
-    PID,
-    PRIO,
-    USER,
-    STATE,
-    READ,
-    WRITE,
-    WRITEBACK,
-    IOPS,
-    P99,
-    IO,
-    SWAPIN,
-    SWAP,
-    THROTTLED,
-    RECLAIM,
-    MAJOR_FAULTS,
-    RSS,
-    CANCELLED,
-    THREADS,
-    CGROUP,
-    COMMAND,
-];
-/// Wide, with totals.
-pub const FULL_TOTALS: &[ColumnSpec<Col>] = &[
-    PID,
-    PRIO,
-    USER,
-    STATE,
-    READ_TOTAL,
-    WRITE_TOTAL,
-    IO,
-    SWAPIN,
-    SWAP,
-    THROTTLED,
-    RECLAIM,
-    MAJOR_FAULTS,
-    RSS,
-    CANCELLED,
-    THREADS,
-    CGROUP,
-    COMMAND,
-];
-/// For narrow panes, with totals.
-pub const COMPACT_TOTALS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND];
-/// For narrow panes while sorted by a stall.
-pub const COMPACT_STALLS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, THROTTLED, RECLAIM, COMMAND];
-/// For text exports: fits 100 columns beside a short command.
-pub const TEXT_EXPORT: &[ColumnSpec<Col>] =
-    &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, COMMAND];
-/// For text exports, with tracing of I/O by process.
-pub const TRACED_TEXT_EXPORT: &[ColumnSpec<Col>] =
-    &[PID, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAP, MAJOR_FAULTS, COMMAND];
-/// The same for threads: narrow, wide, narrow with totals, wide with totals.
-pub const THREAD_COLUMN_SETS: [&[ColumnSpec<Col>]; 4] = [
-    &[TID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND],
-    &[TID, PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, CANCELLED, CGROUP, COMMAND],
-    &[TID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND],
-    &[
-        TID,
-        PID,
-        PRIO,
-        USER,
-        STATE,
-        READ_TOTAL,
-        WRITE_TOTAL,
-        IO,
-        SWAPIN,
-        SWAP,
-        MAJOR_FAULTS,
-        RSS,
-        CANCELLED,
-        CGROUP,
-        COMMAND,
-    ],
-];
+/// The sets of columns. Narrower panes drop columns from the end, so the least important ones are just before COMMAND.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ProcessColumnSet {
+    Compact,
+    CompactTotals,
+    /// Narrow, while sorted by a stall.
+    CompactStalls,
+    Full,
+    /// With tracing of I/O by process.
+    FullTraced,
+    FullTotals,
+    Threads,
+    FullThreads,
+    ThreadTotals,
+    FullThreadTotals,
+    /// Fits 100 columns beside a short command.
+    TextExport,
+    TracedTextExport,
+}
+const SET_COUNT: usize = 12;
 
-/// Every sort key by its name in the config file.
-pub const SORT_KEYS: &[(&str, Col)] = &[
-    ("io", Col::Io),
-    ("pid", Col::Pid),
-    ("tid", Col::Tid),
-    ("user", Col::User),
-    ("prio", Col::Ionice),
-    ("state", Col::State),
-    ("read", Col::Read),
-    ("write", Col::Write),
-    ("read_sum", Col::AccRead),
-    ("write_sum", Col::AccWrite),
-    ("io_sum", Col::AccIo),
-    ("cancelled", Col::Cancelled),
-    ("writeback", Col::Writeback),
-    ("iops", Col::Iops),
-    ("p99", Col::IoLatency),
-    ("swapin", Col::SwapinDelay),
-    ("io_delay", Col::IoDelay),
-    ("throttled", Col::Throttled),
-    ("reclaim", Col::Reclaim),
-    ("swap", Col::Swap),
-    ("rss", Col::Rss),
-    ("majflt", Col::MajorFaults),
-    ("threads", Col::Threads),
-    ("cgroup", Col::Cgroup),
-    ("command", Col::Command),
-];
+impl ProcessColumnSet {
+    /// Its columns in display order.
+    pub fn columns(self) -> &'static [ProcessColumnSpec] {
+        static SETS: LazyLock<[Vec<ProcessColumnSpec>; SET_COUNT]> = LazyLock::new(|| split_into_sets(COLUMNS));
+        &SETS[self as usize]
+    }
 
-/// The cell of a column. `command` is the text of the command column, made by the caller from [`write_command`].
-pub fn cell_value<'a>(row: &'a ProcessRow<'_>, id: Col, command: &'a str) -> CellValue<'a> {
-    let rate = |n: Option<f64>| CellValue::bytes(n);
-    match id {
-        Col::Pid => CellValue::Int(u64::from(row.pid)),
-        Col::Tid => CellValue::Int(u64::from(row.tid)),
-        Col::User => CellValue::text(row.user.as_deref()),
-        Col::Ionice => CellValue::text(row.ionice.as_deref()),
-        Col::State | Col::StateSince => CellValue::Letter(row.state),
-        Col::Read => rate(row.read_bytes_per_s),
-        Col::Write => rate(row.write_bytes_per_s),
-        Col::Cancelled => rate(row.cancelled_bytes_per_s),
-        Col::Io => rate(row.read_bytes_per_s.zip(row.write_bytes_per_s).map(|(r, w)| r + w)),
-        Col::ReadTotal => rate(row.read_bytes_total.map(|n| n as f64)),
-        Col::WriteTotal => rate(row.write_bytes_total.map(|n| n as f64)),
-        Col::AccRead => rate(row.accumulated.map(|a| a.read as f64)),
-        Col::AccWrite => rate(row.accumulated.map(|a| a.write as f64)),
-        Col::AccIo => rate(row.accumulated.map(|a| (a.read + a.write) as f64)),
-        Col::Iops => row.attributed_io.map_or(CellValue::Missing, |c| CellValue::Count(c.iops())),
-        Col::IoLatency => CellValue::fixed(row.attributed_io.and_then(|c| c.p99_us).map(|us| us / 1e3), 2),
-        Col::Writeback => rate(row.attributed_io.map(|c| c.writeback_bytes_per_s)),
-        Col::IoDelay => CellValue::fixed(row.io_delay_pct, 1),
-        Col::SwapinDelay => CellValue::fixed(row.swapin_delay_pct, 1),
-        Col::Throttled => CellValue::fixed(row.throttled_pct, 1),
-        Col::Reclaim => CellValue::fixed(row.reclaim_pct, 1),
-        Col::Swap => rate(row.swap_bytes.map(|n| n as f64)),
-        Col::Rss => CellValue::Bytes(row.rss_bytes as f64),
-        Col::MajorFaults => row.major_faults_per_s.map_or(CellValue::Missing, CellValue::Count),
-        Col::Threads => CellValue::Int(u64::from(row.num_threads)),
-        Col::Cgroup => CellValue::text(row.container.or(row.cgroup)),
-        Col::Comm => CellValue::Text(&row.comm),
-        Col::Command => CellValue::Text(command),
+    const fn bit(self) -> u16 {
+        1 << self as u16
     }
 }
 
-/// Appends the text of the command column: the wait channel of a task in D state, then its command line.
-pub fn write_command(out: &mut String, row: &ProcessRow<'_>) {
+use ProcessColumnSet as Set;
+const ALL: u16 = (1 << SET_COUNT) - 1;
+const TOTALS: u16 =
+    Set::CompactTotals.bit() | Set::FullTotals.bit() | Set::ThreadTotals.bit() | Set::FullThreadTotals.bit();
+const RATES: u16 = ALL & !TOTALS;
+const NARROW_THREADS: u16 = Set::Threads.bit() | Set::ThreadTotals.bit();
+const WIDE_THREADS: u16 = Set::FullThreads.bit() | Set::FullThreadTotals.bit();
+const WIDE_PROCESSES: u16 = Set::Full.bit() | Set::FullTraced.bit() | Set::FullTotals.bit();
+const WIDE: u16 = WIDE_PROCESSES | WIDE_THREADS;
+const STALLS: u16 = Set::CompactStalls.bit();
+const EXPORT: u16 = Set::TextExport.bit();
+const TRACED_EXPORT: u16 = Set::TracedTextExport.bit();
+const TRACED: u16 = Set::FullTraced.bit() | TRACED_EXPORT;
+
+/// Every column, in display order.
+pub static COLUMNS: &[ProcessColumnSpec] = &[
+    rate(Col::Io, "io", "IO/s", 7, |r| Some(r.read_bytes_per_s? + r.write_bytes_per_s?)).with(
+        0,
+        ADDITIVE,
+        "bytes read and written per second",
+    ),
+    bytes(Col::AccIo, "io_sum", "IO", 7, |r| r.accumulated.map(|a| a.read + a.write)).with(
+        0,
+        ADDITIVE,
+        "bytes read and written since the start, or since a reset with D",
+    ),
+    whole(Col::Tid, "tid", "TID", 7, |r| r.tid).with(NARROW_THREADS | WIDE_THREADS, ASCENDING, "thread id").json("tid"),
+    whole(Col::Pid, "pid", "PID", 7, |r| r.pid).with(ALL & !NARROW_THREADS, ASCENDING, "process id").json("pid"),
+    text(Col::Ionice, "prio", "PRIO", 5, |t| CellValue::text(t.ionice.as_deref()), io_priority_key)
+        .with(WIDE | EXPORT, ASCENDING, "I/O class and level; ? if never set")
+        .json("ionice"),
+    text(Col::User, "user", "USER", 8, |t| CellValue::text(t.user.as_deref()), user_key)
+        .with(ALL, ASCENDING, "owner")
+        .json("user"),
+    text(Col::State, "state", "S", 1, |t| CellValue::Letter(t.row.state), state_key)
+        .with(ALL, 0, "state; D: uninterruptible, usually waiting for I/O")
+        .json("state"),
+    rate(Col::Read, "read", "READ/s", 7, |r| r.read_bytes_per_s)
+        .with(RATES, ADDITIVE | DIM, "bytes fetched from storage per second")
+        .json("read_bytes_per_s"),
+    rate(Col::Write, "write", "WRITE/s", 7, |r| r.write_bytes_per_s)
+        .with(RATES, ADDITIVE | DIM, "bytes dirtied per second, by the process that dirtied them, not the flusher")
+        .json("write_bytes_per_s"),
+    bytes(Col::AccRead, "read_sum", "READ", 7, |r| r.accumulated.map(|a| a.read)).with(
+        TOTALS,
+        ADDITIVE,
+        "bytes fetched since the start, or since a reset with D",
+    ),
+    bytes(Col::AccWrite, "write_sum", "WRITE", 7, |r| r.accumulated.map(|a| a.write)).with(
+        TOTALS,
+        ADDITIVE,
+        "bytes dirtied since the start, or since a reset with D",
+    ),
+    rate(Col::Writeback, "writeback", "WBACK/s", 7, |r| r.attributed_io.map(|io| io.writeback_bytes_per_s))
+        .with(TRACED, DIM, "bytes per second of page cache that it dirtied and that was written back, from tracing")
+        .json("writeback_bytes_per_s"),
+    number(Col::Iops, "iops", "IOPS", 6, Unit::PerSecond, |r| r.attributed_io.map(|io| io.iops())).with(
+        TRACED,
+        DIM,
+        "reads and writes submitted by it and completed per second, from tracing",
+    ),
+    number(Col::IoLatency, "p99", "P99ms", 7, Unit::Millis, |r| Some(r.attributed_io?.p99_us? / 1e3)).with(
+        TRACED,
+        0,
+        "99th percentile of their latency in milliseconds, from tracing",
+    ),
+    number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.io_delay_pct)
+        .with(ALL & !STALLS, ADDITIVE | DIM, "share of time waiting for block I/O (needs delay accounting)")
+        .thresholds(50.0, f64::INFINITY)
+        .json("io_delay_pct"),
+    number(Col::SwapinDelay, "swapin", "SWAPIN%", 7, Unit::Percent, |r| r.swapin_delay_pct)
+        .with(WIDE | EXPORT, ADDITIVE | DIM, "share of time waiting for pages from swap (needs delay accounting)")
+        .json("swapin_delay_pct"),
+    bytes(Col::Swap, "swap", "SWAP", 6, |r| r.swap_bytes)
+        .with(ALL & !STALLS, DIM, "VmSwap: private memory in swap, without shared memory")
+        .json("swap_bytes"),
+    number(Col::Throttled, "throttled", "THROT%", 6, Unit::Percent, |r| r.throttled_pct)
+        .with(
+            WIDE_PROCESSES | STALLS,
+            DIM,
+            "share of time throttled for too many dirty pages, over all threads, from tracing",
+        )
+        .thresholds(20.0, f64::INFINITY),
+    number(Col::Reclaim, "reclaim", "RECL%", 6, Unit::Percent, |r| r.reclaim_pct)
+        .with(WIDE_PROCESSES | STALLS, DIM, "share of time in direct reclaim, over all threads, from tracing")
+        .thresholds(20.0, f64::INFINITY),
+    number(Col::MajorFaults, "majflt", "MAJF/s", 6, Unit::PerSecond, |r| r.major_faults_per_s)
+        .with(WIDE | EXPORT | TRACED_EXPORT, ADDITIVE | DIM, "page faults that needed I/O, per second")
+        .json("major_faults_per_s"),
+    bytes(Col::Rss, "rss", "RSS", 6, |r| Some(r.rss_bytes)).with(WIDE | EXPORT, 0, "resident memory").json("rss_bytes"),
+    rate(Col::Cancelled, "cancelled", "CANC/s", 6, |r| r.cancelled_bytes_per_s)
+        .with(WIDE, ADDITIVE | DIM, "bytes dirtied and truncated before they were written, per second")
+        .json("cancelled_bytes_per_s"),
+    whole(Col::Threads, "threads", "THR", 4, |r| r.num_threads).with(WIDE_PROCESSES, 0, "threads of the process"),
+    text(Col::Cgroup, "cgroup", "CGROUP", 20, |t| CellValue::text(t.row.container.or(t.row.cgroup)), cgroup_key).with(
+        WIDE,
+        ASCENDING,
+        "container or control group",
+    ),
+    text(Col::Command, "command", "COMMAND", 0, |t| CellValue::Text(&t.command), |r| SortKey::text(r.raw_cmdline()))
+        .with(
+            ALL,
+            ASCENDING,
+            "command line; [name] for kernel threads; [D function] before it while it waits in state D",
+        ),
+];
+
+const fn column(id: Col, name: Text, header: Text, width: u16, kind: ValueKind) -> ProcessColumnSpec {
+    let value = ProcessValue { name, json: None, flags: 0, kind };
+    match kind {
+        ValueKind::Text(..) => ColumnSpec::left(id, header, width, value, ""),
+        _ => ColumnSpec::right(id, header, width, value, ""),
+    }
+}
+
+const fn number(id: Col, name: Text, head: Text, width: u16, unit: Unit, get: Get<Option<f64>>) -> ProcessColumnSpec {
+    column(id, name, head, width, ValueKind::Number(unit, get))
+}
+
+const fn rate(id: Col, name: Text, head: Text, width: u16, get: Get<Option<f64>>) -> ProcessColumnSpec {
+    column(id, name, head, width, ValueKind::Number(Unit::BytesPerSecond, get))
+}
+
+const fn bytes(id: Col, name: Text, head: Text, width: u16, get: Get<Option<u64>>) -> ProcessColumnSpec {
+    column(id, name, head, width, ValueKind::Bytes(get))
+}
+
+const fn whole(id: Col, name: Text, head: Text, width: u16, get: Get<u32>) -> ProcessColumnSpec {
+    column(id, name, head, width, ValueKind::Whole(get))
+}
+
+const fn text(id: Col, name: Text, head: Text, width: u16, cell: GetCell, key: GetKey) -> ProcessColumnSpec {
+    column(id, name, head, width, ValueKind::Text(cell, key))
+}
+
+impl ProcessColumnSpec {
+    const fn with(self, sets: u16, flags: u8, help: &'static str) -> Self {
+        Self { sets, help, value: ProcessValue { flags, ..self.value }, ..self }
+    }
+
+    const fn json(self, key: &'static str) -> Self {
+        Self { value: ProcessValue { json: Some(key), ..self.value }, ..self }
+    }
+
+    /// Whether the values of the threads of a process add up. Memory is shared, so it does not.
+    pub fn is_additive(&self) -> bool {
+        self.value.flags & ADDITIVE != 0
+    }
+
+    /// Whether the smallest value or A comes first, unless reversed.
+    pub fn is_ascending(&self) -> bool {
+        self.value.flags & ASCENDING != 0
+    }
+
+    /// Whether 0 and unknown values are dimmed.
+    pub fn is_dim_when_zero(&self) -> bool {
+        self.value.flags & DIM != 0
+    }
+
+    /// The cell of a row.
+    pub fn cell<'a>(&self, texts: &'a ProcessTexts<'_>) -> CellValue<'a> {
+        let row = &texts.row;
+        match self.value.kind {
+            ValueKind::Number(unit, get) => get(row).map_or(CellValue::Missing, |n| match unit {
+                Unit::BytesPerSecond => CellValue::Bytes(n),
+                Unit::Percent => CellValue::Fixed(n, 1),
+                Unit::Millis => CellValue::Fixed(n, 2),
+                Unit::PerSecond => CellValue::Count(n),
+            }),
+            ValueKind::Whole(get) => CellValue::Int(get(row).into()),
+            ValueKind::Bytes(get) => CellValue::bytes(get(row).map(|n| n as f64)),
+            ValueKind::Text(cell, _) => cell(texts),
+        }
+    }
+
+    /// Adds the value of a row to a JSON object, if the column has a key there.
+    ///
+    /// # Errors
+    /// As of `map`.
+    pub fn serialize_entry<M: SerializeMap>(&self, map: &mut M, texts: &ProcessTexts<'_>) -> Result<(), M::Error> {
+        let Some(key) = self.value.json else { return Ok(()) };
+        match self.value.kind {
+            ValueKind::Number(_, get) => map.serialize_entry(key, &get(&texts.row)),
+            ValueKind::Whole(get) => map.serialize_entry(key, &get(&texts.row)),
+            ValueKind::Bytes(get) => map.serialize_entry(key, &get(&texts.row)),
+            ValueKind::Text(cell, _) => match cell(texts) {
+                CellValue::Text(text) => map.serialize_entry(key, text),
+                CellValue::Letter(letter) => map.serialize_entry(key, &letter),
+                _ => map.serialize_entry(key, &()),
+            },
+        }
+    }
+
+    /// What a row is sorted by.
+    pub fn sort_key<'a>(&self, row: &ProcessRow<'a>) -> SortKey<'a> {
+        let key = match self.value.kind {
+            ValueKind::Number(_, get) => SortKey::number(get(row)),
+            ValueKind::Whole(get) => SortKey::number(Some(get(row).into())),
+            ValueKind::Bytes(get) => SortKey::number(get(row).map(|n| n as f64)),
+            ValueKind::Text(_, key) => key(row),
+        };
+        if self.is_ascending() { SortKey { number: -key.number, ..key } } else { key }
+    }
+}
+
+impl ProcessColumn {
+    /// Its description.
+    pub fn spec(self) -> &'static ProcessColumnSpec {
+        &COLUMNS[self as usize]
+    }
+
+    /// By its name in the config file.
+    pub fn by_name(name: &str) -> Option<Self> {
+        COLUMNS.iter().find(|c| c.value.name == name).map(|c| c.id)
+    }
+}
+
+/// What a row is sorted by: the number, largest first, then the text, A first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SortKey<'a> {
+    /// NaN if it is unknown, which comes last.
+    pub number: f64,
+    /// `None` comes first.
+    pub text: Option<&'a [u8]>,
+}
+
+impl<'a> SortKey<'a> {
+    fn number(n: Option<f64>) -> Self {
+        Self { number: n.unwrap_or(f64::NAN), text: None }
+    }
+
+    fn text(text: Option<&'a [u8]>) -> Self {
+        Self { number: 0.0, text }
+    }
+}
+
+/// Users without a name come first, by their number.
+fn user_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
+    let number = if row.user_name().is_some() { f64::INFINITY } else { row.uid().map_or(-1.0, f64::from) };
+    SortKey { number, text: row.user_name().map(str::as_bytes) }
+}
+
+/// The highest priority comes first.
+fn io_priority_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
+    SortKey::number(row.io_priority().map(|p| f64::from(p.class) * 8.0 + f64::from(p.level)))
+}
+
+fn cgroup_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
+    SortKey::text(row.cgroup.map(str::as_bytes))
+}
+
+/// D comes first.
+fn state_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
+    let order = ["I", "S", "Tt", "Z", "R", "D"];
+    SortKey::number(Some(order.iter().position(|letters| letters.contains(row.state)).map_or(-1.0, |at| at as f64)))
+}
+
+/// A row with its formatted texts, made once for all its cells.
+#[derive(Debug)]
+pub struct ProcessTexts<'a> {
+    row: ProcessRow<'a>,
+    user: Option<Cow<'a, str>>,
+    ionice: Option<Cow<'static, str>>,
+    command: String,
+}
+
+impl<'a> ProcessTexts<'a> {
+    /// The texts of a row.
+    pub fn new(row: &ProcessRow<'a>) -> Self {
+        Self { row: *row, user: row.user(), ionice: row.ionice(), command: command_text(row) }
+    }
+}
+
+/// The text of the command column: the wait channel of a task in D state, then its command line.
+pub fn command_text(row: &ProcessRow<'_>) -> String {
+    let mut out = String::new();
     if let Some(wchan) = row.wchan.filter(|_| row.state == 'D') {
         let _ = write!(out, "[D {wchan}] ");
     }
     if row.tid != row.pid && !row.kernel_thread {
-        let _ = write!(out, "{{{}}} ", row.comm);
+        let _ = write!(out, "{{{}}} ", row.comm());
     }
-    match &row.command {
+    match row.command() {
         Some(command) => _ = write!(out, "{command}"),
-        None => out.push_str(&row.comm),
+        None => out.push_str(&row.comm()),
     }
-}
-
-/// [`write_command`] as a string.
-pub fn command_text(row: &ProcessRow<'_>) -> String {
-    let mut out = String::new();
-    write_command(&mut out, row);
     out
 }
 
@@ -292,14 +412,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_displayed_column_has_a_sort_key_and_a_unique_name() {
-        let wide = [FULL, FULL_TRACED, FULL_TOTALS, TEXT_EXPORT, TRACED_TEXT_EXPORT];
-        for set in [COMPACT, COMPACT_TOTALS, COMPACT_STALLS].into_iter().chain(wide).chain(THREAD_COLUMN_SETS) {
-            let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
-            assert_eq!(names.len(), set.len());
-            for c in set {
-                assert!(SORT_KEYS.contains(&(c.name, c.id)), "{}", c.name);
-            }
-        }
+    fn columns_are_in_the_order_of_their_enum_and_have_unique_names() {
+        assert!(
+            COLUMNS
+                .iter()
+                .enumerate()
+                .all(|(at, c)| c.id as usize == at && ProcessColumn::by_name(c.value.name) == Some(c.id))
+        );
+        assert!((ProcessColumnSet::TracedTextExport as usize) < SET_COUNT);
     }
 }

@@ -6,10 +6,11 @@
 
 use super::{KernelLogClass, LogClock, LogEntry, LogOrigin};
 use crate::model::process::TaskKey;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A task in D state.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct DStateTask<'a> {
     /// Process id.
     pub pid: u32,
@@ -18,7 +19,7 @@ pub struct DStateTask<'a> {
     /// Field 22 of stat. With `tid` it identifies the task even if the tid is reused.
     pub starttime: u64,
     /// Command name, raw.
-    pub comm: &'a str,
+    pub comm: Cow<'a, str>,
     /// Kernel function it sleeps in, if known.
     pub wchan: Option<&'a str>,
     /// CLOCK_BOOTTIME in ns since when it is in D state without interruption; `None` to count from the first scan that
@@ -128,7 +129,7 @@ impl HungTaskDetector {
                         pid: task.pid,
                         tid: task.tid,
                         starttime: task.starttime,
-                        comm: task.comm.to_owned(),
+                        comm: task.comm.into_owned(),
                         wchan: task.wchan.map(str::to_owned),
                         since_boot_ns: since,
                         duration_ns,
@@ -209,7 +210,7 @@ mod tests {
             pid: 7,
             tid,
             starttime: 100,
-            comm: "dd",
+            comm: "dd".into(),
             wchan: Some("submit_bio_wait"),
             since_boot_ns: None,
             timeslices: runs,

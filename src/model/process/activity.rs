@@ -34,7 +34,7 @@ impl ProcessTable {
 
     /// The command line of the row at an index, its arguments separated by blanks.
     pub fn cmdline_at(&self, at: u32) -> Option<&[u8]> {
-        self.rows.get(at as usize)?.names.as_ref()?.cmdline.as_deref()
+        self.rows.get(at as usize)?.cmdline()
     }
 
     /// The rows that changed in the last interval; only those have rates.

@@ -29,7 +29,7 @@ impl InheritedIo {
                 ancestor = *above;
             }
             if *io != IoBytes::default() {
-                super::table::add_io(inherited.entry(ancestor).or_default(), *io);
+                inherited.entry(ancestor).or_default().add(*io);
             }
         }
         Self(inherited)
@@ -40,7 +40,7 @@ impl InheritedIo {
     pub fn adjust_previous(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
         let Some(more) = self.0.get(&pid) else { return before };
         let mut with = before;
-        super::table::add_io(&mut with, *more);
+        with.add(*more);
         let fits = with.read <= now.read && with.write <= now.write && with.cancelled <= now.cancelled;
         if fits { with } else { before }
     }

@@ -1,11 +1,9 @@
 //! I/O that tracing attributes to rows: requests at the devices and writeback. Restores rows of exited processes while
 //! their dirty pages are being written.
 
-use super::row::ProcessRow;
-use super::table::{NO_SLOT, ProcessTable, StoredRow};
-use super::task::{TaskIoRaw, TaskKey, TaskRaw};
+use super::row::{NO_SLOT, StoredRow};
+use super::task::{TaskKey, TaskNames, TaskRaw};
 use crate::model::io_accounting::{IoAttribution, IoRates};
-use crate::model::process::TaskNames;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -15,7 +13,7 @@ const MAX_EXITED_ROWS: usize = 256;
 /// Attributed I/O, and rows of exited processes with dirty pages.
 #[derive(Debug, Default)]
 pub(super) struct ProcessIoAttribution {
-    current: Option<Arc<IoAttribution>>,
+    pub current: Option<Arc<IoAttribution>>,
     /// Rows of exited processes, newest first.
     exited_rows: VecDeque<StoredRow>,
 }
@@ -24,6 +22,11 @@ impl ProcessIoAttribution {
     /// Rates of a process, 0 without I/O; `None` if nothing is traced.
     pub fn rates_of(&self, pid: u32) -> Option<IoRates> {
         Some(self.current.as_ref()?.process(pid).map(|t| t.total).unwrap_or_default())
+    }
+
+    /// The processes with I/O.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.current.iter().flat_map(|c| c.processes.iter().map(|p| p.owner))
     }
 
     /// Whether a process had any I/O, or pages of it were written back.
@@ -41,7 +44,7 @@ impl ProcessIoAttribution {
     }
 
     /// The row of an exited process: the stored one, or one made from its name alone.
-    fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
+    pub fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
         let known =
             self.exited_rows.iter().position(|r| r.raw.key.pid == pid).and_then(|at| self.exited_rows.remove(at));
         let row = known.unwrap_or_else(|| {
@@ -55,65 +58,9 @@ impl ProcessIoAttribution {
 
 /// A row of a process of which only the name is known.
 fn row_from_name(pid: u32, name: &str, at_ns: u64) -> StoredRow {
-    let mut comm = [0; 16];
+    let mut raw = TaskRaw::new(TaskKey { pid, tid: pid, starttime: 0 });
     let len = name.len().min(15);
-    comm[..len].copy_from_slice(&name.as_bytes()[..len]);
-    let key = TaskKey { pid, tid: pid, starttime: 0 };
-    let raw = TaskRaw {
-        key,
-        comm,
-        state: b'X',
-        kernel_thread: false,
-        ioprio: None,
-        ppid: 0,
-        uid: None,
-        num_threads: 1,
-        majflt: 0,
-        cpu_ticks: 0,
-        timeslices: 0,
-        rss_bytes: 0,
-        swap_bytes: None,
-        io: TaskIoRaw::Absent,
-        delays: None,
-    };
+    raw.comm[..len].copy_from_slice(&name.as_bytes()[..len]);
     let names = TaskNames { cmdline: Some(name.as_bytes().into()), ..TaskNames::default() };
-    StoredRow {
-        raw,
-        names: Some(Arc::new(names)),
-        state_since_ns: at_ns,
-        rates_slot: NO_SLOT,
-        accumulated_slot: NO_SLOT,
-        exited: true,
-        blocked: false,
-    }
-}
-
-impl ProcessTable {
-    /// Sets the attributed I/O of the interval; `None` if nothing is traced.
-    pub fn set_io_attribution(&mut self, attribution: Option<Arc<IoAttribution>>) {
-        self.io_attribution.current = attribution;
-    }
-
-    /// Whether a process has exited and its pages are still being written.
-    pub fn has_exited_with_io(&self, row: &ProcessRow<'_>) -> bool {
-        row.exited && self.io_attribution.has_io(row.pid)
-    }
-
-    /// Restores the rows of exited processes that have I/O in this interval.
-    pub(super) fn restore_exited(&mut self) {
-        let Some(attribution) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else {
-            return;
-        };
-        let mut seen = vec![false; attribution.processes.len()];
-        for row in self.rows.iter().filter(|_| !attribution.processes.is_empty()) {
-            if let Ok(at) = attribution.processes.binary_search_by_key(&row.raw.key.pid, |t| t.owner) {
-                seen[at] = true;
-            }
-        }
-        let now = self.time().boot_ns;
-        for (task, _) in attribution.processes.iter().zip(seen).filter(|(_, seen)| !seen) {
-            let row = self.io_attribution.take_exited(task.owner, now);
-            self.push_exited(row);
-        }
-    }
+    StoredRow { names: Some(Arc::new(names)), exited: true, ..StoredRow::new(raw, at_ns) }
 }

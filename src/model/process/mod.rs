@@ -20,11 +20,12 @@ mod update;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::columns::process::ProcessColumn;
 pub use activity::TaskActivity;
 pub use container::hint as container_hint;
 pub use detail::{MappingSummary, MemoryMapping, ResourceLimit, TaskDetail};
 pub use row::{CommandLine, ProcessRow};
-pub use selection::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessWindow};
+pub use selection::{ProcessFilter, ProcessQuery, ProcessWindow};
 pub use table::{ProcessTable, ProcessTotals};
 pub use task::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw, USER_HZ};
 pub use task_snapshot::TaskSnapshot;

@@ -1,35 +1,101 @@
-//! One row as it is displayed or exported, with the field names of the JSON output.
+//! A task as it is stored, and as it is displayed or exported.
 
-use super::table::{AccumulatedCounters, StoredRow, TaskRates};
-use super::task::{IoBytes, TaskIoRaw, TaskKey};
+use super::task::{IoBytes, IoPrio, TaskKey, TaskNames, TaskRaw};
 use crate::model::io_accounting::IoRates;
-use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::sanitize;
+use crate::sanitize::sanitize_cow;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One task for display: text is sanitized, unreadable values are `None`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// No entry in a side table.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+
+/// One task. Rates and accumulated counters are in side tables, because few rows have them at any time.
+#[derive(Debug, Clone)]
+pub(super) struct StoredRow {
+    pub raw: TaskRaw,
+    pub names: Option<Arc<TaskNames>>,
+    /// CLOCK_BOOTTIME in ns when the present state was first seen.
+    pub state_since_ns: u64,
+    pub rates_slot: u32,
+    pub accumulated_slot: u32,
+    pub exited: bool,
+    pub blocked: bool,
+}
+
+impl StoredRow {
+    pub(super) fn new(raw: TaskRaw, state_since_ns: u64) -> Self {
+        Self {
+            raw,
+            names: None,
+            state_since_ns,
+            rates_slot: NO_SLOT,
+            accumulated_slot: NO_SLOT,
+            exited: false,
+            blocked: false,
+        }
+    }
+
+    /// The command line as raw bytes, arguments separated by blanks.
+    pub(super) fn cmdline(&self) -> Option<&[u8]> {
+        self.names.as_ref()?.cmdline.as_deref()
+    }
+}
+
+/// Rates of a row that changed in the last update; `None` if unknown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TaskRates {
+    /// Index of the row.
+    pub row: u32,
+    pub read: Option<f64>,
+    pub write: Option<f64>,
+    pub cancelled: Option<f64>,
+    pub io_delay_pct: Option<f64>,
+    pub swapin_delay_pct: Option<f64>,
+    pub major_faults: Option<f64>,
+    /// Dirty throttling and direct reclaim, percent of the interval.
+    pub stalled_pct: [Option<f64>; 2],
+}
+
+/// Activity of a row since the counters were reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AccumulatedCounters {
+    pub io: IoBytes,
+    pub major_faults: u64,
+    pub blkio_ns: u64,
+    pub swapin_ns: u64,
+}
+
+impl AccumulatedCounters {
+    /// Adds the counts of `more`; saturates, because counters of a recording are untrusted.
+    pub(super) fn add(&mut self, more: &Self) {
+        self.io.add(more.io);
+        self.major_faults = self.major_faults.saturating_add(more.major_faults);
+        self.blkio_ns = self.blkio_ns.saturating_add(more.blkio_ns);
+        self.swapin_ns = self.swapin_ns.saturating_add(more.swapin_ns);
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.io == IoBytes::default() && (self.major_faults, self.blkio_ns, self.swapin_ns) == (0, 0, 0)
+    }
+}
+
+/// One task for display and sorting. Values that could not be read are `None`. Making one neither formats nor
+/// allocates; its texts are sanitized when they are asked for.
+#[derive(Debug, Clone, Copy)]
 pub struct ProcessRow<'a> {
+    stored: &'a StoredRow,
+    user: Option<&'a str>,
     /// Process id.
     pub pid: u32,
     /// Thread id; equals the process id where rows are processes.
     pub tid: u32,
     /// Start time in 1/100 s since boot.
     pub starttime: u64,
-    /// Command name, sanitized.
-    pub comm: Cow<'a, str>,
-    /// The command line; `None` until it was read.
-    pub command: Option<CommandLine<'a>>,
-    /// The user's name, or the uid if it has none.
-    pub user: Option<Cow<'a, str>>,
     /// State letter.
     pub state: char,
     /// The kernel function it waits in, if that was requested.
     pub wchan: Option<&'a str>,
-    /// I/O class and level in iotop's format.
-    pub ionice: Option<Cow<'static, str>>,
     /// Bytes read from storage per second.
     pub read_bytes_per_s: Option<f64>,
     /// Bytes dirtied for storage per second.
@@ -46,10 +112,8 @@ pub struct ProcessRow<'a> {
     /// Time waiting for pages from swap, percent of the interval.
     pub swapin_delay_pct: Option<f64>,
     /// Time throttled because too many pages were dirty, percent of the interval, summed over threads. From tracing.
-    #[serde(skip)]
     pub throttled_pct: Option<f64>,
     /// Time in direct reclaim, percent of the interval, summed over threads. From tracing.
-    #[serde(skip)]
     pub reclaim_pct: Option<f64>,
     /// Swapped-out private memory (VmSwap), bytes.
     pub swap_bytes: Option<u64>,
@@ -60,46 +124,26 @@ pub struct ProcessRow<'a> {
     /// Control group path.
     pub cgroup: Option<&'a str>,
     /// The container of its control group.
-    #[serde(skip)]
     pub container: Option<&'a str>,
-    /// User id.
-    #[serde(skip)]
-    pub uid: Option<u32>,
     /// Parent process.
-    #[serde(skip)]
     pub ppid: u32,
     /// Number of threads.
-    #[serde(skip)]
     pub num_threads: u32,
     /// Whether it is a kernel thread.
-    #[serde(skip)]
     pub kernel_thread: bool,
     /// It exited in the last interval; the values are the last ones read.
-    #[serde(skip)]
     pub exited: bool,
     /// A read of its counters does not return; the values are old.
-    #[serde(skip)]
     pub blocked: bool,
     /// I/O attributed to the process by tracing; `None` if not traced.
-    #[serde(skip)]
     pub attributed_io: Option<IoRates>,
-    /// Raw counters, or why there are none.
-    #[serde(skip)]
-    pub io: TaskIoRaw,
     /// CLOCK_BOOTTIME in ns when it was first seen in its present state.
-    #[serde(skip)]
     pub state_since_ns: u64,
     /// Bytes since the counters were reset (iotop -a); `None` if they cannot be read.
-    #[serde(skip)]
     pub accumulated: Option<IoBytes>,
-    /// Major faults since the counters were reset.
-    #[serde(skip)]
-    pub accumulated_major_faults: u64,
     /// Time waiting for block I/O since the counters were reset, ns.
-    #[serde(skip)]
     pub accumulated_io_delay_ns: Option<u64>,
     /// Time waiting for swap since the counters were reset, ns.
-    #[serde(skip)]
     pub accumulated_swapin_delay_ns: Option<u64>,
 }
 
@@ -107,24 +151,22 @@ impl<'a> ProcessRow<'a> {
     pub(super) fn new(
         row: &'a StoredRow,
         rates: TaskRates,
-        acc: Option<&AccumulatedCounters>,
-        wait: Option<&'a Arc<str>>,
+        acc: AccumulatedCounters,
+        wchan: Option<&'a Arc<str>>,
         user: Option<&'a Arc<str>>,
     ) -> Self {
         let raw = &row.raw;
-        let acc = acc.copied().unwrap_or_default();
         let bytes = raw.io.bytes();
         let names = row.names.as_deref();
+        let [throttled_pct, reclaim_pct] = rates.stalled_pct;
         Self {
+            stored: row,
+            user: user.map(|u| &**u),
             pid: raw.key.pid,
             tid: raw.key.tid,
             starttime: raw.key.starttime,
-            comm: sanitize::sanitize_cow(raw.comm()),
-            command: CommandLine::from_row(row),
-            user: user.map(|u| sanitize::sanitize_cow(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
             state: raw.state as char,
-            wchan: wait.map(|w| &**w),
-            ionice: raw.ioprio.map(|p| p.name()),
+            wchan: wchan.map(|w| &**w),
             read_bytes_per_s: rates.read,
             write_bytes_per_s: rates.write,
             cancelled_bytes_per_s: rates.cancelled,
@@ -132,24 +174,21 @@ impl<'a> ProcessRow<'a> {
             write_bytes_total: bytes.map(|b| b.write),
             io_delay_pct: rates.io_delay_pct,
             swapin_delay_pct: rates.swapin_delay_pct,
-            throttled_pct: rates.stalled_pct[THROTTLE],
-            reclaim_pct: rates.stalled_pct[RECLAIM],
+            throttled_pct,
+            reclaim_pct,
             swap_bytes: raw.swap_bytes,
             rss_bytes: raw.rss_bytes,
             major_faults_per_s: rates.major_faults,
             cgroup: names.map(|n| &*n.cgroup).filter(|c| !c.is_empty()),
             container: names.and_then(|n| n.container.as_deref()),
-            uid: raw.uid,
             ppid: raw.ppid,
             num_threads: raw.num_threads,
             kernel_thread: raw.kernel_thread,
             exited: row.exited,
             blocked: row.blocked,
             attributed_io: None,
-            io: raw.io,
             state_since_ns: row.state_since_ns,
             accumulated: bytes.map(|_| acc.io),
-            accumulated_major_faults: acc.major_faults,
             accumulated_io_delay_ns: raw.delays.map(|_| acc.blkio_ns),
             accumulated_swapin_delay_ns: raw.delays.and_then(|d| d.swapin_ns).map(|_| acc.swapin_ns),
         }
@@ -157,7 +196,51 @@ impl<'a> ProcessRow<'a> {
 
     /// Identity of the task.
     pub fn key(&self) -> TaskKey {
-        TaskKey { pid: self.pid, tid: self.tid, starttime: self.starttime }
+        self.stored.raw.key
+    }
+
+    /// Command name, sanitized.
+    pub fn comm(&self) -> Cow<'a, str> {
+        sanitize_cow(self.stored.raw.comm())
+    }
+
+    /// The command line; `None` until it was read.
+    pub fn command(&self) -> Option<CommandLine<'a>> {
+        let cmdline = self.raw_cmdline();
+        let in_brackets = self.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
+        let text = if in_brackets { self.stored.raw.comm() } else { cmdline? };
+        Some(CommandLine { text: sanitize_cow(text), in_brackets })
+    }
+
+    /// The user's name as it is in `/etc/passwd`.
+    pub(crate) fn user_name(&self) -> Option<&'a str> {
+        self.user
+    }
+
+    /// Real user id.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        self.stored.raw.uid
+    }
+
+    /// I/O class and level.
+    pub(crate) fn io_priority(&self) -> Option<IoPrio> {
+        self.stored.raw.ioprio
+    }
+
+    /// The command line as raw bytes.
+    pub(crate) fn raw_cmdline(&self) -> Option<&'a [u8]> {
+        self.stored.cmdline()
+    }
+
+    /// The user's name, sanitized, or the uid if it has none.
+    pub fn user(&self) -> Option<Cow<'a, str>> {
+        let name = self.user.map(|user| sanitize_cow(user.as_bytes()));
+        name.or_else(|| Some(self.uid()?.to_string().into()))
+    }
+
+    /// I/O class and level in iotop's format.
+    pub fn ionice(&self) -> Option<Cow<'static, str>> {
+        self.io_priority().map(IoPrio::name)
     }
 }
 
@@ -166,15 +249,6 @@ impl<'a> ProcessRow<'a> {
 pub struct CommandLine<'a> {
     text: Cow<'a, str>,
     in_brackets: bool,
-}
-
-impl<'a> CommandLine<'a> {
-    fn from_row(row: &'a StoredRow) -> Option<Self> {
-        let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
-        let in_brackets = row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
-        let text = if in_brackets { row.raw.comm() } else { cmdline? };
-        Some(Self { text: sanitize::sanitize_cow(text), in_brackets })
-    }
 }
 
 impl std::fmt::Display for CommandLine<'_> {

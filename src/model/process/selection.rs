@@ -1,74 +1,11 @@
 //! Selects the rows of a window: filters, then picks the rows of the window by selection instead of sorting all
 //! 20,000 rows for 40 lines.
 
-use super::table::{ProcessTable, StoredRow, TaskRates};
-use crate::model::memory_stalls::{RECLAIM, THROTTLE};
+use super::row::StoredRow;
+use super::table::ProcessTable;
+use super::task::TaskKey;
+use crate::model::columns::process::{ProcessColumn, SortKey};
 use std::cmp::Ordering;
-
-/// Sort keys of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProcessColumn {
-    /// Process id, then thread id.
-    Pid,
-    /// Thread id.
-    Tid,
-    /// User name.
-    User,
-    /// Task name.
-    Comm,
-    /// Command line.
-    Command,
-    /// State, D first.
-    State,
-    /// Time since the last state change.
-    StateSince,
-    /// I/O class and level, highest priority first.
-    Ionice,
-    /// Bytes read and written per second.
-    #[default]
-    Io,
-    /// Bytes read per second.
-    Read,
-    /// Bytes written per second.
-    Write,
-    /// Bytes cancelled per second.
-    Cancelled,
-    /// Bytes read since the task started.
-    ReadTotal,
-    /// Bytes written since the task started.
-    WriteTotal,
-    /// Bytes read since the counters were reset.
-    AccRead,
-    /// Bytes written since the counters were reset.
-    AccWrite,
-    /// Bytes read and written since the counters were reset.
-    AccIo,
-    /// Reads and writes completed at devices per second, from tracing.
-    Iops,
-    /// 99th percentile of their latency, from tracing.
-    IoLatency,
-    /// Bytes written back for it per second, from tracing.
-    Writeback,
-    /// Time waiting for block I/O.
-    IoDelay,
-    /// Time waiting for swap.
-    SwapinDelay,
-    /// Time throttled because too many pages are dirty.
-    Throttled,
-    /// Time in direct reclaim.
-    Reclaim,
-    /// Swapped-out memory.
-    Swap,
-    /// Resident memory.
-    Rss,
-    /// Major faults per second.
-    MajorFaults,
-    /// Control group.
-    Cgroup,
-    /// Number of threads.
-    Threads,
-}
 
 /// Conditions that a row must satisfy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,25 +50,13 @@ pub struct ProcessWindow {
     pub matching: usize,
 }
 
-/// Sort keys of a row: enough for most comparisons without access to the row.
-struct SortEntry {
-    sort_number: f64,
-    /// Whether it is a kernel thread, pid, tid.
-    tie_breaker: (bool, u32, u32),
+/// Enough of a row for comparisons without access to it.
+struct SortEntry<'a> {
+    key: SortKey<'a>,
+    /// Among equal rows, programs come before kernel threads, because most of those never do any I/O. If two rows
+    /// have the same id, the older task has exited.
+    tie_breaker: (bool, TaskKey),
     row_index: u32,
-}
-
-impl ProcessColumn {
-    /// Whether rows are sorted by text, not by a number.
-    fn sorts_as_text(self) -> bool {
-        matches!(self, ProcessColumn::User | ProcessColumn::Comm | ProcessColumn::Command | ProcessColumn::Cgroup)
-    }
-
-    /// Whether the smallest value or A comes first, unless reversed.
-    pub fn is_ascending_by_default(self) -> bool {
-        use ProcessColumn::{Cgroup, Comm, Command, Ionice, Pid, Tid, User};
-        matches!(self, Pid | Tid | User | Comm | Command | Cgroup | Ionice)
-    }
 }
 
 impl ProcessTable {
@@ -139,100 +64,29 @@ impl ProcessTable {
     /// (pid, tid), so rows do not jump. Unknown values sort last.
     pub fn window(&self, query: &ProcessQuery) -> ProcessWindow {
         let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
-        let mut keys: Vec<SortEntry> = Vec::with_capacity(self.rows.len());
-        for (at, row) in self.rows.iter().enumerate() {
-            if self.matches_filter(row, &query.filter, needle.as_deref()) {
-                let key = row.raw.key;
-                let tie = (row.raw.kernel_thread, key.pid, key.tid);
-                keys.push(SortEntry {
-                    sort_number: self.folded_sort_key(row, query),
-                    tie_breaker: tie,
-                    row_index: at as u32,
-                });
-            }
-        }
-        let matching = keys.len();
+        let matching =
+            self.rows.iter().zip(0..).filter(|(r, _)| self.matches_filter(r, &query.filter, needle.as_deref()));
+        let mut entries: Vec<SortEntry<'_>> = matching
+            .map(|(row, row_index)| SortEntry {
+                key: self.folded_sort_key(row, query),
+                tie_breaker: (row.raw.kernel_thread, row.raw.key),
+                row_index,
+            })
+            .collect();
+        let matching = entries.len();
         let start = query.offset.min(matching);
         let end = query.offset.saturating_add(query.height).min(matching);
-        let order = |a: &SortEntry, b: &SortEntry| self.compare_entries(a, b, query);
+        let order = |a: &SortEntry<'_>, b: &SortEntry<'_>| compare_entries(a, b, query.reverse);
         if end < matching {
-            keys.select_nth_unstable_by(end, order);
-            keys.truncate(end);
+            entries.select_nth_unstable_by(end, order);
+            entries.truncate(end);
         }
-        if start > 0 && start < keys.len() {
-            keys.select_nth_unstable_by(start, order);
+        if start > 0 && start < entries.len() {
+            entries.select_nth_unstable_by(start, order);
         }
-        keys.drain(..start);
-        keys.sort_unstable_by(order);
-        ProcessWindow { rows: keys.into_iter().map(|place| place.row_index).collect(), matching }
-    }
-
-    fn compare_entries(&self, a: &SortEntry, b: &SortEntry, query: &ProcessQuery) -> Ordering {
-        let row = |place: &SortEntry| &self.rows[place.row_index as usize];
-        // Among equal rows, programs come before kernel threads, because most of those never do any I/O. If two rows
-        // have the same id, the older task has exited.
-        let tie =
-            || a.tie_breaker.cmp(&b.tie_breaker).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
-        // Numbers: largest first. Text: A first. NaN means "unknown" and comes last either way.
-        let mut by = match (a.sort_number.is_nan(), b.sort_number.is_nan()) {
-            (false, false) => b.sort_number.total_cmp(&a.sort_number),
-            (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(tie),
-        };
-        if query.sort_by.sorts_as_text() {
-            by = by.then_with(|| self.compare_text(row(a), row(b), query.sort_by));
-        }
-        if query.reverse {
-            by = by.reverse();
-        }
-        by.then_with(tie)
-    }
-
-    fn compare_text(&self, a: &StoredRow, b: &StoredRow, by: ProcessColumn) -> Ordering {
-        match by {
-            ProcessColumn::Comm => a.raw.comm().cmp(b.raw.comm()),
-            ProcessColumn::Command => cmdline(a).cmp(&cmdline(b)),
-            ProcessColumn::User => self.user_name(a).cmp(&self.user_name(b)).then(a.raw.uid.cmp(&b.raw.uid)),
-            ProcessColumn::Cgroup => a.names.as_ref().map(|n| &n.cgroup).cmp(&b.names.as_ref().map(|n| &n.cgroup)),
-            _ => Ordering::Equal,
-        }
-    }
-
-    /// A number to sort by, largest first; NaN for "unknown"; 0 for columns sorted by text.
-    pub(super) fn sort_key(&self, row: &StoredRow, by: ProcessColumn) -> f64 {
-        let known = |n: Option<f64>| n.unwrap_or(f64::NAN);
-        let count = |n: Option<u64>| n.map_or(f64::NAN, |n| n as f64);
-        let rates = || -> TaskRates { self.rates_of(row) };
-        let bytes = row.raw.io.bytes();
-        match by {
-            ProcessColumn::Pid => -(row.raw.key.pid as f64),
-            ProcessColumn::Tid => -(row.raw.key.tid as f64),
-            ProcessColumn::User | ProcessColumn::Comm | ProcessColumn::Command | ProcessColumn::Cgroup => 0.0,
-            ProcessColumn::State => state_rank(row.raw.state),
-            ProcessColumn::StateSince => -(row.state_since_ns as f64),
-            ProcessColumn::Ionice => known(row.raw.ioprio.map(|p| -f64::from(p.class) * 8.0 - f64::from(p.level))),
-            ProcessColumn::Io => known(rates().read.zip(rates().write).map(|(r, w)| r + w)),
-            ProcessColumn::Read => known(rates().read),
-            ProcessColumn::Write => known(rates().write),
-            ProcessColumn::Cancelled => known(rates().cancelled),
-            ProcessColumn::ReadTotal => count(bytes.map(|b| b.read)),
-            ProcessColumn::WriteTotal => count(bytes.map(|b| b.write)),
-            ProcessColumn::AccRead => count(bytes.map(|_| self.accumulated_of(row).io.read)),
-            ProcessColumn::AccWrite => count(bytes.map(|_| self.accumulated_of(row).io.write)),
-            ProcessColumn::AccIo => {
-                count(bytes.map(|_| self.accumulated_of(row).io.read + self.accumulated_of(row).io.write))
-            }
-            ProcessColumn::Iops => known(self.attributed_io(row).map(|c| c.iops())),
-            ProcessColumn::IoLatency => known(self.attributed_io(row).and_then(|c| c.p99_us)),
-            ProcessColumn::Writeback => known(self.attributed_io(row).map(|c| c.writeback_bytes_per_s)),
-            ProcessColumn::IoDelay => known(rates().io_delay_pct),
-            ProcessColumn::SwapinDelay => known(rates().swapin_delay_pct),
-            ProcessColumn::Throttled => known(rates().stalled_pct[THROTTLE]),
-            ProcessColumn::Reclaim => known(rates().stalled_pct[RECLAIM]),
-            ProcessColumn::Swap => count(row.raw.swap_bytes),
-            ProcessColumn::Rss => row.raw.rss_bytes as f64,
-            ProcessColumn::MajorFaults => known(rates().major_faults),
-            ProcessColumn::Threads => row.raw.num_threads as f64,
-        }
+        entries.drain(..start);
+        entries.sort_unstable_by(order);
+        ProcessWindow { rows: entries.into_iter().map(|entry| entry.row_index).collect(), matching }
     }
 
     fn matches_filter(&self, row: &StoredRow, filter: &ProcessFilter, needle: Option<&[u8]>) -> bool {
@@ -273,26 +127,19 @@ impl ProcessTable {
     }
 }
 
-fn state_rank(state: u8) -> f64 {
-    match state {
-        b'D' => 9.0,
-        b'R' => 8.0,
-        b'Z' => 7.0,
-        b'T' | b't' => 6.0,
-        b'S' => 5.0,
-        b'I' => 4.0,
-        _ => 1.0,
-    }
-}
-
-fn cmdline(row: &StoredRow) -> Option<&[u8]> {
-    row.names.as_ref()?.cmdline.as_deref()
+/// Numbers: largest first, then text: A first. NaN means "unknown" and comes last either way.
+fn compare_entries(a: &SortEntry<'_>, b: &SortEntry<'_>, reverse: bool) -> Ordering {
+    let order = match (a.key.number.is_nan(), b.key.number.is_nan()) {
+        (false, false) => b.key.number.total_cmp(&a.key.number).then_with(|| a.key.text.cmp(&b.key.text)),
+        (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(|| a.tie_breaker.cmp(&b.tie_breaker)),
+    };
+    if reverse { order.reverse() } else { order }.then_with(|| a.tie_breaker.cmp(&b.tie_breaker))
 }
 
 fn contains_text(row: &StoredRow, needle: &[u8]) -> bool {
     let has = |hay: &[u8]| needle.is_empty() || hay.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle));
     has(row.raw.comm())
-        || cmdline(row).is_some_and(has)
+        || row.cmdline().is_some_and(has)
         || row.names.as_ref().is_some_and(|n| has(n.cgroup.as_bytes()))
         || row.raw.key.pid.to_string().as_bytes() == needle
         || row.raw.key.tid.to_string().as_bytes() == needle

@@ -3,58 +3,19 @@
 
 use super::child_io::InheritedIo;
 use super::io_attribution::ProcessIoAttribution;
-use super::row::ProcessRow;
+use super::row::{AccumulatedCounters, NO_SLOT, ProcessRow, StoredRow, TaskRates};
 use super::stall_percentages::StallPercentages;
-use super::task::{IoBytes, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
+use super::task::{IoBytes, TaskIoRaw, TaskKey, TaskRaw};
 use super::update::{BlockedTask, ProcessUpdate, TaskChange};
-use crate::model::io_accounting::IoRates;
+use crate::model::io_accounting::IoAttribution;
+use crate::model::memory_stalls::MemoryStalls;
 use crate::model::reading::Reading;
 use crate::model::timestamp::{Timestamp, counter_delta};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-
-/// No entry in a side table.
-pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Tolerance when a start time, which is in ticks, is compared with the clock.
 const BIRTH_SLACK_NS: u64 = 20_000_000;
-
-/// One task. Rates and accumulated counters are in side tables, because few rows have them
-/// at any time.
-#[derive(Debug, Clone)]
-pub(super) struct StoredRow {
-    pub raw: TaskRaw,
-    pub names: Option<Arc<TaskNames>>,
-    /// CLOCK_BOOTTIME in ns when the present state was first seen.
-    pub state_since_ns: u64,
-    pub(super) rates_slot: u32,
-    pub(super) accumulated_slot: u32,
-    pub exited: bool,
-    pub blocked: bool,
-}
-
-/// Rates of a row that changed in the last update; `None` if unknown.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TaskRates {
-    pub(super) row: u32,
-    pub read: Option<f64>,
-    pub write: Option<f64>,
-    pub cancelled: Option<f64>,
-    pub io_delay_pct: Option<f64>,
-    pub swapin_delay_pct: Option<f64>,
-    pub major_faults: Option<f64>,
-    /// Dirty throttling and direct reclaim, percent of the interval; see [`ProcessTable::set_stalls`].
-    pub stalled_pct: [Option<f64>; 2],
-}
-
-/// Activity of a row since the counters were reset.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AccumulatedCounters {
-    pub io: IoBytes,
-    pub major_faults: u64,
-    pub blkio_ns: u64,
-    pub swapin_ns: u64,
-}
 
 /// Sums over all rows; hidden tasks are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -195,15 +156,7 @@ impl ProcessTable {
     fn insert_task(&mut self, change: &TaskChange, update: &ProcessUpdate) {
         let key = change.raw.key;
         let at = self.rows.len() as u32;
-        self.rows.push(StoredRow {
-            raw: change.raw,
-            names: None,
-            state_since_ns: change.scanned_ns,
-            rates_slot: NO_SLOT,
-            accumulated_slot: NO_SLOT,
-            exited: false,
-            blocked: false,
-        });
+        self.rows.push(StoredRow::new(change.raw, change.scanned_ns));
         self.index.insert(key, at);
         // Started since the previous scan: its counters count from 0, and the rate is over the whole interval, so that
         // rates and totals add up. A task that was there before has no rate until its second scan.
@@ -215,13 +168,6 @@ impl ProcessTable {
             _ => TaskRates::default(),
         };
         self.set_rates(at, rates);
-    }
-
-    /// Adds the row of an exited process, for this interval only.
-    pub(super) fn push_exited(&mut self, row: StoredRow) {
-        self.index.insert(row.raw.key, self.rows.len() as u32);
-        self.rows.push(row);
-        self.exited_count += 1;
     }
 
     fn set_rates(&mut self, at: u32, rates: TaskRates) {
@@ -273,29 +219,19 @@ impl ProcessTable {
     }
 
     fn accumulate(&mut self, at: u32, grown: AccumulatedCounters) {
-        if grown.io == IoBytes::default() && (grown.major_faults, grown.blkio_ns, grown.swapin_ns) == (0, 0, 0) {
+        if grown.is_zero() {
             return;
         }
-        // Counters of a recording are untrusted: saturate.
-        add_io(&mut self.accumulated_io, grown.io);
+        self.accumulated_io.add(grown.io);
         let row = &mut self.rows[at as usize];
         if row.accumulated_slot == NO_SLOT {
-            row.accumulated_slot = match self.free_accumulated.pop() {
-                Some(slot) => {
-                    self.accumulated[slot as usize] = AccumulatedCounters::default();
-                    slot
-                }
-                None => {
-                    self.accumulated.push(AccumulatedCounters::default());
-                    (self.accumulated.len() - 1) as u32
-                }
-            };
+            row.accumulated_slot = self.free_accumulated.pop().unwrap_or_else(|| {
+                self.accumulated.push(AccumulatedCounters::default());
+                (self.accumulated.len() - 1) as u32
+            });
+            self.accumulated[row.accumulated_slot as usize] = AccumulatedCounters::default();
         }
-        let acc = &mut self.accumulated[row.accumulated_slot as usize];
-        add_io(&mut acc.io, grown.io);
-        acc.major_faults = acc.major_faults.saturating_add(grown.major_faults);
-        acc.blkio_ns = acc.blkio_ns.saturating_add(grown.blkio_ns);
-        acc.swapin_ns = acc.swapin_ns.saturating_add(grown.swapin_ns);
+        self.accumulated[row.accumulated_slot as usize].add(&grown);
     }
 
     fn mark_exited(&mut self, key: &TaskKey) {
@@ -404,10 +340,17 @@ impl ProcessTable {
 
     /// The row at an index from [`ProcessTable::window`], before the next `apply`.
     pub fn row(&self, at: u32) -> ProcessRow<'_> {
-        let row = &self.rows[at as usize];
-        let acc = (row.accumulated_slot != NO_SLOT).then(|| &self.accumulated[row.accumulated_slot as usize]);
-        let shown = ProcessRow::new(row, self.rates_of(row), acc, self.wait_channel(row), self.user_name(row));
-        ProcessRow { attributed_io: self.attributed_io(row), ..shown }
+        self.row_of(&self.rows[at as usize])
+    }
+
+    pub(super) fn row_of<'a>(&'a self, row: &'a StoredRow) -> ProcessRow<'a> {
+        let (rates, accumulated) = (self.rates_of(row), self.accumulated_of(row));
+        let mut shown = ProcessRow::new(row, rates, accumulated, self.wait_channel(row), self.user_name(row));
+        // Traced I/O is by process, not by thread.
+        if !self.rows_are_threads {
+            shown.attributed_io = self.io_attribution.rates_of(row.raw.key.pid);
+        }
+        shown
     }
 
     /// Every row, in no particular order.
@@ -417,11 +360,6 @@ impl ProcessTable {
 
     pub(super) fn user_name(&self, row: &StoredRow) -> Option<&Arc<str>> {
         row.raw.uid.and_then(|uid| self.users.get(&uid))
-    }
-
-    /// I/O attributed to a process; `None` for threads.
-    pub(super) fn attributed_io(&self, row: &StoredRow) -> Option<IoRates> {
-        if self.rows_are_threads { None } else { self.io_attribution.rates_of(row.raw.key.pid) }
     }
 
     pub(super) fn wait_channel(&self, row: &StoredRow) -> Option<&Arc<str>> {
@@ -434,7 +372,8 @@ impl ProcessTable {
 
     /// Rates of a row: 0 if it did not change, unknown if it cannot be read.
     pub(super) fn rates_of(&self, row: &StoredRow) -> TaskRates {
-        let stalled_pct = self.stalled_pct(row);
+        // Stalls are counted for whole processes, so those of a thread are unknown.
+        let stalled_pct = if self.rows_are_threads { [None; 2] } else { self.stall_percentages.of(&row.raw.key) };
         if row.exited || row.blocked {
             return TaskRates { stalled_pct, ..TaskRates::default() };
         }
@@ -454,6 +393,38 @@ impl ProcessTable {
         }
     }
 
+    /// Sets the stalls of the newest tick; processes that are not listed had none.
+    pub fn set_stalls(&mut self, stalls: Option<&MemoryStalls>) {
+        self.stall_percentages = StallPercentages::new(stalls);
+    }
+
+    /// Sets the attributed I/O of the interval; `None` if nothing is traced.
+    pub fn set_io_attribution(&mut self, attribution: Option<Arc<IoAttribution>>) {
+        self.io_attribution.current = attribution;
+    }
+
+    /// Whether a process has exited and its pages are still being written.
+    pub fn has_exited_with_io(&self, row: &ProcessRow<'_>) -> bool {
+        row.exited && self.io_attribution.has_io(row.pid)
+    }
+
+    /// Restores the rows of exited processes that have I/O in this interval.
+    fn restore_exited(&mut self) {
+        if self.rows_are_threads {
+            return;
+        }
+        let mut missing: BTreeSet<u32> = self.io_attribution.pids().collect();
+        if !missing.is_empty() {
+            self.rows.iter().for_each(|row| _ = missing.remove(&row.raw.key.pid));
+        }
+        for pid in missing {
+            let row = self.io_attribution.take_exited(pid, self.time.boot_ns);
+            self.index.insert(row.raw.key, self.rows.len() as u32);
+            self.rows.push(row);
+            self.exited_count += 1;
+        }
+    }
+
     /// Sums of all rates.
     pub fn totals(&self) -> ProcessTotals {
         self.rates.iter().fold(ProcessTotals::default(), |sum, r| ProcessTotals {
@@ -461,12 +432,6 @@ impl ProcessTable {
             write_bytes_per_s: sum.write_bytes_per_s + r.write.unwrap_or(0.0),
         })
     }
-}
-
-pub(super) fn add_io(sum: &mut IoBytes, more: IoBytes) {
-    sum.read = sum.read.saturating_add(more.read);
-    sum.write = sum.write.saturating_add(more.write);
-    sum.cancelled = sum.cancelled.saturating_add(more.cancelled);
 }
 
 /// The counters of a newly started task.

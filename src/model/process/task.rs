@@ -37,6 +37,14 @@ pub struct IoBytes {
     pub cancelled: u64,
 }
 
+impl IoBytes {
+    pub(super) fn add(&mut self, more: Self) {
+        self.read = self.read.saturating_add(more.read);
+        self.write = self.write.saturating_add(more.write);
+        self.cancelled = self.cancelled.saturating_add(more.cancelled);
+    }
+}
+
 /// Result of reading a task's `io` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -153,6 +161,27 @@ pub struct TaskRaw {
 }
 
 impl TaskRaw {
+    /// A task of which nothing has been read yet.
+    pub fn new(key: TaskKey) -> Self {
+        Self {
+            key,
+            comm: [0; 16],
+            state: b'?',
+            kernel_thread: false,
+            ioprio: None,
+            ppid: 0,
+            uid: None,
+            num_threads: 0,
+            majflt: 0,
+            cpu_ticks: 0,
+            timeslices: 0,
+            rss_bytes: 0,
+            swap_bytes: None,
+            io: TaskIoRaw::Absent,
+            delays: None,
+        }
+    }
+
     /// The command name without its padding.
     pub fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|b| *b == 0).unwrap_or(self.comm.len());

@@ -1,7 +1,7 @@
 //! A task as it was at an earlier tick, for stepping back through the history.
 
-use super::row::ProcessRow;
-use super::table::{AccumulatedCounters, ProcessTable, StoredRow, TaskRates};
+use super::row::{AccumulatedCounters, ProcessRow, StoredRow, TaskRates};
+use super::table::ProcessTable;
 use super::update::{ProcessUpdate, TaskChange};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct TaskSnapshot {
 impl TaskSnapshot {
     /// The row.
     pub fn row(&self) -> ProcessRow<'_> {
-        ProcessRow::new(&self.row, self.rates, Some(&self.accumulated), self.wait_channel.as_ref(), self.user.as_ref())
+        ProcessRow::new(&self.row, self.rates, self.accumulated, self.wait_channel.as_ref(), self.user.as_ref())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Folds the threads of a process into one row: the main thread, with the sums of all threads.
 
-use super::row::ProcessRow;
-use super::selection::{ProcessColumn, ProcessQuery};
-use super::table::{AccumulatedCounters, ProcessTable, StoredRow, TaskRates};
+use super::row::{AccumulatedCounters, ProcessRow, StoredRow, TaskRates};
+use super::selection::ProcessQuery;
+use super::table::ProcessTable;
+use crate::model::columns::process::SortKey;
 
 impl ProcessTable {
     /// The row at an index from [`ProcessTable::window`]; the main thread of a process in `folded`
@@ -13,28 +14,26 @@ impl ProcessTable {
         if key.tid != key.pid || !folded.contains(&key.pid) {
             return self.row(at);
         }
-        let threads = || self.rows.iter().filter(|r| r.raw.key.pid == key.pid);
-        let rates = threads().map(|r| self.rates_of(r)).reduce(sum_rates).unwrap_or_default();
-        let acc = threads().map(|r| self.accumulated_of(r)).fold(AccumulatedCounters::default(), sum_accumulated);
-        ProcessRow::new(row, rates, Some(&acc), self.wait_channel(row), self.user_name(row))
+        let mut acc = AccumulatedCounters::default();
+        self.threads(key.pid).for_each(|r| acc.add(&self.accumulated_of(r)));
+        let rates = self.threads(key.pid).map(|r| self.rates_of(r)).reduce(sum_rates).unwrap_or_default();
+        ProcessRow::new(row, rates, acc, self.wait_channel(row), self.user_name(row))
+    }
+
+    fn threads(&self, pid: u32) -> impl Iterator<Item = &StoredRow> {
+        self.rows.iter().filter(move |r| r.raw.key.pid == pid)
     }
 
     /// Sort key of a row; for a folded process the sum over its threads.
-    pub(super) fn folded_sort_key(&self, row: &StoredRow, query: &ProcessQuery) -> f64 {
-        let (key, folded) = (row.raw.key, &query.filter.folded_pids);
-        if folded.is_empty() || !is_additive(query.sort_by) || !folded.contains(&key.pid) {
-            return self.sort_key(row, query.sort_by);
+    pub(super) fn folded_sort_key<'a>(&'a self, row: &'a StoredRow, query: &ProcessQuery) -> SortKey<'a> {
+        let (pid, folded, column) = (row.raw.key.pid, &query.filter.folded_pids, query.sort_by.spec());
+        let key = column.sort_key(&self.row_of(row));
+        if !column.is_additive() || !folded.contains(&pid) {
+            return key;
         }
-        let threads = self.rows.iter().filter(|r| r.raw.key.pid == key.pid);
-        let known = threads.map(|r| self.sort_key(r, query.sort_by)).filter(|k| !k.is_nan());
-        known.reduce(|a, b| a + b).unwrap_or(f64::NAN)
+        let numbers = self.threads(pid).map(|r| column.sort_key(&self.row_of(r)).number).filter(|n| !n.is_nan());
+        SortKey { number: numbers.reduce(|a, b| a + b).unwrap_or(f64::NAN), ..key }
     }
-}
-
-/// Whether the values of threads add up. Memory is shared, so it does not.
-fn is_additive(by: ProcessColumn) -> bool {
-    use ProcessColumn::{AccIo, AccRead, AccWrite, Cancelled, Io, IoDelay, MajorFaults, Read, SwapinDelay, Write};
-    matches!(by, Io | Read | Write | Cancelled | AccRead | AccWrite | AccIo | IoDelay | SwapinDelay | MajorFaults)
 }
 
 /// Sum of the known values.
@@ -55,14 +54,4 @@ fn sum_rates(a: TaskRates, b: TaskRates) -> TaskRates {
         major_faults: sum_known(a.major_faults, b.major_faults),
         ..a
     }
-}
-
-fn sum_accumulated(mut a: AccumulatedCounters, b: AccumulatedCounters) -> AccumulatedCounters {
-    a.io.read += b.io.read;
-    a.io.write += b.io.write;
-    a.io.cancelled += b.io.cancelled;
-    a.major_faults += b.major_faults;
-    a.blkio_ns += b.blkio_ns;
-    a.swapin_ns += b.swapin_ns;
-    a
 }

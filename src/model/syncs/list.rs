@@ -1,9 +1,9 @@
 //! The rows of the two lists of syncs, by file and slow ones: named, filtered, sorted.
 
+use super::columns::{SlowSyncRow, SyncColumn, SyncRow};
 use super::wait::wait_text;
 use super::{SlowSync, SyncActivity, SyncFile, SyncRate};
 use crate::model::column::CellValue;
-use crate::model::columns::syncs::SyncColumn;
 use crate::model::disk::DevId;
 use crate::model::topology::Topology;
 use crate::units::format_duration;
@@ -18,44 +18,6 @@ pub struct SyncQuery<'a> {
     pub reverse: bool,
     /// Only rows that contain this; case-insensitive.
     pub filter: &'a str,
-}
-
-/// Syncs of a process and file. Text is sanitized.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SyncRow {
-    /// The rates.
-    pub rate: SyncRate,
-    /// The process's name.
-    pub comm: String,
-    /// The device's name, `-` without one.
-    pub device: String,
-    /// The file.
-    pub path: String,
-    /// Time since the last one ended.
-    pub last_ended: Option<String>,
-}
-
-/// A slow sync, completed or in flight. Text is sanitized.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SlowSyncRow {
-    /// Process, file and system call.
-    pub file: Arc<SyncFile>,
-    /// The thread.
-    pub tid: u32,
-    /// Its name; for a sync in flight that of the process.
-    pub comm: String,
-    /// The file.
-    pub path: String,
-    /// CLOCK_BOOTTIME when it began, ns.
-    pub started_ns: u64,
-    /// Duration, so far if it is in flight, ns.
-    pub duration_ns: u64,
-    /// Whether it is in flight.
-    pub is_in_flight: bool,
-    /// `errno`.
-    pub error: u32,
-    /// What it waited on.
-    pub waiting_on: Option<String>,
 }
 
 /// A device's name, sanitized; its number if the name is unknown, `-` without a device.

@@ -4,11 +4,12 @@
 //! The BPF program is `assets/trace/syncs.bpf.c`. Times are those of the system call, from entry to exit.
 
 mod activity;
+pub mod columns;
 pub mod list;
 mod wait;
 
 pub use activity::{SyncActivity, SyncRate};
-pub use list::{SlowSyncRow, SyncRow};
+pub use columns::{SlowSyncRow, SyncRow};
 pub use wait::{ON_CPU, SyncWait, wait_text};
 
 use super::disk::DevId;

@@ -2,7 +2,7 @@
 
 use super::text::{draw_text, draw_text_right, patch_style};
 use super::theme::Theme;
-use crate::model::column::{Align, CellValue, ColumnSpec};
+use crate::model::column::{Align, CellValue, ColumnSpec, Emphasis};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -59,8 +59,8 @@ pub struct FittedColumns {
 
 /// Fits columns into a width. The column of width 0 takes the rest; if that is less than `least`, columns are dropped from
 /// the end, except the flexible one and those in `keep`.
-pub fn fit_columns<C>(
-    columns: &[ColumnSpec<C>],
+pub fn fit_columns<C, V>(
+    columns: &[ColumnSpec<C, V>],
     width: u16,
     least: u16,
     skip: usize,
@@ -98,10 +98,10 @@ impl FittedColumns {
 }
 
 /// Draws the header; the sort column has an arrow.
-pub fn draw_header<C>(
+pub fn draw_header<C, V>(
     buf: &mut CellBuffer,
     area: Rect,
-    columns: &[ColumnSpec<C>],
+    columns: &[ColumnSpec<C, V>],
     fitted: &FittedColumns,
     sorted: Option<(usize, bool)>,
     theme: &Theme,
@@ -132,23 +132,37 @@ pub fn draw_header<C>(
     }
 }
 
+/// The style of a cell: that of its emphasis, or `normal`.
+pub fn cell_style<C: Copy, V: Copy>(
+    column: &ColumnSpec<C, V>,
+    cell: &CellValue<'_>,
+    normal: Style,
+    theme: &Theme,
+) -> Style {
+    match column.emphasis(cell) {
+        Emphasis::Critical => theme.crit,
+        Emphasis::Warning => theme.warn,
+        Emphasis::Normal => normal,
+    }
+}
+
 /// Draws a row; `scratch` is a reused buffer.
 #[allow(clippy::too_many_arguments)]
-pub fn draw_row<'v, C: Copy>(
+pub fn draw_row<'v, C, V: Copy>(
     buf: &mut CellBuffer,
     area: Rect,
     y: u16,
-    columns: &[ColumnSpec<C>],
+    columns: &[ColumnSpec<C, V>],
     fitted: &FittedColumns,
-    value: impl Fn(C) -> CellValue<'v>,
-    style: impl Fn(C) -> Style,
+    value: impl Fn(&ColumnSpec<C, V>) -> CellValue<'v>,
+    style: impl Fn(&ColumnSpec<C, V>, &CellValue<'v>) -> Style,
     scratch: &mut String,
 ) {
     for (i, x, w) in &fitted.columns {
         let column = &columns[*i];
         let x = area.x + x;
-        let cell = value(column.id);
-        let style = style(column.id);
+        let cell = value(column);
+        let style = style(column, &cell);
         if let (CellValue::Text(text), Align::Left) = (cell, column.align) {
             draw_text(buf, x, y, text, *w, style);
             continue;
@@ -174,10 +188,10 @@ pub fn highlight_row(buf: &mut CellBuffer, area: Rect, y: u16, theme: &Theme) {
 mod tests {
     use super::*;
 
-    const COLUMNS: &[ColumnSpec<u8>] = &[
-        ColumnSpec { id: 0, name: "n", header: "Name", help: "", width: 0, align: Align::Left },
-        ColumnSpec { id: 1, name: "a", header: "tps", help: "", width: 5, align: Align::Right },
-        ColumnSpec { id: 2, name: "b", header: "util", help: "", width: 5, align: Align::Right },
+    const COLUMNS: &[ColumnSpec<u8, ()>] = &[
+        ColumnSpec::left(0, "Name", 0, (), ""),
+        ColumnSpec::right(1, "tps", 5, (), ""),
+        ColumnSpec::right(2, "util", 5, (), ""),
     ];
 
     #[test]
@@ -214,8 +228,8 @@ mod tests {
         let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
         let f = fit_columns(COLUMNS, 20, 6, 0, |_| false);
         draw_header(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
-        let value = |id| if id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };
-        draw_row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
+        let value = |c: &ColumnSpec<u8, ()>| if c.id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };
+        draw_row(&mut buf, area, 1, COLUMNS, &f, value, |_, _| Style::new(), &mut String::new());
         let seen = buf.to_buffer();
         let text: Vec<String> = (0..2).map(|y| (0..20).map(|x| seen[(x, y)].symbol().to_string()).collect()).collect();
         assert_eq!(text, ["Name      ▾tps  util", "sda        1.2   1.2"]);

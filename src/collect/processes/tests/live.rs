@@ -1,7 +1,7 @@
 //! Scans of the running machine, with child processes.
 
 use super::super::*;
-use crate::model::process::{ProcessTable, TaskIoRaw};
+use crate::model::process::ProcessTable;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -89,11 +89,11 @@ fn a_child_process_appears_and_exits() {
         let pid = shell.0.id();
         table.apply(&scan(&mut collector, &options));
         let row = table.iter().find(|row| row.pid == pid).expect("seen in the next scan");
-        assert_eq!((&*row.comm, row.command.as_ref().map(|c| c.to_string()).as_deref()), ("sh", Some("sh")));
+        assert_eq!((&*row.comm(), row.command().map(|c| c.to_string()).as_deref()), ("sh", Some("sh")));
         assert_eq!(row.ppid, std::process::id());
-        assert!(row.ionice.is_some());
+        assert!(row.ionice().is_some());
         let key = row.key();
-        assert!(!matches!(row.io, TaskIoRaw::Read(_)) || row.read_bytes_per_s.is_some(), "born since: has a rate");
+        assert!(row.read_bytes_total.is_none() || row.read_bytes_per_s.is_some(), "born since: has a rate");
         drop(shell);
         table.apply(&scan(&mut collector, &options));
         assert!(table.get(&key).unwrap().exited);
@@ -117,7 +117,7 @@ fn own_threads_have_rows() {
         let mut table = ProcessTable::new();
         table.apply(&update);
         let row = table.iter().find(|row| row.tid == tid).expect("the thread is a row");
-        assert_eq!((&*row.comm, row.pid), ("row-of-mine", std::process::id()));
+        assert_eq!((&*row.comm(), row.pid), ("row-of-mine", std::process::id()));
     }
     drop(go);
     thread.unwrap().join().unwrap();

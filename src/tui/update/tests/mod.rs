@@ -178,10 +178,11 @@ fn keys_produce_the_effects_listed() {
 #[test]
 fn keys_change_sorting_filtering_and_settings() {
     type Selector = fn(&App) -> String;
-    let sorted: Selector = |a| crate::tui::views::processes::sort_column_name(a.views.processes.sort_column).into();
+    let sorted: Selector = |a| a.views.processes.sort_column.spec().value.name.into();
     let tasks: Selector = |a| a.views.processes.matching_task_count(&a.shared).to_string();
     let lines: Selector = |a| crate::tui::views::devices::device_lines(&a.views.devices, &a.shared).len().to_string();
-    let selected: Selector = |a| a.views.processes.selected_task(&a.shared).map_or("-".into(), |r| r.comm.to_string());
+    let selected: Selector =
+        |a| a.views.processes.selected_task(&a.shared).map_or("-".into(), |r| r.comm().to_string());
     for (keys, look, want) in [
         ("3", sorted, "io"),
         ("3<right>", sorted, "pid"),
@@ -306,7 +307,7 @@ fn history_can_be_stepped_through_and_left() {
 fn tasks_may_exit_while_the_view_is_frozen() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
-    let held = app.views.processes.selected_task(&app.shared).unwrap().comm.to_string();
+    let held = app.views.processes.selected_task(&app.shared).unwrap().comm().to_string();
     let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
@@ -315,7 +316,11 @@ fn tasks_may_exit_while_the_view_is_frozen() {
     press(&mut app, "p");
     send_processes(&mut app, false);
     press(&mut app, "<down><up>");
-    assert_eq!(app.views.processes.selected_task(&app.shared).unwrap().comm, held, "what is selected is what is shown");
+    assert_eq!(
+        app.views.processes.selected_task(&app.shared).unwrap().comm(),
+        held,
+        "what is selected is what is shown"
+    );
     draw_screen(&app);
     press(&mut app, "<esc><down>");
     assert!(

@@ -47,12 +47,12 @@ fn headers_and_rows_take_clicks() {
     press(&mut app, "3");
     let (x, y) = find_text(&app, "WRITE/s");
     click(&mut app, x + 2, y);
-    assert_eq!(crate::tui::views::processes::sort_column_name(app.views.processes.sort_column), "write");
+    assert_eq!(app.views.processes.sort_column.spec().value.name, "write");
     click(&mut app, x + 2, y);
     assert!(app.views.processes.reverse, "again: the other way round");
     let (x, y) = find_text(&app, "[D percpu_rwsem");
     click(&mut app, x, y);
-    assert_eq!(app.views.processes.selected_task(&app.shared).unwrap().comm, "backup-agent");
+    assert_eq!(app.views.processes.selected_task(&app.shared).unwrap().comm(), "backup-agent");
     press(&mut app, "2");
     let (x, y) = find_text(&app, "%util");
     click(&mut app, x, y);

@@ -85,7 +85,7 @@ fn push_rates(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     let row = DeviceRow { rate, label: "" };
     let cell = |col: DeviceColumn| {
         let mut cell = String::new();
-        row.value(col).write(&mut cell);
+        col.value(&row).write(&mut cell);
         cell
     };
     let mut line = |name: &str, cells: [Option<String>; 6]| {

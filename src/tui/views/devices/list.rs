@@ -3,8 +3,7 @@
 use super::DevicesView;
 use crate::export;
 use crate::export::table::Table;
-use crate::model::column::ColumnSpec;
-use crate::model::columns::device::{COMPACT, DEFAULT, DeviceColumn, DeviceRow, EXTENDED};
+use crate::model::columns::device::{DeviceColumn, DeviceColumnSet, DeviceColumnSpec, DeviceRow};
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
@@ -15,19 +14,19 @@ use crate::tui::widgets::table;
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// The column set for a pane of this width.
-pub fn column_set(view: &DevicesView, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
-    match (view.extended, width) {
-        (true, _) => EXTENDED,
-        (false, 0..90) => COMPACT,
-        (false, _) => DEFAULT,
-    }
+pub fn column_set(view: &DevicesView, width: u16) -> &'static [DeviceColumnSpec] {
+    let set = match (view.extended, width) {
+        (true, _) => DeviceColumnSet::Extended,
+        (false, 0..90) => DeviceColumnSet::Compact,
+        (false, _) => DeviceColumnSet::Default,
+    };
+    set.columns()
 }
 
 /// The columns that fit into a width. tps, await and %util are dropped last: they tell a slow device from a busy one.
-pub fn fitted_columns(view: &DevicesView, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::FittedColumns) {
+pub fn fitted_columns(view: &DevicesView, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
     let set = column_set(view, width);
     let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
     (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, view.column_offset, keep))
@@ -94,8 +93,22 @@ pub(super) fn render(
         if line.rate_index.is_none() {
             draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
         } else {
-            let value = |c| row.value(c);
-            table::draw_row(buf, body, y, set, &fitted, value, |c| cell_style(&row, c, theme), &mut scratch);
+            let value = |c: &DeviceColumnSpec| (c.value)(&row);
+            let style = |c: &DeviceColumnSpec| match c.id {
+                DeviceColumn::Name => theme.text,
+                _ if row.rate.is_active() => theme.text,
+                _ => theme.dim,
+            };
+            table::draw_row(
+                buf,
+                body,
+                y,
+                set,
+                &fitted,
+                value,
+                |c, v| table::cell_style(c, v, style(c), theme),
+                &mut scratch,
+            );
             draw_stalled_label(buf, body, y, row.rate, theme);
         }
         if focused && i == scroll.selected {
@@ -146,7 +159,7 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
 }
 
 /// Index in the column set shown of column `i` of the widest set.
-fn sorted_column_index(view: &DevicesView, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
+fn sorted_column_index(view: &DevicesView, shown: &[DeviceColumnSpec], i: usize) -> Option<usize> {
     let id = column_set(view, u16::MAX).get(i)?.id;
     shown.iter().position(|c| c.id == id)
 }
@@ -158,28 +171,6 @@ fn draw_stalled_label(buf: &mut CellBuffer, body: Rect, y: u16, rate: &DiskRate,
         let width = (text.len() as u16).min(body.width);
         draw_text(buf, body.right() - width, y, &text, width, theme.crit);
     }
-}
-
-fn cell_style(row: &DeviceRow<'_>, col: DeviceColumn, theme: &Theme) -> Style {
-    let r = row.rate;
-    match col {
-        DeviceColumn::Util if r.util_pct >= 95.0 => theme.crit,
-        DeviceColumn::Util if r.util_pct >= 70.0 => theme.warn,
-        DeviceColumn::Await | DeviceColumn::ReadAwait | DeviceColumn::WriteAwait if is_slow(row, col) => theme.warn,
-        DeviceColumn::Name => theme.text,
-        _ if r.is_active() => theme.text,
-        _ => theme.dim,
-    }
-}
-
-/// 100 ms is slow for any disk.
-fn is_slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
-    let ms = match col {
-        DeviceColumn::ReadAwait => row.rate.read_await_ms,
-        DeviceColumn::WriteAwait => row.rate.write_await_ms,
-        _ => row.rate.await_ms,
-    };
-    ms >= 100.0
 }
 
 pub(super) fn build_table(view: &DevicesView, shared: &Shared) -> Table {

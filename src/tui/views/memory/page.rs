@@ -170,7 +170,7 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
             let row = shared.system.processes.row(at);
             let Some(text) = cell(&row) else { continue };
             if y < area.bottom() {
-                let name = format!("{text:>14} {:>7} {}", row.pid, row.comm);
+                let name = format!("{text:>14} {:>7} {}", row.pid, row.comm());
                 draw_text(buf, area.x, y, &name, area.width, theme.text);
                 y += 1;
                 any = true;

@@ -28,8 +28,8 @@ pub fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
 /// The question whether to set the I/O priority of a task.
 pub(super) fn confirmation(shared: &Shared, key: TaskKey, prio: IoPrio) -> Dialog {
     let row = shared.system.processes.get(&key);
-    let name = row.as_ref().map_or(String::new(), |r| r.comm.to_string());
-    let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "unknown".into());
+    let name = row.as_ref().map_or(String::new(), |r| r.comm().to_string());
+    let now = row.and_then(|r| r.ionice()).unwrap_or_else(|| "unknown".into());
     let needs = match prio.class {
         1 => {
             "Real-time class: it goes before everything else and can starve the machine. Needs CAP_SYS_ADMIN or CAP_SYS_NICE."

@@ -3,11 +3,8 @@
 use super::ProcessesView;
 use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
-use crate::model::column::ColumnSpec;
-use crate::model::columns::process::{
-    COMPACT, COMPACT_STALLS, COMPACT_TOTALS, FULL, FULL_TOTALS, FULL_TRACED, SORT_KEYS, THREAD_COLUMN_SETS, cell_value,
-    write_command,
-};
+use crate::model::column::CellValue;
+use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -19,33 +16,22 @@ use crate::units::format_bytes;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The sort column of a name in the config file.
-pub fn sort_column_by_name(name: &str) -> Option<Col> {
-    SORT_KEYS.iter().find(|o| o.0 == name).map(|o| o.1)
-}
-
-/// The name of a sort column in the config file.
-pub fn sort_column_name(by: Col) -> &'static str {
-    SORT_KEYS.iter().find(|o| o.1 == by).map_or("io", |o| o.0)
-}
-
-/// The names of all sort columns.
-pub fn sort_column_names() -> Vec<&'static str> {
-    SORT_KEYS.iter().map(|o| o.0).collect()
-}
-
 /// The column set for a pane of this width.
-pub fn column_set(view: &ProcessesView, shared: &Shared, width: u16) -> &'static [ColumnSpec<Col>] {
+pub fn column_set(view: &ProcessesView, shared: &Shared, width: u16) -> &'static [ProcessColumnSpec] {
     let (wide, sums) = (width >= 90, view.show_totals);
-    match (view.show_threads, wide, sums) {
-        (false, false, _) if matches!(view.sort_column, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
-        (false, false, false) => COMPACT,
-        (false, true, false) if shared.snapshot().io_attribution.ok().is_some() => FULL_TRACED,
-        (false, true, false) => FULL,
-        (false, true, true) => FULL_TOTALS,
-        (false, false, true) => COMPACT_TOTALS,
-        (true, wide, sums) => THREAD_COLUMN_SETS[usize::from(wide) + 2 * usize::from(sums)],
-    }
+    let set = match (view.show_threads, wide, sums) {
+        (false, false, _) if matches!(view.sort_column, Col::Throttled | Col::Reclaim) => Set::CompactStalls,
+        (false, false, false) => Set::Compact,
+        (false, true, false) if shared.snapshot().io_attribution.ok().is_some() => Set::FullTraced,
+        (false, true, false) => Set::Full,
+        (false, true, true) => Set::FullTotals,
+        (false, false, true) => Set::CompactTotals,
+        (true, false, false) => Set::Threads,
+        (true, true, false) => Set::FullThreads,
+        (true, false, true) => Set::ThreadTotals,
+        (true, true, true) => Set::FullThreadTotals,
+    };
+    set.columns()
 }
 
 /// The columns that fit into a width.
@@ -53,7 +39,7 @@ pub fn fitted_columns(
     view: &ProcessesView,
     shared: &Shared,
     width: u16,
-) -> (&'static [ColumnSpec<Col>], table::FittedColumns) {
+) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
     let set = column_set(view, shared, width);
     // Reads, writes and the sort column are dropped last.
     let keep = |i: usize| {
@@ -138,20 +124,20 @@ pub(super) fn render(
     }
     let (set, fitted) = fitted_columns(view, shared, inner.width);
     let by = task_query(view, 0, 0).sort_by;
-    let descending = view.reverse == by.is_ascending_by_default();
+    let descending = view.reverse == by.spec().is_ascending();
     let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
     table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let selected = view.scroll.selected - view.scroll.offset.min(view.scroll.selected);
-    let (mut scratch, mut text) = (String::new(), String::new());
+    let mut scratch = String::new();
     let mut any = false;
     view.for_each_visible_task(shared, usize::from(body.height), |n, row| {
         any = true;
         let y = body.y + n as u16;
-        text.clear();
-        write_command(&mut text, row);
-        let cell = |c| cell_value(row, c, &text);
-        table::draw_row(buf, body, y, set, &fitted, cell, |c| cell_style(row, c, theme), &mut scratch);
+        let texts = ProcessTexts::new(row);
+        let value = |c: &ProcessColumnSpec| c.cell(&texts);
+        let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
+        table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
         if focused && n == selected {
             table::highlight_row(buf, body, y, theme);
         }
@@ -166,30 +152,14 @@ pub(super) fn render(
     }
 }
 
-fn cell_style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
-    if row.exited {
-        return theme.dim;
-    }
-    let busy = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
-    match col {
+fn cell_style(row: &ProcessRow<'_>, column: &ProcessColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
+    match column.id {
+        _ if row.exited => theme.dim,
         Col::State if row.state == 'D' || row.blocked => theme.crit,
         Col::Command if row.state == 'D' => theme.warn,
         Col::Command if row.kernel_thread => theme.dim,
-        Col::IoDelay if row.io_delay_pct.is_some_and(|n| n >= 50.0) => theme.warn,
-        Col::Read if !busy(row.read_bytes_per_s) => theme.dim,
-        Col::Write if !busy(row.write_bytes_per_s) => theme.dim,
-        Col::Writeback if !busy(row.attributed_io.map(|c| c.writeback_bytes_per_s)) => theme.dim,
-        Col::Iops if !busy(row.attributed_io.map(|c| c.iops())) => theme.dim,
-        Col::Swap if row.swap_bytes.is_none_or(|n| n == 0) => theme.dim,
-        Col::Throttled if row.throttled_pct.is_some_and(|n| n >= 20.0) => theme.warn,
-        Col::Throttled if !busy(row.throttled_pct) => theme.dim,
-        Col::Reclaim if row.reclaim_pct.is_some_and(|n| n >= 20.0) => theme.warn,
-        Col::Reclaim if !busy(row.reclaim_pct) => theme.dim,
-        Col::IoDelay if !busy(row.io_delay_pct) => theme.dim,
-        Col::SwapinDelay if !busy(row.swapin_delay_pct) => theme.dim,
-        Col::MajorFaults if !busy(row.major_faults_per_s) => theme.dim,
-        Col::Cancelled if !busy(row.cancelled_bytes_per_s) => theme.dim,
-        _ => theme.text,
+        _ if column.is_dim_when_zero() && !value.is_positive() => theme.dim,
+        _ => table::cell_style(column, value, theme.text, theme),
     }
 }
 

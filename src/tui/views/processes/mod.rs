@@ -6,7 +6,6 @@ mod list;
 mod selection;
 
 pub use ionice::parse_io_priority;
-pub use list::{sort_column_by_name, sort_column_name, sort_column_names};
 
 use super::detail::scroll_positions;
 use crate::export::table::Table;

@@ -63,7 +63,7 @@ impl ProcessesView {
     pub(super) fn tasks_containing(&self, shared: &Shared, needle: &str) -> Vec<bool> {
         let contains = |row: &ProcessRow<'_>| {
             command_text(row).to_lowercase().contains(needle)
-                || row.comm.to_lowercase().contains(needle)
+                || row.comm().to_lowercase().contains(needle)
                 || row.tid.to_string() == *needle
         };
         if let Some(frame) = shared.frozen_seq.and_then(|seq| shared.system.history.nearest(seq)) {

@@ -2,8 +2,8 @@
 
 use super::SyncsView;
 use crate::export::{self, table::Table};
-use crate::model::columns::syncs::{SYNC_COLUMNS, SyncColumn};
-use crate::model::syncs::SyncRow;
+use crate::model::column::CellValue;
+use crate::model::syncs::columns::{SYNC_COLUMNS, SyncColumnSpec, SyncRow};
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::tui::shared::Shared;
 use crate::tui::view::{Context, PaneId};
@@ -11,14 +11,10 @@ use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
 use crate::tui::widgets::table::{self, FittedColumns};
 use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 16;
-/// Share of its time a process may wait for syncs before the cell turns critical, per cent.
-const CRITICAL_WAIT_PCT: f64 = 25.0;
 
 impl SyncsView {
     fn query(&self) -> SyncQuery<'_> {
@@ -60,8 +56,11 @@ impl SyncsView {
         }
         let mut scratch = String::new();
         for (row, y, selected) in self.scroll.visible(&rows, body) {
-            let value = |c| row.value(c);
-            table::draw_row(buf, body, y, SYNC_COLUMNS, &fitted, value, |c| cell_style(row, c, theme), &mut scratch);
+            let is_active = row.rate.calls_per_s > 0.0 || row.rate.wait_pct > 0.0;
+            let style = if is_active { theme.text } else { theme.dim };
+            let value = |c: &SyncColumnSpec| (c.value)(row);
+            let style = |c: &SyncColumnSpec, v: &CellValue<'_>| table::cell_style(c, v, style, theme);
+            table::draw_row(buf, body, y, SYNC_COLUMNS, &fitted, value, style, &mut scratch);
             if focused && selected {
                 table::highlight_row(buf, body, y, theme);
             }
@@ -77,15 +76,5 @@ impl SyncsView {
         let title =
             format!("{} on {}, {}", self.title_with_filter("Syncs"), shared.system.host.name, shared.timestamp());
         export::syncs::build_table(title, shared.snapshot(), shared.system.topology.ok(), &self.query())
-    }
-}
-
-fn cell_style(row: &SyncRow, column: SyncColumn, theme: &Theme) -> Style {
-    let rate = &row.rate;
-    match column {
-        SyncColumn::Wait if rate.wait_pct >= CRITICAL_WAIT_PCT => theme.crit,
-        SyncColumn::Errors if rate.errors > 0 => theme.crit,
-        _ if rate.calls_per_s > 0.0 || rate.wait_pct > 0.0 => theme.text,
-        _ => theme.dim,
     }
 }

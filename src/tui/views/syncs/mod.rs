@@ -3,8 +3,8 @@
 mod callers;
 mod slow;
 
-use crate::model::columns::syncs::SYNC_COLUMNS;
 use crate::model::syncs::SLOW_THRESHOLD_MS;
+use crate::model::syncs::columns::SYNC_COLUMNS;
 use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::KeyContext;

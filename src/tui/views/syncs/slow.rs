@@ -2,7 +2,7 @@
 
 use super::SyncsView;
 use crate::export::{self, table::Table};
-use crate::model::columns::syncs::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
+use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
 use crate::model::syncs::{SlowSyncRow, list};
 use crate::tui::shared::Shared;
 use crate::tui::view::{Context, PaneId};
@@ -10,9 +10,7 @@ use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::table;
 use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 14;
@@ -43,9 +41,20 @@ impl SyncsView {
         let mut scratch = String::new();
         for (row, y, selected) in self.slow_scroll.visible(&rows, body) {
             let ended_at = cx.shared.format_time_of_day(snapshot.time.wall_ns_at(row.started_ns + row.duration_ns));
-            let value = |c| row.value(c, &ended_at);
-            let style = |c| cell_style(row, c, theme);
-            table::draw_row(buf, body, y, SLOW_SYNC_COLUMNS, &fitted, value, style, &mut scratch);
+            let style = |column: SlowSyncColumn| match column {
+                SlowSyncColumn::EndedAt | SlowSyncColumn::Duration if row.is_in_flight => theme.crit,
+                _ => theme.text,
+            };
+            table::draw_row(
+                buf,
+                body,
+                y,
+                SLOW_SYNC_COLUMNS,
+                &fitted,
+                |c| (c.value)(row, &ended_at),
+                |c, v| table::cell_style(c, v, style(c.id), theme),
+                &mut scratch,
+            );
             if focused && selected {
                 table::highlight_row(buf, body, y, theme);
             }
@@ -64,13 +73,5 @@ impl SyncsView {
             table.notes.extend(snapshot.syncs.unavailable_reason(snapshot.time.boot_ns));
             table
         })
-    }
-}
-
-fn cell_style(row: &SlowSyncRow, column: SlowSyncColumn, theme: &Theme) -> Style {
-    match column {
-        SlowSyncColumn::EndedAt | SlowSyncColumn::Duration if row.is_in_flight => theme.crit,
-        SlowSyncColumn::Error if row.error > 0 => theme.crit,
-        _ => theme.text,
     }
 }
