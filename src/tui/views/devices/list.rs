@@ -3,6 +3,7 @@
 use super::DevicesView;
 use crate::export;
 use crate::export::table::Table;
+use crate::model::column::CellValue;
 use crate::model::columns::device::{DeviceColumn, DeviceColumnSet, DeviceColumnSpec, DeviceRow};
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
@@ -14,6 +15,7 @@ use crate::tui::widgets::table;
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 /// The column set for a pane of this width.
 pub fn column_set(view: &DevicesView, width: u16) -> &'static [DeviceColumnSpec] {
@@ -94,21 +96,8 @@ pub(super) fn render(
             draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
         } else {
             let value = |c: &DeviceColumnSpec| (c.value)(&row);
-            let style = |c: &DeviceColumnSpec| match c.id {
-                DeviceColumn::Name => theme.text,
-                _ if row.rate.is_active() => theme.text,
-                _ => theme.dim,
-            };
-            table::draw_row(
-                buf,
-                body,
-                y,
-                set,
-                &fitted,
-                value,
-                |c, v| table::cell_style(c, v, style(c), theme),
-                &mut scratch,
-            );
+            let style = |c: &DeviceColumnSpec, v: &CellValue<'_>| cell_style(&row, c, v, theme);
+            table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
             draw_stalled_label(buf, body, y, row.rate, theme);
         }
         if focused && i == scroll.selected {
@@ -171,6 +160,11 @@ fn draw_stalled_label(buf: &mut CellBuffer, body: Rect, y: u16, rate: &DiskRate,
         let width = (text.len() as u16).min(body.width);
         draw_text(buf, body.right() - width, y, &text, width, theme.crit);
     }
+}
+
+fn cell_style(row: &DeviceRow<'_>, column: &DeviceColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
+    let is_dim = column.id != DeviceColumn::Name && !row.rate.is_active();
+    table::cell_style(column, value, if is_dim { theme.dim } else { theme.text }, theme)
 }
 
 pub(super) fn build_table(view: &DevicesView, shared: &Shared) -> Table {
