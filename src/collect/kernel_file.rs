@@ -1,5 +1,6 @@
 //! Reads kernel files with few system calls: a descriptor that stays open, one reused buffer.
 
+use crate::parse::bytes::parse_u64;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
@@ -64,6 +65,11 @@ pub fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> 
     let fd = open(path)?;
     read_to_end(&fd, buf)?;
     Ok(&buf[..])
+}
+
+/// The number in a small file; `None` for `max` and unreadable files.
+pub fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
+    parse_u64(read_once(path, buf).ok()?.trim_ascii())
 }
 
 /// Reads from offset 0 to the end into `buf`, growing it as needed. Its capacity is kept for the next read.

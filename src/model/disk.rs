@@ -2,6 +2,7 @@
 //!
 //! Source: Documentation/admin-guide/iostats.rst; names and formulas: iostat(1) of sysstat.
 
+pub use super::device_id::DevId;
 use super::latency::DeviceLatency;
 use super::timestamp::{counter_delta, wrapping_delta_u32};
 use serde::{Deserialize, Serialize};
@@ -9,27 +10,6 @@ use std::sync::Arc;
 
 /// Bytes in a sector of diskstats, whatever the device's block size.
 pub const SECTOR_BYTES: u64 = 512;
-
-/// A device number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct DevId {
-    /// Driver number.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
-
-impl From<(u32, u32)> for DevId {
-    fn from((major, minor): (u32, u32)) -> Self {
-        Self { major, minor }
-    }
-}
-
-impl std::fmt::Display for DevId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
 
 /// Counters of one kind of request since the device appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,8 +119,8 @@ impl DiskRate {
         let prev = prev.filter(|_| !fresh).unwrap_or(&zero);
         let per_s = |n: u64| if secs > 0.0 { n as f64 / secs } else { 0.0 };
         let mb_per_s = |sectors: u64| per_s(sectors) * SECTOR_BYTES as f64 / MIB;
-        let (r, w) = (DiskOpDelta::between(&prev.read, &cur.read), DiskOpDelta::between(&prev.write, &cur.write));
-        let d = cur.discard.map(|c| DiskOpDelta::between(&prev.discard.unwrap_or_default(), &c));
+        let (r, w) = (cur.read.since(&prev.read), cur.write.since(&prev.write));
+        let d = cur.discard.map(|c| c.since(&prev.discard.unwrap_or_default()));
         let f = cur.flush.map(|(ios, ms)| {
             let (ios0, ms0) = prev.flush.unwrap_or_default();
             (ios.saturating_sub(ios0), wrapping_delta_u32(ms0, ms))
@@ -202,22 +182,13 @@ fn has_restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
         || prev.name != cur.name
 }
 
-/// Difference of two [`DiskOpRaw`].
-#[derive(Clone, Copy)]
-struct DiskOpDelta {
-    ios: u64,
-    merged: u64,
-    sectors: u64,
-    ms: u64,
-}
-
-impl DiskOpDelta {
-    fn between(prev: &DiskOpRaw, cur: &DiskOpRaw) -> Self {
+impl DiskOpRaw {
+    fn since(&self, prev: &Self) -> Self {
         Self {
-            ios: cur.ios.saturating_sub(prev.ios),
-            merged: cur.merged.saturating_sub(prev.merged),
-            sectors: cur.sectors.saturating_sub(prev.sectors),
-            ms: wrapping_delta_u32(prev.ms, cur.ms),
+            ios: self.ios.saturating_sub(prev.ios),
+            merged: self.merged.saturating_sub(prev.merged),
+            sectors: self.sectors.saturating_sub(prev.sectors),
+            ms: wrapping_delta_u32(prev.ms, self.ms),
         }
     }
 

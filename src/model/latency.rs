@@ -5,7 +5,7 @@
 //! its lower bound wide, so its midpoint is at most 1/32 (3.2 %) off any time counted in it. The BPF programs use the
 //! same buckets: `assets/trace/buckets.h`.
 
-use super::disk::DevId;
+use super::device_id::DevId;
 use super::request_pattern::RequestPattern;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, LazyLock};

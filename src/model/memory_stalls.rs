@@ -121,8 +121,7 @@ impl ProcessStalls {
     pub fn device(&self) -> Option<DevId> {
         // FUSE appends the file system type: "0:52-fuseblk".
         let number = self.bdi.split_once('-').map_or(&*self.bdi, |(number, _)| number);
-        let (major, minor) = number.split_once(':')?;
-        Some(DevId { major: major.parse().ok()?, minor: minor.parse().ok()? })
+        DevId::parse(number.as_bytes())
     }
 }
 

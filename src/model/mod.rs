@@ -4,6 +4,7 @@ pub mod change_impact;
 pub mod column;
 pub mod columns;
 pub mod cpu;
+pub mod device_id;
 pub mod device_list;
 pub mod disk;
 pub mod history;

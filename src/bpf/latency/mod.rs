@@ -107,9 +107,7 @@ fn read_device(dir: &Path) -> Option<TracedDevice> {
     if number(text("size")?.trim())? == 0 {
         return None;
     }
-    let dev = text("dev")?;
-    let (major, minor) = dev.trim().split_once(':')?;
-    let id = DevId { major: major.parse().ok()?, minor: minor.parse().ok()? };
+    let id = DevId::parse(text("dev")?.as_bytes())?;
     let stat = text("stat")?;
     let counts: Vec<u64> = stat.split_whitespace().filter_map(number).collect();
     // Fields 1, 5 and 16 (Documentation/block/stat.rst).

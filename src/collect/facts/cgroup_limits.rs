@@ -1,8 +1,7 @@
 //! Limits of control groups: version 2 (Documentation/admin-guide/cgroup-v2.rst) and the version 1 controllers blkio,
 //! memory and cpu (Documentation/admin-guide/cgroup-v1/).
 
-use super::read_number;
-use crate::collect::kernel_file::read_once;
+use crate::collect::kernel_file::{read_number, read_once};
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
@@ -121,11 +120,6 @@ fn hierarchy_root(root: &Root, kind: CgroupHierarchy) -> PathBuf {
     places.iter().map(|p| place(p)).find(|p| p.is_dir()).unwrap_or_else(|| place(name))
 }
 
-fn parse_device(word: &[u8]) -> Option<DevId> {
-    let at = word.iter().position(|b| *b == b':')?;
-    Some(DevId { major: parse_u64(&word[..at])? as u32, minor: parse_u64(&word[at + 1..])? as u32 })
-}
-
 /// A limit; `None` for `max` and malformed values.
 fn read_limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
     // Version 1 writes "no limit" as the largest number of whole pages.
@@ -170,7 +164,7 @@ fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -
 /// `254:0 rbps=max wbps=1048576 riops=66 wiops=max`.
 fn parse_io_max(line: &[u8]) -> Option<CgroupIoLimit> {
     let mut w = words(line);
-    let mut out = CgroupIoLimit { device: parse_device(w.next()?)?, ..CgroupIoLimit::default() };
+    let mut out = CgroupIoLimit { device: DevId::parse(w.next()?)?, ..CgroupIoLimit::default() };
     for word in w {
         let Some(at) = word.iter().position(|b| *b == b'=') else { continue };
         let value = parse_u64(&word[at + 1..]);
@@ -189,7 +183,7 @@ fn parse_io_max(line: &[u8]) -> Option<CgroupIoLimit> {
 fn add_io_stat(text: &[u8], limits: &mut [CgroupIoLimit]) {
     for line in lines(text) {
         let mut w = words(line);
-        let id = w.next().and_then(parse_device);
+        let id = w.next().and_then(DevId::parse);
         let Some(limit) = limits.iter_mut().find(|l| Some(l.device) == id) else { continue };
         let mut all = [0; 4];
         for word in w {
@@ -220,7 +214,7 @@ fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
         let Ok(text) = read_once(&dir.join(file), buf) else { continue };
         for line in lines(text) {
             let mut w = words(line);
-            let (Some(id), Some(value)) = (w.next().and_then(parse_device), w.next().and_then(parse_u64)) else {
+            let (Some(id), Some(value)) = (w.next().and_then(DevId::parse), w.next().and_then(parse_u64)) else {
                 continue;
             };
             let at = group.io.iter().position(|l| l.device == id).unwrap_or_else(|| {
@@ -243,7 +237,7 @@ fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
         for line in lines(text) {
             let mut w = words(line);
             let (Some(id), Some(what), Some(n)) =
-                (w.next().and_then(parse_device), w.next(), w.next().and_then(parse_u64))
+                (w.next().and_then(DevId::parse), w.next(), w.next().and_then(parse_u64))
             else {
                 continue;
             };

@@ -11,7 +11,7 @@ use super::path::read_space;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
-use crate::parse::{bytes::parse_u64, limits};
+use crate::parse::limits;
 use crate::root::Root;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -83,11 +83,6 @@ pub fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -> Space
         MountSpace { mount_point: point.clone(), space: read_space(root, path) }
     };
     SpaceReport { time: at, is_network: network, mounts: mounts.iter().map(of).collect() }
-}
-
-/// The number in a small file; `None` for `max` and unreadable files.
-fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
-    parse_u64(read_once(path, buf).ok()?.trim_ascii())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! escaped as `\xNN`, so a line break never belongs to the message.
 
 use crate::model::kernel_log::{DeviceTag, KmsgRecord};
-use crate::parse::bytes::parse_u64;
+use crate::parse::bytes::{device_number, parse_u64};
 use std::io::Write as _;
 
 /// Parses a record; `None` if it is malformed. Unknown header fields and dictionary keys are skipped, as the ABI
@@ -115,14 +115,9 @@ fn unescape_text(value: &[u8]) -> String {
 }
 
 fn parse_device_tag(value: &[u8]) -> Option<DeviceTag> {
-    let pair = |v: &[u8]| {
-        let colon = v.iter().position(|b| *b == b':')?;
-        let part = |p| parse_u64(p).and_then(|n| u32::try_from(n).ok());
-        Some((part(&v[..colon])?, part(&v[colon + 1..])?))
-    };
     match value.split_first()? {
-        (b'b', rest) => pair(rest).map(|(major, minor)| DeviceTag::Block(major, minor)),
-        (b'c', rest) => pair(rest).map(|(major, minor)| DeviceTag::Char(major, minor)),
+        (b'b', rest) => device_number(rest).map(|(major, minor)| DeviceTag::Block(major, minor)),
+        (b'c', rest) => device_number(rest).map(|(major, minor)| DeviceTag::Char(major, minor)),
         (b'n', rest) => parse_u64(rest).and_then(|n| u32::try_from(n).ok()).map(DeviceTag::Net),
         (b'+', rest) => Some(DeviceTag::Named(unescape_text(rest))),
         _ => None,

@@ -17,7 +17,10 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let facts = facts.ok_or(RuleSkipped::NeedsMoreData("stored benchmark results"))?;
     let mut seen = Vec::new();
     for result in &facts.results {
-        let (Some(rates), Some(id)) = (result.burst, result.device.as_deref().and_then(parse_device)) else { continue };
+        let (Some(rates), Some(id)) = (result.burst, result.device.as_deref().and_then(|d| DevId::parse(d.as_bytes())))
+        else {
+            continue;
+        };
         if seen.contains(&id) {
             continue;
         }
@@ -29,11 +32,6 @@ fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         }
     }
     Ok(())
-}
-
-fn parse_device(text: &str) -> Option<DevId> {
-    let (major, minor) = text.split_once(':')?;
-    Some(DevId { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
 fn build_finding(

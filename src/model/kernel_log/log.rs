@@ -8,6 +8,7 @@ use super::dedup;
 use super::rules::MessageRole;
 use super::trace_folder::{TraceFolder, is_cut_here};
 use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
+use crate::model::device_id::DevId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Limits of the log.
@@ -362,7 +363,7 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
         device: verdict.device.map(escape_invalid_utf8),
         devno: match record.device {
             Some(DeviceTag::Block(major, minor)) => Some((major, minor)),
-            _ => verdict.device.and_then(parse_dev_number),
+            _ => verdict.device.and_then(DevId::parse).map(|id| (id.major, id.minor)),
         },
         pid: verdict.pid,
         comm,
@@ -377,12 +378,6 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
         fold_lines(&mut entry, rest);
     }
     entry
-}
-
-/// Parses `8:16`, as multipath and swap name a device.
-fn parse_dev_number(name: &[u8]) -> Option<(u32, u32)> {
-    let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn fold_lines(entry: &mut LogEntry, lines: &str) {
