@@ -206,7 +206,7 @@ fn busiest_task_text(shared: &Shared) -> Option<String> {
     Some(format!(
         "Busiest task, on any device: {} {}, reads {}, writes {}",
         row.pid,
-        row.comm,
+        row.comm(),
         rate(row.read_bytes_per_s),
         rate(row.write_bytes_per_s)
     ))
