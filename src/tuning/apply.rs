@@ -4,7 +4,7 @@
 use super::change_set::{ChangeSet, changes_from_records, next_id};
 use super::context::{LOCK_TIMEOUT, TuningContext, is_accepted};
 use super::journal::Journal;
-use super::journal_record::{JournalRecord, RestoreOutcome};
+use super::journal_record::{JournalRecord, KnobChange, RestoreOutcome};
 use super::kill_points::KillPoints;
 use super::plan::{PlannedWrite, TuneError};
 use super::restore::restore;
@@ -12,10 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 
 /// Writes all of `plan`, or leaves every knob as it was. `lease_secs` is only recorded; the caller holds the lease.
-///
-/// # Errors
-///
-/// If a knob cannot be written, reads back another value or the journal cannot be written; the text says what was
+/// Errors: if a knob cannot be written, reads back another value or the journal cannot be written; the text says what was
 /// rolled back.
 pub fn apply(
     context: &mut TuningContext,
@@ -60,29 +57,19 @@ fn apply_one(context: &mut TuningContext, id: u64, n: u32, write: &PlannedWrite)
     let before = context.read_with_linked(knob_id)?;
     let journal =
         |err: io::Error| TuneError::Failed(format!("{knob_id}: not written, as the journal cannot be: {err}"));
-    let target = write.target.clone();
-    context
-        .append_record(&JournalRecord::Intend {
-            id,
-            index: n,
-            knob: knob_id.clone(),
-            identity: ident,
-            before: before.clone(),
-            target: target.clone(),
-        })
-        .map_err(journal)?;
+    let target = write.target.as_str();
+    let change = KnobChange::new(n, knob_id.clone(), ident, before.clone(), target.into());
+    context.append_record(&JournalRecord::Intend { id, knob: change }).map_err(journal)?;
     if before[0].1 == target {
-        context
-            .append_record(&JournalRecord::Closed { id, index: n, outcome: RestoreOutcome::AlreadyRestored })
-            .map_err(journal)?;
-        return Ok(());
+        let record = JournalRecord::Closed { id, index: n, outcome: RestoreOutcome::AlreadyRestored };
+        return context.append_record(&record).map_err(journal);
     }
-    context.io.write(knob_id, &target)?;
+    context.io.write(knob_id, target)?;
     context.kill_points.reach("written");
     let after = context.read_with_linked(knob_id)?;
     context.kill_points.reach("read back");
     context.append_record(&JournalRecord::Applied { id, index: n, after: after.clone() }).map_err(journal)?;
-    if !is_accepted(knob_id, &target, &after[0].1) {
+    if !is_accepted(knob_id, target, &after[0].1) {
         return Err(TuneError::Failed(format!("{knob_id}: the kernel made {} of {target}", after[0].1)));
     }
     Ok(())

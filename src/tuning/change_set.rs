@@ -1,6 +1,6 @@
 //! Change sets, reconstructed from the journal: what was changed and what is still in force.
 
-use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
+use super::journal_record::{JournalRecord, KnobChange};
 use super::knob_id::KnobId;
 
 /// The knobs changed by one `tune set`.
@@ -14,27 +14,7 @@ pub struct ChangeSet {
     pub lease_secs: Option<u64>,
     /// Whether it was confirmed to stay until it is undone.
     pub is_kept: bool,
-    /// Its knobs, in the order they were written.
     pub members: Vec<KnobChange>,
-}
-
-/// One knob of a change set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnobChange {
-    /// Its position in the change set.
-    pub index: u32,
-    /// The knob.
-    pub knob: KnobId,
-    /// Distinguishes the device, mount or process from a later one of the same name.
-    pub identity: String,
-    /// The values to restore: the knob itself first, then its linked knobs.
-    pub before: Vec<KnobValuePair>,
-    /// The value to write.
-    pub target: String,
-    /// The values read back; `None` if the tuner died before recording them.
-    pub after: Option<Vec<KnobValuePair>>,
-    /// How it was closed; `None` while it is open.
-    pub outcome: Option<RestoreOutcome>,
 }
 
 impl ChangeSet {
@@ -53,22 +33,15 @@ pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
                 all.push(ChangeSet { id, wall_ns, lease_secs, is_kept: false, members: Vec::new() });
             }
             JournalRecord::Begin { .. } => {}
-            JournalRecord::Intend { id, index: n, knob: knob_id, identity: ident, before, target: want } => {
+            JournalRecord::Intend { id, knob: change } => {
                 // The `Begin` record may be damaged; its knobs must still be restorable.
                 if all.iter().all(|c| c.id != id) {
                     all.push(ChangeSet { id, wall_ns: 0, lease_secs: Some(0), is_kept: false, members: Vec::new() });
                     all.sort_by_key(|c| c.id);
                 }
-                if let Some(c) = all.iter_mut().find(|c| c.id == id && c.members.iter().all(|m| m.index != n)) {
-                    c.members.push(KnobChange {
-                        index: n,
-                        knob: knob_id,
-                        identity: ident,
-                        before,
-                        target: want,
-                        after: None,
-                        outcome: None,
-                    });
+                if let Some(c) = find_change(&mut all, id).filter(|c| c.members.iter().all(|m| m.index != change.index))
+                {
+                    c.members.push(change);
                 }
             }
             JournalRecord::Applied { id, index: n, after } => {
@@ -87,7 +60,7 @@ pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
                 }
             }
             JournalRecord::Kept { id } => {
-                if let Some(c) = all.iter_mut().find(|c| c.id == id) {
+                if let Some(c) = find_change(&mut all, id) {
                     c.is_kept = true;
                 }
             }
@@ -96,8 +69,12 @@ pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
     all
 }
 
+fn find_change(all: &mut [ChangeSet], id: u64) -> Option<&mut ChangeSet> {
+    all.iter_mut().find(|c| c.id == id)
+}
+
 fn find_member(all: &mut [ChangeSet], id: u64, n: u32) -> Option<&mut KnobChange> {
-    all.iter_mut().find(|c| c.id == id)?.members.iter_mut().find(|m| m.index == n)
+    find_change(all, id)?.members.iter_mut().find(|m| m.index == n)
 }
 
 /// The value a knob had before the first recorded change of this boot.
@@ -110,7 +87,6 @@ pub fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &KnobId)
         .map(|(_, value)| value.as_str())
 }
 
-/// The id of the next change set.
 pub fn next_id(changes: &[ChangeSet]) -> u64 {
     changes.iter().map(|c| c.id).max().unwrap_or(0) + 1
 }

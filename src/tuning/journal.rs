@@ -18,10 +18,8 @@ use std::time::{Duration, Instant};
 /// The largest journal, bytes; enough for about 10,000 changes in one boot.
 const MAX_JOURNAL: u64 = 8 << 20;
 
-/// The subdirectory of the run directory.
 const RUN_SUBDIR: &str = "iotop-plus";
 
-/// The journal of this boot.
 #[derive(Debug)]
 pub struct Journal {
     dir: OwnedFd,
@@ -36,10 +34,7 @@ pub struct JournalLock(#[allow(dead_code, reason = "held for its drop")] OwnedFd
 
 impl Journal {
     /// Opens the journal of this boot and creates it if necessary.
-    ///
-    /// # Errors
-    ///
-    /// If the directory or the file cannot be opened, or belongs to or is open to other users.
+    /// Errors: if the directory or the file cannot be opened, or belongs to or is open to other users.
     pub fn open(root: &Root) -> io::Result<Self> {
         Self::open_with(root, true)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }

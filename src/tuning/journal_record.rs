@@ -10,20 +10,47 @@ use serde::{Deserialize, Serialize};
 /// The longest record, bytes: enough for several mount points of PATH_MAX.
 pub const MAX_RECORD: usize = 32 * 1024;
 
-/// A knob and its value.
 pub type KnobValuePair = (KnobId, String);
+
+/// One knob of a change set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnobChange {
+    /// Its position in the change set, from 0.
+    #[serde(rename = "n")]
+    pub index: u32,
+    #[serde(rename = "at")]
+    pub knob: KnobId,
+    /// Distinguishes the device, mount or process from a later one of the same name.
+    #[serde(rename = "ident")]
+    pub identity: String,
+    /// The values to restore: the knob itself first, then its linked knobs.
+    pub before: Vec<KnobValuePair>,
+    #[serde(rename = "want")]
+    pub target: String,
+    /// The values read back; `None` if the tuner died before recording them.
+    #[serde(skip)]
+    pub after: Option<Vec<KnobValuePair>>,
+    /// How it was closed; `None` while it is open.
+    #[serde(skip)]
+    pub outcome: Option<RestoreOutcome>,
+}
+
+impl KnobChange {
+    /// A knob that is about to be written.
+    pub fn new(index: u32, knob: KnobId, identity: String, before: Vec<KnobValuePair>, target: String) -> Self {
+        Self { index, knob, identity, before, target, after: None, outcome: None }
+    }
+}
 
 /// How a knob of a change was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestoreOutcome {
-    /// The old value was restored.
     Restored,
     /// The knob already had its old value.
     #[serde(rename = "Already")]
     AlreadyRestored,
     /// Somebody else changed the knob in the meantime; their value was kept.
     Conflict {
-        /// The value found.
         #[serde(rename = "now")]
         current: String,
     },
@@ -31,7 +58,6 @@ pub enum RestoreOutcome {
     Gone,
     /// A later change of the same knob will restore the old value instead.
     HandedOver {
-        /// The id of that change.
         #[serde(rename = "to")]
         change_id: u64,
     },
@@ -40,9 +66,7 @@ pub enum RestoreOutcome {
 /// One step of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalRecord {
-    /// A change begins.
     Begin {
-        /// The change's id.
         id: u64,
         /// When, ns since 1970.
         wall_ns: i64,
@@ -51,56 +75,34 @@ pub enum JournalRecord {
     },
     /// A knob is about to be written.
     Intend {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change, from 0.
-        #[serde(rename = "n")]
-        index: u32,
-        /// The knob.
-        #[serde(rename = "at")]
-        knob: KnobId,
-        /// Distinguishes the device, mount or process from a later one of the same name.
-        #[serde(rename = "ident")]
-        identity: String,
-        /// The current values: the knob itself first, then its linked knobs.
-        before: Vec<KnobValuePair>,
-        /// The value to write.
-        #[serde(rename = "want")]
-        target: String,
+        /// The knob and its current values.
+        #[serde(flatten)]
+        knob: KnobChange,
     },
     /// The knob was written and read back.
     Applied {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change.
         #[serde(rename = "n")]
         index: u32,
         /// The values read back: the knob itself first, then its linked knobs.
         after: Vec<KnobValuePair>,
     },
-    /// The change stays.
     Kept {
-        /// The change's id.
         id: u64,
     },
     /// The knob needs no further action.
     Closed {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change.
         #[serde(rename = "n")]
         index: u32,
-        /// How it was closed.
         outcome: RestoreOutcome,
     },
     /// The knob takes over the values that an earlier change would have restored.
     Inherit {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change.
         #[serde(rename = "n")]
         index: u32,
-        /// The values before the earlier change.
         before: Vec<KnobValuePair>,
     },
 }
@@ -134,8 +136,11 @@ impl JournalRecord {
             !all.is_empty() && all.len() <= 8 && all.iter().all(|(at, value)| is_plausible(at.definition(), value))
         };
         match self {
-            JournalRecord::Intend { knob: at, before, target: want, identity: ident, .. } => {
-                settings(before) && before[0].0 == *at && is_plausible(at.definition(), want) && ident.len() <= 64
+            JournalRecord::Intend { knob: change, .. } => {
+                settings(&change.before)
+                    && change.before[0].0 == change.knob
+                    && is_plausible(change.knob.definition(), &change.target)
+                    && change.identity.len() <= 64
             }
             JournalRecord::Applied { after: all, .. } | JournalRecord::Inherit { before: all, .. } => settings(all),
             _ => true,
@@ -166,19 +171,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn change(before: Vec<KnobValuePair>, target: &str) -> KnobChange {
+        KnobChange::new(0, KnobId::parse("vm.dirty_ratio").unwrap(), String::new(), before, target.into())
+    }
+
     fn sample_records() -> Vec<JournalRecord> {
         let set = |k: &str, v: &str| (KnobId::parse(k).unwrap(), v.to_owned());
         let before = vec![set("vm.dirty_ratio", "20"), set("vm.dirty_bytes", "0")];
         vec![
             JournalRecord::Begin { id: 1, wall_ns: 1_700_000_000_000_000_000, lease_secs: Some(120) },
-            JournalRecord::Intend {
-                id: 1,
-                index: 0,
-                knob: KnobId::parse("vm.dirty_ratio").unwrap(),
-                identity: String::new(),
-                before: before.clone(),
-                target: "50".into(),
-            },
+            JournalRecord::Intend { id: 1, knob: change(before.clone(), "50") },
             JournalRecord::Applied {
                 id: 1,
                 index: 0,
@@ -196,7 +198,15 @@ mod tests {
 
     #[test]
     fn records_are_encoded_as_earlier_versions_did() {
-        assert_eq!(JournalRecord::Kept { id: 7 }.encode().unwrap(), b"5dde4a32 00017 {\"Kept\":{\"id\":7}}\n");
+        let pair = |knob: &str, value: &str| (KnobId::parse(knob).unwrap(), value.to_owned());
+        let mut knob = change(vec![pair("vm.dirty_ratio", "20"), pair("vm.dirty_bytes", "0")], "50");
+        knob.identity = "7".into();
+        let intend = "58710c83 00129 {\"Intend\":{\"id\":1,\"n\":0,\"at\":\"vm.dirty_ratio\",\"ident\":\"7\",\"before\":\
+                      [[\"vm.dirty_ratio\",\"20\"],[\"vm.dirty_bytes\",\"0\"]],\"want\":\"50\"}}\n";
+        let kept = "5dde4a32 00017 {\"Kept\":{\"id\":7}}\n";
+        for (record, line) in [(JournalRecord::Intend { id: 1, knob }, intend), (JournalRecord::Kept { id: 7 }, kept)] {
+            assert_eq!(String::from_utf8(record.encode().unwrap()).unwrap(), line);
+        }
     }
 
     #[test]
@@ -232,11 +242,7 @@ mod tests {
         let at = KnobId::parse("vm.dirty_ratio").unwrap();
         let evil = |before: &str, want: &str| JournalRecord::Intend {
             id: 1,
-            index: 0,
-            knob: at.clone(),
-            identity: String::new(),
-            before: vec![(at.clone(), before.into())],
-            target: want.into(),
+            knob: change(vec![(at.clone(), before.into())], want),
         };
         for (before, want) in [("20\n", "5"), ("; rm", "5"), ("20", "x"), ("", "5")] {
             let line = evil(before, want).encode().unwrap();

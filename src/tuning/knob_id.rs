@@ -15,7 +15,6 @@ pub struct KnobId {
     instance: Option<String>,
 }
 
-/// Why a text is not a knob id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobIdError {
     /// No knob has this name; the second text is a hint, or empty.
@@ -33,10 +32,7 @@ pub enum KnobIdError {
 
 impl KnobId {
     /// Parses `KNOB` or `KNOB@WHERE`.
-    ///
-    /// # Errors
-    ///
-    /// If the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
+    /// Errors: if the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
     pub fn parse(text: &str) -> Result<Self, KnobIdError> {
         let (name, instance) = text.split_once('@').map_or((text, None), |(name, instance)| (name, Some(instance)));
         let knob = find_knob(name).ok_or_else(|| KnobIdError::Unknown(name.to_owned(), suggestion(name)))?;
@@ -51,7 +47,6 @@ impl KnobId {
         Ok(Self { name: knob.name, instance })
     }
 
-    /// The knob's definition.
     pub fn definition(&self) -> &'static Knob {
         // `name` was taken from KNOBS when the id was made.
         find_knob(self.name).unwrap_or(&KNOBS[0])

@@ -4,7 +4,8 @@
 pub use super::knob::KnobReading;
 use super::knob::{AllowedValues, KnobLocation};
 use super::knob_id::KnobId;
-use super::syscalls;
+use super::syscalls::{ioprio_get, ioprio_set, mount_setattr};
+use super::value::{is_plausible, parse_file_limit, parse_io_prio};
 use crate::model::reading::describe_io_error;
 use crate::parse::mountinfo;
 use crate::root::Root;
@@ -20,7 +21,6 @@ use std::os::fd::AsFd;
 pub enum KnobError {
     /// This kernel, device, mount or process does not have the knob.
     Absent(String),
-    /// A privilege is missing.
     Denied(String),
     /// The kernel rejects the value, or its own value is not understood.
     Invalid(String),
@@ -41,7 +41,6 @@ impl KnobError {
     }
 }
 
-/// Reads and writes knobs.
 pub trait KnobIo {
     /// The current value.
     fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError>;
@@ -50,7 +49,6 @@ pub trait KnobIo {
     /// Distinguishes the device, mount or process from a later one of the same name.
     fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError>;
 
-    /// Reads several knobs.
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
         all.iter().map(|knob_id| self.read(knob_id)).collect()
     }
@@ -63,7 +61,6 @@ pub struct DirectKnobIo {
 }
 
 impl DirectKnobIo {
-    /// For the machine or tree at `root`.
     pub fn new(root: Root) -> Self {
         Self { root }
     }
@@ -86,10 +83,15 @@ impl DirectKnobIo {
         identity.ok_or_else(|| KnobError::Absent(format!("{knob_id}: nothing is mounted there")))
     }
 
+    /// A file of `/proc/PID`.
+    fn read_process_file(&self, knob_id: &KnobId, file: &str) -> Result<String, KnobError> {
+        let path = self.root.proc(&format!("{}/{file}", knob_id.instance()));
+        read_text(&path).map_err(|e| KnobError::from_io(knob_id, &e))
+    }
+
     /// The threads whose I/O priority is set: all threads of a process, or a single thread.
-    fn thread_ids(&self, knob_id: &KnobId) -> Result<Vec<i32>, KnobError> {
-        let status = read_text(&self.root.proc(&format!("{}/status", knob_id.instance())))
-            .map_err(|e| KnobError::from_io(knob_id, &e))?;
+    fn thread_ids(&self, knob_id: &KnobId) -> Result<Vec<u32>, KnobError> {
+        let status = self.read_process_file(knob_id, "status")?;
         let leader = status.lines().find_map(|l| l.strip_prefix("Tgid:")).map(str::trim);
         if leader != Some(knob_id.instance()) {
             return Ok(knob_id.instance().parse().into_iter().collect());
@@ -99,50 +101,32 @@ impl DirectKnobIo {
         Ok(dir.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
     }
 
+    /// What `call` returns for each thread; those that have ended meanwhile are left out.
+    fn for_each_thread<T>(&self, knob_id: &KnobId, call: impl Fn(u32) -> io::Result<T>) -> Result<Vec<T>, KnobError> {
+        let results = self.thread_ids(knob_id)?.into_iter().map(call);
+        let is_ended =
+            |result: &io::Result<T>| result.as_ref().is_err_and(|err| err.raw_os_error() == Some(libc::ESRCH));
+        results.filter(|r| !is_ended(r)).map(|r| r.map_err(|err| KnobError::from_io(knob_id, &err))).collect()
+    }
+
     fn read_io_prio(&self, knob_id: &KnobId) -> Result<String, KnobError> {
         self.require_live(knob_id)?;
-        let mut seen: Option<u32> = None;
-        for tid in self.thread_ids(knob_id)? {
-            let got = match syscalls::ioprio_get(tid) {
-                Ok(got) => got,
-                Err(err) if err.raw_os_error() == Some(libc::ESRCH) => continue,
-                Err(err) => return Err(KnobError::from_io(knob_id, &err)),
-            };
-            if *seen.get_or_insert(got) != got {
-                return Err(KnobError::Invalid(format!("{knob_id}: its threads differ; name one thread instead")));
-            }
+        let all = self.for_each_thread(knob_id, ioprio_get)?;
+        let first = all.first().ok_or_else(|| KnobError::Absent(format!("{knob_id}: no such process")))?;
+        match all.iter().all(|other| other == first) {
+            true => Ok(first.to_string()),
+            false => Err(KnobError::Invalid(format!("{knob_id}: its threads differ; name one thread instead"))),
         }
-        let got = seen.ok_or_else(|| KnobError::Absent(format!("{knob_id}: no such process")))?;
-        Ok(match (got >> 13, got & 7) {
-            (0, _) => "none".into(),
-            (1, level) => format!("rt/{level}"),
-            (2, level) => format!("be/{level}"),
-            _ => "idle".into(),
-        })
     }
 
     fn write_io_prio(&self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
-        let level = |v: &str| v.rsplit('/').next().and_then(|l| l.parse::<u32>().ok()).unwrap_or(4);
-        let code = match value.split('/').next() {
-            Some("rt") => 1 << 13 | level(value),
-            Some("be") => 2 << 13 | level(value),
-            Some("idle") => 3 << 13,
-            _ => 0,
-        };
-        for tid in self.thread_ids(knob_id)? {
-            match syscalls::ioprio_set(tid, code) {
-                Err(err) if err.raw_os_error() != Some(libc::ESRCH) => {
-                    return Err(KnobError::from_io(knob_id, &err));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let invalid = || KnobError::Invalid(format!("{knob_id}: {value} is no I/O priority"));
+        let priority = parse_io_prio(value).ok_or_else(invalid)?;
+        self.for_each_thread(knob_id, |tid| ioprio_set(tid, priority)).map(drop)
     }
 
     fn read_nofile(&self, knob_id: &KnobId) -> Result<String, KnobError> {
-        let limits = read_text(&self.root.proc(&format!("{}/limits", knob_id.instance())))
-            .map_err(|e| KnobError::from_io(knob_id, &e))?;
+        let limits = self.read_process_file(knob_id, "limits")?;
         let line = limits.lines().find_map(|l| l.strip_prefix("Max open files"));
         let mut words = line.unwrap_or_default().split_ascii_whitespace();
         match (words.next(), words.next()) {
@@ -152,17 +136,13 @@ impl DirectKnobIo {
     }
 
     fn write_nofile(&self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
-        let bad = || KnobError::Invalid(format!("{knob_id}: {value} is no limit"));
-        let (soft, hard) = value.split_once(':').ok_or_else(bad)?;
-        let limit = |t: &str| match t {
-            "unlimited" => Ok(None),
-            n => n.parse().map(Some).map_err(|_| bad()),
-        };
-        let pid = knob_id.instance().parse().ok().and_then(Pid::from_raw).ok_or_else(bad)?;
+        let invalid = || KnobError::Invalid(format!("{knob_id}: {value} is no limit"));
+        let (soft, hard) = value.split_once(':').ok_or_else(invalid)?;
+        let limit = |text| parse_file_limit(text).ok_or_else(invalid);
+        let pid = knob_id.instance().parse().ok().and_then(Pid::from_raw).ok_or_else(invalid)?;
         let new = Rlimit { current: limit(soft)?, maximum: limit(hard)? };
-        rustix::process::prlimit(Some(pid), Resource::Nofile, new)
-            .map(|_| ())
-            .map_err(|e| KnobError::from_io(knob_id, &e.into()))
+        let done = rustix::process::prlimit(Some(pid), Resource::Nofile, new);
+        done.map(drop).map_err(|e| KnobError::from_io(knob_id, &e.into()))
     }
 
     fn write_atime(&self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
@@ -178,14 +158,10 @@ impl DirectKnobIo {
                 _ => 0,
             };
         }
-        let fd = rustix::fs::openat(
-            CWD,
-            knob_id.instance(),
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|e| KnobError::from_io(knob_id, &e.into()))?;
-        syscalls::mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME).map_err(|e| KnobError::from_io(knob_id, &e))
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mount = rustix::fs::openat(CWD, knob_id.instance(), flags, Mode::empty()).map_err(io::Error::from);
+        let done = mount.and_then(|fd| mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME));
+        done.map_err(|e| KnobError::from_io(knob_id, &e))
     }
 }
 
@@ -205,7 +181,7 @@ impl KnobIo for DirectKnobIo {
             AllowedValues::Listed => parse_bracketed_choice(text),
             _ => (text.to_owned(), Vec::new()),
         };
-        if !super::value::is_plausible(knob_id.definition(), &value) {
+        if !is_plausible(knob_id.definition(), &value) {
             return Err(KnobError::Invalid(format!("{knob_id}: not understood: {:?}", text.get(..60).unwrap_or(text))));
         }
         let max = (knob_id.definition().name == "max_sectors_kb")
@@ -249,10 +225,8 @@ impl KnobIo for DirectKnobIo {
             }
             KnobLocation::Atime => self.find_mount(knob_id).map(|(id, _)| id),
             KnobLocation::Nofile | KnobLocation::IoPrio => {
-                let stat = read_text(&self.root.proc(&format!("{}/stat", knob_id.instance())))
-                    .map_err(|e| KnobError::from_io(knob_id, &e))?;
-                // The command name may contain anything, so count from its closing parenthesis: starttime is field
-                // 22.
+                let stat = self.read_process_file(knob_id, "stat")?;
+                // The name may contain anything, so count from its closing parenthesis: starttime is field 22.
                 let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
                 Ok(rest.split_ascii_whitespace().nth(19).unwrap_or_default().to_owned())
             }

@@ -27,7 +27,7 @@ pub mod progress_check;
 pub mod protocol;
 pub mod restore;
 pub mod sudo;
-mod syscalls;
+pub mod syscalls;
 pub mod sysctl;
 pub mod tuner;
 pub mod tuner_client;

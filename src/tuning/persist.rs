@@ -36,10 +36,7 @@ pub enum PersistError {
 }
 
 /// The file a knob is persisted in.
-///
-/// # Errors
-///
-/// If the knob is not persisted by this program; the text says where it belongs.
+/// Errors: if the knob is not persisted by this program; the text says where it belongs.
 pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> {
     match knob_id.definition().persist_method {
         PersistMethod::Sysctl => Ok(root.etc(SYSCTL_FILE)),
@@ -50,10 +47,7 @@ pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> 
 }
 
 /// The values in one of our files; none if it does not exist.
-///
-/// # Errors
-///
-/// If the file does not start with our header: rewriting it would lose lines that are not ours.
+/// Errors: if the file does not start with our header: rewriting it would lose lines that are not ours.
 pub fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistError> {
     let foreign = |problem| PersistError::Foreign(path.to_owned(), problem);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -110,7 +104,6 @@ pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result
     Ok(files.into_keys().collect())
 }
 
-/// The text of a file; `None` if it would have no entries.
 fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<String>, PersistError> {
     let mut text = HEADER.to_owned();
     for (knob_id, value) in all {

@@ -20,18 +20,13 @@ pub type RequestCounts = (u64, u64);
     ms = (SAMPLE_INTERVAL * SAMPLES).as_millis()
 )]
 pub struct StalledDevice {
-    /// The knob that was to be written.
     pub knob: KnobId,
-    /// Requests in flight.
     pub in_flight: u64,
 }
 
 /// Checks that the device of a knob is idle or completes a request within half a second. Reads two files that never
 /// block.
-///
-/// # Errors
-///
-/// If requests are in flight and none completes.
+/// Errors: if requests are in flight and none completes.
 pub fn require_progress(root: &Root, knob_id: &KnobId) -> Result<(), StalledDevice> {
     if !knob_id.definition().is_of_device() {
         return Ok(());

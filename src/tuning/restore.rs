@@ -1,8 +1,8 @@
 //! Restores the values from before a change, unless somebody else has changed them since.
 
-use super::change_set::{ChangeSet, KnobChange, changes_from_records};
+use super::change_set::{ChangeSet, changes_from_records};
 use super::context::{LOCK_TIMEOUT, TuningContext, is_accepted};
-use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
+use super::journal_record::{JournalRecord, KnobChange, KnobValuePair, RestoreOutcome};
 use super::knob::KnobLink;
 use super::knob_id::KnobId;
 use super::knob_io::KnobError;
@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-/// The result of restoring one knob.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum RestoreResult {
     /// The knob needs no further action.
@@ -30,7 +29,6 @@ impl RestoreResult {
         }
     }
 
-    /// Whether the knob has its old value.
     pub fn is_restored(&self) -> bool {
         matches!(self.outcome(), Some(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
     }
@@ -79,9 +77,7 @@ pub fn restore_locked(context: &mut TuningContext, id: u64) -> io::Result<Vec<(K
 ///
 /// A journal that cannot be written (the file system of `/run` is full) stops nothing: every knob is restored, and the
 /// next restore finds the values as they were.
-///
-/// # Errors
-/// The journal cannot be read: which values to restore is unknown.
+/// Errors: the journal cannot be read: which values to restore is unknown.
 pub fn restore(context: &mut TuningContext, id: u64) -> io::Result<Vec<(KnobId, RestoreResult)>> {
     let (records, _) = context.journal.load()?;
     let changes = changes_from_records(&records);

@@ -1,22 +1,26 @@
 //! System calls that no dependency wraps.
 
+use crate::model::process::IoPrio;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// ioprio_get(2) of one thread: class << 13 | level.
-pub fn ioprio_get(tid: i32) -> io::Result<u32> {
-    ioprio(libc::SYS_ioprio_get, tid, 0)
+/// The I/O priority of one thread (ioprio_get(2)).
+pub fn ioprio_get(tid: u32) -> io::Result<IoPrio> {
+    ioprio(libc::SYS_ioprio_get, tid, 0).map(IoPrio::from_raw)
 }
 
-/// ioprio_set(2) for one thread.
-pub fn ioprio_set(tid: i32, value: u32) -> io::Result<()> {
-    ioprio(libc::SYS_ioprio_set, tid, value).map(|_| ())
+/// Sets the I/O priority of one thread (ioprio_set(2)). Only schedulers with priorities (bfq, mq-deadline) use it.
+/// EPERM: threads of other users need CAP_SYS_NICE, the realtime class CAP_SYS_NICE or CAP_SYS_ADMIN.
+pub fn ioprio_set(tid: u32, priority: IoPrio) -> io::Result<()> {
+    ioprio(libc::SYS_ioprio_set, tid, priority.to_raw()).map(drop)
 }
 
 #[allow(unsafe_code)]
-fn ioprio(call: libc::c_long, tid: i32, value: u32) -> io::Result<u32> {
+fn ioprio(call: libc::c_long, tid: u32, value: u32) -> io::Result<u32> {
+    /// One thread, despite the name.
     const WHO_PROCESS: libc::c_int = 1;
+    let tid = libc::c_int::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     // SAFETY: both calls take integers only (the getter ignores the third); they access no memory of this process.
     let got = unsafe { libc::syscall(call, WHO_PROCESS, tid, value as libc::c_int) };
     if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as u32) }

@@ -25,7 +25,6 @@ pub struct SysctlAssignment {
     /// The file's path, below the root directory.
     pub file: PathBuf,
     key: String,
-    /// The value it sets.
     pub value: String,
 }
 
@@ -40,11 +39,8 @@ pub struct BootSysctls {
 /// The value a knob will have, and the line that sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveSetting {
-    /// The value.
     pub value: String,
-    /// The file and line that set it.
     pub location: String,
-    /// The file's path.
     pub file: PathBuf,
     /// Lines that also set it and are overridden.
     pub overridden: Vec<String>,

@@ -2,6 +2,7 @@
 
 use super::knob::{AllowedValues, Knob, KnobReading, KnobUnit, RangeBound};
 use super::machine_limits::MachineLimits;
+use crate::model::process::IoPrio;
 use crate::units;
 use std::borrow::Cow;
 
@@ -9,19 +10,13 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} {problem}; allowed: {allowed}")]
 pub struct ValueError {
-    /// What was typed.
     pub text: String,
-    /// What is wrong with it.
     pub problem: Cow<'static, str>,
-    /// The allowed values.
     pub allowed: String,
 }
 
 /// Converts typed text to the value to write.
-///
-/// # Errors
-///
-/// If the text is not a valid value; the error names the allowed range.
+/// Errors: if the text is not a valid value; the error names the allowed range.
 pub fn parse_value(
     knob: &Knob,
     text: &str,
@@ -58,7 +53,7 @@ fn parse_allowed(
         AllowedValues::Listed if reading.choices.iter().any(|c| c == text) => Ok(text.to_owned()),
         AllowedValues::Listed => Err("is not offered by this kernel or device".into()),
         AllowedValues::Nofile => parse_nofile(text, limits, reading),
-        AllowedValues::IoPrio => parse_io_prio(text).ok_or("is not an I/O priority".into()),
+        AllowedValues::IoPrio => parse_io_prio(text).map(|p| p.to_string()).ok_or("is not an I/O priority".into()),
         AllowedValues::Atime => parse_atime(text).ok_or("is not an access time option".into()),
     }
 }
@@ -79,7 +74,6 @@ pub fn is_plausible(knob: &Knob, value: &str) -> bool {
     }
 }
 
-/// Describes the allowed values.
 pub fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
     match knob.values {
         AllowedValues::Range(min, max) => {
@@ -250,7 +244,7 @@ fn micros_factor(suffix: &str) -> Option<i64> {
 }
 
 /// A limit of open files; the inner `None` means unlimited.
-fn parse_file_limit(text: &str) -> Option<Option<u64>> {
+pub(super) fn parse_file_limit(text: &str) -> Option<Option<u64>> {
     if text == "unlimited" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
@@ -274,11 +268,14 @@ fn parse_nofile(text: &str, limits: &MachineLimits, reading: &KnobReading) -> Re
     Ok(format!("{soft}:{hard}"))
 }
 
-fn parse_io_prio(text: &str) -> Option<String> {
-    let level = |t: &str| t.parse::<u8>().ok().filter(|l| *l <= 7);
-    match text.split_once('/') {
-        None if matches!(text, "none" | "idle") => Some(text.to_owned()),
-        Some((class @ ("be" | "rt"), l)) => level(l).map(|l| format!("{class}/{l}")),
+pub(super) fn parse_io_prio(text: &str) -> Option<IoPrio> {
+    let (class, level) = text.split_once('/').unwrap_or((text, ""));
+    let with_level = |class| Some(IoPrio { class, level: level.parse().ok().filter(|l| *l <= 7)? });
+    match class {
+        "none" if text == class => Some(IoPrio { class: 0, level: 0 }),
+        "rt" => with_level(1),
+        "be" => with_level(2),
+        "idle" if text == class => Some(IoPrio { class: 3, level: 0 }),
         _ => None,
     }
 }

@@ -1,13 +1,11 @@
-//! I/O priority of a task (ioprio_get(2), ioprio_set(2)); neither libc nor rustix wraps these calls.
+//! I/O priority of a task.
 
 use crate::collect::kernel_file::read_once;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::parse::task;
 use crate::root::Root;
+pub use crate::tuning::syscalls::{ioprio_get as get, ioprio_set as set};
 use std::io;
-
-/// IOPRIO_WHO_PROCESS: one thread, despite the name.
-const WHO_PROCESS: libc::c_int = 1;
 
 /// Returns the I/O priority of a task that has not set one, from its nice value and scheduling policy
 /// (task_nice_ioclass and task_nice_ioprio in include/linux/ioprio.h).
@@ -20,22 +18,6 @@ pub(super) fn default_priority(nice: i64, policy: u64) -> IoPrio {
         _ => 2,
     };
     IoPrio { class, level: ((nice + 20) / 5).clamp(0, 7) as u8 }
-}
-
-/// Returns the I/O priority of one thread.
-pub fn get(tid: u32) -> io::Result<IoPrio> {
-    let raw = ioprio(libc::SYS_ioprio_get, tid, 0)?;
-    Ok(IoPrio::from_raw(raw))
-}
-
-/// Sets the I/O priority of one thread.
-///
-/// # Errors
-///
-/// EPERM: threads of other users need CAP_SYS_NICE, the realtime class CAP_SYS_NICE or CAP_SYS_ADMIN. Only schedulers
-/// with priorities (bfq, mq-deadline) use the value.
-pub fn set(tid: u32, prio: IoPrio) -> io::Result<()> {
-    ioprio(libc::SYS_ioprio_set, tid, prio.to_raw()).map(|_| ())
 }
 
 /// Sets the I/O priority of one thread if it still is the task `key`, and returns the priority in force. Thread ids are
@@ -61,15 +43,6 @@ fn check_same_task(root: &Root, key: TaskKey) -> io::Result<()> {
     };
     let is_same = task::stat(stat).is_some_and(|stat| stat.starttime == key.starttime);
     is_same.then_some(()).ok_or_else(has_ended)
-}
-
-#[allow(unsafe_code)]
-fn ioprio(call: libc::c_long, tid: u32, value: u32) -> io::Result<u32> {
-    let who = libc::c_int::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-    // SAFETY: both calls take integers only; the kernel reads and writes no memory of this process. ioprio_get ignores
-    // `value`.
-    let result = unsafe { libc::syscall(call, WHO_PROCESS, who, value as libc::c_int) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as u32) }
 }
 
 #[cfg(test)]
