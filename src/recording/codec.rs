@@ -39,10 +39,17 @@ pub fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
+/// The bytes of a layout.
+pub fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Only reading can fail.
+    let _ = layout(&mut Wire::Write(&mut out));
+    out
+}
+
 /// Appends a section: tag, length, body. A reader skips tags that it does not know.
 pub fn put_section(out: &mut Vec<u8>, mut tag: u64, body: &[u8]) {
-    let mut wire = Wire::Write(out);
-    let _ = wire.nums([&mut tag, &mut (body.len() as u64)]);
+    out.extend(written(|w| w.nums([&mut tag, &mut (body.len() as u64)])));
     out.extend_from_slice(body);
 }
 
@@ -367,12 +374,6 @@ impl<'a> Wire<'a> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
-        let mut out = Vec::new();
-        layout(&mut Wire::Write(&mut out)).unwrap();
-        out
-    }
 
     #[test]
     fn truncated_or_oversized_input_is_rejected() {

@@ -10,6 +10,7 @@ use crate::model::disk::DiskRaw;
 use crate::model::memory::{MemRaw, SwapArea, VmRaw};
 use crate::model::network::{NetFsKind, NetFsRaw, NicRaw};
 use crate::model::pressure::PressureRaw;
+use crate::model::raw_bytes::RawBytes;
 
 /// Cells of a row at most: a bit mask says which ones changed.
 const MAX_CELLS: usize = 64;
@@ -117,12 +118,56 @@ pub trait CounterRow: Clone {
 
     /// Codes its cells in the order of the file.
     fn cells(&mut self, c: &mut Cells);
-    /// Its texts, as raw bytes: they are coded with the list of rows.
-    fn labels(&self) -> Vec<Option<&[u8]>> {
-        Vec::new()
+    /// Whether both rows are about the same thing, under the same names.
+    fn has_same_labels(&self, _other: &Self) -> bool {
+        true
     }
-    /// Takes over its texts; those that an older version did not write are missing.
-    fn set_labels(&mut self, _labels: &[Option<Vec<u8>>]) {}
+    /// Codes its texts, which stand with the list of rows.
+    fn labels(&mut self, _labels: &mut Labels) -> Coded {
+        Ok(())
+    }
+}
+
+/// The texts of one row.
+pub struct Labels<'w, 'b> {
+    wire: &'w mut Wire<'b>,
+    /// How many more the file has.
+    left: usize,
+}
+
+impl Labels<'_, '_> {
+    /// The next text; missing in files of versions that did not write it. What is not UTF-8 in it is replaced.
+    fn option(&mut self, text: &mut Option<String>) -> Coded {
+        let mut bytes = text.take().map(String::into_bytes);
+        self.bytes(&mut bytes)?;
+        *text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok(())
+    }
+
+    fn text<T: AsRef<str> + From<String>>(&mut self, text: &mut T) -> Coded {
+        let mut option = Some(text.as_ref().to_owned());
+        self.option(&mut option)?;
+        *text = option.unwrap_or_default().into();
+        Ok(())
+    }
+
+    fn raw(&mut self, raw: &mut RawBytes) -> Coded {
+        let mut bytes = Some(raw.as_bytes().to_vec());
+        self.bytes(&mut bytes)?;
+        *raw = bytes.unwrap_or_default().into();
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &mut Option<Vec<u8>>) -> Coded {
+        match self.left.checked_sub(1) {
+            None => *bytes = None,
+            Some(left) => {
+                self.left = left;
+                self.wire.optional_blob(bytes)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The cells of `value`, in as many of `row` as it has.
@@ -154,7 +199,7 @@ pub fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
 
 impl<T: CounterRow + Default> TableRow for T {
     fn is_same(&self, other: &Self) -> bool {
-        self.labels() == other.labels()
+        self.has_same_labels(other)
     }
 
     fn identity(&mut self, _: &mut Wire) -> Coded {
@@ -168,13 +213,11 @@ impl<T: CounterRow + Default> TableRow for T {
             *rows = vec![T::default(); n];
         }
         for row in rows {
-            let mut labels: Vec<Option<Vec<u8>>> = vec![None; each];
-            if !w.is_read() {
-                labels = row.labels().into_iter().map(|label| label.map(<[u8]>::to_vec)).collect();
-            }
-            labels.iter_mut().try_for_each(|label| w.optional_blob(label))?;
-            if w.is_read() {
-                row.set_labels(&labels);
+            let mut labels = Labels { wire: w, left: each };
+            row.labels(&mut labels)?;
+            // Those of a newer version.
+            while labels.left > 0 {
+                labels.bytes(&mut None)?;
             }
         }
         Ok(())
@@ -190,11 +233,6 @@ impl<T: CounterRow + Default> TableRow for T {
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
         code_row(w, base, self)
     }
-}
-
-/// The text of a label; what is not UTF-8 in it is replaced.
-fn label(labels: &[Option<Vec<u8>>], index: usize) -> Option<String> {
-    labels.get(index).and_then(Option::as_ref).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
 impl CounterRow for CpuRaw {
@@ -226,12 +264,12 @@ impl CounterRow for DiskRaw {
         c.num(&mut self.id.minor);
     }
 
-    fn labels(&self) -> Vec<Option<&[u8]>> {
-        vec![Some(self.name.as_bytes())]
+    fn has_same_labels(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 
-    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
-        self.name = label(labels, 0).unwrap_or_default().into();
+    fn labels(&mut self, labels: &mut Labels) -> Coded {
+        labels.text(&mut self.name)
     }
 }
 
@@ -289,13 +327,13 @@ impl CounterRow for SwapArea {
         self.priority = priority as i64;
     }
 
-    fn labels(&self) -> Vec<Option<&[u8]>> {
-        vec![Some(self.name.as_bytes()), Some(self.kind.as_bytes())]
+    fn has_same_labels(&self, other: &Self) -> bool {
+        (&self.name, &self.kind) == (&other.name, &other.kind)
     }
 
-    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
-        self.name = label(labels, 0).unwrap_or_default();
-        self.kind = label(labels, 1).unwrap_or_default();
+    fn labels(&mut self, labels: &mut Labels) -> Coded {
+        labels.text(&mut self.name)?;
+        labels.text(&mut self.kind)
     }
 }
 
@@ -326,12 +364,12 @@ impl CounterRow for NicRaw {
         c.option(0, &mut self.speed_bits);
     }
 
-    fn labels(&self) -> Vec<Option<&[u8]>> {
-        vec![Some(self.name.as_bytes())]
+    fn has_same_labels(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 
-    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
-        self.name = label(labels, 0).unwrap_or_default();
+    fn labels(&mut self, labels: &mut Labels) -> Coded {
+        labels.text(&mut self.name)
     }
 }
 
@@ -363,19 +401,16 @@ impl CounterRow for NetFsRaw {
         c.num(&mut self.dev.minor);
     }
 
-    fn labels(&self) -> Vec<Option<&[u8]>> {
-        vec![
-            Some(self.mount.as_bytes()),
-            Some(self.server.as_bytes()),
-            self.version.as_deref().map(str::as_bytes),
-            self.address.as_deref().map(str::as_bytes),
-            self.interface.as_deref().map(str::as_bytes),
-        ]
+    fn has_same_labels(&self, other: &Self) -> bool {
+        (&self.mount, &self.server) == (&other.mount, &other.server)
+            && (&self.version, &self.address, &self.interface) == (&other.version, &other.address, &other.interface)
     }
 
-    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
-        let raw = |index: usize| labels.get(index).cloned().flatten().unwrap_or_default();
-        (self.mount, self.server) = (raw(0).into(), raw(1).into());
-        (self.version, self.address, self.interface) = (label(labels, 2), label(labels, 3), label(labels, 4));
+    fn labels(&mut self, labels: &mut Labels) -> Coded {
+        labels.raw(&mut self.mount)?;
+        labels.raw(&mut self.server)?;
+        labels.option(&mut self.version)?;
+        labels.option(&mut self.address)?;
+        labels.option(&mut self.interface)
     }
 }

@@ -15,14 +15,12 @@ pub struct FrameEncoder {
     state: CodecState,
     compressor: Compressor,
     next_number: u32,
-    /// Frames since the last checkpoint; `None`: the next frame must be one.
-    frames_since_checkpoint: Option<u32>,
-    /// Checkpoints since the last key frame; `None`: the next checkpoint must be a key frame.
-    checkpoints_since_key: Option<u32>,
+    /// Frames since the last key frame, itself included; 0: the next one must be a key frame.
+    frames_since_key: u32,
     /// Number of the last key frame.
     key_number: u32,
-    /// Frames from checkpoint to checkpoint, and checkpoints from key frame to key frame.
-    intervals: (u32, u32),
+    checkpoint_interval: u32,
+    checkpoints_per_key: u32,
 }
 
 impl Default for FrameEncoder {
@@ -39,24 +37,24 @@ impl FrameEncoder {
             state: CodecState::default(),
             compressor: Compressor::default(),
             next_number: 0,
-            frames_since_checkpoint: None,
-            checkpoints_since_key: None,
+            frames_since_key: 0,
             key_number: 0,
-            intervals: (checkpoint_interval, checkpoints_per_key),
+            checkpoint_interval,
+            checkpoints_per_key,
         }
     }
 
     /// Makes the next frame a key frame: a new file starts, or frames were dropped.
     pub fn force_key_frame(&mut self) {
-        (self.frames_since_checkpoint, self.checkpoints_since_key) = (None, None);
+        self.frames_since_key = 0;
     }
 
     /// The kind of the next frame.
     pub fn next_kind(&self) -> FrameKind {
-        match (self.frames_since_checkpoint, self.checkpoints_since_key) {
-            (Some(n), Some(_)) if n + 1 < self.intervals.0 => FrameKind::Delta,
-            (_, Some(n)) if n + 1 < self.intervals.1 => FrameKind::Checkpoint,
-            _ => FrameKind::Key,
+        match self.frames_since_key % (self.checkpoint_interval * self.checkpoints_per_key) {
+            0 => FrameKind::Key,
+            n if n % self.checkpoint_interval == 0 => FrameKind::Checkpoint,
+            _ => FrameKind::Delta,
         }
     }
 
@@ -83,13 +81,10 @@ impl FrameEncoder {
             }
             self.state.put_base(&mut raw, self.key_number, kind == FrameKind::Key);
         }
-        let mut is_too_large = false;
-        for observation in observations.iter().filter(|e| matches!(e, Observation::Sample(_) | Observation::Tasks(_))) {
-            is_too_large |= self.add_observation(&mut raw, observation);
-        }
-        let mut lines = Vec::new();
-        for observation in observations.iter().filter(|e| !matches!(e, Observation::Sample(_) | Observation::Tasks(_)))
-        {
+        let (counters, others): (Vec<_>, Vec<_>) =
+            observations.iter().partition(|o| matches!(o, Observation::Sample(_) | Observation::Tasks(_)));
+        let (mut is_too_large, mut lines) = (false, Vec::new());
+        for observation in counters.into_iter().chain(others) {
             if !self.state.is_known(observation) {
                 let to = if matches!(observation, Observation::KernelLog(..)) { &mut lines } else { &mut raw };
                 is_too_large |= self.add_observation(to, observation);
@@ -102,18 +97,10 @@ impl FrameEncoder {
         let packed = self.compressor.compress(&raw, kind != FrameKind::Delta);
         self.write_frame(&mut out, kind, &raw, &packed, wall_ns);
         self.next_number = self.next_number.wrapping_add(1);
-        match kind {
-            FrameKind::Delta | FrameKind::Log => {
-                self.frames_since_checkpoint = self.frames_since_checkpoint.map(|n| n + 1)
-            }
-            FrameKind::Checkpoint => {
-                (self.frames_since_checkpoint, self.checkpoints_since_key) =
-                    (Some(0), self.checkpoints_since_key.map(|n| n + 1))
-            }
-            FrameKind::Key => {
-                (self.frames_since_checkpoint, self.checkpoints_since_key) = (Some(0), Some(0));
-                self.state.mark_key_frame();
-            }
+        self.frames_since_key += 1;
+        if kind == FrameKind::Key {
+            self.frames_since_key = 1;
+            self.state.mark_key_frame();
         }
         if is_too_large {
             self.force_key_frame();

@@ -1,6 +1,6 @@
 //! A tick of counters as differences to the tick before: a section for each kernel source that changed.
 
-use super::codec::{Coded, DecodeError, Wire, next_section, put_section};
+use super::codec::{Coded, DecodeError, Wire, next_section, put_section, written};
 use super::counter_row::code_row;
 use super::syncs::syncs;
 use super::table::code_table;
@@ -8,40 +8,26 @@ use super::traced::{io_accounts, latency, memory_stalls, request_patterns};
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
 
-/// The sections of a sample in the order in which they are written. Their tags never change.
-const SECTIONS: [u64; 14] = [
-    tag::CLOCK,
-    tag::CPU,
-    tag::DISKS,
-    tag::VM,
-    tag::MEM,
-    tag::SWAPS,
-    tag::PRESSURE,
-    tag::NICS,
-    tag::NETFS,
-    tag::LATENCY,
-    tag::REQUEST_PATTERNS,
-    tag::MEMORY_STALLS,
-    tag::SYNCS,
-    tag::IO_ACCOUNTS,
-];
+/// Codes one section of a sample as the difference to the sample before.
+type Section = fn(&mut Wire, &Sample, &mut Sample) -> Coded;
 
-mod tag {
-    pub const CLOCK: u64 = 1;
-    pub const CPU: u64 = 2;
-    pub const DISKS: u64 = 3;
-    pub const VM: u64 = 4;
-    pub const MEM: u64 = 5;
-    pub const SWAPS: u64 = 6;
-    pub const PRESSURE: u64 = 7;
-    pub const NICS: u64 = 8;
-    pub const NETFS: u64 = 9;
-    pub const LATENCY: u64 = 10;
-    pub const SYNCS: u64 = 11;
-    pub const MEMORY_STALLS: u64 = 12;
-    pub const IO_ACCOUNTS: u64 = 13;
-    pub const REQUEST_PATTERNS: u64 = 14;
-}
+/// The sections with their tags, which never change, in the order in which they are written.
+const SECTIONS: [(u64, Section); 14] = [
+    (1, |w, base, cur| w.clock((base.seq, base.time), &mut cur.seq, &mut cur.time)),
+    (2, |w, base, cur| w.reading(&base.cpu, &mut cur.cpu, code_row)),
+    (3, |w, base, cur| w.reading(&base.disks, &mut cur.disks, |w, base, cur| code_table(w, base, cur))),
+    (4, |w, base, cur| w.reading(&base.vm, &mut cur.vm, code_row)),
+    (5, |w, base, cur| w.reading(&base.mem, &mut cur.mem, code_row)),
+    (6, |w, base, cur| w.reading(&base.swap_areas, &mut cur.swap_areas, |w, base, cur| code_table(w, base, cur))),
+    (7, |w, base, cur| w.reading(&base.pressure, &mut cur.pressure, code_row)),
+    (8, |w, base, cur| w.reading(&base.nics, &mut cur.nics, |w, base, cur| code_table(w, base, cur))),
+    (9, |w, base, cur| w.reading(&base.netfs, &mut cur.netfs, |w, base, cur| code_table(w, base, cur))),
+    (10, |w, base, cur| w.reading(&base.latency, &mut cur.latency, latency)),
+    (14, |w, base, cur| request_patterns(w, &base.latency, &mut cur.latency)),
+    (12, |w, base, cur| w.reading(&base.memory_stalls, &mut cur.memory_stalls, memory_stalls)),
+    (11, |w, base, cur| w.reading(&base.syncs, &mut cur.syncs, syncs)),
+    (13, |w, base, cur| w.reading(&base.io_accounts, &mut cur.io_accounts, io_accounts)),
+];
 
 /// What the first sample is compared with. Files of earlier versions say nothing about sources they did not know.
 fn initial_sample() -> Sample {
@@ -60,10 +46,8 @@ pub fn encode_sample(base: Option<&Sample>, sample: &Sample) -> Vec<u8> {
     let initial = initial_sample();
     let mut cur = sample.clone();
     let mut out = Vec::new();
-    let mut body = Vec::new();
-    for tag in SECTIONS {
-        body.clear();
-        let _ = section(&mut Wire::Write(&mut body), tag, base.unwrap_or(&initial), &mut cur);
+    for (tag, code) in SECTIONS {
+        let body = written(|w| code(w, base.unwrap_or(&initial), &mut cur));
         if !body.is_empty() {
             put_section(&mut out, tag, &body);
         }
@@ -77,29 +61,11 @@ pub fn decode_sample(mut payload: &[u8], base: Option<&Sample>) -> Result<Sample
     let base = base.unwrap_or(&initial);
     let mut cur = base.clone();
     while let Some((tag, body)) = next_section(&mut payload)? {
-        section(&mut Wire::Read(body), tag, base, &mut cur)?;
+        if let Some((_, code)) = SECTIONS.iter().find(|section| section.0 == tag) {
+            code(&mut Wire::Read(body), base, &mut cur)?;
+        }
     }
     Ok(cur)
-}
-
-fn section(w: &mut Wire, tag: u64, base: &Sample, cur: &mut Sample) -> Coded {
-    match tag {
-        tag::CLOCK => w.clock((base.seq, base.time), &mut cur.seq, &mut cur.time),
-        tag::CPU => w.reading(&base.cpu, &mut cur.cpu, code_row),
-        tag::DISKS => w.reading(&base.disks, &mut cur.disks, |w, base, cur| code_table(w, base, cur)),
-        tag::VM => w.reading(&base.vm, &mut cur.vm, code_row),
-        tag::MEM => w.reading(&base.mem, &mut cur.mem, code_row),
-        tag::SWAPS => w.reading(&base.swap_areas, &mut cur.swap_areas, |w, base, cur| code_table(w, base, cur)),
-        tag::PRESSURE => w.reading(&base.pressure, &mut cur.pressure, code_row),
-        tag::NICS => w.reading(&base.nics, &mut cur.nics, |w, base, cur| code_table(w, base, cur)),
-        tag::NETFS => w.reading(&base.netfs, &mut cur.netfs, |w, base, cur| code_table(w, base, cur)),
-        tag::LATENCY => w.reading(&base.latency, &mut cur.latency, latency),
-        tag::REQUEST_PATTERNS => request_patterns(w, &base.latency, &mut cur.latency),
-        tag::MEMORY_STALLS => w.reading(&base.memory_stalls, &mut cur.memory_stalls, memory_stalls),
-        tag::SYNCS => w.reading(&base.syncs, &mut cur.syncs, syncs),
-        tag::IO_ACCOUNTS => w.reading(&base.io_accounts, &mut cur.io_accounts, io_accounts),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Rare observations (devices, mounts, queue settings, kernel log) are JSON within the compressed frame: an unknown
 //! name is skipped, a missing one takes its default.
 
-use super::codec::{Coded, DecodeError, Wire, next_section, put_section};
+use super::codec::{Coded, DecodeError, Wire, next_section, put_section, written};
 use super::sample::{decode_sample, encode_sample};
 use super::tasks::RecordedTasks;
 use crate::model::kernel_log::{KmsgRecord, LogClock};
@@ -58,35 +58,31 @@ struct SlowState {
     topology: Option<Reading<Topology>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queues: Option<BTreeMap<String, QueueAttrs>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "gaps")]
+    #[serde(rename = "gaps", skip_serializing_if = "Option::is_none")]
     unavailable: Option<Vec<(String, String)>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_state: Option<Reading<()>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked: Option<Vec<BlockedRead>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "hung")]
+    #[serde(rename = "hung", skip_serializing_if = "Option::is_none")]
     hung_task_warnings: Option<Option<i64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<SlowFacts>,
 }
 
 impl SlowState {
-    /// Replaces what is known by what `other` has.
-    fn merge(&mut self, other: SlowState) {
-        fn replace_if_some<T>(mine: &mut Option<T>, other: Option<T>) {
-            if other.is_some() {
-                *mine = other;
-            }
-        }
-        replace_if_some(&mut self.topology, other.topology);
-        replace_if_some(&mut self.queues, other.queues);
-        replace_if_some(&mut self.unavailable, other.unavailable);
-        replace_if_some(&mut self.log_state, other.log_state);
-        replace_if_some(&mut self.blocked, other.blocked);
-        replace_if_some(&mut self.hung_task_warnings, other.hung_task_warnings);
-        replace_if_some(&mut self.facts, other.facts);
+    /// Replaces what is known by what `new` has.
+    fn merge(&mut self, new: SlowState) {
+        let old = std::mem::take(self);
+        *self = Self {
+            topology: new.topology.or(old.topology),
+            queues: new.queues.or(old.queues),
+            unavailable: new.unavailable.or(old.unavailable),
+            log_state: new.log_state.or(old.log_state),
+            blocked: new.blocked.or(old.blocked),
+            hung_task_warnings: new.hung_task_warnings.or(old.hung_task_warnings),
+            facts: new.facts.or(old.facts),
+        };
     }
 }
 
@@ -170,22 +166,18 @@ impl CodecState {
         match observation {
             Observation::Topology(t) => changes.topology = Some((**t).clone()),
             Observation::Queues(q) => {
-                let mut all = self.slow_state.queues.clone().unwrap_or_default();
-                all.extend(q.clone());
-                changes.queues = Some(all);
+                changes.queues.insert(self.slow_state.queues.clone().unwrap_or_default()).extend(q.clone());
             }
             Observation::Unavailable(g) => changes.unavailable = Some(g.clone()),
             Observation::KernelLogState(s) => changes.log_state = Some(s.clone()),
             Observation::KernelLog(..) => changes.log_state = Some(Reading::Ok(())),
             Observation::BlockedSources(b) => changes.blocked = Some(b.clone()),
             Observation::HungTaskWarnings(n) => changes.hung_task_warnings = Some(*n),
-            Observation::Facts(facts) => {
-                changes.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
-                changes.facts.iter_mut().for_each(|known| known.update((**facts).clone()));
+            Observation::Facts(new) => {
+                changes.facts.insert(self.slow_state.facts.clone().unwrap_or_default()).update((**new).clone());
             }
-            Observation::DiskSpace(room) => {
-                changes.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
-                changes.facts.iter_mut().for_each(|known| known.update_space(room.clone()));
+            Observation::DiskSpace(space) => {
+                changes.facts.insert(self.slow_state.facts.clone().unwrap_or_default()).update_space(space.clone());
             }
             Observation::Sample(_) | Observation::Tasks(_) => return,
         }
@@ -201,7 +193,7 @@ impl CodecState {
                 _ if is_known => {}
                 tag::BASE_SAMPLE => self.sample = Some(decode_sample(body, None)?),
                 tag::BASE_TASKS => self.tasks.code_base(&mut Wire::Read(body), false)?,
-                tag::BASE_SLOW_STATE => self.slow_state.merge(sanitize_slow_state(from_json(body)?)),
+                tag::BASE_SLOW_STATE => self.slow_state.merge(from_json_with(body, sanitize_slow_state)?),
                 _ => {}
             }
         }
@@ -248,18 +240,18 @@ impl CodecState {
                 self.tasks.code(&mut Wire::Read(body), &mut update)?;
                 Observation::Tasks(Box::new(update))
             }
-            tag::TOPOLOGY => Observation::Topology(Box::new(sanitize_topology(from_json(body)?))),
-            tag::QUEUES => Observation::Queues(sanitize_queues(from_json(body)?)),
+            tag::TOPOLOGY => Observation::Topology(Box::new(from_json_with(body, sanitize_topology)?)),
+            tag::QUEUES => Observation::Queues(from_json_with(body, sanitize_queues)?),
             tag::UNAVAILABLE => Observation::Unavailable(from_json(body)?),
             tag::KERNEL_LOG => {
                 let LogBatch { mono_ns, wall_ns, records } = from_json(body)?;
                 Observation::KernelLog(records, LogClock { mono_ns, wall_ns })
             }
-            tag::KERNEL_LOG_STATE => Observation::KernelLogState(sanitize_reading(from_json(body)?)),
-            tag::BLOCKED => Observation::BlockedSources(sanitize_blocked(from_json(body)?)),
+            tag::KERNEL_LOG_STATE => Observation::KernelLogState(from_json_with(body, sanitize_reading)?),
+            tag::BLOCKED => Observation::BlockedSources(from_json_with(body, sanitize_blocked)?),
             tag::HUNG_TASK_WARNINGS => Observation::HungTaskWarnings(from_json(body)?),
-            tag::FACTS => Observation::Facts(Box::new(sanitize_facts(from_json(body)?))),
-            tag::DISK_SPACE => Observation::DiskSpace(sanitize_disk_space(from_json(body)?)),
+            tag::FACTS => Observation::Facts(Box::new(from_json_with(body, sanitize_facts)?)),
+            tag::DISK_SPACE => Observation::DiskSpace(from_json_with(body, sanitize_disk_space)?),
             _ => return Ok(None),
         }))
     }
@@ -276,10 +268,9 @@ impl CodecState {
         out.extend(rest.log_state.map(Observation::KernelLogState));
         out.extend(rest.blocked.map(Observation::BlockedSources));
         out.extend(rest.hung_task_warnings.map(Observation::HungTaskWarnings));
-        let SlowFacts { latest: now, previous: before, local_space: room, network_space: network_room } =
-            rest.facts.unwrap_or_default();
-        out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
-        out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
+        let facts = rest.facts.unwrap_or_default();
+        out.extend(facts.previous.into_iter().chain(facts.latest).map(|facts| Observation::Facts(Box::new(facts))));
+        out.extend(facts.local_space.into_iter().chain(facts.network_space).map(Observation::DiskSpace));
         out
     }
 }
@@ -288,14 +279,6 @@ impl CodecState {
 fn base_key(w: &mut Wire, key: &mut u32, is_complete: &mut bool) -> Coded {
     w.num(key)?;
     w.flag(is_complete)
-}
-
-/// The bytes of a layout.
-fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Only reading can fail.
-    let _ = layout(&mut Wire::Write(&mut out));
-    out
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {
@@ -310,81 +293,72 @@ fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     serde_json::from_slice(body).map_err(|_| DecodeError("JSON cannot be parsed"))
 }
 
-/// Sanitizes the reasons, which are only ever shown: the file may come from anybody.
-fn sanitize_reading<T>(section: Reading<T>) -> Reading<T> {
-    match section {
-        Reading::Ok(value) => Reading::Ok(value),
-        Reading::Denied(why) => Reading::Denied(sanitize(why)),
-        Reading::Absent(why) => Reading::Absent(sanitize(why)),
-        Reading::Blocked(b) => Reading::Blocked(BlockedRead { waiting_on: sanitize(b.waiting_on), ..b }),
+/// The value, after `sanitize` has made it safe to show.
+fn from_json_with<T: DeserializeOwned>(body: &[u8], sanitize: impl Fn(&mut T)) -> Result<T, DecodeError> {
+    let mut value = from_json(body)?;
+    sanitize(&mut value);
+    Ok(value)
+}
+
+/// Sanitizes texts that are only ever shown: the file may come from anybody.
+fn sanitize_all<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
+    texts.into_iter().for_each(|text| *text = sanitize(&*text));
+}
+
+fn sanitize_reading<T>(reading: &mut Reading<T>) {
+    match reading {
+        Reading::Ok(_) => {}
+        Reading::Denied(why) | Reading::Absent(why) => sanitize_all([why]),
+        Reading::Blocked(blocked) => sanitize_all([&mut blocked.waiting_on]),
     }
 }
 
-fn sanitize_blocked(list: Vec<BlockedRead>) -> Vec<BlockedRead> {
-    list.into_iter().map(|b| BlockedRead { waiting_on: sanitize(b.waiting_on), ..b }).collect()
+fn sanitize_blocked(list: &mut Vec<BlockedRead>) {
+    sanitize_all(list.iter_mut().map(|b| &mut b.waiting_on));
 }
 
-/// Sanitizes names, which collectors do when they read them. Devices are found by binary search, so they are sorted.
-fn sanitize_topology(topology: Reading<Topology>) -> Reading<Topology> {
-    let mut topology = sanitize_reading(topology);
-    if let Reading::Ok(t) = &mut topology {
-        t.devices.sort_by_key(|d| d.id);
-        for d in &mut t.devices {
-            d.name = sanitize(&d.name);
-            d.model = d.model.take().map(sanitize);
-            if let Some(md) = &mut d.md {
-                for text in [&mut md.level, &mut md.state, &mut md.sync_action] {
-                    *text = text.take().map(sanitize);
-                }
-            }
+/// Also sorts the devices, which are found by binary search.
+fn sanitize_topology(topology: &mut Reading<Topology>) {
+    sanitize_reading(topology);
+    let Reading::Ok(topology) = topology else { return };
+    topology.devices.sort_by_key(|d| d.id);
+    for device in &mut topology.devices {
+        sanitize_all([&mut device.name].into_iter().chain(&mut device.model));
+        if let Some(md) = &mut device.md {
+            sanitize_all([&mut md.level, &mut md.state, &mut md.sync_action].into_iter().flatten());
         }
     }
-    topology
 }
 
-fn sanitize_queues(queues: BTreeMap<String, QueueAttrs>) -> BTreeMap<String, QueueAttrs> {
-    let one = |mut q: QueueAttrs| {
-        for text in [&mut q.scheduler, &mut q.write_cache, &mut q.zoned] {
-            *text = text.take().map(sanitize);
-        }
-        q.schedulers = q.schedulers.into_iter().map(sanitize).collect();
-        q
-    };
-    queues.into_iter().map(|(name, q)| (sanitize(name), one(q))).collect()
-}
-
-fn sanitize_facts(mut facts: SystemFacts) -> SystemFacts {
-    facts.knobs = facts.knobs.into_iter().map(|(name, value)| (sanitize(name), sanitize(value))).collect();
-    facts.thp = facts.thp.map(sanitize);
-    for group in &mut facts.cgroups {
-        group.path = sanitize(&group.path);
+fn sanitize_queues(queues: &mut BTreeMap<String, QueueAttrs>) {
+    for (name, mut queue) in std::mem::take(queues) {
+        let texts = [&mut queue.scheduler, &mut queue.write_cache, &mut queue.zoned];
+        sanitize_all(texts.into_iter().flatten().chain(&mut queue.schedulers));
+        queues.insert(sanitize(name), queue);
     }
+}
+
+fn sanitize_facts(facts: &mut SystemFacts) {
+    let knobs = std::mem::take(&mut facts.knobs);
+    facts.knobs = knobs.into_iter().map(|(name, value)| (sanitize(name), sanitize(value))).collect();
+    sanitize_all(facts.thp.iter_mut().chain(facts.cgroups.iter_mut().map(|group| &mut group.path)));
     for result in &mut facts.results {
-        for text in [&mut result.id, &mut result.profile, &mut result.time, &mut result.directory] {
-            *text = sanitize(&*text);
-        }
-        result.device = result.device.take().map(sanitize);
+        let texts = [&mut result.id, &mut result.profile, &mut result.time, &mut result.directory];
+        sanitize_all(texts.into_iter().chain(&mut result.device));
     }
-    facts
 }
 
-fn sanitize_disk_space(mut room: SpaceReport) -> SpaceReport {
-    room.mounts.iter_mut().for_each(|m| m.space = sanitize_reading(std::mem::take(&mut m.space)));
-    room
+fn sanitize_disk_space(report: &mut SpaceReport) {
+    report.mounts.iter_mut().for_each(|mount| sanitize_reading(&mut mount.space));
 }
 
-fn sanitize_slow_state(rest: SlowState) -> SlowState {
-    SlowState {
-        topology: rest.topology.map(sanitize_topology),
-        queues: rest.queues.map(sanitize_queues),
-        log_state: rest.log_state.map(sanitize_reading),
-        blocked: rest.blocked.map(sanitize_blocked),
-        facts: rest.facts.map(|known| SlowFacts {
-            latest: known.latest.map(sanitize_facts),
-            previous: known.previous.map(sanitize_facts),
-            local_space: known.local_space.map(sanitize_disk_space),
-            network_space: known.network_space.map(sanitize_disk_space),
-        }),
-        ..rest
+fn sanitize_slow_state(state: &mut SlowState) {
+    state.topology.iter_mut().for_each(sanitize_topology);
+    state.queues.iter_mut().for_each(sanitize_queues);
+    state.log_state.iter_mut().for_each(sanitize_reading);
+    state.blocked.iter_mut().for_each(sanitize_blocked);
+    if let Some(facts) = &mut state.facts {
+        facts.latest.iter_mut().chain(&mut facts.previous).for_each(sanitize_facts);
+        facts.local_space.iter_mut().chain(&mut facts.network_space).for_each(sanitize_disk_space);
     }
 }

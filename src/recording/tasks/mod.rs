@@ -10,14 +10,13 @@ use super::codec::{Coded, DecodeError, Wire, unzigzag, zigzag};
 use super::counter_row::code_row;
 use crate::model::process::{ProcessUpdate, TaskChange, TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
-use row::{EMPTY, blocked_task, chained_tid, task_key, task_names};
+use row::{EMPTY, TID_TOO_LARGE, blocked_task, chained_tid, task_key, task_names};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tasks of one machine at most: a reader refuses more, a writer leaves them out.
 const MAX_TASKS: usize = 131_072;
 const TOO_MANY_TASKS: DecodeError = DecodeError("there are more tasks than a machine can have");
-const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
 /// One task as both sides know it.
 #[derive(Debug, Clone, PartialEq)]

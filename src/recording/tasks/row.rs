@@ -1,8 +1,10 @@
 //! One task's counters, names and blocked reads.
 
-use super::super::codec::{Coded, Wire};
+use super::super::codec::{Coded, DecodeError, Wire};
 use super::super::counter_row::{Cells, CounterRow};
 use crate::model::process::{BlockedTask, IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
+
+pub const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
 /// What a new task is compared with: every cell is 0.
 pub const EMPTY: TaskRaw = TaskRaw {
@@ -96,7 +98,7 @@ pub fn task_key(w: &mut Wire, key: &mut TaskKey) -> Coded {
 pub fn chained_tid(w: &mut Wire, last: &mut u64, tid: &mut u32) -> Coded {
     let mut n = u64::from(*tid);
     w.chained(last, &mut n)?;
-    *tid = u32::try_from(n).map_err(|_| super::TID_TOO_LARGE)?;
+    *tid = u32::try_from(n).map_err(|_| TID_TOO_LARGE)?;
     Ok(())
 }
 
