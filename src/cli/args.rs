@@ -1,5 +1,7 @@
 //! Arguments and value parsers that several subcommands share.
 
+use crate::export::screenshot::{ScreenshotFormat, find_format};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 /// What a screenshot shows.
@@ -13,14 +15,7 @@ pub struct ScreenshotArgs {
     pub size: Option<(u16, u16)>,
 }
 
-impl ScreenshotArgs {
-    /// The name of an option that only images have, if one was given.
-    pub fn given_option(&self) -> Option<&'static str> {
-        self.view.map(|_| "--view").or(self.size.map(|_| "--size"))
-    }
-}
-
-/// Views that an image can show.
+/// Views that an image can show; but for the first one, panes that a snapshot can be limited to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ViewName {
     /// All panes that fit.
@@ -39,21 +34,20 @@ pub enum ViewName {
     Syncs,
 }
 
-/// Panes that a snapshot can be limited to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PaneName {
-    /// Block devices and network file systems.
-    Devices,
-    /// Processes.
-    Processes,
-    /// Dirty pages, swap, pressure.
-    Memory,
-    /// The kernel log.
-    Kernel,
-    /// Findings: problems and their causes.
-    Findings,
-    /// Sync calls: which process waits, on which file. Traced only on request.
-    Syncs,
+/// Parses the name of a pane: a view, but for the overview.
+pub(super) fn parse_pane() -> impl TypedValueParser<Value = ViewName> {
+    let names = ViewName::value_variants().iter().skip(1).filter_map(ViewName::to_possible_value).map(|name| {
+        let is_devices = name.get_name() == "devices";
+        // A pane of a snapshot has no graphs.
+        if is_devices { name.help("Block devices and network file systems") } else { name }
+    });
+    PossibleValuesParser::new(names).try_map(|name| ViewName::from_str(&name, false))
+}
+
+/// The image format with the name of an output format.
+pub(super) fn image_format(format: impl ValueEnum) -> Option<&'static ScreenshotFormat> {
+    let name = format.to_possible_value()?;
+    ["png", "svg", "html", "ansi"].contains(&name.get_name()).then(|| find_format(name.get_name())).flatten()
 }
 
 /// Parses a size such as `120x40`.
@@ -67,9 +61,14 @@ fn parse_screen_size(text: &str) -> Result<(u16, u16), String> {
 
 /// Parses a sampling interval.
 pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
+    parse_seconds_from(0.1, text)
+}
+
+/// Parses a number of seconds from `least` to an hour.
+pub(super) fn parse_seconds_from(least: f64, text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(s) if (0.1..=3600.0).contains(&s) => Ok(s),
-        Ok(_) => Err("must be 0.1 to 3600 seconds".into()),
+        Ok(s) if (least..=3600.0).contains(&s) => Ok(s),
+        Ok(_) => Err(format!("must be {least} to 3600 seconds")),
         Err(_) => Err("is not a number of seconds".into()),
     }
 }

@@ -1,7 +1,7 @@
 //! The subcommand `bench`: lists profiles and results, runs a benchmark, compares two results.
 
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
-use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, print_error, print_text, usage_error};
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::{describe_run, progress_line};
 use crate::bench::message::BenchMessage;
@@ -9,11 +9,12 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::report::{self, BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
 use crate::bench::store::{ResultStore, Storable};
-use crate::bench::workloads::{WORKLOADS, Workload};
+use crate::bench::workloads::WORKLOADS;
 use crate::bench::{child, compare, fio_job};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
+use crate::tuning::plan::TuneError;
 use clap::{Args, Subcommand, ValueEnum};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ pub struct BenchRunArgs {
     pub directory: Option<PathBuf>,
     /// The workload.
     #[command(flatten)]
-    pub load: WorkloadArgs,
+    pub(super) load: WorkloadArgs,
     /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
     pub set: Vec<String>,
@@ -100,7 +101,7 @@ pub fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
     match what {
         BenchCommand::List => list_profiles_and_results(),
         BenchCommand::Run(options) => run_benchmark(&root, &options),
-        BenchCommand::Show { result, format } => show_result(&result, format),
+        BenchCommand::Show { result, format } => print_text(&render_report(&load_stored(&result)?, format)?),
         BenchCommand::Compare { a, b } => compare_results(&a, &b),
     }
 }
@@ -128,10 +129,8 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
     if let Some(store) = ResultStore::for_user() {
         let entries = store.summaries().map_err(anyhow::Error::msg)?;
         if !entries.is_empty() {
-            out.push_str(&format!(
-                "\nResults in {}:\n",
-                crate::sanitize::sanitize(store.path().as_os_str().as_encoded_bytes())
-            ));
+            let path = crate::sanitize::sanitize(store.path().as_os_str().as_encoded_bytes());
+            out.push_str(&format!("\nResults in {path}:\n"));
         }
         for e in entries {
             out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.summary()));
@@ -146,19 +145,13 @@ pub(super) fn open_store<T: Storable>() -> anyhow::Result<ResultStore> {
         .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
 }
 
-fn show_result(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
-    let report: BenchReport = open_store::<BenchReport>()?.load(name).map_err(anyhow::Error::msg)?;
-    print_text(&render_report(&report, format)?)
+/// A stored result, by its name or number.
+pub(super) fn load_stored<T: Storable>(name: &str) -> anyhow::Result<T> {
+    open_store::<T>()?.load(name).map_err(anyhow::Error::msg)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    let store = open_store::<BenchReport>()?;
-    let load = |name| store.load::<BenchReport>(name).map_err(anyhow::Error::msg);
-    let (a, b) = (load(a)?, load(b)?);
-    match compare::compare_text(&a, &b) {
-        Ok(text) => print_text(&text),
-        Err(why) => usage_error(&why),
-    }
+    print_text(&compare::compare_text(&load_stored(a)?, &load_stored(b)?).map_err(usage)?)
 }
 
 fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
@@ -170,21 +163,11 @@ fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<St
     })
 }
 
-/// The plan for the command line's options.
-fn plan_from_args(options: &BenchRunArgs) -> Result<(&'static dyn Workload, BenchPlan), String> {
-    build_plan(&options.profile, options.directory.as_deref(), &options.load, &options.set)
-}
-
 fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
-    let (workload, plan) = match plan_from_args(options) {
-        Ok(done) => done,
-        Err(why) => return usage_error(&why),
-    };
+    let directory = options.directory.as_deref();
+    let (workload, plan) = build_plan(&options.profile, directory, &options.load, &options.set).map_err(usage)?;
     if options.fio_job {
-        return match fio_job::to_job_file(&plan) {
-            Ok(text) => print_text(&text),
-            Err(why) => usage_error(&why),
-        };
+        return print_text(&fio_job::to_job_file(&plan).map_err(usage)?);
     }
     let described = describe_run(workload, &plan);
     if options.dry_run {
@@ -196,12 +179,8 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
     let last = match run_with_progress(root, &plan, options.quiet)? {
         BenchMessage::Report(report) => *report,
         BenchMessage::Refused(refused) => {
-            print_error(&format!("refused: {}", refused.reason));
-            if !refused.needs_privilege {
-                return Ok(EXIT_REFUSED);
-            }
-            print_error(&format!("to do it as root: {}", super::tune::common::sudo_this_command()));
-            return Ok(EXIT_PRIVILEGE);
+            let kind = if refused.needs_privilege { TuneError::Privilege } else { TuneError::Unsafe };
+            return Err(kind(format!("refused: {}", refused.reason)).into());
         }
         BenchMessage::Failed(why) => anyhow::bail!("{why}"),
         BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process broke off"),
@@ -212,14 +191,21 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
 /// Stores and prints the result.
 fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
-        match ResultStore::for_user().map(|s| s.save(&report)) {
-            Some(Ok(id)) => report.id = id,
-            Some(Err(why)) => print_error(&format!("result not kept: {why}")),
-            None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
-        }
+        report.id = save_result(&report);
     }
     print_text(&render_report(&report, options.format)?)?;
     Ok(if matches!(report.end, RunEnd::Failed(_) | RunEnd::Stalled(_)) { EXIT_FAILED } else { EXIT_OK })
+}
+
+/// Stores a result; returns its id. A failure is printed, because the result is still to be shown.
+pub(super) fn save_result<T: Storable>(report: &T) -> String {
+    let saved = ResultStore::for_user_of::<T>().map(|store| store.save(report));
+    match saved {
+        Some(Ok(id)) => return id,
+        Some(Err(why)) => print_error(&format!("result not kept: {why}")),
+        None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
+    }
+    report.id().to_owned()
 }
 
 /// Runs the plan in a child process and shows its progress until the last message.

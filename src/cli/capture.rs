@@ -44,54 +44,17 @@ const PROCESSES_WITH_THREADS: usize = 8;
 const MAX_LOG_RECORDS: usize = 120;
 
 /// Files below `proc` for the whole machine.
-const PROC_FILES: &[&str] = &[
-    "diskstats",
-    "stat",
-    "vmstat",
-    "meminfo",
-    "swaps",
-    "loadavg",
-    "uptime",
-    "pressure/cpu",
-    "pressure/memory",
-    "pressure/io",
-    "net/dev",
-    "self/mountinfo",
-    "self/mountstats",
-    "fs/cifs/Stats",
-    "sys/kernel/hostname",
-    "sys/kernel/osrelease",
-    "sys/kernel/task_delayacct",
-    "sys/kernel/hung_task_warnings",
-];
+const PROC_FILES: &str = "diskstats stat vmstat meminfo swaps loadavg uptime pressure/cpu pressure/memory pressure/io \
+                          net/dev self/mountinfo self/mountstats fs/cifs/Stats sys/kernel/hostname \
+                          sys/kernel/osrelease sys/kernel/task_delayacct sys/kernel/hung_task_warnings";
 /// Files below `proc/PID` and `proc/PID/task/TID`.
-const TASK_FILES: &[&str] = &["stat", "io", "status", "schedstat", "cmdline", "cgroup", "wchan", "comm"];
+const TASK_FILES: &str = "stat io status schedstat cmdline cgroup wchan comm";
 /// Files below `sys/block/DISK` and its partitions.
-const DISK_FILES: &[&str] = &[
-    "dev",
-    "size",
-    "ro",
-    "removable",
-    "partition",
-    "loop/backing_file",
-    "dm/name",
-    "dm/uuid",
-    "md/level",
-    "md/array_state",
-    "md/sync_action",
-    "md/degraded",
-    "device/model",
-    "queue/scheduler",
-    "queue/nr_requests",
-    "queue/read_ahead_kb",
-    "queue/rotational",
-    "queue/wbt_lat_usec",
-    "queue/max_sectors_kb",
-    "queue/max_hw_sectors_kb",
-    "queue/logical_block_size",
-    "queue/physical_block_size",
-    "queue/write_cache",
-];
+const DISK_FILES: &str = "dev size ro removable partition loop/backing_file dm/name dm/uuid md/level md/array_state \
+                          md/sync_action md/degraded device/model queue/scheduler queue/nr_requests \
+                          queue/read_ahead_kb queue/rotational queue/wbt_lat_usec queue/max_sectors_kb \
+                          queue/max_hw_sectors_kb queue/logical_block_size queue/physical_block_size \
+                          queue/write_cache";
 
 /// Writes `DIR/t0`, `DIR/t1`, ..., `delay` seconds apart.
 pub fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
@@ -146,7 +109,7 @@ impl TreeWriter<'_> {
         let now = clock::now();
         // Not a kernel file: both clocks, which replaying the tree needs.
         self.write_file("clock", format!("{} {}\n", now.boot_ns, now.wall_ns).as_bytes())?;
-        for file in PROC_FILES {
+        for file in PROC_FILES.split(' ') {
             self.copy_file(&self.root.proc(file), &format!("proc/{file}"))?;
         }
         self.write_file("proc/sys/kernel/hostname", b"host\n")?;
@@ -165,10 +128,10 @@ impl TreeWriter<'_> {
     }
 
     fn write_task(&self, rel: &str) -> anyhow::Result<()> {
-        for file in TASK_FILES {
+        for file in TASK_FILES.split(' ') {
             let name = format!("{rel}/{file}");
             let Some(text) = read_capped(&self.root.proc(&name)) else { continue };
-            let text = if *file == "cmdline" { redact::redact_arguments(&text) } else { text };
+            let text = if file == "cmdline" { redact::redact_arguments(&text) } else { text };
             self.write_file(&format!("proc/{name}"), &self.redactor.redact(&text))?;
         }
         Ok(())
@@ -190,7 +153,7 @@ impl TreeWriter<'_> {
     }
 
     fn write_disk(&self, from: &Path, rel: &str) -> anyhow::Result<()> {
-        for file in DISK_FILES {
+        for file in DISK_FILES.split(' ') {
             self.copy_file(&from.join(file), &format!("{rel}/{file}"))?;
         }
         // The kernel has links here; the tree has empty files with their names.

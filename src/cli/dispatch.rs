@@ -1,6 +1,6 @@
 //! Runs the subcommand selected on the command line.
 
-use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
+use super::exit::{EXIT_OK, EXIT_USAGE, print_final_error};
 use super::parser::{Cli, CliCommand};
 use super::{batch, bench, capture, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
 use crate::root::Root;
@@ -35,14 +35,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
         Some(CliCommand::Capture(args)) => capture::run(&root, &args),
     };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(err) if is_broken_pipe(&err) => ExitCode::from(EXIT_OK),
-        Err(err) => {
-            print_error(&format!("{err:#}"));
-            ExitCode::from(EXIT_FAILED)
-        }
-    }
+    ExitCode::from(result.unwrap_or_else(|error| print_final_error(&error)))
 }
 
 /// Prints help and version unchanged, and usage errors sanitized, because they quote the input.
@@ -55,9 +48,4 @@ pub fn print_usage_error(err: &clap::Error) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(line));
     }
     ExitCode::from(EXIT_USAGE)
-}
-
-/// The reader of standard output went away, which is not an error.
-fn is_broken_pipe(err: &anyhow::Error) -> bool {
-    err.chain().filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }

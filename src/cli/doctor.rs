@@ -1,7 +1,8 @@
 //! The subcommand `doctor`: observes the machine, then prints what is wrong, why, and what to try. The exit code
 //! tells the severity.
 
-use super::exit::{EXIT_CRITICAL, EXIT_FAILED, EXIT_OK, EXIT_WARNINGS, print_error};
+use super::args::parse_seconds_from;
+use super::exit::{EXIT_CRITICAL, EXIT_OK, EXIT_WARNINGS};
 use super::printer::{NextStep, Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use crate::doctor::RuleEngine;
@@ -10,6 +11,7 @@ use crate::export::findings;
 use crate::export::snapshot::header_line;
 use crate::root::Root;
 use crate::units::format_rfc3339;
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -23,20 +25,11 @@ use std::time::{Duration, Instant};
 )]
 pub struct DoctorArgs {
     /// Seconds to observe, 5 to 3600; most findings need 5 to 10.
-    #[arg(short, long, value_name = "S", default_value = "12", value_parser = parse_doctor_seconds)]
+    #[arg(short, long, value_name = "S", default_value = "12", value_parser = |text: &str| parse_seconds_from(5.0, text))]
     pub delay: f64,
     /// Print one JSON object, documented in the README.
     #[arg(long)]
     pub json: bool,
-}
-
-/// Parses the observation time, which must be long enough for the rules.
-fn parse_doctor_seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (5.0..=3600.0).contains(&s) => Ok(s),
-        Ok(_) => Err("must be 5 to 3600 seconds".into()),
-        Err(_) => Err("is not a number of seconds".into()),
-    }
 }
 
 /// Short enough for rules to see trends, long enough for rates.
@@ -53,16 +46,14 @@ const SCHEMA_VERSION: u32 = 1;
 pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let duration = Duration::from_secs_f64(args.delay);
     block_on(async {
-        let facts = Some(duration / FACTS_READS);
         let options = SamplerOptions {
-            threads: false,
             read_every_task: true,
             queue_settings: true,
             kernel_log: true,
-            keep_events: false,
-            facts_every: facts,
+            facts_every: Some(duration / FACTS_READS),
             tracing,
             slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
+            ..SamplerOptions::default()
         };
         let mut sampler = Sampler::start(root, SAMPLE_INTERVAL, options)?;
         let mut printer = Printer::start(Some(1))?;
@@ -77,10 +68,7 @@ pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> 
                 });
             }
         }
-        Ok(code.unwrap_or_else(|| {
-            print_error("interrupted before the look was over; nothing was judged");
-            EXIT_FAILED
-        }))
+        code.context("interrupted before the look was over; nothing was judged")
     })
 }
 

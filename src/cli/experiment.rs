@@ -1,15 +1,14 @@
 //! The subcommand `experiment`: runs an experiment, or shows stored ones.
 
 use super::args::parse_lease_secs;
-use super::bench::{clear_progress_line, open_store};
+use super::bench::{clear_progress_line, load_stored, open_store, save_result};
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
-use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage_error};
-use super::output_file::write_file;
-use super::tune::common::{print_refusal, require_root};
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
+use super::tune::common::require_root;
+use super::worker_job::write_file;
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::progress_line;
 use crate::bench::report::RunEnd;
-use crate::bench::store::ResultStore;
 use crate::bench::workloads;
 use crate::experiment::arm_settings;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
@@ -83,8 +82,8 @@ pub struct ExperimentRunArgs {
     #[arg(long)]
     pub control: bool,
     /// At the end: undo, or if B is better keep (until reboot) or lease=TIME.
-    #[arg(long, value_name = "WHAT", default_value = "undo", value_parser = parse_after_experiment)]
-    pub then: AfterExperiment,
+    #[arg(long, value_name = "WHAT", default_value = "undo", value_parser = parse_on_complete)]
+    pub then: OnComplete,
     /// Seconds that dirty pages may take to drain before a round.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub drain_limit: u64,
@@ -96,7 +95,7 @@ pub struct ExperimentRunArgs {
     pub tx: Vec<String>,
     /// The workload.
     #[command(flatten)]
-    pub load: WorkloadArgs,
+    pub(super) load: WorkloadArgs,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub format: ExperimentFormat,
@@ -114,17 +113,6 @@ pub struct ExperimentRunArgs {
     pub quiet: bool,
 }
 
-/// What happens to the change at the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterExperiment {
-    /// The old values are restored.
-    Undo,
-    /// B stays until reboot.
-    Keep,
-    /// B stays on a lease of this many seconds.
-    Lease(u64),
-}
-
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExperimentFormat {
@@ -136,14 +124,12 @@ pub enum ExperimentFormat {
     Markdown,
 }
 
-fn parse_after_experiment(text: &str) -> Result<AfterExperiment, String> {
-    match text {
-        "undo" => Ok(AfterExperiment::Undo),
-        "keep" => Ok(AfterExperiment::Keep),
-        _ => match text.strip_prefix("lease=") {
-            Some(time) => parse_lease_secs(time).map(AfterExperiment::Lease),
-            None => Err("must be undo, keep or lease=TIME".into()),
-        },
+fn parse_on_complete(text: &str) -> Result<OnComplete, String> {
+    match (text, text.strip_prefix("lease=")) {
+        ("undo", _) => Ok(OnComplete::Undo),
+        ("keep", _) => Ok(OnComplete::Keep),
+        (_, Some(time)) => parse_lease_secs(time).map(OnComplete::Lease),
+        _ => Err("must be undo, keep or lease=TIME".into()),
     }
 }
 
@@ -153,13 +139,10 @@ pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
         None => run_new(&root, &what.run),
         Some(ExperimentCommand::List) => list_stored(),
         Some(ExperimentCommand::Show { result, format, output }) => {
-            output_report(&root, &load_report(&result)?, format, output.as_deref())
+            output_report(&root, &load_stored(&result)?, format, output.as_deref())
         }
         Some(ExperimentCommand::Compare { a, b }) => {
-            match compare::compare_text(&load_report(&a)?, &load_report(&b)?) {
-                Ok(text) => print_text(&text),
-                Err(why) => usage_error(&why),
-            }
+            print_text(&compare::compare_text(&load_stored(&a)?, &load_stored(&b)?).map_err(usage)?)
         }
     }
 }
@@ -171,10 +154,6 @@ pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8
         None => child::main(root)?,
     }
     Ok(EXIT_OK)
-}
-
-fn load_report(name: &str) -> anyhow::Result<ExperimentReport> {
-    open_store::<ExperimentReport>()?.load(name).map_err(anyhow::Error::msg)
 }
 
 fn list_stored() -> anyhow::Result<u8> {
@@ -207,33 +186,23 @@ fn output_report(
 }
 
 fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
-    let mut spec = match spec_from_args(options) {
-        Ok(spec) => spec,
-        Err(why) => return usage_error(&why),
-    };
-    let checked = match arm_settings::validate(root, &spec) {
-        Ok(checked) => checked,
-        Err(refusal) => return Ok(print_refusal(&refusal)),
-    };
+    let mut spec = spec_from_args(options).map_err(usage)?;
+    let checked = arm_settings::validate(root, &spec)?;
     if has_open_duration(options) {
         extend_past_dirty_expire(&mut spec, &checked);
     }
-    if let Err(why) = spec.check() {
-        return usage_error(&why);
-    }
+    spec.check().map_err(usage)?;
     let told = describe_experiment(&spec, &checked);
     if options.dry_run {
         return print_text(&told);
     }
-    if let Err(refusal) = require_root(root, "an experiment sets knobs, which") {
-        return Ok(print_refusal(&refusal));
-    }
+    require_root(root, "an experiment sets knobs, which")?;
     if !options.quiet {
         eprint!("{told}");
     }
     match run_with_progress(root, &spec, options.quiet)? {
         ExperimentMessage::Report(report) => save_and_output(root, *report, options),
-        ExperimentMessage::Refused(refusal) => Ok(print_refusal(&refusal)),
+        ExperimentMessage::Refused(refusal) => Err(refusal.into()),
         ExperimentMessage::Failed(why) => anyhow::bail!("{why}"),
         ExperimentMessage::Progress(_) | ExperimentMessage::Round(_) | ExperimentMessage::Note(_) => {
             anyhow::bail!("the conducting process broke off")
@@ -251,11 +220,7 @@ fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
         set_assignments: o.set.clone(),
         rounds: o.rounds,
         control: o.control,
-        on_complete: match o.then {
-            AfterExperiment::Undo => OnComplete::Undo,
-            AfterExperiment::Keep => OnComplete::Keep,
-            AfterExperiment::Lease(secs) => OnComplete::Lease(secs),
-        },
+        on_complete: o.then,
         drain_limit_ms: o.drain_limit * 1000,
         baseline_ms: o.calm * 1000,
     };
@@ -265,7 +230,7 @@ fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
 /// Whether the program chooses the length of a round.
 fn has_open_duration(o: &ExperimentRunArgs) -> bool {
     let job_file = o.workload.as_ref().is_some_and(|w| w.ends_with(".fio"));
-    o.load.time.is_none() && o.load.io_size.is_none() && o.tx.is_empty() && !job_file
+    !o.load.is_given("time") && !o.load.is_given("io-size") && o.tx.is_empty() && !job_file
 }
 
 /// Runs the experiment in its child process and shows its progress.
@@ -314,11 +279,7 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
 /// Stores and prints the result.
 fn save_and_output(root: &Root, mut report: ExperimentReport, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
-        match ResultStore::for_user_of::<ExperimentReport>().map(|s| s.save(&report)) {
-            Some(Ok(id)) => report.id = id,
-            Some(Err(why)) => print_error(&format!("result not kept: {why}")),
-            None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
-        }
+        report.id = save_result(&report);
     }
     let code = output_report(root, &report, options.format, options.output.as_deref())?;
     Ok(match &report.end {

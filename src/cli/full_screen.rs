@@ -1,8 +1,8 @@
 //! The full-screen program, and reading the config file.
 
 use super::args::parse_seconds;
-use super::exit::{EXIT_OK, EXIT_USAGE, print_error};
-use crate::jobs::WorkerPool;
+use super::exit::{EXIT_OK, print_error, usage};
+use super::worker_job::run_job;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::root::Root;
 use crate::tui::runtime::{TuiOptions, run as run_screen};
@@ -10,7 +10,6 @@ use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// Options without a subcommand.
@@ -54,13 +53,7 @@ const CONFIG_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs the full screen until the user quits.
 pub fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
-    let (config, mut settings) = match load_settings(&root, top.config.as_deref()) {
-        Ok(found) => found,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_USAGE);
-        }
-    };
+    let (config, mut settings) = load_settings(&root, top.config.as_deref())?;
     if let Some(delay) = top.delay {
         settings.interval = delay;
     }
@@ -98,26 +91,22 @@ fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Reads the config file in a child process, with a deadline.
-fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
-    let (tx, rx) = mpsc::channel();
-    let pool = WorkerPool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
-    pool.start(WorkerJob::ReadFile { path: path.to_owned() })?;
-    match rx.recv_timeout(CONFIG_READ_TIMEOUT) {
-        Ok(WorkerReply::File(None)) => Ok(Settings::default()),
-        Ok(WorkerReply::File(Some(text))) => {
-            Settings::parse(&text).map_err(|why| format!("config file {}: {why}", path.display()))
+fn read_config(root: &Root, path: &Path) -> anyhow::Result<Settings> {
+    let shown = path.display();
+    match run_job(root, WorkerJob::ReadFile { path: path.to_owned() }, CONFIG_READ_TIMEOUT).map_err(usage)? {
+        Some(WorkerReply::File(Some(text))) => {
+            Settings::parse(&text).map_err(|why| usage(format!("config file {shown}: {why}")))
         }
-        Ok(WorkerReply::Failed(why)) => Err(why),
-        Ok(_) => Ok(Settings::default()),
-        Err(_) => {
-            print_error(&format!("config file {}: its file system does not answer; going on without", path.display()));
+        Some(_) => Ok(Settings::default()),
+        None => {
+            print_error(&format!("config file {shown}: its file system does not answer; going on without"));
             Ok(Settings::default())
         }
     }
 }
 
 /// The config file used and the settings from it.
-pub(super) fn load_settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
+pub(super) fn load_settings(root: &Root, asked: Option<&Path>) -> anyhow::Result<(Option<PathBuf>, Settings)> {
     let config = config_path(asked);
     let settings = config.as_deref().map_or(Ok(Settings::default()), |path| read_config(root, path))?;
     Ok((config, settings))

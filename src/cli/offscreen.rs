@@ -1,10 +1,11 @@
 //! Renders screens without a terminal, for images.
 
-use super::args::{PaneName, ScreenshotArgs, ViewName};
+use super::args::{ScreenshotArgs, ViewName};
+use super::exit::usage;
 use super::sampler::Sampler;
 use crate::collect::clock;
 use crate::doctor::RuleEngine;
-use crate::export::screenshot::find_format;
+use crate::export::screenshot::ScreenshotFormat;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::tui::action::ViewId;
@@ -20,17 +21,18 @@ use std::time::Duration;
 const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
 /// Rejects image options without an image, several panes in one image, and a PNG on a terminal.
-pub fn check_options(
-    form: Option<&str>,
-    wanted: &ScreenshotArgs,
-    panes: &[PaneName],
+pub(super) fn check_options(
+    form: Option<&ScreenshotFormat>,
+    args: &ScreenshotArgs,
+    panes: &[ViewName],
     stdout: bool,
-) -> Result<(), String> {
-    match (form, wanted.given_option()) {
-        (None, Some(option)) => Err(format!("{option} is for pictures: --format png, svg, html or ansi")),
-        (Some(_), _) if panes.len() > 1 => Err("a picture shows one --pane, or all of a --view; choose one".into()),
-        (Some("png"), _) if stdout && std::io::stdout().is_terminal() => {
-            Err("a PNG is nothing for a terminal: write it to a file, with -o FILE or > FILE".into())
+) -> anyhow::Result<()> {
+    let image_option = args.view.map(|_| "--view").or(args.size.map(|_| "--size"));
+    match (form, image_option) {
+        (None, Some(option)) => Err(usage(format!("{option} is for pictures: --format png, svg, html or ansi"))),
+        (Some(_), _) if panes.len() > 1 => Err(usage("a picture shows one --pane, or all of a --view; choose one")),
+        (Some(form), _) if form.name == "png" && stdout && std::io::stdout().is_terminal() => {
+            Err(usage("a PNG is nothing for a terminal: write it to a file, with -o FILE or > FILE"))
         }
         _ => Ok(()),
     }
@@ -41,7 +43,7 @@ pub struct OffscreenScene<'a> {
     /// View and size.
     pub args: &'a ScreenshotArgs,
     /// A single pane.
-    pub pane: Option<PaneName>,
+    pub pane: Option<ViewName>,
     /// Seconds east of UTC.
     pub utc_offset_secs: i64,
     /// The clocks of the kernel log.
@@ -52,29 +54,28 @@ pub struct OffscreenScene<'a> {
     pub replay: Option<ReplayUi>,
 }
 
-/// Renders the screen in the format with this name.
-pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, name: &str) -> Vec<u8> {
+/// Renders the screen.
+pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, form: &ScreenshotFormat) -> Vec<u8> {
     let mut app = App::new(system, scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
     let shared = &mut app.shared;
     (shared.findings, shared.utc_offset_secs, shared.log_clock) = (findings, scene.utc_offset_secs, scene.log_clock);
     (shared.interval, shared.replay) = (scene.interval, scene.replay);
     (app.screen.view, app.screen.zoomed) = match (scene.pane, scene.args.view) {
-        (Some(pane), _) => (view_of_pane(pane), true),
+        (Some(pane), _) => (view_of(pane), true),
         (None, view) => (view.map_or(ViewId::Overview, view_of), false),
     };
     app.views.kernel_log.refresh_entries(&app.shared);
     app.refresh_views(&mut Vec::new());
-    let shot = ScreenCapture::new(&app).to_screenshot();
-    find_format(name).map(|form| (form.write)(&shot)).unwrap_or_default()
+    (form.write)(&ScreenCapture::new(&app).to_screenshot())
 }
 
 /// Renders the sampler's newest sample, and takes its state.
 pub fn render_live(
     sampler: &mut Sampler,
     args: &ScreenshotArgs,
-    pane: Option<PaneName>,
+    pane: Option<ViewName>,
     interval: Duration,
-    name: &str,
+    form: &ScreenshotFormat,
 ) -> Vec<u8> {
     let empty = SystemState::new(sampler.state.host.clone(), clock::now_log_clock());
     let state = std::mem::replace(&mut sampler.state, empty);
@@ -86,7 +87,7 @@ pub fn render_live(
         interval,
         replay: None,
     };
-    render(state, std::mem::take(&mut sampler.findings), scene, name)
+    render(state, std::mem::take(&mut sampler.findings), scene, form)
 }
 
 fn view_of(view: ViewName) -> ViewId {
@@ -101,29 +102,22 @@ fn view_of(view: ViewName) -> ViewId {
     }
 }
 
-fn view_of_pane(pane: PaneName) -> ViewId {
-    match pane {
-        PaneName::Devices => ViewId::Devices,
-        PaneName::Processes => ViewId::Processes,
-        PaneName::Memory => ViewId::Memory,
-        PaneName::Kernel => ViewId::Kernel,
-        PaneName::Findings => ViewId::Findings,
-        PaneName::Syncs => ViewId::Syncs,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::screenshot::find_format;
 
     #[test]
     fn impossible_screenshot_options_are_refused() {
         let none = ScreenshotArgs { view: None, size: None };
         let sized = ScreenshotArgs { view: None, size: Some((80, 24)) };
-        assert!(check_options(None, &none, &[], true).is_ok() && check_options(Some("svg"), &sized, &[], true).is_ok());
-        assert!(check_options(None, &sized, &[], true).unwrap_err().starts_with("--size is for pictures"));
-        let two = [PaneName::Devices, PaneName::Memory];
-        assert!(check_options(Some("svg"), &none, &two, true).unwrap_err().contains("one --pane"));
+        assert!(
+            check_options(None, &none, &[], true).is_ok()
+                && check_options(find_format("svg"), &sized, &[], true).is_ok()
+        );
+        assert!(check_options(None, &sized, &[], true).unwrap_err().to_string().starts_with("--size is for pictures"));
+        let two = [ViewName::Devices, ViewName::Memory];
+        assert!(check_options(find_format("svg"), &none, &two, true).unwrap_err().to_string().contains("one --pane"));
         assert!(check_options(None, &none, &two, true).is_ok());
     }
 }

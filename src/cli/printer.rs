@@ -1,11 +1,11 @@
 //! Prints samples until the requested number is reached, the reader goes away or a signal arrives.
 
 use super::sampler::Sampler;
+use super::signals::Signals;
 use super::stdout_writer::StdoutWriter;
 use anyhow::{Context, anyhow};
 use rustix::io::Errno;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long an exiting program waits for the current write.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ pub enum NextStep {
 /// Prints texts and decides when to stop.
 pub struct Printer {
     output: StdoutWriter,
-    signals: [Signal; 4],
+    signals: Signals,
     /// The number of texts still to print; `None`: no limit.
     remaining: Option<u64>,
 }
@@ -33,17 +33,8 @@ pub struct Printer {
 impl Printer {
     /// Prints at most `count` texts.
     pub fn start(count: Option<u64>) -> anyhow::Result<Self> {
-        let on = |kind| signal(kind).context("no signal handler");
-        Ok(Self {
-            output: StdoutWriter::start().context("no thread for the output")?,
-            signals: [
-                on(SignalKind::interrupt())?,
-                on(SignalKind::terminate())?,
-                on(SignalKind::hangup())?,
-                on(SignalKind::quit())?,
-            ],
-            remaining: count,
-        })
+        let output = StdoutWriter::start().context("no thread for the output")?;
+        Ok(Self { output, signals: Signals::ending()?, remaining: count })
     }
 
     /// Starts printing a text.
@@ -61,23 +52,17 @@ impl Printer {
             if enough && !self.output.is_busy() {
                 return Ok(NextStep::End);
             }
-            let [int, term, hup, quit] = &mut self.signals;
             tokio::select! {
                 biased;
-                _ = int.recv() => return self.finish().await,
-                _ = term.recv() => return self.finish().await,
-                _ = hup.recv() => return self.finish().await,
-                _ = quit.recv() => return self.finish().await,
+                () = self.signals.recv() => return self.finish().await,
                 written = self.output.wait_until_written() => match written {
                     Ok(()) => {}
                     Err(Errno::PIPE) => return Ok(NextStep::End),
                     Err(err) => return Err(write_error(err)),
                 },
-                _ = glance.tick() => {
-                    if StdoutWriter::reader_is_gone() {
-                        return Ok(NextStep::End);
-                    }
-                }
+                _ = glance.tick() => if StdoutWriter::reader_is_gone() {
+                    return Ok(NextStep::End);
+                },
                 sample_result = sampler.next_sample(), if !enough => {
                     sample_result?;
                     if !self.output.is_busy() {

@@ -1,9 +1,10 @@
 //! The subcommand `record`: writes the collectors' observations to a file.
 
 use super::args::{parse_duration_secs, parse_seconds};
-use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage_error};
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage};
 use super::printer::block_on;
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use super::signals::Signals;
 use crate::collect::{clock, host};
 use crate::recording::encoder::CHECKPOINT_INTERVAL;
 use crate::recording::frame::RecordingHeader;
@@ -15,7 +16,6 @@ use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Options of `record`.
@@ -50,13 +50,6 @@ pub struct RecordArgs {
     pub quiet: bool,
 }
 
-impl RecordArgs {
-    /// The time after which to stop.
-    pub fn duration_limit(&self) -> Option<Duration> {
-        self.time.map(Duration::from_secs)
-    }
-}
-
 /// How often settings and limits are read.
 const FACTS_EVERY: Duration = Duration::from_secs(30);
 
@@ -66,16 +59,16 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Records until the time limit, the size limit or a signal.
 pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> {
-    let max_size = match args.max_size.as_deref().map(parse_bytes).transpose() {
-        Ok(Some(n)) if n < 64 << 10 => return usage_error("--max-size: at least 64K"),
-        Ok(size) => size,
-        Err(why) => return usage_error(&format!("--max-size: {why}")),
-    };
+    let max_size = args.max_size.as_deref().map(parse_bytes).transpose();
+    let max_size = max_size.map_err(|why| usage(format!("--max-size: {why}")))?;
+    if max_size.is_some_and(|n| n < 64 << 10) {
+        return Err(usage("--max-size: at least 64K"));
+    }
     let path = std::path::absolute(&args.file)?;
     let plan = RecorderOptions { path, replace: args.replace, max_size, rotate: args.rotate };
     block_on(async {
         let interval = Duration::from_secs_f64(args.delay);
-        let mut signals = ending_signals()?;
+        let mut signals = Signals::ending()?;
         let recorder =
             RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
         let options = SamplerOptions {
@@ -92,12 +85,12 @@ pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> 
         if !args.quiet {
             eprintln!("recording to {}; Ctrl-C ends it", crate::sanitize::sanitize(status_path(&recorder.status())));
         }
-        let end = args.duration_limit().map(|t| Instant::now() + t);
+        let end = args.time.map(|secs| Instant::now() + Duration::from_secs(secs));
         let (mut ticks, mut disk_warnings) = (0u32, DiskWarnings::default());
         while recorder.status().state == RecorderState::Running {
             tokio::select! {
                 biased;
-                () = any_signal(&mut signals) => break,
+                () = signals.recv() => break,
                 // On a busy machine the first sample may arrive after the end: a recording holds at least one.
                 () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() && ticks > 0 => break,
                 // Notices a file that cannot be opened before the next sample arrives.
@@ -204,20 +197,5 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
             ));
             EXIT_FAILED
         }
-    }
-}
-
-fn ending_signals() -> anyhow::Result<[Signal; 4]> {
-    let on = |kind| signal(kind).context("no signal handler");
-    Ok([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?, on(SignalKind::quit())?])
-}
-
-async fn any_signal(signals: &mut [Signal; 4]) {
-    let [int, term, hup, quit] = signals;
-    tokio::select! {
-        _ = int.recv() => {}
-        _ = term.recv() => {}
-        _ = hup.recv() => {}
-        _ = quit.recv() => {}
     }
 }

@@ -1,7 +1,7 @@
 //! The subcommand `replay`: shows a recording on the screen, or prints it.
 
-use super::args::{PaneName, ScreenshotArgs};
-use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error, usage_error};
+use super::args::{ScreenshotArgs, ViewName, image_format, parse_pane};
+use super::exit::{EXIT_OK, print_error, usage};
 use super::full_screen::{is_no_color_set, load_settings};
 use super::offscreen::{self, OffscreenScene};
 use super::snapshot::scope_of_panes;
@@ -10,6 +10,7 @@ use crate::export::csv;
 use crate::export::json::{self, LogSince, UnavailableSource};
 use crate::export::report::markdown::to_markdown;
 use crate::export::report::{ReportExtras, WindowFindings, build_report};
+use crate::export::screenshot::ScreenshotFormat;
 use crate::export::snapshot;
 use crate::model::kernel_log::LogClock;
 use crate::model::observation::{Change, Observation};
@@ -23,7 +24,9 @@ use crate::tui::action::ViewId;
 use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::shared::ReplayUi;
 use crate::tui::widgets::theme::ThemeName;
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,8 +47,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<ReplayFormat>,
     /// Print only this pane; repeatable, except for csv.
-    #[arg(long, value_name = "PANE", value_enum, requires = "format")]
-    pub pane: Vec<PaneName>,
+    #[arg(long, value_name = "PANE", value_parser = parse_pane(), requires = "format")]
+    pub pane: Vec<ViewName>,
     /// Print from this time, in the formats of --at.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
     pub from: Option<String>,
@@ -90,19 +93,6 @@ pub enum ReplayFormat {
     Ansi,
 }
 
-impl ReplayFormat {
-    /// The name of the screenshot format, if it is one.
-    pub fn screenshot_format_name(self) -> Option<&'static str> {
-        match self {
-            ReplayFormat::Png => Some("png"),
-            ReplayFormat::Svg => Some("svg"),
-            ReplayFormat::Html => Some("html"),
-            ReplayFormat::Ansi => Some("ansi"),
-            _ => None,
-        }
-    }
-}
-
 /// Samples decoded before the first one printed, so that slow detectors (hung tasks) have their history.
 const WARM_UP_SAMPLES: u32 = 30;
 
@@ -116,13 +106,7 @@ pub fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
 
 /// Shows a recording on the screen.
 fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
-    let (config, mut settings) = match load_settings(&root, args.config.as_deref()) {
-        Ok(found) => found,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_USAGE);
-        }
-    };
+    let (config, mut settings) = load_settings(&root, args.config.as_deref())?;
     if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
         settings.theme = theme;
     }
@@ -131,23 +115,9 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
         settings.view = ViewId::Overview;
     }
     let path = std::path::absolute(&args.file)?;
-    let opened = RemoteFile::open(&root, &path)
-        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
-    let reader = match opened {
-        Ok(reader) => reader,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_FAILED);
-        }
-    };
+    let reader = open_reader(args, RemoteFile::open(&root, &path))?;
     let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span(), reader.header.utc_offset_secs));
-    let at = match at.transpose() {
-        Ok(at) => at,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_USAGE);
-        }
-    };
+    let at = at.transpose().map_err(usage)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
     run_screen(TuiOptions {
@@ -159,6 +129,11 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
         replay,
     })?;
     Ok(EXIT_OK)
+}
+
+fn open_reader<B: ReadAt>(args: &ReplayArgs, file: Result<B, impl Display>) -> anyhow::Result<RecordingReader<B>> {
+    let file = file.map_err(|why| anyhow!("{why}"))?;
+    RecordingReader::open(file).map_err(|why| anyhow!("{}: {why}", args.file.display()))
 }
 
 /// Follows a recording and keeps the system state of the current tick.
@@ -233,7 +208,7 @@ fn render_screenshot<B: ReadAt>(
     player: RecordingPlayer,
     reader: &RecordingReader<B>,
     args: &ReplayArgs,
-    form: &str,
+    form: &ScreenshotFormat,
 ) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
@@ -256,27 +231,15 @@ fn known_gap_source(source: &str) -> &'static str {
 
 fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8> {
     if format == ReplayFormat::Csv && args.pane.len() != 1 {
-        return usage_error("--format csv: the panes have different columns; choose one with --pane");
+        return Err(usage("--format csv: the panes have different columns; choose one with --pane"));
     }
-    if let Err(why) = offscreen::check_options(format.screenshot_format_name(), &args.picture, &args.pane, true) {
-        return usage_error(&why);
-    }
-    let opened = file_worker::open_recording(&args.file)
-        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
-    let mut reader = match opened {
-        Ok(reader) => reader,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_FAILED);
-        }
-    };
+    let image = image_format(format);
+    offscreen::check_options(image, &args.picture, &args.pane, true)?;
+    let mut reader = open_reader(args, file_worker::open_recording(&args.file))?;
     let (span, offset) = (reader.span(), reader.header.utc_offset_secs);
     let time = |text: &Option<String>| text.as_deref().map(|t| time_spec::parse(t, &span, offset)).transpose();
-    let (from, to) =
-        match time(args.from.as_ref().map_or(&args.at, |_| &args.from)).and_then(|from| Ok((from, time(&args.to)?))) {
-            Ok(times) => times,
-            Err(why) => return usage_error(&why),
-        };
+    let from = time(args.from.as_ref().map_or(&args.at, |_| &args.from)).map_err(usage)?;
+    let to = time(&args.to).map_err(usage)?;
     let mut player = RecordingPlayer::new(&reader);
     if let Some(from) = from {
         player.seek(&mut reader, from)?;
@@ -287,7 +250,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
         let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
         let extra = ReportExtras { window_findings: player.observed, missing_data: gaps, ..ReportExtras::default() };
         out.write_all(to_markdown(&build_report(&player.state, &player.findings, &extra)).as_bytes())?;
-    } else if let Some(form) = format.screenshot_format_name() {
+    } else if let Some(form) = image {
         out.write_all(&render_screenshot(player, &reader, args, form))?;
     }
     out.flush()?;
@@ -314,7 +277,7 @@ fn print_samples<B: ReadAt>(
     let (scope, last_ns) = (scope_of_panes(&args.pane), reader.span().last_ns);
     let (mut has_csv_header, mut is_first) = (false, true);
     // An image shows one time: the selected one, or the end.
-    let is_single = format.screenshot_format_name().is_some() && args.at.is_some();
+    let is_single = image_format(format).is_some() && args.at.is_some();
     let mut remaining = args.count.unwrap_or(if is_single { 1 } else { u64::MAX });
     while let Some(tick) = reader.next_tick()?.filter(|_| remaining > 0) {
         let wall_ns = tick.wall_ns;
@@ -343,7 +306,7 @@ fn print_samples<B: ReadAt>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::PaneName;
+    use super::super::args::ViewName;
     use super::*;
     use crate::export::snapshot::SnapshotScope;
 
@@ -357,7 +320,7 @@ mod tests {
 
     #[test]
     fn scope_of_one_pane() {
-        assert_eq!(scope_of_panes(&[PaneName::Memory]), SnapshotScope { memory: true, ..empty_scope() });
+        assert_eq!(scope_of_panes(&[ViewName::Memory]), SnapshotScope { memory: true, ..empty_scope() });
     }
 
     fn empty_scope() -> SnapshotScope {

@@ -1,17 +1,16 @@
 //! The subcommand `report`: observes the machine, then writes one file for a ticket.
 
 use super::args::parse_duration_secs;
-use super::bench::open_store;
+use super::bench::{clear_progress_line, load_stored};
 use super::child_progress::overwrite_progress_line;
-use super::exit::{EXIT_FAILED, EXIT_OK, print_error};
-use super::output_file::write_file;
+use super::exit::EXIT_OK;
 use super::printer::{NextStep, Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use super::tune::common::child_knob_io;
 use super::tune::show::format_reading;
+use super::worker_job::write_file;
 use crate::bench::report::BenchReport as BenchResult;
 use crate::bench::report::text::text_report as bench_text;
-use crate::bench::store::Storable;
 use crate::experiment::report::{ExperimentReport as Experiment, ExperimentReportFormat};
 use crate::export::report::html::to_html;
 use crate::export::report::markdown::to_markdown;
@@ -22,8 +21,9 @@ use crate::root::Root;
 use crate::tuning::discover::discover_knobs;
 use crate::tuning::knob_io::{KnobError, KnobIo};
 use crate::tuning::machine_limits::MachineLimits;
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -79,85 +79,46 @@ const NOBODY_UID: u32 = 65534;
 /// Observes, then writes the report.
 pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
     // Check the names of results before observing.
-    let results = match stored_results(args) {
-        Ok(results) => results,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_FAILED);
-        }
-    };
-    let mut document = None;
-    let code = block_on(async {
+    let results = stored_results(args)?;
+    let document = block_on(async {
         let duration = Duration::from_secs(args.time);
-        let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SLOW_SYNC_THRESHOLD));
         let options = SamplerOptions {
             read_every_task: true,
             queue_settings: true,
             kernel_log: true,
-            facts_every: facts,
+            facts_every: Some(FACTS_EVERY),
             tracing,
-            slow_syncs_from: syncs,
+            slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
             ..SamplerOptions::default()
         };
         let mut sampler = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(duration / MAX_SAMPLES), options)?;
         let mut printer = Printer::start(Some(1))?;
         let (started, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
-        let mut progress = ObservationProgress::start(duration);
+        let is_progress_shown = std::io::stderr().is_terminal();
+        let show_progress = |gone: Duration| {
+            let (gone, secs) = (gone.as_secs(), args.time);
+            overwrite_progress_line(&format!("looking: {gone} of {secs} s; Ctrl-C ends it with what was seen"));
+        };
+        is_progress_shown.then(|| show_progress(Duration::ZERO));
         while let NextStep::Sample = printer.next_step(&mut sampler).await? {
             samples += 1;
             seen.update(&sampler.findings, sampler.state.now());
-            progress.show(started.elapsed());
+            is_progress_shown.then(|| show_progress(started.elapsed()));
             if started.elapsed() >= duration {
                 break;
             }
         }
-        progress.end();
-        if samples == 0 {
-            print_error("interrupted before the first sample; nothing was written");
-            return Ok(EXIT_FAILED);
-        }
+        clear_progress_line(is_progress_shown);
+        ensure!(samples > 0, "interrupted before the first sample; nothing was written");
         let text = render_document(root, &sampler, args, seen, results);
-        match &args.output {
-            Some(_) => document = Some(text),
-            None => {
-                printer.print(text);
-                while printer.next_step(&mut sampler).await? != NextStep::End {}
-            }
+        if args.output.is_some() {
+            return Ok(text);
         }
-        Ok(EXIT_OK)
+        printer.print(text);
+        while printer.next_step(&mut sampler).await? != NextStep::End {}
+        Ok(String::new())
     })?;
-    match (document, &args.output) {
-        (Some(text), Some(path)) => write_file(root, path, text.into()),
-        _ => Ok(code),
-    }
-}
-
-/// Shows the progress of the observation on a terminal.
-struct ObservationProgress {
-    duration: Duration,
-    is_shown: bool,
-}
-
-impl ObservationProgress {
-    fn start(duration: Duration) -> Self {
-        let shown = std::io::stderr().is_terminal();
-        let progress = Self { duration, is_shown: shown };
-        progress.show(Duration::ZERO);
-        progress
-    }
-
-    fn show(&self, gone: Duration) {
-        if self.is_shown {
-            let (gone, duration) = (gone.as_secs(), self.duration.as_secs());
-            overwrite_progress_line(&format!("looking: {gone} of {duration} s; Ctrl-C ends it with what was seen"));
-        }
-    }
-
-    fn end(&mut self) {
-        if std::mem::take(&mut self.is_shown) {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
-    }
+    args.output.as_ref().map_or(Ok(EXIT_OK), |path| write_file(root, path, document.into()))
 }
 
 fn render_document(
@@ -195,22 +156,17 @@ fn renderer(args: &ReportArgs) -> fn(&[ReportBlock]) -> String {
 }
 
 /// The stored results to include, as text.
-fn stored_results(args: &ReportArgs) -> Result<Vec<(String, String)>, String> {
+fn stored_results(args: &ReportArgs) -> anyhow::Result<Vec<(String, String)>> {
     let mut out = Vec::new();
     for id in &args.bench {
-        let report: BenchResult = load_stored("--bench", id)?;
+        let report: BenchResult = load_stored(id).with_context(|| format!("--bench {id}"))?;
         out.push((format!("Benchmark {}", report.id), bench_text(&report)));
     }
     for id in &args.experiment {
-        let report: Experiment = load_stored("--experiment", id)?;
+        let report: Experiment = load_stored(id).with_context(|| format!("--experiment {id}"))?;
         out.push((format!("Experiment {}", report.id), report.render(ExperimentReportFormat::Text)));
     }
     Ok(out)
-}
-
-fn load_stored<T: Storable>(option: &str, id: &str) -> Result<T, String> {
-    let found = open_store::<T>().map_err(|err| err.to_string()).and_then(|store| store.load(id));
-    found.map_err(|why| format!("{option} {id}: {why}"))
 }
 
 /// Settings that differ from the kernel's default, and those that could not be read.

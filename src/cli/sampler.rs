@@ -79,8 +79,8 @@ pub struct Sampler {
     events: Vec<Observation>,
     queue_settings_request: RequestState,
     facts_request: RequestState,
-    /// Why the free space of file systems could not be read: local ones, network ones.
-    disk_space_errors: [Option<String>; 2],
+    /// The free space of local and of network file systems.
+    disk_space_requests: [RequestState; 2],
     gaps: Vec<UnavailableSource>,
     /// When settings and limits were requested last.
     facts_requested_at: Option<Instant>,
@@ -100,10 +100,13 @@ pub struct Sampler {
 }
 
 /// The state of a request to a child process.
-#[derive(PartialEq)]
+#[derive(Default, PartialEq)]
 enum RequestState {
+    #[default]
     NotRequested,
-    Pending { boot_ns: u64 },
+    Pending {
+        boot_ns: u64,
+    },
     Answered,
     Failed(String),
 }
@@ -151,9 +154,9 @@ impl Sampler {
             kmsg: None,
             last_record: 0,
             events: Vec::new(),
-            queue_settings_request: RequestState::NotRequested,
-            facts_request: RequestState::NotRequested,
-            disk_space_errors: [None, None],
+            queue_settings_request: RequestState::default(),
+            facts_request: RequestState::default(),
+            disk_space_requests: Default::default(),
             gaps: Vec::new(),
             facts_requested_at: None,
             last_scan_boot_ns: 0,
@@ -246,22 +249,39 @@ impl Sampler {
             SamplerInput::Collector(observations) => {
                 observations.into_iter().for_each(|observation| self.apply_reading(observation));
             }
-            SamplerInput::Worker(job, WorkerReply::Failed(why)) => match *job {
-                WorkerJob::QueueSettings { .. } => self.queue_settings_request = RequestState::Failed(why),
-                WorkerJob::DoctorFacts { .. } => self.facts_request = RequestState::Failed(why),
-                WorkerJob::DiskSpace { network, .. } => self.disk_space_errors[usize::from(network)] = Some(why),
-                _ => {}
-            },
-            SamplerInput::Worker(job, WorkerReply::Observed(observation)) => {
-                self.apply(observation);
-                match *job {
-                    WorkerJob::QueueSettings { .. } => self.queue_settings_request = RequestState::Answered,
-                    WorkerJob::DoctorFacts { .. } => self.facts_request = RequestState::Answered,
-                    WorkerJob::DiskSpace { network, .. } => self.disk_space_errors[usize::from(network)] = None,
-                    _ => {}
+            SamplerInput::Worker(job, reply) => {
+                let state = match reply {
+                    WorkerReply::Failed(why) => RequestState::Failed(why),
+                    WorkerReply::Observed(observation) => {
+                        self.apply(observation);
+                        RequestState::Answered
+                    }
+                    _ => return,
+                };
+                if let Some(request) = self.request_of(&job) {
+                    *request = state;
                 }
             }
-            SamplerInput::Worker(..) => {}
+        }
+    }
+
+    fn request_of(&mut self, job: &WorkerJob) -> Option<&mut RequestState> {
+        match job {
+            WorkerJob::QueueSettings { .. } => Some(&mut self.queue_settings_request),
+            WorkerJob::DoctorFacts { .. } => Some(&mut self.facts_request),
+            WorkerJob::DiskSpace { network, .. } => Some(&mut self.disk_space_requests[usize::from(*network)]),
+            _ => None,
+        }
+    }
+
+    /// Starts a job that a sample waits for. One that still runs continues.
+    fn request(&mut self, job: WorkerJob) {
+        let started = self.pool.start(job.clone());
+        let Some(request) = self.request_of(&job) else { return };
+        match started {
+            Ok(()) => *request = RequestState::Pending { boot_ns: clock::boot_ns() },
+            Err(_) if matches!(request, RequestState::Pending { .. }) => {}
+            Err(why) => *request = RequestState::Failed(why),
         }
     }
 
@@ -299,13 +319,8 @@ impl Sampler {
 
     fn request_queue_settings(&mut self) {
         let names = self.state.devices_to_query();
-        if !self.options.queue_settings || names.is_empty() {
-            return;
-        }
-        match self.pool.start(WorkerJob::QueueSettings { names }) {
-            Ok(()) => self.queue_settings_request = RequestState::Pending { boot_ns: clock::boot_ns() },
-            Err(_) if matches!(self.queue_settings_request, RequestState::Pending { .. }) => {}
-            Err(why) => self.queue_settings_request = RequestState::Failed(why),
+        if self.options.queue_settings && !names.is_empty() {
+            self.request(WorkerJob::QueueSettings { names });
         }
     }
 
@@ -317,11 +332,7 @@ impl Sampler {
             return;
         }
         self.facts_requested_at = Some(Instant::now());
-        match self.pool.start(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&self.state) }) {
-            Ok(()) => self.facts_request = RequestState::Pending { boot_ns: clock::boot_ns() },
-            Err(_) if matches!(self.facts_request, RequestState::Pending { .. }) => {}
-            Err(why) => self.facts_request = RequestState::Failed(why),
-        }
+        self.request(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&self.state) });
         // Runs in parallel child processes, because the sample waits for facts and free space.
         for network in [false, true] {
             let mounts = fact_requests::mounts_to_query(&self.state, network);
@@ -379,28 +390,28 @@ impl Sampler {
     }
 
     fn find_gaps(&self) -> Vec<UnavailableSource> {
-        let now = clock::boot_ns();
+        let secs_since = |boot_ns: u64| clock::boot_ns().saturating_sub(boot_ns) / 1_000_000_000;
         let mut out = Vec::new();
-        for (asked, source, place) in [
+        for (request, source, place) in [
             (&self.queue_settings_request, "queue_settings", "/sys/block/*/queue"),
             (&self.facts_request, "settings", "reading settings and limits"),
+            (&self.disk_space_requests[0], "room", ""),
+            (&self.disk_space_requests[1], "room", ""),
         ] {
-            match asked {
+            match request {
                 RequestState::Pending { boot_ns } => {
-                    let secs = now.saturating_sub(*boot_ns) / 1_000_000_000;
-                    out.push(UnavailableSource::new(source, format!("blocked {secs} s in {place}")));
+                    let why = format!("blocked {} s in {place}", secs_since(*boot_ns));
+                    out.push(UnavailableSource::new(source, why));
                 }
                 RequestState::Failed(why) => out.push(UnavailableSource::new(source, why)),
                 RequestState::NotRequested | RequestState::Answered => {}
             }
         }
-        out.extend(self.disk_space_errors.iter().flatten().map(|why| UnavailableSource::new("room", why)));
+        // A sample does not wait for free space.
         for p in self.pool.pending().iter().filter(|p| matches!(*p.job, WorkerJob::DiskSpace { .. })) {
-            let secs = now.saturating_sub(p.started_boot_ns) / 1_000_000_000;
-            out.push(UnavailableSource::new(
-                "room",
-                format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid),
-            ));
+            let secs = secs_since(p.started_boot_ns);
+            let why = format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid);
+            out.push(UnavailableSource::new("room", why));
         }
         out
     }

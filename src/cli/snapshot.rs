@@ -1,14 +1,15 @@
 //! The subcommand `snapshot`: prints what the screen shows as text, Markdown, JSON or an image.
 
-use super::args::{PaneName, ScreenshotArgs, ViewName, parse_seconds};
-use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage_error};
+use super::args::{ScreenshotArgs, ViewName, image_format, parse_pane, parse_seconds};
+use super::exit::EXIT_OK;
 use super::offscreen;
-use super::output_file::write_file;
 use super::printer::{NextStep, Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use super::worker_job::write_file;
 use crate::export::json;
 use crate::export::snapshot::{self, SnapshotScope};
 use crate::root::Root;
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,8 +28,8 @@ pub struct SnapshotArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
     /// Only this pane; repeatable, except for images.
-    #[arg(long, value_name = "PANE", value_enum)]
-    pub pane: Vec<PaneName>,
+    #[arg(long, value_name = "PANE", value_parser = parse_pane())]
+    pub pane: Vec<ViewName>,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub format: SnapshotFormat,
@@ -59,19 +60,6 @@ pub enum SnapshotFormat {
     Ansi,
 }
 
-impl SnapshotFormat {
-    /// The name of the screenshot format, if it is one.
-    pub fn screenshot_format_name(self) -> Option<&'static str> {
-        match self {
-            SnapshotFormat::Text | SnapshotFormat::Markdown | SnapshotFormat::Json => None,
-            SnapshotFormat::Png => Some("png"),
-            SnapshotFormat::Svg => Some("svg"),
-            SnapshotFormat::Html => Some("html"),
-            SnapshotFormat::Ansi => Some("ansi"),
-        }
-    }
-}
-
 /// How often settings and limits are read, to see them change.
 const FACTS_EVERY: Duration = Duration::from_secs(15);
 
@@ -79,33 +67,29 @@ const FACTS_EVERY: Duration = Duration::from_secs(15);
 pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
     let scope = scope_of_panes(&args.pane);
     // Every view shows findings.
-    let findings = scope.findings || args.format.screenshot_format_name().is_some();
+    let image = image_format(args.format);
+    let findings = scope.findings || image.is_some();
     let interval = Duration::from_secs_f64(args.delay);
     // Only on request: tracing slows every system call slightly.
-    let syncs = args.pane.contains(&PaneName::Syncs) || args.picture.view == Some(ViewName::Syncs);
-    if let Err(why) =
-        offscreen::check_options(args.format.screenshot_format_name(), &args.picture, &args.pane, args.output.is_none())
-    {
-        return usage_error(&why);
-    }
+    let syncs = args.pane.contains(&ViewName::Syncs) || args.picture.view == Some(ViewName::Syncs);
+    offscreen::check_options(image, &args.picture, &args.pane, args.output.is_none())?;
     let mut output = Vec::new();
     block_on(async {
         let options = SamplerOptions {
-            threads: false,
             read_every_task: scope.processes,
             queue_settings: (args.format == SnapshotFormat::Json && scope.devices) || findings,
             kernel_log: scope.kernel_log || findings,
-            keep_events: false,
             tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs),
             slow_syncs_from: syncs.then_some(SLOW_SYNC_THRESHOLD),
             facts_every: findings.then_some(FACTS_EVERY),
+            ..SamplerOptions::default()
         };
         let mut sampler = Sampler::start(root, interval, options)?;
         let mut printer = Printer::start(Some(args.count))?;
         let mut nth = 0;
         while let NextStep::Sample = printer.next_step(&mut sampler).await? {
             nth += 1;
-            let text = match args.format.screenshot_format_name() {
+            let text = match image {
                 None => render_text(&sampler, args.format, scope, nth == 1)?.into_bytes(),
                 // A single image, whose graphs show the earlier samples.
                 Some(_) if nth < args.count => Vec::new(),
@@ -125,26 +109,23 @@ pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8
     })?;
     match &args.output {
         None => Ok(EXIT_OK),
-        Some(_) if output.is_empty() => {
-            print_error("interrupted before there was anything to write; nothing was written");
-            Ok(EXIT_FAILED)
-        }
+        Some(_) if output.is_empty() => bail!("interrupted before there was anything to write; nothing was written"),
         Some(path) => write_file(root, path, output.into()),
     }
 }
 
 /// The parts of a snapshot for the selected panes; all if none is selected.
-pub(super) fn scope_of_panes(panes: &[PaneName]) -> SnapshotScope {
+pub(super) fn scope_of_panes(panes: &[ViewName]) -> SnapshotScope {
     if panes.is_empty() {
         return SnapshotScope::ALL;
     }
     SnapshotScope {
-        devices: panes.contains(&PaneName::Devices),
-        processes: panes.contains(&PaneName::Processes),
-        memory: panes.contains(&PaneName::Memory),
-        kernel_log: panes.contains(&PaneName::Kernel),
-        findings: panes.contains(&PaneName::Findings),
-        syncs: panes.contains(&PaneName::Syncs),
+        devices: panes.contains(&ViewName::Devices),
+        processes: panes.contains(&ViewName::Processes),
+        memory: panes.contains(&ViewName::Memory),
+        kernel_log: panes.contains(&ViewName::Kernel),
+        findings: panes.contains(&ViewName::Findings),
+        syncs: panes.contains(&ViewName::Syncs),
     }
 }
 

@@ -1,26 +1,27 @@
 //! Sanitized lines and tables for standard output: names of mount points and devices are untrusted.
 
-use crate::sanitize::sanitize_into;
+use super::exit::EXIT_OK;
+use crate::sanitize::{sanitize_into, wrap};
 use std::io::Write;
 
 /// The text to print.
 #[derive(Debug, Default)]
-pub struct TextOutput(String);
+pub(super) struct TextOutput(String);
 
 impl TextOutput {
     /// Appends a line.
-    pub fn push_line(&mut self, text: impl AsRef<str>) {
+    pub(super) fn push_line(&mut self, text: impl AsRef<str>) {
         sanitize_into(&mut self.0, text.as_ref().as_bytes());
         self.0.push('\n');
     }
 
     /// Appends an empty line.
-    pub fn push_blank(&mut self) {
+    pub(super) fn push_blank(&mut self) {
         self.0.push('\n');
     }
 
     /// Appends a table with aligned columns.
-    pub fn push_table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
+    pub(super) fn push_table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
         let head: Vec<String> = heads.iter().map(|h| h.to_string()).collect();
         let all: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
         let width = |c: usize| all.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
@@ -31,27 +32,16 @@ impl TextOutput {
         }
     }
 
-    /// Appends a paragraph wrapped at `width` characters.
-    pub fn push_paragraph(&mut self, text: &str, width: usize) {
-        let mut line = String::new();
-        for word in text.split_ascii_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-                self.push_line(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        if !line.is_empty() {
-            self.push_line(line);
-        }
+    /// Appends a paragraph wrapped at 100 cells.
+    pub(super) fn push_paragraph(&mut self, text: &str) {
+        wrap(text, 100).iter().for_each(|line| self.push_line(line));
     }
 
     /// Prints the text.
-    pub fn print(self) -> anyhow::Result<()> {
+    pub(super) fn print(self) -> anyhow::Result<u8> {
         let mut out = std::io::stdout().lock();
         out.write_all(self.0.as_bytes())?;
-        Ok(out.flush()?)
+        out.flush()?;
+        Ok(EXIT_OK)
     }
 }

@@ -4,118 +4,130 @@ use crate::bench::fio_job;
 use crate::bench::params;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads::{self, Workload};
-use clap::{Args, ValueEnum};
+use OptionKind::{Choice, Flag, Value};
+use clap::builder::PossibleValue;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 
+/// What an option sets.
+enum OptionKind {
+    /// The parameter of the option's name to a text of this kind.
+    Value(&'static str),
+    /// A parameter to a fixed text.
+    Flag(&'static str, &'static str),
+    /// The parameter of the option's name to one of these values, each with its description.
+    Choice(&'static str, &'static [(&'static str, &'static str)]),
+}
+
+const ENGINES: &[(&str, &str)] = &[
+    ("auto", "io_uring, or threads where io_uring is unavailable"),
+    ("uring", "Only io_uring"),
+    ("threads", "pread and pwrite on a thread pool"),
+];
+const LAYOUTS: &[(&str, &str)] = &[
+    ("small", "Written in 4 KiB chunks and locked in memory: a record dirties 4 KiB"),
+    (
+        "large",
+        "Written in 1 MiB chunks and locked in memory: a record dirties up to 1 MiB where there are large folios",
+    ),
+    ("cold", "Dropped from the cache: records are read from the device"),
+];
+
+/// Options by name, each with its help, in the order in which they are applied: `readahead` after `direct`, because it
+/// only affects reads through the page cache.
+const OPTIONS: &[(&str, OptionKind, &str)] = &[
+    ("size", Value("SIZE"), "Size of the file (for `fork`: of the memory): 512M, 4G"),
+    ("block", Value("SIZE"), "Size of one operation, record or chunk: 4k, 1M"),
+    ("depth", Value("N"), "Operations in flight per job"),
+    ("jobs", Value("N"), "Worker threads"),
+    ("read-pct", Value("PCT"), "Percentage of reads"),
+    ("buffered", Flag("direct", "off"), "Use the page cache"),
+    ("direct", Flag("direct", "on"), "Bypass the page cache (O_DIRECT)"),
+    (
+        "readahead",
+        Flag("readahead", "on"),
+        "sweep: repeat the sequential series with read-ahead off and on; needs root, restores the setting",
+    ),
+    ("fsync", Value("N"), "fdatasync after this many writes"),
+    ("rate", Value("IOPS"), "Limit in operations per second; 0: none"),
+    ("rate-bytes", Value("SIZE"), "Limit in bytes per second; 0: none"),
+    (
+        "refill",
+        Flag("refill", "on"),
+        "Fill every write with new random data, for storage that compresses or deduplicates",
+    ),
+    ("time", Value("S"), "Seconds to measure (per step, if there are several); 0: no limit"),
+    ("ramp", Value("S"), "Seconds of warm-up that are not measured"),
+    ("io-size", Value("SIZE"), "Stop after this many bytes"),
+    ("stall-limit", Value("S"), "Fail when nothing completes for this many seconds"),
+    ("idle", Flag("idle", "on"), "Idle I/O priority: only served when the disk is otherwise idle"),
+    ("engine", Choice("ENGINE", ENGINES), "I/O engine"),
+    ("sqpoll", Flag("sqpoll", "on"), "io_uring with a submission thread in the kernel, which uses a whole CPU core"),
+    ("iopoll", Flag("iopoll", "on"), "io_uring with polled completions; the device needs polling queues"),
+    ("seed", Value("N"), "Seed for offsets and data"),
+    ("layout", Choice("LAYOUT", LAYOUTS), "txlog: state of the store in the page cache at the start"),
+    ("no-mmap", Flag("mmap", "off"), "txlog: access the store with pread and pwrite"),
+    ("nosync", Flag("synclog", "off"), "txlog: do not sync the log"),
+    ("nowritelog", Flag("writelog", "off"), "txlog: do not write the log"),
+    ("nowritestore", Flag("writestore", "off"), "txlog: do not write records back"),
+    ("noread", Flag("readrecords", "off"), "txlog: do not read records first"),
+];
+
+/// Those that only txlog has.
+const TXLOG_OPTIONS: [&str; 6] = ["layout", "no-mmap", "nosync", "nowritelog", "nowritestore", "noread"];
+
 /// The workload of `bench run` and `experiment`.
-#[derive(Debug, Args)]
-pub struct WorkloadArgs {
-    /// Confirms a directory on a network mount: the same directory again.
-    #[arg(long, value_name = "DIR")]
-    pub network: Option<PathBuf>,
-    /// Size of the file (for `fork`: of the memory): 512M, 4G.
-    #[arg(long, value_name = "SIZE")]
-    pub size: Option<String>,
-    /// Size of one operation, record or chunk: 4k, 1M.
-    #[arg(long, value_name = "SIZE")]
-    pub block: Option<String>,
-    /// Operations in flight per job.
-    #[arg(long, value_name = "N")]
-    pub depth: Option<String>,
-    /// Worker threads.
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<String>,
-    /// Percentage of reads.
-    #[arg(long, value_name = "PCT")]
-    pub read_pct: Option<String>,
-    /// Use the page cache.
-    #[arg(long, conflicts_with = "direct")]
-    pub buffered: bool,
-    /// Bypass the page cache (O_DIRECT).
-    #[arg(long)]
-    pub direct: bool,
-    /// sweep: repeat the sequential series with read-ahead off and on; needs root, restores the setting.
-    #[arg(long, conflicts_with = "direct")]
-    pub readahead: bool,
-    /// fdatasync after this many writes.
-    #[arg(long, value_name = "N")]
-    pub fsync: Option<String>,
-    /// Limit in operations per second; 0: none.
-    #[arg(long, value_name = "IOPS")]
-    pub rate: Option<String>,
-    /// Limit in bytes per second; 0: none.
-    #[arg(long, value_name = "SIZE")]
-    pub rate_bytes: Option<String>,
-    /// Fill every write with new random data, for storage that compresses or deduplicates.
-    #[arg(long)]
-    pub refill: bool,
-    /// Seconds to measure (per step, if there are several); 0: no limit.
-    #[arg(long, value_name = "S")]
-    pub time: Option<String>,
-    /// Seconds of warm-up that are not measured.
-    #[arg(long, value_name = "S")]
-    pub ramp: Option<String>,
-    /// Stop after this many bytes.
-    #[arg(long, value_name = "SIZE")]
-    pub io_size: Option<String>,
-    /// Fail when nothing completes for this many seconds.
-    #[arg(long, value_name = "S")]
-    pub stall_limit: Option<String>,
-    /// Idle I/O priority: only served when the disk is otherwise idle.
-    #[arg(long)]
-    pub idle: bool,
-    /// I/O engine.
-    #[arg(long, value_name = "ENGINE", value_enum)]
-    pub engine: Option<EngineName>,
-    /// io_uring with a submission thread in the kernel, which uses a whole CPU core.
-    #[arg(long)]
-    pub sqpoll: bool,
-    /// io_uring with polled completions; the device needs polling queues.
-    #[arg(long)]
-    pub iopoll: bool,
-    /// Seed for offsets and data.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<String>,
-    /// txlog: state of the store in the page cache at the start.
-    #[arg(long, value_name = "LAYOUT", value_enum)]
-    pub layout: Option<StoreLayoutName>,
-    /// txlog: access the store with pread and pwrite.
-    #[arg(long)]
-    pub no_mmap: bool,
-    /// txlog: do not sync the log.
-    #[arg(long)]
-    pub nosync: bool,
-    /// txlog: do not write the log.
-    #[arg(long)]
-    pub nowritelog: bool,
-    /// txlog: do not write records back.
-    #[arg(long)]
-    pub nowritestore: bool,
-    /// txlog: do not read records first.
-    #[arg(long)]
-    pub noread: bool,
+#[derive(Debug)]
+pub(super) struct WorkloadArgs {
+    network: Option<PathBuf>,
+    /// The options given: name, parameter, text.
+    given: Vec<(&'static str, &'static str, String)>,
 }
 
-/// I/O engines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// io_uring, or threads where io_uring is unavailable.
-    Auto,
-    /// Only io_uring.
-    Uring,
-    /// pread and pwrite on a thread pool.
-    Threads,
+impl WorkloadArgs {
+    /// Whether an option was given.
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|option| option.0 == name)
+    }
 }
 
-/// The state of txlog's store in the page cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StoreLayoutName {
-    /// Written in 4 KiB chunks and locked in memory: a record dirties 4 KiB.
-    Small,
-    /// Written in 1 MiB chunks and locked in memory: a record dirties up to 1 MiB where there are large folios.
-    Large,
-    /// Dropped from the cache: records are read from the device.
-    Cold,
+impl Args for WorkloadArgs {
+    fn augment_args(command: Command) -> Command {
+        let network = Arg::new("network").long("network").value_name("DIR").value_parser(value_parser!(PathBuf));
+        let network = network.help("Confirms a directory on a network mount: the same directory again");
+        OPTIONS.iter().fold(command.arg(network), |command, (name, kind, help)| {
+            let arg = Arg::new(*name).long(*name).help(*help);
+            let arg = match kind {
+                Value(placeholder) => arg.value_name(*placeholder),
+                Flag(..) => arg.action(ArgAction::SetTrue),
+                Choice(placeholder, values) => {
+                    let values = values.iter().map(|(value, help)| PossibleValue::new(*value).help(*help));
+                    arg.value_name(*placeholder).value_parser(values.collect::<Vec<_>>())
+                }
+            };
+            let excludes_direct = ["buffered", "readahead"].contains(name);
+            command.arg(if excludes_direct { arg.conflicts_with("direct") } else { arg })
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for WorkloadArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = OPTIONS.iter().filter_map(|(name, kind, _)| match kind {
+            Flag(param, text) => matches.get_flag(name).then(|| (*name, *param, (*text).to_owned())),
+            Value(_) | Choice(..) => matches.get_one::<String>(name).map(|text| (*name, *name, text.clone())),
+        });
+        Ok(Self { network: matches.get_one("network").cloned(), given: given.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// Builds the plan of a profile or fio job file in `directory`, changed by `load` and the `txlog` assignments.
@@ -138,8 +150,25 @@ pub(super) fn build_plan(
     if let Some(directory) = directory {
         plan.directory = directory.to_owned();
     }
-    apply_workload_args(&mut plan, load)?;
-    apply_txlog_args(&mut plan, load, txlog)?;
+    plan.network.clone_from(&load.network);
+    if plan.profile != "txlog" && (!txlog.is_empty() || TXLOG_OPTIONS.iter().any(|name| load.is_given(name))) {
+        let options = TXLOG_OPTIONS.map(|name| format!("--{name}")).join(", ");
+        return Err(format!("transactions, min, max, {options} are txlog's"));
+    }
+    for (_, param, text) in &load.given {
+        params::set_param(&mut plan, param, text)?;
+    }
+    if plan.profile == "txlog" && load.is_given("time") && plan.time_ms > 0 {
+        // As many as the time allows, unless a number is given.
+        plan.txlog.transactions = 0;
+    }
+    for pair in txlog {
+        let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
+        if !["transactions", "min", "max"].contains(&key) {
+            return Err(format!("{pair}: transactions, min or max"));
+        }
+        params::set_param(&mut plan, key, n)?;
+    }
     if workload.needs_directory() {
         if plan.directory.as_os_str().is_empty() {
             return Err(format!("{} needs a directory on the storage to measure", plan.profile));
@@ -152,72 +181,4 @@ pub(super) fn build_plan(
     }
     plan.check().and_then(|()| workload.check(&plan))?;
     Ok((workload, plan))
-}
-
-fn apply_workload_args(plan: &mut BenchPlan, o: &WorkloadArgs) -> Result<(), String> {
-    plan.network.clone_from(&o.network);
-    let engine = o.engine.and_then(|e| e.to_possible_value()).map(|v| v.get_name().to_owned());
-    let on = |given: bool| given.then(|| "on".to_owned());
-    for (name, text) in [
-        ("size", &o.size),
-        ("block", &o.block),
-        ("depth", &o.depth),
-        ("jobs", &o.jobs),
-        ("read-pct", &o.read_pct),
-        ("direct", &if o.buffered { Some("off".into()) } else { on(o.direct) }),
-        // After `direct`: it only affects reads through the page cache.
-        ("readahead", &on(o.readahead)),
-        ("fsync", &o.fsync),
-        ("rate", &o.rate),
-        ("rate-bytes", &o.rate_bytes),
-        ("refill", &on(o.refill)),
-        ("time", &o.time),
-        ("ramp", &o.ramp),
-        ("io-size", &o.io_size),
-        ("stall-limit", &o.stall_limit),
-        ("idle", &on(o.idle)),
-        ("engine", &engine),
-        ("sqpoll", &on(o.sqpoll)),
-        ("iopoll", &on(o.iopoll)),
-        ("seed", &o.seed),
-    ] {
-        if let Some(text) = text {
-            params::set_param(plan, name, text)?;
-        }
-    }
-    Ok(())
-}
-
-fn apply_txlog_args(plan: &mut BenchPlan, o: &WorkloadArgs, pairs: &[String]) -> Result<(), String> {
-    let left_out = [
-        (o.no_mmap, "mmap"),
-        (o.nosync, "synclog"),
-        (o.nowritelog, "writelog"),
-        (o.nowritestore, "writestore"),
-        (o.noread, "readrecords"),
-    ];
-    let used = !pairs.is_empty() || o.layout.is_some() || left_out.iter().any(|(given, _)| *given);
-    if plan.profile != "txlog" {
-        let why =
-            "transactions, min, max, --layout, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's";
-        return if used { Err(why.into()) } else { Ok(()) };
-    }
-    if o.time.is_some() && plan.time_ms > 0 {
-        // As many as the time allows, unless a number is given.
-        plan.txlog.transactions = 0;
-    }
-    for pair in pairs {
-        let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
-        if !["transactions", "min", "max"].contains(&key) {
-            return Err(format!("{pair}: transactions, min or max"));
-        }
-        params::set_param(plan, key, n)?;
-    }
-    for (_, name) in left_out.into_iter().filter(|(given, _)| *given) {
-        params::set_param(plan, name, "off")?;
-    }
-    if let Some(layout) = o.layout.and_then(|l| l.to_possible_value()) {
-        params::set_param(plan, "layout", layout.get_name())?;
-    }
-    Ok(())
 }

@@ -12,7 +12,6 @@ use super::args::parse_lease_secs;
 use super::exit::EXIT_OK;
 use crate::root::Root;
 use clap::Subcommand;
-use common::print_refusal;
 
 /// Subcommands of `tune`.
 #[derive(Debug, Subcommand)]
@@ -103,7 +102,7 @@ pub enum TuneCommand {
 
 /// Runs the subcommand.
 pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
-    let result = match action {
+    match action {
         TuneCommand::List { part } => show::list(root, part.as_deref()),
         TuneCommand::Get { knobs } => show::get(root, &knobs),
         TuneCommand::Set { changes, lease, keep, dry_run } => {
@@ -119,10 +118,6 @@ pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
         TuneCommand::Status { knobs } => status::run(root, &knobs),
         TuneCommand::Persist { knobs } => persist::persist(root, &knobs),
         TuneCommand::Unpersist { knobs } => persist::unpersist(root, &knobs),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) => Ok(print_refusal(&error)),
     }
 }
 

@@ -1,8 +1,7 @@
 //! `tune set`.
 
-use super::super::exit::EXIT_OK;
 use super::super::text_output::TextOutput;
-use super::common::{CommandResult, child_knob_io, require_root};
+use super::common::{child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::apply::now_wall_ns;
 use crate::tuning::knob_id::KnobId;
@@ -13,24 +12,26 @@ use crate::tuning::protocol::{AppliedKnob, TunerReply};
 use crate::tuning::tuner_client::LeaseHandle;
 use crate::tuning::value;
 use crate::units;
+use anyhow::bail;
 
 /// Checks everything, then has a tuner apply it.
-pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> CommandResult {
+pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let planned = plan_writes(&mut child_knob_io(root), &machine, &words)?;
     for p in &planned {
-        progress_check::require_progress(root, &p.knob)?;
+        progress_check::require_progress(root, &p.knob).map_err(TuneError::from)?;
     }
     if dry_run {
-        return Ok(render_dry_run(&planned, &machine, lease_secs).print().map(|()| EXIT_OK));
+        return render_dry_run(&planned, &machine, lease_secs).print();
     }
     require_root(root, "changing knobs")?;
+    // An error of the pipe to the tuner is none of standard output.
     let failed = |err: std::io::Error| TuneError::Failed(err.to_string());
     let (held, reply) = LeaseHandle::start(Root::self_exe(), root, words, lease_secs).map_err(failed)?;
     let (id, members, lease) = match reply {
         TunerReply::Applied { id, members, lease_secs } => (id, members, lease_secs),
-        TunerReply::Refused(refusal) => return Err(refusal),
-        other => return Err(TuneError::Failed(format!("the tuner said {other:?}"))),
+        TunerReply::Refused(refusal) => return Err(refusal.into()),
+        other => bail!("the tuner said {other:?}"),
     };
     let mut out = TextOutput::default();
     let changed = members.iter().any(|m| !m.after.is_empty());
@@ -40,10 +41,9 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bo
     match lease {
         Some(secs) if changed => {
             let pid = held.pid();
-            match held.detach() {
-                Ok(TunerReply::TimeLeft { .. }) => {}
-                Ok(other) => return Err(TuneError::Failed(format!("the tuner said {other:?}"))),
-                Err(err) => return Err(failed(err)),
+            match held.detach().map_err(failed)? {
+                TunerReply::TimeLeft { .. } => {}
+                other => bail!("the tuner said {other:?}"),
             }
             let end = units::format_time_of_day(now_wall_ns() + secs as i64 * 1_000_000_000, 0);
             out.push_line(format!(
@@ -63,7 +63,7 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bo
         }
         _ => out.push_line("Nothing to change."),
     }
-    Ok(out.print().map(|()| EXIT_OK))
+    out.print()
 }
 
 fn render_dry_run(planned: &[PlannedWrite], machine: &MachineLimits, lease_secs: Option<u64>) -> TextOutput {

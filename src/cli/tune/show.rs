@@ -2,7 +2,7 @@
 
 use super::super::exit::{EXIT_FAILED, EXIT_OK};
 use super::super::text_output::TextOutput;
-use super::common::{CommandResult, child_knob_io, parse_knob_ids};
+use super::common::{child_knob_io, parse_knob_ids};
 use crate::root::Root;
 use crate::tuning::discover::discover_knobs;
 use crate::tuning::knob::KnobLink;
@@ -12,7 +12,7 @@ use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::value;
 
 /// Lists all knobs by group.
-pub fn list(root: &Root, part: Option<&str>) -> CommandResult {
+pub fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();
     let wanted: Vec<KnobId> = discover_knobs(root, part.is_some())
@@ -41,7 +41,7 @@ pub fn list(root: &Root, part: Option<&str>) -> CommandResult {
     } else if wanted.is_empty() {
         out.push_line("no knob is called like that");
     }
-    Ok(out.print().map(|()| EXIT_OK))
+    out.print()
 }
 
 fn push_group(out: &mut TextOutput, rows: &mut Vec<Vec<String>>) {
@@ -74,7 +74,7 @@ pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, mac
 }
 
 /// Describes knobs in detail.
-pub fn get(root: &Root, knobs: &[String]) -> CommandResult {
+pub fn get(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let wanted = parse_knob_ids(knobs)?;
     let mut io = child_knob_io(root);
@@ -105,8 +105,9 @@ pub fn get(root: &Root, knobs: &[String]) -> CommandResult {
             KnobLink::Recomputes(others) => out.push_line(format!("the kernel also moves {}", others.join(", "))),
             KnobLink::Independent => {}
         }
-        out.push_paragraph(knob.description, 100);
+        out.push_paragraph(knob.description);
         out.push_line(format!("source: {}", knob.source));
     }
-    Ok(out.print().map(|()| code))
+    out.print()?;
+    Ok(code)
 }

@@ -1,8 +1,7 @@
 //! `tune status`: the values of each knob, and the changes of this boot.
 
-use super::super::exit::EXIT_OK;
 use super::super::text_output::TextOutput;
-use super::common::{CommandResult, child_knob_io, parse_knob_ids};
+use super::common::{child_knob_io, parse_knob_ids};
 use super::show::format_reading;
 use crate::root::Root;
 use crate::tuning::boot_value::boot_value;
@@ -17,7 +16,7 @@ use crate::tuning::sysctl::{BootSysctls, display_path};
 use crate::units;
 
 /// Prints the status.
-pub fn run(root: &Root, knobs: &[String]) -> CommandResult {
+pub fn run(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();
     let (mut journal, changes, trouble) = load_changes(root);
@@ -63,7 +62,7 @@ pub fn run(root: &Root, knobs: &[String]) -> CommandResult {
         Some(why) => out.push_line(format!("changes of this boot: {why}")),
         None => push_changes(&mut out, journal.as_mut(), &changes),
     }
-    Ok(out.print().map(|()| EXIT_OK))
+    out.print()
 }
 
 fn load_changes(root: &Root) -> (Option<Journal>, Vec<ChangeSet>, Option<String>) {

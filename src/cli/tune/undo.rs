@@ -1,8 +1,8 @@
 //! `tune keep`, `tune renew` and `tune undo`.
 
-use super::super::exit::{EXIT_FAILED, EXIT_OK};
+use super::super::exit::{EXIT_FAILED, EXIT_OK, print_text};
 use super::super::text_output::TextOutput;
-use super::common::{CommandResult, child_knob_io, require_root};
+use super::common::{child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::change_set::ChangeSet;
 use crate::tuning::lifecycle::{self, LeaseStatus, open_journal};
@@ -27,49 +27,46 @@ fn select_changes(
     }
 }
 
+const NO_CHANGE: &str = "no change was made in this boot";
+const NO_LEASE: &str = "no change is on lease";
+
 /// Keeps changes.
-pub fn keep(root: &Root, id: Option<u64>) -> CommandResult {
+pub fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "keeping a change")?;
-    let Some((mut journal, changes)) = open_journal(root)? else {
-        return print_only("no change was made in this boot");
-    };
+    let Some((mut journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
     let ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
-        return print_only("no change is on lease");
+        return print_only(NO_LEASE);
     }
     let mut out = TextOutput::default();
     for id in ids {
         lifecycle::keep_change(&mut journal, id)?;
         out.push_line(format!("Change {id} stays until the machine boots. To take it back: iotop-plus tune undo {id}"));
     }
-    Ok(out.print().map(|()| EXIT_OK))
+    out.print()
 }
 
 /// Renews leases. Without an id, all leases that a tuner holds; orphaned changes have none.
-pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> CommandResult {
+pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u8> {
     require_root(root, "renewing a lease")?;
-    let Some((journal, changes)) = open_journal(root)? else {
-        return print_only("no change was made in this boot");
-    };
+    let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
     let held = |c: &ChangeSet| !c.is_kept && lifecycle::lease_status(&journal, c.id) != LeaseStatus::Orphaned;
     let ids = select_changes(&changes, id, held)?;
     if ids.is_empty() {
-        return print_only("no change is on lease");
+        return print_only(NO_LEASE);
     }
     let mut out = TextOutput::default();
     for id in ids {
         let left = lifecycle::renew_lease(&journal, id, secs)?;
         out.push_line(format!("Change {id} is on lease for another {}.", format_duration(left)));
     }
-    Ok(out.print().map(|()| EXIT_OK))
+    out.print()
 }
 
 /// Undoes changes.
-pub fn undo(root: &Root, id: Option<u64>) -> CommandResult {
+pub fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "taking a change back")?;
-    let Some((journal, changes)) = open_journal(root)? else {
-        return print_only("no change was made in this boot");
-    };
+    let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
     let mut ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
         ids = select_changes(&changes, None, |c| c.is_kept)?;
@@ -89,11 +86,10 @@ pub fn undo(root: &Root, id: Option<u64>) -> CommandResult {
             }
         }
     }
-    Ok(out.print().map(|()| code))
+    out.print()?;
+    Ok(code)
 }
 
-fn print_only(text: &str) -> CommandResult {
-    let mut out = TextOutput::default();
-    out.push_line(text);
-    Ok(out.print().map(|()| EXIT_OK))
+fn print_only(text: &str) -> anyhow::Result<u8> {
+    print_text(&format!("{text}\n"))
 }
