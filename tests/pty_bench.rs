@@ -55,7 +55,7 @@ fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
 /// Selects a profile; `above` is the number of rows above the profiles.
 fn select_profile(t: &mut Terminal, profile: usize, above: usize) {
     t.send(format!("\x1b[H{}", "j".repeat(profile + above)));
-    t.wait_for_text(&format!("Plan: {}", WORKLOADS[profile].name()));
+    t.wait_for_text(&format!("Plan: {}", WORKLOADS[profile].name));
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn every_profile_runs_from_the_view() {
             }
         }
         t.send("r");
-        t.wait_for_text(&format!("Run {}", w.name()));
+        t.wait_for_text(&format!("Run {}", w.name));
         t.send("y");
-        t.wait_for_text(&format!("Result of {}", w.name()));
-        t.wait_for_text(&format!("-{} ", w.name()));
-        let kept = format!("-{}", w.name());
+        t.wait_for_text(&format!("Result of {}", w.name));
+        t.wait_for_text(&format!("-{} ", w.name));
+        let kept = format!("-{}", w.name);
         t.wait_until("kept", |s| s.contents().lines().any(|l| l.contains("saved as ") && l.contains(&kept)));
-        println!("{:<9} {}", w.name(), t.contents().lines().find(|l| l.contains("kept as")).unwrap_or_default());
+        println!("{:<9} {}", w.name, t.contents().lines().find(|l| l.contains("kept as")).unwrap_or_default());
         assert!(t.contents().contains("complete"), "{}", t.contents());
         t.send("\x1b[D");
     }

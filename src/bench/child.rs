@@ -50,7 +50,7 @@ async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     };
     let checked = plan.check().and_then(|()| {
         let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
-        workload.check(&plan).map(|()| workload)
+        (workload.check)(&plan).map(|()| workload)
     });
     match checked {
         Ok(workload) => run_workload(workload, plan, root, counters, &mut input).await,
@@ -62,7 +62,7 @@ async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
 }
 
 async fn run_workload(
-    workload: &'static dyn Workload,
+    workload: &'static Workload,
     plan: BenchPlan,
     root: Root,
     counters: DiskCounterReader,
@@ -79,7 +79,7 @@ async fn run_workload(
     let (finished, mut done) = mpsc::unbounded_channel();
     let mut session = BenchSession::new(plan.clone(), root, watch.clone(), counters);
     std::thread::Builder::new().name("measure".into()).spawn(move || {
-        let ended = workload.run(&mut session);
+        let ended = (workload.run)(&mut session);
         session.recheck_target();
         let _ = finished.send(ended);
     })?;
@@ -181,10 +181,10 @@ fn flush_notes(watch: &RunProgress, sent: &mut usize) {
     }
 }
 
-fn build_report(workload: &dyn Workload, plan: BenchPlan, watch: &RunProgress, end: RunEnd, wall: i64) -> BenchReport {
+fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: RunEnd, wall: i64) -> BenchReport {
     let (parts, target) = watch.take_results(monotonic_ns());
     let uname = rustix::system::uname();
-    let on_ruler = workload.has_reference_classes(&plan);
+    let on_ruler = (workload.has_reference_classes)(&plan);
     let mut report = BenchReport {
         schema: SCHEMA,
         id: format!("{}-{}", wall / 1_000_000_000, plan.profile),

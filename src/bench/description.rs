@@ -7,27 +7,27 @@ use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
 /// The workload, its directory, and what it does, one line each.
-pub fn describe_run(workload: &dyn Workload, plan: &BenchPlan) -> String {
-    let mut out = format!("{}: {}\n", workload.name(), workload.about());
-    if workload.needs_directory() {
+pub fn describe_run(workload: &Workload, plan: &BenchPlan) -> String {
+    let mut out = format!("{}: {}\n", workload.name, workload.about);
+    if workload.needs_directory {
         out.push_str(&format!(
             "  in {}, {} of space\n",
             sanitize(plan.directory.as_os_str().as_encoded_bytes()),
-            format_bytes_long(workload.footprint(plan))
+            format_bytes_long((workload.footprint)(plan))
         ));
     }
-    for line in workload.describe(plan) {
+    for line in (workload.describe)(plan) {
         out.push_str(&format!("  {line}\n"));
     }
     out
 }
 
 /// What would be written, and where.
-pub fn describe_writes(workload: &dyn Workload, plan: &BenchPlan) -> String {
-    if !workload.needs_directory() {
+pub fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
+    if !workload.needs_directory {
         return "Touches no file and no device.".into();
     }
-    let written = workload.planned_writes(plan);
+    let written = (workload.planned_writes)(plan);
     let more = match written.additional {
         Some(0) => String::new(),
         Some(n) if written.guaranteed == 0 => format!(" at most {}", format_bytes_long(n)),
@@ -40,7 +40,7 @@ pub fn describe_writes(workload: &dyn Workload, plan: &BenchPlan) -> String {
         "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
          is touched, and nothing stays.",
         sanitize(plan.directory.as_os_str().as_encoded_bytes()),
-        format_bytes_long(workload.footprint(plan))
+        format_bytes_long((workload.footprint)(plan))
     )
 }
 

@@ -3,6 +3,9 @@
 
 use super::plan::{BenchPlan, CacheLayout, EngineChoice};
 use crate::units::{format_bytes_exact, parse_bytes};
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::str::FromStr;
 
 /// A parameter of a plan.
 pub struct BenchParam {
@@ -23,305 +26,163 @@ pub struct BenchParam {
     pub set: fn(&mut BenchPlan, &str) -> Result<(), String>,
 }
 
-const SWITCH_VALUES: &[&str] = &["off", "on"];
-
-const fn number_param(
-    name: &'static str,
-    unit: &'static str,
-    range: &'static str,
-    about: &'static str,
-    get: fn(&BenchPlan) -> String,
-    set: fn(&mut BenchPlan, &str) -> Result<(), String>,
-) -> BenchParam {
-    BenchParam { name, unit, range, about, choices: &[], get, set }
+/// How values of one kind are written.
+trait Notation {
+    type Value;
+    const CHOICES: &'static [&'static str] = &[];
+    fn format(value: &Self::Value) -> String;
+    fn parse(text: &str) -> Result<Self::Value, String>;
 }
 
-const fn switch_param(
-    name: &'static str,
-    about: &'static str,
-    get: fn(&BenchPlan) -> String,
-    set: fn(&mut BenchPlan, &str) -> Result<(), String>,
-) -> BenchParam {
-    BenchParam { name, unit: "", range: "on or off", about, choices: SWITCH_VALUES, get, set }
-}
+/// Digits.
+struct Count<T>(PhantomData<T>);
 
-fn format_switch(yes: bool) -> String {
-    SWITCH_VALUES[usize::from(yes)].into()
-}
+impl<T: FromStr + Display> Notation for Count<T> {
+    type Value = T;
 
-fn parse_switch(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("is neither on nor off".into()),
+    fn format(value: &T) -> String {
+        value.to_string()
+    }
+
+    fn parse(text: &str) -> Result<T, String> {
+        if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err("is no whole number".into());
+        }
+        text.parse().map_err(|_| "is too large".into())
     }
 }
 
-fn parse_count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err("is no whole number".into());
+/// Bytes with a unit.
+struct Bytes<T>(PhantomData<T>);
+
+impl<T: Copy + Into<u64> + TryFrom<u64>> Notation for Bytes<T> {
+    type Value = T;
+
+    fn format(value: &T) -> String {
+        format_bytes_exact((*value).into())
     }
-    text.parse().map_err(|_| "is too large".into())
-}
 
-/// Seconds as milliseconds.
-fn parse_seconds_as_ms(text: &str) -> Result<u64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.0..=1e7).contains(&s) => Ok((s * 1000.0).round() as u64),
-        _ => Err("is not a number of seconds".into()),
+    fn parse(text: &str) -> Result<T, String> {
+        T::try_from(parse_bytes(text)?).map_err(|_| "is more than 64M".into())
     }
 }
 
-fn format_ms_as_seconds(ms: u64) -> String {
-    (ms as f64 / 1e3).to_string()
+/// Seconds, of a field in ms.
+struct Seconds;
+
+impl Notation for Seconds {
+    type Value = u64;
+
+    fn format(ms: &u64) -> String {
+        (*ms as f64 / 1e3).to_string()
+    }
+
+    fn parse(text: &str) -> Result<u64, String> {
+        match text.parse::<f64>() {
+            Ok(s) if (0.0..=1e7).contains(&s) => Ok((s * 1000.0).round() as u64),
+            _ => Err("is not a number of seconds".into()),
+        }
+    }
 }
 
-const LAYOUTS: [(&str, CacheLayout); 3] =
-    [("small", CacheLayout::Small), ("large", CacheLayout::Large), ("cold", CacheLayout::Cold)];
+/// One of a few values: names, the values in the same order, what is said of any other text.
+macro_rules! choice {
+    ($value:ty, $names:expr, $values:expr, $invalid:literal) => {
+        impl Notation for $value {
+            type Value = $value;
+            const CHOICES: &'static [&'static str] = &$names;
+
+            fn format(value: &$value) -> String {
+                $values.iter().position(|v| v == value).map_or("", |at| $names[at]).into()
+            }
+
+            fn parse(text: &str) -> Result<$value, String> {
+                $names.iter().position(|name| *name == text).map(|at| $values[at]).ok_or($invalid.into())
+            }
+        }
+    };
+}
+
+choice!(bool, ["off", "on"], [false, true], "is neither on nor off");
+choice!(
+    CacheLayout,
+    ["small", "large", "cold"],
+    [CacheLayout::Small, CacheLayout::Large, CacheLayout::Cold],
+    "is neither small nor large nor cold"
+);
+choice!(
+    EngineChoice,
+    ["auto", "uring", "threads"],
+    [EngineChoice::Auto, EngineChoice::Uring, EngineChoice::Threads],
+    "is none of auto, uring, threads"
+);
+
+/// Rows of name, unit, notation, field, range, description, and what else follows from the value.
+macro_rules! params {
+    ($(
+        $name:literal $unit:literal $notation:ty, $($field:ident).+, $range:literal, $about:literal $(, $then:path)?;
+    )*) => {
+        &[$(BenchParam {
+            name: $name,
+            unit: $unit,
+            range: $range,
+            about: $about,
+            choices: <$notation>::CHOICES,
+            get: |plan| <$notation>::format(&plan.$($field).+),
+            set: |plan, text| {
+                plan.$($field).+ = <$notation>::parse(text)?;
+                $($then(plan);)?
+                Ok(())
+            },
+        }),*]
+    };
+}
+
+/// Read-ahead acts on buffered reads only; a sweep without it uses direct I/O.
+fn adapt_direct_to_readahead(plan: &mut BenchPlan) {
+    plan.direct = !plan.readahead;
+}
 
 /// All parameters, the most used ones first.
-pub const PARAMS: &[BenchParam] = &[
-    number_param(
-        "size",
-        "",
-        "one block to 1P (k, M, G, T)",
-        "bytes of the file (of the memory, for fork)",
-        |p| format_bytes_exact(p.size),
-        |p, t| parse_bytes(t).map(|n| p.size = n),
-    ),
-    number_param(
-        "block",
-        "",
-        "1 to 64M; with direct I/O a multiple of 512",
-        "bytes of one operation, record or piece",
-        |p| format_bytes_exact(p.block.into()),
-        |p, t| {
-            let n = parse_bytes(t)?;
-            p.block = u32::try_from(n).map_err(|_| "is more than 64M")?;
-            Ok(())
-        },
-    ),
-    number_param(
-        "depth",
-        "",
-        "1 to 4096",
-        "operations in flight per job",
-        |p| p.depth.to_string(),
-        |p, t| parse_count(t).map(|n| p.depth = n),
-    ),
-    number_param(
-        "jobs",
-        "",
-        "1 to 64",
-        "worker threads, each with a depth of its own",
-        |p| p.jobs.to_string(),
-        |p, t| parse_count(t).map(|n| p.jobs = n),
-    ),
-    number_param(
-        "read-pct",
-        "%",
-        "0 to 100",
-        "reads among 100 operations",
-        |p| p.read_pct.to_string(),
-        |p, t| parse_count(t).map(|n| p.read_pct = n),
-    ),
-    switch_param(
-        "readahead",
+pub const PARAMS: &[BenchParam] = params! {
+    "size" "" Bytes<u64>, size, "one block to 1P (k, M, G, T)", "bytes of the file (of the memory, for fork)";
+    "block" "" Bytes<u32>, block, "1 to 64M; with direct I/O a multiple of 512",
+        "bytes of one operation, record or piece";
+    "depth" "" Count<u32>, depth, "1 to 4096", "operations in flight per job";
+    "jobs" "" Count<u32>, jobs, "1 to 64", "worker threads, each with a depth of its own";
+    "read-pct" "%" Count<u8>, read_pct, "0 to 100", "reads among 100 operations";
+    "readahead" "" bool, readahead, "on or off",
         "sequential reads through the page cache with the disk's read-ahead off and on (needs root)",
-        |p| format_switch(p.readahead),
-        |p, t| {
-            p.readahead = parse_switch(t)?;
-            // Read-ahead acts on buffered reads only; a sweep without it uses direct I/O.
-            p.direct = !p.readahead;
-            Ok(())
-        },
-    ),
-    number_param(
-        "transactions",
-        "",
-        "0 for as many as the time allows, or more",
-        "transactions of the test",
-        |p| p.txlog.transactions.to_string(),
-        |p, t| parse_count(t).map(|n| p.txlog.transactions = n),
-    ),
-    BenchParam {
-        name: "layout",
-        unit: "",
-        range: "small, large or cold",
-        about: "how the store lies in the page cache at the start",
-        choices: &["small", "large", "cold"],
-        get: |p| LAYOUTS.iter().find(|(_, l)| *l == p.txlog.layout).map_or("", |(name, _)| name).into(),
-        set: |p, t| {
-            let found = LAYOUTS.iter().find(|(name, _)| *name == t);
-            p.txlog.layout = found.ok_or("is neither small nor large nor cold")?.1;
-            Ok(())
-        },
-    },
-    number_param(
-        "min",
-        "",
-        "1 to max",
-        "fewest records of a transaction",
-        |p| p.txlog.min_records.to_string(),
-        |p, t| parse_count(t).map(|n| p.txlog.min_records = n),
-    ),
-    number_param(
-        "max",
-        "",
-        "min to 1000000",
-        "most records of a transaction",
-        |p| p.txlog.max_records.to_string(),
-        |p, t| parse_count(t).map(|n| p.txlog.max_records = n),
-    ),
-    number_param(
-        "time",
-        "s",
-        "0 (no limit) to 604800",
-        "seconds that are counted, of every step where there are several",
-        |p| format_ms_as_seconds(p.time_ms),
-        |p, t| parse_seconds_as_ms(t).map(|n| p.time_ms = n),
-    ),
-    number_param(
-        "rate",
-        "/s",
-        "0 (no cap) or more",
-        "operations per second at most, all jobs together",
-        |p| p.rate_iops.to_string(),
-        |p, t| parse_count(t).map(|n| p.rate_iops = n),
-    ),
-    number_param(
-        "rate-bytes",
-        "/s",
-        "0 (no cap) or more; k, M, G",
-        "bytes per second at most, all jobs together",
-        |p| format_bytes_exact(p.rate_bytes),
-        |p, t| parse_bytes(t).map(|n| p.rate_bytes = n),
-    ),
-    BenchParam {
-        name: "direct",
-        unit: "",
-        range: "on: past the page cache (O_DIRECT); off: through it",
-        about: "whether operations go past the page cache",
-        choices: SWITCH_VALUES,
-        get: |p| format_switch(p.direct),
-        set: |p, t| parse_switch(t).map(|v| p.direct = v),
-    },
-    number_param(
-        "fsync",
-        "",
-        "0 (never) or more",
-        "fdatasync after so many writes",
-        |p| p.fsync_every.to_string(),
-        |p, t| parse_count(t).map(|n| p.fsync_every = n),
-    ),
-    number_param(
-        "ramp",
-        "s",
-        "0 to 3600",
-        "seconds at the start that are not counted",
-        |p| format_ms_as_seconds(p.ramp_ms),
-        |p, t| parse_seconds_as_ms(t).map(|n| p.ramp_ms = n),
-    ),
-    number_param(
-        "io-size",
-        "",
-        "0 (no limit) or more; k, M, G, T",
-        "ends after so many counted bytes",
-        |p| format_bytes_exact(p.io_bytes),
-        |p, t| parse_bytes(t).map(|n| p.io_bytes = n),
-    ),
-    switch_param(
-        "idle",
-        "served only when nobody else wants the disk",
-        |p| format_switch(p.idle),
-        |p, t| parse_switch(t).map(|v| p.idle = v),
-    ),
-    number_param(
-        "stall-limit",
-        "s",
-        "1 to 3600",
-        "gives up when nothing has moved for so long",
-        |p| format_ms_as_seconds(p.stall_limit_ms),
-        |p, t| parse_seconds_as_ms(t).map(|n| p.stall_limit_ms = n),
-    ),
-    BenchParam {
-        name: "engine",
-        unit: "",
-        range: "auto: io_uring, or threads where it is refused; uring; threads",
-        about: "which way operations reach the kernel",
-        choices: &["auto", "uring", "threads"],
-        get: |p| engine_name(p.engine).into(),
-        set: |p, t| {
-            let all = [EngineChoice::Auto, EngineChoice::Uring, EngineChoice::Threads];
-            p.engine = all.into_iter().find(|e| engine_name(*e) == t).ok_or("is none of auto, uring, threads")?;
-            Ok(())
-        },
-    },
-    switch_param(
-        "refill",
-        "fresh random data for every write, for stores that compress",
-        |p| format_switch(p.refill),
-        |p, t| parse_switch(t).map(|v| p.refill = v),
-    ),
-    switch_param(
-        "sqpoll",
-        "io_uring with a submitting kernel thread, which costs a core",
-        |p| format_switch(p.sqpoll),
-        |p, t| parse_switch(t).map(|v| p.sqpoll = v),
-    ),
-    switch_param(
-        "iopoll",
-        "io_uring with polled completions; the device needs polling queues",
-        |p| format_switch(p.iopoll),
-        |p, t| parse_switch(t).map(|v| p.iopoll = v),
-    ),
-    switch_param(
-        "mmap",
-        "the store through a memory mapping; off: pread and pwrite",
-        |p| format_switch(p.txlog.mmap),
-        |p, t| parse_switch(t).map(|v| p.txlog.mmap = v),
-    ),
-    switch_param(
-        "readrecords",
-        "read the records first",
-        |p| format_switch(p.txlog.read),
-        |p, t| parse_switch(t).map(|v| p.txlog.read = v),
-    ),
-    switch_param(
-        "writelog",
-        "append the records to the log",
-        |p| format_switch(p.txlog.write_log),
-        |p, t| parse_switch(t).map(|v| p.txlog.write_log = v),
-    ),
-    switch_param(
-        "synclog",
-        "sync the log at the end of every transaction",
-        |p| format_switch(p.txlog.sync),
-        |p, t| parse_switch(t).map(|v| p.txlog.sync = v),
-    ),
-    switch_param(
-        "writestore",
-        "write the records back to the store",
-        |p| format_switch(p.txlog.write_store),
-        |p, t| parse_switch(t).map(|v| p.txlog.write_store = v),
-    ),
-    number_param(
-        "seed",
-        "",
-        "any whole number",
-        "of positions and data: the same seed, the same work",
-        |p| p.seed.to_string(),
-        |p, t| parse_count(t).map(|n| p.seed = n),
-    ),
-];
-
-fn engine_name(engine: EngineChoice) -> &'static str {
-    match engine {
-        EngineChoice::Auto => "auto",
-        EngineChoice::Uring => "uring",
-        EngineChoice::Threads => "threads",
-    }
-}
+        adapt_direct_to_readahead;
+    "transactions" "" Count<u64>, txlog.transactions, "0 for as many as the time allows, or more",
+        "transactions of the test";
+    "layout" "" CacheLayout, txlog.layout, "small, large or cold", "how the store lies in the page cache at the start";
+    "min" "" Count<u64>, txlog.min_records, "1 to max", "fewest records of a transaction";
+    "max" "" Count<u64>, txlog.max_records, "min to 1000000", "most records of a transaction";
+    "time" "s" Seconds, time_ms, "0 (no limit) to 604800",
+        "seconds that are counted, of every step where there are several";
+    "rate" "/s" Count<u64>, rate_iops, "0 (no cap) or more", "operations per second at most, all jobs together";
+    "rate-bytes" "/s" Bytes<u64>, rate_bytes, "0 (no cap) or more; k, M, G",
+        "bytes per second at most, all jobs together";
+    "direct" "" bool, direct, "on: past the page cache (O_DIRECT); off: through it",
+        "whether operations go past the page cache";
+    "fsync" "" Count<u64>, fsync_every, "0 (never) or more", "fdatasync after so many writes";
+    "ramp" "s" Seconds, ramp_ms, "0 to 3600", "seconds at the start that are not counted";
+    "io-size" "" Bytes<u64>, io_bytes, "0 (no limit) or more; k, M, G, T", "ends after so many counted bytes";
+    "idle" "" bool, idle, "on or off", "served only when nobody else wants the disk";
+    "stall-limit" "s" Seconds, stall_limit_ms, "1 to 3600", "gives up when nothing has moved for so long";
+    "engine" "" EngineChoice, engine, "auto: io_uring, or threads where it is refused; uring; threads",
+        "which way operations reach the kernel";
+    "refill" "" bool, refill, "on or off", "fresh random data for every write, for stores that compress";
+    "sqpoll" "" bool, sqpoll, "on or off", "io_uring with a submitting kernel thread, which costs a core";
+    "iopoll" "" bool, iopoll, "on or off", "io_uring with polled completions; the device needs polling queues";
+    "mmap" "" bool, txlog.mmap, "on or off", "the store through a memory mapping; off: pread and pwrite";
+    "readrecords" "" bool, txlog.read, "on or off", "read the records first";
+    "writelog" "" bool, txlog.write_log, "on or off", "append the records to the log";
+    "synclog" "" bool, txlog.sync, "on or off", "sync the log at the end of every transaction";
+    "writestore" "" bool, txlog.write_store, "on or off", "write the records back to the store";
+    "seed" "" Count<u64>, seed, "any whole number", "of positions and data: the same seed, the same work";
+};
 
 /// The parameter called `name`.
 pub fn find_param(name: &str) -> Option<&'static BenchParam> {
@@ -347,7 +208,7 @@ mod tests {
             let plan = w.defaults();
             let mut again = plan.clone();
             for p in PARAMS {
-                assert_eq!((p.set)(&mut again, &(p.get)(&plan)), Ok(()), "{} {}", w.name(), p.name);
+                assert_eq!((p.set)(&mut again, &(p.get)(&plan)), Ok(()), "{} {}", w.name, p.name);
                 for choice in p.choices {
                     let mut other = plan.clone();
                     assert_eq!((p.set)(&mut other, choice), Ok(()));
@@ -366,10 +227,10 @@ mod tests {
         }
         for w in WORKLOADS {
             let mut names = w.params().to_vec();
-            assert!(names.iter().all(|n| find_param(n).is_some()), "{}: {names:?}", w.name());
+            assert!(names.iter().all(|n| find_param(n).is_some()), "{}: {names:?}", w.name);
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), w.params().len(), "{}", w.name());
+            assert_eq!(names.len(), w.params().len(), "{}", w.name);
         }
     }
 

@@ -159,6 +159,11 @@ impl BenchSession {
         self.run_specs(part, None, file.io_fd(), vec![spec], RunLimits::default())?.1
     }
 
+    /// A measurement without results, in operations of the plan's block size.
+    pub fn new_measurement(&self, label: &str, engine: &str) -> Measurement {
+        Measurement { label: label.into(), engine: engine.into(), block: self.plan.block, ..Measurement::default() }
+    }
+
     /// Starts a preparation phase, which counts nothing.
     pub fn begin_preparation(&self, what: &str) {
         let part = Measurement { label: what.into(), ..Measurement::default() };

@@ -124,7 +124,7 @@ pub fn run_child(root: Root) -> anyhow::Result<u8> {
 fn list_profiles_and_results() -> anyhow::Result<u8> {
     let mut out = String::from("Profiles (iotop-plus bench run PROFILE DIRECTORY):\n");
     for w in WORKLOADS {
-        out.push_str(&format!("  {:<10} {}\n", w.name(), w.about()));
+        out.push_str(&format!("  {:<10} {}\n", w.name, w.about));
     }
     if let Some(store) = ResultStore::for_user() {
         let entries = store.summaries().map_err(anyhow::Error::msg)?;

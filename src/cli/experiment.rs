@@ -260,7 +260,7 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
         }
         ExperimentMessage::Round(round) if !quiet => {
             let plan = &round.bench.plan.profile;
-            let metric = workloads::primary_metric::primary_metric(plan);
+            let metric = workloads::primary_metric(plan);
             let value = metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::format_metric(&m, v)));
             note(&format!(
                 "round {at} of {}, {}: {}",
@@ -314,7 +314,7 @@ mod tests {
     fn the_sudo_command_line_runs_the_same_experiment() {
         let mut lines = 0;
         for w in WORKLOADS {
-            let directory = if w.needs_directory() { "/srv/a b".into() } else { Default::default() };
+            let directory = if w.needs_directory { "/srv/a b".into() } else { Default::default() };
             let plan = BenchPlan { directory, ..w.defaults() };
             let set = vec!["vm.dirty_ratio=80".into(), "atime@/a b=noatime".into()];
             let start = ExperimentSpec { plan, set_assignments: set, ..ExperimentSpec::default() };
@@ -324,7 +324,7 @@ mod tests {
                     let mut asked = start.clone();
                     let taken = (p.set)(&mut asked.plan, text);
                     if taken.is_ok() && asked.check().is_ok() {
-                        assert_eq!(parse_command_line_of(&asked), asked, "{} {} {text}", w.name(), p.name);
+                        assert_eq!(parse_command_line_of(&asked), asked, "{} {} {text}", w.name, p.name);
                         lines += 1;
                     }
                 }

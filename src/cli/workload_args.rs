@@ -136,7 +136,7 @@ pub(super) fn build_plan(
     directory: Option<&Path>,
     load: &WorkloadArgs,
     txlog: &[String],
-) -> Result<(&'static dyn Workload, BenchPlan), String> {
+) -> Result<(&'static Workload, BenchPlan), String> {
     let mut plan = if profile.ends_with(".fio") {
         let text = std::fs::read_to_string(profile)
             .map_err(|e| format!("{profile}: {}", crate::model::reading::describe_io_error(&e)))?;
@@ -169,7 +169,7 @@ pub(super) fn build_plan(
         }
         params::set_param(&mut plan, key, n)?;
     }
-    if workload.needs_directory() {
+    if workload.needs_directory {
         if plan.directory.as_os_str().is_empty() {
             return Err(format!("{} needs a directory on the storage to measure", plan.profile));
         }
@@ -179,6 +179,6 @@ pub(super) fn build_plan(
     } else if directory.is_some() {
         return Err(format!("{} takes no directory", plan.profile));
     }
-    plan.check().and_then(|()| workload.check(&plan))?;
+    plan.check().and_then(|()| (workload.check)(&plan))?;
     Ok((workload, plan))
 }

@@ -21,7 +21,7 @@ const TX_PARAMS: [&str; 3] = ["transactions", "min", "max"];
 pub fn command_args(spec: &ExperimentSpec) -> Vec<String> {
     let mut out = vec!["experiment".to_owned(), "--workload".into(), spec.plan.profile.clone()];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
-    let needs = workloads::find_workload(&spec.plan.profile).is_some_and(|w| w.needs_directory());
+    let needs = workloads::find_workload(&spec.plan.profile).is_some_and(|w| w.needs_directory);
     if needs {
         put(&["--dir", &spec.plan.directory.to_string_lossy()]);
     }

@@ -68,7 +68,7 @@ pub fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> St
 fn describe_duration(spec: &ExperimentSpec) -> String {
     let one = |plan: &BenchPlan| (plan.time_ms + plan.ramp_ms + spec.baseline_ms) * u64::from(2 * spec.rounds) / 1000;
     let plans: Vec<BenchPlan> = std::iter::once(spec.plan.clone()).chain(spec.control_plan()).collect();
-    let files = plans.iter().filter_map(|p| workloads::find_workload(&p.profile).map(|w| w.footprint(p))).max();
+    let files = plans.iter().filter_map(|p| workloads::find_workload(&p.profile).map(|w| (w.footprint)(p))).max();
     let files = files.filter(|bytes| *bytes > 0);
     let rounds = spec.total_rounds();
     let bytes =

@@ -9,7 +9,7 @@ use super::spec::{Arm, ExperimentSpec, OnComplete};
 use super::stats::ArmComparison;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::RunEnd;
-use crate::bench::workloads::{self, primary_metric};
+use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
 use crate::tuning::plan::TuneError;
 
 /// The result of an experiment.
@@ -92,14 +92,14 @@ impl ExperimentRunner<'_> {
             }
         }
         let workload = workloads::find_workload(&plan.profile);
-        let metric = primary_metric::primary_metric(&plan.profile).unwrap_or(primary_metric::PrimaryMetric {
+        let metric = workloads::primary_metric(&plan.profile).unwrap_or(PrimaryMetric {
             name: plan.profile.clone(),
             unit: String::new(),
             higher_is_better: true,
         });
         let mut trial = Trial {
             is_control: control,
-            work_description: workload.map(|w| w.describe(&plan)).unwrap_or_default(),
+            work_description: workload.map(|w| (w.describe)(&plan)).unwrap_or_default(),
             plan,
             rounds,
             comparison: None,
@@ -225,7 +225,7 @@ fn build_round(number: u32, arm: Arm, drained_ms: u64, calm: Baseline, worked: R
     Round {
         number,
         arm,
-        value: primary_metric::primary_value(&worked.report),
+        value: workloads::primary_value(&worked.report),
         drained_ms,
         baseline: calm,
         dirtied_bytes: worked.dirtied_bytes,

@@ -103,7 +103,7 @@ impl ExperimentSpec {
         let plans = std::iter::once(self.plan.clone()).chain(self.control_plan());
         for plan in plans {
             let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
-            plan.check().and_then(|()| workload.check(&plan))?;
+            plan.check().and_then(|()| (workload.check)(&plan))?;
         }
         Ok(())
     }

@@ -240,7 +240,7 @@ impl Environment for SystemEnvironment {
     fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, StepError> {
         let begun = Instant::now();
         self.wait_for_previous_child()?;
-        let needs = workloads::find_workload(&plan.profile).is_some_and(|w| w.needs_directory());
+        let needs = workloads::find_workload(&plan.profile).is_some_and(|w| w.needs_directory);
         if needs && !self.sync_in_child(Some(&plan.directory), self.drain_limit)? {
             return Err(StepError::Failed(format!(
                 "dirty pages of {} were not written within {} s: is the device hung, or slower than its dirty pages \

@@ -86,8 +86,8 @@ impl BenchTarget {
     }
 
     /// Why the plan cannot run in the directory, and what to do.
-    pub fn refusal(&self, workload: &dyn Workload, plan: &BenchPlan) -> Option<String> {
-        if !workload.needs_directory() {
+    pub fn refusal(&self, workload: &Workload, plan: &BenchPlan) -> Option<String> {
+        if !workload.needs_directory {
             return None;
         }
         if !self.directory.is_absolute() {
@@ -100,7 +100,7 @@ impl BenchTarget {
             )),
             Some(Err(why)) => Some(sanitize(why)),
             Some(Ok(found)) => {
-                let refused = found.refusal_for_size(workload.footprint(plan))?;
+                let refused = found.refusal_for_size((workload.footprint)(plan))?;
                 let next = if refused.needs_privilege { "; its owner or root may" } else { "" };
                 Some(format!("refused: {}{next}", refused.reason))
             }
@@ -110,7 +110,7 @@ impl BenchTarget {
     /// What to ask before a plan that nobody has confirmed for the network runs on a network mount.
     pub fn network_question(&self, plan: &BenchPlan) -> Option<String> {
         let place = self.inspection()?.info.as_ref().filter(|place| place.is_network)?;
-        let needs_directory = find_workload(&plan.profile).is_some_and(|w| w.needs_directory());
+        let needs_directory = find_workload(&plan.profile).is_some_and(|w| w.needs_directory);
         if plan.network.is_some() || !needs_directory || plan.directory != self.directory {
             return None;
         }

@@ -2,6 +2,8 @@
 //! 24 GB of memory have 48 MB of tables. Known values: 9-13 ms/GB physical or VMware, 23 KVM, 10 HVM,
 //! 239-424 on old Xen.
 
+use super::buffered::{BUFFERED, one_call_plan};
+use super::primary_metric::lower_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
@@ -14,7 +16,25 @@ use crate::root::Root;
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub struct ForkWorkload;
+pub const FORK: Workload = Workload {
+    name: "fork",
+    about: "what fork() costs a process of 1 GiB (--size): databases that snapshot by forking stand still so long",
+    needs_directory: false,
+    params: "size",
+    plan: || BenchPlan { read_pct: 100, ..one_call_plan() },
+    check: |_| Ok(()),
+    footprint: |_| 0,
+    planned_writes: |_| PlannedWrites::NONE,
+    describe: |plan| {
+        vec![
+            format!("touches {} of memory, a quarter of what is available at most", format_bytes_long(plan.size)),
+            format!("then forks {FORKS} times; the child ends at once"),
+        ]
+    },
+    metric: lower_is_better("fork per GiB", "ms", |r| r.measurements.first()?.metric("fork per GiB")),
+    run,
+    ..BUFFERED
+};
 
 const FORKS: u32 = 10;
 /// Bytes touched between two checks for cancellation.
@@ -54,80 +74,34 @@ fn measure_forks(
     Ok(())
 }
 
-impl Workload for ForkWorkload {
-    fn name(&self) -> &'static str {
-        "fork"
+fn run(session: &mut BenchSession) -> Result<(), RunError> {
+    let size = session.plan.size;
+    let Some(available) = available_memory(&session.root) else {
+        return Err(RunError::Failed("how much memory is available could not be read from meminfo".into()));
+    };
+    if size > available / 4 {
+        return Ok(refuse(format!(
+            "{} is more than a quarter of the {} of memory available: at most --size {}M",
+            format_bytes_long(size),
+            format_bytes_long(available),
+            (available / 4) >> 20
+        ))?);
     }
-
-    fn about(&self) -> &'static str {
-        "what fork() costs a process of 1 GiB (--size): databases that snapshot by forking stand still so long"
+    session.begin_preparation("touching memory");
+    // Huge pages need 8 bytes of table per 2 MiB only, which would hide the cost.
+    let mut memory =
+        AlignedMemory::with_small_pages(size as usize).map_err(|e| RunError::from_errno("reserving memory", e))?;
+    for at in (0..memory.len()).step_by(TOUCH_BYTES) {
+        session.check_cancelled()?;
+        let len = TOUCH_BYTES.min(memory.len() - at);
+        memory.slice(at, len).chunks_mut(4096).for_each(|page| page[0] = 1);
+        session.progress.heartbeat(monotonic_ns());
     }
-
-    fn needs_directory(&self) -> bool {
-        false
-    }
-
-    fn defaults(&self) -> BenchPlan {
-        BenchPlan {
-            profile: "fork".into(),
-            depth: 1,
-            read_pct: 100,
-            direct: false,
-            ramp_ms: 0,
-            time_ms: 0,
-            ..BenchPlan::default()
-        }
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &["size"]
-    }
-
-    fn planned_writes(&self, _plan: &BenchPlan) -> PlannedWrites {
-        PlannedWrites { guaranteed: 0, additional: Some(0) }
-    }
-
-    fn footprint(&self, _plan: &BenchPlan) -> u64 {
-        0
-    }
-
-    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
-        vec![
-            format!("touches {} of memory, a quarter of what is available at most", format_bytes_long(plan.size)),
-            format!("then forks {FORKS} times; the child ends at once"),
-        ]
-    }
-
-    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
-        let size = session.plan.size;
-        let Some(available) = available_memory(&session.root) else {
-            return Err(RunError::Failed("how much memory is available could not be read from meminfo".into()));
-        };
-        if size > available / 4 {
-            return Ok(refuse(format!(
-                "{} is more than a quarter of the {} of memory available: at most --size {}M",
-                format_bytes_long(size),
-                format_bytes_long(available),
-                (available / 4) >> 20
-            ))?);
-        }
-        session.begin_preparation("touching memory");
-        // Huge pages need 8 bytes of table per 2 MiB only, which would hide the cost.
-        let mut memory =
-            AlignedMemory::with_small_pages(size as usize).map_err(|e| RunError::from_errno("reserving memory", e))?;
-        for at in (0..memory.len()).step_by(TOUCH_BYTES) {
-            session.check_cancelled()?;
-            let len = TOUCH_BYTES.min(memory.len() - at);
-            memory.slice(at, len).chunks_mut(4096).for_each(|page| page[0] = 1);
-            session.progress.heartbeat(monotonic_ns());
-        }
-        let part = Measurement {
-            label: format!("fork with {}", format_bytes_long(size)),
-            timed_operation: "fork".into(),
-            ..Measurement::default()
-        };
-        session
-            .measure_custom(part, (0, 0), |session, recorder, part| measure_forks(session, recorder, part, &memory))?;
-        Ok(())
-    }
+    let part = Measurement {
+        label: format!("fork with {}", format_bytes_long(size)),
+        timed_operation: "fork".into(),
+        ..Measurement::default()
+    };
+    session.measure_custom(part, (0, 0), |session, recorder, part| measure_forks(session, recorder, part, &memory))?;
+    Ok(())
 }

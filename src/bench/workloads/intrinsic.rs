@@ -1,6 +1,8 @@
 //! The machine's own latency: a fixed computation of a few microseconds, without any system call,
 //! repeated: whenever it takes longer, this task was not running (redis-cli's --intrinsic-latency).
 
+use super::buffered::{BUFFERED, one_call_plan};
+use super::primary_metric::lower_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
@@ -9,7 +11,20 @@ use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
 
 /// The workload of this module.
-pub struct IntrinsicLatencyWorkload;
+pub const INTRINSIC: Workload = Workload {
+    name: "intrinsic",
+    about: "the machine's own latency: how long a task that only computes is not run",
+    needs_directory: false,
+    params: "time",
+    plan: || BenchPlan { read_pct: 100, time_ms: 30_000, ..one_call_plan() },
+    check: |plan| if plan.time_ms == 0 { Err("intrinsic: needs a time".into()) } else { Ok(()) },
+    footprint: |_| 0,
+    planned_writes: |_| PlannedWrites::NONE,
+    describe: |plan| vec![format!("keeps one core busy for {} s; touches no file", plan.time_ms as f64 / 1e3)],
+    metric: lower_is_better("worst run", "us", |r| r.measurements.first()?.metric("worst run")),
+    run,
+    ..BUFFERED
+};
 
 /// Iterations of the computation: two to three microseconds on present machines.
 const ROUNDS: u32 = 1024;
@@ -61,61 +76,15 @@ fn measure_runs(session: &BenchSession, recorder: &OpRecorder, part: &mut Measur
     }
 }
 
-impl Workload for IntrinsicLatencyWorkload {
-    fn name(&self) -> &'static str {
-        "intrinsic"
-    }
-
-    fn about(&self) -> &'static str {
-        "the machine's own latency: how long a task that only computes is not run"
-    }
-
-    fn needs_directory(&self) -> bool {
-        false
-    }
-
-    fn defaults(&self) -> BenchPlan {
-        BenchPlan {
-            profile: "intrinsic".into(),
-            depth: 1,
-            read_pct: 100,
-            direct: false,
-            ramp_ms: 0,
-            time_ms: 30_000,
-            ..BenchPlan::default()
-        }
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &["time"]
-    }
-
-    fn planned_writes(&self, _plan: &BenchPlan) -> PlannedWrites {
-        PlannedWrites { guaranteed: 0, additional: Some(0) }
-    }
-
-    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
-        if plan.time_ms == 0 { Err("intrinsic: needs a time".into()) } else { Ok(()) }
-    }
-
-    fn footprint(&self, _plan: &BenchPlan) -> u64 {
-        0
-    }
-
-    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
-        vec![format!("keeps one core busy for {} s; touches no file", plan.time_ms as f64 / 1e3)]
-    }
-
-    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
-        let part = Measurement {
-            label: "computing without system calls".into(),
-            timed_operation: "run".into(),
-            ..Measurement::default()
-        };
-        session.measure_custom(part, (session.plan.time_ms * 1_000_000, 0), |session, recorder, part| {
-            measure_runs(session, recorder, part);
-            session.check_cancelled()
-        })?;
-        Ok(())
-    }
+fn run(session: &mut BenchSession) -> Result<(), RunError> {
+    let part = Measurement {
+        label: "computing without system calls".into(),
+        timed_operation: "run".into(),
+        ..Measurement::default()
+    };
+    session.measure_custom(part, (session.plan.time_ms * 1_000_000, 0), |session, recorder, part| {
+        measure_runs(session, recorder, part);
+        session.check_cancelled()
+    })?;
+    Ok(())
 }

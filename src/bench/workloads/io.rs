@@ -1,40 +1,81 @@
 //! Random or sequential reads and writes, or a mix of both.
 
+use super::primary_metric::{IOPS, bandwidth};
 use super::workload::{PlannedWrites, Workload, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
-/// One of the five workloads.
-pub struct IoWorkload {
-    name: &'static str,
-    about: &'static str,
-    order: AccessOrder,
-    read_pct: u8,
-    block: u32,
-    depth: u32,
-}
+/// Random or sequential reads and writes, as many in flight as the plan says; the name says the order.
+pub(super) const IN_FLIGHT: Workload = Workload {
+    name: "",
+    about: "",
+    needs_directory: true,
+    params: "size block depth jobs direct fsync refill rate rate-bytes time ramp io-size stall-limit idle engine \
+             sqpoll iopoll seed",
+    plan: BenchPlan::default,
+    check,
+    footprint: |plan| plan.size,
+    planned_writes: |plan| PlannedWrites::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1),
+    describe,
+    has_reference_classes: |plan| {
+        let is_capped = plan.rate_bytes + plan.rate_iops > 0;
+        order_of(plan) == AccessOrder::Random && plan.block == 4096 && plan.direct && !is_capped
+    },
+    metric: IOPS,
+    run,
+};
 
-const fn random(name: &'static str, about: &'static str, read_pct: u8) -> IoWorkload {
-    IoWorkload { name, about, order: AccessOrder::Random, read_pct, block: 4096, depth: 64 }
-}
+const READ_PARAMS: &str =
+    "size block depth jobs direct rate rate-bytes time ramp io-size stall-limit idle engine sqpoll iopoll seed";
 
-const fn sequential(name: &'static str, about: &'static str, read_pct: u8) -> IoWorkload {
-    IoWorkload { name, about, order: AccessOrder::Sequential, read_pct, block: 1 << 20, depth: 8 }
-}
+const SEQUENTIAL_PLAN: fn() -> BenchPlan = || BenchPlan { block: 1 << 20, depth: 8, ..BenchPlan::default() };
 
 /// Half random reads, half random writes.
-pub const RANDRW: IoWorkload =
-    random("randrw", "random 4 KiB, half reads and half writes, depth 64: the database case", 50);
+pub const RANDRW: Workload = Workload {
+    name: "randrw",
+    about: "random 4 KiB, half reads and half writes, depth 64: the database case",
+    params: "size block depth jobs read-pct direct fsync refill rate rate-bytes time ramp io-size stall-limit idle \
+             engine sqpoll iopoll seed",
+    ..IN_FLIGHT
+};
 /// Random reads.
-pub const RANDREAD: IoWorkload = random("randread", "random 4 KiB reads, depth 64", 100);
+pub const RANDREAD: Workload = Workload {
+    name: "randread",
+    about: "random 4 KiB reads, depth 64",
+    params: READ_PARAMS,
+    plan: || BenchPlan { read_pct: 100, ..BenchPlan::default() },
+    ..IN_FLIGHT
+};
 /// Random writes.
-pub const RANDWRITE: IoWorkload = random("randwrite", "random 4 KiB writes, depth 64", 0);
+pub const RANDWRITE: Workload = Workload {
+    name: "randwrite",
+    about: "random 4 KiB writes, depth 64",
+    plan: || BenchPlan { read_pct: 0, ..BenchPlan::default() },
+    ..IN_FLIGHT
+};
 /// Sequential reads.
-pub const SEQREAD: IoWorkload = sequential("seqread", "sequential 1 MiB reads, depth 8", 100);
+pub const SEQREAD: Workload = Workload {
+    name: "seqread",
+    about: "sequential 1 MiB reads, depth 8",
+    params: READ_PARAMS,
+    plan: || BenchPlan { read_pct: 100, ..SEQUENTIAL_PLAN() },
+    metric: bandwidth("bandwidth"),
+    ..IN_FLIGHT
+};
 /// Sequential writes.
-pub const SEQWRITE: IoWorkload = sequential("seqwrite", "sequential 1 MiB writes, depth 8", 0);
+pub const SEQWRITE: Workload = Workload {
+    name: "seqwrite",
+    about: "sequential 1 MiB writes, depth 8",
+    plan: || BenchPlan { read_pct: 0, ..SEQUENTIAL_PLAN() },
+    metric: bandwidth("bandwidth"),
+    ..IN_FLIGHT
+};
+
+fn order_of(plan: &BenchPlan) -> AccessOrder {
+    if plan.profile.starts_with("rand") { AccessOrder::Random } else { AccessOrder::Sequential }
+}
 
 /// One spec per job of the plan; sequential jobs get a part of the file each.
 pub fn worker_specs(plan: &BenchPlan, order: AccessOrder, block: u32, read_pct: u8) -> Vec<IoSpec> {
@@ -68,136 +109,43 @@ pub fn run_limits(plan: &BenchPlan) -> RunLimits {
     RunLimits { ramp_ns: plan.ramp_ms * 1_000_000, time_ns: plan.time_ms * 1_000_000 }
 }
 
-impl Workload for IoWorkload {
-    fn name(&self) -> &'static str {
-        self.name
+fn check(plan: &BenchPlan) -> Result<(), String> {
+    let fixed = match plan.profile.as_str() {
+        "randrw" => return Ok(()),
+        "randread" | "seqread" => 100,
+        _ => 0,
+    };
+    if plan.read_pct != fixed {
+        return Err(format!("{} has no mix; use randrw --read-pct {}", plan.profile, plan.read_pct));
     }
+    Ok(())
+}
 
-    fn about(&self) -> &'static str {
-        self.about
+fn describe(plan: &BenchPlan) -> Vec<String> {
+    let order = if order_of(plan) == AccessOrder::Random { "random" } else { "sequential" };
+    let (block, depth, jobs) = (format_bytes_long(plan.block.into()), plan.depth, plan.jobs);
+    let kind = match plan.read_pct {
+        0 => "writes".into(),
+        100 => "reads".into(),
+        pct => format!("operations, {pct} % reads"),
+    };
+    let mut lines = vec![
+        file_line(plan, "then overwritten in place or read"),
+        format!("{order} {block} {kind}, {depth} in flight per job, {jobs} jobs"),
+        duration_line(plan),
+    ];
+    if plan.fsync_every > 0 {
+        lines.push(format!("fdatasync after every {} writes", plan.fsync_every));
     }
+    lines
+}
 
-    fn defaults(&self) -> BenchPlan {
-        BenchPlan {
-            profile: self.name.into(),
-            read_pct: self.read_pct,
-            block: self.block,
-            depth: self.depth,
-            ..BenchPlan::default()
-        }
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        match self.read_pct {
-            100 => &[
-                "size",
-                "block",
-                "depth",
-                "jobs",
-                "direct",
-                "rate",
-                "rate-bytes",
-                "time",
-                "ramp",
-                "io-size",
-                "stall-limit",
-                "idle",
-                "engine",
-                "sqpoll",
-                "iopoll",
-                "seed",
-            ],
-            0 => &[
-                "size",
-                "block",
-                "depth",
-                "jobs",
-                "direct",
-                "fsync",
-                "refill",
-                "rate",
-                "rate-bytes",
-                "time",
-                "ramp",
-                "io-size",
-                "stall-limit",
-                "idle",
-                "engine",
-                "sqpoll",
-                "iopoll",
-                "seed",
-            ],
-            _ => &[
-                "size",
-                "block",
-                "depth",
-                "jobs",
-                "read-pct",
-                "direct",
-                "fsync",
-                "refill",
-                "rate",
-                "rate-bytes",
-                "time",
-                "ramp",
-                "io-size",
-                "stall-limit",
-                "idle",
-                "engine",
-                "sqpoll",
-                "iopoll",
-                "seed",
-            ],
-        }
-    }
-
-    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
-        PlannedWrites::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1)
-    }
-
-    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
-        match self.read_pct {
-            fixed @ (0 | 100) if plan.read_pct != fixed => {
-                Err(format!("{} has no mix; use randrw --read-pct {}", self.name, plan.read_pct))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
-        let order = if self.order == AccessOrder::Random { "random" } else { "sequential" };
-        let kind = match plan.read_pct {
-            0 => "writes".into(),
-            100 => "reads".into(),
-            pct => format!("operations, {pct} % reads"),
-        };
-        let mut lines = vec![
-            file_line(plan, "then overwritten in place or read"),
-            format!(
-                "{order} {} {kind}, {} in flight per job, {} jobs",
-                format_bytes_long(plan.block.into()),
-                plan.depth,
-                plan.jobs
-            ),
-            duration_line(plan),
-        ];
-        if plan.fsync_every > 0 {
-            lines.push(format!("fdatasync after every {} writes", plan.fsync_every));
-        }
-        lines
-    }
-
-    fn has_reference_classes(&self, plan: &BenchPlan) -> bool {
-        self.order == AccessOrder::Random && plan.block == 4096 && plan.direct && plan.rate_bytes + plan.rate_iops == 0
-    }
-
-    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
-        let plan = session.plan.clone();
-        let place = session.open_target()?;
-        let file = session.lay_out_file(&place, plan.size)?;
-        let specs = worker_specs(&plan, self.order, plan.block, plan.read_pct);
-        session.measure(self.name, file.io_fd(), specs, run_limits(&plan))?;
-        session.finish_measuring();
-        Ok(())
-    }
+fn run(session: &mut BenchSession) -> Result<(), RunError> {
+    let plan = session.plan.clone();
+    let place = session.open_target()?;
+    let file = session.lay_out_file(&place, plan.size)?;
+    let specs = worker_specs(&plan, order_of(&plan), plan.block, plan.read_pct);
+    session.measure(&plan.profile, file.io_fd(), specs, run_limits(&plan))?;
+    session.finish_measuring();
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
 use super::io;
+use super::primary_metric::{higher_is_better, mib_per_s};
 use super::workload::{PlannedWrites, Workload, file_line};
 use crate::bench::io_spec::{AccessOrder, RunLimits};
 use crate::bench::plan::BenchPlan;
@@ -13,10 +14,33 @@ use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub struct SweepWorkload;
+pub const SWEEP: Workload = Workload {
+    name: "sweep",
+    about: "sequential and random reads over block sizes 512 B to 1 MiB, depth 1",
+    params: "size depth jobs read-pct readahead direct fsync refill rate rate-bytes time ramp io-size stall-limit \
+             idle engine sqpoll iopoll seed",
+    plan: || BenchPlan { block: 512, depth: 1, read_pct: 100, ramp_ms: 200, time_ms: 2000, ..BenchPlan::default() },
+    check,
+    planned_writes: |plan| {
+        // Its blocks grow, so a cap on operations says nothing about bytes.
+        let capped = BenchPlan { rate_iops: 0, ..plan.clone() };
+        PlannedWrites::timed(&capped, plan.size, 100u8.saturating_sub(plan.read_pct), STEPS)
+    },
+    describe,
+    has_reference_classes: |_| false,
+    // A geometric mean gives every step the same weight.
+    metric: higher_is_better("geometric mean of all steps", "MiB/s", |r| {
+        let logs: Vec<f64> = r.measurements.iter().map(mib_per_s).filter(|v| *v > 0.0).map(f64::ln).collect();
+        Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }),
+    run,
+    ..io::IN_FLIGHT
+};
 
 const LARGEST_SEQUENTIAL: u32 = 1 << 20;
 const LARGEST_RANDOM: u32 = 128 << 10;
+/// From 512 B in doublings: 12 sequential block sizes, 9 random ones.
+const STEPS: u64 = 21;
 /// The lease of a changed read-ahead beyond two steps. It is renewed at each step; the tuner needs no lease to
 /// notice that this process is gone.
 const LEASE_SECS: u64 = 600;
@@ -26,105 +50,51 @@ fn block_sizes(largest: u32) -> impl Iterator<Item = u32> {
     (9..).map(|n| 1u32 << n).take_while(move |s| *s <= largest)
 }
 
-impl Workload for SweepWorkload {
-    fn name(&self) -> &'static str {
-        "sweep"
+fn check(plan: &BenchPlan) -> Result<(), String> {
+    if plan.size / u64::from(plan.jobs) < u64::from(LARGEST_SEQUENTIAL) {
+        return Err("sweep: the file must hold a block of 1 MiB per job at least".into());
     }
-
-    fn about(&self) -> &'static str {
-        "sequential and random reads over block sizes 512 B to 1 MiB, depth 1"
+    if plan.time_ms == 0 && plan.io_bytes == 0 {
+        return Err("sweep: every step needs a time or a size limit".into());
     }
+    if u64::from(plan.depth) * u64::from(plan.jobs) > 512 {
+        return Err("sweep: depth x jobs at most 512, because blocks go up to 1 MiB".into());
+    }
+    Ok(())
+}
 
-    fn defaults(&self) -> BenchPlan {
-        BenchPlan {
-            profile: "sweep".into(),
-            block: 512,
-            depth: 1,
-            read_pct: 100,
-            ramp_ms: 200,
-            time_ms: 2000,
-            ..BenchPlan::default()
+fn describe(plan: &BenchPlan) -> Vec<String> {
+    if plan.readahead {
+        return describe_readahead(plan);
+    }
+    let what = if plan.read_pct == 100 { "reads" } else { "reads and writes" };
+    vec![
+        file_line(plan, "then worked on in every block size"),
+        format!("{STEPS} steps of {} s: {what}, {} in flight", plan.time_ms as f64 / 1e3, plan.depth),
+        "block sizes below what direct I/O allows here are skipped".into(),
+    ]
+}
+
+fn run(session: &mut BenchSession) -> Result<(), RunError> {
+    let plan = session.plan.clone();
+    let place = session.open_target()?;
+    // Check this before any data is written.
+    let disk = match plan.readahead {
+        true => {
+            let disk = ReadaheadDisk::for_target(&session.root, &place)?;
+            disk.check_permission(&session.root)?;
+            Some(disk)
         }
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &[
-            "size",
-            "depth",
-            "jobs",
-            "read-pct",
-            "readahead",
-            "direct",
-            "fsync",
-            "refill",
-            "rate",
-            "rate-bytes",
-            "time",
-            "ramp",
-            "io-size",
-            "stall-limit",
-            "idle",
-            "engine",
-            "sqpoll",
-            "iopoll",
-            "seed",
-        ]
-    }
-
-    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
-        let steps = block_sizes(LARGEST_SEQUENTIAL).count() + block_sizes(LARGEST_RANDOM).count();
-        // Its blocks grow, so a cap on operations says nothing about bytes.
-        let capped = BenchPlan { rate_iops: 0, ..plan.clone() };
-        PlannedWrites::timed(&capped, plan.size, 100u8.saturating_sub(plan.read_pct), steps as u64)
-    }
-
-    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
-        if plan.size / u64::from(plan.jobs) < u64::from(LARGEST_SEQUENTIAL) {
-            return Err("sweep: the file must hold a block of 1 MiB per job at least".into());
-        }
-        if plan.time_ms == 0 && plan.io_bytes == 0 {
-            return Err("sweep: every step needs a time or a size limit".into());
-        }
-        if u64::from(plan.depth) * u64::from(plan.jobs) > 512 {
-            return Err("sweep: depth x jobs at most 512, because blocks go up to 1 MiB".into());
-        }
-        Ok(())
-    }
-
-    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
-        if plan.readahead {
-            return describe_readahead(plan);
-        }
-        let steps = block_sizes(LARGEST_SEQUENTIAL).count() + block_sizes(LARGEST_RANDOM).count();
-        let what = if plan.read_pct == 100 { "reads" } else { "reads and writes" };
-        vec![
-            file_line(plan, "then worked on in every block size"),
-            format!("{steps} steps of {} s: {what}, {} in flight", plan.time_ms as f64 / 1e3, plan.depth),
-            "block sizes below what direct I/O allows here are skipped".into(),
-        ]
-    }
-
-    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
-        let plan = session.plan.clone();
-        let place = session.open_target()?;
-        // Check this before any data is written.
-        let disk = match plan.readahead {
-            true => {
-                let disk = ReadaheadDisk::for_target(&session.root, &place)?;
-                disk.check_permission(&session.root)?;
-                Some(disk)
-            }
-            false => None,
-        };
-        // The layout checks the alignment of the plan's block size, which is only a start value here.
-        session.plan.block = 4096;
-        let file = session.lay_out_file(&place, plan.size);
-        session.plan.block = plan.block;
-        let file = file?;
-        match disk {
-            Some(disk) => measure_readahead_settings(session, &disk, &file),
-            None => measure_both_orders(session, &file),
-        }
+        false => None,
+    };
+    // The layout checks the alignment of the plan's block size, which is only a start value here.
+    session.plan.block = 4096;
+    let file = session.lay_out_file(&place, plan.size);
+    session.plan.block = plan.block;
+    let file = file?;
+    match disk {
+        Some(disk) => measure_readahead_settings(session, &disk, &file),
+        None => measure_both_orders(session, &file),
     }
 }
 

@@ -2,7 +2,10 @@
 //! appended to a log, the log is synced, and the records are written back to their places in order. The store
 //! itself is never synced: the kernel writes it back, as the dirty thresholds demand.
 
-use super::append::RateLimiter;
+use super::buffered::{
+    BUFFERED, RateLimiter, check_one_call, end_of_time, one_call_plan, record_call, record_fdatasync, write_all,
+};
+use super::primary_metric::higher_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
@@ -15,43 +18,51 @@ use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub struct TxLogWorkload;
+pub const TXLOG: Workload = Workload {
+    name: "txlog",
+    about: "a database's write test: mapped store, synced log, records written back (dirty thresholds matter)",
+    params: "size block transactions min max layout time mmap readrecords writelog synclog writestore idle stall-limit \
+             seed",
+    plan: || BenchPlan { block: 33, ..one_call_plan() },
+    check,
+    footprint: |plan| plan.size.saturating_add(max_log_bytes(plan)),
+    planned_writes: |plan| {
+        let times = u64::from(plan.txlog.write_log) + u64::from(plan.txlog.write_store);
+        PlannedWrites { guaranteed: plan.size, additional: Some(max_log_bytes(plan).saturating_mul(times)) }
+    },
+    describe,
+    metric: higher_is_better("tx/s", "", |r| r.measurements.first()?.metric("tx/s")),
+    run,
+    ..BUFFERED
+};
 
 /// Size after which the log of a run limited by time starts again, as databases rotate theirs.
 const LOG_ROTATE_BYTES: u64 = 256 << 20;
 
-/// The store, through a mapping or by system calls.
-enum RecordStore<'f> {
-    Mapped(FileMapping),
-    /// The mapping only pins the pages.
-    File(&'f BenchFile, #[expect(dead_code, reason = "held for what dropping it does")] FileMapping),
+/// The store, through its mapping or by system calls. The mapping stays in both cases, as it pins the pages.
+struct RecordStore<'f> {
+    map: FileMapping,
+    file: &'f BenchFile,
+    is_mapped: bool,
 }
 
 impl RecordStore<'_> {
     fn read(&mut self, at: u64, record: &mut [u8]) -> Result<(), RunError> {
-        match self {
-            RecordStore::Mapped(map) => {
-                let at = at as usize;
-                record.copy_from_slice(&map.bytes()[at..at + record.len()]);
-                Ok(())
-            }
-            RecordStore::File(file, _) => rustix::io::pread(file.buffered_fd(), record, at)
-                .map(drop)
-                .map_err(|e| RunError::from_errno("reading the store", e)),
+        if self.is_mapped {
+            record.copy_from_slice(&self.map.bytes()[at as usize..][..record.len()]);
+            return Ok(());
         }
+        let read = rustix::io::pread(self.file.buffered_fd(), record, at);
+        read.map(drop).map_err(|e| RunError::from_errno("reading the store", e))
     }
 
     fn write(&mut self, at: u64, record: &[u8]) -> Result<(), RunError> {
-        match self {
-            RecordStore::Mapped(map) => {
-                let at = at as usize;
-                map.bytes()[at..at + record.len()].copy_from_slice(record);
-                Ok(())
-            }
-            RecordStore::File(file, _) => rustix::io::pwrite(file.buffered_fd(), record, at)
-                .map(drop)
-                .map_err(|e| RunError::from_errno("writing the store", e)),
+        if self.is_mapped {
+            self.map.bytes()[at as usize..][..record.len()].copy_from_slice(record);
+            return Ok(());
         }
+        let written = rustix::io::pwrite(self.file.buffered_fd(), record, at);
+        written.map(drop).map_err(|e| RunError::from_errno("writing the store", e))
     }
 }
 
@@ -80,7 +91,7 @@ fn run_transactions(
     let mut records = vec![0u8; p.max_records as usize * size];
     rng.fill_bytes(&mut records);
     let mut log_at = 0;
-    let end = if plan.time_ms == 0 { u64::MAX } else { monotonic_ns() + plan.time_ms * 1_000_000 };
+    let end = end_of_time(plan);
     while (p.transactions == 0 || tally.transactions < p.transactions) && monotonic_ns() < end {
         session.check_cancelled()?;
         let n = p.min_records + rng.below(p.max_records - p.min_records);
@@ -100,15 +111,12 @@ fn run_transactions(
                 log_at = 0;
             }
             let start = monotonic_ns();
-            write_all(log, records, log_at)?;
-            log_at += records.len() as u64;
-            recorder.record_op(OpKind::Write, records.len() as u64, start, start, monotonic_ns());
+            let call = write_all(log, records, log_at, "writing");
+            log_at += record_call(recorder, OpKind::Write, start, call)?.0;
             tally.bytes_written += records.len() as u64;
         }
         if p.sync {
-            let start = monotonic_ns();
-            rustix::fs::fdatasync(log.buffered_fd()).map_err(|e| RunError::from_errno("fdatasync of the log", e))?;
-            recorder.record_op(OpKind::Sync, 0, start, start, monotonic_ns());
+            record_fdatasync(recorder, log, "fdatasync of the log")?;
             tally.syncs += 1;
         }
         if p.write_store {
@@ -141,7 +149,7 @@ fn create_pinned_store(
     let (plan, file) = (&session.plan, place.create(session.plan.size)?);
     let map = map_store(session, &file)?;
     map.advise_random().map_err(|e| RunError::from_errno("mapping the store", e))?;
-    let mut pace = RateLimiter::new(&BenchPlan { block: MIB, ..plan.clone() }, monotonic_ns());
+    let mut pace = RateLimiter::new(plan, MIB);
     let mut data = vec![0; MIB as usize];
     let mut rng = Rng::new(plan.seed, u64::MAX);
     let (mut at, mut refused) = (0, None);
@@ -151,7 +159,7 @@ fn create_pinned_store(
         rng.fill_bytes(&mut data);
         let now = &data[..(plan.size - at).min(MIB.into()) as usize];
         for (n, chunk) in (0u64..).zip(now.chunks(piece as usize)) {
-            write_all(&file, chunk, at + n * u64::from(piece))?;
+            write_all(&file, chunk, at + n * u64::from(piece), "writing")?;
         }
         // Pin it at once, while it is still cached.
         if let (None, Err(e)) = (&refused, map.lock_range(at as usize, now.len())) {
@@ -174,28 +182,23 @@ fn create_pinned_store(
     Ok((file, map))
 }
 
-fn write_all(file: &BenchFile, mut data: &[u8], mut at: u64) -> Result<(), RunError> {
-    while !data.is_empty() {
-        let n = rustix::io::pwrite(file.buffered_fd(), data, at).map_err(|e| RunError::from_errno("writing", e))?;
-        at += n as u64;
-        data = &data[n..];
-    }
-    Ok(())
-}
-
 /// The metrics of the original program, under its names.
 fn add_totals(part: &mut Measurement, t: &TransactionTotals, ns: u64) {
-    let s = (ns as f64 / 1e9).max(1e-9);
-    part.add_metric("tx_count", t.transactions as f64, "");
-    part.add_metric("records", t.records as f64, "");
-    part.add_metric("fdatasyncs", t.syncs as f64, "");
-    part.add_metric("read", t.bytes_read as f64 / 1_048_576.0, "MB");
-    part.add_metric("wrote", t.bytes_written as f64 / 1_048_576.0, "MB");
-    part.add_metric("tx/s", t.transactions as f64 / s, "");
-    part.add_metric("records/s", t.records as f64 / s, "");
-    part.add_metric("fdatasyncs/s", t.syncs as f64 / s, "");
-    part.add_metric("read rate", t.bytes_read as f64 / 1024.0 / s, "kB/s");
-    part.add_metric("write rate", t.bytes_written as f64 / 1024.0 / s, "kB/s");
+    let per_s = |n: u64| n as f64 / (ns as f64 / 1e9).max(1e-9);
+    for (name, value, unit) in [
+        ("tx_count", t.transactions as f64, ""),
+        ("records", t.records as f64, ""),
+        ("fdatasyncs", t.syncs as f64, ""),
+        ("read", t.bytes_read as f64 / 1_048_576.0, "MB"),
+        ("wrote", t.bytes_written as f64 / 1_048_576.0, "MB"),
+        ("tx/s", per_s(t.transactions), ""),
+        ("records/s", per_s(t.records), ""),
+        ("fdatasyncs/s", per_s(t.syncs), ""),
+        ("read rate", per_s(t.bytes_read) / 1024.0, "kB/s"),
+        ("write rate", per_s(t.bytes_written) / 1024.0, "kB/s"),
+    ] {
+        part.add_metric(name, value, unit);
+    }
 }
 
 /// The largest size of the log, bytes.
@@ -207,147 +210,86 @@ fn max_log_bytes(plan: &BenchPlan) -> u64 {
     transactions.saturating_mul(max_records).saturating_mul(plan.block.into())
 }
 
-impl Workload for TxLogWorkload {
-    fn name(&self) -> &'static str {
-        "txlog"
+fn check(plan: &BenchPlan) -> Result<(), String> {
+    check_one_call(plan)?;
+    if plan.txlog.max_records * u64::from(plan.block) > 64 << 20 {
+        return Err("txlog: max records x record size at most 64 MiB".into());
     }
-
-    fn about(&self) -> &'static str {
-        "a database's write test: mapped store, synced log, records written back (dirty thresholds matter)"
+    if max_log_bytes(plan) > 1 << 44 {
+        return Err("txlog: transactions x max records x record size at most 16 TiB of log".into());
     }
+    Ok(())
+}
 
-    fn defaults(&self) -> BenchPlan {
-        BenchPlan {
-            profile: "txlog".into(),
-            block: 33,
-            depth: 1,
-            direct: false,
-            ramp_ms: 0,
-            time_ms: 0,
-            ..BenchPlan::default()
+fn describe(plan: &BenchPlan) -> Vec<String> {
+    let t = &plan.txlog;
+    let stages = [
+        (t.read, "reading the records"),
+        (t.write_log, "writing the log"),
+        (t.sync, "syncing the log"),
+        (t.write_store, "writing the records back"),
+    ];
+    let left_out: Vec<_> = stages.iter().filter(|(on, _)| !on).map(|(_, what)| *what).collect();
+    let mut lines = vec![
+        format!(
+            "a nameless store of {}, filled with random data {}; a log of at most {}",
+            format_bytes_long(plan.size),
+            match t.layout {
+                CacheLayout::Small => "in 4 KiB writes and pinned in the page cache (folios of 4 KiB)",
+                CacheLayout::Large => {
+                    "in 1 MiB writes and pinned in the page cache (large folios, where the file system has them: a \
+                     record then makes up to 1 MiB dirty)"
+                }
+                CacheLayout::Cold =>
+                    "in 1 MiB writes and dropped from the page cache (records are read from the device)",
+            },
+            format_bytes_long(max_log_bytes(plan))
+        ),
+        format!(
+            "{} of {} to {} records of {} bytes; the store {}",
+            match (t.transactions, plan.time_ms) {
+                (0, ms) => format!("transactions for {} s", ms as f64 / 1e3),
+                (n, 0) => format!("{n} transactions"),
+                (n, ms) => format!("{n} transactions, at most {} s,", ms as f64 / 1e3),
+            },
+            t.min_records,
+            t.max_records,
+            plan.block,
+            if t.mmap { "through a memory mapping" } else { "by pread and pwrite" }
+        ),
+    ];
+    if !left_out.is_empty() {
+        lines.push(format!("without {}", left_out.join(", ")));
+    }
+    lines
+}
+
+fn run(session: &mut BenchSession) -> Result<(), RunError> {
+    let place = session.open_target()?;
+    place.check_space((TXLOG.footprint)(&session.plan))?;
+    let (file, map) = match session.plan.txlog.layout {
+        CacheLayout::Small => create_pinned_store(session, &place, 4096)?,
+        CacheLayout::Large => create_pinned_store(session, &place, MIB)?,
+        CacheLayout::Cold => {
+            let file = session.lay_out_file(&place, session.plan.size)?;
+            let map = map_store(session, &file)?;
+            (file, map)
         }
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &[
-            "size",
-            "block",
-            "transactions",
-            "min",
-            "max",
-            "layout",
-            "time",
-            "mmap",
-            "readrecords",
-            "writelog",
-            "synclog",
-            "writestore",
-            "idle",
-            "stall-limit",
-            "seed",
-        ]
-    }
-
-    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
-        let t = &plan.txlog;
-        let times = u64::from(t.write_log) + u64::from(t.write_store);
-        PlannedWrites { guaranteed: plan.size, additional: Some(max_log_bytes(plan).saturating_mul(times)) }
-    }
-
-    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
-        super::append::check_buffered_and_sequential(self.name(), plan)?;
-        if plan.txlog.max_records * u64::from(plan.block) > 64 << 20 {
-            return Err("txlog: max records x record size at most 64 MiB".into());
-        }
-        if max_log_bytes(plan) > 1 << 44 {
-            return Err("txlog: transactions x max records x record size at most 16 TiB of log".into());
-        }
-        Ok(())
-    }
-
-    fn footprint(&self, plan: &BenchPlan) -> u64 {
-        plan.size.saturating_add(max_log_bytes(plan))
-    }
-
-    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
-        let t = &plan.txlog;
-        let off = |on: bool, what: &'static str| (!on).then_some(what);
-        let left_out: Vec<_> = [
-            off(t.read, "reading the records"),
-            off(t.write_log, "writing the log"),
-            off(t.sync, "syncing the log"),
-            off(t.write_store, "writing the records back"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let mut lines = vec![
-            format!(
-                "a nameless store of {}, filled with random data {}; a log of at most {}",
-                format_bytes_long(plan.size),
-                match t.layout {
-                    CacheLayout::Small => "in 4 KiB writes and pinned in the page cache (folios of 4 KiB)",
-                    CacheLayout::Large => {
-                        "in 1 MiB writes and pinned in the page cache (large folios, where the file system has them: a \
-                         record then makes up to 1 MiB dirty)"
-                    }
-                    CacheLayout::Cold =>
-                        "in 1 MiB writes and dropped from the page cache (records are read from the device)",
-                },
-                format_bytes_long(max_log_bytes(plan))
-            ),
-            format!(
-                "{} of {} to {} records of {} bytes; the store {}",
-                match (t.transactions, plan.time_ms) {
-                    (0, ms) => format!("transactions for {} s", ms as f64 / 1e3),
-                    (n, 0) => format!("{n} transactions"),
-                    (n, ms) => format!("{n} transactions, at most {} s,", ms as f64 / 1e3),
-                },
-                t.min_records,
-                t.max_records,
-                plan.block,
-                if t.mmap { "through a memory mapping" } else { "by pread and pwrite" }
-            ),
-        ];
-        if !left_out.is_empty() {
-            lines.push(format!("without {}", left_out.join(", ")));
-        }
-        lines
-    }
-
-    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
-        let place = session.open_target()?;
-        place.check_space(self.footprint(&session.plan))?;
-        let (file, map) = match session.plan.txlog.layout {
-            CacheLayout::Small => create_pinned_store(session, &place, 4096)?,
-            CacheLayout::Large => create_pinned_store(session, &place, MIB)?,
-            CacheLayout::Cold => {
-                let file = session.lay_out_file(&place, session.plan.size)?;
-                let map = map_store(session, &file)?;
-                (file, map)
-            }
-        };
-        let log = place.create(0)?;
-        let mapped = session.plan.txlog.mmap;
-        // The mapping stays in both cases, as it pins the pages.
-        let mut store = if mapped { RecordStore::Mapped(map) } else { RecordStore::File(&file, map) };
-        let part = Measurement {
-            label: "transactions".into(),
-            engine: if mapped { "mmap, pwrite, fdatasync" } else { "pread, pwrite, fdatasync" }.into(),
-            block: session.plan.block,
-            ..Measurement::default()
-        };
-        let goal = (session.plan.time_ms * 1_000_000, 0);
-        session.measure_custom(part, goal, |session, recorder, part| {
-            let mut tally = TransactionTotals::default();
-            let begin = monotonic_ns();
-            let ended = run_transactions(session, recorder, &mut store, &log, &mut tally);
-            add_totals(part, &tally, monotonic_ns() - begin);
-            ended
-        })?;
-        session.finish_measuring();
-        // The file is truncated when dropped; it must not be mapped then.
-        drop(store);
-        Ok(())
-    }
+    };
+    let log = place.create(0)?;
+    let mapped = session.plan.txlog.mmap;
+    // Dropped before `file`, which is truncated then and must not be mapped any more.
+    let mut store = RecordStore { map, file: &file, is_mapped: mapped };
+    let engine = if mapped { "mmap, pwrite, fdatasync" } else { "pread, pwrite, fdatasync" };
+    let part = session.new_measurement("transactions", engine);
+    let goal = (session.plan.time_ms * 1_000_000, 0);
+    session.measure_custom(part, goal, |session, recorder, part| {
+        let mut tally = TransactionTotals::default();
+        let begin = monotonic_ns();
+        let ended = run_transactions(session, recorder, &mut store, &log, &mut tally);
+        add_totals(part, &tally, monotonic_ns() - begin);
+        ended
+    })?;
+    session.finish_measuring();
+    Ok(())
 }

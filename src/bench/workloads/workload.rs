@@ -1,41 +1,48 @@
-//! What every workload provides, and the lines that several of them show.
+//! What a workload is, and the parts that several of them share.
 
+use super::primary_metric::MetricDefinition;
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
-/// A workload.
-pub trait Workload: Sync {
+/// A workload. Its functions take a plan of its own, whose `profile` is its name.
+pub struct Workload {
     /// Name on the command line.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// Description in one line.
-    fn about(&self) -> &'static str;
+    pub about: &'static str,
     /// Whether it needs a directory.
-    fn needs_directory(&self) -> bool {
-        true
-    }
-    /// Its default plan, without a directory.
-    fn defaults(&self) -> BenchPlan;
-    /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it.
-    fn params(&self) -> &'static [&'static str];
+    pub needs_directory: bool,
+    /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it, separated by blanks.
+    pub(super) params: &'static str,
+    /// Its default plan, without profile and directory.
+    pub(super) plan: fn() -> BenchPlan,
     /// Checks a plan beyond [`BenchPlan::check`].
-    fn check(&self, _plan: &BenchPlan) -> Result<(), String> {
-        Ok(())
-    }
+    pub check: fn(&BenchPlan) -> Result<(), String>,
     /// Disk space it uses while it runs, bytes.
-    fn footprint(&self, plan: &BenchPlan) -> u64 {
-        plan.size
-    }
+    pub footprint: fn(&BenchPlan) -> u64,
     /// Bytes it writes.
-    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites;
+    pub planned_writes: fn(&BenchPlan) -> PlannedWrites,
     /// What it will do, one line each, shown before the start.
-    fn describe(&self, plan: &BenchPlan) -> Vec<String>;
+    pub describe: fn(&BenchPlan) -> Vec<String>,
     /// Whether its results can be compared with the reference classes.
-    fn has_reference_classes(&self, _plan: &BenchPlan) -> bool {
-        false
-    }
+    pub has_reference_classes: fn(&BenchPlan) -> bool,
+    /// By what two runs are compared.
+    pub(super) metric: MetricDefinition,
     /// Runs it.
-    fn run(&self, session: &mut BenchSession) -> Result<(), RunError>;
+    pub run: fn(&mut BenchSession) -> Result<(), RunError>,
+}
+
+impl Workload {
+    /// Its default plan, without a directory.
+    pub fn defaults(&self) -> BenchPlan {
+        BenchPlan { profile: self.name.into(), ..(self.plan)() }
+    }
+
+    /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it.
+    pub fn params(&self) -> Vec<&'static str> {
+        self.params.split_whitespace().collect()
+    }
 }
 
 /// What a run writes.
@@ -48,9 +55,11 @@ pub struct PlannedWrites {
 }
 
 impl PlannedWrites {
+    pub(super) const NONE: Self = Self { guaranteed: 0, additional: Some(0) };
+
     /// The writes of a plan that its time, size or rate limits; `share`: percentage of writes;
     /// `times`: number of measurements.
-    pub(super) fn timed(plan: &BenchPlan, certain: u64, share: u8, times: u64) -> Self {
+    pub(super) fn timed(plan: &BenchPlan, guaranteed: u64, share: u8, times: u64) -> Self {
         let cap = |rate: u64, unit: u64| {
             let all = rate.saturating_mul(unit).saturating_mul(plan.time_ms + plan.ramp_ms) / 1000;
             (rate > 0 && plan.time_ms > 0).then_some(all)
@@ -64,7 +73,7 @@ impl PlannedWrites {
             0 => Some(0),
             share => limits.into_iter().flatten().min().map(|n| n / 100 * u64::from(share)),
         };
-        Self { guaranteed: certain, additional: most.map(|n| n.saturating_mul(times)) }
+        Self { guaranteed, additional: most.map(|n| n.saturating_mul(times)) }
     }
 }
 

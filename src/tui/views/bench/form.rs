@@ -32,9 +32,9 @@ impl Default for BenchForm {
 
 impl BenchForm {
     /// The workload of a profile and its plan in a directory.
-    pub fn plan(&self, form: usize, directory: &Path) -> (&'static dyn Workload, BenchPlan) {
+    pub fn plan(&self, form: usize, directory: &Path) -> (&'static Workload, BenchPlan) {
         let workload = WORKLOADS[form];
-        let directory = if workload.needs_directory() { directory.to_owned() } else { PathBuf::new() };
+        let directory = if workload.needs_directory { directory.to_owned() } else { PathBuf::new() };
         (workload, BenchPlan { directory, ..self.plans[form].clone() })
     }
 
@@ -48,17 +48,17 @@ impl BenchForm {
     }
 }
 
-fn check_plan(workload: &dyn Workload, plan: &BenchPlan) -> Result<(), String> {
-    plan.check().and_then(|()| workload.check(plan))
+fn check_plan(workload: &Workload, plan: &BenchPlan) -> Result<(), String> {
+    plan.check().and_then(|()| (workload.check)(plan))
 }
 
 impl RunForms for BenchForm {
     fn list_text(&self, form: usize) -> String {
-        format!(" {:<9} {}", WORKLOADS[form].name(), WORKLOADS[form].about())
+        format!(" {:<9} {}", WORKLOADS[form].name, WORKLOADS[form].about)
     }
 
     fn title(&self, form: usize) -> String {
-        format!("Plan: {}", WORKLOADS[form].name())
+        format!("Plan: {}", WORKLOADS[form].name)
     }
 
     fn lines(&self, form: usize, shared: &Shared) -> Vec<FormLine> {
@@ -88,16 +88,16 @@ impl RunForms for BenchForm {
         if let Some(why) = self.start_refusal(form, shared) {
             out.push((format!("Cannot start: {why}"), TextStyle::Crit));
         }
-        out.push((workload.about().to_owned(), TextStyle::Dim));
-        let inspection = shared.target.inspection().filter(|_| workload.needs_directory());
+        out.push((workload.about.to_owned(), TextStyle::Dim));
+        let inspection = shared.target.inspection().filter(|_| workload.needs_directory);
         let place = inspection.and_then(|found| found.info.as_ref());
         if let Some(place) = place {
             push_target(place, &mut out);
         }
         out.push((describe_writes(workload, &plan), TextStyle::Plain));
-        out.extend(workload.describe(&plan).into_iter().map(|l| (format!("- {l}"), TextStyle::Plain)));
+        out.extend((workload.describe)(&plan).into_iter().map(|l| (format!("- {l}"), TextStyle::Plain)));
         if let Some(place) = place {
-            push_disk_space(place, workload.footprint(&plan), &mut out);
+            push_disk_space(place, (workload.footprint)(&plan), &mut out);
         }
         if let Some(found) = inspection {
             out.extend(found.warnings(plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
@@ -110,9 +110,9 @@ impl RunForms for BenchForm {
 }
 
 /// Describes what would be written where, and for how long.
-pub(super) fn confirmation_text(workload: &dyn Workload, plan: &BenchPlan, shared: &Shared) -> String {
+pub(super) fn confirmation_text(workload: &Workload, plan: &BenchPlan, shared: &Shared) -> String {
     let mut out = describe_writes(workload, plan);
-    if let Some(found) = shared.target.inspection().filter(|_| workload.needs_directory()) {
+    if let Some(found) = shared.target.inspection().filter(|_| workload.needs_directory) {
         if let Some(place) = &found.info {
             let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
             let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
@@ -122,7 +122,7 @@ pub(super) fn confirmation_text(workload: &dyn Workload, plan: &BenchPlan, share
             out.push_str(&format!("\n! {warning}"));
         }
     }
-    for line in workload.describe(plan) {
+    for line in (workload.describe)(plan) {
         out.push_str(&format!("\n- {line}"));
     }
     out

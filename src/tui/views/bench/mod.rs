@@ -148,7 +148,7 @@ impl RunKind for BenchForm {
         let Target::Profile { name, .. } = target else { return false };
         // A run under way stays on screen.
         if view.active_run().is_none()
-            && let Some(form) = WORKLOADS.iter().position(|w| w.name() == *name)
+            && let Some(form) = WORKLOADS.iter().position(|w| w.name == *name)
         {
             (view.selected, view.opened) = (RunRow::Form(form), None);
         }

@@ -40,7 +40,7 @@ pub struct ExperimentForm {
 impl Default for ExperimentForm {
     fn default() -> Self {
         Self {
-            workload: WORKLOADS.iter().position(|w| w.name() == DEFAULT_WORKLOAD).unwrap_or(0),
+            workload: WORKLOADS.iter().position(|w| w.name == DEFAULT_WORKLOAD).unwrap_or(0),
             plans: WORKLOADS.iter().map(|w| (w.defaults(), false)).collect(),
             spec: ExperimentSpec::default(),
             arm_check: None,
@@ -161,14 +161,14 @@ impl SpecLine {
 
 impl ExperimentForm {
     /// The selected workload.
-    fn selected_workload(&self) -> &'static dyn Workload {
+    fn selected_workload(&self) -> &'static Workload {
         WORKLOADS[self.workload]
     }
 
     /// The experiment described by the form.
     pub fn to_spec(&self, shared: &Shared) -> ExperimentSpec {
         let mut plan = self.plans[self.workload].0.clone();
-        if self.selected_workload().needs_directory() {
+        if self.selected_workload().needs_directory {
             plan.directory.clone_from(&shared.target.directory);
         }
         let on_complete = match self.spec.on_complete {
@@ -217,9 +217,8 @@ impl ExperimentForm {
     }
 
     fn set_workload(&mut self, name: &str) -> Result<(), String> {
-        let at = WORKLOADS.iter().position(|w| w.name() == name);
-        self.workload =
-            at.ok_or_else(|| format!("no workload \"{name}\"; {}", WORKLOADS.map(|w| w.name()).join(" ")))?;
+        let at = WORKLOADS.iter().position(|w| w.name == name);
+        self.workload = at.ok_or_else(|| format!("no workload \"{name}\"; {}", WORKLOADS.map(|w| w.name).join(" ")))?;
         Ok(())
     }
 
@@ -233,7 +232,7 @@ impl ExperimentForm {
         if name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
             new.txlog.transactions = 0;
         }
-        new.check().and_then(|()| workload.check(&new))?;
+        new.check().and_then(|()| (workload.check)(&new))?;
         *plan = new;
         *is_custom |= DURATION_PARAMS.contains(&name);
         Ok(())
@@ -253,7 +252,7 @@ impl ExperimentForm {
 impl RunForms for ExperimentForm {
     fn list_text(&self, _: usize) -> String {
         let b = sanitize(self.spec.set_assignments.join(" "));
-        format!("+ next: {} {b}", self.selected_workload().name())
+        format!("+ next: {} {b}", self.selected_workload().name)
     }
 
     fn title(&self, _: usize) -> String {
@@ -266,8 +265,8 @@ impl RunForms for ExperimentForm {
             name: WORKLOAD,
             help: "what each round does; ↑ ↓ select while typing".into(),
             choices: &[],
-            text: workload.name().into(),
-            shown: format!("{}: {}", workload.name(), workload.about()),
+            text: workload.name.into(),
+            shown: format!("{}: {}", workload.name, workload.about),
             is_changed: false,
             is_wide: true,
         }];
@@ -307,9 +306,9 @@ impl RunForms for ExperimentForm {
             Some(Ok(checked)) => {
                 out.extend(describe_experiment(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
             }
-            _ => out.push((self.selected_workload().about().into(), TextStyle::Dim)),
+            _ => out.push((self.selected_workload().about.into(), TextStyle::Dim)),
         }
-        let inspection = shared.target.inspection().filter(|_| self.selected_workload().needs_directory());
+        let inspection = shared.target.inspection().filter(|_| self.selected_workload().needs_directory);
         let warnings = inspection.map_or(Vec::new(), |found| found.warnings(spec.plan.direct));
         out.extend(warnings.into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
         if shared.knobs.snapshot.is_some() && !shared.knobs.can_write() {
@@ -320,8 +319,8 @@ impl RunForms for ExperimentForm {
 
     /// The workload before or after the one typed.
     fn neighbour_value(line: usize, text: &str, by: isize) -> Option<&'static str> {
-        let at = WORKLOADS.iter().position(|w| w.name() == text).unwrap_or(0) as isize;
-        (line == 0).then(|| WORKLOADS[(at + by).rem_euclid(WORKLOADS.len() as isize) as usize].name())
+        let at = WORKLOADS.iter().position(|w| w.name == text).unwrap_or(0) as isize;
+        (line == 0).then(|| WORKLOADS[(at + by).rem_euclid(WORKLOADS.len() as isize) as usize].name)
     }
 }
 
@@ -391,7 +390,7 @@ mod tests {
         for at in 0..WORKLOADS.len() {
             let mut form = ExperimentForm { workload: at, ..ExperimentForm::default() };
             for line in form.lines(0, &shared).iter().filter(|line| line.name != "directory") {
-                let workload = form.selected_workload().name();
+                let workload = form.selected_workload().name;
                 assert_eq!(form.set_line(0, line.name, &line.text), Ok(()), "{workload} {}", line.name);
                 assert!(!is_changed(&form, line.name) && !line.help.is_empty());
             }

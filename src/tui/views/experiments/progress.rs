@@ -4,7 +4,7 @@
 use super::ExperimentForm;
 use super::form::shell_join;
 use crate::bench::description::progress_line;
-use crate::bench::workloads::primary_metric::{self, PrimaryMetric};
+use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
 use crate::experiment::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
 use crate::experiment::report::graph::{DirtyPagesCurve, LEGEND, draw_arms};
 use crate::experiment::report::{DirtyPagesPoint, DirtyThresholds, Round, tables, text, verdict};
@@ -176,7 +176,7 @@ impl RunProgress for ExperimentForm {
 
 fn primary_metric(run: &Run<ExperimentForm>) -> Option<PrimaryMetric> {
     let plan = if run.progress.is_control() { run.plan.control_plan() } else { None };
-    primary_metric::primary_metric(&plan.as_ref().unwrap_or(&run.plan.plan).profile)
+    workloads::primary_metric(&plan.as_ref().unwrap_or(&run.plan.plan).profile)
 }
 
 /// A table of the finished rounds.

@@ -40,8 +40,8 @@ pub struct FormLine {
 
 impl FormLine {
     /// The directory to measure in, if the workload needs one.
-    pub fn directory(workload: &dyn Workload, target: &BenchTarget) -> Option<Self> {
-        workload.needs_directory().then(|| Self {
+    pub fn directory(workload: &Workload, target: &BenchTarget) -> Option<Self> {
+        workload.needs_directory.then(|| Self {
             name: DIRECTORY,
             help: String::new(),
             choices: &[],
@@ -54,7 +54,7 @@ impl FormLine {
 
     /// The parameters of a workload, in order, with their values in a plan; `edited` is the plan without what follows
     /// from other values.
-    pub fn params(workload: &dyn Workload, plan: &BenchPlan, edited: &BenchPlan) -> impl Iterator<Item = Self> {
+    pub fn params(workload: &Workload, plan: &BenchPlan, edited: &BenchPlan) -> impl Iterator<Item = Self> {
         let known = crate::bench::params::PARAMS.iter().filter(|p| workload.params().contains(&p.name));
         let defaults = workload.defaults();
         known.map(move |p| Self {

@@ -170,11 +170,11 @@ fn every_workload_starts_with_the_confirmed_plan() {
         let mut app = opened();
         let keys = "<down>".repeat(at) + "<enter>";
         assert_eq!(visible_effects(press(&mut app, &keys)), []);
-        let Some(Overlay::Dialog(asked)) = &app.screen.overlay else { panic!("{}: not asked", w.name()) };
-        assert_eq!(asked.title, format!("Run {}", w.name()));
+        let Some(Overlay::Dialog(asked)) = &app.screen.overlay else { panic!("{}: not asked", w.name) };
+        assert_eq!(asked.title, format!("Run {}", w.name));
         let where_to = asked.text.contains("nameless files of its own in /srv/lab");
-        assert_eq!(where_to, w.needs_directory(), "{}: {}", w.name(), asked.text);
-        let directory = if w.needs_directory() { DIR.into() } else { Default::default() };
+        assert_eq!(where_to, w.needs_directory, "{}: {}", w.name, asked.text);
+        let directory = if w.needs_directory { DIR.into() } else { Default::default() };
         let plan = Box::new(BenchPlan { directory, ..w.defaults() });
         assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(RunEffect::Start { run: 1, plan })]);
         assert_eq!((&app.views.bench.selected, app.screen.focus), (&RunRow::CurrentRun, 1));
