@@ -50,30 +50,20 @@ pub enum Event {
     Notice(String),
 }
 
-/// The part of an experiment that a check depends on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArmSettings {
-    /// Assignments of arm A.
-    pub base: Vec<String>,
-    /// Assignments of arm B.
-    pub set: Vec<String>,
-    /// Whether a control is run: direct I/O is one for some knobs only.
-    pub control: bool,
-}
-
-/// Result of checking arms on this machine.
+/// Result of checking the arms of an experiment on this machine.
 #[derive(Debug, Clone)]
 pub struct ArmCheck {
-    /// The arms checked.
-    pub arms: ArmSettings,
-    /// Their values on this machine, or why they cannot be compared.
+    /// The experiment.
+    pub spec: ExperimentSpec,
+    /// The values of its arms on this machine, or why they cannot be compared.
     pub result: Result<ValidatedSpec, String>,
 }
 
-impl ArmSettings {
-    /// The arms of an experiment.
-    pub fn from_spec(spec: &ExperimentSpec) -> Self {
-        Self { base: spec.base_assignments.clone(), set: spec.set_assignments.clone(), control: spec.control }
+impl ArmCheck {
+    /// Whether it holds for an experiment. The control matters: direct I/O is one for some knobs only.
+    pub fn holds_for(&self, spec: &ExperimentSpec) -> bool {
+        let settings = |s: &ExperimentSpec| (s.base_assignments.clone(), s.set_assignments.clone(), s.control);
+        settings(&self.spec) == settings(spec)
     }
 }
 

@@ -5,16 +5,12 @@ use crate::bench::message::BenchProgress;
 /// Maximum number of points; when it is reached, each two neighbours are merged.
 const MAX_POINTS: usize = 1200;
 
-/// Rates and latencies over a short time.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct BenchRates {
-    /// Reads, writes and syncs per second.
-    pub ops_per_s: [f64; 3],
-    /// Bytes read and written per second.
-    pub bytes_per_s: [f64; 2],
-    /// Median and 99th percentile of reads, writes and syncs, ns.
-    pub latency_ns: [[Option<u64>; 2]; 3],
-}
+/// Operations per second, bytes per second, median and 99th percentile of the latency in ns; `None`: not measured.
+pub type OperationRates = [Option<f64>; 4];
+/// Index of the median among [`OperationRates`]; before it are rates.
+const MEDIAN: usize = 2;
+/// Reads, writes and syncs over a short time.
+pub type BenchRates = [OperationRates; 3];
 
 /// What a run has sent: the points of all measurements so far; of the preparation, until the first measurement starts.
 #[derive(Debug, Default)]
@@ -48,11 +44,12 @@ impl BenchFigures {
                 *seen |= n > 0;
             }
             let syncs = p.op_counts[2].saturating_sub(last_counts[2]) as f64 * 1000.0 / ms as f64;
-            self.push_rates(BenchRates {
-                ops_per_s: [p.point.read_iops, p.point.write_iops, syncs],
-                bytes_per_s: [p.point.read_bytes_per_s, p.point.write_bytes_per_s],
-                latency_ns: p.lat,
-            });
+            let ops_per_s = [p.point.read_iops, p.point.write_iops, syncs];
+            let bytes_per_s = [Some(p.point.read_bytes_per_s), Some(p.point.write_bytes_per_s), None];
+            self.push_rates(std::array::from_fn(|kind| {
+                let [p50, p99] = p.lat[kind].map(|ns| ns.map(|ns| ns as f64));
+                [Some(ops_per_s[kind]), bytes_per_s[kind], p50, p99]
+            }));
         }
         self.last = Some(p);
     }
@@ -84,16 +81,15 @@ impl BenchFigures {
 
 /// Merges points: mean rates, maximum latencies.
 fn merge_rates(all: &[BenchRates]) -> BenchRates {
-    let n = all.len().max(1) as f64;
-    let mut out = BenchRates::default();
-    for m in all {
-        (0..3).for_each(|i| out.ops_per_s[i] += m.ops_per_s[i] / n);
-        (0..2).for_each(|i| out.bytes_per_s[i] += m.bytes_per_s[i] / n);
-        for (worst, lat) in out.latency_ns.iter_mut().flatten().zip(m.latency_ns.iter().flatten()) {
-            *worst = (*worst).max(*lat);
+    let merge = |kind: usize, quantity: usize| {
+        let values = all.iter().filter_map(|rates| rates[kind][quantity]);
+        if quantity < MEDIAN {
+            values.reduce(|a, b| a + b).map(|sum| sum / all.len() as f64)
+        } else {
+            values.reduce(f64::max)
         }
-    }
-    out
+    };
+    std::array::from_fn(|kind| std::array::from_fn(|quantity| merge(kind, quantity)))
 }
 
 #[cfg(test)]
@@ -123,7 +119,7 @@ mod tests {
         figures.push(progress(Some(0), 250, 50));
         figures.push(progress(Some(0), 750, 100));
         figures.push(progress(Some(1), 500, 10));
-        let syncs: Vec<_> = figures.downsample(10).iter().map(|m| m.ops_per_s[2]).collect();
+        let syncs: Vec<_> = figures.downsample(10).iter().map(|m| m[2][0].unwrap()).collect();
         assert_eq!((syncs, figures.has_ops), (vec![200.0, 100.0, 20.0], [true, false, true]));
     }
 
@@ -143,7 +139,7 @@ mod tests {
         assert!(figures.points.len() < MAX_POINTS);
         let all = figures.downsample(40);
         assert!((20..=40).contains(&all.len()), "{}", all.len());
-        assert!(all.iter().all(|m| (m.ops_per_s[0] - 100.0).abs() < 1e-6));
-        assert!(all.windows(2).all(|w| w[0].latency_ns[0][1] < w[1].latency_ns[0][1]));
+        assert!(all.iter().all(|m| (m[0][0].unwrap() - 100.0).abs() < 1e-6));
+        assert!(all.windows(2).all(|w| w[0][0][3] < w[1][0][3]));
     }
 }

@@ -9,7 +9,7 @@ mod tests;
 
 pub use form::BenchForm;
 
-use super::runs::{RunKind, RunRow, RunTexts, RunTypes, RunView, StoreReply, StoreRequest, list_and_page};
+use super::runs::{RunKind, RunRow, RunTexts, RunTypes, RunView, StoreReply, list_and_page};
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
@@ -42,41 +42,30 @@ impl RunTypes for BenchForm {
         &[PaneSpec { id: PaneId::BenchResults, contexts: KEYS }, PaneSpec { id: PaneId::BenchPage, contexts: KEYS }];
     const FORMS: usize = WORKLOADS.len();
     const EFFECT: fn(RunEffect<BenchPlan>) -> Effect = Effect::Bench;
+    const IS_STORE_JOB: fn(&WorkerJob) -> bool = WorkerJob::is_for_bench;
+    const LIST_JOB: WorkerJob = WorkerJob::ListResults;
+    const LOAD_JOB: fn(Vec<String>) -> WorkerJob = |ids| WorkerJob::LoadResults { ids };
+    const SAVE_JOB: fn(Box<BenchReport>) -> WorkerJob = WorkerJob::SaveResult;
     const TEXTS: RunTexts = RunTexts {
         list: "Bench",
         stored: "Benchmarks",
         headings: Some(["Profiles", "Results, newest first"]),
-        form_keys: "Enter: run",
-        none_stored: "No stored results",
         run: "Run",
+        noun: "benchmark",
+        stored_noun: "result",
+        report_keys: ["Esc: back", ""],
         report: "Result",
-        comparison: "Two results",
-        export_key: "",
         purpose: "measure",
         form_lines: "parameters",
         changed: "* differs from the profile",
         nothing_to_start: "select a profile to run",
-        nothing_running: "no benchmark is running",
         stopping: "stopping; the results so far follow. x again kills the run",
         killed: "killed before it could report; its file is deleted",
         after_refusal: "Nothing was written. Change the plan and start again.",
         after_failure: "The file is deleted.",
         announcement: "bench {}: ",
         shown_by: "; b shows the result",
-        not_saved: "result not saved",
     };
-
-    fn store_job(request: StoreRequest<BenchReport>) -> WorkerJob {
-        match request {
-            StoreRequest::List => WorkerJob::ListResults,
-            StoreRequest::Load(ids) => WorkerJob::LoadResults { ids },
-            StoreRequest::Save(report) => WorkerJob::SaveResult(report),
-        }
-    }
-
-    fn is_store_job(job: &WorkerJob) -> bool {
-        job.is_for_bench()
-    }
 
     fn saved_id(job: &WorkerJob) -> Option<&str> {
         if let WorkerJob::SaveResult(report) = job { Some(&report.id) } else { None }

@@ -1,7 +1,6 @@
 //! A run under way: messages of its child process, what hangs, figures, and charts of its rates and latencies.
 
 use super::BenchForm;
-use super::figures::BenchRates;
 use super::form::format_device_rates;
 use crate::bench::message::BenchMessage;
 use crate::bench::report::text::format_latency;
@@ -87,14 +86,16 @@ impl RunProgress for BenchForm {
     /// The newest rates and latencies, a line for each kind of operation.
     fn figure_lines(run: &Run<Self>, _: usize) -> Vec<StyledLine> {
         let (Some(rates), Some(last)) = (run.progress.newest(), &run.progress.last) else { return Vec::new() };
-        let latency = |ns: Option<u64>| ns.map_or("-".into(), |ns| format_latency(ns as f64));
+        let latency = |ns: Option<f64>| ns.map_or("-".into(), format_latency);
         let line = |kind: usize| {
-            let bytes = rates.bytes_per_s.get(kind).map_or(String::new(), |n| format!(" {:>9}", format_rate(*n)));
-            let [p50, p99] = rates.latency_ns[kind].map(latency);
+            let [ops, bytes, p50, p99] = rates[kind];
             format!(
-                "{:<5} {:>6}/s{bytes}  p50 {p50:>7}  p99 {p99:>7}  {} done",
+                "{:<5} {:>6}/s{}  p50 {:>7}  p99 {:>7}  {} done",
                 operation_name(run, kind),
-                format_count(rates.ops_per_s[kind]),
+                ops.map_or(String::new(), format_count),
+                bytes.map_or(String::new(), |n| format!(" {:>9}", format_rate(n))),
+                latency(p50),
+                latency(p99),
                 last.op_counts[kind]
             )
         };
@@ -154,77 +155,34 @@ fn device_and_cache_lines(cx: &Context) -> Vec<String> {
     out
 }
 
-/// A quantity of one kind of operation.
-#[derive(Clone, Copy)]
-enum ChartQuantity {
-    Operations,
-    Bytes,
-    Median,
-    P99,
-}
-
-impl ChartQuantity {
-    fn label(self, name: &str, kind: usize) -> String {
-        match self {
-            Self::Operations if kind == 2 => format!("{name}s/s"),
-            Self::Operations => format!("{name} IOPS"),
-            Self::Bytes => format!("{name} bytes"),
-            Self::Median => format!("{name} p50"),
-            Self::P99 => format!("{name} p99"),
-        }
-    }
-
-    /// The value at a point; `None`: a gap.
-    fn value(self, rates: &BenchRates, kind: usize) -> Option<f64> {
-        match self {
-            Self::Operations => Some(rates.ops_per_s[kind]),
-            Self::Bytes => rates.bytes_per_s.get(kind).copied(),
-            Self::Median => rates.latency_ns[kind][0].map(|ns| ns as f64),
-            Self::P99 => rates.latency_ns[kind][1].map(|ns| ns as f64),
-        }
-    }
-
-    fn format(self, value: f64) -> String {
-        match self {
-            Self::Operations => format_count(value),
-            Self::Bytes => format_rate(value),
-            Self::Median | Self::P99 => format_latency(value),
-        }
-    }
-}
+/// The quantities of [`OperationRates`](super::figures::OperationRates): what its charts are called, format of a value.
+const QUANTITIES: [(&str, fn(f64) -> String); 4] =
+    [("IOPS", format_count), ("bytes", format_rate), ("p50", format_latency), ("p99", format_latency)];
 
 /// Draws two charts per row, in as many rows as fit a label and a row of columns; rates come before latencies.
 fn draw_charts(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-    use ChartQuantity::{Bytes, Median, Operations, P99};
     let kinds = || (0..3).filter(|kind| run.progress.has_ops[*kind]);
-    let rates = kinds().map(|kind| (kind, if kind < 2 { vec![Operations, Bytes] } else { vec![Operations] }));
-    let mut rows: Vec<_> = rates.chain(kinds().map(|kind| (kind, vec![Median, P99]))).collect();
+    let rates = kinds().map(|kind| (kind, if kind < 2 { 0..2 } else { 0..1 }));
+    let mut rows: Vec<_> = rates.chain(kinds().map(|kind| (kind, 2..4))).collect();
     rows.truncate(usize::from(area.height / 2));
     let Some(height) = area.height.checked_div(rows.len() as u16) else { return };
     let height = height.min(MAX_CHART_HEIGHT);
-    for ((kind, quantities), y) in rows.iter().zip((area.y..).step_by(height.into())) {
+    for ((kind, quantities), y) in rows.into_iter().zip((area.y..).step_by(height.into())) {
         let width = if quantities.len() == 2 { area.width.saturating_sub(2) / 2 } else { area.width };
-        for (quantity, x) in quantities.iter().zip([area.x, area.x + width + 2]) {
-            draw_chart(run, cx, Rect { x, y, width, height }, buf, *quantity, *kind);
+        for (quantity, x) in quantities.zip([area.x, area.x + width + 2]) {
+            draw_chart(run, cx, Rect { x, y, width, height }, buf, (kind, quantity));
         }
     }
 }
 
-fn draw_chart(
-    run: &Run<BenchForm>,
-    cx: &Context,
-    area: Rect,
-    buf: &mut CellBuffer,
-    quantity: ChartQuantity,
-    kind: usize,
-) {
+fn draw_chart(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuffer, (kind, quantity): (usize, usize)) {
     let theme = cx.theme();
-    let points = run.progress.downsample(area.width.into());
-    let values: Vec<Option<f64>> = points.iter().map(|rates| quantity.value(rates, kind)).collect();
+    let values: Vec<_> = run.progress.downsample(area.width.into()).iter().map(|rates| rates[kind][quantity]).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
+    let (name, (what, format)) = (operation_name(run, kind), QUANTITIES[quantity]);
+    let what = if (kind, quantity) == (2, 0) { format!("{name}s/s") } else { format!("{name} {what}") };
     // The newest value is in the lines above.
-    let label = format!("{}, at most {}", quantity.label(operation_name(run, kind), kind), quantity.format(max));
-    draw_text(buf, area.x, area.y, &label, area.width, theme.header);
+    draw_text(buf, area.x, area.y, &format!("{what}, at most {}", format(max)), area.width, theme.header);
     let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let style = if kind == 1 { theme.graph_alt } else { theme.graph };
     draw_columns(buf, below, values.into_iter(), round_up_scale(max), style);

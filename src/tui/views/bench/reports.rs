@@ -12,6 +12,15 @@ use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
 use crate::units::{format_bytes_long, write_count};
 
 impl ResultRow for StoredResult {
+    const HEADS: [(&'static str, bool); 6] = [
+        ("result", false),
+        ("began", false),
+        ("profile", false),
+        ("directory", false),
+        ("IOPS", true),
+        ("per s", true),
+    ];
+
     fn id(&self) -> &str {
         &self.id
     }
@@ -20,8 +29,8 @@ impl ResultRow for StoredResult {
         &self.profile
     }
 
-    fn is_damaged(&self) -> bool {
-        self.read_error.is_some()
+    fn read_error(&self) -> Option<&str> {
+        self.read_error.as_deref()
     }
 
     fn list_text(&self) -> String {
@@ -31,6 +40,12 @@ impl ResultRow for StoredResult {
             write_count(&mut text, iops);
         }
         text + if self.is_complete { "" } else { " part" }
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let rates = self.rate.map(|(iops, bytes)| [format!("{iops:.0}"), format_bytes_long(bytes as u64)]);
+        let [iops, bytes] = rates.unwrap_or_else(|| ["-".into(), "-".into()]);
+        [self.id.clone(), self.time.clone(), self.profile.clone(), self.directory.clone(), iops, bytes]
     }
 
     fn summary(&self) -> String {
@@ -85,20 +100,6 @@ impl RunReports for BenchForm {
         notes.extend(report.reference.iter().map(|place| place.sentence.clone()));
         notes.extend(report.warnings.iter().cloned());
         table.notes = notes.iter().map(sanitize).collect();
-        table
-    }
-
-    fn stored_table(title: String, stored: &[StoredResult]) -> Table {
-        let heads = ["result", "began", "profile", "directory", "IOPS", "per s"];
-        let mut table = Table::new(title, &heads.map(|h| (h, matches!(h, "IOPS" | "per s"))));
-        for k in stored {
-            let (iops, bytes) = k.rate.map_or(("-".into(), "-".into()), |(iops, bytes)| {
-                (format!("{iops:.0}"), format_bytes_long(bytes as u64))
-            });
-            let names = [&k.id, &k.time, &k.profile, &k.directory].map(sanitize);
-            table.rows.push(names.into_iter().chain([iops, bytes]).collect());
-            table.notes.extend(k.read_error.iter().map(sanitize));
-        }
         table
     }
 }

@@ -3,7 +3,7 @@
 use crate::experiment::arm_settings::validate;
 use crate::experiment::spec::ExperimentSpec;
 use crate::root::Root;
-use crate::tui::event::{ArmCheck, ArmSettings};
+use crate::tui::event::ArmCheck;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -26,9 +26,8 @@ impl ArmChecker {
 
     /// Requests a check. A failure is returned as its result.
     pub fn request(&mut self, spec: ExperimentSpec) -> Option<ArmCheck> {
-        let arms = ArmSettings::from_spec(&spec);
-        let why = self.send(spec).err()?;
-        Some(ArmCheck { arms, result: Err(why) })
+        let why = self.send(spec.clone()).err()?;
+        Some(ArmCheck { spec, result: Err(why) })
     }
 
     fn send(&mut self, spec: ExperimentSpec) -> Result<(), String> {
@@ -56,6 +55,6 @@ fn check_loop(root: &Root, sink: &ArmCheckSink, requests: &Receiver<ExperimentSp
             spec = newer;
         }
         let result = validate(root, &spec).map_err(|why| crate::sanitize::sanitize(why.to_string()));
-        sink(ArmCheck { arms: ArmSettings::from_spec(&spec), result });
+        sink(ArmCheck { spec, result });
     }
 }

@@ -7,7 +7,7 @@ use crate::experiment::arm_settings::ValidatedSpec;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::sanitize::sanitize;
-use crate::tui::event::{ArmCheck, ArmSettings};
+use crate::tui::event::ArmCheck;
 use crate::tui::shared::Shared;
 use crate::tui::views::runs::{FormLine, RunForms};
 use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
@@ -33,8 +33,8 @@ pub struct ExperimentForm {
     pub spec: ExperimentSpec,
     /// Result of the last check of the arms on this machine.
     pub arm_check: Option<ArmCheck>,
-    /// The arms a start was requested for while they were still being checked; the confirmation follows the check.
-    pub start_after_check: Option<ArmSettings>,
+    /// Whether a start was requested while the arms were still being checked; the confirmation follows the check.
+    pub start_after_check: bool,
 }
 
 impl Default for ExperimentForm {
@@ -44,7 +44,7 @@ impl Default for ExperimentForm {
             plans: WORKLOADS.iter().map(|w| (w.defaults(), false)).collect(),
             spec: ExperimentSpec::default(),
             arm_check: None,
-            start_after_check: None,
+            start_after_check: false,
         }
     }
 }
@@ -194,7 +194,7 @@ impl ExperimentForm {
 
     /// Result of checking the arms of `spec`; `None` if they have not been checked.
     pub fn check_result(&self, spec: &ExperimentSpec) -> Option<&Result<ValidatedSpec, String>> {
-        self.arm_check.as_ref().filter(|c| c.arms == ArmSettings::from_spec(spec)).map(|c| &c.result)
+        self.arm_check.as_ref().filter(|check| check.holds_for(spec)).map(|check| &check.result)
     }
 
     /// Why the experiment cannot be started now, and what to do.

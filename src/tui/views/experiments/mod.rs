@@ -10,7 +10,7 @@ mod tests;
 
 pub use form::ExperimentForm;
 
-use super::runs::{RunKind, RunTexts, RunTypes, RunView, StoreReply, StoreRequest, list_and_page};
+use super::runs::{RunKind, RunTexts, RunTypes, RunView, StoreReply, list_and_page};
 use crate::bench::plan::BenchPlan;
 use crate::experiment::command_line::command_args;
 use crate::experiment::description::describe_experiment;
@@ -22,7 +22,7 @@ use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::{Action, ExperimentAction, ViewId};
 use crate::tui::effect::{Effect, RunEffect};
-use crate::tui::event::{ArmCheck, ArmSettings, Event};
+use crate::tui::event::{ArmCheck, Event};
 use crate::tui::keymap::KeyContext;
 use crate::tui::screen::PromptPurpose;
 use crate::tui::shared::Running;
@@ -51,41 +51,30 @@ impl RunTypes for ExperimentForm {
     ];
     const FORMS: usize = 1;
     const EFFECT: fn(RunEffect<ExperimentSpec>) -> Effect = Effect::Experiment;
+    const IS_STORE_JOB: fn(&WorkerJob) -> bool = WorkerJob::is_for_experiments;
+    const LIST_JOB: WorkerJob = WorkerJob::ListExperiments;
+    const LOAD_JOB: fn(Vec<String>) -> WorkerJob = |ids| WorkerJob::LoadExperiments { ids };
+    const SAVE_JOB: fn(Box<ExperimentReport>) -> WorkerJob = WorkerJob::SaveExperiment;
     const TEXTS: RunTexts = RunTexts {
         list: "Experiments",
         stored: "Experiments",
         headings: None,
-        form_keys: "r: run",
-        none_stored: "No stored experiments",
         run: "Experiment",
+        noun: "experiment",
+        stored_noun: "experiment",
+        report_keys: ["o: to a file, Esc: back", "o: to a file"],
         report: "Report",
-        comparison: "Two experiments",
-        export_key: "o: to a file",
         purpose: "tune",
         form_lines: "lines",
         changed: "",
         nothing_to_start: "select the next experiment to start it",
-        nothing_running: "no experiment is running",
         stopping: "stopping; the old values are restored and the report follows. x again kills it",
         killed: "killed before it could report; the tuner restores the values",
         after_refusal: "Nothing was changed or written. Change the plan and start again.",
         after_failure: "c in Tune shows the changes.",
         announcement: "experiment: ",
         shown_by: " E in Tune shows it",
-        not_saved: "experiment not saved",
     };
-
-    fn store_job(request: StoreRequest<ExperimentReport>) -> WorkerJob {
-        match request {
-            StoreRequest::List => WorkerJob::ListExperiments,
-            StoreRequest::Load(ids) => WorkerJob::LoadExperiments { ids },
-            StoreRequest::Save(report) => WorkerJob::SaveExperiment(report),
-        }
-    }
-
-    fn is_store_job(job: &WorkerJob) -> bool {
-        job.is_for_experiments()
-    }
 
     fn saved_id(job: &WorkerJob) -> Option<&str> {
         if let WorkerJob::SaveExperiment(report) = job { Some(&report.id) } else { None }
@@ -117,7 +106,7 @@ impl RunKind for ExperimentForm {
         let spec = view.form.planned(cx.shared);
         // The page lists the reasons and what to do.
         if let Some(why) = view.form.start_refusal(&spec, cx.shared) {
-            view.form.start_after_check = (why == KNOBS_PENDING).then(|| ArmSettings::from_spec(&spec));
+            view.form.start_after_check = why == KNOBS_PENDING;
             return out.error(why);
         }
         if !cx.shared.knobs.can_write() {
@@ -174,6 +163,7 @@ impl RunKind for ExperimentForm {
     }
 
     fn on_edited(view: &mut ExperimentsView, cx: &Context, out: &mut Outbox) {
+        view.form.start_after_check = false;
         request_arm_check(view, cx, out);
     }
 
@@ -236,6 +226,7 @@ fn open(view: &mut ExperimentsView, arm: Option<&ExperimentArm>, cx: &Context, o
     }
     if let Some(arm) = arm {
         view.form.spec.set_assignments.clone_from(&arm.assignments);
+        view.form.start_after_check = false;
     }
     view.request_list(out);
     out.inspect_target();
@@ -262,12 +253,11 @@ fn request_arm_check(view: &ExperimentsView, cx: &Context, out: &mut Outbox) {
 
 /// Takes the result of a check of the arms; asks to start, if a start was requested meanwhile and the form is still shown.
 fn on_arms_checked(view: &mut ExperimentsView, check: ArmCheck, cx: &Context, out: &mut Outbox) {
-    let arms = ArmSettings::from_spec(&view.form.spec);
-    if check.arms != arms {
+    if !check.holds_for(&view.form.spec) {
         return;
     }
     view.form.arm_check = Some(check);
-    let is_wanted = view.form.start_after_check.take() == Some(arms);
+    let is_wanted = std::mem::take(&mut view.form.start_after_check);
     let is_shown = cx.screen.view == ViewId::Tune && view.is_open && cx.screen.overlay.is_none();
     if is_wanted && is_shown && view.shown_form().is_some() {
         view.ask_start(cx, out);

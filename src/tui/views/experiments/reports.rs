@@ -15,6 +15,15 @@ use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
 use crate::units::format_duration;
 
 impl ResultRow for StoredExperiment {
+    const HEADS: [(&'static str, bool); 6] = [
+        ("experiment", false),
+        ("began", false),
+        ("workload", false),
+        ("directory", false),
+        ("B", false),
+        ("outcome", false),
+    ];
+
     fn id(&self) -> &str {
         &self.id
     }
@@ -23,13 +32,18 @@ impl ResultRow for StoredExperiment {
         &self.profile
     }
 
-    fn is_damaged(&self) -> bool {
-        self.read_error.is_some()
+    fn read_error(&self) -> Option<&str> {
+        self.read_error.as_deref()
     }
 
     fn list_text(&self) -> String {
         let end = if self.is_complete { "" } else { " (part)" };
         format!(" {}{end}  {}", outcome_text(self.outcome), sanitize(self.assignments.join(" ")))
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let (b, outcome) = (self.assignments.join(" "), outcome_text(self.outcome).into());
+        [self.id.clone(), self.time.clone(), self.profile.clone(), self.directory.clone(), b, outcome]
     }
 
     fn summary(&self) -> String {
@@ -99,17 +113,6 @@ impl RunReports for ExperimentForm {
         sheet.notes.extend(report.warnings.iter().map(sanitize));
         sheet.notes.push(sanitize(&report.aftermath));
         sheet
-    }
-
-    fn stored_table(title: String, stored: &[StoredExperiment]) -> Table {
-        let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
-        let mut table = Table::new(title, &heads.map(|h| (h, false)));
-        for k in stored {
-            let row = [&k.id, &k.time, &k.profile, &k.directory, &k.assignments.join(" "), outcome_text(k.outcome)];
-            table.rows.push(row.into_iter().map(sanitize).collect());
-            table.notes.extend(k.read_error.iter().map(sanitize));
-        }
-        table
     }
 }
 

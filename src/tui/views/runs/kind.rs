@@ -15,17 +15,7 @@ use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::styled_lines::StyledLine;
 use ratatui::layout::Rect;
 
-/// Work for the store of reports.
-pub enum StoreRequest<R> {
-    /// List all, newest first.
-    List,
-    /// Load those of these names.
-    Load(Vec<String>),
-    /// Save one.
-    Save(Box<R>),
-}
-
-/// The content of a reply to [`StoreRequest::List`] or [`StoreRequest::Load`].
+/// What the store of reports replies.
 pub enum StoreReply<S, R> {
     /// Summaries of the stored reports.
     Listed(Vec<S>),
@@ -41,18 +31,16 @@ pub struct RunTexts {
     pub stored: &'static str,
     /// Headings above the forms and above the stored results.
     pub headings: Option<[&'static str; 2]>,
-    /// Keys while a form is selected in the list.
-    pub form_keys: &'static str,
-    /// In the list when nothing is stored.
-    pub none_stored: &'static str,
     /// Title of the page of a run.
     pub run: &'static str,
+    /// What is run.
+    pub noun: &'static str,
+    /// What is stored of it.
+    pub stored_noun: &'static str,
+    /// Keys on the page of a stored report, and on that of the run of this session.
+    pub report_keys: [&'static str; 2],
     /// Title of the page of a report.
     pub report: &'static str,
-    /// Title of the page of two reports.
-    pub comparison: &'static str,
-    /// The key that writes the report to a file.
-    pub export_key: &'static str,
     /// What the directory is on the storage for.
     pub purpose: &'static str,
     /// What the lines of a form are called.
@@ -61,8 +49,6 @@ pub struct RunTexts {
     pub changed: &'static str,
     /// Error when no form is selected to be started.
     pub nothing_to_start: &'static str,
-    /// Error when nothing is running.
-    pub nothing_running: &'static str,
     /// Message when a run is asked to end.
     pub stopping: &'static str,
     /// How a killed run ended.
@@ -75,8 +61,6 @@ pub struct RunTexts {
     pub announcement: &'static str,
     /// Follows the message that a run elsewhere has ended well.
     pub shown_by: &'static str,
-    /// Begins the message that a report could not be saved.
-    pub not_saved: &'static str,
 }
 
 /// The types of a kind, how they are wrapped for the rest of the program, and its texts.
@@ -102,11 +86,15 @@ pub trait RunTypes: Sized + 'static {
     const TEXTS: RunTexts;
     /// Wraps work for the runner.
     const EFFECT: fn(RunEffect<Self::Plan>) -> Effect;
-
-    /// Wraps work for the store.
-    fn store_job(request: StoreRequest<Self::Report>) -> WorkerJob;
     /// Whether a job is for the store.
-    fn is_store_job(job: &WorkerJob) -> bool;
+    const IS_STORE_JOB: fn(&WorkerJob) -> bool;
+    /// The job that lists the stored reports.
+    const LIST_JOB: WorkerJob;
+    /// The job that loads reports of these names.
+    const LOAD_JOB: fn(Vec<String>) -> WorkerJob;
+    /// The job that saves a report.
+    const SAVE_JOB: fn(Box<Self::Report>) -> WorkerJob;
+
     /// Name of the report that a job saves.
     fn saved_id(job: &WorkerJob) -> Option<&str>;
     /// Unwraps a reply of the store.
@@ -178,8 +166,6 @@ pub trait RunReports: RunTypes {
     fn compare(both: &[Self::Report; 2], width: u16) -> Result<String, String>;
     /// A report as a table.
     fn report_table(report: &Self::Report) -> Table;
-    /// The stored results as a table.
-    fn stored_table(title: String, stored: &[Self::Stored]) -> Table;
 }
 
 /// Everything that differs between benchmarks and experiments.

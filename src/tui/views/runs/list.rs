@@ -14,14 +14,18 @@ use ratatui::layout::Rect;
 
 /// The summary of a stored report, as the list shows it.
 pub trait ResultRow {
+    /// Heads of the table of stored reports; numbers are right-aligned.
+    const HEADS: [(&'static str, bool); 6];
     /// Name of the report; it begins with the time in seconds since 1970.
     fn id(&self) -> &str;
     /// Its workload.
     fn profile(&self) -> &str;
-    /// Whether it cannot be read.
-    fn is_damaged(&self) -> bool;
+    /// Why it cannot be read.
+    fn read_error(&self) -> Option<&str>;
     /// Text after the name of the workload in the list.
     fn list_text(&self) -> String;
+    /// Its cells in the table of stored reports.
+    fn cells(&self) -> [String; 6];
     /// Summary of the report, or why it cannot be read.
     fn summary(&self) -> String;
 }
@@ -60,7 +64,9 @@ impl<K: RunKind> RunView<K> {
         }
         match &self.stored {
             Some(Err(why)) => out.push(ListLine::Heading(format!("- {}", sanitize(why)))),
-            Some(Ok(all)) if all.is_empty() => out.push(ListLine::Heading(K::TEXTS.none_stored.into())),
+            Some(Ok(all)) if all.is_empty() => {
+                out.push(ListLine::Heading(format!("No stored {}s", K::TEXTS.stored_noun)))
+            }
             _ => {}
         }
         out
@@ -116,7 +122,11 @@ impl<K: RunKind> RunView<K> {
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let theme = cx.theme();
-        let note = if matches!(self.selected, RunRow::Form(_)) { K::TEXTS.form_keys } else { "Enter: show" };
+        let note = match self.selected {
+            RunRow::Form(_) if K::FORMS > 1 => "Enter: run",
+            RunRow::Form(_) => "r: run",
+            RunRow::CurrentRun | RunRow::Stored(_) => "Enter: show",
+        };
         let inner = draw_frame(buf, area, K::TEXTS.list, note, cx.is_focused(Self::LIST), &theme);
         let lines = self.list_lines();
         let from = self.scroll_offset(&lines, inner.height.into());
@@ -135,7 +145,12 @@ impl<K: RunKind> RunView<K> {
 
     pub(super) fn list_table(&self, cx: &Context) -> Table {
         let title = format!("{} on {}, {}", K::TEXTS.stored, cx.shared.system.host.name, cx.shared.timestamp());
-        K::stored_table(title, self.stored_results())
+        let mut table = Table::new(title, &K::Stored::HEADS);
+        for stored in self.stored_results() {
+            table.rows.push(stored.cells().map(sanitize).to_vec());
+            table.notes.extend(stored.read_error().map(sanitize));
+        }
+        table
     }
 }
 
@@ -154,7 +169,7 @@ fn current_run_text<K: RunKind>(run: &Run<K>) -> String {
 pub fn stored_text(stored: &impl ResultRow, is_marked: bool, utc_offset_secs: i64) -> String {
     let mark = if is_marked { '*' } else { ' ' };
     let id = stored.id();
-    if stored.is_damaged() {
+    if stored.read_error().is_some() {
         return format!("{mark}{} unreadable", sanitize(id));
     }
     let secs: i64 = id.split('-').next().and_then(|secs| secs.parse().ok()).unwrap_or(0);

@@ -9,7 +9,7 @@ mod page;
 mod update;
 
 pub use form::FormLine;
-pub use kind::{RunForms, RunKind, RunProgress, RunReports, RunTexts, RunTypes, StoreReply, StoreRequest};
+pub use kind::{RunForms, RunKind, RunProgress, RunReports, RunTexts, RunTypes, StoreReply};
 #[cfg(test)]
 pub use list::stored_text;
 pub use list::{ResultRow, list_and_page};
@@ -282,7 +282,7 @@ impl<K: RunKind> View for RunView<K> {
 
     fn on_event(&mut self, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
         match event {
-            Event::JobReply(job, reply) if K::is_store_job(&job) => self.on_store_reply(job, reply, out),
+            Event::JobReply(job, reply) if (K::IS_STORE_JOB)(&job) => self.on_store_reply(job, reply, out),
             other => return K::on_event(self, other, cx, out),
         }
         None

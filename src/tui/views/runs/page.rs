@@ -40,23 +40,20 @@ impl<K: RunKind> RunView<K> {
             let edit_key = if focused { "Enter" } else { "e" };
             return (self.form.title(form), format!("{edit_key}: change, r: run"));
         }
-        let keys = |export: &str, separator: &str, rest: &str| match export {
-            "" => rest.to_owned(),
-            export => format!("{export}{separator}{rest}"),
-        };
-        match (&self.opened, self.shown_run()) {
+        let [stored_keys, run_keys] = texts.report_keys;
+        let (title, keys) = match (&self.opened, self.shown_run()) {
             (Some(OpenedResult::Result(report)), _) => {
-                (format!("{} {}", texts.report, sanitize(report.id())), keys(texts.export_key, ", ", "Esc: back"))
+                (format!("{} {}", texts.report, sanitize(report.id())), stored_keys)
             }
-            (Some(OpenedResult::Comparison(_)), _) => (texts.comparison.into(), "Esc: back".into()),
-            (Some(_), _) => (texts.report.into(), "Esc: back".into()),
+            (Some(OpenedResult::Comparison(_)), _) => (format!("Two {}s", texts.stored_noun), "Esc: back"),
+            (Some(_), _) => (texts.report.into(), "Esc: back"),
             (None, Some(run)) if run.ending.is_none() => {
-                let key = if run.is_stopping { "x: kill" } else { "x: stop" };
-                (format!("{}: {}", texts.run, run.profile), key.into())
+                (format!("{}: {}", texts.run, run.profile), if run.is_stopping { "x: kill" } else { "x: stop" })
             }
-            (None, Some(run)) => (format!("{} of {}", texts.report, run.profile), keys(texts.export_key, "", "")),
-            (None, None) => (texts.report.into(), "Enter: show, m: mark, c: compare".into()),
-        }
+            (None, Some(run)) => (format!("{} of {}", texts.report, run.profile), run_keys),
+            (None, None) => (texts.report.into(), "Enter: show, m: mark, c: compare"),
+        };
+        (title, keys.into())
     }
 
     /// Draws the page.
@@ -122,7 +119,7 @@ impl<K: RunKind> RunView<K> {
             Some(marked) => format!("c compares it with {}, the marked one.", sanitize(marked)),
             None => "m marks it, to compare others with.".into(),
         };
-        let style = if stored.is_damaged() { TextStyle::Crit } else { TextStyle::Plain };
+        let style = if stored.read_error().is_some() { TextStyle::Crit } else { TextStyle::Plain };
         vec![
             (format!("{} {}", sanitize(stored.profile()), sanitize(id)), TextStyle::Strong),
             (sanitize(stored.summary()), style),

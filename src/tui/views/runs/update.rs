@@ -1,8 +1,6 @@
 //! Actions on runs, events of their child processes, and replies of the store.
 
-use super::{
-    LIST_FOCUS, OpenedResult, PAGE_FOCUS, ResultRow, Run, RunEnding, RunKind, RunRow, RunView, StoreReply, StoreRequest,
-};
+use super::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, ResultRow, Run, RunEnding, RunKind, RunRow, RunView, StoreReply};
 use crate::bench::store::Storable;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
@@ -85,7 +83,7 @@ impl<K: RunKind> RunView<K> {
     /// Ends the run; the second time, kills it without waiting for the report.
     fn cancel(&mut self, out: &mut Outbox) {
         let Some(run) = self.run.as_mut().filter(|run| run.ending.is_none()) else {
-            return out.error(K::TEXTS.nothing_running);
+            return out.error(format!("no {} is running", K::TEXTS.noun));
         };
         if run.is_stopping {
             run.ending = Some(RunEnding::Failed(K::TEXTS.killed.into()));
@@ -107,7 +105,7 @@ impl<K: RunKind> RunView<K> {
         let Some(ending) = &run.ending else { return };
         let (how, is_bad) = match ending {
             RunEnding::Report(report) => {
-                out.push(Effect::RunJob(K::store_job(StoreRequest::Save(report.clone()))));
+                out.push(Effect::RunJob((K::SAVE_JOB)(report.clone())));
                 (format!("{}{}", K::end_text(report), K::TEXTS.shown_by), false)
             }
             RunEnding::Refused(why) => (format!("refused: {why}"), true),
@@ -129,10 +127,10 @@ impl<K: RunKind> RunView<K> {
         if let Some(id) = K::saved_id(&job) {
             return self.on_saved(id, reply, out);
         }
-        let is_list = job == K::store_job(StoreRequest::List);
+        let is_list = job == K::LIST_JOB;
         self.is_listing &= !is_list;
         let is_awaited = matches!(&self.opened, Some(OpenedResult::Loading(ids))
-            if job == K::store_job(StoreRequest::Load(ids.clone())));
+            if job == (K::LOAD_JOB)(ids.clone()));
         match reply {
             WorkerReply::Failed(why) if is_list => self.stored = Some(Err(why)),
             WorkerReply::Failed(why) if is_awaited => self.open(OpenedResult::Failed(why)),
@@ -152,7 +150,7 @@ impl<K: RunKind> RunView<K> {
                 Ok(name)
             }
             WorkerReply::Failed(why) => {
-                out.error(format!("{}: {why}", K::TEXTS.not_saved));
+                out.error(format!("{} not saved: {why}", K::TEXTS.stored_noun));
                 Err(why)
             }
             _ => return,
@@ -170,7 +168,7 @@ impl<K: RunKind> RunView<K> {
     /// Requests the stored results, unless that is under way.
     pub fn request_list(&mut self, out: &mut Outbox) {
         if !std::mem::replace(&mut self.is_listing, true) {
-            out.push(Effect::RunJob(K::store_job(StoreRequest::List)));
+            out.push(Effect::RunJob(K::LIST_JOB));
         }
     }
 
@@ -189,7 +187,7 @@ impl<K: RunKind> RunView<K> {
 
     fn show_results(&mut self, ids: Vec<String>, out: &mut Outbox) {
         self.open(OpenedResult::Loading(ids.clone()));
-        out.push(Effect::RunJob(K::store_job(StoreRequest::Load(ids))));
+        out.push(Effect::RunJob((K::LOAD_JOB)(ids)));
     }
 
     /// Marks the selected result, or removes its mark.

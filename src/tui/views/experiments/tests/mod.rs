@@ -4,13 +4,13 @@ use super::ExperimentForm;
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
 use crate::experiment::report::verdict::TrialOutcome;
 use crate::experiment::report::{ExperimentReport, RunEnd};
-use crate::experiment::spec::{Arm, OnComplete};
+use crate::experiment::spec::{Arm, ExperimentSpec, OnComplete};
 use crate::experiment::stored::StoredExperiment;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
 use crate::tui::effect::{Effect, RunEffect, TuneEffect};
-use crate::tui::event::{ArmCheck, ArmSettings, Event, TuneEvent};
+use crate::tui::event::{ArmCheck, Event, TuneEvent};
 use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::tests::fixture::experiment::{
@@ -187,8 +187,8 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
     assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).is_none());
     press(&mut app, "r");
     assert!(message_text(&app).contains("still being read"), "{}", message_text(&app));
-    let old = ArmSettings { base: Vec::new(), set: vec!["vm.dirty_ratio=30".into()], control: false };
-    let late = ArmCheck { arms: old, result: Err("late".into()) };
+    let old = ExperimentSpec { set_assignments: vec!["vm.dirty_ratio=30".into()], ..ExperimentSpec::default() };
+    let late = ArmCheck { spec: old, result: Err("late".into()) };
     update(&mut app, Event::ArmsChecked(Box::new(late)));
     assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).is_none());
     press(&mut app, "<enter><c-u>vm.dirty_ratio=20<enter>");
