@@ -117,6 +117,29 @@ fn existing_files_and_link_targets_are_not_overwritten() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
+#[test]
+fn root_records_as_the_owner_of_the_directory() {
+    use std::fs::{Permissions, create_dir, set_permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let name = "root_records_as_the_owner_of_the_directory";
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped {name}: needs root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (home, private) = (dir.path().join("home"), dir.path().join("private"));
+    for (path, mode) in [(dir.path(), 0o755), (&home, 0o755), (&private, 0o700)] {
+        let _ = create_dir(path);
+        set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+    chown(&home, Some(12345), Some(12345)).unwrap();
+    symlink(&private, home.join("planted")).unwrap();
+    assert!(record(&home.join("r"), &[]).status.success());
+    assert_eq!(std::fs::metadata(home.join("r")).unwrap().uid(), 12345);
+    let out = record(&home.join("planted/r"), &[]);
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    assert_eq!(std::fs::read_dir(&private).unwrap().count(), 0);
+}
+
 /// The process is stopped before its first sample until its time is up, as on a machine under load.
 #[test]
 fn a_recording_that_starts_late_still_holds_a_sample() {

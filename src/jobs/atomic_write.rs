@@ -2,6 +2,7 @@
 //! system may be full, read-only or dead.
 
 use crate::model::reading::describe_io_error;
+use crate::subprocess::owner;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -68,13 +69,23 @@ pub fn write_error_message(path: &Path, err: &io::Error) -> String {
     format!("{} not written: {}{next}", path.display(), describe_io_error(err))
 }
 
-/// Writes a file so that an old one is intact until the new one is complete and on disk. Returns its absolute path.
+/// Writes a file so that an old one is intact until the new one is complete and on disk. Returns its absolute path. Root
+/// writes as the owner of the directory. With `make_dir`, missing directories are made, except by root below a directory
+/// of another user (sudo may leave HOME pointing there).
 pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bool) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "names no file"));
     };
     let name = name.to_string_lossy().into_owned();
+    let owner = owner::find_foreign_owner(dir)?;
+    if let (Some(owner), true) = (owner, make_dir) {
+        return Err(io::Error::other(format!(
+            "the directory belongs to user {}, and root keeps no settings there; use sudo -H, or --config FILE",
+            owner.uid
+        )));
+    }
+    let _acting = owner.map(owner::act_as).transpose()?;
     if make_dir && !dir.exists() {
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -166,6 +177,30 @@ mod tests {
         assert_eq!(read(&target), "old", "the link was replaced, not followed");
         assert_eq!(read(&link), "new");
         assert_eq!(std::fs::metadata(&link).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn root_writes_as_the_owner_of_the_directory_and_makes_none_there() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let name = "root_writes_as_the_owner_of_the_directory_and_makes_none_there";
+        if !rustix::process::geteuid().is_root() {
+            return println!("skipped {name}: needs root");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (home, private) = (dir.path().join("home"), dir.path().join("private"));
+        for (path, mode) in [(dir.path(), 0o755), (&home, 0o755), (&private, 0o700)] {
+            let _ = std::fs::create_dir(path);
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        chown(&home, Some(12345), Some(12345)).unwrap();
+        symlink(&private, home.join("planted")).unwrap();
+        let path = write(&home.join("a.png"), "x", IfExists::Fail).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().uid(), 12345);
+        assert!(write(&home.join("planted/a.png"), "x", IfExists::Fail).is_err());
+        assert_eq!(std::fs::read_dir(&private).unwrap().count(), 0);
+        let refused = write_file(&home.join(".config/iotop-plus/config.toml"), b"x", IfExists::Replace, true);
+        assert!(refused.unwrap_err().to_string().contains("belongs to user 12345"));
+        assert!(!home.join(".config").exists());
     }
 
     #[test]

@@ -2,18 +2,19 @@
 
 use rustix::fs::{CWD, Mode, OFlags};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// A config file's text, at most 64 KiB; `None` if there is none. Refused, when run as root, if it is
 /// another user's: its owner could control a root program.
 pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        Ok(fd) => fd,
+    // Looked at before it is opened: opening a device node can have effects.
+    let file = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => file,
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
         Err(err) => return Err(err.into()),
     };
-    let stat = rustix::fs::fstat(&fd)?;
+    let stat = rustix::fs::fstat(&file)?;
     let refuse = |why: String| Err(io::Error::other(why));
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
         return refuse("is not a regular file".into());
@@ -28,6 +29,13 @@ pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
         return refuse("is larger than 64 KiB".into());
     }
     let mut text = String::new();
+    // The same file, whatever its name leads to by now.
+    let fd = rustix::fs::openat(
+        CWD,
+        format!("/proc/self/fd/{}", file.as_raw_fd()),
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     std::fs::File::from(fd).take(64 * 1024).read_to_string(&mut text)?;
     Ok(Some(text))
 }

@@ -5,6 +5,7 @@
 
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
+use crate::subprocess::owner::{ForeignOwner, act_as, find_foreign_owner};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -132,6 +133,8 @@ struct OutputFiles {
     /// Created by this recording: path, device and inode.
     created: Vec<(PathBuf, u64, u64)>,
     total_bytes: u64,
+    /// As whom root writes: the owner of the directory.
+    owner: Option<ForeignOwner>,
 }
 
 struct OutputFile {
@@ -148,6 +151,12 @@ struct OutputFile {
 
 impl OutputFiles {
     fn execute(&mut self, command: &WriteCommand, data: &[u8]) -> Result<(), String> {
+        if let WriteCommand::Open { path, .. } = command {
+            let owner = std::path::absolute(path).and_then(|path| find_foreign_owner(path.parent().unwrap_or(&path)));
+            self.owner = owner.map_err(|err| describe_error(path, &err))?;
+        }
+        let acting = self.owner.map(act_as).transpose();
+        let _acting = acting.map_err(|err| format!("cannot act as the owner of the directory: {err}"))?;
         match command {
             WriteCommand::Open { path, replace } => {
                 self.close()?;

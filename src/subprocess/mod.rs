@@ -18,6 +18,7 @@ pub mod budget;
 pub mod child;
 pub mod frame;
 pub mod handle;
+pub mod owner;
 pub mod pool;
 pub mod request;
 pub mod runner;
