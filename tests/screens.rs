@@ -21,10 +21,11 @@ use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::model::observation::Observation;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
-use iotop_plus::tui::draw;
+use iotop_plus::tui::app::App;
+use iotop_plus::tui::app::draw;
+use iotop_plus::tui::app::update;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::state::{App, DetailPage};
-use iotop_plus::tui::update::{ask_path, update};
+use iotop_plus::tui::view::Target;
 use iotop_plus::tui::widgets::theme::ThemeName;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
@@ -140,8 +141,8 @@ fn kernel_detail() {
 /// The facts are read by the child's own code, from the tree.
 fn open_task(app: &mut App, name: &str) {
     press(app, &format!("3/{name}<enter><enter>"));
-    let Some(DetailPage::Process(p)) = &app.screen.detail else { panic!("no detail of {name}") };
-    let job = WorkerJob::TaskDetails { pid: p.key.pid, starttime: p.key.starttime };
+    let key = app.views.processes.page.as_ref().unwrap_or_else(|| panic!("no detail of {name}")).key;
+    let job = WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime };
     let reply = job.run(&Root::at(tree("t1")));
     update(app, Event::JobReply(job, reply));
 }
@@ -160,7 +161,7 @@ fn path_detail() {
     for size in SIZES {
         let mut app = app(size);
         let mut effects = Vec::new();
-        ask_path(&mut app, "/srv/lab/frz", &mut effects);
+        app.navigate(Target::Path("/srv/lab/frz".into()), &mut effects);
         if size == (80, 24) {
             assert_screen("path_detail_waiting", &app);
         }

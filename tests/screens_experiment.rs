@@ -13,10 +13,10 @@ use iotop_plus::experiment::message::{ExperimentMessage, RoundPhase};
 use iotop_plus::experiment::report::RunEnd;
 use iotop_plus::experiment::spec::Arm;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
-use iotop_plus::tui::draw;
+use iotop_plus::tui::app::App;
+use iotop_plus::tui::app::draw;
+use iotop_plus::tui::app::update;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::state::App;
-use iotop_plus::tui::update::update;
 use iotop_plus::tuning::plan::TuneError;
 
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 50)];
@@ -60,7 +60,7 @@ fn form_and_confirmation() {
 fn unprivileged_user_sees_the_sudo_command() {
     for size in SIZES {
         let (mut app, _tree) = planned(size);
-        app.views.tune.snapshot.as_mut().unwrap().can_write = false;
+        fixture::tune::drop_privileges(&mut app);
         update(&mut app, Event::Resize(size.0, size.1));
         assert_screen("user", &app);
         press(&mut app, "r");

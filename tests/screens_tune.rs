@@ -8,10 +8,10 @@ mod snapshot;
 
 use fixture::press;
 use fixture::tune::{Tree, change_on_lease, news, view};
-use iotop_plus::tui::draw;
+use iotop_plus::tui::app::App;
+use iotop_plus::tui::app::draw;
 use iotop_plus::tui::event::TuneEvent;
 use iotop_plus::tui::knob_snapshot::ChangeStatus;
-use iotop_plus::tui::state::App;
 use ratatui::buffer::Buffer;
 use ratatui::style::Modifier;
 

@@ -3,7 +3,7 @@
 
 use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE};
 use super::parser::Cli;
-use crate::tui::draw::help_lines;
+use crate::tui::app::help::help_lines;
 use crate::tui::settings;
 use anyhow::Context;
 use clap::{Command, CommandFactory};

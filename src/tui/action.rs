@@ -151,6 +151,8 @@ pub enum Action {
     ExcludePattern,
     /// Load the mappings of the process shown.
     LoadMappings,
+    /// Show the knobs of the process whose page is open.
+    TaskKnobs,
     /// Do what the dialog asks about.
     Confirm,
     /// Something of the Bench view or of the experiments.
@@ -211,8 +213,6 @@ pub enum TuneAction {
     Changes,
     /// Go to the knob's page.
     KnobPage,
-    /// Show the knobs of the process whose page is open.
-    TaskKnobs,
     /// Quit and revert leased changes.
     QuitUndo,
     /// Quit and keep leased changes.

@@ -132,7 +132,7 @@ pub const BINDINGS: &[KeyBinding] = &[
     char_key(
         ProcessDetail,
         't',
-        Action::Tune(T::TaskKnobs),
+        Action::TaskKnobs,
         "tune",
         "its limit of open files and I/O priority in the Tune view",
     ),

@@ -62,10 +62,29 @@ impl KnobState {
         self.snapshot.as_ref().map(|s| s.changes.as_slice()).unwrap_or_default()
     }
 
+    /// The knob of that name.
+    pub fn knob(&self, name: &str) -> Option<&KnobRow> {
+        self.rows().iter().find(|r| r.name == name)
+    }
+
+    /// Whether a change that is in effect set this knob.
+    pub fn is_changed(&self, name: &str) -> bool {
+        self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.name == name))
+    }
+
     /// Whether this program may change knobs.
     pub fn can_write(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|s| s.can_write)
     }
+}
+
+/// A change of this screen that reverts itself when its lease ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveLease {
+    /// Number of the change.
+    pub id: u64,
+    /// Seconds until it is reverted.
+    pub secs_left: u64,
 }
 
 /// A knob, ready for display. All texts but `name` are sanitized.
@@ -156,15 +175,6 @@ impl ChangeRow {
         let moved = |m: &ChangedKnobRow| report.settings.iter().any(|s| s.knob == m.display_name);
         !self.members.is_empty() && self.members.iter().all(moved)
     }
-}
-
-/// A change of this screen that reverts itself when its lease ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActiveLease {
-    /// Number of the change.
-    pub id: u64,
-    /// Seconds until it is reverted.
-    pub secs_left: u64,
 }
 
 /// A knob of a change.

@@ -1,7 +1,7 @@
 //! Recording what is on the screen: news is copied on its way in, and sent to the thread that writes.
 
+use super::app::App;
 use super::event::Event;
-use super::state::App;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::jobs::job::WorkerReply;

@@ -1,9 +1,8 @@
 //! What is on screen, whichever view owns it: the tab, the focus, prompts, dialogs and messages.
 
 use super::action::ViewId;
-use super::view::PaneId;
+use super::pane::PaneId;
 use super::widgets::table::Scroll;
-use crate::model::disk::DevId;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::sanitize::sanitize;
 
@@ -20,8 +19,10 @@ pub struct ScreenState {
     pub zoomed: bool,
     /// The help, a prompt or a dialog over the panes.
     pub overlay: Option<Overlay>,
-    /// The detail page that is open.
-    pub detail: Option<DetailPage>,
+    /// A pane of the view that opened the prompt or dialog; `None`: the program itself has.
+    pub overlay_owner: Option<PaneId>,
+    /// The detail page that is open in place of the tab; its view knows what of.
+    pub detail: Option<PaneId>,
     /// Scroll position of the detail page.
     pub detail_scroll: Scroll,
     /// Whether the mouse is used.
@@ -30,8 +31,6 @@ pub struct ScreenState {
     pub message: Option<StatusMessage>,
     /// The text last searched for.
     pub search: String,
-    /// Screenshots.
-    pub screenshot: super::screenshot::ScreenshotState,
 }
 
 /// A message in the footer, shown for some ticks.
@@ -161,48 +160,6 @@ impl Confirmation {
     }
 }
 
-/// A detail page.
-#[derive(Debug, Clone, PartialEq)]
-pub enum DetailPage {
-    /// A device.
-    Device(DevId),
-    /// A task.
-    Process(Box<ProcessDetail>),
-    /// A visible entry of the kernel log, by its index.
-    KernelLog(usize),
-    /// The devices below a directory.
-    Path(Box<PathDetail>),
-}
-
-/// The page of a task.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProcessDetail {
-    /// The task.
-    pub key: TaskKey,
-    /// Facts requested from a child process.
-    pub facts: Option<crate::jobs::job::WorkerReply>,
-    /// Mappings requested from a child process.
-    pub mappings: Option<crate::jobs::job::WorkerReply>,
-    /// The mappings have been requested and not received.
-    pub mappings_requested: bool,
-}
-
-impl ProcessDetail {
-    /// A page without facts.
-    pub fn new(key: TaskKey) -> Self {
-        Self { key, facts: None, mappings: None, mappings_requested: false }
-    }
-}
-
-/// The reply to `:path`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PathDetail {
-    /// The path as typed.
-    pub path: String,
-    /// The reply; `None` until it comes.
-    pub reply: Option<crate::jobs::job::WorkerReply>,
-}
-
 impl ScreenState {
     /// Shows a message in the footer.
     pub fn info(&mut self, text: impl AsRef<str>) {
@@ -212,5 +169,13 @@ impl ScreenState {
     /// Shows an error in the footer.
     pub fn error(&mut self, text: impl AsRef<str>) {
         self.message = Some(StatusMessage { text: sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
+    }
+
+    /// Counts a tick towards the end of the message.
+    pub fn age_message(&mut self) {
+        self.message = self.message.take().filter(|m| m.ticks_left > 1);
+        if let Some(message) = &mut self.message {
+            message.ticks_left -= 1;
+        }
     }
 }

@@ -35,12 +35,12 @@ pub struct Shared {
     pub recording_status: Option<crate::recording::writer::RecorderStatus>,
     /// Offset of the local time zone from UTC, seconds east.
     pub utc_offset_secs: i64,
+    /// Knobs, changes and leases, from the Tune view.
+    pub knobs: KnobState,
     /// When knobs were changed or restored, CLOCK_BOOTTIME in ns.
     pub knob_change_times: Vec<u64>,
     /// The clocks at the newest batch of kernel log records.
     pub log_clock: LogClock,
-    /// Knobs and changes.
-    pub knobs: KnobState,
     /// The directory to measure in.
     pub target: BenchTarget,
     /// The benchmark or experiment under way.
@@ -72,9 +72,9 @@ impl Shared {
             replay: None,
             recording_status: None,
             utc_offset_secs: 0,
+            knobs: KnobState::default(),
             knob_change_times: Vec::new(),
             log_clock: LogClock::default(),
-            knobs: KnobState::default(),
             target: BenchTarget::default(),
             running: None,
         }
@@ -154,6 +154,11 @@ impl Shared {
     }
 }
 
+/// Why much is unavailable in a replay.
+pub const NOT_IN_REPLAY: &str = "not available in a replay";
+/// Playback speeds, as multiples of the recorded pace.
+pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
 /// State of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayUi {
@@ -169,7 +174,7 @@ pub struct ReplayUi {
     pub tick_number: u32,
     /// Whether it is playing.
     pub is_playing: bool,
-    /// Index in the playback speeds.
+    /// Index in [`SPEEDS`].
     pub speed_index: usize,
     /// Number of frames that could not be read so far, and bytes that belong to none.
     pub damaged: u64,
@@ -184,5 +189,10 @@ impl ReplayUi {
     pub fn new(file: &str, host: HostInfo, log_clock: LogClock, span: RecordingSpan) -> Self {
         let file = crate::sanitize::sanitize(file);
         Self { file, host, log_clock, span, is_playing: true, damaged: span.damaged_bytes, ..Self::default() }
+    }
+
+    /// The speed chosen, as a multiple of the recorded pace.
+    pub fn speed(&self) -> u16 {
+        SPEEDS[self.speed_index]
     }
 }

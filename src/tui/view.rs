@@ -8,6 +8,7 @@ use super::action::{Action, ViewId};
 use super::effect::Effect;
 use super::event::Event;
 use super::keymap::KeyContext;
+pub use super::pane::PaneId;
 use super::screen::{Dialog, PendingChange, Prompt, PromptPurpose, ScreenState};
 use super::shared::Shared;
 use super::widgets::cell_buffer::CellBuffer;
@@ -20,63 +21,6 @@ use crate::model::raw_bytes::RawBytes;
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 use std::path::PathBuf;
-
-/// A pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum PaneId {
-    Devices,
-    DeviceGraphs,
-    Processes,
-    Writeback,
-    Memory,
-    KernelLog,
-    BenchResults,
-    BenchPage,
-    TuneKnobs,
-    KnobPage,
-    ChangeHistory,
-    ExperimentList,
-    ExperimentPage,
-    Findings,
-    IncidentPage,
-    FindingsSummary,
-    DeviceDetail,
-    ProcessDetail,
-    KernelLogDetail,
-    PathDetail,
-    Syncs,
-    SlowSyncs,
-}
-
-impl PaneId {
-    /// Its name in the file name of a screenshot.
-    pub fn file_name_part(self) -> &'static str {
-        match self {
-            PaneId::Devices => "devices",
-            PaneId::DeviceGraphs => "device-graphs",
-            PaneId::Processes => "processes",
-            PaneId::Writeback => "writeback",
-            PaneId::Memory => "memory",
-            PaneId::KernelLog => "kernel",
-            PaneId::BenchResults => "profiles",
-            PaneId::BenchPage => "bench",
-            PaneId::TuneKnobs => "knobs",
-            PaneId::KnobPage => "knob",
-            PaneId::ChangeHistory => "changes",
-            PaneId::ExperimentList => "experiments",
-            PaneId::ExperimentPage => "experiment",
-            PaneId::Findings | PaneId::FindingsSummary => "findings",
-            PaneId::IncidentPage => "finding",
-            PaneId::DeviceDetail => "device",
-            PaneId::ProcessDetail => "process",
-            PaneId::KernelLogDetail => "message",
-            PaneId::PathDetail => "path",
-            PaneId::Syncs => "syncs",
-            PaneId::SlowSyncs => "slow-syncs",
-        }
-    }
-}
 
 /// What the program must know of a pane beside what its view draws.
 pub struct PaneSpec {
@@ -161,14 +105,16 @@ pub enum Target {
     Tab(ViewId),
     /// The page of a device.
     Device(DevId),
+    /// The page of a device, with the quantity of that index in its graphs.
+    DeviceGraph(DevId, usize),
     /// The page of a task.
     Task(TaskKey),
+    /// The page of a directory.
+    Path(String),
     /// The Kernel log tab, at the record of this sequence number if it is still stored.
     KernelLogRecord(Option<u64>),
-    /// The page of a row of the kernel log.
-    KernelLogEntry(usize),
-    /// The Tune tab, at a knob.
-    Knob(String),
+    /// The Tune tab, at the first of these knobs.
+    Knobs(Vec<String>),
     /// The Bench tab, at a profile, to be run in a directory.
     Profile {
         /// Name of the workload.
@@ -223,10 +169,12 @@ pub enum Request {
     Info(String),
     /// Show an error.
     Error(String),
-    /// Ask for a line of input; the view gets it by [`View::on_input`].
-    OpenPrompt(Prompt),
-    /// Ask for a confirmation; the view gets it by [`View::on_confirm`].
-    OpenDialog(Dialog),
+    /// Ask for a line of input; the view of this pane gets it by [`View::on_input`].
+    OpenPrompt(Option<PaneId>, Prompt),
+    /// Ask for a confirmation; the view of this pane gets it by [`View::on_confirm`].
+    OpenDialog(Option<PaneId>, Dialog),
+    /// Show a detail page in place of the tab.
+    OpenPage(PaneId),
     /// Focus the visible pane of that index.
     FocusPane(usize),
     /// Show a pane of the tab, not zoomed, and focus it.
@@ -242,6 +190,8 @@ pub enum Request {
 /// What a view wants done after it has handled something.
 #[derive(Debug, Default)]
 pub struct Outbox {
+    /// A pane of the view that asks.
+    pub owner: Option<PaneId>,
     /// For the runtime.
     pub effects: Vec<Effect>,
     /// For the program above the views, in order.
@@ -272,12 +222,17 @@ impl Outbox {
     /// Asks for a line of input.
     pub fn open_prompt(&mut self, purpose: PromptPurpose, text: impl Into<String>) {
         let text = text.into();
-        self.requests.push(Request::OpenPrompt(Prompt { purpose, cursor: text.len(), text, error: None }));
+        self.requests.push(Request::OpenPrompt(self.owner, Prompt { purpose, cursor: text.len(), text, error: None }));
     }
 
     /// Asks for a confirmation.
     pub fn open_dialog(&mut self, dialog: Dialog) {
-        self.requests.push(Request::OpenDialog(dialog));
+        self.requests.push(Request::OpenDialog(self.owner, dialog));
+    }
+
+    /// Shows a detail page.
+    pub fn open_page(&mut self, pane: PaneId) {
+        self.requests.push(Request::OpenPage(pane));
     }
 
     /// Focuses the visible pane of that index.
@@ -310,11 +265,6 @@ impl Outbox {
 pub trait View {
     /// Its panes.
     fn panes(&self) -> &'static [PaneSpec];
-
-    /// The tab whose layout it decides now.
-    fn tab(&self) -> Option<ViewId> {
-        None
-    }
 
     /// Panes of its tab with their areas in `body`, in focus order. Default: the first pane fills it.
     fn layout(&self, _cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
@@ -374,11 +324,6 @@ pub trait View {
         Some(event)
     }
 
-    /// Whether an event changes nothing on screen, so that no frame need be drawn.
-    fn is_invisible(&self, _event: &Event, _cx: &Context) -> bool {
-        false
-    }
-
     /// Called before the program ends. True: the view asks first.
     fn on_quit(&mut self, _cx: &Context, _out: &mut Outbox) -> bool {
         false
@@ -395,6 +340,11 @@ pub trait View {
         false
     }
 
+    /// The label of its own prompt.
+    fn prompt_label(&self, _purpose: PromptPurpose, _cx: &Context) -> String {
+        String::new()
+    }
+
     /// Draws its own prompt in place. False: it is drawn in the footer.
     fn draw_prompt(&self, _prompt: &Prompt, _cx: &Context, _buf: &mut CellBuffer) -> bool {
         false
@@ -406,6 +356,11 @@ pub trait View {
     /// What is wrong with the text; the prompt stays open and shows it.
     fn on_input(&mut self, _: PromptPurpose, _text: &str, _cx: &Context, _out: &mut Outbox) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Runs its own command, as typed after `:`; `None`: it is none of this view.
+    fn on_command(&mut self, _: &str, _args: &str, _cx: &Context, _out: &mut Outbox) -> Option<Result<(), String>> {
+        None
     }
 
     /// Text that rows of a pane must contain.

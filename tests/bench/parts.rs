@@ -16,12 +16,12 @@ use iotop_plus::model::snapshot::Snapshot;
 use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
 use iotop_plus::tui::action::ViewId;
+use iotop_plus::tui::app::App;
+use iotop_plus::tui::app::draw::draw;
+use iotop_plus::tui::app::update;
 use iotop_plus::tui::diff_renderer::DiffRenderer;
-use iotop_plus::tui::draw::draw;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::settings::Settings;
-use iotop_plus::tui::state::App;
-use iotop_plus::tui::update::update;
 use iotop_plus::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 

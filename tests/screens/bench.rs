@@ -15,9 +15,9 @@ use iotop_plus::collect::path::inspect_path;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::root::Root;
 use iotop_plus::subprocess::runner::ChildEvent;
+use iotop_plus::tui::app::App;
+use iotop_plus::tui::app::update;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::state::App;
-use iotop_plus::tui::update::update;
 use std::path::Path;
 
 const DIR: &str = "/srv/lab/frz";

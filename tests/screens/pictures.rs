@@ -6,7 +6,7 @@ use super::{app, press, render};
 use iotop_plus::export::screenshot::colour::DARK;
 use iotop_plus::export::screenshot::svg::to_svg;
 use iotop_plus::export::screenshot::{FORMATS, find_format};
-use iotop_plus::tui::screenshot::ScreenCapture;
+use iotop_plus::tui::app::screenshot::ScreenCapture;
 use std::path::Path;
 
 /// Every view, and the pages that lie over one.

@@ -4,8 +4,8 @@ use super::{app, assert_screen, press};
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::recording::reader::RecordingSpan;
 use iotop_plus::recording::writer::RecorderStatus;
+use iotop_plus::tui::app::App;
 use iotop_plus::tui::shared::ReplayUi;
-use iotop_plus::tui::state::App;
 
 fn open_replay(size: (u16, u16)) -> App {
     let mut app = app(size);

@@ -12,8 +12,8 @@ use crate::subprocess::runner::{ChildEvent, ChildRunner};
 use crate::tui::effect::{Effect, RunEffect};
 use crate::tui::event::Event;
 use crate::tui::settings::Settings;
-use crate::tui::state::DetailPage;
 use crate::tui::terminal;
+use crate::tui::view::PaneId;
 use std::time::Instant;
 
 impl Runtime {
@@ -75,7 +75,7 @@ impl Runtime {
                 collectors.scan_now();
             }
             Effect::WatchTasks(keys) => {
-                let wait_channels = matches!(self.app.screen.detail, Some(DetailPage::Process(_)));
+                let wait_channels = self.app.screen.detail == Some(PaneId::ProcessDetail);
                 collectors.update_scan_options(|scan| (scan.visible, scan.wait_channels) = (keys, wait_channels));
             }
             _ => {}

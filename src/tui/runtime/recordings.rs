@@ -4,10 +4,10 @@ use super::state::Runtime;
 use crate::model::system_state::SystemState;
 use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::RecordingReader;
+use crate::tui::app::App;
 use crate::tui::effect::RecordingEffect;
 use crate::tui::event::{Event, EventSender};
 use crate::tui::shared::ReplayUi;
-use crate::tui::state::App;
 use crate::tui::views::replay::player::ReplayPlayer;
 
 /// A recording to replay.

@@ -17,13 +17,13 @@ use crate::model::observation::Observation;
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;
 use crate::subprocess::runner::ChildRunner;
+use crate::tui::app::draw::draw;
+use crate::tui::app::{App, update};
 use crate::tui::diff_renderer::DiffRenderer;
-use crate::tui::draw::draw;
 use crate::tui::event::{Event, EventSender};
 use crate::tui::recording::ActiveRecording;
-use crate::tui::state::App;
 use crate::tui::terminal::Tty;
-use crate::tui::update::{self, update};
+use crate::tui::view::Target;
 use crate::tui::views::experiments::arm_checker::ArmChecker;
 use crate::tui::views::replay::player::ReplayPlayer;
 use crate::tui::views::tune::runner::TuneEffectRunner;
@@ -157,7 +157,7 @@ impl Runtime {
         }
         let Some(path) = self.options.initial_path.take() else { return Ok(()) };
         let mut effects = Vec::new();
-        update::ask_path(&mut self.app, &path, &mut effects);
+        self.app.navigate(Target::Path(path), &mut effects);
         self.apply_effects(effects)
     }
 

@@ -133,7 +133,7 @@ impl RunKind for BenchForm {
         }
     }
 
-    fn on_target(view: &mut BenchView, target: &Target, _: &Context, _: &mut Outbox) -> bool {
+    fn on_target(view: &mut BenchView, target: &Target, _: &Context, out: &mut Outbox) -> bool {
         let Target::Profile { name, .. } = target else { return false };
         // A run under way stays on screen.
         if view.active_run().is_none()
@@ -141,6 +141,7 @@ impl RunKind for BenchForm {
         {
             (view.selected, view.opened) = (RunRow::Form(form), None);
         }
+        out.navigate(Target::Tab(ViewId::Bench));
         true
     }
 

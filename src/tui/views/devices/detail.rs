@@ -9,7 +9,6 @@ use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
-use crate::tui::screen::DetailPage;
 use crate::tui::shared::Shared;
 use crate::tui::view::Context;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -18,21 +17,14 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 
-fn device_id(cx: &Context) -> Option<DevId> {
-    match &cx.screen.detail {
-        Some(DetailPage::Device(id)) => Some(*id),
-        _ => None,
-    }
-}
-
 fn device_name(shared: &Shared, id: DevId) -> String {
     let topo = shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
     let rate = || shared.snapshot().device(id).map(|r| r.name.to_string());
     sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
 
-pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
-    let Some(id) = device_id(cx) else { return Vec::new() };
+pub(super) fn detail_lines(view: &DevicesView, cx: &Context) -> Vec<(String, bool)> {
+    let Some(id) = view.page else { return Vec::new() };
     let mut out = Vec::new();
     push_rates(cx.shared, id, &mut out);
     latency::push_percentiles(cx.shared, id, &mut out);
@@ -219,7 +211,7 @@ pub(super) fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
 }
 
 pub(super) fn render(view: &DevicesView, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(id) = device_id(cx) else { return };
+    let Some(id) = view.page else { return };
     let inner = draw_frame(
         buf,
         area,
@@ -229,7 +221,7 @@ pub(super) fn render(view: &DevicesView, cx: &Context, theme: &Theme, area: Rect
         theme,
     );
     let (left, right) = split_text_and_graphs(inner);
-    draw_detail_lines(cx, theme, left, buf, &detail_lines(cx));
+    draw_detail_lines(cx, theme, left, buf, &detail_lines(view, cx));
     // Heat maps first, then pairs of graphs. Each needs six rows; at least one pair is drawn if there is room for two.
     let room = (right.height / 6).max(1);
     let mut heats = latency::kinds_with_data(cx.shared, id, LatencyPart::Total, right.width);
@@ -250,11 +242,11 @@ pub(super) fn render(view: &DevicesView, cx: &Context, theme: &Theme, area: Rect
     }
 }
 
-pub(super) fn build_table(cx: &Context) -> Table {
-    let title = device_id(cx).map_or(String::new(), |id| {
+pub(super) fn build_table(view: &DevicesView, cx: &Context) -> Table {
+    let title = view.page.map_or(String::new(), |id| {
         format!("Device {} on {}, {}", device_name(cx.shared, id), cx.shared.system.host.name, cx.shared.timestamp())
     });
     let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(cx).into_iter().map(|l| vec![l.0]));
+    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
     sheet
 }

@@ -40,6 +40,8 @@ pub struct DevicesView {
     pub column_offset: usize,
     /// Index of the quantity that the graphs show.
     pub graph_index: usize,
+    /// The device whose page was opened last.
+    pub page: Option<DevId>,
 }
 
 impl DevicesView {
@@ -119,14 +121,14 @@ impl View for DevicesView {
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
-            PaneId::DeviceDetail => detail::build_table(cx),
+            PaneId::DeviceDetail => detail::build_table(self, cx),
             _ => list::build_table(self, cx.shared),
         }
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
         let text = detail::split_text_and_graphs(cx.inner_area(pane)).0;
-        scroll_positions(detail::detail_lines(cx).len(), text.height)
+        scroll_positions(detail::detail_lines(self, cx).len(), text.height)
     }
 
     fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
@@ -151,6 +153,16 @@ impl View for DevicesView {
             Action::NextGraph => self.graph_index += 1,
             _ => return false,
         }
+        true
+    }
+
+    fn on_target(&mut self, target: &Target, _: &Context, out: &mut Outbox) -> bool {
+        match *target {
+            Target::Device(id) => self.page = Some(id),
+            Target::DeviceGraph(id, graph) => (self.page, self.graph_index) = (Some(id), graph),
+            _ => return false,
+        }
+        out.open_page(PaneId::DeviceDetail);
         true
     }
 

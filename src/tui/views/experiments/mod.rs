@@ -139,7 +139,9 @@ impl RunKind for ExperimentForm {
     fn on_target(view: &mut ExperimentsView, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
         match target {
             Target::Experiments(arm) => open(view, arm.as_ref(), cx, out),
-            Target::Knob(_) => view.is_open = false,
+            Target::Knobs(_) => view.is_open = false,
+            // The key of the tab that is shown: back to the knobs.
+            Target::Tab(tab) => view.is_open &= cx.screen.view != *tab,
             _ => {}
         }
         matches!(target, Target::Experiments(_))

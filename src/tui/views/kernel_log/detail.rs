@@ -6,7 +6,6 @@ use super::log::class_label;
 use crate::export::table::Table;
 use crate::model::kernel_log::LogEntry;
 use crate::sanitize::sanitize;
-use crate::tui::screen::DetailPage;
 use crate::tui::shared::Shared;
 use crate::tui::view::{Context, Target};
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -28,8 +27,7 @@ pub fn link_target(view: &KernelLogView, cx: &Context) -> Option<Target> {
 }
 
 fn shown_entry<'a>(view: &KernelLogView, cx: &Context<'a>) -> Option<&'a LogEntry> {
-    let Some(DetailPage::KernelLog(at)) = &cx.screen.detail else { return None };
-    let index = *view.visible_entries.get(*at)?;
+    let index = *view.visible_entries.get(view.page)?;
     cx.shared.system.kernel_log.entries().nth(index as usize)
 }
 

@@ -8,7 +8,8 @@ pub use log::{visible_entries, visible_window};
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
-use crate::tui::action::Action;
+use crate::model::observation::Change;
+use crate::tui::action::{Action, ViewId};
 use crate::tui::keymap::KeyContext;
 use crate::tui::screen::PromptPurpose;
 use crate::tui::shared::Shared;
@@ -36,6 +37,8 @@ pub struct KernelLogView {
     pub is_unfolded: bool,
     /// Indexes of the entries that patterns and filter let through, ascending.
     pub visible_entries: Vec<u32>,
+    /// Row of the entry whose page was opened last.
+    pub page: usize,
     /// Counts the updates of `visible_entries`.
     pub refresh_count: u64,
 }
@@ -51,6 +54,7 @@ impl Default for KernelLogView {
             filter: String::new(),
             is_unfolded: false,
             visible_entries: Vec::new(),
+            page: 0,
             refresh_count: 0,
         }
     }
@@ -88,11 +92,9 @@ impl KernelLogView {
         }
     }
 
-    /// Selects the record of that sequence number and returns its row, if it is visible.
-    pub fn select_record(&mut self, seq: u64, shared: &Shared) -> Option<usize> {
-        let row = visible_entries(self, shared).position(|e| e.seq == Some(seq))?;
-        self.select(row);
-        Some(row)
+    fn open_page(&mut self, row: usize, out: &mut Outbox) {
+        self.page = row;
+        out.open_page(PaneId::KernelLogDetail);
     }
 
     fn select(&mut self, row: usize) {
@@ -144,7 +146,7 @@ impl View for KernelLogView {
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         match (action, pane) {
             (Action::Open, PaneId::KernelLog) if !self.visible_entries.is_empty() => {
-                out.navigate(Target::KernelLogEntry(self.scroll.selected));
+                self.open_page(self.scroll.selected, out);
             }
             (Action::Open, PaneId::KernelLogDetail) => match detail::link_target(self, cx) {
                 Some(target) => out.navigate(target),
@@ -161,6 +163,37 @@ impl View for KernelLogView {
             _ => return false,
         }
         true
+    }
+
+    fn on_target(&mut self, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
+        let Target::KernelLogRecord(seq) = *target else { return false };
+        out.navigate(Target::Tab(ViewId::Kernel));
+        let row = visible_entries(self, cx.shared).position(|e| seq.is_some() && e.seq == seq);
+        if let Some(row) = row {
+            self.select(row);
+            self.open_page(row, out);
+        }
+        true
+    }
+
+    fn on_change(&mut self, change: Change, cx: &Context, _: &mut Outbox) {
+        if change == Change::KernelLog {
+            self.refresh_entries(cx.shared);
+        }
+    }
+
+    fn on_command(&mut self, word: &str, args: &str, cx: &Context, out: &mut Outbox) -> Option<Result<(), String>> {
+        let purpose = match word {
+            "include" => PromptPurpose::Include,
+            "exclude" => PromptPurpose::Exclude,
+            _ => return None,
+        };
+        Some(self.on_input(purpose, args, cx, out))
+    }
+
+    fn prompt_label(&self, purpose: PromptPurpose, _: &Context) -> String {
+        let verb = if purpose == PromptPurpose::Include { "show only" } else { "hide" };
+        format!("{verb} kernel lines matching: ")
     }
 
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {

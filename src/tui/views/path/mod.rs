@@ -1,19 +1,25 @@
-//! The page of `:path DIR`: what a directory lies on. Its content is in [`DetailPage::Path`].
-//!
-//! [`DetailPage::Path`]: crate::tui::screen::DetailPage::Path
+//! The page of `:path DIR`: what a directory lies on.
 
 mod page;
 
 use super::detail::scroll_positions;
 use crate::export::table::Table;
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
 use crate::tui::keymap::KeyContext;
-use crate::tui::view::{Context, PaneId, PaneSpec, View};
+use crate::tui::view::{Context, Outbox, PaneId, PaneSpec, Target, View};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 
 /// The page.
 #[derive(Debug, Default)]
-pub struct PathView;
+pub struct PathView {
+    /// The path as typed.
+    pub path: String,
+    /// What a child process has found; `None` until it replies, because the file system may hang.
+    pub reply: Option<WorkerReply>,
+}
 
 impl View for PathView {
     fn panes(&self) -> &'static [PaneSpec] {
@@ -21,14 +27,45 @@ impl View for PathView {
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        page::render(cx, &cx.theme(), area, buf, cx.is_focused(pane));
+        page::render(self, cx, &cx.theme(), area, buf, cx.is_focused(pane));
     }
 
     fn table(&self, _: PaneId, cx: &Context) -> Table {
-        page::build_table(cx)
+        page::build_table(self, cx)
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
-        scroll_positions(page::detail_lines(cx).len(), cx.inner_area(pane).height)
+        scroll_positions(page::detail_lines(self, cx).len(), cx.inner_area(pane).height)
+    }
+
+    fn on_target(&mut self, target: &Target, _: &Context, out: &mut Outbox) -> bool {
+        let Target::Path(path) = target else { return false };
+        *self = Self { path: path.clone(), reply: None };
+        out.open_page(PaneId::PathDetail);
+        out.push(Effect::RunJob(WorkerJob::ResolvePath { path: path.clone() }));
+        true
+    }
+
+    fn on_command(&mut self, word: &str, args: &str, _: &Context, out: &mut Outbox) -> Option<Result<(), String>> {
+        match (word, args) {
+            ("path", "") => Some(Err("path DIR: which directory?".into())),
+            ("path", directory) => {
+                out.navigate(Target::Path(directory.to_owned()));
+                Some(Ok(()))
+            }
+            _ => None,
+        }
+    }
+
+    fn on_event(&mut self, event: Event, _: &Context, _: &mut Outbox) -> Option<Event> {
+        match event {
+            Event::JobReply(WorkerJob::ResolvePath { path }, reply) => {
+                if path == self.path {
+                    self.reply = Some(reply);
+                }
+                None
+            }
+            other => Some(other),
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! The page of a task: counters, limits, delays, and on request its mappings.
 
 use super::super::detail::draw_detail_lines;
+use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
-use crate::tui::screen::{DetailPage, ProcessDetail};
 use crate::tui::shared::Shared;
 use crate::tui::view::Context;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -17,15 +17,8 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, format_duration};
 use ratatui::layout::Rect;
 
-fn open_detail<'a>(cx: &Context<'a>) -> Option<&'a ProcessDetail> {
-    match &cx.screen.detail {
-        Some(DetailPage::Process(p)) => Some(p),
-        _ => None,
-    }
-}
-
-pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
-    let Some(p) = open_detail(cx) else { return Vec::new() };
+pub(super) fn detail_lines(view: &ProcessesView, cx: &Context) -> Vec<(String, bool)> {
+    let Some(p) = &view.page else { return Vec::new() };
     let mut out = Vec::new();
     push_counters_and_facts(cx.shared, p, &mut out);
     out.push((String::new(), false));
@@ -34,7 +27,7 @@ pub(super) fn detail_lines(cx: &Context) -> Vec<(String, bool)> {
 }
 
 /// Appends counters and facts.
-fn push_counters_and_facts(shared: &Shared, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
+fn push_counters_and_facts(shared: &Shared, p: &TaskPage, out: &mut Vec<(String, bool)>) {
     match shared.system.processes.get(&p.key) {
         Some(row) => {
             push_counters(shared, &row, out);
@@ -108,7 +101,7 @@ fn stall_text(shared: &Shared, row: &ProcessRow<'_>, pct: Option<f64>, kind: usi
 }
 
 /// Appends limits, ancestors and delays, which a child process reads.
-fn push_facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
+fn push_facts(p: &TaskPage, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
     let detail = match &p.facts {
         None => return out.push(("asking for its limits …".into(), false)),
         Some(WorkerReply::TaskDetails(Reading::Ok(detail))) => detail,
@@ -148,7 +141,7 @@ fn push_facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>
 }
 
 /// The mappings, or how to load them and what that costs.
-fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
+fn mapping_lines(p: &TaskPage, now_boot_ns: u64) -> Vec<(String, bool)> {
     let note = |text: &str| vec![(text.to_owned(), true)];
     let m = match &p.mappings {
         None if p.mappings_requested => return note("reading its mappings …"),
@@ -198,18 +191,25 @@ fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
 const SIDE_BY_SIDE_WIDTH: u16 = 150;
 
 /// Number of lines that scroll in a pane of that inner area: where facts stand beside the mappings, only the mappings.
-pub(super) fn scrolled_lines(cx: &Context, inner: Rect) -> usize {
-    match open_detail(cx) {
+pub(super) fn scrolled_lines(view: &ProcessesView, cx: &Context, inner: Rect) -> usize {
+    match &view.page {
         Some(page) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(page, cx.shared.system.now().boot_ns).len(),
-        _ => detail_lines(cx).len(),
+        _ => detail_lines(view, cx).len(),
     }
 }
 
-pub(super) fn render(cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(p) = open_detail(cx) else { return };
+pub(super) fn render(
+    view: &ProcessesView,
+    cx: &Context,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    focused: bool,
+) {
+    let Some(p) = &view.page else { return };
     let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &cx.shared.interval_text(), focused, theme);
     if inner.width < SIDE_BY_SIDE_WIDTH {
-        return draw_detail_lines(cx, theme, inner, buf, &detail_lines(cx));
+        return draw_detail_lines(cx, theme, inner, buf, &detail_lines(view, cx));
     }
     // Side by side; only the mappings scroll, the facts are few.
     let half = inner.width / 2;
@@ -223,11 +223,11 @@ pub(super) fn render(cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuff
     draw_detail_lines(cx, theme, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
 }
 
-pub(super) fn build_table(cx: &Context) -> Table {
-    let title = open_detail(cx).map_or(String::new(), |p| {
+pub(super) fn build_table(view: &ProcessesView, cx: &Context) -> Table {
+    let title = view.page.as_ref().map_or(String::new(), |p| {
         format!("Task {} on {}, {}", p.key.tid, cx.shared.system.host.name, cx.shared.timestamp())
     });
     let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(cx).into_iter().map(|l| vec![l.0]));
+    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
     sheet
 }

@@ -9,11 +9,14 @@ pub use ionice::parse_io_priority;
 
 use super::detail::scroll_positions;
 use crate::export::table::Table;
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::observation::Change;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
+use crate::tui::event::Event;
 use crate::tui::keymap::KeyContext;
-use crate::tui::screen::{DetailPage, PromptPurpose};
+use crate::tui::screen::{PendingChange, PromptPurpose};
 use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::table::Scroll;
@@ -38,11 +41,47 @@ pub struct ProcessesView {
     pub show_threads: bool,
     /// The rows on screen.
     pub window: ProcessWindow,
+    /// The task whose page was opened last, and what was read for the page.
+    pub page: Option<TaskPage>,
     /// The tasks last reported to the collector as being on screen.
     pub watched_tasks: Vec<TaskKey>,
 }
 
+/// The page of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskPage {
+    /// The task.
+    pub key: TaskKey,
+    /// Limits and parents, read by a child process.
+    facts: Option<WorkerReply>,
+    /// Mappings, read by a child process on request.
+    mappings: Option<WorkerReply>,
+    /// The mappings have been requested and not received.
+    mappings_requested: bool,
+}
+
 impl ProcessesView {
+    /// The page of that process, if it is open.
+    fn page_of(&mut self, pid: u32, starttime: u64) -> Option<&mut TaskPage> {
+        self.page.as_mut().filter(|page| (page.key.pid, page.key.starttime) == (pid, starttime))
+    }
+
+    fn on_page_action(&mut self, action: Action, out: &mut Outbox) -> bool {
+        let Some(page) = &mut self.page else { return false };
+        let TaskKey { pid, starttime, .. } = page.key;
+        match action {
+            Action::LoadMappings => {
+                page.mappings_requested = true;
+                out.push(Effect::RunJob(WorkerJob::Mappings { pid, starttime }));
+            }
+            Action::TaskKnobs => {
+                out.navigate(Target::Knobs(vec![format!("nofile@{pid}"), format!("ioprio@{pid}")]));
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// Sorts by a column; a total's column stands for its rate, which `a` turns into the total.
     fn sort_by(&mut self, column: ProcessColumn) {
         self.sort_column = match column {
@@ -116,20 +155,20 @@ impl View for ProcessesView {
         let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
             PaneId::Processes => list::render(self, cx.shared, &theme, area, buf, focused),
-            _ => detail::render(cx, &theme, area, buf, focused),
+            _ => detail::render(self, cx, &theme, area, buf, focused),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
             PaneId::Processes => list::build_table(self, cx.shared),
-            _ => detail::build_table(cx),
+            _ => detail::build_table(self, cx),
         }
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
         let inner = cx.inner_area(pane);
-        scroll_positions(detail::scrolled_lines(cx, inner), inner.height)
+        scroll_positions(detail::scrolled_lines(self, cx, inner), inner.height)
     }
 
     fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
@@ -139,7 +178,7 @@ impl View for ProcessesView {
 
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         if pane == PaneId::ProcessDetail {
-            return false;
+            return self.on_page_action(action, out);
         }
         match action {
             Action::Open => {
@@ -168,6 +207,66 @@ impl View for ProcessesView {
         true
     }
 
+    fn on_target(&mut self, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
+        let Target::Task(key) = *target else { return false };
+        if cx.shared.system.processes.get(&key).is_none() {
+            out.error(format!("task {} has exited", key.tid));
+            return true;
+        }
+        let mut page = TaskPage { key, facts: None, mappings: None, mappings_requested: false };
+        if cx.shared.replay.is_some() {
+            // These facts are read on request, so a recording has none.
+            let missing = |what: &str| Some(WorkerReply::Failed(format!("{what} are not in a recording")));
+            (page.facts, page.mappings) = (missing("limits and parents"), missing("mappings"));
+        } else {
+            out.push(Effect::RunJob(WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime }));
+        }
+        self.page = Some(page);
+        out.open_page(PaneId::ProcessDetail);
+        true
+    }
+
+    fn on_change(&mut self, change: Change, cx: &Context, _: &mut Outbox) {
+        if change == Change::Tasks {
+            let last = cx.shared.system.processes.len().saturating_sub(1);
+            self.scroll.selected = self.scroll.selected.min(last);
+        }
+    }
+
+    fn on_event(&mut self, event: Event, _: &Context, out: &mut Outbox) -> Option<Event> {
+        match event {
+            Event::JobReply(WorkerJob::TaskDetails { pid, starttime }, reply) => {
+                if let Some(page) = self.page_of(pid, starttime) {
+                    page.facts = Some(reply);
+                }
+            }
+            Event::JobReply(WorkerJob::Mappings { pid, starttime }, reply) => {
+                if let Some(page) = self.page_of(pid, starttime) {
+                    page.mappings_requested = false;
+                    page.mappings = Some(reply);
+                }
+            }
+            Event::IoPrioSet(key, Ok(prio)) => {
+                out.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid));
+            }
+            Event::IoPrioSet(_, Err(why)) => out.error(why),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn on_confirm(&mut self, change: PendingChange, _: &Context, out: &mut Outbox) {
+        if let PendingChange::IoPrio(key, prio) = change {
+            out.push(Effect::SetIoPrio { key, prio });
+        }
+    }
+
+    fn prompt_label(&self, purpose: PromptPurpose, cx: &Context) -> String {
+        let PromptPurpose::Ionice(key) = purpose else { return "user (name or number, empty: all): ".into() };
+        let now = cx.shared.system.processes.get(&key).and_then(|row| row.ionice());
+        format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))
+    }
+
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
         if click.pane != PaneId::Processes {
             return;
@@ -186,8 +285,8 @@ impl View for ProcessesView {
         self.refresh_window(cx.shared, cx.layout.pane_area(PaneId::Processes));
         let tasks = &cx.shared.system.processes;
         let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.key_at(*row)).collect();
-        if let Some(DetailPage::Process(page)) = &cx.screen.detail {
-            keys.push(page.key);
+        if cx.screen.detail == Some(PaneId::ProcessDetail) {
+            keys.extend(self.page.iter().map(|page| page.key));
         }
         if keys != self.watched_tasks {
             self.watched_tasks.clone_from(&keys);

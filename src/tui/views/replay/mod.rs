@@ -6,9 +6,6 @@ pub mod player;
 pub mod search;
 #[cfg(test)]
 mod tests;
-pub mod update;
 
 /// Ticks read before the one to show: graphs need a past, and hung tasks are found by how long they wait.
 const HISTORY_TICKS: u32 = 300;
-/// Playback speeds, as multiples of the recorded pace.
-pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];

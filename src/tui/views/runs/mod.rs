@@ -307,6 +307,15 @@ impl<K: RunKind> View for RunView<K> {
         true
     }
 
+    fn prompt_label(&self, _: PromptPurpose, _: &Context) -> String {
+        "write the report to (.md, .json, else text; a new file): ".into()
+    }
+
+    /// The page draws the prompt of a line of its form.
+    fn draw_prompt(&self, prompt: &Prompt, _: &Context, _: &mut CellBuffer) -> bool {
+        matches!(prompt.purpose, PromptPurpose::FormLine(..))
+    }
+
     fn publish(&self, shared: &mut Shared) {
         let running = self.active_run().map(|run| Running {
             is_experiment: K::IS_EXPERIMENT,

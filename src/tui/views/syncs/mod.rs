@@ -173,6 +173,14 @@ impl View for SyncsView {
         self.scroll_mut(click.pane).click(len, click.inner, click.y);
     }
 
+    fn on_command(&mut self, word: &str, args: &str, _: &Context, out: &mut Outbox) -> Option<Result<(), String>> {
+        (word == "syncs").then(|| {
+            self.set_threshold(args)?;
+            out.info(format!("syncs that take {} ms are listed one by one", self.threshold_ms));
+            Ok(())
+        })
+    }
+
     /// Slow syncs are listed only while they, or the findings made of them, are on screen.
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
         let threshold = matches!(cx.screen.view, ViewId::Syncs | ViewId::Findings)

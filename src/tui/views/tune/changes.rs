@@ -1,35 +1,28 @@
 //! The changes of this boot, and the measurements before and after the selected one.
 
+use super::TuneView;
 use crate::export::table::Table;
 use crate::model::change_impact::{
     ChangeImpact, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
 };
-use crate::tui::keymap::KeyContext;
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
-use crate::tui::panes::{Pane, PaneId};
-use crate::tui::state::App;
-use crate::tui::views::tune::render::draw_truncated;
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, PaneId};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason, wrap};
-use crate::tui::widgets::text::{draw_text, patch_style};
+use crate::tui::widgets::text::{draw_text, draw_truncated, patch_style};
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_duration, write_bytes};
 use ratatui::layout::Rect;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::ChangeHistory,
-    contexts: &[KeyContext::Tune, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| app.views.tune.changes().len(),
-};
-
 /// Status of a change, and whether it needs attention.
-fn status_text(s: &ChangeStatus) -> (String, bool) {
-    match s {
-        ChangeStatus::Leased(secs) => (format!("lease {}", format_duration(*secs)), false),
+fn status_text(view: &TuneView, change: &ChangeRow) -> (String, bool) {
+    match &change.status {
+        ChangeStatus::Leased(secs) => {
+            // The countdown of this screen's own leases is exact to the second.
+            let lease = view.knobs.leases.iter().find(|l| l.id == change.id);
+            (format!("lease {}", format_duration(lease.map_or(*secs, |l| l.secs_left))), false)
+        }
         ChangeStatus::TunerSilent => ("tuner does not answer".into(), true),
         ChangeStatus::Applying => ("applying".into(), false),
         ChangeStatus::Orphaned => ("ORPHANED".into(), true),
@@ -48,38 +41,38 @@ fn change_summary(c: &ChangeRow) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let tune = &app.views.tune;
+pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::ChangeHistory));
     let inner = draw_frame(buf, area, "Changes of this boot", "u Undo  K Keep  R Restart lease", focused, theme);
-    if let Some(why) = tune.changes_error() {
+    if let Some(why) = view.knobs.snapshot.as_ref().and_then(|s| s.changes_error.as_deref()) {
         return draw_reason(buf, inner, why, theme.dim);
     }
-    let all = tune.changes();
+    let all = view.knobs.changes();
     if all.is_empty() {
         draw_text(buf, inner.x, inner.y, "none", inner.width, theme.dim);
         return;
     }
     // A third of the height for the list, the rest for the comparison; where little fits, only the selected change.
     let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
-    let mut scroll = tune.changes_scroll;
+    let mut scroll = view.changes_scroll;
     scroll.scroll_into_view(all.len(), usize::from(listed));
     let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
     for ((i, change), y) in shown.zip(inner.y..) {
-        draw_change(app, theme, Rect { y, height: 1, ..inner }, buf, change);
+        draw_change(view, cx.shared, theme, Rect { y, height: 1, ..inner }, buf, change);
         if i == scroll.selected && (focused || all.len() > 1) {
             patch_style(buf, inner.x, y, inner.width, theme.selected);
         }
     }
     let rest = Rect { y: inner.y + listed, height: inner.height.saturating_sub(listed), ..inner };
-    if let Some(change) = tune.selected_change() {
+    if let Some(change) = view.selected_change() {
         let rest = draw_members(theme, rest, buf, change);
-        draw_comparison(app, theme, rest, buf, change);
+        draw_comparison(view, cx.shared, theme, rest, buf, change);
     }
 }
 
-fn draw_change(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
-    let (how, attention) = status_text(&change.status);
-    let when = if change.wall_ns > 0 { app.shared.format_time_of_day(change.wall_ns) } else { "-".into() };
+fn draw_change(view: &TuneView, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+    let (how, attention) = status_text(view, change);
+    let when = if change.wall_ns > 0 { shared.format_time_of_day(change.wall_ns) } else { "-".into() };
     let mut x = area.x;
     x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
     let style = match change.status {
@@ -143,11 +136,18 @@ fn insufficient_data_text(c: &ChangeImpact) -> String {
     format!("Too little to compare: {}.", missing.join(", "))
 }
 
-fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+fn draw_comparison(
+    view: &TuneView,
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    change: &ChangeRow,
+) {
     if area.height == 0 {
         return;
     }
-    let Some(c) = app.compare_change(change) else {
+    let Some(c) = view.compare_change(change, shared) else {
         return draw_reason(buf, area, "time of the change or of its end not known: nothing to compare", theme.dim);
     };
     if c.rows.is_empty() {
@@ -163,7 +163,7 @@ fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, c
     y += 1;
     // Leave out what was not measured on either side, then what changed least.
     let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
-    let note = comparison_note(app, change, &c);
+    let note = comparison_note(view, change, &c);
     let room = usize::from(area.bottom().saturating_sub(y));
     let notes = wrap(&note, usize::from(area.width));
     let room = if room > rows.len().min(4) + notes.len() { room - notes.len() } else { room };
@@ -247,22 +247,21 @@ fn format_difference(line: &ImpactRow) -> String {
 }
 
 /// What to know when reading the comparison.
-fn comparison_note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
+fn comparison_note(view: &TuneView, change: &ChangeRow, c: &ChangeImpact) -> String {
     let mut text = String::from("Medians (quartiles). * quartiles do not overlap; other load can cause that, too.");
     let buffered = change.members.iter().any(|m| m.is_writeback_knob);
-    if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
+    if let Some(expire) = view.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
         text += &format!(" The period since is shorter than dirty_expire ({expire:.0} s): no page has expired yet.");
     }
     text
 }
 
-fn build_table(app: &App) -> Table {
-    let tune = &app.views.tune;
-    let title = format!("Changes on {}, {}", app.shared.system.host.name, app.shared.timestamp());
+pub(super) fn build_table(view: &TuneView, shared: &Shared) -> Table {
+    let title = TuneView::table_title("Changes", shared);
     let heads = ["", "when", "state", "what", "before", "since", "difference"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
-    for c in tune.changes() {
-        let (how, _) = status_text(&c.status);
+    for c in view.knobs.changes() {
+        let (how, _) = status_text(view, c);
         for m in &c.members {
             let what = format!("{} {} -> {}", m.display_name, m.old_value, m.new_value);
             let id = c.id.to_string();
@@ -270,8 +269,8 @@ fn build_table(app: &App) -> Table {
             sheet.rows.push([id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect());
         }
     }
-    let Some(change) = tune.selected_change() else { return sheet };
-    for line in app.compare_change(change).iter().flat_map(|c| &c.rows) {
+    let Some(change) = view.selected_change() else { return sheet };
+    for line in view.compare_change(change, shared).iter().flat_map(|c| &c.rows) {
         let sides = [
             format_summary(line.before, line.unit, true),
             format_summary(line.after, line.unit, true),

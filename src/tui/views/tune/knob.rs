@@ -1,11 +1,10 @@
 //! The page of a knob: what it does and costs, what may be written, and the meaning of its values on this machine.
 
+use super::{TuneView, cached_knobs};
 use crate::export::table::Table;
-use crate::tui::keymap::KeyContext;
-use crate::tui::layout;
-use crate::tui::panes::{Pane, PaneId};
-use crate::tui::state::App;
-use crate::tui::views::tune::cached_knobs;
+use crate::sanitize::sanitize;
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, PaneId};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::text::draw_text;
@@ -13,112 +12,84 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::KnobPage,
-    contexts: &[KeyContext::Tune, KeyContext::Scroll],
-    render,
-    content_hash: |_| None,
-    table: build_table,
-    row_count: |app| {
-        let area = layout::compute_layout(app).pane_area(PaneId::KnobPage).unwrap_or_default();
-        let inside = usize::from(area.height.saturating_sub(2));
-        page_lines(app, area.width.saturating_sub(2)).len().saturating_sub(inside) + 1
-    },
-};
+const LABEL_WIDTH: u16 = 10;
 
-/// Style of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KnobLineStyle {
-    Plain,
-    Dim,
-    Changed,
-    Warn,
-}
+/// Label, text and style of a part of the page.
+type PagePart = (&'static str, String, Style);
 
-/// Label, text and style of each part.
-fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
-    let tune = &app.views.tune;
-    let Some(row) = tune.selected_knob() else { return Vec::new() };
-    let meaning = |value: &String| match &tune.snapshot {
-        Some(survey) => cached_knobs::describe_value(survey, &row.name, value),
+fn page_parts(view: &TuneView, theme: &Theme) -> Vec<PagePart> {
+    let Some(row) = view.selected_knob() else { return Vec::new() };
+    let meaning = |value: &String| match &view.knobs.snapshot {
+        Some(snapshot) => cached_knobs::describe_value(snapshot, &row.name, value),
         None => value.clone(),
     };
-    let boot = tune.next_boot.get(&row.name);
-    let mut out = vec![(
-        "now",
-        row.long_value.clone(),
-        if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain },
-    )];
-    if let Some(value) = tune.pending.get(&row.name) {
-        out.push(("pending", format!("{}  (a applies)", meaning(value)), KnobLineStyle::Changed));
+    let mut out = vec![("now", row.long_value.clone(), if row.reading.is_err() { theme.warn } else { theme.text })];
+    if let Some(value) = view.pending.get(&row.name) {
+        out.push(("pending", format!("{}  (a applies)", meaning(value)), theme.changed));
     }
-    out.push(("at start", tune.initial_values.get(&row.name).map_or("-".into(), meaning), KnobLineStyle::Plain));
-    out.push(("default", row.default_text.clone(), KnobLineStyle::Plain));
-    out.push(match boot {
-        Some(b) => {
-            let text =
-                format!("{}, by {}", crate::sanitize::sanitize(&b.value), crate::sanitize::sanitize(&b.decided_by));
-            let loses = b.persisted.is_some() && b.overriding_line.is_some();
-            ("next boot", text, if loses { KnobLineStyle::Warn } else { KnobLineStyle::Plain })
+    out.push(("at start", view.initial_values.get(&row.name).map_or("-".into(), meaning), theme.text));
+    out.push(("default", row.default_text.clone(), theme.text));
+    out.push(match view.next_boot.get(&row.name) {
+        Some(boot) => {
+            let is_overridden = boot.persisted.is_some() && boot.overriding_line.is_some();
+            let text = format!("{}, by {}", sanitize(&boot.value), sanitize(&boot.decided_by));
+            ("next boot", text, if is_overridden { theme.warn } else { theme.text })
         }
-        None => ("next boot", "- not read".into(), KnobLineStyle::Dim),
+        None => ("next boot", "- not read".into(), theme.dim),
     });
-    out.push(("allowed", row.allowed_values.clone(), KnobLineStyle::Plain));
+    out.push(("allowed", row.allowed_values.clone(), theme.text));
     if !row.linked_effect.is_empty() {
-        out.push(("also sets", row.linked_effect.clone(), KnobLineStyle::Plain));
+        out.push(("also sets", row.linked_effect.clone(), theme.text));
     }
-    out.push(("", row.description.to_owned(), KnobLineStyle::Plain));
-    out.push(("writes", row.written_to.clone(), KnobLineStyle::Dim));
-    out.push(("needs", row.required_privilege.to_owned(), KnobLineStyle::Dim));
-    out.push(("persists", row.persist_path.clone().unwrap_or_else(|why| why), KnobLineStyle::Dim));
-    out.push(("source", row.source.to_owned(), KnobLineStyle::Dim));
-    out.extend(tune.boot_notes.iter().map(|note| ("note", note.clone(), KnobLineStyle::Dim)));
+    out.push(("", row.description.to_owned(), theme.text));
+    out.push(("writes", row.written_to.clone(), theme.dim));
+    out.push(("needs", row.required_privilege.to_owned(), theme.dim));
+    out.push(("persists", row.persist_path.clone().unwrap_or_else(|why| why), theme.dim));
+    out.push(("source", row.source.to_owned(), theme.dim));
+    out.extend(view.boot_notes.iter().map(|note| ("note", note.clone(), theme.dim)));
     out
 }
 
-/// The page as lines: label, text, style.
-fn page_lines(app: &App, width: u16) -> Vec<(&'static str, String, KnobLineStyle)> {
-    const LABEL_WIDTH: u16 = 10;
+/// The parts wrapped into lines.
+fn page_lines(view: &TuneView, theme: &Theme, width: u16) -> Vec<PagePart> {
     let mut out = Vec::new();
-    for (label, text, kind) in page_parts(app) {
-        let room = if label.is_empty() { width } else { width.saturating_sub(LABEL_WIDTH) };
-        for (i, line) in wrap(&text, usize::from(room.max(8))).into_iter().enumerate() {
-            let indent = if label.is_empty() { String::new() } else { " ".repeat(LABEL_WIDTH.into()) };
-            out.push((if i == 0 { label } else { "" }, indent + &line, kind));
+    for (label, text, style) in page_parts(view, theme) {
+        let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
+        let lines = wrap(&text, usize::from(width.saturating_sub(indent).max(8)));
+        for (i, line) in lines.into_iter().enumerate() {
+            let line = " ".repeat(indent.into()) + &line;
+            out.push((if i == 0 { label } else { "" }, line, style));
         }
     }
     out
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let title = app.views.tune.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
-    let inner = draw_frame(buf, area, &title, "g graph  P persist", focused, theme);
-    let all = page_lines(app, inner.width);
-    let most = all.len().saturating_sub(usize::from(inner.height));
-    let skip = app.views.tune.page_scroll.selected.min(most);
-    for ((label, text, kind), y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
-        draw_text(buf, inner.x, y, text, inner.width, line_style(theme, *kind));
+/// Number of positions that the page can be scrolled to; at the last one its end is visible.
+pub(super) fn scroll_position_count(view: &TuneView, cx: &Context) -> usize {
+    let inner = cx.inner_area(PaneId::KnobPage);
+    page_lines(view, &cx.theme(), inner.width).len().saturating_sub(inner.height.into()) + 1
+}
+
+pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let theme = &cx.theme();
+    let title = view.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
+    let inner = draw_frame(buf, area, &title, "g graph  P persist", cx.is_focused(PaneId::KnobPage), theme);
+    let lines = page_lines(view, theme, inner.width);
+    let last = lines.len().saturating_sub(usize::from(inner.height));
+    let skip = view.page_scroll.selected.min(last);
+    for ((label, text, style), y) in lines.iter().skip(skip).zip(inner.y..inner.bottom()) {
+        draw_text(buf, inner.x, y, text, inner.width, *style);
         draw_text(buf, inner.x, y, label, inner.width, theme.header);
     }
-    if skip < most && inner.width > 2 {
+    if skip < last && inner.width > 2 {
         draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
     }
 }
 
-fn line_style(theme: &Theme, kind: KnobLineStyle) -> Style {
-    match kind {
-        KnobLineStyle::Plain => theme.text,
-        KnobLineStyle::Dim => theme.dim,
-        KnobLineStyle::Changed => theme.changed,
-        KnobLineStyle::Warn => theme.warn,
-    }
-}
-
-fn build_table(app: &App) -> Table {
-    let name = app.views.tune.selected_knob().map_or(String::new(), |r| r.display_name.clone());
-    let title = format!("{name} on {}, {}", app.shared.system.host.name, app.shared.timestamp());
-    let mut sheet = Table::new(title, &[("", false), ("", false)]);
-    sheet.rows.extend(page_parts(app).into_iter().map(|(label, text, _)| vec![label.to_owned(), text]));
-    sheet
+pub(super) fn build_table(view: &TuneView, shared: &Shared) -> Table {
+    let name = view.selected_knob().map_or("", |r| r.display_name.as_str());
+    let mut table = Table::new(TuneView::table_title(name, shared), &[("", false), ("", false)]);
+    let parts = page_parts(view, &shared.theme()).into_iter();
+    table.rows.extend(parts.map(|(label, text, _)| vec![label.to_owned(), text]));
+    table
 }

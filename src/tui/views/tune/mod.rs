@@ -1,160 +1,116 @@
-//! The Tune view: kernel settings and their changes. A thread of the [`runner`] takes each snapshot; the panes only display it.
+//! The Tune view: kernel settings and their changes. A thread of the [`runner`] takes each snapshot; the panes only
+//! display it.
 
-pub mod cached_knobs;
-pub mod change_marks;
-pub mod changes;
-pub mod knob;
+mod apply;
+mod cached_knobs;
+mod change_impact;
+mod changes;
+mod edit;
+mod events;
+mod knob;
 mod lease_thread;
-pub mod presets;
-pub mod presets_page;
-pub mod render;
+mod list;
+mod navigate;
+mod presets;
 pub mod runner;
-pub mod update;
-pub mod value_prompt;
+mod value_prompt;
 
-use crate::tui::knob_snapshot::{ActiveLease, ChangeRow, KnobRow, KnobSnapshot};
+use crate::export::table::Table;
+use crate::jobs::job::WorkerJob;
+use crate::model::observation::Change;
+use crate::tui::action::{Action, ExperimentAction, TuneAction, ViewId};
+use crate::tui::effect::{Effect, TuneEffect};
+use crate::tui::event::Event;
+use crate::tui::keymap::KeyContext;
+use crate::tui::knob_snapshot::{ChangeRow, KnobRow, KnobState};
+use crate::tui::screen::{PendingChange, Prompt, PromptPurpose};
+use crate::tui::shared::Shared;
+use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewRequest};
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::table::Scroll;
 use crate::tuning::boot_value::BootValue;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::presets::PRESETS;
+use crossterm::event::KeyCode;
+use ratatui::layout::Rect;
 use std::collections::BTreeMap;
 
-use crate::tui::settings::DEFAULT_LEASE_SECS;
-/// State of the Tune view.
-#[derive(Debug)]
-pub struct TuneUi {
-    /// The newest snapshot of knobs and changes.
-    pub snapshot: Option<KnobSnapshot>,
-    /// Whether a snapshot was requested and has not arrived.
-    pub is_refreshing: bool,
+const KEYS: &[KeyContext] = &[KeyContext::Tune, KeyContext::Scroll];
+/// Ticks between two snapshots while the view is on screen.
+const REFRESH_TICKS: u32 = 3;
+
+/// The Tune view.
+#[derive(Debug, Default)]
+pub struct TuneView {
+    /// The newest snapshot and this screen's leases, which other views read in [`Shared`].
+    pub knobs: KnobState,
+    /// Whether the snapshot requested last has arrived. The runner takes the first one without being asked.
+    has_snapshot_arrived: bool,
     /// Ticks since the last request for a snapshot.
-    pub ticks_since_refresh: u32,
+    ticks_since_refresh: u32,
     /// Values when this program first read them, by knob.
-    pub initial_values: BTreeMap<String, String>,
+    pub(in crate::tui) initial_values: BTreeMap<String, String>,
     /// Values after the next boot, by knob.
     pub next_boot: BTreeMap<String, BootValue>,
     /// Notes on what else decides the values after the next boot.
     pub boot_notes: Vec<String>,
     /// Whether the values after the next boot were requested and have not arrived.
-    pub is_boot_requested: bool,
+    is_boot_requested: bool,
     /// Values chosen but not applied, as the kernel takes them, by knob.
     pub pending: BTreeMap<String, String>,
     /// Only knobs that contain this text are listed.
-    pub filter: String,
+    filter: String,
     /// Selection in the list of knobs.
     pub scroll: Scroll,
     /// Selection in the list of changes, newest first.
     pub changes_scroll: Scroll,
     /// Scroll position of the knob's page.
-    pub page_scroll: Scroll,
-    /// The pane shown beside the list where only one fits.
-    pub side_pane: SidePane,
+    page_scroll: Scroll,
+    /// Where only one pane fits beside the list: whether it is that of the changes, not of the knob.
+    shows_changes: bool,
     /// Index of the selected preset while the list of presets is open.
     pub selected_preset: Option<usize>,
     /// The knob being edited.
-    pub editing_knob: Option<String>,
+    editing_knob: Option<String>,
     /// A knob to select as soon as it is listed.
-    pub knob_to_select: Option<String>,
+    pub(in crate::tui) knob_to_select: Option<String>,
     /// Assignments being applied, `KNOB=VALUE` each.
-    pub applying: Vec<String>,
-    /// Meaning of the text typed so far, or why it is invalid.
-    pub preview: Result<String, String>,
+    applying: Vec<String>,
     /// Why the last request was refused; cleared by the next key.
     pub error: Option<String>,
     /// What the tuner is doing, while it applies a change.
-    pub busy_with: Option<String>,
-    /// Leased changes of this screen.
-    pub leases: Vec<ActiveLease>,
+    pub(in crate::tui) busy_with: Option<String>,
     /// When changes ended, as far as this screen observed it, CLOCK_BOOTTIME in ns.
-    pub ended_boot_ns: BTreeMap<u64, u64>,
-    /// Length of a lease, seconds.
-    pub lease_secs: u64,
+    pub(in crate::tui) ended_boot_ns: BTreeMap<u64, u64>,
     /// Knobs listed on request, beside those always listed.
-    pub extra_knobs: Vec<String>,
+    extra_knobs: Vec<String>,
     /// Whether restoring orphaned changes has been offered.
-    pub is_restore_offered: bool,
+    is_restore_offered: bool,
     /// Whether the program quits once it holds no lease.
-    pub is_quitting: bool,
-}
-
-impl Default for TuneUi {
-    fn default() -> Self {
-        Self {
-            snapshot: None,
-            // The runner takes the first snapshot without being asked.
-            is_refreshing: true,
-            ticks_since_refresh: 0,
-            initial_values: BTreeMap::new(),
-            next_boot: BTreeMap::new(),
-            boot_notes: Vec::new(),
-            is_boot_requested: false,
-            pending: BTreeMap::new(),
-            filter: String::new(),
-            scroll: Scroll::default(),
-            changes_scroll: Scroll::default(),
-            page_scroll: Scroll::default(),
-            side_pane: SidePane::default(),
-            selected_preset: None,
-            editing_knob: None,
-            knob_to_select: None,
-            applying: Vec::new(),
-            preview: Ok(String::new()),
-            error: None,
-            busy_with: None,
-            leases: Vec::new(),
-            ended_boot_ns: BTreeMap::new(),
-            lease_secs: DEFAULT_LEASE_SECS,
-            extra_knobs: Vec::new(),
-            is_restore_offered: false,
-            is_quitting: false,
-        }
-    }
-}
-
-/// The pane beside the list where there is room for only one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SidePane {
-    /// The selected knob.
-    #[default]
-    Knob,
-    /// The changes.
-    Changes,
+    is_quitting: bool,
 }
 
 /// A line in the list of knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KnobListLine {
+enum KnobListLine {
     /// The heading above the row with this index.
     Heading(usize),
     /// The row with this index.
     Knob(usize),
 }
 
-impl TuneUi {
-    /// All knobs.
-    pub fn rows(&self) -> &[KnobRow] {
-        self.snapshot.as_ref().map(|s| s.rows.as_slice()).unwrap_or_default()
-    }
-
-    /// All changes of this boot, newest first.
-    pub fn changes(&self) -> &[ChangeRow] {
-        self.snapshot.as_ref().map(|s| s.changes.as_slice()).unwrap_or_default()
-    }
-
-    /// Why the changes of this boot could not be read.
-    pub fn changes_error(&self) -> Option<&str> {
-        self.snapshot.as_ref()?.changes_error.as_deref()
-    }
-
+impl TuneView {
     /// The selected change.
-    pub fn selected_change(&self) -> Option<&ChangeRow> {
-        let all = self.changes();
+    fn selected_change(&self) -> Option<&ChangeRow> {
+        let all = self.knobs.changes();
         all.get(self.changes_scroll.selected.min(all.len().saturating_sub(1)))
     }
 
     /// The lines of the list: knobs that match the filter, below their headings.
-    pub fn list_lines(&self) -> Vec<KnobListLine> {
+    fn list_lines(&self) -> Vec<KnobListLine> {
         let mut out = Vec::new();
         let mut head = None;
-        for (i, row) in self.rows().iter().enumerate() {
+        for (i, row) in self.knobs.rows().iter().enumerate() {
             if !row.display_name.contains(&self.filter) && !row.heading.contains(&self.filter) {
                 continue;
             }
@@ -171,23 +127,295 @@ impl TuneUi {
     pub fn selected_knob(&self) -> Option<&KnobRow> {
         let lines = self.list_lines();
         match lines.get(self.scroll.selected.min(lines.len().saturating_sub(1)))? {
-            KnobListLine::Heading(i) | KnobListLine::Knob(i) => self.rows().get(*i),
+            KnobListLine::Heading(i) | KnobListLine::Knob(i) => self.knobs.rows().get(*i),
         }
     }
 
-    /// The knob of that name.
-    pub fn knob(&self, name: &str) -> Option<&KnobRow> {
-        self.rows().iter().find(|r| r.name == name)
-    }
-
     /// The pending assignments, `KNOB=VALUE` each, in the order of the list.
-    pub fn pending_assignments(&self) -> Vec<String> {
+    fn pending_assignments(&self) -> Vec<String> {
         let one = |r: &KnobRow| self.pending.get(&r.name).map(|v| format!("{}={v}", r.name));
-        self.rows().iter().filter_map(one).collect()
+        self.knobs.rows().iter().filter_map(one).collect()
     }
 
-    /// Whether a change that is in effect set this knob.
-    pub fn is_changed(&self, name: &str) -> bool {
-        self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.name == name))
+    /// Times at which knobs were changed or changed back, CLOCK_BOOTTIME in ns.
+    fn change_times(&self) -> impl Iterator<Item = u64> + '_ {
+        self.knobs.changes().iter().filter_map(|c| c.boot_ns).chain(self.ended_boot_ns.values().copied())
+    }
+
+    /// Requests a snapshot, unless one is under way.
+    fn request_refresh(&mut self, out: &mut Outbox) {
+        if std::mem::take(&mut self.has_snapshot_arrived) {
+            self.ticks_since_refresh = 0;
+            out.push(Effect::Tune(TuneEffect::Refresh(self.extra_knobs.clone())));
+        }
+    }
+
+    /// Requests a snapshot even if one is under way, which may be older than what has happened.
+    fn refresh_now(&mut self, out: &mut Outbox) {
+        self.has_snapshot_arrived = true;
+        self.request_refresh(out);
+    }
+
+    /// Requests the values after the next boot. A child process reads them, because the files may be on a hung disk.
+    fn request_boot_values(&mut self, out: &mut Outbox) {
+        let knobs: Vec<String> = self.knobs.rows().iter().map(|r| r.name.clone()).collect();
+        if !self.is_boot_requested && knobs.iter().any(|k| !self.next_boot.contains_key(k)) {
+            self.is_boot_requested = true;
+            out.push(Effect::RunJob(WorkerJob::BootValues { knobs }));
+        }
+    }
+
+    fn apply_action(&mut self, action: TuneAction, cx: &Context, out: &mut Outbox) {
+        self.error = None;
+        match action {
+            TuneAction::Apply => self.ask_apply(cx, out),
+            TuneAction::Presets => {
+                self.selected_preset = self.selected_preset.is_none().then_some(0);
+                out.show_pane(PaneId::TuneKnobs);
+            }
+            TuneAction::Discard => self.pending.clear(),
+            TuneAction::Keep => self.keep_selected(cx, out),
+            TuneAction::Undo => self.ask_undo(cx, out),
+            TuneAction::Renew => self.renew_selected(cx, out),
+            TuneAction::Lease => out.open_prompt(PromptPurpose::Lease, ""),
+            TuneAction::Persist => self.ask_persist(out),
+            TuneAction::Graph => self.show_graph(cx, out),
+            TuneAction::Changes => self.show_side_pane(PaneId::ChangeHistory, out),
+            TuneAction::KnobPage => self.show_side_pane(PaneId::KnobPage, out),
+            TuneAction::QuitUndo | TuneAction::QuitKeep | TuneAction::QuitDetach => self.quit_with_leases(action, out),
+        }
+    }
+
+    /// Handles Esc. Returns whether there was something to close.
+    fn close_topmost(&mut self, cx: &Context, out: &mut Outbox) -> bool {
+        if self.error.take().is_some() || self.selected_preset.take().is_some() {
+            return true;
+        }
+        let selected = self.selected_knob().map(|r| r.name.clone());
+        if selected.is_some_and(|name| self.pending.remove(&name).is_some()) {
+            return true;
+        }
+        if cx.screen.focus != 0 && !cx.screen.zoomed {
+            out.focus_pane(0);
+            return true;
+        }
+        let was_filtered = !self.filter.is_empty();
+        self.filter_list("");
+        was_filtered
+    }
+}
+
+impl View for TuneView {
+    fn panes(&self) -> &'static [PaneSpec] {
+        &[
+            PaneSpec { id: PaneId::TuneKnobs, contexts: KEYS },
+            PaneSpec { id: PaneId::KnobPage, contexts: KEYS },
+            PaneSpec { id: PaneId::ChangeHistory, contexts: KEYS },
+        ]
+    }
+
+    fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
+        list::layout(body, &self.visible_panes(cx.screen.size))
+    }
+
+    fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        match (pane, self.selected_preset) {
+            (PaneId::TuneKnobs, Some(at)) => presets::render(self, cx, area, buf, at),
+            (PaneId::TuneKnobs, None) => list::render(self, cx, area, buf),
+            (PaneId::KnobPage, _) => knob::render(self, cx, area, buf),
+            _ => changes::render(self, cx, area, buf),
+        }
+    }
+
+    fn table(&self, pane: PaneId, cx: &Context) -> Table {
+        match pane {
+            PaneId::TuneKnobs => list::build_table(self, cx.shared),
+            PaneId::KnobPage => knob::build_table(self, cx.shared),
+            _ => changes::build_table(self, cx.shared),
+        }
+    }
+
+    fn move_selection(&mut self, pane: PaneId, by: isize, cx: &Context) -> bool {
+        self.error = None;
+        match (self.selected_preset, pane) {
+            (Some(at), _) => self.selected_preset = Some(at.saturating_add_signed(by).min(PRESETS.len() - 1)),
+            (None, PaneId::ChangeHistory) => self.changes_scroll.move_selection(by, self.knobs.changes().len()),
+            (None, PaneId::KnobPage) => {
+                self.page_scroll.move_selection(by, knob::scroll_position_count(self, cx));
+            }
+            (None, _) => {
+                let lines = self.list_lines().len();
+                self.scroll.move_selection(by, lines);
+                self.skip_heading(by);
+            }
+        }
+        true
+    }
+
+    fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
+        match action {
+            Action::Tune(action) => self.apply_action(action, cx, out),
+            Action::Experiment(ExperimentAction::TryPending) => self.try_pending(out),
+            Action::Experiment(ExperimentAction::Reopen) => out.navigate(Target::Experiments(None)),
+            Action::Open => {
+                self.error = None;
+                match self.selected_preset {
+                    Some(at) => self.ask_apply_preset(at, cx, out),
+                    None if pane == PaneId::ChangeHistory => {}
+                    None => self.edit_selected(out),
+                }
+            }
+            Action::Back => return self.close_topmost(cx, out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_click(&mut self, click: PaneClick, _: &Context, _: &mut Outbox) {
+        let at = usize::from(click.y - click.inner.y);
+        if self.selected_preset.is_some() {
+            self.selected_preset = Some(at.min(PRESETS.len() - 1));
+        } else if click.pane == PaneId::ChangeHistory {
+            let last = self.knobs.changes().len().saturating_sub(1);
+            self.changes_scroll.selected = (self.changes_scroll.offset + at).min(last);
+        } else if click.pane == PaneId::TuneKnobs && at > 0 {
+            let lines = self.list_lines().len();
+            let mut scroll = self.scroll;
+            scroll.scroll_into_view(lines, usize::from(click.inner.height.saturating_sub(1)));
+            self.scroll.selected = (scroll.offset + at - 1).min(lines.saturating_sub(1));
+            self.skip_heading(1);
+        }
+    }
+
+    fn on_tab(&mut self, cx: &Context, out: &mut Outbox) {
+        if cx.screen.view == ViewId::Tune {
+            self.request_refresh(out);
+            // An earlier request may have failed because no child process was free.
+            self.is_boot_requested &= !self.next_boot.is_empty();
+            self.request_boot_values(out);
+            self.offer_restore(cx, out);
+        }
+    }
+
+    fn on_target(&mut self, target: &Target, _: &Context, out: &mut Outbox) -> bool {
+        match target {
+            Target::Knobs(knobs) => match knobs.iter().map(|k| KnobId::parse(k)).collect::<Result<Vec<_>, _>>() {
+                Ok(ids) => self.show_knobs(&ids.iter().map(KnobId::to_string).collect::<Vec<_>>(), out),
+                Err(why) => out.error(why.to_string()),
+            },
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_command(&mut self, word: &str, args: &str, _: &Context, out: &mut Outbox) -> Option<Result<(), String>> {
+        (word == "tune").then(|| {
+            self.show_knobs(&[KnobId::parse(args).map_err(|error| error.to_string())?.to_string()], out);
+            Ok(())
+        })
+    }
+
+    fn on_request(&mut self, request: &ViewRequest, cx: &Context, out: &mut Outbox) -> bool {
+        match request {
+            ViewRequest::ApplyKnobs { assignments, on_lease } => {
+                self.ask_apply_assignments(assignments.clone(), *on_lease, cx, out);
+            }
+            ViewRequest::KeepChange(id) => self.keep_change(*id, out),
+            ViewRequest::OfferRootCommand { what, args } => apply::offer_root_command(what, args.clone(), out),
+            ViewRequest::RefreshKnobs => self.refresh_now(out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_change(&mut self, change: Change, cx: &Context, out: &mut Outbox) {
+        if change == Change::Counters && cx.shared.replay.is_none() {
+            self.ticks_since_refresh += 1;
+            if cx.screen.view == ViewId::Tune && self.ticks_since_refresh >= REFRESH_TICKS {
+                self.request_refresh(out);
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
+        match event {
+            Event::Tune(event) => self.on_tune_event(*event, cx, out),
+            Event::JobReply(WorkerJob::BootValues { .. }, reply) => self.on_boot_values(reply, out),
+            Event::JobReply(WorkerJob::Persist { .. }, reply) => self.on_persisted(reply, out),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn on_input(&mut self, purpose: PromptPurpose, text: &str, _: &Context, out: &mut Outbox) -> Result<(), String> {
+        match purpose {
+            // An empty text changes nothing.
+            _ if text.is_empty() => Ok(()),
+            PromptPurpose::KnobValue => self.propose_typed(text, out),
+            _ => self.set_lease_duration(text, out),
+        }
+    }
+
+    fn prompt_label(&self, _: PromptPurpose, _: &Context) -> String {
+        format!("lease in seconds (1 to 86400, now {}): ", self.knobs.lease_secs)
+    }
+
+    fn on_prompt_key(&mut self, prompt: &mut Prompt, key: KeyCode) -> bool {
+        let cycles = prompt.purpose == PromptPurpose::KnobValue && matches!(key, KeyCode::Up | KeyCode::Down);
+        if cycles {
+            self.cycle_choice(prompt, key);
+        }
+        cycles
+    }
+
+    fn draw_prompt(&self, prompt: &Prompt, cx: &Context, buf: &mut CellBuffer) -> bool {
+        let edits_knob = prompt.purpose == PromptPurpose::KnobValue;
+        if edits_knob {
+            value_prompt::render(self, prompt, cx, buf);
+        }
+        edits_knob
+    }
+
+    fn on_confirm(&mut self, change: PendingChange, _: &Context, out: &mut Outbox) {
+        if let PendingChange::Tune(confirmed) = change {
+            self.run_confirmed(confirmed, out);
+        }
+    }
+
+    fn on_quit(&mut self, _: &Context, out: &mut Outbox) -> bool {
+        let asks = !self.is_quitting && !(self.knobs.leases.is_empty() && self.busy_with.is_none());
+        if asks {
+            self.ask_before_quit(out);
+        }
+        asks
+    }
+
+    fn publish(&self, shared: &mut Shared) {
+        shared.knobs.clone_from(&self.knobs);
+        shared.knob_change_times = self.change_times().collect();
+    }
+
+    fn filter(&self, _: PaneId) -> &str {
+        &self.filter
+    }
+
+    fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
+        self.filter_list(text);
+    }
+
+    fn search(&self, _: PaneId, needle: &str, _: &Context) -> Vec<bool> {
+        let is_match = |line: &KnobListLine| match line {
+            KnobListLine::Heading(_) => false,
+            KnobListLine::Knob(i) => self.knobs.rows()[*i].display_name.to_lowercase().contains(needle),
+        };
+        self.list_lines().iter().map(is_match).collect()
+    }
+
+    fn selected_row(&self, _: PaneId) -> usize {
+        self.scroll.selected
+    }
+
+    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
+        self.scroll.selected = row;
     }
 }

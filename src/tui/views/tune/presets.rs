@@ -1,39 +1,56 @@
-//! Presets as rows: what each would change on this machine.
+//! The presets: purpose and cost of each, and what it would change here.
 
+use super::{TuneView, cached_knobs};
 use crate::sanitize::sanitize;
-use crate::tui::views::tune::{TuneUi, cached_knobs};
-use crate::tuning::presets::PRESETS;
+use crate::tui::knob_snapshot::KnobSnapshot;
+use crate::tui::view::Context;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::{draw_text, patch_style};
+use crate::tui::widgets::theme::Theme;
+use crate::tuning::presets::{PRESETS, Preset};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 
-/// A preset, ready for display.
-pub struct PresetRow {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// What it is for.
-    pub title: &'static str,
-    /// What it does and what it costs.
-    pub description: &'static str,
-    /// Reference for `description`.
-    pub source: &'static str,
-    /// What it would change, and whether each value is set already; or why it cannot be applied.
-    pub diff: Result<Vec<(String, bool)>, String>,
-    /// Assignments for knobs this machine does not have.
-    pub missing_knobs: Vec<String>,
+/// Draws the presets, with the one at index `at` selected.
+pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
+    let theme = &cx.theme();
+    let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);
+    let Some(snapshot) = &view.knobs.snapshot else { return };
+    for (i, (preset, y)) in PRESETS.iter().zip(inner.y..inner.bottom()).enumerate() {
+        draw_text(buf, inner.x + 1, y, preset.name, 12, theme.key);
+        draw_text(buf, inner.x + 13, y, preset.title, inner.width.saturating_sub(13), theme.text);
+        if i == at {
+            patch_style(buf, inner.x, y, inner.width, theme.selected);
+        }
+    }
+    let top = (PRESETS.len() as u16 + 1).min(inner.height);
+    let rest = Rect { y: inner.y + top, height: inner.height - top, ..inner };
+    if let Some(preset) = PRESETS.get(at) {
+        draw_preset(snapshot, preset, theme, rest, buf);
+    }
 }
 
-/// All presets.
-pub fn preset_rows(tune: &TuneUi) -> Vec<PresetRow> {
-    let Some(snapshot) = &tune.snapshot else { return Vec::new() };
-    let one = |preset: &'static crate::tuning::presets::Preset| {
-        let (assignments, missing) = cached_knobs::preset_assignments(snapshot, preset);
-        let diff = cached_knobs::diff_assignments(snapshot, &assignments).map_err(|why| sanitize(why.to_string()));
-        PresetRow {
-            name: preset.name,
-            title: preset.title,
-            description: preset.description,
-            source: preset.source,
-            diff: diff.map(|all| all.into_iter().map(|d| (d.text, d.is_unchanged)).collect()),
-            missing_knobs: missing,
+fn draw_preset(snapshot: &KnobSnapshot, preset: &Preset, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+    let width = usize::from(area.width.min(100));
+    let mut lines: Vec<(String, Style)> = Vec::new();
+    let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|l| (l, style)));
+    add(preset.description, theme.text);
+    add(&format!("Source: {}", preset.source), theme.dim);
+    add("", theme.text);
+    let (assignments, missing) = cached_knobs::preset_assignments(snapshot, preset);
+    match cached_knobs::diff_assignments(snapshot, &assignments) {
+        Err(why) => add(&format!("! {}", sanitize(why.to_string())), theme.crit),
+        Ok(diffs) => {
+            for diff in diffs {
+                add(&diff.text, if diff.is_unchanged { theme.dim } else { theme.changed });
+            }
         }
-    };
-    PRESETS.iter().map(one).collect()
+    }
+    for assignment in missing {
+        add(&format!("{assignment}: not available on this machine, left out"), theme.dim);
+    }
+    for ((line, style), y) in lines.iter().zip(area.y..area.bottom()) {
+        draw_text(buf, area.x, y, line, area.width, *style);
+    }
 }

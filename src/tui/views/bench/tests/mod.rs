@@ -11,12 +11,13 @@ use crate::bench::workloads::WORKLOADS;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
 use crate::subprocess::runner::ChildEvent;
+use crate::tui::app::App;
+use crate::tui::app::tests::fixture::{app, press};
+use crate::tui::app::tests::{SIZE, click, state_summary, visible_effects};
+use crate::tui::app::update;
 use crate::tui::effect::{Effect, RunEffect};
 use crate::tui::event::Event;
-use crate::tui::state::{App, Overlay};
-use crate::tui::update::tests::fixture::{app, press};
-use crate::tui::update::tests::{SIZE, click, state_summary, visible_effects};
-use crate::tui::update::update;
+use crate::tui::screen::Overlay;
 use crate::tui::views::runs::{OpenedResult, Run, RunEnding, RunForms, RunKind, RunProgress, RunRow, stored_text};
 
 use ratatui::layout::Rect;
@@ -103,7 +104,7 @@ fn message(app: &App) -> &str {
 
 /// The program's words on the whole screen.
 fn screen_text(app: &App) -> String {
-    let buf = crate::tui::draw::render_to_buffer(app);
+    let buf = crate::tui::app::draw::render_to_buffer(app);
     buf.content.iter().map(|c| c.symbol()).collect()
 }
 

@@ -9,17 +9,18 @@ use crate::experiment::stored::StoredExperiment;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
+use crate::tui::app::App;
+use crate::tui::app::tests::fixture::experiment::{
+    DIR, answer, kept, knobs, look, planned, progress, report, round, say, send_checked_arms, started, tell,
+};
+use crate::tui::app::tests::fixture::press;
+use crate::tui::app::tests::fixture::tune::{Tree, change_on_lease, news};
+use crate::tui::app::tests::{SIZE, click, draw_screen, find_text, state_summary, visible_effects};
+use crate::tui::app::update;
 use crate::tui::effect::{Effect, RunEffect, TuneEffect};
 use crate::tui::event::{ArmCheck, Event, TuneEvent};
 use crate::tui::knob_snapshot::ChangeStatus;
-use crate::tui::state::{App, Overlay};
-use crate::tui::update::tests::fixture::experiment::{
-    DIR, answer, kept, knobs, look, planned, progress, report, round, say, send_checked_arms, started, tell,
-};
-use crate::tui::update::tests::fixture::press;
-use crate::tui::update::tests::fixture::tune::{Tree, change_on_lease, news};
-use crate::tui::update::tests::{SIZE, click, draw_screen, find_text, state_summary, visible_effects};
-use crate::tui::update::update;
+use crate::tui::screen::Overlay;
 use crate::tui::views::runs::{OpenedResult, RunEnding, RunForms, RunKind, RunRow, stored_text};
 use ratatui::layout::Rect;
 use std::path::PathBuf;
@@ -272,7 +273,7 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
 #[test]
 fn without_root_the_sudo_command_is_offered_to_copy() {
     let (mut app, _tree) = planned(SIZE);
-    app.views.tune.snapshot.as_mut().unwrap().can_write = false;
+    crate::tui::app::tests::fixture::tune::drop_privileges(&mut app);
     press(&mut app, "r");
     let line = "sudo iotop-plus experiment --workload fsync --dir /srv/lab --set vm.dirty_ratio=30 --time 39";
     assert!(dialog_text(&app).contains(line), "{}", dialog_text(&app));
@@ -357,7 +358,7 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
 
     let (mut app, tree, _) = app_with_report(0.5);
     tree.tell(&mut app, &[]);
-    app.views.tune.snapshot.as_mut().unwrap().can_write = false;
+    crate::tui::app::tests::fixture::tune::drop_privileges(&mut app);
     press(&mut app, "K");
     assert!(dialog_text(&app).contains("sudo iotop-plus tune set vm.dirty_ratio=30 --keep"), "{}", dialog_text(&app));
 }

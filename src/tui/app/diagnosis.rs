@@ -1,0 +1,97 @@
+//! Evaluates the rules, and requests the slow facts they need.
+
+use super::state::App;
+use crate::doctor::{fact_requests, finding::FindingSubject, incident::Incident};
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::reading::Reading;
+use crate::tui::effect::Effect;
+
+/// Shortest time between evaluations while there are no incidents, ns: every second tick at the default interval. The rules
+/// look at several seconds, so a finding comes at most one tick later.
+const IDLE_INTERVAL_NS: u64 = 1_500_000_000;
+
+/// Jobs for the rules: facts that are slow to read.
+#[derive(Debug, Default)]
+pub struct FactRequests {
+    /// CLOCK_BOOTTIME of the newest request, ns.
+    pub(super) requested_at_ns: Option<u64>,
+    /// Settings and limits are being read.
+    pub(super) facts: bool,
+    /// Free space is being read: on local file systems, on those of the network.
+    pub(super) disk_space: [bool; 2],
+}
+
+fn incident_key(incident: &Incident) -> (&'static str, FindingSubject) {
+    (incident.cause().rule, incident.cause().subject.clone())
+}
+
+impl App {
+    /// Evaluates the rules and requests slow facts, each if it is due.
+    pub(super) fn run_rules_if_due(&mut self, effects: &mut Vec<Effect>) {
+        let now = self.shared.system.now().boot_ns;
+        let evaluated_ns = self.shared.findings.evaluated_at_ns();
+        let rest = evaluated_ns..evaluated_ns.saturating_add(IDLE_INTERVAL_NS);
+        if !(self.shared.findings.incidents().is_empty() && rest.contains(&now)) {
+            self.run_rules();
+        }
+        self.request_facts(effects);
+    }
+
+    fn run_rules(&mut self) {
+        let (findings, selected) = (&mut self.shared.findings, &mut self.views.findings.scroll.selected);
+        let key = findings.incidents().get(*selected).map(incident_key);
+        findings.evaluate(&self.shared.system);
+        // The same incident stays selected.
+        let incidents = findings.incidents();
+        let same = key.and_then(|key| incidents.iter().position(|incident| incident_key(incident) == key));
+        *selected = same.unwrap_or(*selected).min(incidents.len().saturating_sub(1));
+    }
+
+    /// Before a new tick: evaluates the one before, if its scan of tasks never came.
+    pub(super) fn run_overdue_rules(&mut self, effects: &mut Vec<Effect>) {
+        if self.shared.findings.seq() < self.shared.system.snapshot.seq {
+            self.run_rules_if_due(effects);
+        }
+    }
+
+    fn request_facts(&mut self, effects: &mut Vec<Effect>) {
+        let system = &self.shared.system;
+        let now = system.now().boot_ns;
+        // Some rules compare two readings: read twice soon after an incident begins.
+        let is_idle = self.shared.findings.incidents().is_empty() && system.slow_facts.previous.is_some();
+        let interval = if is_idle { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
+        let requests = &mut self.fact_requests;
+        let is_due = requests.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= interval);
+        if !is_due || system.topology.ok().is_none() || !matches!(system.processes_status, Reading::Ok(())) {
+            return;
+        }
+        requests.requested_at_ns = Some(now);
+        // Starting a process costs more than these jobs: those that hardly ever hang share one.
+        let mut jobs = Vec::new();
+        if !std::mem::replace(&mut requests.facts, true) {
+            jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(system) });
+        }
+        let [local, network] = [false, true].map(|network| {
+            let mounts = fact_requests::mounts_to_query(system, network);
+            let is_running = &mut requests.disk_space[usize::from(network)];
+            (!mounts.is_empty() && !std::mem::replace(is_running, true))
+                .then_some(WorkerJob::DiskSpace { mounts, network })
+        });
+        jobs.extend(local);
+        if !jobs.is_empty() {
+            effects.push(Effect::RunJobsInSequence(jobs));
+        }
+        effects.extend(network.map(Effect::RunJob));
+    }
+
+    /// Handles a reply. A failed job is repeated when it is due; the rules report what is missing.
+    pub(super) fn on_facts(&mut self, job: &WorkerJob, reply: WorkerReply) {
+        match job {
+            WorkerJob::DiskSpace { network, .. } => self.fact_requests.disk_space[usize::from(*network)] = false,
+            _ => self.fact_requests.facts = false,
+        }
+        if let WorkerReply::Observed(observation) = reply {
+            self.shared.system.apply(observation);
+        }
+    }
+}

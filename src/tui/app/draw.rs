@@ -1,0 +1,159 @@
+//! Draws the whole screen. Reads only the state: no clock, no kernel.
+
+use super::footer::draw_footer;
+use super::header::draw_header;
+use super::help::draw_help;
+use super::layout;
+use super::state::App;
+use crate::export::table::Table;
+use crate::tui::keymap::KeyContext;
+use crate::tui::screen::{Confirmation, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
+use crate::tui::view::{Context, PaneId};
+use crate::tui::widgets::cell_buffer::{CellBuffer, content_hash};
+use crate::tui::widgets::dialog::{draw_input, draw_popup, wrap};
+use crate::tui::widgets::text::{clear_area, draw_text};
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Draws the screen.
+pub fn draw(app: &App, buf: &mut CellBuffer) {
+    let theme = app.shared.theme();
+    if layout::is_too_small(app.screen.size) {
+        let (w, h) = layout::MIN_SIZE;
+        draw_text(buf, 0, 0, &format!("iotop-plus needs {w}x{h} cells; q quits"), app.screen.size.0, theme.warn);
+        return;
+    }
+    let (layout, focused) = app.arrange();
+    draw_header(&app.shared, &theme, layout.header, buf);
+    let theme_key = (app.shared.theme_name, app.shared.no_color);
+    let cx = Context { shared: &app.shared, screen: &app.screen, layout: &layout, focused };
+    for (pane, area) in &layout.panes {
+        let Some(view) = app.views.of_pane(*pane) else { continue };
+        let render = |buf: &mut CellBuffer| view.render(*pane, &cx, *area, buf);
+        match view.content_hash(*pane, &cx) {
+            Some(hash) => {
+                buf.draw_cached(*area, content_hash(&(hash, *pane, cx.is_focused(*pane), theme_key)), render);
+            }
+            None => render(buf),
+        }
+    }
+    let message = app.screen.message.as_ref().map(|m| (&m.text, m.is_error));
+    let key = (app.screen.view, app.key_contexts(), message, app.shared.replay.is_some(), theme_key);
+    buf.draw_cached(layout.footer, content_hash(&key), |buf| draw_footer(app, &theme, layout.footer, buf));
+    if app.screen.overlay.is_some() {
+        buf.forget_regions();
+    }
+    match &app.screen.overlay {
+        Some(Overlay::Help(scroll)) => draw_help(*scroll, &theme, buf),
+        Some(Overlay::Dialog(dialog)) => draw_dialog(dialog, &theme, buf),
+        Some(Overlay::Prompt(prompt)) => draw_prompt(app, &cx, prompt, &theme, buf),
+        None => {}
+    }
+}
+
+/// Draws the screen into a ratatui buffer, for screenshots.
+pub fn render_to_buffer(app: &App) -> Buffer {
+    let mut buf = CellBuffer::new(Rect::new(0, 0, app.screen.size.0, app.screen.size.1));
+    draw(app, &mut buf);
+    buf.to_buffer()
+}
+
+impl App {
+    /// The key contexts in force, most specific first.
+    pub(super) fn key_contexts(&self) -> Vec<KeyContext> {
+        match &self.screen.overlay {
+            Some(Overlay::Help(_)) => return vec![KeyContext::Help, KeyContext::Scroll, KeyContext::Global],
+            Some(Overlay::Dialog(d)) if d.on_confirm == PendingChange::Tune(Confirmation::Quit) => {
+                return vec![KeyContext::TuneLeave, KeyContext::Scroll];
+            }
+            Some(Overlay::Dialog(_)) => return vec![KeyContext::Dialog, KeyContext::Scroll],
+            Some(Overlay::Prompt(_)) => return Vec::new(),
+            None => {}
+        }
+        let mut out = Vec::new();
+        if self.shared.replay.is_some() {
+            out.push(KeyContext::Replay);
+        }
+        let pane = self.focused_pane();
+        let spec = self.views.of_pane(pane).and_then(|view| view.panes().iter().find(|p| p.id == pane));
+        out.extend(spec.iter().flat_map(|spec| spec.contexts));
+        out.push(KeyContext::Global);
+        out
+    }
+
+    /// The content of a pane as a table.
+    pub(super) fn table(&self, pane: PaneId) -> Table {
+        self.with_view(pane, |view, cx| view.table(pane, cx)).unwrap_or_default()
+    }
+
+    /// The label of a prompt of the program itself.
+    fn prompt_label(&self, purpose: PromptPurpose) -> String {
+        match purpose {
+            PromptPurpose::Search => "search: ".into(),
+            PromptPurpose::Filter => "filter: ".into(),
+            PromptPurpose::Interval => {
+                format!("interval in seconds (0.1 to 3600, now {}): ", self.shared.interval.as_secs_f64())
+            }
+            PromptPurpose::Command => ":".into(),
+            PromptPurpose::ScreenshotPath => self.capture_prompt_label(),
+            PromptPurpose::RecordingPath => "record to: ".into(),
+            PromptPurpose::ReplayTime => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Width of a dialog and its wrapped lines.
+fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
+    let width =
+        size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Start(PaneId::ExperimentPage)) {
+            96
+        } else {
+            76
+        });
+    (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
+}
+
+/// Number of lines that do not fit into a dialog.
+pub(super) fn hidden_dialog_lines(d: &Dialog, size: (u16, u16)) -> u16 {
+    (dialog_lines(d, size).1.len() as u16 + 3).saturating_sub(size.1)
+}
+
+fn draw_dialog(d: &Dialog, theme: &Theme, buf: &mut CellBuffer) {
+    let area = buf.area;
+    let size = (area.width, area.height);
+    let (width, lines) = dialog_lines(d, size);
+    let inner = draw_popup(buf, area, &d.title, width, lines.len() as u16 + 4, theme);
+    let room = inner.width.saturating_sub(1);
+    let shown = usize::from(inner.height.saturating_sub(1));
+    let skip = usize::from(d.scroll.min(hidden_dialog_lines(d, size)));
+    for (i, line) in lines.iter().skip(skip).take(shown).enumerate() {
+        draw_text(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
+    }
+    let answers = match &d.on_confirm {
+        PendingChange::IoPrio(..) | PendingChange::Start(_) => "y Yes   n No",
+        PendingChange::Tune(ask) => ask.key_hints(),
+    };
+    let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
+    draw_text(buf, inner.x + 1, inner.bottom().saturating_sub(1), &format!("{answers}{more}"), room, theme.key);
+}
+
+/// Draws a prompt where its view wants it, else in the footer.
+fn draw_prompt(app: &App, cx: &Context, prompt: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
+    let owner = app.screen.overlay_owner.and_then(|pane| app.views.of_pane(pane));
+    if owner.is_some_and(|view| view.draw_prompt(prompt, cx, buf)) {
+        return;
+    }
+    let label = match owner {
+        Some(view) => view.prompt_label(prompt.purpose, cx),
+        None => app.prompt_label(prompt.purpose),
+    };
+    let area = cx.layout.footer;
+    draw_input(buf, area, &label, &prompt.text, prompt.cursor, theme);
+    if let Some(error) = &prompt.error {
+        let above = Rect { y: area.y.saturating_sub(1), ..area };
+        clear_area(buf, Rect { height: 1, ..above });
+        draw_text(buf, above.x, above.y, error, above.width, theme.crit);
+    }
+}

@@ -1,0 +1,87 @@
+//! The line at the bottom: tabs and keys, or a message.
+
+use super::state::App;
+use crate::tui::action::{Action, ViewId};
+use crate::tui::keymap::{self, KeyBinding};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::text::{draw_text, patch_style};
+use crate::tui::widgets::theme::Theme;
+use ratatui::layout::Rect;
+
+/// An item of the footer, which can be clicked.
+#[derive(Clone, Copy)]
+pub(super) enum FooterItem {
+    /// A view.
+    Tab(ViewId),
+    /// A key.
+    Key(&'static KeyBinding),
+}
+
+impl App {
+    /// Tabs and keys of the footer with their x and width; drawing and mouse use the same list.
+    pub(super) fn footer_items(&self, area: Rect) -> Vec<(u16, u16, FooterItem)> {
+        let mut out = Vec::new();
+        let mut x = area.x + 1;
+        let short = area.width < 110;
+        let possible = |action| self.refusal_reason(action).is_none();
+        for view in ViewId::ALL.into_iter().filter(|v| possible(Action::ShowView(*v))) {
+            let title = view.title();
+            let width = 2 + if short { 4.min(title.len()) } else { title.len() } as u16;
+            out.push((x, width, FooterItem::Tab(view)));
+            x += width + 1;
+        }
+        x += 1;
+        let width = |b: &KeyBinding| keymap::key_name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
+        let mut all = keymap::footer_bindings(&self.key_contexts());
+        all.retain(|b| possible(b.action));
+        // Help and quit are always shown.
+        let stays = |b: &KeyBinding| matches!(b.action, Action::Help | Action::Quit);
+        let reserved: u16 = all.iter().filter(|b| stays(b)).map(|b| width(b) + 2).sum();
+        let mut put = |b: &'static KeyBinding, width, x: &mut u16| {
+            out.push((*x, width, FooterItem::Key(b)));
+            *x += width + 2;
+        };
+        for b in all.iter().filter(|b| !stays(b)) {
+            let width = width(b);
+            if x + width + reserved >= area.right() {
+                break;
+            }
+            put(b, width, &mut x);
+        }
+        for b in all.iter().filter(|b| stays(b)) {
+            put(b, width(b), &mut x);
+        }
+        out
+    }
+}
+
+/// Draws the message, or the tabs and keys.
+pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+    if let Some(m) = &app.screen.message {
+        draw_text(
+            buf,
+            area.x + 1,
+            area.y,
+            &m.text,
+            area.width.saturating_sub(1),
+            if m.is_error { theme.crit } else { theme.title },
+        );
+        return;
+    }
+    for (x, width, part) in app.footer_items(area) {
+        match part {
+            FooterItem::Tab(view) => {
+                let at = ViewId::ALL.iter().position(|v| *v == view).unwrap_or(0);
+                draw_text(buf, x, area.y, &"123456789"[at..=at], 1, theme.key);
+                draw_text(buf, x + 2, area.y, view.title(), width - 2, theme.text);
+                if view == app.screen.view {
+                    patch_style(buf, x, area.y, width, theme.selected);
+                }
+            }
+            FooterItem::Key(b) => {
+                let used = draw_text(buf, x, area.y, &keymap::key_name(b), width, theme.key);
+                draw_text(buf, x + used + 1, area.y, b.footer, width - used - 1, theme.dim);
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The line at the top: host, time, what changes the meaning of all figures, CPU and pressure.
+
+use crate::model::pressure::ResourcePressure;
+use crate::model::snapshot::Snapshot;
+use crate::recording::writer::RecorderStatus;
+use crate::sanitize::{fit_width, sanitize};
+use crate::tui::shared::{ReplayUi, Shared};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::theme::Theme;
+use crate::units::{format_bytes, format_duration};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// A text and its style.
+type HeaderPart = (String, Style);
+
+/// Draws the line; a narrow screen cuts off its end.
+pub(super) fn draw_header(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+    let snapshot = shared.snapshot();
+    let host = &shared.system.host;
+    let time = shared.format_time_of_day(snapshot.time.wall_ns);
+    let mut parts = vec![(format!(" {}  {time}", host.name), theme.title)];
+    // What changes the meaning of all figures comes first.
+    push_status(shared, theme, area.width, &mut parts);
+    if area.width >= 100 {
+        let uptime = format_duration(snapshot.time.uptime_secs() as u64);
+        parts.push((format!("  up {uptime}  {}", host.kernel), theme.dim));
+    }
+    push_figures(snapshot, theme, &mut parts);
+    let mut x = area.x;
+    for (text, style) in parts {
+        x += draw_text(buf, x, area.y, &text, area.right().saturating_sub(x), style);
+    }
+    let mode = mode_text(shared, snapshot);
+    let width = mode.len() as u16;
+    if x + width < area.right() {
+        let style = if shared.frozen_seq.is_some() { theme.crit } else { theme.dim };
+        draw_text(buf, area.right() - width, area.y, &mode, width, style);
+    }
+}
+
+/// Replay, recording, leases, blocked reads, benchmark or experiment.
+fn push_status(shared: &Shared, theme: &Theme, width: u16, out: &mut Vec<HeaderPart>) {
+    let gap = || ("  ".to_owned(), theme.text);
+    if shared.frozen_seq.is_some() {
+        out.push(("  FROZEN".into(), theme.crit));
+    }
+    if let Some(replay) = &shared.replay {
+        out.extend([gap(), (replay_status_text(replay), if replay.is_playing { theme.changed } else { theme.crit })]);
+        if replay.damaged > 0 || replay.is_partial {
+            let what = if replay.is_partial { "idle tasks missing" } else { "damaged" };
+            out.push((format!("  {what}"), theme.warn));
+        }
+    }
+    if let Some(status) = &shared.recording_status {
+        let has_lost = status.is_stuck || status.frames_dropped > 0;
+        out.extend([gap(), (recording_status_text(status), if has_lost { theme.crit } else { theme.changed })]);
+    }
+    if let Some(lease) = shared.knobs.leases.last() {
+        let text = format!("change #{} reverts in {}:{:02}", lease.id, lease.secs_left / 60, lease.secs_left % 60);
+        out.extend([gap(), (text, if lease.secs_left <= 15 { theme.crit } else { theme.changed })]);
+    }
+    if let Some(read) = shared.system.blocked_reads.first() {
+        let secs = shared.system.now().boot_ns.saturating_sub(read.since_boot_ns) / 1_000_000_000;
+        let (on, _) = fit_width(&read.waiting_on, usize::from(width / 3));
+        out.push((format!("  BLOCKED {secs} s: {}", sanitize(on)), theme.crit));
+    }
+    out.extend(shared.running.iter().map(|running| (format!("  {}", running.status), theme.warn)));
+}
+
+/// CPU, blocked tasks and pressure.
+fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
+    let alert = |is_high| if is_high { theme.crit } else { theme.text };
+    match snapshot.cpu.ok() {
+        Some(c) => out.extend([
+            (format!("  us {:.0} sy {:.0} ", c.user_pct, c.system_pct), theme.text),
+            (format!("wa {:.0}", c.iowait_pct), alert(c.iowait_pct >= 20.0)),
+            (format!(" st {:.0} id {:.0}", c.steal_pct, c.idle_pct), theme.text),
+        ]),
+        None => out.push(("  cpu -".into(), theme.dim)),
+    }
+    if let Some(blocked) = snapshot.tasks_blocked.filter(|n| *n > 0) {
+        out.push((format!(" blk {blocked}"), theme.warn));
+    }
+    if let Some(p) = snapshot.pressure.ok() {
+        let some = |p: ResourcePressure| p.some.map_or("-".into(), |s| format!("{:.0}%", s.avg10));
+        let style = |p: ResourcePressure| alert(p.full.is_some_and(|s| s.avg10 >= 10.0));
+        out.extend([
+            (format!("  IO stall {}", some(p.io)), style(p.io)),
+            (format!(" mem {}", some(p.memory)), style(p.memory)),
+            (" (10s)".into(), theme.dim),
+        ]);
+    }
+}
+
+/// At the right edge: the date of a recording, what a frozen tick covers, or the interval.
+fn mode_text(shared: &Shared, snapshot: &Snapshot) -> String {
+    match (shared.frozen_seq, &shared.replay) {
+        (_, Some(_)) => format!(" {} ", format_date(snapshot.time.wall_ns, shared.utc_offset_secs)),
+        (Some(_), _) => format!(" {} ", shared.interval_text()),
+        _ => format!(" live {}s ", format_seconds(shared.interval.as_secs_f64())),
+    }
+}
+
+/// State of the replay.
+fn replay_status_text(replay: &ReplayUi) -> String {
+    let span = replay.span;
+    let place = format!(
+        "{}/{}",
+        replay.tick_number.saturating_sub(span.first_number) + 1,
+        span.last_number.saturating_sub(span.first_number) + 1
+    );
+    if replay.is_searching {
+        return format!("REPLAY {place} searching");
+    }
+    match (replay.is_playing, replay.speed()) {
+        (false, _) => format!("REPLAY {place} paused"),
+        (true, 1) => format!("REPLAY {place}"),
+        (true, n) => format!("REPLAY {place} {n}x"),
+    }
+}
+
+/// The date, shown because a recording is of another day.
+fn format_date(wall_ns: i64, offset_secs: i64) -> String {
+    let local = wall_ns.saturating_add(offset_secs.saturating_mul(1_000_000_000));
+    crate::units::format_rfc3339(local).chars().take(10).collect()
+}
+
+/// State of the recorder: size written, dropped samples, a disk that hangs.
+fn recording_status_text(status: &RecorderStatus) -> String {
+    let size = format_bytes(status.bytes_sent);
+    match (status.is_stuck, status.frames_dropped) {
+        (true, 0) => {
+            let waiting = format_bytes(status.bytes_sent.saturating_sub(status.bytes_written));
+            format!("REC stuck: its disk takes nothing, {waiting} wait")
+        }
+        (true, n) => format!("REC stuck: its disk takes nothing, {n} samples dropped"),
+        (false, 0) => format!("REC {size}"),
+        (false, n) => format!("REC {size}, {n} samples dropped"),
+    }
+}
+
+fn format_seconds(s: f64) -> String {
+    if s >= 10.0 { format!("{s:.0}") } else { format!("{s:.1}") }
+}

@@ -1,0 +1,78 @@
+//! The help, made from the table of keys.
+
+use crate::tui::keymap::{self, BINDINGS, KeyContext};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_popup;
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::theme::Theme;
+
+/// Headings and keys of the help, made from the key table.
+pub fn help_lines() -> Vec<(String, String)> {
+    let order = [
+        KeyContext::Global,
+        KeyContext::Replay,
+        KeyContext::Scroll,
+        KeyContext::List,
+        KeyContext::Devices,
+        KeyContext::Processes,
+        KeyContext::Kernel,
+        KeyContext::Bench,
+        KeyContext::Tune,
+        KeyContext::Experiment,
+        KeyContext::TuneLeave,
+        KeyContext::Findings,
+        KeyContext::Detail,
+        KeyContext::DeviceDetail,
+        KeyContext::ProcessDetail,
+        KeyContext::KernelDetail,
+        KeyContext::Dialog,
+    ];
+    let mut out = Vec::new();
+    for context in order {
+        out.push((String::new(), context.title().to_owned()));
+        let mut last = None;
+        for b in BINDINGS.iter().filter(|b| b.context == context) {
+            // Keys with the same action share a line.
+            if last == Some(b.action)
+                && let Some((names, _)) = out.last_mut()
+            {
+                names.push(' ');
+                names.push_str(&keymap::key_name(b));
+                continue;
+            }
+            last = Some(b.action);
+            out.push((keymap::key_name(b).into_owned(), b.help.to_owned()));
+        }
+    }
+    out
+}
+
+/// Number of lines on screen.
+pub(super) fn visible_lines(size: (u16, u16)) -> u16 {
+    size.1.saturating_sub(4)
+}
+
+/// The offset at which the end is on screen.
+pub(super) fn last_offset(size: (u16, u16)) -> isize {
+    help_lines().len().saturating_sub(visible_lines(size).into()) as isize
+}
+
+/// Draws the lines from `scroll` on.
+pub(super) fn draw_help(scroll: u16, theme: &Theme, buf: &mut CellBuffer) {
+    let area = buf.area;
+    let inner =
+        draw_popup(buf, area, "Help: keys (Esc closes, arrows scroll)", 96, area.height.saturating_sub(2), theme);
+    let lines = help_lines();
+    let last = lines.len().saturating_sub(usize::from(inner.height));
+    for (i, (names, text)) in
+        lines.iter().skip(usize::from(scroll).min(last)).take(usize::from(inner.height)).enumerate()
+    {
+        let y = inner.y + i as u16;
+        if names.is_empty() {
+            draw_text(buf, inner.x, y, text, inner.width, theme.header);
+        } else {
+            draw_text(buf, inner.x + 1, y, names, 13, theme.key);
+            draw_text(buf, inner.x + 15, y, text, inner.width.saturating_sub(15), theme.text);
+        }
+    }
+}

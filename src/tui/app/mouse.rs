@@ -1,0 +1,67 @@
+//! Mouse clicks and wheel, translated to actions.
+
+use super::footer::FooterItem;
+use super::layout;
+use super::state::App;
+use crate::tui::action::Action;
+use crate::tui::effect::Effect;
+use crate::tui::screen::Overlay;
+use crate::tui::view::{PaneClick, PaneId};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Margin, Position, Rect};
+
+impl App {
+    /// Handles a mouse event.
+    pub(super) fn on_mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
+        match event.kind {
+            MouseEventKind::ScrollUp => self.on_wheel(event, -3, effects),
+            MouseEventKind::ScrollDown => self.on_wheel(event, 3, effects),
+            MouseEventKind::Down(MouseButton::Left) => self.on_click(event.column, event.row, effects),
+            _ => (),
+        }
+    }
+
+    fn on_wheel(&mut self, event: MouseEvent, by: i16, effects: &mut Vec<Effect>) {
+        if self.screen.overlay.is_none() {
+            self.focus_pane_at(event.column, event.row);
+        }
+        if !matches!(self.screen.overlay, Some(Overlay::Prompt(_) | Overlay::Dialog(_))) {
+            self.apply_action(Action::MoveSelection(by), effects);
+        }
+    }
+
+    fn focus_pane_at(&mut self, x: u16, y: u16) -> Option<(PaneId, Rect)> {
+        let (index, pane, area) = self.arrange().0.pane_at(x, y)?;
+        if !self.screen.zoomed && self.screen.detail.is_none() {
+            self.screen.focus = index;
+        }
+        Some((pane, area))
+    }
+
+    fn on_click(&mut self, x: u16, y: u16, effects: &mut Vec<Effect>) {
+        if layout::is_too_small(self.screen.size) {
+            return;
+        }
+        let footer = self.arrange().0.footer;
+        if y == footer.y {
+            let hit = self.footer_items(footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
+            match hit.filter(|_| self.screen.overlay.is_none()) {
+                Some((_, _, FooterItem::Tab(tab))) => self.apply_action(Action::ShowView(tab), effects),
+                Some((_, _, FooterItem::Key(binding))) => self.apply_action(binding.action, effects),
+                None => {}
+            }
+            return;
+        }
+        if self.screen.overlay.is_some() {
+            // A click beside a dialog or the help closes it, as Esc does.
+            return self.apply_action(Action::Back, effects);
+        }
+        let Some((pane, area)) = self.focus_pane_at(x, y) else { return };
+        let inner = area.inner(Margin::new(1, 1));
+        if !inner.contains(Position { x, y }) {
+            return;
+        }
+        let click = PaneClick { pane, inner, x, y };
+        self.update_view(pane, effects, |view, cx, out| view.on_click(click, cx, out));
+    }
+}

@@ -1,0 +1,153 @@
+//! Editing a prompt, and what Enter does.
+
+use super::state::App;
+use crate::tui::effect::Effect;
+use crate::tui::screen::{Overlay, Prompt, PromptPurpose};
+use crate::tui::settings::INTERVAL_SECS_RANGE;
+use crate::tui::view::PaneId;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Longest input, bytes.
+const MAX_INPUT_BYTES: usize = 1024;
+
+impl App {
+    /// Handles a key while a prompt is open.
+    pub(super) fn on_prompt_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        let Some(Overlay::Prompt(mut prompt)) = self.screen.overlay.take() else { return };
+        let owner = self.screen.overlay_owner;
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_screenshot = prompt.purpose == PromptPurpose::ScreenshotPath;
+        match key.code {
+            KeyCode::Esc if is_screenshot => return self.cancel_capture(),
+            KeyCode::Char('c' | 'g') if ctrl && is_screenshot => return self.cancel_capture(),
+            KeyCode::Esc => return,
+            KeyCode::Char('c' | 'g') if ctrl => return,
+            KeyCode::Enter => match self.submit(owner, prompt.purpose, prompt.text.trim(), effects) {
+                Ok(()) => return,
+                Err(why) => prompt.error = Some(crate::sanitize::sanitize(why)),
+            },
+            KeyCode::Up | KeyCode::Down | KeyCode::Tab if is_screenshot => {
+                self.change_capture_option(&mut prompt, key.code);
+            }
+            KeyCode::Up | KeyCode::Down if self.offer_prompt_key(owner, &mut prompt, key.code, effects) => {}
+            _ => edit_text(&mut prompt, key, ctrl),
+        }
+        self.open_overlay(Overlay::Prompt(prompt), owner);
+    }
+
+    fn offer_prompt_key(
+        &mut self,
+        owner: Option<PaneId>,
+        prompt: &mut Prompt,
+        key: KeyCode,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let handled =
+            owner.and_then(|pane| self.update_view(pane, effects, |view, _, _| view.on_prompt_key(prompt, key)));
+        handled == Some(true)
+    }
+
+    /// Acts on the text typed, or returns what is wrong with it.
+    fn submit(
+        &mut self,
+        owner: Option<PaneId>,
+        purpose: PromptPurpose,
+        text: &str,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), String> {
+        if let Some(pane) = owner {
+            let result = self.update_view(pane, effects, |view, cx, out| view.on_input(purpose, text, cx, out));
+            return result.unwrap_or(Ok(()));
+        }
+        let pane = self.focused_pane();
+        match purpose {
+            PromptPurpose::Search => {
+                text.clone_into(&mut self.screen.search);
+                self.search(0, effects);
+            }
+            PromptPurpose::Filter => {
+                self.update_view(pane, effects, |view, cx, _| view.set_filter(pane, text, cx));
+            }
+            PromptPurpose::Command => self.run_command(text, effects)?,
+            PromptPurpose::ScreenshotPath => self.write_capture(text, effects)?,
+            // An empty text changes nothing.
+            _ if text.is_empty() => {}
+            PromptPurpose::Interval => self.set_interval(parse_interval(text)?, effects),
+            PromptPurpose::RecordingPath => self.start_recording(text, effects)?,
+            PromptPurpose::ReplayTime => self.seek_to_typed_time(text, effects)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Selects the next row that contains the search text: `by` 1 after the selected one, -1 before it, 0 from it on.
+    pub(super) fn search(&mut self, by: isize, effects: &mut Vec<Effect>) {
+        let needle = self.screen.search.to_lowercase();
+        if needle.is_empty() {
+            return self.screen.error("nothing to search for: / asks");
+        }
+        let pane = self.focused_pane();
+        let found =
+            self.with_view(pane, |view, cx| next_match(&view.search(pane, &needle, cx), view.selected_row(pane), by));
+        match found {
+            Some(Some(row)) => _ = self.update_view(pane, effects, |view, cx, _| view.select_row(pane, row, cx)),
+            _ => {
+                let text = self.screen.search.clone();
+                self.screen.error(format!("\"{text}\" not found"));
+            }
+        }
+    }
+}
+
+/// Parses seconds within the range.
+pub(super) fn parse_interval(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|s| INTERVAL_SECS_RANGE.contains(s))
+        .ok_or_else(|| format!("\"{text}\": the interval is 0.1 to 3600 seconds"))
+}
+
+fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
+    let before = |p: &Prompt| p.text[..p.cursor].chars().next_back().map_or(0, char::len_utf8);
+    let after = |p: &Prompt| p.text[p.cursor..].chars().next().map_or(0, char::len_utf8);
+    p.error = None;
+    match key.code {
+        KeyCode::Char('u') if ctrl => {
+            p.text.drain(..p.cursor);
+            p.cursor = 0;
+        }
+        KeyCode::Char('a') if ctrl => p.cursor = 0,
+        KeyCode::Char('e') if ctrl => p.cursor = p.text.len(),
+        KeyCode::Char('w') if ctrl => {
+            let head = p.text[..p.cursor].trim_end();
+            let keep = head.rfind(' ').map_or(0, |at| at + 1);
+            p.text.drain(keep..p.cursor);
+            p.cursor = keep;
+        }
+        KeyCode::Char(c) if !ctrl && crate::sanitize::is_safe(c) && p.text.len() < MAX_INPUT_BYTES => {
+            p.text.insert(p.cursor, c);
+            p.cursor += c.len_utf8();
+        }
+        KeyCode::Backspace => {
+            let n = before(p);
+            p.text.drain(p.cursor - n..p.cursor);
+            p.cursor -= n;
+        }
+        KeyCode::Delete => {
+            let n = after(p);
+            p.text.drain(p.cursor..p.cursor + n);
+        }
+        KeyCode::Left => p.cursor -= before(p),
+        KeyCode::Right => p.cursor += after(p),
+        KeyCode::Home => p.cursor = 0,
+        KeyCode::End => p.cursor = p.text.len(),
+        _ => {}
+    }
+}
+
+/// The first row that matches, from the selected one (`by` 0), the one after it (1) or the one before it (-1) on.
+fn next_match(rows: &[bool], selected: usize, by: isize) -> Option<usize> {
+    let (n, from) = (rows.len() as isize, selected as isize);
+    let order = (0..n).map(|i| (from + by + if by < 0 { -i } else { i }).rem_euclid(n.max(1)) as usize);
+    order.into_iter().find(|i| rows[*i])
+}

@@ -1,0 +1,87 @@
+//! Editing a knob's value: what the typed text means, and why it is refused.
+
+use super::{TuneView, cached_knobs};
+use crate::sanitize::sanitize;
+use crate::tui::screen::{Prompt, PromptPurpose};
+use crate::tui::settings::LEASE_SECS_RANGE;
+use crate::tui::view::Outbox;
+use crate::tuning::knob::{AllowedValues, KnobLink, KnobUnit};
+use crossterm::event::KeyCode;
+
+impl TuneView {
+    /// Opens the prompt for the selected knob.
+    pub(super) fn edit_selected(&mut self, out: &mut Outbox) {
+        let Some(row) = self.selected_knob() else { return };
+        match &row.reading {
+            Ok(reading) => {
+                let text = self.pending.get(&row.name).unwrap_or(&reading.value).clone();
+                self.editing_knob = Some(row.name.clone());
+                out.open_prompt(PromptPurpose::KnobValue, text);
+            }
+            Err(error) => self.error = Some(sanitize(format!("cannot be changed: {error}"))),
+        }
+    }
+
+    /// Sets the length of leases.
+    pub(super) fn set_lease_duration(&mut self, text: &str, out: &mut Outbox) -> Result<(), String> {
+        let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
+        self.knobs.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
+        out.info(format!("changes revert after {} s; W saves this", self.knobs.lease_secs));
+        Ok(())
+    }
+
+    /// Returns the edited knob and the typed text as the value the kernel takes.
+    fn typed_value(&self, text: &str) -> Result<(String, String), String> {
+        let (Some(snapshot), Some(name)) = (&self.knobs.snapshot, &self.editing_knob) else {
+            return Err("this knob no longer exists".into());
+        };
+        Ok((name.clone(), cached_knobs::canonical_value(snapshot, name, text)?))
+    }
+
+    /// What the text typed so far means; `None` if it is not a value.
+    pub(super) fn typed_meaning(&self, text: &str) -> Option<String> {
+        let (name, value) = self.typed_value(text.trim()).ok()?;
+        Some(cached_knobs::describe_value(self.knobs.snapshot.as_ref()?, &name, &value))
+    }
+
+    /// Makes the typed value pending, unless the knob has it already. Of a pair of knobs only one can be pending.
+    pub(super) fn propose_typed(&mut self, text: &str, out: &mut Outbox) -> Result<(), String> {
+        let (name, value) = self.typed_value(text)?;
+        let Some(row) = self.knobs.knob(&name) else { return Ok(()) };
+        if row.reading.as_ref().is_ok_and(|r| r.value == value) {
+            self.pending.remove(&name);
+            out.info(format!("{} has this value already", sanitize(name)));
+            return Ok(());
+        }
+        if let KnobLink::Pair(other) = row.id.definition().link
+            && let Some(other) = row.id.sibling(other)
+        {
+            self.pending.remove(&other.to_string());
+        }
+        self.pending.insert(name, value);
+        Ok(())
+    }
+
+    /// Goes to the next or previous of the words to choose from.
+    pub(super) fn cycle_choice(&self, prompt: &mut Prompt, key: KeyCode) {
+        let Some(row) = self.editing_knob.as_ref().and_then(|name| self.knobs.knob(name)) else { return };
+        let knob = row.id.definition();
+        let listed: Vec<&str> = match &row.reading {
+            Ok(reading) => reading.choices.iter().map(String::as_str).collect(),
+            Err(_) => Vec::new(),
+        };
+        let words: &[&str] = match (knob.values, knob.unit) {
+            (AllowedValues::Listed, _) => &listed,
+            (AllowedValues::Atime, _) => &["relatime", "noatime", "strictatime"],
+            (_, KnobUnit::Switch) => &["0", "1"],
+            _ => return,
+        };
+        let at = words.iter().position(|w| *w == prompt.text).unwrap_or(0);
+        let by = if key == KeyCode::Up { words.len().saturating_sub(1) } else { 1 };
+        if let Some(word) = words.get((at + by) % words.len().max(1)) {
+            prompt.text = (*word).to_owned();
+            prompt.cursor = prompt.text.len();
+            prompt.error = None;
+        }
+    }
+}
