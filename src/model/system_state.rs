@@ -150,18 +150,13 @@ impl SystemState {
     }
 
     fn detect_hung_tasks(&mut self, now_boot_ns: u64) {
-        let tasks: Vec<_> = self.processes.tasks_in_d_state().collect();
-        let tasks = tasks.iter().map(|(t, runs)| DStateTask {
-            pid: t.pid,
-            tid: t.tid,
-            starttime: t.starttime,
-            comm: t.comm(),
-            wchan: t.wchan,
-            since_boot_ns: None,
-            timeslices: (*runs > 0).then_some(*runs),
+        let tasks = self.processes.tasks_in_d_state().map(|(task, runs)| DStateTask {
+            key: task.key(),
+            comm: task.comm(),
+            wchan: task.wchan,
+            timeslices: (runs > 0).then_some(runs),
         });
-        self.hung_task_detector.scan(now_boot_ns, tasks);
-        self.hung_tasks = self.hung_task_detector.hung_tasks().into_iter().cloned().collect();
+        self.hung_tasks = self.hung_task_detector.scan(now_boot_ns, tasks);
     }
 
     fn busiest_tasks(&self) -> Vec<TaskSnapshot> {

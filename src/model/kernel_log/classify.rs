@@ -1,10 +1,6 @@
 //! Finds the class, the device and the task of a kernel log line.
-//!
-//! Called for every line the kernel prints. Most lines match no rule, so this is one pass over the bytes: at each start
-//! of a word, a table indexed by the first byte gives the rules that could match there.
-//! It allocates nothing and runs no regular expression.
 
-use super::rules::{MatchPosition, MessageRole, MessageRule, RATE_LIMITED_FUNCTIONS, RULES, SubjectPattern};
+use super::rules::{MessageRole, MessageRule, RATE_LIMITED_FUNCTIONS, RULES, SubjectPattern, index_after};
 use super::{DeviceTag, KernelLogClass, KmsgRecord};
 
 /// What a line says.
@@ -33,20 +29,6 @@ const MAX_NAME_BYTES: usize = 64;
 /// Bytes of a line that are examined; the kernel's own limit is about 1 KiB of text.
 const MAX_SCANNED_BYTES: usize = 2048;
 
-const _: () = assert!(RULES.len() <= 192, "widen the masks");
-/// For each first byte, a bit mask of the rules whose text begins with it.
-static RULES_BY_FIRST_BYTE: [[u64; 3]; 256] = rules_by_first_byte();
-
-const fn rules_by_first_byte() -> [[u64; 3]; 256] {
-    let mut table = [[0; 3]; 256];
-    let mut i = 0;
-    while i < RULES.len() {
-        table[RULES[i].text.as_bytes()[0] as usize][i / 64] |= 1 << (i % 64);
-        i += 1;
-    }
-    table
-}
-
 /// Classifies a record. Records of programs are always `other`.
 pub fn classify(record: &KmsgRecord) -> Classification<'_> {
     if record.facility != 0 {
@@ -66,93 +48,51 @@ pub fn classify(record: &KmsgRecord) -> Classification<'_> {
 pub fn classify_text(message: &[u8]) -> Classification<'_> {
     let message = &message[..message.len().min(MAX_SCANNED_BYTES)];
     let message = message.trim_ascii_start();
-    let Some((rule, at)) = find_rule(message) else { return Classification::UNKNOWN };
+    let found = RULES.iter().find_map(|rule| Some((rule, rule.find_in(message)?)));
+    let Some((rule, rest)) = found else { return Classification::UNKNOWN };
     let mut verdict = Classification { class: rule.class, role: rule.role, ..Classification::UNKNOWN };
-    extract_subject(rule, message, at, &mut verdict);
+    extract_subject(rule, message, rest, &mut verdict);
     verdict
 }
 
-/// The first matching rule of the table, and the position of its text.
-fn find_rule(message: &[u8]) -> Option<(&'static MessageRule, usize)> {
-    let mut best = usize::MAX;
-    let mut best_at = 0;
-    let mut in_word = false;
-    for (at, &byte) in message.iter().enumerate() {
-        if !in_word {
-            for (word, mut mask) in RULES_BY_FIRST_BYTE[byte as usize].into_iter().enumerate() {
-                while mask != 0 {
-                    let index = word * 64 + mask.trailing_zeros() as usize;
-                    mask &= mask - 1;
-                    if index < best && rule_matches(&RULES[index], message, at) {
-                        (best, best_at) = (index, at);
-                    }
-                }
-            }
-        }
-        in_word = byte.is_ascii_alphanumeric();
-    }
-    RULES.get(best).map(|rule| (rule, best_at))
-}
-
-fn rule_matches(rule: &MessageRule, message: &[u8], at: usize) -> bool {
-    (at == 0 || rule.position == MatchPosition::WordStart)
-        && message[at..].starts_with(rule.text.as_bytes())
-        && (rule.requires_any.is_empty()
-            || rule.requires_any.iter().any(|w| index_after(&message[at + rule.text.len() - 1..], w).is_some()))
-}
-
-/// The position after the first `needle` in `text`.
-fn index_after(text: &[u8], needle: &str) -> Option<usize> {
-    let (first, rest) = needle.as_bytes().split_first()?;
-    let last = text.len().checked_sub(rest.len())?;
-    (0..last).find(|i| text[*i] == *first && text[i + 1..].starts_with(rest)).map(|i| i + needle.len())
-}
-
-fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], at: usize, verdict: &mut Classification<'m>) {
+fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], rest: &'m [u8], verdict: &mut Classification<'m>) {
+    let after = |text| index_after(message, text).map(|at| &message[at..]);
     match rule.subject {
         SubjectPattern::Unnamed => {}
-        SubjectPattern::WordAfter(text) => {
-            verdict.device = index_after(message, text).and_then(|i| device_word(&message[i..]))
+        SubjectPattern::WordAfter(text) => verdict.device = after(text).and_then(device_word),
+        SubjectPattern::JournalAfter(text) => {
+            verdict.device = after(text).and_then(device_word).map(without_journal_inode);
+        }
+        SubjectPattern::SwapNumber => {
+            let number = after("swap-device (").and_then(device_word);
+            verdict.device = number.and_then(|n| Some(&n[..n.iter().rposition(|b| *b == b':')?]));
         }
         SubjectPattern::FirstWord => verdict.device = device_word(message),
         SubjectPattern::SecondWord => verdict.device = second_word(message),
         SubjectPattern::InBrackets => {
-            verdict.device =
-                index_after(message, "[").and_then(|i| device_word(&message[i..])).or_else(|| second_word(message));
+            verdict.device = after("[").and_then(device_word).or_else(|| second_word(message));
         }
         SubjectPattern::InParentheses => {
-            verdict.device = index_after(message, "(").and_then(|i| {
-                let inside = &message[i..];
-                device_word(inside.strip_prefix(b"device ").unwrap_or(inside))
-            });
+            let inside = after("(").map(|inside| inside.strip_prefix(b"device ").unwrap_or(inside));
+            verdict.device = inside.and_then(device_word);
         }
-        SubjectPattern::TaskCommPid => extract_hung_task(&message[at + rule.text.len()..], verdict),
+        SubjectPattern::TaskCommPid => extract_hung_task(rest, verdict),
         SubjectPattern::ProcessPidComm => extract_oom_process(message, verdict),
         SubjectPattern::Watchdog => {
             // A comm may contain brackets, so the name ends at the last colon before the last bracket.
-            let inside = index_after(message, "[").map(|i| &message[i..]);
-            let inside = inside.and_then(|t| t.iter().rposition(|b| *b == b']').map(|end| &t[..end]));
+            let inside = after("[").and_then(|t| Some(&t[..t.iter().rposition(|b| *b == b']')?]));
             extract_comm_pid(inside.unwrap_or_default(), verdict);
         }
         SubjectPattern::CommBefore(text) => {
             verdict.comm = index_after(message, text).map(|end| &message[..end - text.len()]).filter(|c| c.len() <= 32);
         }
-        SubjectPattern::Oops => {
-            verdict.pid = index_after(message, "PID: ").and_then(|i| leading_number(&message[i..])).map(|(n, _)| n);
-        }
+        SubjectPattern::Oops => verdict.pid = after("PID: ").and_then(leading_number).map(|(n, _)| n),
     }
     if verdict.comm.is_none() && rule.class == KernelLogClass::Filesystem {
-        verdict.comm = index_after(message, ": comm ").and_then(|i| {
-            let rest = &message[i..];
-            rest.windows(2).position(|w| w == b": ").filter(|end| *end <= 32).map(|end| &rest[..end])
+        verdict.comm = after(": comm ").and_then(|rest| {
+            let end = index_after(rest, ": ")? - 2;
+            (end <= 32).then_some(&rest[..end])
         });
-    }
-    if rule.text == "Aborting journal on device " || rule.text == "JBD2: " {
-        verdict.device = verdict.device.map(without_journal_inode);
-    }
-    if rule.text.ends_with("-error on swap-device ") {
-        // `(major:minor:sector)`
-        verdict.device = verdict.device.and_then(|d| d.iter().rposition(|b| *b == b':').map(|colon| &d[..colon]));
     }
 }
 
@@ -223,7 +163,8 @@ pub fn parse_suppressed(message: &[u8]) -> Option<(KernelLogClass, u64)> {
     let head = message.strip_suffix(b" callbacks suppressed")?;
     let colon = head.iter().rposition(|b| *b == b':')?;
     let count = std::str::from_utf8(head[colon + 1..].trim_ascii()).ok()?.parse().ok()?;
-    let by = RATE_LIMITED_FUNCTIONS.iter().find(|(prefix, _)| head.starts_with(prefix.as_bytes()));
+    let is_of = |prefixes: &str| prefixes.split('|').any(|prefix| head.starts_with(prefix.as_bytes()));
+    let by = RATE_LIMITED_FUNCTIONS.iter().find(|(prefixes, _)| is_of(prefixes));
     Some((by.map_or(KernelLogClass::Other, |(_, class)| *class), count))
 }
 
@@ -292,12 +233,11 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_found_by_its_own_text() {
-        for rule in RULES {
-            let line =
-                format!("{}{}", rule.text, rule.requires_any.first().map_or(String::new(), |w| format!(" x {w} y")));
-            let (found, _) = find_rule(line.as_bytes()).unwrap_or_else(|| panic!("{rule:?} not found in {line:?}"));
-            assert_eq!(found.class, rule.class, "{line:?} is taken by {found:?}");
+    fn every_rule_is_found_by_its_own_texts() {
+        for (rule, text) in RULES.iter().flat_map(|rule| rule.texts.split('|').map(move |text| (rule, text))) {
+            let word = rule.requires_any.split('|').next().unwrap();
+            let line = if word.is_empty() { text.to_owned() } else { format!("{text} x {word} y") };
+            assert_eq!(classify_text(line.as_bytes()).class, rule.class, "{line:?} of {rule:?}");
         }
     }
 
@@ -305,8 +245,8 @@ mod tests {
         #[test]
         fn never_panics(raw in proptest::collection::vec(any::<u8>(), 0..300), rule in 0..RULES.len()) {
             let _ = (classify_text(&raw), parse_suppressed(&raw));
-            let mut line = RULES[rule].text.as_bytes().to_vec();
-            line.extend(RULES[rule].requires_any.first().map_or(&b""[..], |w| w.as_bytes()));
+            let mut line = RULES[rule].texts.split('|').next().unwrap().as_bytes().to_vec();
+            line.extend(RULES[rule].requires_any.split('|').next().unwrap().as_bytes());
             line.extend_from_slice(&raw);
             let _ = (classify_text(&line), parse_suppressed(&line));
         }

@@ -4,21 +4,16 @@
 //! compared exactly, so sda and sdb stay separate.
 
 use super::classify::Classification;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Hash of class, device, task and the text without its numbers. Equal keys mean equal messages.
 pub fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool) -> u64 {
-    let mut hash = FnvHasher::new();
-    hash.byte(verdict.class as u8);
-    hash.byte(origin_user as u8);
-    hash.bytes(verdict.device.unwrap_or_default());
-    hash.byte(0);
-    hash.bytes(verdict.comm.unwrap_or_default());
-    hash.byte(0);
-    hash.bytes(&verdict.pid.unwrap_or(0).to_le_bytes());
+    let mut hash = DefaultHasher::new();
+    (verdict.class, origin_user, verdict.device, verdict.comm, verdict.pid).hash(&mut hash);
     let mut rest = message;
     while let Some(&first) = rest.first() {
         if !first.is_ascii_alphanumeric() {
-            hash.byte(first);
+            hash.write_u8(first);
             rest = &rest[1..];
             continue;
         }
@@ -26,42 +21,25 @@ pub fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool
         hash_word(&mut hash, &rest[..end]);
         rest = &rest[end..];
     }
-    hash.0
+    hash.finish()
 }
 
 /// Hashes a word. Decimal numbers, `0x...` and long hexadecimal words (addresses, identifiers) count as one byte each.
-fn hash_word(hash: &mut FnvHasher, word: &[u8]) {
+fn hash_word(hash: &mut DefaultHasher, word: &[u8]) {
     let hex = |w: &[u8]| w.iter().all(u8::is_ascii_hexdigit) && w.iter().any(u8::is_ascii_digit);
     if word.strip_prefix(b"0x").is_some_and(|w| !w.is_empty() && w.iter().all(u8::is_ascii_hexdigit))
         || (word.len() >= 8 && hex(word))
     {
-        return hash.byte(b'#');
+        return hash.write_u8(b'#');
     }
     let mut in_number = false;
     for &b in word {
         if !b.is_ascii_digit() {
-            hash.byte(b);
+            hash.write_u8(b);
         } else if !in_number {
-            hash.byte(b'#');
+            hash.write_u8(b'#');
         }
         in_number = b.is_ascii_digit();
-    }
-}
-
-/// FNV-1a, 64 bit.
-struct FnvHasher(u64);
-
-impl FnvHasher {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-    fn byte(&mut self, b: u8) {
-        self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
-    }
-    fn bytes(&mut self, bytes: &[u8]) {
-        for &b in bytes {
-            self.byte(b);
-        }
     }
 }
 

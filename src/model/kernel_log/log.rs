@@ -6,7 +6,7 @@
 use super::classify::{Classification, classify, parse_suppressed};
 use super::dedup;
 use super::rules::MessageRole;
-use super::trace_folder::{TraceFolder, is_cut_here};
+use super::trace_folder::{OpenTrace, TraceFolder, is_cut_here};
 use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
 use crate::model::device_id::DevId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -85,7 +85,7 @@ impl StoredEntry {
 }
 
 /// All records since the oldest one in the ring buffer at the start, within limits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KernelLog {
     limits: KernelLogLimits,
     started_us: u64,
@@ -106,21 +106,7 @@ pub struct KernelLog {
 impl KernelLog {
     /// An empty log; `start` is the current time, from which "since start" counts.
     pub fn new(start: LogClock, limits: KernelLogLimits) -> Self {
-        Self {
-            limits,
-            started_us: start.boot_us(),
-            stored: BTreeMap::new(),
-            by_key: HashMap::new(),
-            unclassified: BTreeSet::new(),
-            bytes: 0,
-            next_order: 0,
-            media_attached: HashMap::new(),
-            traces: TraceFolder::default(),
-            counters: Default::default(),
-            next_seq: None,
-            dropped: 0,
-            revision: 0,
-        }
+        Self { limits, started_us: start.boot_us(), ..Self::default() }
     }
 
     /// Adds a record. `clock` is the current time, which dates the record. Records that were added before are ignored,
@@ -286,15 +272,14 @@ impl KernelLog {
             entry.level = entry.level.min(older.level);
         }
         let (class, device) = (entry.class, entry.device.clone());
-        let order = self.insert(StoredEntry { entry, dedup_key: key });
+        let entry_id = self.insert(StoredEntry { entry, dedup_key: key });
         if record.facility != 0 {
             return;
         }
+        let trace = OpenTrace { entry_id, class, device, caller: record.caller.clone(), last_us: record.boot_us };
         match verdict.role {
-            MessageRole::Head | MessageRole::Summary => {
-                self.traces.open_trace(order, class, device.as_deref(), caller, record.boot_us);
-            }
-            _ => self.traces.set_last_single_line(order, class, caller, record.boot_us),
+            MessageRole::Head | MessageRole::Summary => self.traces.open_trace(trace),
+            _ => self.traces.set_last_single_line(trace),
         }
     }
 
@@ -369,10 +354,8 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
         comm,
         count: 1,
         message: truncate_text(head, MAX_MESSAGE_BYTES),
-        folded: Vec::new(),
-        folded_dropped: 0,
         origin: if record.facility == 0 { LogOrigin::Kernel } else { LogOrigin::User },
-        suppressed: 0,
+        ..LogEntry::default()
     };
     if let Some(rest) = rest {
         fold_lines(&mut entry, rest);

@@ -83,7 +83,7 @@ impl LogClock {
 }
 
 /// Class of a kernel message. JSON uses the snake_case names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelLogClass {
     /// A task in uninterruptible sleep for too long.
@@ -107,48 +107,42 @@ pub enum KernelLogClass {
     /// Thermal throttling.
     Thermal,
     /// Anything else.
+    #[default]
     Other,
 }
 
 impl KernelLogClass {
     /// Every class, in display order.
-    pub const ALL: [KernelLogClass; 11] = [
-        KernelLogClass::HungTask,
-        KernelLogClass::IoError,
-        KernelLogClass::Filesystem,
-        KernelLogClass::ResetTimeout,
-        KernelLogClass::Oom,
-        KernelLogClass::Lockup,
-        KernelLogClass::MemoryError,
-        KernelLogClass::NetworkFs,
-        KernelLogClass::Oops,
-        KernelLogClass::Thermal,
-        KernelLogClass::Other,
-    ];
+    pub const ALL: [KernelLogClass; 11] = {
+        use KernelLogClass::*;
+        [HungTask, IoError, Filesystem, ResetTimeout, Oom, Lockup, MemoryError, NetworkFs, Oops, Thermal, Other]
+    };
 
     /// The name used in JSON and in filters.
     pub fn name(self) -> &'static str {
-        match self {
-            KernelLogClass::HungTask => "hung_task",
-            KernelLogClass::IoError => "io_error",
-            KernelLogClass::Filesystem => "filesystem",
-            KernelLogClass::ResetTimeout => "reset_timeout",
-            KernelLogClass::Oom => "oom",
-            KernelLogClass::Lockup => "lockup",
-            KernelLogClass::MemoryError => "memory_error",
-            KernelLogClass::NetworkFs => "network_fs",
-            KernelLogClass::Oops => "oops",
-            KernelLogClass::Thermal => "thermal",
-            KernelLogClass::Other => "other",
-        }
+        const NAMES: [&str; KernelLogClass::ALL.len()] = [
+            "hung_task",
+            "io_error",
+            "filesystem",
+            "reset_timeout",
+            "oom",
+            "lockup",
+            "memory_error",
+            "network_fs",
+            "oops",
+            "thermal",
+            "other",
+        ];
+        NAMES[self as usize]
     }
 }
 
 /// Who reported a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogOrigin {
     /// The kernel (facility 0).
+    #[default]
     Kernel,
     /// A program that wrote to the kernel log. Its messages are never classified.
     User,
@@ -157,7 +151,7 @@ pub enum LogOrigin {
 }
 
 /// An entry of the log: a message, the lines folded under it, and how often it occurred.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// Wall clock of the newest occurrence, ns since 1970-01-01 UTC.
     pub wall_ns: i64,
@@ -206,24 +200,7 @@ mod test_support {
 
     /// An entry of the kernel with this class and text.
     pub fn kernel_entry(class: KernelLogClass, message: &str) -> LogEntry {
-        LogEntry {
-            wall_ns: 0,
-            first_wall_ns: 0,
-            boot_us: 0,
-            seq: Some(1),
-            level: 3,
-            class,
-            device: None,
-            devno: None,
-            pid: None,
-            comm: None,
-            count: 1,
-            message: message.to_owned(),
-            folded: Vec::new(),
-            folded_dropped: 0,
-            origin: LogOrigin::Kernel,
-            suppressed: 0,
-        }
+        LogEntry { seq: Some(1), level: 3, class, count: 1, message: message.to_owned(), ..LogEntry::default() }
     }
 }
 

@@ -14,13 +14,17 @@ const MAX_OPEN: usize = 4;
 
 /// A head line whose trace may continue.
 #[derive(Debug, Clone)]
-struct OpenTrace {
+pub struct OpenTrace {
     /// The entry in the log.
-    entry_id: u64,
-    class: KernelLogClass,
-    device: Option<String>,
-    caller: Option<String>,
-    last_us: u64,
+    pub entry_id: u64,
+    /// Its class.
+    pub class: KernelLogClass,
+    /// The device it names.
+    pub device: Option<String>,
+    /// Who printed it.
+    pub caller: Option<String>,
+    /// Log clock of its last line, us.
+    pub last_us: u64,
 }
 
 impl OpenTrace {
@@ -39,38 +43,20 @@ pub struct TraceFolder {
 }
 
 impl TraceFolder {
-    /// Opens a trace for `entry`.
-    pub fn open_trace(
-        &mut self,
-        entry: u64,
-        class: KernelLogClass,
-        device: Option<&str>,
-        caller: Option<&str>,
-        now_us: u64,
-    ) {
-        self.open_traces.retain(|o| o.entry_id != entry && now_us.saturating_sub(o.last_us) <= MAX_GAP_US);
+    /// Opens a trace for its entry.
+    pub fn open_trace(&mut self, trace: OpenTrace) {
+        self.open_traces
+            .retain(|o| o.entry_id != trace.entry_id && trace.last_us.saturating_sub(o.last_us) <= MAX_GAP_US);
         if self.open_traces.len() == MAX_OPEN {
             self.open_traces.remove(0);
         }
         self.last_single_line = None;
-        self.open_traces.push(OpenTrace {
-            entry_id: entry,
-            class,
-            device: device.map(str::to_owned),
-            caller: caller.map(str::to_owned),
-            last_us: now_us,
-        });
+        self.open_traces.push(trace);
     }
 
     /// Notes a single line: many drivers print one and then dump the stack.
-    pub fn set_last_single_line(&mut self, entry: u64, class: KernelLogClass, caller: Option<&str>, now_us: u64) {
-        self.last_single_line = Some(OpenTrace {
-            entry_id: entry,
-            class,
-            device: None,
-            caller: caller.map(str::to_owned),
-            last_us: now_us,
-        });
+    pub fn set_last_single_line(&mut self, line: OpenTrace) {
+        self.last_single_line = Some(line);
     }
 
     /// Closes the trace of an entry that is removed.
@@ -131,86 +117,19 @@ fn same_device(head: Option<&str>, line: Option<&str>) -> bool {
     }
 }
 
+/// Whether a text starts with one of these, which are separated by `|`.
+fn starts_with_any(text: &[u8], prefixes: &str) -> bool {
+    prefixes.split('|').any(|prefix| text.starts_with(prefix.as_bytes()))
+}
+
 /// Prefixes of the lines that dump_stack, show_regs, sched_show_task and the oops code print.
-const TRACE_LINE_PREFIXES: &[&str] = &[
-    "Call Trace:",
-    "Call trace:",
-    "Backtrace:",
-    "Stack:",
-    "Stack trace:",
-    "Modules linked in:",
-    "Unloaded tainted modules:",
-    "CPU: ",
-    "Hardware name:",
-    "Workqueue: ",
-    "task:",
-    "Tainted: ",
-    "Not tainted",
-    "\"echo 0 >",
-    "Blocked by coredump",
-    "RIP: ",
-    "RSP: ",
-    "EIP: ",
-    "ESP: ",
-    "RAX: ",
-    "RBX: ",
-    "RDX: ",
-    "RSI: ",
-    "RBP: ",
-    "R08: ",
-    "R10: ",
-    "R13: ",
-    "EAX: ",
-    "ESI: ",
-    "FS: ",
-    "CS: ",
-    "DS: ",
-    "CR0: ",
-    "CR2: ",
-    "DR0: ",
-    "DR3: ",
-    "PKRU: ",
-    "Code: ",
-    "EFLAGS: ",
-    "ORIG_RAX: ",
-    "pstate: ",
-    "pc : ",
-    "lr : ",
-    "sp : ",
-    "pmr: ",
-    "x0 : ",
-    "x2 : ",
-    "x3 : ",
-    "x5 : ",
-    "x6 : ",
-    "x8 : ",
-    "x9 : ",
-    "NIP ",
-    "LR ",
-    "GPR",
-    "Kernel Offset:",
-    "note: ",
-    "Stopper: ",
-    "irq event stamp:",
-    "hardirqs last",
-    "softirqs last",
-    "Sending NMI",
-    "NMI backtrace",
-    "Task dump for CPU",
-    "Mem-Info:",
-    "#PF: ",
-    "PGD ",
-    "---[ end trace",
-    "Dumping ftrace",
-    "Showing ",
-    "Exception stack",
-    "Last Breaking-Event",
-    "Preemption disabled",
-    "pool ",
-    "workqueue ",
-    "pending: ",
-    "in-flight: ",
-];
+const TRACE_LINE_PREFIXES: &str = "Call Trace:|Call trace:|Backtrace:|Stack:|Stack trace:|Modules linked in:|Unloaded tainted modules:|CPU: |\
+    Hardware name:|Workqueue: |task:|Tainted: |Not tainted|\"echo 0 >|Blocked by coredump|RIP: |RSP: |EIP: |\
+    ESP: |RAX: |RBX: |RDX: |RSI: |RBP: |R08: |R10: |R13: |EAX: |ESI: |FS: |CS: |DS: |CR0: |CR2: |DR0: |DR3: |\
+    PKRU: |Code: |EFLAGS: |ORIG_RAX: |pstate: |pc : |lr : |sp : |pmr: |x0 : |x2 : |x3 : |x5 : |x6 : |x8 : |\
+    x9 : |NIP |LR |GPR|Kernel Offset:|note: |Stopper: |irq event stamp:|hardirqs last|softirqs last|Sending NMI|\
+    NMI backtrace|Task dump for CPU|Mem-Info:|#PF: |PGD |---[ end trace|Dumping ftrace|Showing |Exception stack|\
+    Last Breaking-Event|Preemption disabled|pool |workqueue |pending: |in-flight: ";
 
 /// Whether a line looks like a line of a stack trace or register dump.
 pub fn is_trace_line(message: &[u8]) -> bool {
@@ -218,10 +137,7 @@ pub fn is_trace_line(message: &[u8]) -> bool {
     if text.is_empty() {
         return true;
     }
-    TRACE_LINE_PREFIXES.iter().any(|t| text.starts_with(t.as_bytes()))
-        || is_stack_frame(text)
-        || is_marker(text)
-        || is_held_lock(text)
+    starts_with_any(text, TRACE_LINE_PREFIXES) || is_stack_frame(text) || is_marker(text) || is_held_lock(text)
 }
 
 /// `? do_sys_openat2+0x6e/0xd0 [module]`, `[<ffffffff81012940>] (dump_backtrace) from ...`, `__schedule from schedule+0x..`.
@@ -259,34 +175,10 @@ fn is_held_lock(text: &[u8]) -> bool {
 }
 
 /// Prefixes of the lines in the OOM killer's tables (mm/show_mem.c, mm/oom_kill.c, mm/memcontrol.c).
-const OOM_TABLE_PREFIXES: &[&str] = &[
-    "active_anon:",
-    "active_file:",
-    "unevictable:",
-    "slab_reclaimable:",
-    "mapped:",
-    "kernel_misc_reclaimable:",
-    "free:",
-    "sec_pagetables:",
-    "Node ",
-    "lowmem_reserve",
-    "Swap cache stats:",
-    "Free swap",
-    "Total swap",
-    "Unreclaimable slab",
-    "Name ",
-    "Tasks state",
-    "[ ",
-    "memory: usage",
-    "memory+swap: usage",
-    "swap: usage",
-    "kmem: usage",
-    "Memory cgroup stats",
-    "Task in ",
-    "cma ",
-    "Memory allocations",
-    "SLUB: ",
-];
+const OOM_TABLE_PREFIXES: &str = "active_anon:|active_file:|unevictable:|slab_reclaimable:|mapped:|kernel_misc_reclaimable:|free:|\
+    sec_pagetables:|Node |lowmem_reserve|Swap cache stats:|Free swap|Total swap|Unreclaimable slab|Name |\
+    Tasks state|[ |memory: usage|memory+swap: usage|swap: usage|kmem: usage|Memory cgroup stats|Task in |cma |\
+    Memory allocations|SLUB: ";
 
 fn is_oom_table(message: &[u8], level: u8) -> bool {
     // Cgroup statistics are `key value` lines, page totals are `123 pages RAM`.
@@ -295,13 +187,23 @@ fn is_oom_table(message: &[u8], level: u8) -> bool {
     let (first, second, third) = (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next());
     (number(second) && third.is_none())
         || (number(first) && matches!(second, b"pages" | b"total"))
-        || OOM_TABLE_PREFIXES.iter().any(|t| message.trim_ascii_start().starts_with(t.as_bytes()))
+        || starts_with_any(message.trim_ascii_start(), OOM_TABLE_PREFIXES)
         || (level >= 6 && message.first() == Some(&b' '))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn trace(
+        entry_id: u64,
+        class: KernelLogClass,
+        device: Option<&str>,
+        caller: Option<&str>,
+        last_us: u64,
+    ) -> OpenTrace {
+        OpenTrace { entry_id, class, device: device.map(Into::into), caller: caller.map(Into::into), last_us }
+    }
 
     #[test]
     fn trace_lines_are_recognised_by_their_format() {
@@ -335,7 +237,7 @@ mod tests {
     #[test]
     fn a_trace_ends_after_a_gap_and_belongs_to_one_caller() {
         let mut stories = TraceFolder::default();
-        stories.open_trace(7, KernelLogClass::HungTask, None, Some("T1"), 1_000);
+        stories.open_trace(trace(7, KernelLogClass::HungTask, None, Some("T1"), 1_000));
         assert_eq!(stories.find_for_trace_line(b"Call Trace:", 6, Some("T1"), 2_000), Some(7));
         assert_eq!(stories.find_for_trace_line(b"Call Trace:", 6, Some("T2"), 2_000), None);
         assert_eq!(stories.find_for_trace_line(b"I/O error", 3, Some("T1"), 2_000), None);
@@ -346,7 +248,7 @@ mod tests {
     #[test]
     fn a_port_and_its_device_share_a_trace() {
         let mut stories = TraceFolder::default();
-        stories.open_trace(1, KernelLogClass::ResetTimeout, Some("ata4.00"), None, 0);
+        stories.open_trace(trace(1, KernelLogClass::ResetTimeout, Some("ata4.00"), None, 0));
         assert_eq!(stories.find_for_continuation(KernelLogClass::ResetTimeout, Some("ata4"), None, 1), Some(1));
         assert_eq!(stories.find_for_continuation(KernelLogClass::ResetTimeout, Some("ata5"), None, 1), None);
         assert_eq!(stories.find_for_continuation(KernelLogClass::IoError, Some("ata4"), None, 1), None);
@@ -356,7 +258,7 @@ mod tests {
     fn the_number_of_open_traces_is_bounded() {
         let mut stories = TraceFolder::default();
         for entry in 0..100 {
-            stories.open_trace(entry, KernelLogClass::Oops, None, None, 5);
+            stories.open_trace(trace(entry, KernelLogClass::Oops, None, None, 5));
         }
         assert_eq!(stories.open_traces.len(), MAX_OPEN);
     }
