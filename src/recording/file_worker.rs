@@ -5,19 +5,24 @@
 
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
+use crate::subprocess::frame::{self, FrameError};
 use crate::subprocess::owner::{ForeignOwner, act_as, find_foreign_owner};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use anyhow::Context;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, ChildStdin, ChildStdout};
 
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "record-io";
 /// The longest message, bytes.
 const MAX_MESSAGE_BYTES: u32 = 80 << 20;
+/// The longest command without its data, bytes.
+const MAX_COMMAND_BYTES: u64 = 64 << 10;
 /// The most that is read at once, bytes.
 const MAX_READ_BYTES: u32 = 1 << 20;
 
@@ -63,16 +68,15 @@ pub enum WriteReply {
 pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
     if let Some(pipe) = &mut child.stdin {
-        pipe.write_all(&to_json_line(task))?;
+        frame::write(pipe, task)?;
     }
     Ok(child)
 }
 
 /// A message as a line of JSON.
 pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
+    // Messages hold nothing without a JSON form.
+    frame::to_line(message).unwrap_or_default()
 }
 
 /// The main function of the child.
@@ -80,9 +84,7 @@ pub fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter();
     let mut stdin = BufReader::new(io::stdin().lock());
-    let mut first = Vec::new();
-    (&mut stdin).take(64 << 10).read_until(b'\n', &mut first)?;
-    match serde_json::from_slice(&first)? {
+    match frame::read(&mut stdin, MAX_COMMAND_BYTES)?.context("no task")? {
         FileWorkerTask::Write => run_writer(stdin, io::stdout().lock()),
         FileWorkerTask::Read(path) => Ok(serve_reads(&path, stdin, io::stdout().lock())?),
     }
@@ -91,14 +93,8 @@ pub fn worker_main() -> anyhow::Result<()> {
 fn run_writer(mut commands: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
     let mut files = OutputFiles::default();
     let mut failed = false;
-    let mut text = Vec::new();
     let mut data = Vec::new();
-    loop {
-        text.clear();
-        if (&mut commands).take(64 << 10).read_until(b'\n', &mut text)? == 0 {
-            break;
-        }
-        let command: WriteCommand = serde_json::from_slice(&text)?;
+    while let Some(command) = frame::read::<WriteCommand>(&mut commands, MAX_COMMAND_BYTES)? {
         if let WriteCommand::Data(n) = command {
             anyhow::ensure!(n <= MAX_MESSAGE_BYTES, "too much at once");
             data.resize(n as usize, 0);
@@ -110,20 +106,45 @@ fn run_writer(mut commands: impl BufRead, mut out: impl Write) -> anyhow::Result
         if failed {
             continue;
         }
+        let done = files.execute(&command, &data);
+        failed = done.is_err();
         let reply =
-            files.execute(&command, &data).map_or_else(WriteReply::Failed, |()| WriteReply::Written(files.total_bytes));
-        failed = matches!(reply, WriteReply::Failed(_));
-        send_reply(&mut out, &reply);
+            done.map_or_else(|e| WriteReply::Failed(e.to_string()), |()| WriteReply::Written(files.total_bytes));
+        // The parent may have exited meanwhile; what it sent is written all the same.
+        let _ = frame::write(&mut out, &reply);
     }
     if !failed {
-        send_reply(&mut out, &files.close().map_or_else(WriteReply::Failed, |()| WriteReply::Done));
+        let reply = files.close().map_or_else(|e| WriteReply::Failed(e.to_string()), |()| WriteReply::Done);
+        let _ = frame::write(&mut out, &reply);
     }
     Ok(())
 }
 
-/// Replies to the parent. It may have exited meanwhile; what it sent is written all the same.
-fn send_reply(out: &mut impl Write, reply: &WriteReply) {
-    let _ = out.write_all(&to_json_line(reply)).and_then(|()| out.flush());
+/// Why a file cannot be read or written, and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{}: {}{}", .0.display(), describe_io_error(.1), next_step(.1))]
+    Io(PathBuf, #[source] io::Error),
+    #[error("{}: the reading process: {}", .0.display(), describe_io_error(.1))]
+    Worker(PathBuf, #[source] io::Error),
+    #[error("{}: is not a regular file", .0.display())]
+    NotRegular(PathBuf),
+    #[error("no file is open")]
+    NotOpen,
+    #[error("cannot act as the owner of the directory: {0}")]
+    Owner(#[source] io::Error),
+    /// As the child reports it.
+    #[error("{0}")]
+    Reported(String),
+}
+
+fn next_step(err: &io::Error) -> &'static str {
+    match Errno::from_io_error(err) {
+        Some(Errno::EXIST) => "; name another file, or --replace",
+        Some(Errno::NOSPC | Errno::DQUOT) => "; free some space or write elsewhere",
+        Some(Errno::ROFS | Errno::ACCESS) => "; write elsewhere",
+        _ => "",
+    }
 }
 
 /// The files of one recording.
@@ -150,70 +171,59 @@ struct OutputFile {
 }
 
 impl OutputFiles {
-    fn execute(&mut self, command: &WriteCommand, data: &[u8]) -> Result<(), String> {
+    fn execute(&mut self, command: &WriteCommand, data: &[u8]) -> Result<(), FileError> {
         if let WriteCommand::Open { path, .. } = command {
             let owner = std::path::absolute(path).and_then(|path| find_foreign_owner(path.parent().unwrap_or(&path)));
-            self.owner = owner.map_err(|err| describe_error(path, &err))?;
+            self.owner = owner.map_err(|err| FileError::Io(path.clone(), err))?;
         }
-        let acting = self.owner.map(act_as).transpose();
-        let _acting = acting.map_err(|err| format!("cannot act as the owner of the directory: {err}"))?;
+        let _acting = self.owner.map(act_as).transpose().map_err(FileError::Owner)?;
         match command {
             WriteCommand::Open { path, replace } => {
                 self.close()?;
-                let open = OutputFile::new(path, *replace).map_err(|err| describe_error(path, &err))?;
-                let stat = rustix::fs::fstat(&open.file).map_err(|err| describe_error(path, &err.into()))?;
+                let error = |err| FileError::Io(path.clone(), err);
+                let open = OutputFile::new(path, *replace).map_err(error)?;
+                let stat = rustix::fs::fstat(&open.file).map_err(|err| error(err.into()))?;
                 self.created.push((path.clone(), stat.st_dev, stat.st_ino));
                 self.current = Some(open);
                 Ok(())
             }
             WriteCommand::Data(_) => {
-                let Some(open) = &mut self.current else { return Err("no file is open".into()) };
-                let result = open.append(data).map_err(|err| describe_error(&open.path, &err));
+                let open = self.current.as_mut().ok_or(FileError::NotOpen)?;
+                let result = open.append(data);
                 match result {
                     Ok(()) => self.total_bytes += data.len() as u64,
                     Err(_) if open.chunks < 2 => open.discard(),
                     Err(_) => {}
                 }
-                result
+                result.map_err(|err| FileError::Io(open.path.clone(), err))
             }
             WriteCommand::Sync => match &mut self.current {
-                Some(open) => open.file.sync_data().map_err(|err| describe_error(&open.path, &err)),
+                Some(open) => open.file.sync_data().map_err(|err| FileError::Io(open.path.clone(), err)),
                 None => Ok(()),
             },
             WriteCommand::Remove(path) => {
-                let stat = rustix::fs::lstat(path).map_err(|err| describe_error(path, &err.into()));
                 let is_ours = |s: &rustix::fs::Stat| {
                     self.created.iter().any(|(p, dev, ino)| p == path && (*dev, *ino) == (s.st_dev, s.st_ino))
                 };
                 // A file that somebody else put there is not removed.
-                if stat.as_ref().is_ok_and(is_ours) {
-                    std::fs::remove_file(path).map_err(|err| describe_error(path, &err))?;
+                match rustix::fs::lstat(path).is_ok_and(|stat| is_ours(&stat)) {
+                    true => std::fs::remove_file(path).map_err(|err| FileError::Io(path.clone(), err)),
+                    false => Ok(()),
                 }
-                Ok(())
             }
         }
     }
 
-    fn close(&mut self) -> Result<(), String> {
+    fn close(&mut self) -> Result<(), FileError> {
         match self.current.take() {
             Some(open) if open.chunks < 2 => {
                 open.discard();
                 Ok(())
             }
-            Some(open) => open.file.sync_all().map_err(|err| describe_error(&open.path, &err)),
+            Some(open) => open.file.sync_all().map_err(|err| FileError::Io(open.path, err)),
             None => Ok(()),
         }
     }
-}
-
-fn describe_error(path: &Path, err: &io::Error) -> String {
-    let hint = match rustix::io::Errno::from_io_error(err) {
-        Some(rustix::io::Errno::EXIST) => "; name another file, or --replace",
-        Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => "; free some space or write elsewhere",
-        Some(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS) => "; write elsewhere",
-        _ => "",
-    };
-    format!("{}: {}{hint}", path.display(), describe_io_error(err))
 }
 
 impl OutputFile {
@@ -233,7 +243,7 @@ impl OutputFile {
                     return Err(io::Error::other("is not a regular file and is not replaced"));
                 }
                 Ok(_) => temporary = Some(format!(".{name}.{}", std::process::id())),
-                Err(rustix::io::Errno::NOENT) => {}
+                Err(Errno::NOENT) => {}
                 Err(err) => return Err(err.into()),
             }
         }
@@ -253,7 +263,7 @@ impl OutputFile {
         // With its first frame it is a recording, and replaces the old file.
         if let Some(temporary) = self.temp_name.as_ref().filter(|_| self.chunks > 0) {
             self.file.sync_all()?;
-            rustix::fs::renameat_with(&self.dir, temporary, &self.dir, &self.name, RenameFlags::empty())?;
+            rustix::fs::renameat(&self.dir, temporary, &self.dir, &self.name)?;
             self.temp_name = None;
         }
         (self.len, self.chunks) = (self.len + data.len() as u64, self.chunks + 1);
@@ -268,15 +278,14 @@ impl OutputFile {
 }
 
 /// Opens a recording for reading: a regular file, without waiting (for a FIFO, say).
-pub fn open_recording(path: &Path) -> Result<File, String> {
+pub fn open_recording(path: &Path) -> Result<File, FileError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let error = |err: io::Error| format!("{}: {}", path.display(), describe_io_error(&err));
-    let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|err| error(err.into()))?;
-    let stat = rustix::fs::fstat(&fd).map_err(|err| error(err.into()))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(format!("{}: is not a regular file", path.display()));
+    let error = |err: Errno| FileError::Io(path.to_owned(), err.into());
+    let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(error)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&fd).map_err(error)?.st_mode) {
+        FileType::RegularFile => Ok(fd.into()),
+        _ => Err(FileError::NotRegular(path.to_owned())),
     }
-    Ok(fd.into())
 }
 
 /// Serves reads: first why the file cannot be opened, or `null`; then for each offset and length the number of bytes
@@ -284,10 +293,9 @@ pub fn open_recording(path: &Path) -> Result<File, String> {
 fn serve_reads(path: &Path, mut requests: impl Read, mut out: impl Write) -> io::Result<()> {
     let file = match open_recording(path) {
         Ok(file) => file,
-        Err(why) => return out.write_all(&to_json_line(&Some(why))),
+        Err(why) => return frame::write(&mut out, &Some(why.to_string())),
     };
-    out.write_all(&to_json_line(&None::<String>))?;
-    out.flush()?;
+    frame::write(&mut out, &None::<String>)?;
     let mut buf = Vec::new();
     loop {
         let mut request = [0; 12];
@@ -314,34 +322,24 @@ fn serve_reads(path: &Path, mut requests: impl Read, mut out: impl Write) -> io:
 /// A file that a child reads. Dropping it ends the child; one that is stuck is abandoned.
 pub struct RemoteFile {
     child: Child,
+    stdin: ChildStdin,
+    replies: BufReader<ChildStdout>,
 }
 
 impl RemoteFile {
     /// Opens the file.
-    ///
-    /// # Errors
-    ///
-    /// Which file, why, and what to do next.
-    pub fn open(root: &Root, path: &Path) -> Result<Self, String> {
-        let broken = |err: io::Error| format!("{}: the reading process: {}", path.display(), describe_io_error(&err));
-        let mut remote = Self { child: spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)? };
-        let mut first = Vec::new();
-        let mut byte = [0];
-        while byte[0] != b'\n' && first.len() < 64 << 10 {
-            remote.read_exact(&mut byte).map_err(broken)?;
-            first.push(byte[0]);
-        }
-        match serde_json::from_slice::<Option<String>>(&first) {
-            Ok(None) => Ok(remote),
-            Ok(Some(why)) => Err(why),
-            Err(err) => Err(broken(err.into())),
-        }
-    }
-
-    fn read_exact(&mut self, buf: &mut [u8]) -> io::Result<()> {
-        match &mut self.child.stdout {
-            Some(pipe) => pipe.read_exact(buf),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
+    pub fn open(root: &Root, path: &Path) -> Result<Self, FileError> {
+        let broken = |err: io::Error| FileError::Worker(path.to_owned(), err);
+        let mut child = spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)?;
+        let (stdin, stdout) =
+            child.stdin.take().zip(child.stdout.take()).ok_or_else(|| broken(io::ErrorKind::BrokenPipe.into()))?;
+        let mut remote = Self { child, stdin, replies: BufReader::new(stdout) };
+        match frame::read::<Option<String>>(&mut remote.replies, MAX_COMMAND_BYTES) {
+            Ok(Some(None)) => Ok(remote),
+            Ok(Some(Some(why))) => Err(FileError::Reported(why)),
+            Ok(None) => Err(broken(io::ErrorKind::UnexpectedEof.into())),
+            Err(FrameError::Io(err)) => Err(broken(err)),
+            Err(err) => Err(broken(io::Error::other(err))),
         }
     }
 }
@@ -351,14 +349,14 @@ impl super::reader::ReadAt for RemoteFile {
         let n = (buf.len() as u64).min(u64::from(MAX_READ_BYTES)) as u32;
         let mut request = at.to_le_bytes().to_vec();
         request.extend(n.to_le_bytes());
-        self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&request)?;
+        self.stdin.write_all(&request)?;
         let mut count = [0; 4];
-        self.read_exact(&mut count)?;
+        self.replies.read_exact(&mut count)?;
         match i32::from_le_bytes(count) {
             code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
             n if n as usize > buf.len() => Err(io::ErrorKind::InvalidData.into()),
             n => {
-                self.read_exact(&mut buf[..n as usize])?;
+                self.replies.read_exact(&mut buf[..n as usize])?;
                 Ok(n as usize)
             }
         }
@@ -367,7 +365,6 @@ impl super::reader::ReadAt for RemoteFile {
 
 impl Drop for RemoteFile {
     fn drop(&mut self) {
-        drop(self.child.stdin.take());
         let _ = self.child.kill();
         let _ = self.child.try_wait();
     }

@@ -32,6 +32,21 @@ pub const HEADER_LEN: usize = 20;
 /// Bytes of the file header's text at most.
 pub const MAX_HEADER_TEXT: usize = 64 << 10;
 
+/// Why a file is not a recording that can be read, to follow its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    #[error("is not a recording of iotop-plus")]
+    NotARecording,
+    #[error("was written by a newer iotop-plus (format {0}; this one reads up to {COMPATIBLE_VERSION})")]
+    Newer(u16),
+    #[error("ends within its header")]
+    Truncated,
+    #[error("its header is damaged")]
+    Damaged,
+    #[error("its header cannot be parsed")]
+    Malformed,
+}
+
 /// The host, the program and the start of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -82,35 +97,30 @@ impl RecordingHeader {
     }
 
     /// Length of the text that follows the first [`HEADER_LEN`] bytes.
-    ///
-    /// # Errors
-    ///
-    /// Why this is not a recording that can be read, to follow the file's name.
-    pub fn parse_text_len(head: &[u8]) -> Result<usize, String> {
+    pub fn parse_text_len(head: &[u8]) -> Result<usize, HeaderError> {
         if head.len() < HEADER_LEN || !head.starts_with(FILE_MAGIC) {
-            return Err("is not a recording of iotop-plus".into());
+            return Err(HeaderError::NotARecording);
         }
         let least = u16::from_le_bytes([head[10], head[11]]);
-        if least > COMPATIBLE_VERSION {
-            return Err(format!(
-                "was written by a newer iotop-plus (format {least}; this one reads up to {COMPATIBLE_VERSION})"
-            ));
-        }
         let len = u32_at(head, 12) as usize;
-        if len > MAX_HEADER_TEXT { Err("its header is damaged".into()) } else { Ok(len) }
+        match least > COMPATIBLE_VERSION {
+            true => Err(HeaderError::Newer(least)),
+            false if len > MAX_HEADER_TEXT => Err(HeaderError::Damaged),
+            false => Ok(len),
+        }
     }
 
     /// Parses the whole header.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, HeaderError> {
         let len = Self::parse_text_len(bytes)?;
-        let text = bytes.get(HEADER_LEN..HEADER_LEN + len).ok_or("ends within its header")?;
+        let text = bytes.get(HEADER_LEN..HEADER_LEN + len).ok_or(HeaderError::Truncated)?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(&bytes[..16]);
         crc.update(text);
         if crc.finalize() != u32_at(bytes, 16) {
-            return Err("its header is damaged".into());
+            return Err(HeaderError::Damaged);
         }
-        serde_json::from_slice(text).map_err(|_| "its header cannot be parsed".into())
+        serde_json::from_slice(text).map_err(|_| HeaderError::Malformed)
     }
 }
 
@@ -223,7 +233,7 @@ mod tests {
     fn a_newer_format_is_rejected_with_a_reason() {
         let mut bytes = RecordingHeader::default().to_bytes();
         bytes[10] = 9;
-        assert!(RecordingHeader::from_bytes(&bytes).unwrap_err().contains("newer iotop-plus"));
-        assert!(RecordingHeader::from_bytes(b"GIF89a").unwrap_err().contains("not a recording"));
+        assert!(RecordingHeader::from_bytes(&bytes).unwrap_err().to_string().contains("newer iotop-plus"));
+        assert!(RecordingHeader::from_bytes(b"GIF89a").unwrap_err().to_string().contains("not a recording"));
     }
 }

@@ -4,11 +4,13 @@
 //! second has 1,440), a window of the file, and one uncompressed frame.
 
 use super::decoder::{DecodedTick, FrameDecoder, decode_log_frame};
-use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, FrameKind, HEADER_LEN, RecordingHeader};
+use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, FrameKind, HEADER_LEN, HeaderError, RecordingHeader};
 use crate::model::observation::Observation;
+use crate::model::reading::describe_io_error;
 use std::io;
 
-/// Seek points, and log frames, that are kept. Beyond that they are thinned out, and seeking takes longer.
+/// Seek points, and log frames, that are kept: 45 days at one second. Beyond that only key frames are kept, then every
+/// other one, and seeking takes longer.
 const MAX_SEEK_POINTS: usize = 65_536;
 /// Bytes read from the file at once.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -63,6 +65,17 @@ pub struct RecordingSpan {
     pub damaged_bytes: u64,
 }
 
+/// Why a recording cannot be opened, to follow the file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error("{}", describe_io_error(.0))]
+    Io(#[from] io::Error),
+    #[error("holds no complete frame")]
+    Empty,
+}
+
 /// An open recording.
 pub struct RecordingReader<B> {
     source: B,
@@ -83,11 +96,7 @@ pub struct RecordingReader<B> {
 
 impl<B: ReadAt> RecordingReader<B> {
     /// Reads the header and indexes the frames.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the file, to follow its name.
-    pub fn open(bytes: B) -> Result<Self, String> {
+    pub fn open(bytes: B) -> Result<Self, OpenError> {
         let mut reader = Self {
             source: bytes,
             header: RecordingHeader::default(),
@@ -101,13 +110,12 @@ impl<B: ReadAt> RecordingReader<B> {
             decoder: FrameDecoder::default(),
             unreadable_frames: 0,
         };
-        let describe = |err: io::Error| crate::model::reading::describe_io_error(&err);
-        let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN).map_err(describe)?)?;
-        reader.header = RecordingHeader::from_bytes(reader.read_window(0, HEADER_LEN + len).map_err(describe)?)?;
+        let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN)?)?;
+        reader.header = RecordingHeader::from_bytes(reader.read_window(0, HEADER_LEN + len)?)?;
         reader.first_frame_offset = (HEADER_LEN + len) as u64;
-        reader.index_frames().map_err(describe)?;
+        reader.index_frames()?;
         if reader.span.ticks == 0 {
-            return Err("holds no complete frame".into());
+            return Err(OpenError::Empty);
         }
         reader.next_offset = reader.first_frame_offset;
         Ok(reader)
@@ -198,25 +206,18 @@ impl<B: ReadAt> RecordingReader<B> {
         let key = head.kind == FrameKind::Key;
         self.seek_points.push(SeekPoint { offset: at, wall_ns: head.wall_ns, number: head.number, is_key: key });
         if self.seek_points.len() > MAX_SEEK_POINTS {
-            let keys = self.seek_points.iter().filter(|p| p.is_key).count();
-            if keys < MAX_SEEK_POINTS / 2 {
-                self.seek_points.retain(|p| p.is_key);
-            } else {
-                let mut n = 0;
-                self.seek_points.retain(|_| {
-                    n += 1;
-                    n % 2 == 0
-                });
+            self.seek_points.retain(|p| p.is_key);
+            if self.seek_points.len() > MAX_SEEK_POINTS / 2 {
+                self.seek_points = self.seek_points.iter().step_by(2).copied().collect();
             }
         }
     }
 
     /// The number of the last tick that is not later than `wall_ns`, else of the first tick.
     pub fn tick_number_at(&mut self, wall_ns: i64) -> io::Result<u32> {
-        let point = self.seek_points.partition_point(|p| p.wall_ns <= wall_ns);
-        let point = point.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied();
-        let (mut at, mut number) =
-            point.map_or((self.first_frame_offset, self.span.first_number), |p| (p.offset, p.number));
+        let upto = self.seek_points.partition_point(|p| p.wall_ns <= wall_ns);
+        let start = (self.first_frame_offset, self.span.first_number);
+        let (mut at, mut number) = self.seek_points[..upto].last().map_or(start, |p| (p.offset, p.number));
         while let Some((found, head)) = self.find_frame(at)? {
             if head.wall_ns > wall_ns {
                 break;
@@ -231,17 +232,15 @@ impl<B: ReadAt> RecordingReader<B> {
     /// the kernel log records before it.
     pub fn seek(&mut self, number: u32) -> io::Result<Vec<Observation>> {
         let upto = self.seek_points.partition_point(|p| p.number <= number);
+        let before = &self.seek_points[..upto];
+        self.next_offset = before.last().map_or(self.first_frame_offset, |p| p.offset);
+        let key = before.iter().rfind(|p| p.is_key).map(|p| p.offset).filter(|key| *key != self.next_offset);
         self.decoder.reset();
-        self.next_offset = self.first_frame_offset;
-        if let Some(place) = upto.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied() {
-            self.next_offset = place.offset;
-            let key = self.seek_points[..upto].iter().rev().find(|p| p.is_key).copied();
-            if let Some(key) = key.filter(|_| !place.is_key)
-                && let Some((head, packed)) = self.read_frame(key.offset)?
-            {
-                // If it is damaged, the checkpoint is decoded without it.
-                let _ = self.decoder.load_key_frame(&head, &packed);
-            }
+        if let Some(key) = key
+            && let Some((head, packed)) = self.read_frame(key)?
+        {
+            // If it is damaged, the checkpoint is decoded without it.
+            let _ = self.decoder.load_key_frame(&head, &packed);
         }
         self.log_before(self.next_offset)
     }
@@ -257,9 +256,8 @@ impl<B: ReadAt> RecordingReader<B> {
 
     fn log_before(&mut self, at: u64) -> io::Result<Vec<Observation>> {
         let upto = self.log_offsets.partition_point(|log| *log < at);
-        let from = upto.saturating_sub(MAX_LOG_FRAMES);
         let (mut out, mut count) = (Vec::new(), 0);
-        for n in (from..upto).rev() {
+        for n in (0..upto).rev().take(MAX_LOG_FRAMES) {
             let Some((head, packed)) = self.read_frame(self.log_offsets[n])? else { continue };
             let Ok(found) = decode_log_frame(&head, &packed) else { continue };
             count +=

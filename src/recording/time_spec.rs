@@ -5,15 +5,17 @@ use super::reader::RecordingSpan;
 const NS_PER_SEC: i64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_SEC;
 
+/// Text that is not a time.
+#[derive(Debug, thiserror::Error)]
+#[error("\"{0}\": a time is 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start) or -10m (before the end)")]
+pub struct TimeError(String);
+
 /// The wall clock (ns) that `text` means: a time of day, date and time, or a distance from the start (`+`) or end
 /// (`-`). Times of day are in the zone `offset_secs` east of UTC, and mean the first such time in the recording.
-pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, String> {
+pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, TimeError> {
     let text = text.trim();
-    let error = || {
-        format!(
-            "\"{text}\": a time is 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start) or -10m (before the end)"
-        )
-    };
+    let error = || TimeError(text.to_owned());
+    let offset = offset_secs.saturating_mul(NS_PER_SEC);
     if let Some(after) = text.strip_prefix('+') {
         return Ok(span.first_ns.saturating_add(parse_duration(after).ok_or_else(error)?));
     }
@@ -21,17 +23,12 @@ pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, 
         return Ok(span.last_ns.saturating_sub(parse_duration(before).ok_or_else(error)?));
     }
     if let Some((date, time)) = text.split_once(['T', ' ']) {
-        let (time, utc) = match time.strip_suffix('Z') {
-            Some(time) => (time, true),
-            None => (time, false),
-        };
-        let local =
-            parse_date(date).zip(parse_time_of_day(time)).and_then(|(d, t)| d.checked_mul(NS_PER_DAY)?.checked_add(t));
-        let offset = if utc { 0 } else { offset_secs.saturating_mul(NS_PER_SEC) };
+        let (time, offset) = time.strip_suffix('Z').map_or((time, offset), |time| (time, 0));
+        let day_and_time = parse_date(date).zip(parse_time_of_day(time));
+        let local = day_and_time.and_then(|(day, time)| day.checked_mul(NS_PER_DAY)?.checked_add(time));
         return local.and_then(|l| l.checked_sub(offset)).ok_or_else(error);
     }
     let time = parse_time_of_day(text).ok_or_else(error)?;
-    let offset = offset_secs.saturating_mul(NS_PER_SEC);
     let first = span.first_ns.saturating_add(offset);
     let mut at = first.div_euclid(NS_PER_DAY).saturating_mul(NS_PER_DAY).saturating_add(time);
     // The minute in which the recording starts is within it, even if its first second is not.
@@ -119,7 +116,7 @@ mod tests {
     #[test]
     fn invalid_times_are_rejected_with_examples() {
         for text in ["", "25:00", "1:2:3:4", "+", "-x", "2026-13-01T00:00", "now", "+99999999999999h", "１２:00"] {
-            let why = parse(text, &example_span(), 0).unwrap_err();
+            let why = parse(text, &example_span(), 0).unwrap_err().to_string();
             assert!(why.contains("14:35"), "{text}: {why}");
         }
     }

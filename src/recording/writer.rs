@@ -4,26 +4,23 @@
 //! few megabytes are queued; then frames are dropped and counted, and the next one written is a key frame.
 
 use super::encoder::FrameEncoder;
-use super::file_worker::{self as child, FileWorkerTask, WriteCommand, WriteReply, to_json_line};
+use super::file_worker::{FileWorkerTask, WriteCommand, WriteReply, spawn_worker, to_json_line};
 use super::frame::{FrameKind, RecordingHeader};
 use crate::model::observation::Observation;
 use crate::root::Root;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes queued for a child that does not take them.
 const MAX_BACKLOG_BYTES: usize = 8 << 20;
-/// How long to wait for the child at each tick, and at the end.
-const WRITE_TIMEOUT: Duration = Duration::from_millis(250);
 /// Bytes without a reply for so long are not being written: nearly every sync on a busy disk is faster.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long to wait for the child to take everything at the end.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A file ends before its maximum size if the next frame could exceed it by this fraction.
 const SIZE_MARGIN_DIVISOR: u64 = 4;
@@ -156,45 +153,41 @@ fn run_recorder(
     from: &Receiver<RecorderMessage>,
     status: &Arc<Mutex<RecorderStatus>>,
 ) -> std::io::Result<()> {
-    let mut child = child::spawn_worker(root, &FileWorkerTask::Write)?;
+    let mut child = spawn_worker(root, &FileWorkerTask::Write)?;
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (stdin, stdout) = pipes.ok_or(std::io::ErrorKind::BrokenPipe)?;
-    rustix::io::ioctl_fionbio(&stdin, true)?;
     let replies_status = status.clone();
     std::thread::Builder::new().name("record-said".into()).stack_size(128 * 1024).spawn(move || {
         read_replies(stdout, &replies_status);
         // Reaps the child. One that is stuck in the kernel keeps only this thread.
         let _ = child.wait();
     })?;
-    let mut pipe = WorkerPipe { stdin, queue: VecDeque::new(), queued_bytes: 0, front_offset: 0, is_stuck: false };
     let mut files = FileSequence {
         options: plan,
         encoder: FrameEncoder::default(),
+        pipe: WorkerPipe::start(stdin)?,
         file_number: 0,
         file_bytes: 0,
         largest_frames: [0; 2],
     };
-    files.start_next_file(header, &mut pipe, status);
-    pipe.flush(WRITE_TIMEOUT)?;
+    files.start_next_file(header, status);
     let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
     loop {
         match from.recv_timeout(Duration::from_secs(1)) {
             Ok(RecorderMessage::Tick(observations, wall_ns)) => {
                 if lock_unpoisoned(status).state == RecorderState::Running {
-                    files.write_tick(&observations, wall_ns, header, &mut pipe, status);
+                    files.write_tick(&observations, wall_ns, header, status);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(RecorderMessage::Finish) | Err(RecvTimeoutError::Disconnected) => break,
         }
-        pipe.flush(WRITE_TIMEOUT)?;
         let mut status = lock_unpoisoned(status);
-        status.is_stuck = pipe.is_stuck || answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
+        status.is_stuck = answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
     }
-    pipe.is_stuck = false;
-    let done = pipe.flush(FINAL_WRITE_TIMEOUT);
+    files.pipe.finish();
     lock_unpoisoned(status).is_handed_over = true;
-    done
+    Ok(())
 }
 
 /// Reads the child's replies until it exits.
@@ -213,13 +206,8 @@ fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
             Err(err) => set_failed(status, format!("the writing process sent an unknown reply: {err}")),
         }
     }
-    fail_if_unreported(status);
-}
-
-/// The child exited without reporting why.
-fn fail_if_unreported(status: &Mutex<RecorderStatus>) {
-    let failed = matches!(lock_unpoisoned(status).state, RecorderState::Failed(_));
-    if !failed {
+    let is_reported = matches!(lock_unpoisoned(status).state, RecorderState::Failed(_));
+    if !is_reported {
         set_failed(status, "the writing process ended unexpectedly; what it had written is in the file".into());
     }
 }
@@ -228,6 +216,7 @@ fn fail_if_unreported(status: &Mutex<RecorderStatus>) {
 struct FileSequence {
     options: RecorderOptions,
     encoder: FrameEncoder,
+    pipe: WorkerPipe,
     file_number: u32,
     /// Of this file.
     file_bytes: u64,
@@ -236,17 +225,25 @@ struct FileSequence {
 }
 
 impl FileSequence {
-    fn start_next_file(&mut self, header: &RecordingHeader, pipe: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+    fn send(&self, command: &WriteCommand) {
+        self.pipe.send(to_json_line(command));
+    }
+
+    fn send_data(&self, data: Vec<u8>) {
+        self.send(&WriteCommand::Data(data.len() as u32));
+        self.pipe.send(data);
+    }
+
+    fn start_next_file(&mut self, header: &RecordingHeader, status: &Mutex<RecorderStatus>) {
         self.file_number += 1;
         let path = self.options.file_path(self.file_number);
-        pipe.enqueue(to_json_line(&WriteCommand::Open { path: path.clone(), replace: self.options.replace }));
+        self.send(&WriteCommand::Open { path: path.clone(), replace: self.options.replace });
         if let Some(old) = self.options.rotate.and_then(|keep| self.file_number.checked_sub(keep)).filter(|n| *n > 0) {
-            pipe.enqueue(to_json_line(&WriteCommand::Remove(self.options.file_path(old))));
+            self.send(&WriteCommand::Remove(self.options.file_path(old)));
         }
         let bytes = header.to_bytes();
         self.file_bytes = bytes.len() as u64;
-        pipe.enqueue(to_json_line(&WriteCommand::Data(bytes.len() as u32)));
-        pipe.enqueue(bytes);
+        self.send_data(bytes);
         self.encoder.force_key_frame();
         let mut status = lock_unpoisoned(status);
         status.path = path;
@@ -258,7 +255,6 @@ impl FileSequence {
         observations: &[Observation],
         wall_ns: i64,
         header: &RecordingHeader,
-        pipe: &mut WorkerPipe,
         status: &Mutex<RecorderStatus>,
     ) {
         let large = usize::from(self.encoder.next_kind() != FrameKind::Delta);
@@ -272,9 +268,9 @@ impl FileSequence {
                 lock_unpoisoned(status).state = RecorderState::Full;
                 return;
             }
-            self.start_next_file(header, pipe, status);
+            self.start_next_file(header, status);
         }
-        if pipe.queued_bytes > MAX_BACKLOG_BYTES {
+        if self.pipe.queued_bytes.load(Ordering::Relaxed) > MAX_BACKLOG_BYTES {
             self.encoder.skip_tick(observations);
             lock_unpoisoned(status).frames_dropped += 1;
             return;
@@ -285,10 +281,9 @@ impl FileSequence {
         let largest = &mut self.largest_frames[usize::from(kind != FrameKind::Delta)];
         *largest = len.max(*largest);
         self.file_bytes += len;
-        pipe.enqueue(to_json_line(&WriteCommand::Data(frame.len() as u32)));
-        pipe.enqueue(frame);
+        self.send_data(frame);
         if kind != FrameKind::Delta {
-            pipe.enqueue(to_json_line(&WriteCommand::Sync));
+            self.send(&WriteCommand::Sync);
         }
         let mut status = lock_unpoisoned(status);
         status.frames_sent += 1;
@@ -314,56 +309,41 @@ impl ReplyMonitor {
     }
 }
 
-/// The pipe to the child, which may take nothing for a while.
+/// The pipe to the child, written by a thread of its own, because the child may take nothing for a while.
 struct WorkerPipe {
-    stdin: ChildStdin,
-    queue: VecDeque<Vec<u8>>,
-    queued_bytes: usize,
-    /// Bytes of the first chunk that are written.
-    front_offset: usize,
-    is_stuck: bool,
+    sender: Sender<Vec<u8>>,
+    queued_bytes: Arc<AtomicUsize>,
+    /// Disconnected when everything is written, or the child has ended; it has reported why, or will.
+    ended: Receiver<()>,
 }
 
 impl WorkerPipe {
-    fn enqueue(&mut self, bytes: Vec<u8>) {
-        self.queued_bytes += bytes.len();
-        self.queue.push_back(bytes);
+    fn start(mut stdin: ChildStdin) -> std::io::Result<Self> {
+        let (sender, pieces) = channel::<Vec<u8>>();
+        let (end, ended) = channel();
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let left = queued_bytes.clone();
+        std::thread::Builder::new().name("record-pipe".into()).stack_size(128 * 1024).spawn(move || {
+            let _end: Sender<()> = end;
+            for piece in pieces {
+                if stdin.write_all(&piece).is_err() {
+                    break;
+                }
+                left.fetch_sub(piece.len(), Ordering::Relaxed);
+            }
+        })?;
+        Ok(Self { sender, queued_bytes, ended })
     }
 
-    /// Writes until everything is written or the child has taken nothing for `timeout`. A child that is known to be
-    /// stuck is not waited for.
-    fn flush(&mut self, timeout: Duration) -> std::io::Result<()> {
-        while let Some(piece) = self.queue.front() {
-            match rustix::io::write(&self.stdin, &piece[self.front_offset..]) {
-                Ok(n) => {
-                    self.is_stuck = false;
-                    self.front_offset += n;
-                    if self.front_offset == piece.len() {
-                        self.queued_bytes -= piece.len();
-                        self.front_offset = 0;
-                        self.queue.pop_front();
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if self.is_stuck => return Ok(()),
-                Err(Errno::AGAIN) => {
-                    let mut fds = [PollFd::new(&self.stdin, PollFlags::OUT)];
-                    let wait = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
-                    if poll(&mut fds, Some(&wait)) == Ok(0) {
-                        self.is_stuck = true;
-                        return Ok(());
-                    }
-                }
-                // The child has reported why, or will.
-                Err(Errno::PIPE) => {
-                    self.queue.clear();
-                    (self.queued_bytes, self.front_offset) = (0, 0);
-                    return Ok(());
-                }
-                Err(err) => return Err(err.into()),
-            }
-        }
-        Ok(())
+    fn send(&self, bytes: Vec<u8>) {
+        self.queued_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        let _ = self.sender.send(bytes);
+    }
+
+    /// Waits until everything is written, but not long.
+    fn finish(self) {
+        drop(self.sender);
+        let _ = self.ended.recv_timeout(FINAL_WRITE_TIMEOUT);
     }
 }
 

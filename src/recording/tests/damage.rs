@@ -128,6 +128,6 @@ fn files_that_are_no_recording_are_rejected_with_a_reason() {
         (&RecordingHeader::default().to_bytes(), "no complete frame"),
     ] {
         let why = RecordingReader::open(bytes).err().unwrap();
-        assert!(why.contains(has), "{why}");
+        assert!(why.to_string().contains(has), "{why}");
     }
 }

@@ -104,7 +104,7 @@ impl App {
     /// Goes to a typed time.
     pub(super) fn seek_to_typed_time(&self, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
         let Some(replay) = &self.shared.replay else { return Ok(()) };
-        let at = time_spec::parse(text, &replay.span, self.shared.utc_offset_secs)?;
+        let at = time_spec::parse(text, &replay.span, self.shared.utc_offset_secs).map_err(|why| why.to_string())?;
         effects.push(Effect::Replay(ReplayEffect::SeekTime(at)));
         Ok(())
     }
