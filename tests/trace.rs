@@ -183,6 +183,30 @@ fn an_unprivileged_user_sees_which_capabilities_are_missing() {
     child.wait().unwrap();
 }
 
+/// In a PID namespace the numbers that programs report belong to other tasks.
+#[test]
+fn in_a_pid_namespace_no_task_is_charged() {
+    let name = "in_a_pid_namespace_no_task_is_charged";
+    if let Err(why) = check_tracing() {
+        return println!("skipped {name}: {why}");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", BINARY, "snapshot", "--format", "json", "-d", "1"]);
+    for pane in ["devices", "processes", "memory", "syncs"] {
+        command.args(["--pane", pane]);
+    }
+    let out = match command.stdin(Stdio::null()).output() {
+        Ok(out) if out.status.success() => out,
+        other => return println!("skipped {name}: no PID namespace: {other:?}"),
+    };
+    let object: Value = serde_json::from_slice(&out.stdout).unwrap();
+    for source in ["syncs", "processes_by_device", "stalls"] {
+        let gaps = object["unavailable"].as_array().unwrap();
+        let reason = gaps.iter().find(|gap| gap["source"] == source).map(|gap| gap["reason"].as_str().unwrap());
+        assert!(reason.is_some_and(|why| why.contains("initial PID namespace")), "{source}: {reason:?}");
+    }
+}
+
 /// Waits until a process has loaded its programs; returns their IDs.
 fn wait_for_programs(pid: u32) -> Vec<u32> {
     poll_until("programs in the kernel", || {

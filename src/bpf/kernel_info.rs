@@ -6,9 +6,13 @@ use crate::root::Root;
 use aya::{Btf, Endianness};
 use rustix::thread::CapabilitySet;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// Path of the kernel's type information, as shown in messages.
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+
+/// Inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// The running kernel, inspected once for all probes. Takes about 20 MB, so it is dropped after loading.
 pub struct KernelInfo {
@@ -66,6 +70,22 @@ fn check_capabilities() -> Result<(), ProbeUnavailable> {
     match is_allowed {
         true => Ok(()),
         false => Err(ProbeUnavailable::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into())),
+    }
+}
+
+/// Checks that the process ids of programs are those of `/proc`: programs know tasks by their ids in the initial PID
+/// namespace, and in another one these are the numbers of other tasks.
+///
+/// # Errors
+///
+/// The reason why tasks cannot be named.
+pub fn check_pid_namespace(root: &Root) -> Result<(), ProbeUnavailable> {
+    match std::fs::metadata(root.proc("self/ns/pid")).map(|namespace| namespace.ino()) {
+        Ok(INITIAL_PID_NAMESPACE) => Ok(()),
+        Ok(_) => Err(ProbeUnavailable::Absent(
+            "tracing: tasks can be told apart only in the initial PID namespace, not in a container's own".into(),
+        )),
+        Err(err) => Err(ProbeUnavailable::from_io_error("/proc/self/ns/pid", &err)),
     }
 }
 

@@ -5,7 +5,7 @@
 //! always the last but one: their number tells its position.
 
 use super::bpf_sys::BpfMap;
-use super::kernel_info::KernelInfo;
+use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::{c_string, read_u64};
 use super::loader::{self, attach_all, open_map};
 use super::probe::Probe;
@@ -57,6 +57,7 @@ impl Probe for MemoryStallProbe {
     type Output = MemoryStallsRaw;
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        check_pid_namespace(&kernel.root)?;
         let pause = is_pause_eleventh(kernel.tracepoints.argument_count("balance_dirty_pages"));
         let eleventh = *pause.as_ref().unwrap_or(&false);
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;

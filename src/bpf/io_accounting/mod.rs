@@ -4,7 +4,7 @@ mod account_map;
 mod cgroup_paths;
 
 use super::bpf_sys::BpfMap;
-use super::kernel_info::KernelInfo;
+use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::c_string;
 use super::loader::{self, attach_all, open_map};
 use super::probe::Probe;
@@ -52,6 +52,7 @@ impl Probe for IoAccountingProbe {
     type Output = Arc<IoAccountsRaw>;
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        check_pid_namespace(&kernel.root)?;
         let arguments = |point: &str| kernel.tracepoints.argument_count(point);
         let settings = [
             ("RQ_INSERT_QUEUE", arguments("block_rq_insert") == Some(2)),

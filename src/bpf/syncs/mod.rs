@@ -7,7 +7,7 @@ mod tables;
 mod wait_sampler;
 
 use super::bpf_sys::BpfMap;
-use super::kernel_info::KernelInfo;
+use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
 use super::probe::Probe;
 use super::unavailable::ProbeUnavailable;
@@ -47,6 +47,7 @@ impl Probe for SyncProbe {
     type Output = SyncsRaw;
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        check_pid_namespace(&kernel.root)?;
         check_tracefs(&kernel.root)?;
         let programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
         let tables = SyncTables::open(&programs, kernel.cpus)?;

@@ -7,7 +7,7 @@
 mod record;
 
 use super::bpf_sys;
-use super::kernel_info::KernelInfo;
+use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
 use super::probe::Probe;
 use super::unavailable::{ProbeUnavailable, load_failure};
@@ -20,15 +20,11 @@ pub use record::{TaskCounters, TaskIterItem, TaskRecord};
 use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/tasks.bpf.o");
-
-/// Inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
-const INIT_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// Most bytes that one read returns (bpf_seq_read, kernel/bpf/bpf_iter.c).
 const READ_LEN: usize = 32 << 10;
@@ -99,12 +95,7 @@ fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
         let why = "the task iterator needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
         return Err(ProbeUnavailable::Denied(why.into()));
     }
-    let namespace = std::fs::metadata(root.proc("self/ns/pid"));
-    match namespace.map(|found| found.ino()) {
-        Ok(INIT_PID_NAMESPACE) => Ok(()),
-        Ok(_) => Err(ProbeUnavailable::Absent("the task iterator works only in the initial PID namespace".into())),
-        Err(err) => Err(ProbeUnavailable::from_io_error("/proc/self/ns/pid", &err)),
-    }
+    check_pid_namespace(root)
 }
 
 /// Checks that the iterator reports our own process as `/proc` does. It does not in a time namespace, or if a layout is
