@@ -3,7 +3,7 @@
 use super::sampler::Sampler;
 use super::signals::Signals;
 use super::stdout_writer::StdoutWriter;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use rustix::io::Errno;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const READER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What the caller of [`Printer::next_step`] does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextStep {
+pub(super) enum NextStep {
     /// Print the complete sample.
     Sample,
     /// Exit.
@@ -23,7 +23,7 @@ pub enum NextStep {
 }
 
 /// Prints texts and decides when to stop.
-pub struct Printer {
+pub(super) struct Printer {
     output: StdoutWriter,
     signals: Signals,
     /// The number of texts still to print; `None`: no limit.
@@ -32,20 +32,19 @@ pub struct Printer {
 
 impl Printer {
     /// Prints at most `count` texts.
-    pub fn start(count: Option<u64>) -> anyhow::Result<Self> {
-        let output = StdoutWriter::start().context("no thread for the output")?;
-        Ok(Self { output, signals: Signals::ending()?, remaining: count })
+    pub(super) fn start(count: Option<u64>) -> anyhow::Result<Self> {
+        Ok(Self { output: StdoutWriter::default(), signals: Signals::ending()?, remaining: count })
     }
 
     /// Starts printing a text.
-    pub fn print(&mut self, text: impl Into<Vec<u8>>) {
+    pub(super) fn print(&mut self, text: impl Into<Vec<u8>>) {
         self.output.write_in_background(text.into());
         self.remaining = self.remaining.map(|n| n.saturating_sub(1));
     }
 
     /// Waits for a sample that can be printed. While the reader is slow, samples are skipped; each covers its own
     /// interval only.
-    pub async fn next_step(&mut self, sampler: &mut Sampler) -> anyhow::Result<NextStep> {
+    pub(super) async fn next_step(&mut self, sampler: &mut Sampler) -> anyhow::Result<NextStep> {
         let mut glance = tokio::time::interval(READER_CHECK_INTERVAL);
         loop {
             let enough = self.remaining == Some(0);
@@ -75,11 +74,11 @@ impl Printer {
 
     /// Finishes the current write, within a time limit.
     async fn finish(&mut self) -> anyhow::Result<NextStep> {
-        if self.output.is_busy() {
-            match tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.output.wait_until_written()).await {
-                Ok(Err(err)) if err != Errno::PIPE => return Err(write_error(err)),
-                _ => {}
-            }
+        if self.output.is_busy()
+            && let Ok(Err(err)) = tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.output.wait_until_written()).await
+            && err != Errno::PIPE
+        {
+            return Err(write_error(err));
         }
         Ok(NextStep::End)
     }
@@ -87,15 +86,12 @@ impl Printer {
 
 fn write_error(err: Errno) -> anyhow::Error {
     let why = crate::model::reading::describe_io_error(&std::io::Error::from(err));
-    let next = match err {
-        Errno::NOSPC | Errno::DQUOT => "; free some space or write elsewhere",
-        _ => "",
-    };
-    anyhow!("standard output: {why}{next}")
+    let is_full = matches!(err, Errno::NOSPC | Errno::DQUOT);
+    anyhow!("standard output: {why}{}", if is_full { "; free some space or write elsewhere" } else { "" })
 }
 
 /// Runs a future on a single-threaded runtime.
-pub fn block_on<T>(body: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+pub(super) fn block_on<T>(body: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(body);
     // Do not wait for a thread that hangs in a read.

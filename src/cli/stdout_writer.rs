@@ -4,41 +4,22 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The result of a write.
-pub type WriteResult = Result<(), Errno>;
+type WriteResult = Result<(), Errno>;
 
-/// Standard output.
-pub struct StdoutWriter {
-    queue: SyncSender<Vec<u8>>,
-    results: UnboundedReceiver<WriteResult>,
-    busy: bool,
-}
+/// Standard output, and the write in progress.
+#[derive(Default)]
+pub(super) struct StdoutWriter(Option<JoinHandle<WriteResult>>);
 
 impl StdoutWriter {
-    /// Starts the thread.
-    pub fn start() -> io::Result<Self> {
-        let (texts, inbox) = sync_channel::<Vec<u8>>(1);
-        let (outbox, done) = unbounded_channel();
-        std::thread::Builder::new().name("output".into()).stack_size(64 * 1024).spawn(move || {
-            for text in inbox {
-                if outbox.send(write_all_blocking(&text)).is_err() {
-                    return;
-                }
-            }
-        })?;
-        Ok(Self { queue: texts, results: done, busy: false })
-    }
-
     /// Whether a write is in progress.
-    pub fn is_busy(&self) -> bool {
-        self.busy
+    pub(super) fn is_busy(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Whether the reading end of the pipe is closed; also noticed between writes.
-    pub fn reader_is_gone() -> bool {
+    pub(super) fn reader_is_gone() -> bool {
         let out = io::stdout();
         let mut fds = [PollFd::new(&out, PollFlags::empty())];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -46,17 +27,17 @@ impl StdoutWriter {
     }
 
     /// Starts writing a text. Must not be called while a write is in progress.
-    pub fn write_in_background(&mut self, text: Vec<u8>) {
-        self.busy = self.queue.try_send(text).is_ok();
+    pub(super) fn write_in_background(&mut self, text: Vec<u8>) {
+        self.0 = Some(spawn_blocking(move || write_all_blocking(&text)));
     }
 
-    /// Waits for the write to finish; for ever if there is none.
-    pub async fn wait_until_written(&mut self) -> WriteResult {
-        if !self.busy {
-            std::future::pending::<()>().await;
-        }
-        let written = self.results.recv().await;
-        self.busy = false;
+    /// Waits for the write to finish; for ever if there is none. Cancel-safe.
+    pub(super) async fn wait_until_written(&mut self) -> WriteResult {
+        let written = match &mut self.0 {
+            Some(write) => write.await,
+            None => std::future::pending().await,
+        };
+        self.0 = None;
         written.unwrap_or(Err(Errno::IO))
     }
 }

@@ -67,14 +67,8 @@ fn push_header(out: &mut String, system: &SystemState, options: BatchOptions) {
 fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elapsed_ns: u64) {
     let share = |ns: Option<u64>| ns.filter(|_| elapsed_ns > 0).map(|n| n as f64 * 100.0 / elapsed_ns as f64);
     let (read, written, swapin, io, suffix) = if options.is_accumulated {
-        let bytes = row.accumulated;
-        (
-            bytes.map(|b| b.read as f64),
-            bytes.map(|b| b.write as f64),
-            share(row.accumulated_swapin_delay_ns),
-            share(row.accumulated_io_delay_ns),
-            "",
-        )
+        let (read, written) = (row.accumulated.map(|b| b.read as f64), row.accumulated.map(|b| b.write as f64));
+        (read, written, share(row.accumulated_swapin_delay_ns), share(row.accumulated_io_delay_ns), "")
     } else {
         (row.read_bytes_per_s, row.write_bytes_per_s, row.swapin_delay_pct, row.io_delay_pct, "/s")
     };
@@ -97,33 +91,23 @@ fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elaps
 /// `793.36 K/s` as iotop writes it: powers of 1024, two decimals, a space before the unit.
 fn format_bytes(bytes: Option<f64>, suffix: &str) -> String {
     let Some(mut n) = bytes.filter(|n| n.is_finite()) else { return format!("- B{suffix}") };
-    let mut units = ["B", "K", "M", "G", "T", "P"].into_iter().peekable();
-    let mut unit = units.next().unwrap_or("B");
-    while n > 1000.0 && units.peek().is_some() {
+    let units = ["B", "K", "M", "G", "T", "P"];
+    let mut power = 0;
+    while n > 1000.0 && power + 1 < units.len() {
         n /= 1024.0;
-        unit = units.next().unwrap_or(unit);
+        power += 1;
     }
-    format!("{n:.2} {unit}{suffix}")
+    format!("{n:.2} {}{suffix}", units[power])
 }
 
 /// What is missing from the reports, and why. To be printed once, not with every report.
 pub fn missing_data_notes(system: &SystemState) -> Vec<String> {
     let now = system.now().boot_ns;
-    let mut out = Vec::new();
-    out.extend(system.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}")));
-    out.extend(delays_unavailable(&system.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
-    out.extend(hidden_tasks_note(&system.processes));
-    out.extend(
-        system
-            .snapshot
-            .devices
-            .unavailable_reason(now)
-            .map(|why| format!("Current DISK READ and WRITE are `-`: {why}")),
-    );
-    out.extend(
-        system.topology.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")),
-    );
-    out
+    let no_tasks = system.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}"));
+    let delays = delays_unavailable(&system.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}"));
+    let devices = [system.snapshot.devices.unavailable_reason(now), system.topology.unavailable_reason(now)];
+    let devices = devices.into_iter().flatten().map(|why| format!("Current DISK READ and WRITE are `-`: {why}"));
+    [no_tasks, delays, hidden_tasks_note(&system.processes)].into_iter().flatten().chain(devices).collect()
 }
 
 #[cfg(test)]

@@ -99,15 +99,6 @@ mod tests {
     use crate::model::system_state::HostInfo;
     use crate::model::timestamp::Timestamp;
 
-    const NO_PANES: SnapshotScope = SnapshotScope {
-        devices: false,
-        processes: false,
-        memory: false,
-        kernel_log: false,
-        findings: false,
-        syncs: false,
-    };
-
     fn system() -> SystemState {
         let mut system = SystemState::new(HostInfo::default(), LogClock::default());
         let disk = |minor, name: &str| DiskRaw {
@@ -127,7 +118,7 @@ mod tests {
     #[test]
     fn header_is_written_once_and_fields_are_quoted() {
         let (system, mut header_written) = (system(), false);
-        let scope = SnapshotScope { devices: true, ..NO_PANES };
+        let scope = SnapshotScope { devices: true, ..SnapshotScope::default() };
         let first = csv_lines(&system, &RuleEngine::default(), scope, LogSince::Time(0), &mut header_written).unwrap();
         let second = csv_lines(&system, &RuleEngine::default(), scope, LogSince::Time(0), &mut header_written).unwrap();
         let all: Vec<&str> = first.lines().collect();
@@ -154,7 +145,7 @@ mod tests {
         system.apply(Observation::KernelLog(vec![error, damage], clock));
         let mut engine = RuleEngine::default();
         engine.evaluate(&system);
-        let scope = SnapshotScope { findings: true, ..NO_PANES };
+        let scope = SnapshotScope { findings: true, ..SnapshotScope::default() };
         let text = csv_lines(&system, &engine, scope, LogSince::Time(0), &mut false).unwrap();
         let all: Vec<&str> = text.lines().collect();
         assert_eq!(all[0], "sample_time,severity,title,since,findings");
@@ -170,7 +161,7 @@ mod tests {
         let text = csv_lines(
             &system(),
             &RuleEngine::default(),
-            SnapshotScope { memory: true, ..NO_PANES },
+            SnapshotScope { memory: true, ..SnapshotScope::default() },
             LogSince::Time(0),
             &mut false,
         )

@@ -10,20 +10,21 @@ use crate::units::{format_duration, format_rfc3339};
 use serde_json::{Value, json};
 
 /// The role of a paragraph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ParagraphKind {
     /// A finding's title, with its severity.
     Title(Severity),
     /// Evidence and reasons.
     Detail,
     /// Less important text.
+    #[default]
     Secondary,
     /// A remedy.
     Remedy,
 }
 
 /// A paragraph about an incident.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IncidentParagraph {
     /// Label to its left, or empty.
     pub label: &'static str,
@@ -40,45 +41,35 @@ pub fn incident_paragraphs(incident: &Incident, now: Timestamp) -> Vec<IncidentP
     let mut out = Vec::new();
     for (i, f) in incident.findings.iter().enumerate() {
         if i > 0 {
-            out.push(paragraph("", " ", ParagraphKind::Secondary));
+            let blank = IncidentParagraph { text: " ".into(), ..IncidentParagraph::default() };
+            out.push(blank);
         }
         push_finding(f, i > 0, now, &mut out);
     }
     out
 }
 
-fn paragraph(label: &'static str, text: impl Into<String>, kind: ParagraphKind) -> IncidentParagraph {
-    IncidentParagraph { label, text: text.into(), kind, nav_target: None }
-}
-
 fn push_finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<IncidentParagraph>) {
+    use ParagraphKind::{Detail, Remedy, Secondary, Title};
+    let mut add = |label, text: String, kind, nav_target: Option<&NavTarget>| {
+        out.push(IncidentParagraph { label, text, kind, nav_target: nav_target.cloned() });
+    };
     let lead = if effect { "which leads to: " } else { "" };
-    out.push(paragraph("", format!("{} {lead}{}", f.severity.symbol(), f.title), ParagraphKind::Title(f.severity)));
-    out.push(paragraph("since", format_since(f, now), ParagraphKind::Detail));
+    add("", format!("{} {lead}{}", f.severity.symbol(), f.title), Title(f.severity), None);
+    add("since", format_since(f, now), Detail, None);
     let figures: Vec<String> = f.evidence.iter().map(|e| format!("{} {}", e.name, e.value)).collect();
     if !figures.is_empty() {
-        out.push(paragraph("figures", figures.join(" · "), ParagraphKind::Detail));
+        add("figures", figures.join(" · "), Detail, None);
     }
-    out.push(paragraph("why", f.why, ParagraphKind::Detail));
+    add("why", f.why.into(), Detail, None);
     for (i, r) in f.remedies.iter().enumerate() {
-        let label = if i == 0 { "try" } else { "or" };
-        out.push(IncidentParagraph {
-            label,
-            text: r.action.clone(),
-            kind: ParagraphKind::Remedy,
-            nav_target: r.nav_target.clone(),
-        });
+        add(if i == 0 { "try" } else { "or" }, r.action.clone(), Remedy, r.nav_target.as_ref());
         if r.cost != NO_COST {
-            out.push(paragraph("", format!("costs: {}", r.cost), ParagraphKind::Secondary));
+            add("", format!("costs: {}", r.cost), Secondary, None);
         }
     }
-    if let Some(look) = &f.see_also {
-        out.push(IncidentParagraph {
-            label: "see",
-            text: look.label(),
-            kind: ParagraphKind::Remedy,
-            nav_target: Some(look.clone()),
-        });
+    if let Some(target) = &f.see_also {
+        add("see", target.label(), Remedy, Some(target));
     }
 }
 
@@ -103,19 +94,17 @@ pub fn incident_line(incident: &Incident) -> String {
 
 /// `1 critical, 2 warnings`.
 pub fn summarize(engine: &RuleEngine) -> String {
-    let count = |s| engine.incidents().iter().filter(|incident| incident.severity == s).count();
-    let (critical, warn, note) = (count(Severity::Critical), count(Severity::Warn), count(Severity::Note));
-    let many = |n: usize, one: &str, more: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        n => Some(format!("{n} {more}")),
-    };
-    let all: Vec<String> =
-        [many(critical, "critical", "critical"), many(warn, "warning", "warnings"), many(note, "note", "notes")]
-            .into_iter()
-            .flatten()
-            .collect();
-    if all.is_empty() { "nothing wrong found".into() } else { all.join(", ") }
+    let levels =
+        [(Severity::Critical, "critical", ""), (Severity::Warn, "warning", "s"), (Severity::Note, "note", "s")];
+    let counted = levels.map(|(severity, name, plural)| {
+        match engine.incidents().iter().filter(|incident| incident.severity == severity).count() {
+            0 => None,
+            1 => Some(format!("1 {name}")),
+            n => Some(format!("{n} {name}{plural}")),
+        }
+    });
+    let counted: Vec<String> = counted.into_iter().flatten().collect();
+    if counted.is_empty() { "nothing wrong found".into() } else { counted.join(", ") }
 }
 
 /// Why rules were skipped: each reason once, with its rules.
@@ -145,12 +134,8 @@ pub fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> Strin
                 words.push_str(&format!("  [{command}]"));
             }
             for (i, line) in wrap(&words, width.saturating_sub(indent).max(20)).into_iter().enumerate() {
-                let line = match (title, i) {
-                    (true, _) => line,
-                    (false, 0) => format!("  {:<LABEL$}{line}", p.label),
-                    (false, _) => format!("{}{line}", " ".repeat(indent)),
-                };
-                out.push_str(line.trim_end());
+                let label = if title || i > 0 { " ".repeat(indent) } else { format!("  {:<LABEL$}", p.label) };
+                out.push_str(format!("{label}{line}").trim_end());
                 out.push('\n');
             }
         }
@@ -159,9 +144,7 @@ pub fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> Strin
     if !gaps.is_empty() {
         out.push_str("\nnot judged\n");
         for gap in gaps {
-            for (i, line) in wrap(&gap, width.saturating_sub(4)).into_iter().enumerate() {
-                out.push_str(&format!("{}{line}\n", if i == 0 { "  " } else { "    " }));
-            }
+            out.push_str(&format!("  {}\n", wrap(&gap, width.saturating_sub(4)).join("\n    ")));
         }
     }
     out

@@ -58,11 +58,11 @@ pub fn unattributed_text(attribution: &IoAttribution, id: DevId) -> Option<Strin
     let parts = [
         ("metadata of a file system", unattributed.metadata),
         ("swapped out", unattributed.swap),
-        ("page cache dirtied by nobody known", unattributed.unknown),
+        ("page cache of unknown origin", unattributed.unknown),
     ];
     let texts = parts.iter().filter(|p| p.1 > 0.0).map(|(what, n)| format!("{what} {}/s", format_bytes(*n as u64)));
     let text = texts.collect::<Vec<_>>().join(", ");
-    (!text.is_empty()).then(|| format!("written as well: {text}"))
+    (!text.is_empty()).then(|| format!("also written: {text}"))
 }
 
 /// The tables by process and by control group; empty where nothing is traced or nothing was done.

@@ -23,7 +23,7 @@ const MAX_LISTED_SYNCS: usize = 20;
 const MAX_WIDTH: usize = 100;
 
 /// The panes of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotScope {
     /// Block devices and network file systems.
     pub devices: bool,

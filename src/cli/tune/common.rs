@@ -6,12 +6,12 @@ use crate::tuning::knob_id::KnobId;
 use crate::tuning::plan::TuneError;
 
 /// Access to knobs that cannot hang this process.
-pub fn child_knob_io(root: &Root) -> ChildKnobIo {
+pub(in crate::cli) fn child_knob_io(root: &Root) -> ChildKnobIo {
     ChildKnobIo::new(root, Root::self_exe().into())
 }
 
 /// Requires root, except for captured trees.
-pub fn require_root(root: &Root, action: &str) -> Result<(), TuneError> {
+pub(in crate::cli) fn require_root(root: &Root, action: &str) -> Result<(), TuneError> {
     match rustix::process::geteuid().is_root() || !root.is_live() {
         true => Ok(()),
         false => Err(TuneError::Privilege(format!("{action} needs root"))),
@@ -19,6 +19,6 @@ pub fn require_root(root: &Root, action: &str) -> Result<(), TuneError> {
 }
 
 /// Parses knob ids.
-pub fn parse_knob_ids(ids: &[String]) -> Result<Vec<KnobId>, TuneError> {
+pub(in crate::cli) fn parse_knob_ids(ids: &[String]) -> Result<Vec<KnobId>, TuneError> {
     ids.iter().map(|id| Ok(KnobId::parse(id)?)).collect()
 }

@@ -6,13 +6,13 @@ use crate::root::Root;
 use crate::tuning::persist_plan::{self, PersistChanges};
 
 /// Persists the given values, or the current ones.
-pub fn persist(root: &Root, words: &[String]) -> anyhow::Result<u8> {
+pub(super) fn persist(root: &Root, words: &[String]) -> anyhow::Result<u8> {
     let wanted = persist_plan::plan_persist(root, &mut child_knob_io(root), words)?;
     write_and_print(root, &wanted)
 }
 
 /// Removes values from our files. Current values stay.
-pub fn unpersist(root: &Root, words: &[String]) -> anyhow::Result<u8> {
+pub(super) fn unpersist(root: &Root, words: &[String]) -> anyhow::Result<u8> {
     write_and_print(root, &persist_plan::plan_unpersist(root, words)?)
 }
 

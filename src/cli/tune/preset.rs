@@ -7,7 +7,7 @@ use crate::root::Root;
 use crate::tuning::presets::{PRESETS, find_preset};
 
 /// Lists all presets with their settings and costs.
-pub fn list(root: &Root) -> anyhow::Result<u8> {
+pub(super) fn list(root: &Root) -> anyhow::Result<u8> {
     let mut out = TextOutput::default();
     let mut io = child_knob_io(root);
     for preset in PRESETS {
@@ -26,7 +26,7 @@ pub fn list(root: &Root) -> anyhow::Result<u8> {
 }
 
 /// Applies a preset, all or nothing.
-pub fn run(root: &Root, name: &str, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, name: &str, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
     let (words, _) = find_preset(name)?.available_assignments(&mut child_knob_io(root));
     set::run(root, words, lease_secs, dry_run)
 }

@@ -15,7 +15,7 @@ use crate::units;
 use anyhow::bail;
 
 /// Checks everything, then has a tuner apply it.
-pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let planned = plan_writes(&mut child_knob_io(root), &machine, &words)?;
     for p in &planned {

@@ -12,7 +12,7 @@ use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::value;
 
 /// Lists all knobs by group.
-pub fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8> {
+pub(in crate::cli) fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();
     let wanted: Vec<KnobId> = discover_knobs(root, part.is_some())
@@ -20,20 +20,15 @@ pub fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8> {
         .filter(|a| part.is_none_or(|p| a.to_string().contains(p)))
         .collect();
     let readings = child_knob_io(root).read_all(&wanted);
-    let mut group = None;
-    let mut rows = Vec::new();
-    for (at, reading) in wanted.iter().zip(&readings) {
-        if group != Some(at.definition().group) {
-            push_group(&mut out, &mut rows);
-            if group.is_some() {
-                out.push_blank();
-            }
-            out.push_line(at.definition().group.title());
-            group = Some(at.definition().group);
+    let knobs: Vec<_> = wanted.iter().zip(&readings).collect();
+    for (n, group) in knobs.chunk_by(|a, b| a.0.definition().group == b.0.definition().group).enumerate() {
+        if n > 0 {
+            out.push_blank();
         }
-        rows.push(knob_row(at, reading, &machine));
+        out.push_line(group[0].0.definition().group.title());
+        let rows: Vec<_> = group.iter().map(|(at, reading)| knob_row(at, reading, &machine)).collect();
+        out.push_table(&["  KNOB", "NOW", "ALLOWED", "KERNEL DEFAULT"], &rows);
     }
-    push_group(&mut out, &mut rows);
     if part.is_none() {
         out.push_blank();
         out.push_line("Processes: nofile@PID and ioprio@PID");
@@ -44,26 +39,26 @@ pub fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8> {
     out.print()
 }
 
-fn push_group(out: &mut TextOutput, rows: &mut Vec<Vec<String>>) {
-    if !rows.is_empty() {
-        out.push_table(&["  KNOB", "NOW", "ALLOWED", "KERNEL DEFAULT"], rows);
-        rows.clear();
-    }
-}
-
 fn knob_row(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> Vec<String> {
-    let unknown = KnobReading::default();
     let knob = at.definition();
     vec![
         format!("  {at}"),
         format_reading(at, reading, machine),
-        value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&unknown)),
+        describe_allowed(at, reading, machine),
         knob.default_display().into(),
     ]
 }
 
+fn describe_allowed(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> String {
+    value::describe_allowed(at.definition(), machine, reading.as_ref().unwrap_or(&KnobReading::default()))
+}
+
 /// Formats a value, or the reason why there is none.
-pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> String {
+pub(in crate::cli) fn format_reading(
+    at: &KnobId,
+    reading: &Result<KnobReading, KnobError>,
+    machine: &MachineLimits,
+) -> String {
     match reading {
         Ok(reading) => value::format_with_meaning(at.definition(), &reading.value, machine),
         Err(KnobError::Absent(_)) => "- (not here)".into(),
@@ -74,7 +69,7 @@ pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, mac
 }
 
 /// Describes knobs in detail.
-pub fn get(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
+pub(in crate::cli) fn get(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let wanted = parse_knob_ids(knobs)?;
     let mut io = child_knob_io(root);
@@ -93,11 +88,7 @@ pub fn get(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
                 code = EXIT_FAILED;
             }
         }
-        let unknown = KnobReading::default();
-        out.push_line(format!(
-            "allowed: {}",
-            value::describe_allowed(knob, &machine, reading.as_ref().unwrap_or(&unknown))
-        ));
+        out.push_line(format!("allowed: {}", describe_allowed(at, reading, &machine)));
         out.push_line(format!("kernel default: {}", knob.default_display()));
         out.push_line(format!("needs: {}", knob.requires));
         match knob.link {

@@ -1,5 +1,6 @@
 //! `tune status`: the values of each knob, and the changes of this boot.
 
+use super::super::exit::print_error;
 use super::super::text_output::TextOutput;
 use super::common::{child_knob_io, parse_knob_ids};
 use super::show::format_reading;
@@ -8,7 +9,8 @@ use crate::tuning::boot_value::boot_value;
 use crate::tuning::change_set::{ChangeSet, changes_from_records, value_before_first_change};
 use crate::tuning::discover::discover_knobs;
 use crate::tuning::journal::Journal;
-use crate::tuning::knob_io::KnobIo;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use crate::tuning::lifecycle::{LeaseStatus, lease_status};
 use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::persist;
@@ -16,7 +18,7 @@ use crate::tuning::sysctl::{BootSysctls, display_path};
 use crate::units;
 
 /// Prints the status.
-pub fn run(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();
     let (mut journal, changes, trouble) = load_changes(root);
@@ -26,33 +28,21 @@ pub fn run(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     };
     let next = BootSysctls::read(root);
     let readings = child_knob_io(root).read_all(&wanted);
-    let rows: Vec<Vec<String>> = wanted
-        .iter()
-        .zip(&readings)
-        .map(|(at, reading)| {
-            let start = match (&trouble, value_before_first_change(&changes, at)) {
-                (Some(_), _) => "?".into(),
-                (None, Some(value)) => value.to_owned(),
-                (None, None) => "unchanged".into(),
-            };
-            let boot = boot_value(root, &next, at);
-            vec![
-                at.to_string(),
-                format_reading(at, reading, &machine),
-                start,
-                at.definition().default_display().into(),
-                boot.value,
-                boot.decided_by,
-            ]
-        })
-        .collect();
+    let row = |(at, reading): (&KnobId, &Result<KnobReading, KnobError>)| {
+        let start = match (&trouble, value_before_first_change(&changes, at)) {
+            (Some(_), _) => "?",
+            (None, value) => value.unwrap_or("unchanged"),
+        };
+        let boot = boot_value(root, &next, at);
+        let default = at.definition().default_display().into();
+        let now = format_reading(at, reading, &machine);
+        vec![at.to_string(), now, start.to_owned(), default, boot.value, boot.decided_by]
+    };
+    let rows: Vec<Vec<String>> = wanted.iter().zip(&readings).map(row).collect();
     out.push_table(&["KNOB", "NOW", "AT FIRST CHANGE", "KERNEL DEFAULT", "NEXT BOOT", "DECIDED BY"], &rows);
     for (file, by) in &next.masked_files {
-        out.push_line(format!(
-            "note: {} does not count, {} stands before it",
-            display_path(root, file),
-            display_path(root, by)
-        ));
+        let (file, by) = (display_path(root, file), display_path(root, by));
+        out.push_line(format!("note: {file} does not count, {by} stands before it"));
     }
     if let Some(note) = persist::other_tuning_program(root) {
         out.push_line(format!("note: {note}"));
@@ -66,19 +56,15 @@ pub fn run(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
 }
 
 fn load_changes(root: &Root) -> (Option<Journal>, Vec<ChangeSet>, Option<String>) {
-    match Journal::open_existing(root) {
-        Ok(None) => (None, Vec::new(), None),
-        Err(err) => (None, Vec::new(), Some(format!("unknown, {err}"))),
-        Ok(Some(mut journal)) => match journal.load() {
-            Ok((records, damaged)) => {
-                if damaged > 0 {
-                    super::super::exit::print_error(&format!("{damaged} damaged lines in the journal were left out"));
-                }
-                (Some(journal), changes_from_records(&records), None)
-            }
-            Err(err) => (None, Vec::new(), Some(format!("unknown, {err}"))),
-        },
-    }
+    let loaded = Journal::open_existing(root).and_then(|journal| {
+        let Some(mut journal) = journal else { return Ok((None, Vec::new(), None)) };
+        let (records, damaged) = journal.load()?;
+        if damaged > 0 {
+            print_error(&format!("{damaged} damaged lines in the journal were left out"));
+        }
+        Ok((Some(journal), changes_from_records(&records), None))
+    });
+    loaded.unwrap_or_else(|err| (None, Vec::new(), Some(format!("unknown, {err}"))))
 }
 
 fn push_changes(out: &mut TextOutput, journal: Option<&mut Journal>, changes: &[ChangeSet]) {

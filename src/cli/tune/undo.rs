@@ -31,7 +31,7 @@ const NO_CHANGE: &str = "no change was made in this boot";
 const NO_LEASE: &str = "no change is on lease";
 
 /// Keeps changes.
-pub fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
+pub(super) fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "keeping a change")?;
     let Some((mut journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
     let ids = select_changes(&changes, id, |c| !c.is_kept)?;
@@ -47,7 +47,7 @@ pub fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
 }
 
 /// Renews leases. Without an id, all leases that a tuner holds; orphaned changes have none.
-pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u8> {
+pub(super) fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u8> {
     require_root(root, "renewing a lease")?;
     let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
     let held = |c: &ChangeSet| !c.is_kept && lifecycle::lease_status(&journal, c.id) != LeaseStatus::Orphaned;
@@ -64,7 +64,7 @@ pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u8> {
 }
 
 /// Undoes changes.
-pub fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
+pub(super) fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "taking a change back")?;
     let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
     let mut ids = select_changes(&changes, id, |c| !c.is_kept)?;

@@ -5,9 +5,6 @@ use crate::doctor::mounts::has_option;
 use crate::model::process::TaskActivity;
 use crate::model::topology::MountRef;
 
-/// A database reads from a file system that updates access times.
-pub(super) const RULE: Rule = Rule { name: "atime-mount", find: evaluate };
-
 /// Reads of the device that make a database busy.
 const BUSY_READS_PER_S: f64 = 50.0;
 const WINDOW_SECS: f64 = 5.0;
@@ -20,7 +17,7 @@ fn updates_access_times(mount: &MountRef) -> bool {
     visible && !disabled && ATIME_FILESYSTEMS.iter().any(|fs_type| mount.fs_type == *fs_type)
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let topology = ctx.require(&ctx.system.topology)?;
     let reads =
         |task: &&TaskActivity| task.read.is_some_and(|n| n > 0.0) && ctx.task_survey().is_server(task.row_index);

@@ -3,16 +3,13 @@
 use super::prelude::*;
 use crate::model::slow_facts::BenchResultFacts;
 
-/// A busy device is known to slow down.
-pub(super) const RULE: Rule = Rule { name: "burst-credits", find: evaluate };
-
 /// Share of time with a request in flight from which on it matters.
 const BUSY_PCT: f64 = 50.0;
 const WINDOW_SECS: f64 = 5.0;
 /// The device is in its slow state up to this multiple of the slow rate.
 const SLOW_STATE_FACTOR: f64 = 1.2;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let facts = ctx.system.slow_facts.latest.as_ref();
     let facts = facts.ok_or(RuleSkipped::NeedsMoreData("stored benchmark results"))?;
     let mut seen = Vec::new();

@@ -4,9 +4,6 @@
 use super::prelude::*;
 use crate::model::memory_stalls::RECLAIM;
 
-/// Streaming I/O pushes programs out of memory.
-pub(super) const RULE: Rule = Rule { name: "cache-pressure", find: evaluate };
-
 const WINDOW_SECS: f64 = 5.0;
 /// I/O of all disks together that fills the cache.
 const STREAM_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
@@ -27,7 +24,7 @@ fn is_under_pressure(tick: &Snapshot) -> Option<bool> {
     Some(scanned >= STREAM_BYTES_PER_S / 2.0 && hurts)
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let missing = "a few seconds of memory counters";
     let Some(since) = ctx.sustained(WINDOW_SECS, is_under_pressure, missing)? else { return Ok(()) };
     let Some((mem, tick)) = ctx.system.snapshot.mem.ok().zip(ctx.snapshot()) else { return Ok(()) };

@@ -4,13 +4,6 @@
 use super::prelude::*;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 
-/// A control group is at its I/O limit.
-pub(super) const IO_LIMIT: Rule = Rule { name: "cgroup-io", find: evaluate_io };
-/// A control group is at its memory limit.
-pub(super) const MEMORY_LIMIT: Rule = Rule { name: "cgroup-memory", find: evaluate_memory };
-/// A control group is throttled by its CPU limit.
-pub(super) const CPU_LIMIT: Rule = Rule { name: "cgroup-cpu", find: evaluate_cpu };
-
 /// From this share of a limit on, the limit slows the group down.
 const LIMIT_SHARE: f64 = 0.85;
 /// Memory limit events from which on the delay is noticeable.
@@ -19,7 +12,6 @@ const MIN_LIMIT_EVENTS_PER_S: f64 = 1.0;
 const THROTTLED_PCT: f64 = 20.0;
 /// Fewer periods prove nothing: ten are a second.
 const MIN_CPU_PERIODS: u64 = 10;
-/// Processes named in a finding.
 const MAX_NAMED_PROCESSES: usize = 3;
 
 /// A control group in two successive readings.
@@ -65,7 +57,7 @@ fn reached_io_limit(before: &CgroupIoLimit, now: &CgroupIoLimit, secs: f64) -> O
     })
 }
 
-fn evaluate_io(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_io(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for CgroupInterval { before, now, secs } in cgroup_intervals(ctx)? {
         for limit in &now.io {
             let Some(previous) = before.io.iter().find(|l| l.device == limit.device) else { continue };
@@ -101,7 +93,7 @@ fn affected_devices(ctx: &RuleContext<'_>, id: DevId) -> Vec<DevId> {
     out
 }
 
-fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for CgroupInterval { before, now, secs } in cgroup_intervals(ctx)? {
         let events_per_s = |get: fn(&CgroupFacts) -> Option<u64>| {
             get(now).zip(get(before)).map_or(0.0, |(now, before)| now.saturating_sub(before) as f64 / secs)
@@ -127,7 +119,7 @@ fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult 
     Ok(())
 }
 
-fn evaluate_cpu(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_cpu(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for CgroupInterval { before, now, .. } in cgroup_intervals(ctx)? {
         let counters = (before.cpu_periods, now.cpu_periods, now.cpu_max);
         let (Some((periods_0, throttled_0)), Some((periods_1, throttled_1)), Some((quota, period))) = counters else {

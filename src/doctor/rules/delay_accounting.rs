@@ -2,16 +2,13 @@
 
 use super::prelude::*;
 
-/// Tasks wait for I/O and delay accounting is off.
-pub(super) const RULE: Rule = Rule { name: "delay-accounting-off", find: evaluate };
-
 /// CPU time spent idle with I/O outstanding ...
 const MIN_IOWAIT_PCT: f64 = 20.0;
 /// ... or time in which some task waited for I/O (PSI some avg10).
 const MIN_IO_PRESSURE_PCT: f64 = 30.0;
 const WINDOW_SECS: f64 = 5.0;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     if ctx.system.slow_facts.knob_number("kernel.task_delayacct") != Some(0) {
         return Ok(());
     }

@@ -4,9 +4,6 @@ use super::prelude::*;
 use crate::model::slow_facts::MountSpace;
 use crate::model::topology::MountRef;
 
-/// A file system is nearly full.
-pub(super) const RULE: Rule = Rule { name: "filesystem-full", find: evaluate };
-
 /// Used from here on is a warning ...
 const WARN_PCT: f64 = 90.0;
 /// ... unless this much is free: 10% of a large file system is much.
@@ -18,7 +15,7 @@ const CRITICAL_FREE_BYTES: u64 = 5 << 30;
 /// Smaller file systems (boot partitions, images) are full by design.
 const MIN_TOTAL_BYTES: u64 = 256 << 20;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let facts = &ctx.system.slow_facts;
     if facts.local_space.is_none() && facts.network_space.is_none() {
         return Err(RuleSkipped::NeedsMoreData("free space of the file systems"));

@@ -2,15 +2,12 @@
 
 use super::prelude::*;
 
-/// A process is near its limit of open files.
-pub(super) const RULE: Rule = Rule { name: "open-files", find: evaluate };
-
 /// From here on a burst of connections or data files reaches the limit.
 const WARN_PCT: f64 = 80.0;
 /// From here on opening fails now and then.
 const CRITICAL_PCT: f64 = 97.0;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let facts = ctx.system.slow_facts.latest.as_ref();
     let facts = facts.ok_or(RuleSkipped::NeedsMoreData("open files of the processes"))?;
     for files in &facts.open_files {

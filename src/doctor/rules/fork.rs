@@ -5,11 +5,6 @@ use super::prelude::*;
 use crate::doctor::known_servers::ServerKind;
 use crate::model::process::ProcessRow;
 
-/// Transparent huge pages are `always` with a server that forks for snapshots.
-pub(super) const THP_ALWAYS: Rule = Rule { name: "thp-always", find: evaluate_thp };
-/// fork() stops a large server.
-pub(super) const FORK_COST: Rule = Rule { name: "fork-cost", find: evaluate_fork_cost };
-
 /// A page table entry is 8 bytes for each 4 KiB (x86-64, and arm64 with 4 KiB pages): 48 MiB for 24 GiB.
 const PAGE_TABLE_SHARE: f64 = 8.0 / 4096.0;
 /// As published by Redis: physical machines and VMware 9 to 13, KVM 23.
@@ -24,7 +19,7 @@ fn snapshot_servers<'c>(ctx: &'c RuleContext<'_>) -> impl Iterator<Item = Proces
     ctx.servers(ServerKind::ForksForSnapshots).map(move |index| ctx.system.processes.row(index))
 }
 
-fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let facts = ctx.system.slow_facts.latest.as_ref().ok_or(RuleSkipped::NeedsMoreData("kernel settings"))?;
     if facts.thp.as_deref() != Some("always") {
         return Ok(());
@@ -48,7 +43,7 @@ fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     Ok(())
 }
 
-fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     ctx.require(&ctx.system.processes_status)?;
     let facts = ctx.system.slow_facts.latest.as_ref();
     let measured = facts.and_then(|facts| facts.results.iter().find_map(|result| result.fork_ms_per_gb));

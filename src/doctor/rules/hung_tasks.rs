@@ -7,11 +7,6 @@ use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::ProcessRow;
 use crate::sanitize::fit_width;
 
-/// A task hangs.
-pub(super) const HUNG_TASK: Rule = Rule { name: "hung-task", find: evaluate };
-/// The kernel reports no more hung tasks.
-pub(super) const WARNINGS_EXHAUSTED: Rule = Rule { name: "hung-task-silent", find: evaluate_warnings_exhausted };
-
 /// Longer than a slow request: the kernel waits so long for a spinning disk's error recovery.
 const CRITICAL_SECS: f64 = 8.0;
 /// Reports this old still count for a task that is still in state D.
@@ -44,7 +39,7 @@ const WATCH_TICKS: usize = 60;
 const MAX_FINDINGS: usize = 3;
 const MAX_COMMAND_WIDTH: usize = 120;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let mut hung = 0;
     for task in &ctx.system.hung_tasks {
         let row = ctx.system.processes.get(&task.key());
@@ -145,7 +140,7 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-fn evaluate_warnings_exhausted(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_warnings_exhausted(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let read_knob = || ctx.system.slow_facts.knob_number("kernel.hung_task_warnings");
     let warnings_left = ctx.system.hung_task_warnings.or_else(read_knob);
     if warnings_left.ok_or(RuleSkipped::NeedsMoreData("kernel settings"))? != 0 {

@@ -5,15 +5,6 @@ use crate::model::kernel_log::LogEntry;
 use crate::model::topology::{BlockDevice, Topology};
 use crate::units::format_rfc3339;
 
-/// A device or its link was reset.
-pub(super) const DEVICE_RESET: Rule = Rule { name: "device-reset", find: evaluate_resets };
-/// A device failed requests.
-pub(super) const IO_ERROR: Rule = Rule { name: "io-error", find: evaluate_io_errors };
-/// A file system is damaged or lost data.
-pub(super) const FILESYSTEM_ERROR: Rule = Rule { name: "filesystem-error", find: evaluate_filesystem_errors };
-/// The kernel killed a process because memory ran out.
-pub(super) const OOM: Rule = Rule { name: "oom", find: evaluate_oom };
-
 /// Older messages are history, shown in the Kernel view only.
 const RECENT_SECS: u64 = 600;
 /// A problem reported within this time is ongoing: error handling and retries take up to a minute.
@@ -22,7 +13,6 @@ const ONGOING_SECS: f64 = 120.0;
 const UNSUPPORTED_OPERATION: &str = "operation not supported error";
 /// This many resets are more than a glitch of the link.
 const MANY_RESETS: u64 = 3;
-/// Killed processes reported.
 const MAX_OOM_FINDINGS: usize = 3;
 
 /// Recent messages of one class about one device.
@@ -117,7 +107,7 @@ fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
     ctx.require(&ctx.system.kernel_log_status).copied()
 }
 
-fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for reports in group_reports(ctx, KernelLogClass::ResetTimeout, |_| true) {
         let severity = if reports.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
         reports
@@ -133,7 +123,7 @@ fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult 
     require_kernel_log(ctx)
 }
 
-fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for reports in group_reports(ctx, KernelLogClass::IoError, |e| !e.message.contains(UNSUPPORTED_OPERATION)) {
         reports
             .build_finding(ctx, Severity::Critical, "I/O errors")
@@ -157,7 +147,7 @@ fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResu
 const FILESYSTEM_ERROR_WORDS: &[&str] =
     &["rror", "orrupt", "bort", "read-only", "shut", "lost", "failed", "annot", "nconsistent", "readonly"];
 
-fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
     for reports in group_reports(ctx, KernelLogClass::Filesystem, is_error) {
         reports
@@ -170,7 +160,7 @@ fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
     require_kernel_log(ctx)
 }
 
-fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let killed = |entry: &&LogEntry| entry.pid.is_some() || entry.message.contains("ut of memory");
     for entry in ctx.kernel_messages(KernelLogClass::Oom, RECENT_SECS).filter(killed).take(MAX_OOM_FINDINGS) {
         out.push(oom_finding(ctx, entry));

@@ -4,13 +4,6 @@ use super::prelude::*;
 use crate::model::network::{NetFsKind, NetFsRate, NicRate};
 use crate::model::reading::Reading;
 
-/// A network link limits a mount.
-pub(super) const LINK_FULL: Rule = Rule { name: "network-link-full", find: evaluate_link };
-/// NFS requests are retransmitted.
-pub(super) const NFS_RETRANSMITS: Rule = Rule { name: "nfs-retransmits", find: evaluate_retransmits };
-/// A share is mounted with SMB 1.
-pub(super) const SMB1: Rule = Rule { name: "cifs-version-1", find: evaluate_smb1 };
-
 const WINDOW_SECS: f64 = 5.0;
 /// Interfaces count bytes without preamble and gaps, so a full link shows about 95%.
 const FULL_PCT: f64 = 85.0;
@@ -48,7 +41,7 @@ fn throughput_mb_per_s(tick: &Snapshot, mount: &NetFsRate) -> Option<f64> {
     Some(mount.read_mb_per_s? + mount.write_mb_per_s?)
 }
 
-fn evaluate_link(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_link(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let mut result = Ok(());
     for mount in mounts(ctx)? {
         let Some(interface) = mount.interface.as_deref() else { continue };
@@ -126,7 +119,7 @@ fn steady_rate_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, interface: &str
     )
 }
 
-fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let mut result = Ok(());
     for mount in mounts(ctx)?.iter().filter(|mount| mount.kind == NetFsKind::Nfs) {
         let retransmits = ctx.mean(WINDOW_SECS, |tick| same_mount(tick, mount)?.retransmits_per_s);
@@ -155,7 +148,7 @@ fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRe
     result
 }
 
-fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     mounts(ctx)?;
     let sample = ctx.system.last_sample.as_ref();
     let mounts = sample.and_then(|sample| sample.netfs.ok()).map(Vec::as_slice).unwrap_or_default();

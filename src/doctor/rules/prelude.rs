@@ -2,7 +2,7 @@
 
 pub(super) use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, RuleSkipped, Severity, knob};
 pub(super) use crate::doctor::format;
-pub(super) use crate::doctor::rule_context::{Rule, RuleContext, RuleResult};
+pub(super) use crate::doctor::rule_context::{RuleContext, RuleResult};
 pub(super) use crate::doctor::storage_class::StorageClass;
 pub(super) use crate::model::disk::{DevId, DiskRate};
 pub(super) use crate::model::kernel_log::KernelLogClass;

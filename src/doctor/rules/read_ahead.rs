@@ -2,11 +2,6 @@
 
 use super::prelude::*;
 
-/// Read-ahead limits a stream.
-pub(super) const TOO_SMALL: Rule = Rule { name: "readahead-small", find: evaluate_small };
-/// Read-ahead makes random reads expensive.
-pub(super) const TOO_LARGE: Rule = Rule { name: "readahead-large", find: evaluate_large };
-
 const WINDOW_SECS: f64 = 6.0;
 const STREAM_MB_PER_S: f64 = 10.0;
 /// Requests of at least this share of the read-ahead are limited by it.
@@ -39,7 +34,7 @@ fn sustained_devices<'a>(
     ctx.sustained_devices(ctx.devices().filter(|device| read_ahead_kb(ctx, device.id).is_some()), WINDOW_SECS, test)
 }
 
-fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let is_limited = |device: &DiskRate| {
         let kb = read_ahead_kb(ctx, device.id)?.0 as f64;
         Some(
@@ -81,7 +76,7 @@ fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     Ok(())
 }
 
-fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let devices = sustained_devices(ctx, |tick, device| {
         let faults_per_s = tick.major_faults_per_s?;
         // A stream faults once for many reads; random reads of mapped files fault for each.

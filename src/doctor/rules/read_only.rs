@@ -6,13 +6,10 @@
 use super::prelude::*;
 use crate::doctor::mounts::has_option;
 
-/// A file system went read-only by itself.
-pub(super) const RULE: Rule = Rule { name: "read-only", find: evaluate };
-
 /// How far back to look for the kernel's message: as far as the log goes.
 const LOG_WINDOW_SECS: u64 = 30 * 86_400;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for device in &ctx.require(&ctx.system.topology)?.devices {
         for mount in device.mounts.iter().filter(|m| !m.is_hidden && !m.is_bind) {
             let sign = if has_option(mount, "emergency_ro") || has_option(mount, "shutdown") {

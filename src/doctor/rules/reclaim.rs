@@ -5,9 +5,6 @@ use super::prelude::*;
 use crate::doctor::rule_context::StalledTask;
 use crate::model::memory_stalls::RECLAIM;
 
-/// A task spends its time in direct reclaim.
-pub(super) const RULE: Rule = Rule { name: "reclaim-stalls", find: evaluate };
-
 const WINDOW_SECS: f64 = 5.0;
 /// A stream that recycles its own cache in a control group loses less than half of this.
 const WARN_MS_PER_S: f64 = 200.0;
@@ -15,7 +12,6 @@ const WARN_MS_PER_S: f64 = 200.0;
 const CRITICAL_MS_PER_S: f64 = 700.0;
 /// I/O that fills the cache.
 const STREAM_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
-/// Tasks named in the finding.
 const MAX_NAMED_TASKS: usize = 3;
 
 fn is_stalled(tick: &Snapshot) -> Option<bool> {
@@ -24,7 +20,7 @@ fn is_stalled(tick: &Snapshot) -> Option<bool> {
     Some(stalls.processes.iter().any(|process| process.rates[RECLAIM].ms_per_s >= WARN_MS_PER_S))
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let stalls = ctx.require(&ctx.system.snapshot.memory_stalls)?;
     if let (None, Some(why)) = (stalls.totals[RECLAIM], stalls.unavailable.first()) {
         return Err(RuleSkipped::Unavailable(why.clone()));

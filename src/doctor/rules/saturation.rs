@@ -8,9 +8,6 @@ use crate::model::io_accounting::IoRates;
 use crate::model::request_pattern::RequestPattern;
 use crate::model::topology::{BlockDevice, DeviceKind};
 
-/// A device is saturated.
-pub(super) const RULE: Rule = Rule { name: "device-saturated", find: evaluate };
-
 /// Shorter is a burst, which the queue is there for.
 pub(super) const WINDOW_SECS: f64 = 5.0;
 /// Share of time with a request in flight.
@@ -91,7 +88,7 @@ impl DeviceLoad {
     }
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let saturated = |id, device: &DiskRate| is_saturated(device, ctx.storage_class(id));
     let devices = ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(saturated(device.id, device)))?;
     for (device, since) in devices {

@@ -3,9 +3,6 @@
 
 use super::prelude::*;
 
-/// A busy device has an unsuitable scheduler.
-pub(super) const RULE: Rule = Rule { name: "scheduler-unsuitable", find: evaluate };
-
 /// On a spinning disk the order matters from this queue size on.
 const SPINNING_MIN_QUEUE: f64 = 2.0;
 /// On fast devices the scheduler's own cost shows from this rate on.
@@ -14,7 +11,7 @@ const FAST_MIN_TPS: f64 = 10_000.0;
 const BFQ_MIN_TPS: f64 = 2_000.0;
 const WINDOW_SECS: f64 = 5.0;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let topology = ctx.require(&ctx.system.topology)?;
     let mut settings_missing = false;
     for device in ctx.devices().filter(|device| topology.get(device.id).is_some_and(|d| d.is_hardware())) {

@@ -4,9 +4,6 @@
 use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
 
-/// A device is slow for its class.
-pub(super) const RULE: Rule = Rule { name: "slow-device", find: evaluate };
-
 /// Up to this queue size the await is the device's own service time.
 const SHORT_QUEUE: f64 = 2.0;
 /// With fewer requests the mean await proves nothing.
@@ -30,7 +27,7 @@ fn is_slow(device: &DiskRate, class: StorageClass) -> bool {
     }
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let class = |id| ctx.storage_class(id);
     let slow = |device: &DiskRate| !device.stalled && is_slow(device, class(device.id));
     for (device, since) in ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(slow(device)))? {

@@ -3,13 +3,10 @@
 
 use super::prelude::*;
 
-/// A device completes nothing.
-pub(super) const RULE: Rule = Rule { name: "device-stalled", find: evaluate };
-
 /// Longer than a slow request: a spinning disk in error recovery answers or gives up within 7 s, others much sooner.
 const STALLED_SECS: f64 = 4.0;
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for (device, since) in ctx.sustained_devices(ctx.devices(), STALLED_SECS, |_, device| Some(device.stalled))? {
         // Every device above a stalled one stalls: report the lowest.
         let is_stalled = |id: &DevId| ctx.snapshot().and_then(|s| s.device(*id)).is_some_and(|d| d.stalled);

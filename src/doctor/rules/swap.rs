@@ -5,13 +5,6 @@ use super::prelude::*;
 use crate::model::memory::SwapRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
 
-/// Pages move between memory and swap.
-pub(super) const SWAPPING: Rule = Rule { name: "swapping", find: evaluate_swapping };
-/// Much is in swap, and none of it moves.
-pub(super) const SWAPPED_IDLE: Rule = Rule { name: "swapped-idle", find: evaluate_idle };
-/// A server, or a program that faults, is swapped out.
-pub(super) const SERVER_SWAPPED: Rule = Rule { name: "server-swapped", find: evaluate_servers };
-
 /// Single pages are swapped in all the time; this long is no coincidence.
 const WINDOW_SECS: f64 = 5.0;
 /// In and out together: 16 pages per second. Database guides ask for si and so of 0.
@@ -30,7 +23,6 @@ const MIN_USED_PCT: f64 = 5.0;
 const SERVER_SWAPPED_PCT: f64 = 10.0;
 /// Faults from which on a swapped program misses its memory.
 const MIN_FAULTS_PER_S: f64 = 5.0;
-/// Faulting tasks named in the finding.
 const MAX_NAMED_TASKS: usize = 3;
 
 fn traffic_bytes_per_s(tick: &Snapshot) -> Option<f64> {
@@ -42,7 +34,7 @@ fn used_bytes(swap: &SwapRate) -> Option<String> {
     swap.used_bytes.map(|n| format::bytes(n as f64))
 }
 
-fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let swap = ctx.require(&ctx.system.snapshot.swap)?;
     let is_swapping = |tick: &Snapshot| Some(traffic_bytes_per_s(tick)? >= MIN_TRAFFIC_BYTES_PER_S);
     let Some(since) = ctx.sustained(WINDOW_SECS, is_swapping, "a few seconds of swap counters")? else {
@@ -129,7 +121,7 @@ fn faulting_tasks<'a>(ctx: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
     rows.filter(|row| row.major_faults_per_s.is_some_and(|n| n >= MIN_FAULTS_PER_S)).collect()
 }
 
-fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let swap = ctx.require(&ctx.system.snapshot.swap)?;
     let total = ctx.system.snapshot.mem.ok().map(|mem| mem.total);
     let (Some(used), Some(total)) = (swap.used_bytes, total) else {
@@ -154,7 +146,7 @@ fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     Ok(())
 }
 
-fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     ctx.require(&ctx.system.processes_status)?;
     let swap_in = ctx.mean(WINDOW_SECS, |tick| tick.swap.ok()?.in_bytes_per_s);
     let is_swapping_in = swap_in.is_some_and(|n| n >= MIN_SWAP_IN_BYTES_PER_S);

@@ -9,13 +9,6 @@ use crate::model::reading::Reading;
 use crate::model::syncs::{NOT_REQUESTED, SyncActivity, SyncRate, SyncWait, wait_text};
 use std::collections::HashMap;
 
-/// A stream of one process makes the syncs of another slow.
-pub(super) const BEHIND_STREAM: Rule =
-    Rule { name: "syncs-behind-a-stream", find: |ctx, out| evaluate(ctx, out, SyncCause::Stream) };
-/// Syncs are slow, and no other process streams.
-pub(super) const WAITS_ON_SYNCS: Rule =
-    Rule { name: "waits-on-syncs", find: |ctx, out| evaluate(ctx, out, SyncCause::Device) };
-
 const WINDOW_SECS: f64 = 4.0;
 /// Data written to memory reaches the disk later, so streams are searched for over a longer time.
 const STREAM_SECS: f64 = 15.0;
@@ -31,7 +24,7 @@ const STREAM_BYTES_PER_S: f64 = 20.0 * 1_048_576.0;
 const MAX_FINDINGS: usize = 4;
 
 #[derive(PartialEq)]
-enum SyncCause {
+pub(super) enum SyncCause {
     Stream,
     Device,
 }
@@ -92,7 +85,7 @@ fn traced_ticks<'a>(ctx: &RuleContext<'a>) -> impl Iterator<Item = (&'a Snapshot
     ctx.window(WINDOW_SECS).map_while(|tick| Some((tick, &**tick.syncs.ok()?)))
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, cause: SyncCause) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, cause: SyncCause) -> RuleResult {
     if matches!(&ctx.system.snapshot.syncs, Reading::Absent(why) if why == NOT_REQUESTED) {
         return Ok(());
     }

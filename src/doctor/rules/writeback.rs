@@ -7,11 +7,6 @@ use crate::doctor::rule_context::{IoTask, StalledTask};
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::THROTTLE;
 
-/// The flushers write data that is still being modified.
-pub(super) const WRITEBACK_STORM: Rule = Rule { name: "writeback-storm", find: evaluate_storm };
-/// Writers are throttled.
-pub(super) const WRITERS_THROTTLED: Rule = Rule { name: "writers-throttled", find: evaluate_throttled };
-
 /// Copying one file is over sooner.
 const STORM_SECS: f64 = 5.0;
 /// Logs and metrics dirty less.
@@ -20,7 +15,6 @@ const MIN_DIRTY_BYTES_PER_S: f64 = 1_048_576.0;
 const THROTTLED_SECS: f64 = 3.0;
 /// Time that all writers together sleep; less is normal control.
 const MIN_THROTTLED_MS_PER_S: f64 = 50.0;
-/// Throttled writers named in the finding.
 const MAX_NAMED_TASKS: usize = 4;
 /// With this much I/O pressure (PSI full avg10) throttled writers make no progress ...
 const STANDSTILL_PCT: f64 = 40.0;
@@ -28,7 +22,6 @@ const STANDSTILL_PCT: f64 = 40.0;
 const STANDSTILL_SECS: f64 = 10.0;
 const MISSING: &str = "a few seconds of writeback counters";
 
-/// Bytes dirty and under writeback.
 pub(super) fn dirty_bytes(w: &WritebackRate) -> Option<f64> {
     Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
 }
@@ -88,7 +81,7 @@ fn mean_rate(ctx: &RuleContext<'_>, get: fn(&WritebackRate) -> Option<f64>) -> O
     ctx.mean(STORM_SECS, |tick| get(tick.writeback.ok()?))
 }
 
-fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let Some(since) = ctx.sustained(STORM_SECS, is_storm, MISSING)? else { return Ok(()) };
     let rate = |get| format::bytes_per_s(mean_rate(ctx, get).unwrap_or(0.0));
@@ -129,7 +122,7 @@ fn throttled_title(ctx: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledT
     format!("writers are throttled: {}{cause}", who.unwrap_or_default())
 }
 
-fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let Some(since) = ctx.sustained(THROTTLED_SECS, are_writers_throttled, MISSING)? else { return Ok(()) };
     let full_pct = ctx.mean(STANDSTILL_SECS, |tick| Some(tick.pressure.ok()?.io.full?.avg10)).unwrap_or(0.0);

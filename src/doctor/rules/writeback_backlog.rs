@@ -3,9 +3,6 @@
 use super::prelude::*;
 use super::writeback::dirty_bytes;
 
-/// The dirty pages take long to write.
-pub(super) const RULE: Rule = Rule { name: "slow-drain", find: evaluate };
-
 /// The kernel wants no page dirty for longer (vm.dirty_expire_centisecs = 3000).
 const WARN_SECS: f64 = 30.0;
 /// Services that take longer to stop are killed (systemd's TimeoutStopSec is 90 s).
@@ -24,7 +21,7 @@ fn is_flushing(tick: &Snapshot) -> Option<bool> {
     Some(dirty_bytes(w)? >= MIN_DIRTY_BYTES.max(w.background_threshold_bytes? as f64))
 }
 
-fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let missing = "a few seconds of writeback counters";
     let Some(since) = ctx.sustained(WINDOW_SECS, is_flushing, missing)? else { return Ok(()) };

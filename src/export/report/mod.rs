@@ -10,6 +10,7 @@ use super::findings::{self, ParagraphKind};
 use super::snapshot::{self, SnapshotScope};
 use super::table::Table;
 use crate::doctor::RuleEngine;
+use crate::doctor::finding::Finding;
 use crate::doctor::incident::Incident;
 use crate::model::system_state::SystemState;
 use crate::model::timestamp::Timestamp;
@@ -73,7 +74,8 @@ impl WindowFindings {
     /// Adds the current incidents.
     pub fn update(&mut self, engine: &RuleEngine, now: Timestamp) {
         for incident in engine.incidents() {
-            match self.0.iter_mut().find(|(old, _)| is_same_incident(old, incident)) {
+            let is_same = |f: &Finding| (f.rule, &f.subject) == (incident.cause().rule, &incident.cause().subject);
+            match self.0.iter_mut().find(|(old, _)| is_same(old.cause())) {
                 Some(old) => *old = (incident.clone(), now),
                 None => self.0.push((incident.clone(), now)),
             }
@@ -85,18 +87,11 @@ impl WindowFindings {
         // An incident that became part of another one is not over.
         let is_current = |old: &Incident| {
             let cause = old.cause();
-            engine
-                .incidents()
-                .iter()
-                .flat_map(|s| &s.findings)
-                .any(|f| f.rule == cause.rule && f.subject == cause.subject)
+            let mut current = engine.incidents().iter().flat_map(|incident| &incident.findings);
+            current.any(|f| (f.rule, &f.subject) == (cause.rule, &cause.subject))
         };
         self.0.iter().filter(move |(old, _)| !is_current(old))
     }
-}
-
-fn is_same_incident(a: &Incident, b: &Incident) -> bool {
-    (a.cause().rule, &a.cause().subject) == (b.cause().rule, &b.cause().subject)
 }
 
 /// The report as blocks.
@@ -113,14 +108,7 @@ pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExt
     let scope = SnapshotScope { findings: false, kernel_log: false, syncs, ..SnapshotScope::ALL };
     out.push(ReportBlock::Heading(2, "At the end of the window".into()));
     out.extend(snapshot::build_tables(system, engine, scope, usize::MAX).into_iter().map(ReportBlock::Table));
-    let kernel = SnapshotScope {
-        kernel_log: true,
-        devices: false,
-        processes: false,
-        memory: false,
-        findings: false,
-        syncs: false,
-    };
+    let kernel = SnapshotScope { kernel_log: true, ..SnapshotScope::default() };
     out.push(ReportBlock::Heading(2, "Kernel warnings".into()));
     out.extend(snapshot::build_tables(system, engine, kernel, usize::MAX).into_iter().map(ReportBlock::Table));
     push_settings(&mut out, extra);

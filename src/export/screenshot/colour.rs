@@ -23,75 +23,41 @@ pub struct Palette {
 pub static DARK: Palette = Palette {
     fg: rgb(0xd0d4dc),
     bg: rgb(0x14171c),
-    ansi: [
-        rgb(0x000000),
-        rgb(0xcc4b4b),
-        rgb(0x5fb36a),
-        rgb(0xd7a94b),
-        rgb(0x5b8bd9),
-        rgb(0xb978c9),
-        rgb(0x4fb3bf),
-        rgb(0xb4bac4),
-        rgb(0x767d89),
-        rgb(0xff6b6b),
-        rgb(0x8be28f),
-        rgb(0xffd479),
-        rgb(0x8ab4f8),
-        rgb(0xdba3ea),
-        rgb(0x7fdbe6),
-        rgb(0xffffff),
-    ],
+    ansi: rgbs([
+        0x000000, 0xcc4b4b, 0x5fb36a, 0xd7a94b, 0x5b8bd9, 0xb978c9, 0x4fb3bf, 0xb4bac4, 0x767d89, 0xff6b6b, 0x8be28f,
+        0xffd479, 0x8ab4f8, 0xdba3ea, 0x7fdbe6, 0xffffff,
+    ]),
 };
 
 /// Dark text on a light background.
 pub static LIGHT: Palette = Palette {
     fg: rgb(0x1f2328),
     bg: rgb(0xffffff),
-    ansi: [
-        rgb(0x000000),
-        rgb(0xb3261e),
-        rgb(0x1b7837),
-        rgb(0x8a6100),
-        rgb(0x1f5fbf),
-        rgb(0x8a3ba0),
-        rgb(0x0f7580),
-        rgb(0xa8b0ba),
-        rgb(0x5f6771),
-        rgb(0xd13a32),
-        rgb(0x2c9a4b),
-        rgb(0xb07d00),
-        rgb(0x3b7de0),
-        rgb(0xa855c2),
-        rgb(0x1896a3),
-        rgb(0xffffff),
-    ],
+    ansi: rgbs([
+        0x000000, 0xb3261e, 0x1b7837, 0x8a6100, 0x1f5fbf, 0x8a3ba0, 0x0f7580, 0xa8b0ba, 0x5f6771, 0xd13a32, 0x2c9a4b,
+        0xb07d00, 0x3b7de0, 0xa855c2, 0x1896a3, 0xffffff,
+    ]),
 };
+
+const fn rgbs(hex: [u32; 16]) -> [Rgb; 16] {
+    let (mut out, mut i) = ([[0; 3]; 16], 0);
+    while i < 16 {
+        out[i] = rgb(hex[i]);
+        i += 1;
+    }
+    out
+}
 
 const fn rgb(hex: u32) -> Rgb {
     [(hex >> 16) as u8, (hex >> 8) as u8, hex as u8]
 }
 
 /// Index of an ANSI colour, bright ones from 8.
-pub fn ansi_index(colour: Color) -> Option<u8> {
-    Some(match colour {
-        Color::Reset | Color::Rgb(..) | Color::Indexed(_) => return None,
-        Color::Black => 0,
-        Color::Red => 1,
-        Color::Green => 2,
-        Color::Yellow => 3,
-        Color::Blue => 4,
-        Color::Magenta => 5,
-        Color::Cyan => 6,
-        Color::Gray => 7,
-        Color::DarkGray => 8,
-        Color::LightRed => 9,
-        Color::LightGreen => 10,
-        Color::LightYellow => 11,
-        Color::LightBlue => 12,
-        Color::LightMagenta => 13,
-        Color::LightCyan => 14,
-        Color::White => 15,
-    })
+pub(super) fn ansi_index(colour: Color) -> Option<u8> {
+    use Color::*;
+    let normal = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
+    let bright = [DarkGray, LightRed, LightGreen, LightYellow, LightBlue, LightMagenta, LightCyan, White];
+    normal.iter().chain(&bright).position(|c| *c == colour).map(|at| at as u8)
 }
 
 impl Palette {

@@ -27,21 +27,11 @@ impl Glyph {
 /// The glyph of a character, if the font has it.
 pub fn find_glyph(c: char) -> Option<Glyph> {
     let code = u16::try_from(c as u32).ok()?;
-    let word = |at: usize| u16::from_le_bytes([PACKED_FONT[at], PACKED_FONT[at + 1]]);
-    let count = usize::from(word(0));
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high) / 2;
-        match word(2 + 2 * middle).cmp(&code) {
-            std::cmp::Ordering::Less => low = middle + 1,
-            std::cmp::Ordering::Greater => high = middle,
-            std::cmp::Ordering::Equal => {
-                let from = 2 + 2 * count + middle * GLYPH_BYTES;
-                return PACKED_FONT.get(from..from + GLYPH_BYTES).map(Glyph);
-            }
-        }
-    }
-    None
+    let (words, _) = PACKED_FONT.as_chunks::<2>();
+    let count = usize::from(u16::from_le_bytes(words[0]));
+    let at = words[1..=count].binary_search_by_key(&code, |bytes| u16::from_le_bytes(*bytes)).ok()?;
+    let from = 2 + 2 * count + at * GLYPH_BYTES;
+    PACKED_FONT.get(from..from + GLYPH_BYTES).map(Glyph)
 }
 
 #[cfg(test)]

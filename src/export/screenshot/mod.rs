@@ -3,13 +3,13 @@
 //! Images need no fonts: [`shape`] draws frames, bars and graphs; viewers render the text of SVG and HTML; PNG has its
 //! own bitmap font.
 
-pub mod ansi;
+mod ansi;
 pub mod colour;
-pub mod font;
-pub mod grid;
-pub mod html;
-pub mod png;
-pub mod shape;
+mod font;
+mod grid;
+mod html;
+mod png;
+mod shape;
 pub mod svg;
 pub mod text;
 
@@ -45,22 +45,18 @@ pub struct ScreenshotFormat {
 
 /// All formats; the first is the default.
 pub const FORMATS: &[ScreenshotFormat] = &[
-    ScreenshotFormat { name: "png", extension: "png", write: |shot| png::to_png(&shot.cells, shot.palette) },
-    ScreenshotFormat {
-        name: "svg",
-        extension: "svg",
-        write: |shot| svg::to_svg(&shot.cells, shot.palette, &shot.title).into(),
-    },
-    ScreenshotFormat {
-        name: "html",
-        extension: "html",
-        write: |shot| html::to_html(&shot.cells, shot.palette, &shot.title).into(),
-    },
-    ScreenshotFormat { name: "markdown", extension: "md", write: |shot| to_markdown(shot).into() },
-    ScreenshotFormat { name: "text", extension: "txt", write: |shot| to_plain_text(shot).into() },
-    ScreenshotFormat { name: "ansi", extension: "ans", write: |shot| ansi::to_ansi(&shot.cells).into() },
-    ScreenshotFormat { name: "json", extension: "json", write: |shot| to_json(shot).into() },
+    format("png", "png", |shot| png::to_png(&shot.cells, shot.palette)),
+    format("svg", "svg", |shot| svg::to_svg(&shot.cells, shot.palette, &shot.title).into()),
+    format("html", "html", |shot| html::to_html(&shot.cells, shot.palette, &shot.title).into()),
+    format("markdown", "md", |shot| to_markdown(shot).into()),
+    format("text", "txt", |shot| to_plain_text(shot).into()),
+    format("ansi", "ans", |shot| ansi::to_ansi(&shot.cells).into()),
+    format("json", "json", |shot| to_json(shot).into()),
 ];
+
+const fn format(name: &'static str, extension: &'static str, write: fn(&Screenshot) -> Vec<u8>) -> ScreenshotFormat {
+    ScreenshotFormat { name, extension, write }
+}
 
 /// The format with this name.
 pub fn find_format(name: &str) -> Option<&'static ScreenshotFormat> {
@@ -76,13 +72,8 @@ pub fn format_of_file(name: &str) -> Option<&'static ScreenshotFormat> {
 /// A part of the screen, moved to the origin.
 pub fn crop(cells: &Buffer, area: Rect) -> Buffer {
     let area = area.intersection(cells.area);
-    let mut out = Buffer::empty(Rect { x: 0, y: 0, ..area });
-    for y in 0..area.height {
-        for x in 0..area.width {
-            out[(x, y)] = cells[(area.x + x, area.y + y)].clone();
-        }
-    }
-    out
+    let content = area.positions().map(|position| cells[position].clone()).collect();
+    Buffer { area: Rect { x: 0, y: 0, ..area }, content }
 }
 
 fn to_markdown(shot: &Screenshot) -> String {

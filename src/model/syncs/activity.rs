@@ -100,7 +100,7 @@ impl SyncActivity {
             part(in_flight, "syncs not followed"),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("no room: {}", parts.join(", ")))
+        (!parts.is_empty()).then(|| format!("tables full: {}", parts.join(", ")))
     }
 }
 
@@ -193,6 +193,9 @@ mod tests {
     fn drops_are_reported() {
         assert_eq!(SyncActivity::default().drops_text(), None);
         let syncs = SyncActivity { drops: SyncDrops { files: 2, slow: 0, in_flight: 1 }, ..Default::default() };
-        assert_eq!(syncs.drops_text().as_deref(), Some("no room: 2 further files not counted, 1 syncs not followed"));
+        assert_eq!(
+            syncs.drops_text().as_deref(),
+            Some("tables full: 2 further files not counted, 1 syncs not followed")
+        );
     }
 }

@@ -103,11 +103,11 @@ pub fn notes(syncs: &SyncActivity) -> Vec<String> {
         Some(n) => format!("syncs by io_uring ({n:.0}/s, counted but not timed)"),
         None => "syncs by io_uring".into(),
     };
-    let mut out = vec![format!("not seen: writes that sync by themselves (O_SYNC, O_DSYNC), {uring}")];
+    let mut out = vec![format!("not traced: writes that sync by themselves (O_SYNC, O_DSYNC), {uring}")];
     out.extend(syncs.unavailable.iter().cloned());
     out.extend(syncs.drops_text());
     if syncs.hidden_rows > 0 {
-        out.push(format!("{} more files that waited less", syncs.hidden_rows));
+        out.push(format!("{} faster files hidden", syncs.hidden_rows));
     }
     out
 }
@@ -196,6 +196,6 @@ mod tests {
     fn the_notes_always_name_untraced_syncs() {
         assert!(notes(&SyncActivity::default())[0].contains("O_SYNC"));
         let counted = SyncActivity { io_uring_per_s: Some(12.0), hidden_rows: 3, ..Default::default() };
-        assert!(notes(&counted)[0].contains("12/s") && notes(&counted)[1].starts_with("3 more"));
+        assert!(notes(&counted)[0].contains("12/s") && notes(&counted)[1].starts_with("3 faster"));
     }
 }
