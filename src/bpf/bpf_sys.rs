@@ -38,7 +38,6 @@ struct MapBatchAttr {
     flags: [u64; 2],
 }
 
-/// Bytes of values per batch.
 const BATCH_BYTES: usize = 32 << 10;
 
 /// A map with keys of `K` bytes.
@@ -49,7 +48,6 @@ pub struct BpfMap<const K: usize> {
 }
 
 impl<const K: usize> BpfMap<K> {
-    /// Another handle of the same map.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()?, value_len: self.value_len })
     }
@@ -72,12 +70,10 @@ impl<const K: usize> BpfMap<K> {
         }
     }
 
-    /// Inserts or replaces a value.
     pub fn insert(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<()> {
         self.element(BPF_MAP_UPDATE_ELEM, key, value)
     }
 
-    /// Removes a value, if it exists.
     pub fn remove(&self, key: &[u8; K]) {
         let _ = self.element(BPF_MAP_DELETE_ELEM, key, &mut vec![0; self.value_len]);
     }

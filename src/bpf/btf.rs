@@ -8,7 +8,6 @@ use std::collections::HashMap;
 const MAGIC: u16 = 0xeb9f;
 const TRACEPOINT_PREFIX: &[u8] = b"btf_trace_";
 
-/// Kinds of types that matter here.
 const KIND_PTR: u32 = 2;
 const KIND_TYPEDEF: u32 = 8;
 const KIND_FUNC_PROTO: u32 = 13;
@@ -22,7 +21,6 @@ struct BtfType {
     type_id: u32,
 }
 
-/// Number of arguments of each tracepoint, by name.
 pub struct TracepointArguments(HashMap<String, usize>);
 
 impl TracepointArguments {

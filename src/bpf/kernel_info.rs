@@ -16,22 +16,16 @@ const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// The running kernel, inspected once for all probes. Takes about 20 MB, so it is dropped after loading.
 pub struct KernelInfo {
-    /// Where its files are.
     pub root: Root,
     /// Its types, against which programs are relocated.
     pub btf: Btf,
-    /// Its tracepoints.
     pub tracepoints: TracepointArguments,
     /// Number of possible CPUs, as in per-CPU maps.
     pub cpus: usize,
 }
 
 impl KernelInfo {
-    /// Inspects the running kernel.
-    ///
-    /// # Errors
-    ///
-    /// The reason why nothing can be traced.
+    /// Errors: the reason why nothing can be traced.
     pub fn detect(root: &Root) -> Result<Self, ProbeUnavailable> {
         let types = read_btf(root)?;
         check_capabilities()?;

@@ -2,12 +2,10 @@
 
 use crate::model::disk::DevId;
 
-/// Reads a 32-bit number.
 pub fn read_u32(bytes: &[u8], offset: usize) -> u32 {
     bytes[offset..offset + 4].try_into().map_or(0, u32::from_ne_bytes)
 }
 
-/// Reads a 64-bit number.
 pub fn read_u64(bytes: &[u8], offset: usize) -> u64 {
     bytes[offset..offset + 8].try_into().map_or(0, u64::from_ne_bytes)
 }
@@ -22,7 +20,6 @@ pub fn pack_device(id: DevId) -> u32 {
     id.major << 20 | id.minor & 0xf_ffff
 }
 
-/// Unpacks a device number.
 pub fn unpack_device(packed: u32) -> DevId {
     DevId { major: packed >> 20, minor: packed & 0xf_ffff }
 }

@@ -28,21 +28,17 @@ const KEY_LEN: usize = 16;
 const NAME_LEN: usize = 16;
 const KIND_LEN: usize = 6 * 8;
 const VALUE_LEN: usize = 2 * NAME_LEN + 2 * KIND_LEN;
-/// Capacity of the map.
 const MAX_PROCESSES: usize = 2048;
 /// A process without new stalls for this long is removed from the map.
 const EXPIRE_AFTER: Duration = Duration::from_secs(120);
 /// Readings after which the maps are read even if nothing changed.
 const MAX_CACHED_READS: u32 = 60;
 
-/// The loaded programs; dropping this unloads them.
 pub struct MemoryStallProbe {
-    /// Holds the programs and their links.
     _programs: Ebpf,
     stalls: BpfMap<KEY_LEN>,
     period: BpfMap<4>,
     changes: ChangeMaps,
-    /// Length of a jiffy, ns.
     jiffy_ns: u64,
     current_period: u64,
     is_counted: [bool; 2],

@@ -7,15 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A set of BPF programs, loaded as long as the value lives.
 pub trait Probe: Sized + Send + 'static {
-    /// What reading it returns.
     type Output: Default;
     /// Loads and attaches the programs.
-    ///
-    /// # Errors
-    ///
-    /// The reason why they cannot be loaded, in one line.
+    /// Errors: the reason why they cannot be loaded, in one line.
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable>;
-    /// Reads the counters.
     fn read(&mut self) -> Reading<Self::Output>;
 }
 
@@ -41,7 +36,6 @@ impl<P: Probe> ProbeHandle<P> {
         }
     }
 
-    /// Unloads the programs, if they are loaded.
     pub fn unload(&self) {
         self.replace(Err(ProbeUnavailable::Absent("this probe was unloaded".into())));
     }

@@ -17,7 +17,6 @@ pub struct ChangeMaps {
 }
 
 impl ChangeMaps {
-    /// Opens them; `cpus` is the number of possible CPUs.
     pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self { dirty_flag: open_map(programs, BSS_MAP, 4)?, drops: open_map(programs, "lost", 8 * cpus)? })
     }
@@ -33,7 +32,6 @@ impl ChangeMaps {
         Ok(any)
     }
 
-    /// Events dropped since loading.
     pub fn dropped(&self) -> io::Result<u64> {
         self.drops.sum_cpus(&[0; 4])
     }
@@ -64,7 +62,6 @@ impl<T: Clone> ReadingCache<T> {
         self.hits + 1
     }
 
-    /// Stores a reading.
     pub fn store(&mut self, read: &T) {
         *self = Self { cached: Some(read.clone()), hits: 0 };
     }

@@ -20,7 +20,6 @@ pub struct SyncControl {
     request: Arc<Mutex<SyncRequest>>,
 }
 
-/// The requested state.
 #[derive(Default)]
 struct SyncRequest {
     /// Tracing was started and is not disabled; otherwise nothing is loaded.
@@ -32,7 +31,6 @@ struct SyncRequest {
 }
 
 impl SyncControl {
-    /// Creates the control of `probe`, without a request.
     pub fn new(root: &Root, probe: ProbeHandle<SyncProbe>) -> Self {
         Self { root: root.clone(), probe, request: Arc::default() }
     }
@@ -50,7 +48,6 @@ impl SyncControl {
         }
     }
 
-    /// Forbids loading.
     pub fn forbid(&self) {
         self.lock().is_allowed = false;
     }
@@ -61,7 +58,6 @@ impl SyncControl {
         self.start_worker();
     }
 
-    /// Whether no thread is loading or unloading programs.
     pub fn is_idle(&self) -> bool {
         !self.lock().is_worker_running
     }

@@ -153,7 +153,7 @@ pub fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tuning::fake_knob_io::FakeKnobIo;
+    use crate::tuning::tests::fake_knob_io::FakeKnobIo;
 
     fn validate_words(base: &[&str], set: &[&str], control: bool) -> Result<ValidatedSpec, TuneError> {
         let words = |all: &[&str]| all.iter().map(|w| w.to_string()).collect();

@@ -6,18 +6,14 @@ use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
 use crate::model::observation::Observation;
 
-/// What a frame contains.
 #[derive(Debug, PartialEq)]
 pub struct DecodedTick {
-    /// Its number in the file.
     pub number: u32,
-    /// Wall clock of the tick, ns.
     pub wall_ns: i64,
     /// What was known before it as observations, if the frames before it were not read.
     pub full_state: Option<Vec<Observation>>,
     /// A key frame could not be read: tasks that have not changed since are missing.
     pub is_partial: bool,
-    /// The observations of the tick.
     pub observations: Vec<Observation>,
 }
 
@@ -52,10 +48,7 @@ impl FrameDecoder {
     }
 
     /// Decodes a frame; `None` for a log frame, whose records come with the next tick.
-    ///
-    /// # Errors
-    ///
-    /// The frame, and all that follow up to the next checkpoint, cannot be decoded.
+    /// Errors: the frame, and all that follow up to the next checkpoint, cannot be decoded.
     pub fn decode_frame(&mut self, head: &FrameHeader, packed: &[u8]) -> Result<Option<DecodedTick>, DecodeError> {
         if head.kind == FrameKind::Log {
             self.pending_log.extend(decode_log_frame(head, packed)?);

@@ -5,19 +5,15 @@ use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
 use crate::model::observation::Observation;
 
-/// Frames from one checkpoint to the next.
 pub const CHECKPOINT_INTERVAL: u32 = 60;
-/// Checkpoints from one key frame to the next.
 const CHECKPOINTS_PER_KEY: u32 = 15;
 
-/// Encodes ticks as frames.
 pub struct FrameEncoder {
     state: CodecState,
     compressor: Compressor,
     next_number: u32,
     /// Frames since the last key frame, itself included; 0: the next one must be a key frame.
     frames_since_key: u32,
-    /// Number of the last key frame.
     key_number: u32,
     checkpoint_interval: u32,
     checkpoints_per_key: u32,
@@ -49,7 +45,6 @@ impl FrameEncoder {
         self.frames_since_key = 0;
     }
 
-    /// The kind of the next frame.
     pub fn next_kind(&self) -> FrameKind {
         match self.frames_since_key % (self.checkpoint_interval * self.checkpoints_per_key) {
             0 => FrameKind::Key,

@@ -17,7 +17,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
-/// The hidden subcommand.
 pub const SUBCOMMAND: &str = "record-io";
 /// The longest message, bytes.
 const MAX_MESSAGE_BYTES: u32 = 80 << 20;
@@ -26,12 +25,9 @@ const MAX_COMMAND_BYTES: u64 = 64 << 10;
 /// The most that is read at once, bytes.
 const MAX_READ_BYTES: u32 = 1 << 20;
 
-/// What a child is started for.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FileWorkerTask {
-    /// Write files as commanded.
     Write,
-    /// Read pieces of this file.
     Read(PathBuf),
 }
 
@@ -40,31 +36,24 @@ pub enum FileWorkerTask {
 pub enum WriteCommand {
     /// Start this file; the one before is complete.
     Open {
-        /// Its path.
         path: PathBuf,
         /// Whether an existing file may be replaced, once the first frame of the new one is on disk.
         replace: bool,
     },
     /// Append as many bytes, which follow.
     Data(u32),
-    /// Sync the file to the disk.
     Sync,
-    /// Remove a file of this recording.
     Remove(PathBuf),
 }
 
-/// A reply of the writing child.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteReply {
-    /// Bytes written to files so far.
     Written(u64),
     /// An error; nothing more is written.
     Failed(String),
-    /// Everything is written and on disk.
     Done,
 }
 
-/// Starts a child for `task`.
 pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
     if let Some(pipe) = &mut child.stdin {
@@ -73,13 +62,11 @@ pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     Ok(child)
 }
 
-/// A message as a line of JSON.
 pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
     // Messages hold nothing without a JSON form.
     frame::to_line(message).unwrap_or_default()
 }
 
-/// The main function of the child.
 pub fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter();
@@ -147,7 +134,6 @@ fn next_step(err: &io::Error) -> &'static str {
     }
 }
 
-/// The files of one recording.
 #[derive(Default)]
 struct OutputFiles {
     current: Option<OutputFile>,
@@ -327,7 +313,6 @@ pub struct RemoteFile {
 }
 
 impl RemoteFile {
-    /// Opens the file.
     pub fn open(root: &Root, path: &Path) -> Result<Self, FileError> {
         let broken = |err: io::Error| FileError::Worker(path.to_owned(), err);
         let mut child = spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)?;

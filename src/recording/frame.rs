@@ -17,7 +17,6 @@ use crate::model::system_state::HostInfo;
 use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The start of a recording.
 pub const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
 /// The start of a frame: neither ASCII nor UTF-8.
 pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
@@ -25,7 +24,6 @@ pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
 pub const FORMAT_VERSION: u16 = 1;
 /// The newest format that can be read.
 pub const COMPATIBLE_VERSION: u16 = 1;
-/// Bytes of a frame's header.
 pub const FRAME_HEADER_LEN: usize = 36;
 /// Bytes of the file header before its text.
 pub const HEADER_LEN: usize = 20;
@@ -51,25 +49,19 @@ pub enum HeaderError {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingHeader {
-    /// The program that wrote it, with its version.
     pub program: String,
-    /// Host name.
     pub host: String,
-    /// Kernel release.
     pub kernel: String,
-    /// Clocks at the start.
     #[serde(rename = "at")]
     pub started_at: Timestamp,
     /// CLOCK_MONOTONIC at the start, ns: the kernel log's clock.
     pub mono_ns: u64,
-    /// Time between ticks, ns.
     pub interval_ns: u64,
     /// The recorder's time zone, seconds east of UTC.
     pub utc_offset_secs: i64,
 }
 
 impl RecordingHeader {
-    /// The host's names, sanitized.
     pub fn host(&self) -> HostInfo {
         use crate::sanitize::sanitize;
         HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
@@ -80,7 +72,6 @@ impl RecordingHeader {
         LogClock { mono_ns: self.mono_ns, wall_ns: self.started_at.wall_ns }
     }
 
-    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.truncate(MAX_HEADER_TEXT);
@@ -110,7 +101,6 @@ impl RecordingHeader {
         }
     }
 
-    /// Parses the whole header.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HeaderError> {
         let len = Self::parse_text_len(bytes)?;
         let text = bytes.get(HEADER_LEN..HEADER_LEN + len).ok_or(HeaderError::Truncated)?;
@@ -124,7 +114,6 @@ impl RecordingHeader {
     }
 }
 
-/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameKind {
     /// Differences to the frame before.
@@ -138,25 +127,20 @@ pub enum FrameKind {
     Log,
 }
 
-/// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// The kind of frame.
     pub kind: FrameKind,
     /// Counts up by one; a gap means frames that could not be written.
     pub number: u32,
     /// Compressed bytes that follow.
     pub packed_len: u32,
-    /// Their uncompressed size.
     pub raw_len: u32,
-    /// Wall clock of its tick, ns.
     pub wall_ns: i64,
     /// Checksum of the compressed bytes.
     pub crc: u32,
 }
 
 impl FrameHeader {
-    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
         let mut out = [0; FRAME_HEADER_LEN];
         out[..4].copy_from_slice(FRAME_MAGIC);

@@ -12,13 +12,11 @@ use std::io;
 /// Seek points, and log frames, that are kept: 45 days at one second. Beyond that only key frames are kept, then every
 /// other one, and seeking takes longer.
 const MAX_SEEK_POINTS: usize = 65_536;
-/// Bytes read from the file at once.
 const WINDOW_BYTES: usize = 256 << 10;
 /// Records of the kernel log returned when seeking, and log frames searched for them.
 const MAX_LOG_LINES: usize = 4_096;
 const MAX_LOG_FRAMES: usize = 1_024;
 
-/// The source of a recording's bytes.
 pub trait ReadAt {
     /// Fills as much of `buf` as the file has from offset `at` on.
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize>;
@@ -39,7 +37,6 @@ impl ReadAt for &[u8] {
     }
 }
 
-/// A checkpoint or key frame.
 #[derive(Debug, Clone, Copy)]
 struct SeekPoint {
     offset: u64,
@@ -51,13 +48,9 @@ struct SeekPoint {
 /// What a recording covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordingSpan {
-    /// Wall clock of the first tick, ns.
     pub first_ns: i64,
-    /// Wall clock of the last tick, ns.
     pub last_ns: i64,
-    /// Number of the first tick.
     pub first_number: u32,
-    /// Number of the last tick.
     pub last_number: u32,
     /// Ticks with an intact header.
     pub ticks: u64,
@@ -76,10 +69,8 @@ pub enum OpenError {
     Empty,
 }
 
-/// An open recording.
 pub struct RecordingReader<B> {
     source: B,
-    /// The file's header.
     pub header: RecordingHeader,
     window: Vec<u8>,
     window_offset: u64,
@@ -95,7 +86,6 @@ pub struct RecordingReader<B> {
 }
 
 impl<B: ReadAt> RecordingReader<B> {
-    /// Reads the header and indexes the frames.
     pub fn open(bytes: B) -> Result<Self, OpenError> {
         let mut reader = Self {
             source: bytes,
@@ -121,7 +111,6 @@ impl<B: ReadAt> RecordingReader<B> {
         Ok(reader)
     }
 
-    /// What the recording covers.
     pub fn span(&self) -> RecordingSpan {
         self.span
     }

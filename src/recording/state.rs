@@ -42,7 +42,6 @@ mod tag {
     pub const BASE_SLOW_STATE: u64 = 34;
 }
 
-/// Kernel log records read at one time.
 #[derive(Serialize, Deserialize)]
 struct LogBatch {
     mono_ns: u64,
@@ -94,7 +93,6 @@ pub struct CodecState {
     slow_state: SlowState,
     /// What of `slow_state` changed since the last key frame.
     slow_changes: SlowState,
-    /// The number of the last key frame.
     key_number: Option<u32>,
     /// That key frame could not be read: tasks that have not changed since are missing.
     is_partial: bool,

@@ -6,13 +6,10 @@ use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
 pub trait TableRow: Clone + Default {
     /// Whether both rows are about the same thing, under the same names.
     fn is_same(&self, other: &Self) -> bool;
-    /// Codes the identity.
     fn identity(&mut self, w: &mut Wire) -> Coded;
-    /// Whether any value differs from `base`.
     fn differs(&self, base: &Self) -> bool;
     /// Codes the values as differences to `base`.
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded;
-    /// Codes the identities of all rows.
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
         w.list(MAX_ROWS, rows, |w, row| row.identity(w))
     }

@@ -25,21 +25,17 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A file ends before its maximum size if the next frame could exceed it by this fraction.
 const SIZE_MARGIN_DIVISOR: u64 = 4;
 
-/// What to record where.
 #[derive(Debug, Clone)]
 pub struct RecorderOptions {
     /// The file; with `rotate` a number is appended to its name.
     pub path: PathBuf,
-    /// Whether an existing file may be replaced.
     pub replace: bool,
-    /// Bytes of a file at most.
     pub max_size: Option<u64>,
     /// Files kept, of which a full one is followed by the next. Without it a full file ends the recording.
     pub rotate: Option<u32>,
 }
 
 impl RecorderOptions {
-    /// The path of the `n`th file.
     fn file_path(&self, n: u32) -> PathBuf {
         match self.rotate {
             None => self.path.clone(),
@@ -52,30 +48,21 @@ impl RecorderOptions {
     }
 }
 
-/// Whether the recording goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RecorderState {
-    /// It does.
     #[default]
     Running,
-    /// The file has its maximum size.
     Full,
-    /// It was ended, and everything is on disk.
     Done,
     /// It failed: why, and what to do next.
     Failed(String),
 }
 
-/// The progress of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecorderStatus {
-    /// The current file.
     pub path: PathBuf,
-    /// Frames sent to the child.
     pub frames_sent: u64,
-    /// Bytes sent to the child.
     pub bytes_sent: u64,
-    /// Bytes that the child has written.
     pub bytes_written: u64,
     /// Frames dropped because the disk does not respond.
     pub frames_dropped: u64,
@@ -83,7 +70,6 @@ pub struct RecorderStatus {
     pub is_stuck: bool,
     /// It was ended, and the child has everything: this process may exit.
     pub is_handed_over: bool,
-    /// Whether the recording goes on.
     pub state: RecorderState,
 }
 
@@ -127,7 +113,6 @@ impl RecordingWriter {
         let _ = self.sender.send(RecorderMessage::Finish);
     }
 
-    /// The progress.
     pub fn status(&self) -> RecorderStatus {
         lock_unpoisoned(&self.status).clone()
     }
@@ -218,7 +203,6 @@ struct FileSequence {
     encoder: FrameEncoder,
     pipe: WorkerPipe,
     file_number: u32,
-    /// Of this file.
     file_bytes: u64,
     /// The largest frame of differences, and the largest with a base.
     largest_frames: [u64; 2],
@@ -355,7 +339,6 @@ pub fn default_file_name(host: &str, wall_ns: i64) -> String {
     format!("{host}-{}.iotop", time.get(..19).unwrap_or(&time).replace(':', ""))
 }
 
-/// Whether a path has a file name.
 pub fn has_file_name(path: &Path) -> bool {
     path.file_name().is_some()
 }

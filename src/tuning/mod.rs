@@ -34,6 +34,4 @@ pub mod tuner_client;
 pub mod value;
 
 #[cfg(test)]
-pub(crate) mod fake_knob_io;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

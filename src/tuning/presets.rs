@@ -117,9 +117,9 @@ impl Preset {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_knob_io::FakeKnobIo;
     use super::super::machine_limits::MachineLimits;
     use super::super::plan::plan_writes;
+    use super::super::tests::fake_knob_io::FakeKnobIo;
     use super::*;
 
     fn kernel_with_all_knobs() -> FakeKnobIo {

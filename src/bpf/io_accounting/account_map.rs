@@ -16,7 +16,6 @@ use std::io;
 const KEY_LEN: usize = 24;
 /// `struct account` in `assets/trace/charge.bpf.c`.
 const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
-/// Capacity of the map.
 const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.
 pub const IDLE_READS: u32 = 60;
@@ -66,7 +65,6 @@ impl AccountSum {
     }
 }
 
-/// Reads the accounts.
 pub struct AccountReader {
     map: BpfMap<KEY_LEN>,
     /// Bytes and requests at the last change, and the number of readings since.
@@ -76,7 +74,6 @@ pub struct AccountReader {
 }
 
 impl AccountReader {
-    /// Opens the map.
     pub fn open(programs: &Ebpf) -> Result<Self, ProbeUnavailable> {
         let map = open_map(programs, "accounts", VALUE_LEN)?;
         Ok(Self { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() })

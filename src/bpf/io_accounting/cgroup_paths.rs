@@ -13,7 +13,6 @@ const MAX_DIRECTORIES: usize = 20_000;
 /// Readings after which an unresolved ID is searched again: usually its group is gone.
 const RETRY_READS: u32 = 60;
 
-/// Paths by ID.
 #[derive(Default)]
 pub struct CgroupPaths {
     paths: BTreeMap<u64, Option<Arc<str>>>,

@@ -34,9 +34,7 @@ const SHARDS: usize = 8;
 const BIO_DEVICES_NOTE: &str =
     "bio-based devices (zram, dm, md) are not counted by process; the devices below them are";
 
-/// The loaded programs; dropping this unloads them.
 pub struct IoAccountingProbe {
-    /// Holds the programs and their links.
     _programs: Ebpf,
     accounts: AccountReader,
     names_map: BpfMap<4>,

@@ -44,16 +44,13 @@ pub struct HistogramMaps {
     /// Histograms that requests asked for.
     requested: BpfMap<8>,
     known: BTreeSet<HistogramKey>,
-    /// Values of all CPUs.
     buf: Vec<u8>,
-    /// Sums over the CPUs.
     sums: Vec<u32>,
     /// A device has no histogram because the limit is reached.
     is_full: bool,
 }
 
 impl HistogramMaps {
-    /// Opens the maps; `cpus` is the number of possible CPUs.
     pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             map: open_map(programs, "histograms", cpus * VALUE_LEN)?,
@@ -65,7 +62,6 @@ impl HistogramMaps {
         })
     }
 
-    /// Creates an empty histogram.
     pub fn add(&mut self, key: HistogramKey) -> io::Result<()> {
         if self.known.contains(&key) || key.1 as usize >= REQUEST_KINDS.len() {
             return Ok(());
@@ -97,7 +93,6 @@ impl HistogramMaps {
         self.is_full.then(|| format!("limit of {capacity} histograms reached; further devices have none"))
     }
 
-    /// Reads all histograms, sorted by device.
     pub fn read(&mut self) -> io::Result<Vec<DeviceHistograms>> {
         let mut out: Vec<DeviceHistograms> = Vec::new();
         for &(dev, kind) in &self.known {

@@ -24,9 +24,7 @@ static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/latency
 /// Readings after which the maps are read even if nothing changed.
 const MAX_CACHED_READS: u32 = 60;
 
-/// The loaded programs; dropping this unloads them.
 pub struct LatencyProbe {
-    /// Holds the programs and their links.
     _programs: Ebpf,
     histograms: HistogramMaps,
     changes: ChangeMaps,
@@ -61,7 +59,6 @@ impl Probe for LatencyProbe {
         Ok(Self { _programs: programs, histograms, changes, cache: ReadingCache::default(), unavailable })
     }
 
-    /// Reads all histograms.
     fn read(&mut self) -> Reading<Arc<LatencyRaw>> {
         match self.read_if_changed() {
             Ok(read) => Reading::Ok(read),

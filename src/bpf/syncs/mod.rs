@@ -29,16 +29,13 @@ const TRACEFS_DIRS: [&str; 2] = ["tracing", "debug/tracing"];
 /// Programs that count syncs by io_uring; the kernel version decides which one attaches.
 const URING_PROGRAMS: [(&str, &str); 2] = [("uring_req", "io_uring_submit_req"), ("uring_sqe", "io_uring_submit_sqe")];
 
-/// The loaded programs; dropping this unloads them.
 pub struct SyncProbe {
-    /// Holds the programs and their links.
     _programs: Ebpf,
     tables: SyncTables,
     threshold_map: BpfMap<4>,
     wait_sampler: WaitSampler,
     began_ns: u64,
     threshold: Duration,
-    /// Syncs by io_uring are counted.
     has_uring: bool,
     unavailable: Vec<String>,
 }

@@ -38,7 +38,6 @@ const MAX_IN_FLIGHT_REPORTED: usize = 64;
 
 type SyncKey = [u8; KEY_LEN];
 
-/// One reading.
 pub struct SyncReading {
     /// Counters by [`SyncFile::key`].
     pub files: Vec<SyncCounts>,
@@ -48,7 +47,6 @@ pub struct SyncReading {
     pub in_flight: Vec<InFlightSync>,
     /// Syncs that were dropped because a map was full.
     pub drops: SyncDrops,
-    /// Syncs submitted to io_uring.
     pub uring: u64,
 }
 
@@ -91,7 +89,6 @@ fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
 }
 
 impl SyncTables {
-    /// Opens the maps; `cpus` is the number of possible CPUs.
     pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             files: open_map(programs, "files", COUNTS_LEN)?,

@@ -18,11 +18,9 @@ pub const MAX_IN_FLIGHT: usize = 4096;
 pub const IN_FLIGHT_LEN: usize = 8 + 24;
 /// `struct slow_key`: start time and thread.
 pub const SLOW_KEY_LEN: usize = 16;
-/// Time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Most syncs in one sample.
 const MAX_PER_SAMPLE: usize = 256;
-/// Most syncs with counts.
 const MAX_SYNCS: usize = 2 * MAX_IN_FLIGHT;
 
 type SlowSyncKey = [u8; SLOW_KEY_LEN];

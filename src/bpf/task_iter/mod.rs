@@ -32,24 +32,20 @@ const READ_LEN: usize = 32 << 10;
 /// The loaded programs; dropping this and all [`TaskIter`]s unloads them.
 pub struct TaskIterProbe(Arc<TaskIterPrograms>);
 
-/// Holds the programs and their links.
 struct TaskIterPrograms {
     _programs: Ebpf,
     processes: OwnedFd,
     changes: OwnedFd,
     threads: OwnedFd,
-    /// Number of passes over processes.
     passes: AtomicU64,
 }
 
-/// Starts passes over all tasks.
 #[derive(Clone, Default)]
 pub struct TaskIter(Option<Arc<TaskIterPrograms>>);
 
 /// One pass over all tasks, in order of their thread IDs.
 pub struct TaskIterPass {
     fd: OwnedFd,
-    /// The last task reported.
     last_tid: u32,
     generation: PassGeneration,
 }

@@ -2,17 +2,14 @@
 
 use std::ops::AddAssign;
 
-/// Size of a full record.
 pub const RECORD_LEN: usize = 14 * 4 + 15 * 8 + 2 * 16;
 
-/// First word of a full record.
 const RECORD_MAGIC: u32 = 0x6b73_6174;
 
 /// First word of the short record of an unchanged kernel thread: `struct calm_entry`.
 const UNCHANGED_MAGIC: u32 = 0x6d6c_6163;
 const UNCHANGED_LEN: usize = 2 * 4;
 
-/// Bits of `flags_present`.
 const HAS_MM: u32 = 1;
 const HAS_IO: u32 = 2;
 const HAS_CGROUP: u32 = 8;
@@ -22,13 +19,11 @@ const HAS_ALL: u32 = 31;
 /// Counters that are summed over the threads of a process. Times are in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskCounters {
-    /// Page faults that needed I/O.
     pub majflt: u64,
     /// User and system time as sampled, and total time as measured.
     pub utime: u64,
     pub stime: u64,
     pub runtime: u64,
-    /// Number of timeslices.
     pub runs: u64,
     /// Bytes read from storage, dirtied, and dirtied but never written.
     pub read: u64,
@@ -58,14 +53,10 @@ impl AddAssign for TaskCounters {
 /// One task. For threads that are only added to their process just `counters` is valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// Which fields are present.
     pub flags_present: u32,
-    /// Thread ID and process ID.
     pub tid: u32,
     pub pid: u32,
-    /// Parent process.
     pub ppid: u32,
-    /// Real user ID.
     pub uid: u32,
     /// `__state` and `exit_state` of `struct task_struct`, its flags (PF_), policy and `static_prio`.
     pub state: u32,
@@ -88,19 +79,15 @@ pub struct TaskRecord {
     pub swap_pages: u64,
     /// ID of its cgroup v2 control group.
     pub raw_cgroup_id: u64,
-    /// Address of its stack.
     pub start_stack: u64,
-    /// Name.
     pub comm: [u8; 16],
     /// Work item of a kernel worker: `+` (current) or `-` (last) and a name.
     pub worker_item: [u8; 16],
 }
 
-/// One item of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // one at a time, never kept
 pub enum TaskIterItem {
-    /// Full record.
     Full(TaskRecord),
     /// Thread ID of a kernel thread that was not given a CPU since it was last reported.
     Unchanged(u32),
@@ -119,7 +106,6 @@ impl TaskIterItem {
         is_valid_tid(tid).then_some((Self::Unchanged(tid), behind))
     }
 
-    /// Returns its thread ID.
     pub fn tid(&self) -> u32 {
         match self {
             Self::Full(record) => record.tid,
@@ -133,7 +119,6 @@ fn is_valid_tid(n: u32) -> bool {
     (1..=1 << 22).contains(&n)
 }
 
-/// Reads one number after the other.
 struct FieldReader<'a>(&'a [u8]);
 
 impl FieldReader<'_> {
@@ -204,7 +189,6 @@ impl TaskRecord {
         self.flags_present & HAS_MM != 0
     }
 
-    /// Whether its I/O is counted.
     pub fn has_io(&self) -> bool {
         self.flags_present & HAS_IO != 0
     }

@@ -288,12 +288,10 @@ impl RecordedTasks {
         }
     }
 
-    /// Rows known.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -88,7 +88,6 @@ impl CounterRow for TaskRaw {
     }
 }
 
-/// Which task.
 pub fn task_key(w: &mut Wire, key: &mut TaskKey) -> Coded {
     w.nums([&mut key.tid, &mut key.pid])?;
     w.num(&mut key.starttime)
@@ -109,7 +108,6 @@ pub fn task_names(w: &mut Wire, names: &mut TaskNames) -> Coded {
     w.optional_shown_text(&mut names.container)
 }
 
-/// A task with a read that does not return.
 pub fn blocked_task(w: &mut Wire, task: &mut BlockedTask) -> Coded {
     task_key(w, &mut task.key)?;
     w.num(&mut task.since_boot_ns)?;

@@ -1,8 +1,8 @@
 //! A simulated kernel for tests: writing one half of a pair zeroes the other, a scheduler switch resets the queue,
 //! and writes can fail.
 
-use super::knob_id::KnobId;
-use super::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use std::collections::BTreeMap;
 
 /// Values by knob id.

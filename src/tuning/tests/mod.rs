@@ -1,15 +1,17 @@
 //! Changes against a simulated kernel: atomicity, compare and swap, pairs, and a crash at every byte of the journal.
 
+pub mod fake_knob_io;
+
 use super::apply::{apply, mark_kept};
 use super::change_set::{ChangeSet, changes_from_records};
 use super::context::TuningContext;
-use super::fake_knob_io::{FakeKnobIo, ValueMap};
 use super::journal::Journal;
 use super::kill_points::KillPoints;
 use super::machine_limits::MachineLimits;
 use super::plan::{PlannedWrite, TuneError, plan_writes};
 use super::restore::{RestoreResult, restore_locked};
 use crate::root::Root;
+use fake_knob_io::{FakeKnobIo, ValueMap};
 use std::path::PathBuf;
 
 struct TuningFixture {
