@@ -6,6 +6,7 @@
 
 use super::report::{BenchReport, RunEnd, SCHEMA};
 use crate::model::reading::describe_io_error;
+use crate::units::{format_bytes_long, write_count};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ pub trait Storable: Serialize + DeserializeOwned {
     fn id(&self) -> &str;
     /// The version it was stored in.
     fn schema(&self) -> u32;
+    /// Its summary, without number and name.
+    fn summarize(&self) -> StoredReport;
 }
 
 impl Storable for BenchReport {
@@ -47,69 +50,57 @@ impl Storable for BenchReport {
     fn schema(&self) -> u32 {
         self.schema
     }
+
+    fn summarize(&self) -> StoredReport {
+        let moved = self.measurements.iter().filter(|p| p.read.bytes + p.write.bytes > 0);
+        // Of the fastest measurement.
+        let rate = moved.map(|p| (p.iops(), p.bytes_per_s())).max_by(|a, b| a.0.total_cmp(&b.0));
+        let directory = self.target.as_ref().map_or("", |t| &t.directory);
+        let is_complete = self.end == RunEnd::Complete;
+        let mut out = StoredReport {
+            profile: self.plan.profile.clone(),
+            time: self.time.clone(),
+            directory: directory.to_owned(),
+            details: ["-".into(), "-".into()],
+            summary: format!("{} {directory}", self.time),
+            ..StoredReport::default()
+        };
+        if let Some((iops, bytes)) = rate {
+            let bytes = format_bytes_long(bytes as u64);
+            out.brief.push(' ');
+            write_count(&mut out.brief, iops);
+            out.summary += &format!(", {iops:.0} IOPS, {bytes}/s");
+            out.details = [format!("{iops:.0}"), bytes];
+        }
+        if !is_complete {
+            out.brief += " part";
+            out.summary += ", not complete";
+        }
+        out
+    }
 }
 
-/// An entry of the list of results.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoreEntry {
-    /// Number in the list; the newest is 1.
-    pub number: usize,
-    /// Its name.
-    pub id: String,
-}
-
-/// The summary of a stored result.
+/// The summary of a stored report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct StoredResult {
+pub struct StoredReport {
     /// Number in the list; the newest is 1.
     pub number: usize,
     /// Its name.
     pub id: String,
-    /// Its profile; empty if the result cannot be read.
+    /// Its workload; empty if the report cannot be read.
     pub profile: String,
     /// When it began, RFC 3339.
     pub time: String,
-    /// Its directory, sanitized; empty for profiles without one.
+    /// Where its files were; empty without any.
     pub directory: String,
-    /// Operations and bytes per second of the fastest measurement; `None` if neither was measured.
-    pub rate: Option<(f64, f64)>,
-    /// Whether it ran to its end.
-    pub is_complete: bool,
-    /// Why it cannot be read.
-    pub read_error: Option<String>,
-}
-
-impl StoredResult {
-    fn from_report(entry: StoreEntry, report: Result<BenchReport, String>) -> Self {
-        let StoreEntry { number, id } = entry;
-        let r = match report {
-            Ok(report) => report,
-            Err(why) => return Self { number, id, read_error: Some(why), ..Self::default() },
-        };
-        let moved = r.measurements.iter().filter(|p| p.read.bytes + p.write.bytes > 0);
-        Self {
-            number,
-            id,
-            rate: moved.map(|p| (p.iops(), p.bytes_per_s())).max_by(|a, b| a.0.total_cmp(&b.0)),
-            directory: r.target.map_or(String::new(), |t| t.directory),
-            profile: r.plan.profile,
-            time: r.time,
-            is_complete: r.end == RunEnd::Complete,
-            read_error: None,
-        }
-    }
-
-    /// Time, directory, rates.
-    pub fn summary(&self) -> String {
-        if let Some(why) = &self.read_error {
-            return why.clone();
-        }
-        let rate = self.rate.map_or(String::new(), |(iops, bytes)| {
-            format!(", {iops:.0} IOPS, {}/s", crate::units::format_bytes_long(bytes as u64))
-        });
-        let end = if self.is_complete { "" } else { ", not complete" };
-        format!("{} {}{rate}{end}", self.time, self.directory)
-    }
+    /// Follows the workload in a narrow list.
+    pub brief: String,
+    /// The last two cells in a table of such reports.
+    pub details: [String; 2],
+    /// Everything in a line, or why the report cannot be read.
+    pub summary: String,
+    /// Whether the report cannot be read.
+    pub is_damaged: bool,
 }
 
 impl ResultStore {
@@ -178,7 +169,7 @@ impl ResultStore {
     }
 
     /// All IDs, newest first.
-    fn ids(&self) -> Result<Vec<String>, String> {
+    pub fn ids(&self) -> Result<Vec<String>, String> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -196,20 +187,14 @@ impl ResultStore {
         Ok(ids)
     }
 
-    /// All entries, newest first.
-    pub fn list(&self) -> Result<Vec<StoreEntry>, String> {
-        let ids = self.ids()?;
-        Ok(ids.into_iter().enumerate().map(|(i, id)| StoreEntry { number: i + 1, id }).collect())
-    }
-
-    /// Summaries of all results, newest first. Reads every result.
-    pub fn summaries(&self) -> Result<Vec<StoredResult>, String> {
-        let all = self.list()?;
-        Ok(all
-            .into_iter()
-            .map(|e| (self.load::<BenchReport>(&e.id), e))
-            .map(|(report, e)| StoredResult::from_report(e, report))
-            .collect())
+    /// Summaries of all reports, newest first. Reads every report.
+    pub fn summaries<T: Storable>(&self) -> Result<Vec<StoredReport>, String> {
+        let summarize = |(at, id): (usize, String)| {
+            let report = self.load::<T>(&id).map(|report| report.summarize());
+            let damaged = |why| StoredReport { summary: why, is_damaged: true, ..StoredReport::default() };
+            StoredReport { number: at + 1, id, ..report.unwrap_or_else(damaged) }
+        };
+        Ok(self.ids()?.into_iter().enumerate().map(summarize).collect())
     }
 
     /// Loads a result by its ID or its number in the list.
@@ -274,11 +259,11 @@ pub(crate) mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let store = ResultStore::in_directory(dir.path().join("state").join("bench"));
-        assert_eq!(store.list().unwrap(), []);
+        assert_eq!(store.ids().unwrap(), [""; 0]);
         assert_eq!(store.save(&empty_report("100-randrw")).unwrap(), "100-randrw");
         assert_eq!(store.save(&empty_report("100-randrw")).unwrap(), "100-randrw-1");
         store.save(&empty_report("99-fsync")).unwrap();
-        let ids: Vec<_> = store.list().unwrap().into_iter().map(|e| e.id).collect();
+        let ids = store.ids().unwrap();
         assert_eq!(ids, ["100-randrw-1", "100-randrw", "99-fsync"]);
         assert_eq!(store.load::<BenchReport>("3").unwrap().id, "99-fsync");
         assert_eq!(store.load::<BenchReport>("100-randrw").unwrap().id, "100-randrw");
@@ -302,7 +287,7 @@ pub(crate) mod tests {
         for n in 0..MAX_RESULTS + 5 {
             store.save(&empty_report(&format!("{}-x", 1000 + n))).unwrap();
         }
-        let all = store.list().unwrap();
-        assert_eq!((all.len(), all[MAX_RESULTS - 1].id.as_str()), (MAX_RESULTS, "1005-x"));
+        let all = store.ids().unwrap();
+        assert_eq!((all.len(), all[MAX_RESULTS - 1].as_str()), (MAX_RESULTS, "1005-x"));
     }
 }

@@ -127,13 +127,13 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
         out.push_str(&format!("  {:<10} {}\n", w.name, w.about));
     }
     if let Some(store) = ResultStore::for_user() {
-        let entries = store.summaries().map_err(anyhow::Error::msg)?;
+        let entries = store.summaries::<BenchReport>().map_err(anyhow::Error::msg)?;
         if !entries.is_empty() {
             let path = crate::sanitize::sanitize(store.path().as_os_str().as_encoded_bytes());
             out.push_str(&format!("\nResults in {path}:\n"));
         }
         for e in entries {
-            out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.summary()));
+            out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.summary));
         }
     }
     print_text(&out)

@@ -15,7 +15,7 @@ use crate::experiment::description::{describe_experiment, extend_past_dirty_expi
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
 use crate::experiment::report::{ExperimentReport, ExperimentReportFormat, compare, verdict};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
-use crate::experiment::{child, stored, system_environment};
+use crate::experiment::{child, system_environment};
 use crate::root::Root;
 use crate::units::format_bytes_long;
 use clap::{Args, Subcommand, ValueEnum};
@@ -157,13 +157,13 @@ pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8
 }
 
 fn list_stored() -> anyhow::Result<u8> {
-    let entries = stored::stored_experiments(&open_store::<ExperimentReport>()?).map_err(anyhow::Error::msg)?;
+    let entries = open_store::<ExperimentReport>()?.summaries::<ExperimentReport>().map_err(anyhow::Error::msg)?;
     if entries.is_empty() {
         return print_text("No experiment is kept.\n");
     }
     let mut out = String::new();
     for e in entries {
-        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::sanitize::sanitize(e.summary())));
+        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::sanitize::sanitize(e.summary)));
     }
     print_text(&out)
 }

@@ -17,7 +17,6 @@ pub mod report;
 pub mod run;
 pub mod spec;
 pub mod stats;
-pub mod stored;
 pub mod system_environment;
 
 #[cfg(test)]

@@ -3,12 +3,10 @@
 
 use crate::bench::report::warnings::burst_drop;
 use crate::bench::report::{BenchReport, RunEnd};
-use crate::bench::store::{ResultStore, Storable, StoredResult};
+use crate::bench::store::{ResultStore, Storable, StoredReport};
 use crate::bench::target::TargetDirectory;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::collect::path::inspect_path;
-use crate::experiment::report::ExperimentReport as Experiment;
-use crate::experiment::stored::{StoredExperiment as KeptExperiment, stored_experiments};
 use crate::model::slow_facts::BenchResultFacts;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -56,14 +54,9 @@ fn open_store<T: Storable>() -> Result<ResultStore, String> {
         .ok_or_else(|| "no home directory of this user: set XDG_STATE_HOME to keep results".into())
 }
 
-/// The stored results, newest first; none without a home directory.
-pub fn list_results() -> Result<Vec<StoredResult>, String> {
-    ResultStore::for_user().map_or(Ok(Vec::new()), |store| store.summaries())
-}
-
-/// The stored experiments, newest first.
-pub fn list_experiments() -> Result<Vec<KeptExperiment>, String> {
-    ResultStore::for_user_of::<Experiment>().map_or(Ok(Vec::new()), |store| stored_experiments(&store))
+/// Summaries of the stored reports, newest first; none without a home directory.
+pub fn list<T: Storable>() -> Result<Vec<StoredReport>, String> {
+    ResultStore::for_user_of::<T>().map_or(Ok(Vec::new()), |store| store.summaries::<T>())
 }
 
 /// Saves a report; returns its ID.
@@ -85,9 +78,9 @@ const MAX_DOCTOR_RESULTS: usize = 12;
 /// Facts from the newest complete results; none if they cannot be read.
 pub fn doctor_results() -> Vec<BenchResultFacts> {
     let Some(store) = ResultStore::for_user() else { return Vec::new() };
-    let kept = store.summaries().unwrap_or_default();
-    let newest = kept.into_iter().filter(|k| k.is_complete).take(MAX_DOCTOR_RESULTS);
-    newest.filter_map(|k| result_facts(&store.load(&k.id).ok()?)).collect()
+    let ids = store.ids().unwrap_or_default();
+    let complete = ids.iter().filter_map(|id| store.load(id).ok()).filter(|r: &BenchReport| r.end == RunEnd::Complete);
+    complete.take(MAX_DOCTOR_RESULTS).filter_map(|report| result_facts(&report)).collect()
 }
 
 fn result_facts(report: &BenchReport) -> Option<BenchResultFacts> {

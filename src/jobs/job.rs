@@ -3,13 +3,12 @@
 use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
 use super::bench_jobs;
 use crate::bench::report::BenchReport;
-use crate::bench::store::StoredResult;
+use crate::bench::store::StoredReport;
 use crate::bench::target_info::TargetInspection;
 use crate::collect;
 use crate::collect::processes::detail::DetailReader;
 use crate::collect::processes::mappings::read_mappings;
 use crate::experiment::report::ExperimentReport as Experiment;
-use crate::experiment::stored::StoredExperiment as KeptExperiment;
 use crate::model::observation::Observation;
 use crate::model::path::PathReport;
 use crate::model::process::{MappingSummary, TaskDetail, TaskKey};
@@ -142,14 +141,12 @@ pub enum WorkerReply {
     Persisted(Vec<String>),
     /// The inspected directory.
     TargetInspection(Box<TargetInspection>),
-    /// Summaries of stored results, newest first.
-    Results(Vec<StoredResult>),
+    /// Summaries of stored results or experiments, newest first.
+    StoredReports(Vec<StoredReport>),
     /// The ID of the saved report.
     Saved(String),
     /// Kept results, in the order asked for.
     LoadedResults(Vec<BenchReport>),
-    /// Summaries of stored experiments, newest first.
-    Experiments(Vec<KeptExperiment>),
     /// Kept experiments, in the order asked for.
     LoadedExperiments(Vec<Experiment>),
     /// The file is there.
@@ -275,7 +272,9 @@ impl WorkerJob {
             WorkerJob::InspectTarget { directory } => {
                 WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory)))
             }
-            WorkerJob::ListResults => bench_jobs::list_results().map_or_else(WorkerReply::Failed, WorkerReply::Results),
+            WorkerJob::ListResults => {
+                bench_jobs::list::<BenchReport>().map_or_else(WorkerReply::Failed, WorkerReply::StoredReports)
+            }
             WorkerJob::SaveResult(report) => {
                 bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)
             }
@@ -283,7 +282,7 @@ impl WorkerJob {
                 bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedResults)
             }
             WorkerJob::ListExperiments => {
-                bench_jobs::list_experiments().map_or_else(WorkerReply::Failed, WorkerReply::Experiments)
+                bench_jobs::list::<Experiment>().map_or_else(WorkerReply::Failed, WorkerReply::StoredReports)
             }
             WorkerJob::SaveExperiment(report) => {
                 bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)

@@ -9,7 +9,7 @@ use iotop_plus::bench::plan::BenchPlan;
 use iotop_plus::bench::report::{
     BenchReport, Measurement, ReportTarget, RunEnd, SCHEMA, SeriesPoint, reference_classes, warnings,
 };
-use iotop_plus::bench::store::StoredResult;
+use iotop_plus::bench::store::StoredReport;
 use iotop_plus::bench::target_info::{TargetInfo, TargetInspection};
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
@@ -43,19 +43,24 @@ fn target_info() -> TargetInspection {
     TargetInspection { directory: DIR.into(), refusal: None, info: Some(place) }
 }
 
-fn stored_results() -> Vec<StoredResult> {
+fn stored_results() -> Vec<StoredReport> {
     [("1795276156-randrw", 71_541.0, true), ("1795270000-fsync", 412.0, true), ("1795100000-randrw", 132.0, false)]
         .into_iter()
         .enumerate()
-        .map(|(i, (id, iops, complete))| StoredResult {
+        .map(|(i, (id, iops, complete))| StoredReport {
             number: i + 1,
             id: id.into(),
             profile: id.split('-').nth(1).unwrap().into(),
             time: "2026-11-21T15:49:16.123Z".into(),
             directory: DIR.into(),
-            rate: Some((iops, iops * 4096.0)),
-            is_complete: complete,
-            read_error: None,
+            brief: format!(" {iops:.0}{}", if complete { "" } else { " part" }),
+            details: [format!("{iops:.0}"), String::new()],
+            summary: format!(
+                "2026-11-21T15:49:16.123Z {DIR}, {iops:.0} IOPS, {}/s{}",
+                iotop_plus::units::format_bytes_long((iops * 4096.0) as u64),
+                if complete { "" } else { ", not complete" }
+            ),
+            is_damaged: false,
         })
         .collect()
 }
@@ -71,7 +76,7 @@ fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
             WorkerReply::TargetInspection(Box::new(look)),
         ),
     );
-    update(&mut app, Event::JobReply(WorkerJob::ListResults, WorkerReply::Results(stored_results())));
+    update(&mut app, Event::JobReply(WorkerJob::ListResults, WorkerReply::StoredReports(stored_results())));
     app
 }
 

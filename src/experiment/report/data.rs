@@ -5,7 +5,7 @@ use crate::bench::measure::latency::LatencyStats;
 use crate::bench::plan::BenchPlan;
 pub use crate::bench::report::RunEnd;
 use crate::bench::report::{BenchReport, ReportTarget};
-use crate::bench::store::Storable;
+use crate::bench::store::{Storable, StoredReport};
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::experiment::arm_settings::{ArmSetting, DirtyMemory};
 use crate::experiment::spec::{Arm, ExperimentSpec};
@@ -68,6 +68,23 @@ impl Storable for ExperimentReport {
 
     fn schema(&self) -> u32 {
         self.schema
+    }
+
+    fn summarize(&self) -> StoredReport {
+        let verdict = self.trials.first().map(|trial| &trial.verdict);
+        let (outcome, text) = verdict.map_or(("-", ""), |v| (v.outcome.brief(), &v.text));
+        let (part, end) = if self.end == RunEnd::Complete { ("", "") } else { (" (part)", ", not complete") };
+        let directory = self.target().map_or("", |t| &t.directory);
+        let b = self.spec.set_assignments.join(" ");
+        StoredReport {
+            profile: self.spec.plan.profile.clone(),
+            time: self.time.clone(),
+            directory: directory.to_owned(),
+            brief: format!(" {outcome}{part}  {b}"),
+            summary: format!("{} {directory}, B: {b}{end}. {text}", self.time),
+            details: [b, outcome.into()],
+            ..StoredReport::default()
+        }
     }
 }
 

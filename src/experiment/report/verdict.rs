@@ -19,6 +19,18 @@ pub enum TrialOutcome {
     TooFew,
 }
 
+impl TrialOutcome {
+    /// The outcome in few words.
+    pub fn brief(self) -> &'static str {
+        match self {
+            TrialOutcome::Better => "B better",
+            TrialOutcome::Worse => "B worse",
+            TrialOutcome::NoDifference => "no difference shown",
+            TrialOutcome::TooFew => "too few rounds",
+        }
+    }
+}
+
 /// The outcome and its sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialVerdict {

@@ -9,11 +9,10 @@ mod tests;
 
 pub use form::BenchForm;
 
-use super::runs::{RunKind, RunRow, RunTexts, RunTypes, RunView, StoreReply, list_and_page};
+use super::runs::{RunKind, RunRow, RunTexts, RunTypes, RunView, list_and_page};
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
-use crate::bench::store::StoredResult;
 use crate::bench::workloads::WORKLOADS;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::ViewId;
@@ -34,7 +33,6 @@ impl RunTypes for BenchForm {
     type Plan = BenchPlan;
     type Message = BenchMessage;
     type Report = BenchReport;
-    type Stored = StoredResult;
     type Progress = BenchFigures;
 
     const IS_EXPERIMENT: bool = false;
@@ -49,6 +47,7 @@ impl RunTypes for BenchForm {
     const TEXTS: RunTexts = RunTexts {
         list: "Bench",
         stored: "Benchmarks",
+        columns: ["result", "began", "profile", "directory", "IOPS", "per s"],
         headings: Some(["Profiles", "Results, newest first"]),
         run: "Run",
         noun: "benchmark",
@@ -71,12 +70,8 @@ impl RunTypes for BenchForm {
         if let WorkerJob::SaveResult(report) = job { Some(&report.id) } else { None }
     }
 
-    fn store_reply(reply: WorkerReply) -> Option<StoreReply<StoredResult, BenchReport>> {
-        match reply {
-            WorkerReply::Results(all) => Some(StoreReply::Listed(all)),
-            WorkerReply::LoadedResults(reports) => Some(StoreReply::Loaded(reports)),
-            _ => None,
-        }
+    fn loaded_reports(reply: WorkerReply) -> Option<Vec<BenchReport>> {
+        if let WorkerReply::LoadedResults(reports) = reply { Some(reports) } else { None }
     }
 
     fn bench_plan(plan: &mut BenchPlan) -> &mut BenchPlan {

@@ -3,55 +3,11 @@
 use super::BenchForm;
 use crate::bench::compare::compare_text_within;
 use crate::bench::report::{BenchReport, markdown, sparkline, text};
-use crate::bench::store::StoredResult;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::shared::Shared;
-use crate::tui::views::runs::{ResultRow, RunReports, report_text};
+use crate::tui::views::runs::{RunReports, report_text};
 use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
-use crate::units::{format_bytes_long, write_count};
-
-impl ResultRow for StoredResult {
-    const HEADS: [(&'static str, bool); 6] = [
-        ("result", false),
-        ("began", false),
-        ("profile", false),
-        ("directory", false),
-        ("IOPS", true),
-        ("per s", true),
-    ];
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn profile(&self) -> &str {
-        &self.profile
-    }
-
-    fn read_error(&self) -> Option<&str> {
-        self.read_error.as_deref()
-    }
-
-    fn list_text(&self) -> String {
-        let mut text = String::new();
-        if let Some((iops, _)) = self.rate {
-            text.push(' ');
-            write_count(&mut text, iops);
-        }
-        text + if self.is_complete { "" } else { " part" }
-    }
-
-    fn cells(&self) -> [String; 6] {
-        let rates = self.rate.map(|(iops, bytes)| [format!("{iops:.0}"), format_bytes_long(bytes as u64)]);
-        let [iops, bytes] = rates.unwrap_or_else(|| ["-".into(), "-".into()]);
-        [self.id.clone(), self.time.clone(), self.profile.clone(), self.directory.clone(), iops, bytes]
-    }
-
-    fn summary(&self) -> String {
-        StoredResult::summary(self)
-    }
-}
 
 impl RunReports for BenchForm {
     fn outcome_text(_: &BenchReport) -> &'static str {

@@ -10,14 +10,13 @@ mod tests;
 
 pub use form::ExperimentForm;
 
-use super::runs::{RunKind, RunTexts, RunTypes, RunView, StoreReply, list_and_page};
+use super::runs::{RunKind, RunTexts, RunTypes, RunView, list_and_page};
 use crate::bench::plan::BenchPlan;
 use crate::experiment::command_line::command_args;
 use crate::experiment::description::describe_experiment;
 use crate::experiment::message::ExperimentMessage;
 use crate::experiment::report::{ExperimentReport, ExperimentReportFormat};
 use crate::experiment::spec::ExperimentSpec;
-use crate::experiment::stored::StoredExperiment;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::{Action, ExperimentAction, ViewId};
@@ -41,7 +40,6 @@ impl RunTypes for ExperimentForm {
     type Plan = ExperimentSpec;
     type Message = ExperimentMessage;
     type Report = ExperimentReport;
-    type Stored = StoredExperiment;
     type Progress = ExperimentFigures;
 
     const IS_EXPERIMENT: bool = true;
@@ -58,6 +56,7 @@ impl RunTypes for ExperimentForm {
     const TEXTS: RunTexts = RunTexts {
         list: "Experiments",
         stored: "Experiments",
+        columns: ["experiment", "began", "workload", "directory", "B", "outcome"],
         headings: None,
         run: "Experiment",
         noun: "experiment",
@@ -80,12 +79,8 @@ impl RunTypes for ExperimentForm {
         if let WorkerJob::SaveExperiment(report) = job { Some(&report.id) } else { None }
     }
 
-    fn store_reply(reply: WorkerReply) -> Option<StoreReply<StoredExperiment, ExperimentReport>> {
-        match reply {
-            WorkerReply::Experiments(all) => Some(StoreReply::Listed(all)),
-            WorkerReply::LoadedExperiments(reports) => Some(StoreReply::Loaded(reports)),
-            _ => None,
-        }
+    fn loaded_reports(reply: WorkerReply) -> Option<Vec<ExperimentReport>> {
+        if let WorkerReply::LoadedExperiments(reports) = reply { Some(reports) } else { None }
     }
 
     fn bench_plan(spec: &mut ExperimentSpec) -> &mut BenchPlan {

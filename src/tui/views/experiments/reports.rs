@@ -2,69 +2,19 @@
 
 use super::ExperimentForm;
 use crate::bench::report::text::describe_end;
-use crate::experiment::report::verdict::TrialOutcome;
 use crate::experiment::report::{ExperimentReport, compare, tables, text};
 use crate::experiment::spec::Arm;
-use crate::experiment::stored::StoredExperiment;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::shared::Shared;
-use crate::tui::views::runs::{ResultRow, RunReports, report_text};
+use crate::tui::views::runs::{RunReports, report_text};
 use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
 use crate::units::format_duration;
 
-impl ResultRow for StoredExperiment {
-    const HEADS: [(&'static str, bool); 6] = [
-        ("experiment", false),
-        ("began", false),
-        ("workload", false),
-        ("directory", false),
-        ("B", false),
-        ("outcome", false),
-    ];
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn profile(&self) -> &str {
-        &self.profile
-    }
-
-    fn read_error(&self) -> Option<&str> {
-        self.read_error.as_deref()
-    }
-
-    fn list_text(&self) -> String {
-        let end = if self.is_complete { "" } else { " (part)" };
-        format!(" {}{end}  {}", outcome_text(self.outcome), sanitize(self.assignments.join(" ")))
-    }
-
-    fn cells(&self) -> [String; 6] {
-        let (b, outcome) = (self.assignments.join(" "), outcome_text(self.outcome).into());
-        [self.id.clone(), self.time.clone(), self.profile.clone(), self.directory.clone(), b, outcome]
-    }
-
-    fn summary(&self) -> String {
-        StoredExperiment::summary(self)
-    }
-}
-
-/// An outcome in few words.
-fn outcome_text(outcome: Option<TrialOutcome>) -> &'static str {
-    match outcome {
-        Some(TrialOutcome::Better) => "B better",
-        Some(TrialOutcome::Worse) => "B worse",
-        Some(TrialOutcome::NoDifference) => "no difference shown",
-        Some(TrialOutcome::TooFew) => "too few rounds",
-        None => "-",
-    }
-}
-
 impl RunReports for ExperimentForm {
     fn outcome_text(report: &ExperimentReport) -> &'static str {
-        outcome_text(report.trials.first().map(|t| t.verdict.outcome))
+        report.trials.first().map_or("-", |trial| trial.verdict.outcome.brief())
     }
 
     fn end_text(report: &ExperimentReport) -> String {

@@ -1,6 +1,5 @@
 //! What differs between benchmarks and experiments.
 
-use super::list::ResultRow;
 use super::{FormLine, Run, RunView};
 use crate::bench::plan::BenchPlan;
 use crate::bench::store::Storable;
@@ -15,20 +14,14 @@ use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::styled_lines::StyledLine;
 use ratatui::layout::Rect;
 
-/// What the store of reports replies.
-pub enum StoreReply<S, R> {
-    /// Summaries of the stored reports.
-    Listed(Vec<S>),
-    /// The reports.
-    Loaded(Vec<R>),
-}
-
 /// Texts that differ between the kinds.
 pub struct RunTexts {
     /// Title of the list.
     pub list: &'static str,
     /// Title of the table of stored results.
     pub stored: &'static str,
+    /// Columns of that table.
+    pub columns: [&'static str; 6],
     /// Headings above the forms and above the stored results.
     pub headings: Option<[&'static str; 2]>,
     /// Title of the page of a run.
@@ -71,8 +64,6 @@ pub trait RunTypes: Sized + 'static {
     type Message;
     /// The result of a run.
     type Report: Storable + Clone + PartialEq;
-    /// The summary of a stored report.
-    type Stored: ResultRow;
     /// What the child process of a run has sent.
     type Progress: Default;
 
@@ -97,8 +88,8 @@ pub trait RunTypes: Sized + 'static {
 
     /// Name of the report that a job saves.
     fn saved_id(job: &WorkerJob) -> Option<&str>;
-    /// Unwraps a reply of the store.
-    fn store_reply(reply: WorkerReply) -> Option<StoreReply<Self::Stored, Self::Report>>;
+    /// The reports that a reply of the store has.
+    fn loaded_reports(reply: WorkerReply) -> Option<Vec<Self::Report>>;
     /// The workload's plan within a plan.
     fn bench_plan(plan: &mut Self::Plan) -> &mut BenchPlan;
 }

@@ -1,6 +1,7 @@
 //! The list: the run of this session, the forms, the stored results.
 
 use super::{Run, RunEnding, RunKind, RunRow, RunView};
+use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::shared::Shared;
@@ -11,24 +12,6 @@ use crate::tui::widgets::table::highlight_row;
 use crate::tui::widgets::text::draw_truncated;
 use crate::units::format_rfc3339;
 use ratatui::layout::Rect;
-
-/// The summary of a stored report, as the list shows it.
-pub trait ResultRow {
-    /// Heads of the table of stored reports; numbers are right-aligned.
-    const HEADS: [(&'static str, bool); 6];
-    /// Name of the report; it begins with the time in seconds since 1970.
-    fn id(&self) -> &str;
-    /// Its workload.
-    fn profile(&self) -> &str;
-    /// Why it cannot be read.
-    fn read_error(&self) -> Option<&str>;
-    /// Text after the name of the workload in the list.
-    fn list_text(&self) -> String;
-    /// Its cells in the table of stored reports.
-    fn cells(&self) -> [String; 6];
-    /// Summary of the report, or why it cannot be read.
-    fn summary(&self) -> String;
-}
 
 /// A line of the list.
 enum ListLine {
@@ -49,7 +32,7 @@ impl<K: RunKind> RunView<K> {
     /// The rows of the list.
     pub fn rows(&self) -> Vec<RunRow> {
         let current = self.run.is_some().then_some(RunRow::CurrentRun);
-        let stored = self.stored_results().iter().map(|stored| RunRow::Stored(stored.id().to_owned()));
+        let stored = self.stored_results().iter().map(|stored| RunRow::Stored(stored.id.clone()));
         current.into_iter().chain((0..K::FORMS).map(RunRow::Form)).chain(stored).collect()
     }
 
@@ -112,7 +95,7 @@ impl<K: RunKind> RunView<K> {
             RunRow::CurrentRun => self.run.as_ref().map_or(String::new(), current_run_text),
             RunRow::Form(form) => self.form.list_text(*form),
             RunRow::Stored(id) => {
-                let stored = self.stored_results().iter().find(|stored| stored.id() == id);
+                let stored = self.stored_results().iter().find(|stored| stored.id == *id);
                 stored.map_or_else(String::new, |stored| {
                     stored_text(stored, self.marked.as_ref() == Some(id), shared.utc_offset_secs)
                 })
@@ -145,10 +128,14 @@ impl<K: RunKind> RunView<K> {
 
     pub(super) fn list_table(&self, cx: &Context) -> Table {
         let title = format!("{} on {}, {}", K::TEXTS.stored, cx.shared.system.host.name, cx.shared.timestamp());
-        let mut table = Table::new(title, &K::Stored::HEADS);
+        let columns = K::TEXTS.columns.map(|name| (name, matches!(name, "IOPS" | "per s")));
+        let mut table = Table::new(title, &columns);
         for stored in self.stored_results() {
-            table.rows.push(stored.cells().map(sanitize).to_vec());
-            table.notes.extend(stored.read_error().map(sanitize));
+            let [a, b] = &stored.details;
+            table
+                .rows
+                .push([&stored.id, &stored.time, &stored.profile, &stored.directory, a, b].map(sanitize).to_vec());
+            table.notes.extend(stored.is_damaged.then(|| sanitize(&stored.summary)));
         }
         table
     }
@@ -166,14 +153,13 @@ fn current_run_text<K: RunKind>(run: &Run<K>) -> String {
 }
 
 /// A stored result, `*11-21 15:49 randrw 51k`.
-pub fn stored_text(stored: &impl ResultRow, is_marked: bool, utc_offset_secs: i64) -> String {
+pub fn stored_text(stored: &StoredReport, is_marked: bool, utc_offset_secs: i64) -> String {
     let mark = if is_marked { '*' } else { ' ' };
-    let id = stored.id();
-    if stored.read_error().is_some() {
-        return format!("{mark}{} unreadable", sanitize(id));
+    if stored.is_damaged {
+        return format!("{mark}{} unreadable", sanitize(&stored.id));
     }
-    let secs: i64 = id.split('-').next().and_then(|secs| secs.parse().ok()).unwrap_or(0);
+    let secs: i64 = stored.id.split('-').next().and_then(|secs| secs.parse().ok()).unwrap_or(0);
     let local = format_rfc3339(secs.saturating_add(utc_offset_secs).saturating_mul(1_000_000_000));
     let time = local.get(5..16).map_or_else(String::new, |t| t.replace('T', " "));
-    format!("{mark}{time} {}{}", sanitize(stored.profile()), stored.list_text())
+    format!("{mark}{time} {}{}", sanitize(&stored.profile), sanitize(&stored.brief))
 }

@@ -9,12 +9,13 @@ mod page;
 mod update;
 
 pub use form::FormLine;
-pub use kind::{RunForms, RunKind, RunProgress, RunReports, RunTexts, RunTypes, StoreReply};
+pub use kind::{RunForms, RunKind, RunProgress, RunReports, RunTexts, RunTypes};
+pub use list::list_and_page;
 #[cfg(test)]
 pub use list::stored_text;
-pub use list::{ResultRow, list_and_page};
 pub use page::report_text;
 
+use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::tui::action::Action;
 use crate::tui::event::Event;
@@ -48,7 +49,7 @@ pub struct RunView<K: RunKind> {
     /// A result shown instead of the page of the selected row.
     pub opened: Option<OpenedResult<K::Report>>,
     /// Stored results; `None` until they are loaded.
-    pub stored: Option<Result<Vec<K::Stored>, String>>,
+    pub stored: Option<Result<Vec<StoredReport>, String>>,
     /// Name of the result marked for comparison.
     pub marked: Option<String>,
     /// Whether the stored results are being loaded.
@@ -182,14 +183,14 @@ impl<K: RunKind> RunView<K> {
     pub const PAGE: PaneId = K::PANES[PAGE_FOCUS].id;
 
     /// Stored results, as far as they are loaded.
-    pub fn stored_results(&self) -> &[K::Stored] {
+    pub fn stored_results(&self) -> &[StoredReport] {
         self.stored.as_ref().and_then(|all| all.as_deref().ok()).unwrap_or_default()
     }
 
     /// The selected stored result.
-    fn selected_result(&self) -> Option<&K::Stored> {
+    fn selected_result(&self) -> Option<&StoredReport> {
         let RunRow::Stored(id) = &self.selected else { return None };
-        self.stored_results().iter().find(|stored| stored.id() == id)
+        self.stored_results().iter().find(|stored| stored.id == *id)
     }
 
     /// The form on the page.

@@ -1,6 +1,6 @@
 //! The page beside the list: a form, the run under way, how a run ended, a stored result, a comparison of two.
 
-use super::{OpenedResult, ResultRow, Run, RunEnding, RunKind, RunProgress, RunReports, RunView};
+use super::{OpenedResult, Run, RunEnding, RunKind, RunProgress, RunReports, RunView};
 use crate::bench::store::Storable;
 use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
@@ -113,16 +113,16 @@ impl<K: RunKind> RunView<K> {
     /// A stored result that is selected but not opened.
     fn selected_result_card(&self) -> Vec<StyledLine> {
         let Some(stored) = self.selected_result() else { return Vec::new() };
-        let id = stored.id();
+        let id = &stored.id;
         let mark_hint = match &self.marked {
             Some(marked) if marked == id => "Marked: c on another one compares the two.".into(),
             Some(marked) => format!("c compares it with {}, the marked one.", sanitize(marked)),
             None => "m marks it, to compare others with.".into(),
         };
-        let style = if stored.read_error().is_some() { TextStyle::Crit } else { TextStyle::Plain };
+        let style = if stored.is_damaged { TextStyle::Crit } else { TextStyle::Plain };
         vec![
-            (format!("{} {}", sanitize(stored.profile()), sanitize(id)), TextStyle::Strong),
-            (sanitize(stored.summary()), style),
+            (format!("{} {}", sanitize(&stored.profile), sanitize(id)), TextStyle::Strong),
+            (sanitize(&stored.summary), style),
             (String::new(), TextStyle::Plain),
             ("Enter shows it.".into(), TextStyle::Dim),
             (mark_hint, TextStyle::Dim),

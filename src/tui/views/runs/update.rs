@@ -1,6 +1,6 @@
 //! Actions on runs, events of their child processes, and replies of the store.
 
-use super::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, ResultRow, Run, RunEnding, RunKind, RunRow, RunView, StoreReply};
+use super::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, Run, RunEnding, RunKind, RunRow, RunView};
 use crate::bench::store::Storable;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
@@ -134,11 +134,12 @@ impl<K: RunKind> RunView<K> {
         match reply {
             WorkerReply::Failed(why) if is_list => self.stored = Some(Err(why)),
             WorkerReply::Failed(why) if is_awaited => self.open(OpenedResult::Failed(why)),
-            reply => match K::store_reply(reply) {
-                Some(StoreReply::Listed(all)) => self.stored = Some(Ok(all)),
-                Some(StoreReply::Loaded(reports)) if is_awaited => self.open(OpenedResult::from_loaded(reports)),
-                _ => {}
-            },
+            WorkerReply::StoredReports(all) => self.stored = Some(Ok(all)),
+            reply => {
+                if let Some(reports) = K::loaded_reports(reply).filter(|_| is_awaited) {
+                    self.open(OpenedResult::from_loaded(reports));
+                }
+            }
         }
     }
 
@@ -192,7 +193,7 @@ impl<K: RunKind> RunView<K> {
 
     /// Marks the selected result, or removes its mark.
     fn toggle_mark(&mut self, out: &mut Outbox) {
-        match self.selected_result().map(|stored| stored.id().to_owned()) {
+        match self.selected_result().map(|stored| stored.id.clone()) {
             None => out.error("m marks a kept result: select one in the list"),
             selected if selected == self.marked => self.marked = None,
             selected => self.marked = selected,
@@ -200,7 +201,7 @@ impl<K: RunKind> RunView<K> {
     }
 
     fn compare_marked(&mut self, out: &mut Outbox) {
-        match (&self.marked, self.selected_result().map(|stored| stored.id().to_owned())) {
+        match (&self.marked, self.selected_result().map(|stored| stored.id.clone())) {
             (_, None) => out.error("select a kept result to compare the marked one with"),
             (Some(marked), Some(selected)) if *marked != selected => {
                 self.show_results(vec![marked.clone(), selected], out);

@@ -4,7 +4,7 @@ use super::BenchForm;
 use crate::bench::message::{BenchMessage, BenchProgress};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{BenchReport, RunEnd, SCHEMA};
-use crate::bench::store::StoredResult;
+use crate::bench::store::StoredReport;
 use crate::bench::target::checks::BenchRefusal;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
@@ -53,8 +53,8 @@ fn send_target(app: &mut App, look: TargetInspection) {
     send_reply(app, WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(look)));
 }
 
-fn stored_results(ids: &[&str]) -> Vec<StoredResult> {
-    let one = |(i, id): (usize, &&str)| StoredResult { number: i + 1, id: (*id).into(), ..StoredResult::default() };
+fn stored_results(ids: &[&str]) -> Vec<StoredReport> {
+    let one = |(i, id): (usize, &&str)| StoredReport { number: i + 1, id: (*id).into(), ..StoredReport::default() };
     ids.iter().enumerate().map(one).collect()
 }
 
@@ -67,7 +67,7 @@ fn opened() -> App {
     send_reply(
         &mut app,
         WorkerJob::ListResults,
-        WorkerReply::Results(stored_results(&["30-randrw", "20-fsync", "10-randrw"])),
+        WorkerReply::StoredReports(stored_results(&["30-randrw", "20-fsync", "10-randrw"])),
     );
     app
 }
@@ -324,7 +324,11 @@ fn a_result_is_shown_stored_and_listed() {
     let list = send_reply(&mut app, WorkerJob::SaveResult(r.clone()), WorkerReply::Saved("99-randrw".into()));
     assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);
     assert!(screen_text(&app).contains("saved as 99-randrw"));
-    send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["99-randrw", "30-randrw"])));
+    send_reply(
+        &mut app,
+        WorkerJob::ListResults,
+        WorkerReply::StoredReports(stored_results(&["99-randrw", "30-randrw"])),
+    );
     assert!(app.views.bench.rows().contains(&RunRow::Stored("99-randrw".into())));
     let mut app = app_with_run();
     send_message(&mut app, BenchMessage::Report(r.clone()));
@@ -458,14 +462,13 @@ fn panes_fill_every_size_without_overlap() {
 
 #[test]
 fn stored_result_is_summarised_in_one_line() {
-    let stored = StoredResult {
+    let stored = StoredReport {
         id: "1795276156-randrw".into(),
         profile: "randrw".into(),
-        rate: Some((123_456.0, 1e9)),
-        is_complete: false,
-        ..StoredResult::default()
+        brief: " 123k part".into(),
+        ..StoredReport::default()
     };
     assert_eq!(stored_text(&stored, true, 3600), "*11-21 16:49 randrw 123k part");
-    let damaged = StoredResult { read_error: Some("x".into()), ..stored };
+    let damaged = StoredReport { is_damaged: true, ..stored };
     assert_eq!(stored_text(&damaged, false, 0), " 1795276156-randrw unreadable");
 }

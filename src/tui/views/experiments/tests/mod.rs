@@ -2,10 +2,8 @@
 
 use super::ExperimentForm;
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
-use crate::experiment::report::verdict::TrialOutcome;
 use crate::experiment::report::{ExperimentReport, RunEnd};
 use crate::experiment::spec::{Arm, ExperimentSpec, OnComplete};
-use crate::experiment::stored::StoredExperiment;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
@@ -21,7 +19,7 @@ use crate::tui::effect::{Effect, RunEffect, TuneEffect};
 use crate::tui::event::{ArmCheck, Event, TuneEvent};
 use crate::tui::knob_snapshot::ChangeStatus;
 use crate::tui::screen::Overlay;
-use crate::tui::views::runs::{OpenedResult, RunEnding, RunForms, RunKind, RunRow, stored_text};
+use crate::tui::views::runs::{OpenedResult, RunEnding, RunForms, RunKind, RunRow};
 use ratatui::layout::Rect;
 use std::path::PathBuf;
 
@@ -468,18 +466,4 @@ fn panes_fill_every_size_without_overlap() {
             assert!(panes.iter().all(|(_, r)| r.height >= 3 && r.intersection(body) == *r));
         }
     }
-}
-
-#[test]
-fn stored_experiment_is_summarised_in_one_line() {
-    let stored = StoredExperiment {
-        id: "1795276156-txlog".into(),
-        profile: "txlog".into(),
-        outcome: Some(TrialOutcome::Better),
-        assignments: vec!["vm.dirty_ratio=80".into()],
-        ..StoredExperiment::default()
-    };
-    assert_eq!(stored_text(&stored, true, 0), "*11-21 15:49 txlog B better (part)  vm.dirty_ratio=80");
-    let damaged = StoredExperiment { read_error: Some("x".into()), ..stored };
-    assert_eq!(stored_text(&damaged, false, 0), " 1795276156-txlog unreadable");
 }
