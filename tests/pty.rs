@@ -337,6 +337,18 @@ fn a_missing_terminal_is_reported() {
 }
 
 #[test]
+fn too_few_descriptors_end_the_program_with_the_reason() {
+    for limit in [16, 20, 24] {
+        let command = format!("ulimit -n {limit}; exec {BINARY}");
+        let program = Path::new("/bin/sh");
+        let mut t = Terminal::start(TerminalOptions { program, args: vec!["-c", &command], ..Default::default() });
+        assert_eq!(t.wait_for_exit().exit_code(), 1, "{limit} descriptors: {}", t.contents());
+        t.wait_for_text("ulimit -n");
+        assert_eq!(t.modes(), t.initial_modes());
+    }
+}
+
+#[test]
 fn a_config_error_names_file_and_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");

@@ -71,7 +71,7 @@ pub fn run(options: TuiOptions) -> anyhow::Result<()> {
 struct EventLoop {
     runtime: SharedRuntime,
     signals: mpsc::Receiver<SignalEvent>,
-    input: mpsc::Receiver<crossterm::event::Event>,
+    input: mpsc::Receiver<std::io::Result<crossterm::event::Event>>,
     events: mpsc::Receiver<Box<Event>>,
     tty: AsyncFd<TtyHandle>,
     kernel_log: KernelLogSource,
@@ -136,11 +136,13 @@ impl EventLoop {
 ///
 /// crossterm's `EventStream` would need no thread of ours, but takes a contended lock each time the loop polls it. The
 /// thread is never joined: it may wait forever on a terminal that is gone.
-fn spawn_input_reader() -> std::io::Result<mpsc::Receiver<crossterm::event::Event>> {
+fn spawn_input_reader() -> std::io::Result<mpsc::Receiver<std::io::Result<crossterm::event::Event>>> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let body = move || {
-        while let Ok(event) = crossterm::event::read() {
-            if sender.blocking_send(event).is_err() {
+        loop {
+            let event = crossterm::event::read();
+            let is_last = event.is_err();
+            if sender.blocking_send(event).is_err() || is_last {
                 return;
             }
         }

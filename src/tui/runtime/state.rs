@@ -15,6 +15,7 @@ use crate::experiment::message::ExperimentMessage;
 use crate::jobs::WorkerPool;
 use crate::model::observation::Observation;
 use crate::model::reading::BlockedRead;
+use crate::model::reading::describe_io_error;
 use crate::model::system_state::SystemState;
 use crate::subprocess::runner::ChildRunner;
 use crate::tui::app::draw::draw;
@@ -27,6 +28,7 @@ use crate::tui::view::Target;
 use crate::tui::views::experiments::arm_checker::ArmChecker;
 use crate::tui::views::replay::player::ReplayPlayer;
 use crate::tui::views::tune::runner::TuneEffectRunner;
+use crossterm::event::Event as TerminalEvent;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -161,14 +163,21 @@ impl Runtime {
         self.apply_effects(effects)
     }
 
-    /// Handles a key or mouse event; `None` means that the terminal is gone, which ends the program.
-    pub(super) fn on_input(&mut self, input: Option<crossterm::event::Event>) -> anyhow::Result<()> {
-        use crossterm::event::Event as Input;
+    /// Handles a key or mouse event. A terminal that is gone ends the program.
+    ///
+    /// # Errors
+    ///
+    /// If keys cannot be read any more for another reason.
+    pub(super) fn on_input(&mut self, input: Option<std::io::Result<TerminalEvent>>) -> anyhow::Result<()> {
         let event = match input {
-            Some(Input::Key(key)) => Event::Key(key),
-            Some(Input::Mouse(mouse)) => Event::Mouse(mouse),
+            Some(Ok(TerminalEvent::Key(key))) => Event::Key(key),
+            Some(Ok(TerminalEvent::Mouse(mouse))) => Event::Mouse(mouse),
             // A resize comes as SIGWINCH too, which is handled in `on_signal`.
-            Some(_) => return Ok(()),
+            Some(Ok(_)) => return Ok(()),
+            Some(Err(err)) => {
+                self.should_quit = self.tty.try_clone_handle().is_ok_and(|handle| handle.is_hung_up());
+                return if self.should_quit { Ok(()) } else { Err(describe_input_error(&err)) };
+            }
             None => {
                 self.should_quit = true;
                 return Ok(());
@@ -320,6 +329,21 @@ impl Runtime {
         }
         Ok(())
     }
+}
+
+/// Open files that the program needs at the least.
+const MIN_OPEN_FILES: u64 = 64;
+
+/// Says why keys cannot be read, and what to do. crossterm hides the cause of most errors.
+fn describe_input_error(err: &std::io::Error) -> anyhow::Error {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let next = match limit {
+        Some(limit) if limit < MIN_OPEN_FILES => {
+            format!("; only {limit} files may be open (ulimit -n), and it needs {MIN_OPEN_FILES}")
+        }
+        _ => String::new(),
+    };
+    anyhow::anyhow!("cannot read keys: {}{next}", describe_io_error(err))
 }
 
 /// Sends an event to the loop from a background thread. The error is dropped: it only says that the loop has ended.
