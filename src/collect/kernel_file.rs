@@ -29,11 +29,6 @@ impl PersistentFile {
         Self { path, fd: None, single_read: true }
     }
 
-    /// The file's path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The whole content, in `buf`. An error closes the descriptor, so the next read opens the file again.
     pub fn read<'b>(&mut self, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         let fd = match &self.fd {

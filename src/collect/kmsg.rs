@@ -27,7 +27,6 @@ const MAX_CAPTURE_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub struct KmsgReader {
     input: LogInput,
-    overruns: u64,
 }
 
 #[derive(Debug)]
@@ -66,18 +65,13 @@ impl KmsgReader {
             Ok(_) => return Reading::Absent(format!("{} is not the kernel log device", path.display())),
             Err(err) => return Reading::from_io_error("/dev/kmsg", &err.into()),
         };
-        Reading::Ok(Self { input, overruns: 0 })
+        Reading::Ok(Self { input })
     }
 
     /// Whether more records can arrive: only then poll the descriptor. A captured file is finished when
     /// [`next_record`](Self::next_record) returns `None`.
     pub fn is_live(&self) -> bool {
         matches!(self.input, LogInput::Device { .. })
-    }
-
-    /// How often the kernel overwrote records before they were read.
-    pub fn overruns(&self) -> u64 {
-        self.overruns
     }
 
     /// The next record, or `None` if there is none now. Never waits.
@@ -92,8 +86,8 @@ impl KmsgReader {
                         }
                     }
                     Err(Errno::AGAIN) => return Ok(None),
-                    Err(Errno::PIPE) => self.overruns += 1,
-                    Err(Errno::INTR) => {}
+                    // The kernel overwrote records before they were read: the sequence numbers show how many.
+                    Err(Errno::PIPE | Errno::INTR) => {}
                     Err(err) => return Err(err.into()),
                 }
             },

@@ -2,9 +2,9 @@
 
 use super::kernel_file::PersistentFile;
 use super::source::Source;
-use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
+use crate::model::pressure::{PressureRaw, ResourcePressure};
 use crate::model::reading::Reading;
-use crate::parse::pressure::{self, PressureLine};
+use crate::parse::pressure;
 use crate::root::Root;
 
 /// Reads the three pressure files.
@@ -28,7 +28,10 @@ impl PressureFiles {
         let mut got = [ResourcePressure::default(); 3];
         for (file, slot) in self.files.iter_mut().zip(&mut got) {
             match file.read(&mut self.buf) {
-                Ok(text) => *slot = resource_pressure(text),
+                Ok(text) => {
+                    let [some, full] = pressure::parse(text);
+                    *slot = ResourcePressure { some, full };
+                }
                 Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
                     return Reading::Absent("/proc/pressure: this kernel has no PSI (CONFIG_PSI)".into());
                 }
@@ -42,15 +45,4 @@ impl PressureFiles {
         let [cpu, memory, io] = got;
         Reading::Ok(PressureRaw { cpu, memory, io })
     }
-}
-
-fn resource_pressure(text: &[u8]) -> ResourcePressure {
-    let averages = |line: PressureLine| PsiAverages {
-        avg10: line.avg10,
-        avg60: line.avg60,
-        avg300: line.avg300,
-        total_us: line.total_us,
-    };
-    let [some, full] = pressure::parse(text).map(|line| line.map(averages));
-    ResourcePressure { some, full }
 }

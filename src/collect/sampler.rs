@@ -26,7 +26,6 @@ pub type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
 enum SamplerCommand {
     SetInterval(Duration),
-    ReadNow,
     Stop,
 }
 
@@ -86,11 +85,6 @@ impl CounterSampler {
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
         let _ = self.commands.send(SamplerCommand::SetInterval(interval));
-    }
-
-    /// Reads once more now.
-    pub fn read_now(&self) {
-        let _ = self.commands.send(SamplerCommand::ReadNow);
     }
 
     /// Checks for a source (or the sink) that does not return; to be called a few times a second. Returns the name of
@@ -153,7 +147,6 @@ fn run_sampler(
                 due = last + interval;
                 continue;
             }
-            Ok(SamplerCommand::ReadNow) => due = Instant::now(),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(SamplerCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }

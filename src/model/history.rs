@@ -31,9 +31,6 @@ pub struct HistoryFrame<R> {
     pub snapshot: Arc<Snapshot>,
     /// The busiest tasks.
     pub tasks: Vec<R>,
-    /// Dirty and writeback pages in bytes. Copied here because a graph reads it for every tick of the past at each
-    /// frame, and the snapshots are large.
-    pub unwritten_bytes: Option<u64>,
     bytes: usize,
 }
 
@@ -71,8 +68,7 @@ impl<R> History<R> {
             + snap.pressure.ok().map_or(0, |p| unshared_bytes(p, size_of::<PressureRaw>()))
             + snap.io_attribution.ok().map_or(0, |c| unshared_bytes(c, c.heap_bytes()))
             + snap.swap_areas.ok().map_or(0, |s| s.len() * 100);
-        let unwritten_bytes = snap.writeback.ok().and_then(|w| Some(w.dirty_bytes? + w.writeback_bytes?));
-        self.frames.push_back(HistoryFrame { snapshot: snap, tasks: Vec::new(), unwritten_bytes, bytes });
+        self.frames.push_back(HistoryFrame { snapshot: snap, tasks: Vec::new(), bytes });
         self.bytes += bytes;
         self.trim();
     }
@@ -110,9 +106,7 @@ impl<R> History<R> {
         &self,
         seq: u64,
     ) -> impl DoubleEndedIterator<Item = &HistoryFrame<R>> + ExactSizeIterator + Clone + use<'_, R> {
-        let newest = self.frames.back().is_none_or(|f| f.snapshot.seq <= seq);
-        let len = if newest { self.len() } else { self.frames.partition_point(|f| f.snapshot.seq <= seq) };
-        self.frames.range(..len)
+        self.frames.range(..self.frames.partition_point(|f| f.snapshot.seq <= seq))
     }
 
     /// All ticks, oldest first.

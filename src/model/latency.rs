@@ -1,43 +1,52 @@
 //! Latency of requests: histograms read from the kernel, percentiles, heatmap bins.
 //!
-//! Buckets are log-linear: [`SUB_BUCKETS`] equal ones per power of two nanoseconds, from 2^[`MIN_EXPONENT`] (256 ns) up
-//! to 2^36 (68.7 s). The first bucket includes shorter times, the last one longer times. A bucket is at most 1/16 of
-//! its lower bound wide, so its midpoint is at most 1/32 (3.2 %) off any time counted in it. The BPF programs use the
-//! same buckets: `assets/trace/buckets.h`.
+//! Buckets are log-linear: 16 equal ones per power of two nanoseconds, from 2^8 (256 ns) up to 2^36 (68.7 s). The first
+//! bucket includes shorter times, the last one longer times. A bucket is at most 1/16 of its lower bound wide, so its
+//! midpoint is at most 1/32 (3.2 %) off any time counted in it. The BPF programs use the same buckets:
+//! `assets/trace/buckets.h`.
 
 use super::device_id::DevId;
 use super::request_pattern::RequestPattern;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, LazyLock};
 
-/// Buckets per power of two, as a power of two.
-const SUB_BUCKET_BITS: u32 = 4;
-/// Buckets per power of two.
-const SUB_BUCKETS: u64 = 1 << SUB_BUCKET_BITS;
-/// Exponent of the first bucket: 2^8 ns.
-const MIN_EXPONENT: u32 = 8;
+/// Log-linear buckets: `2^sub_bits` equal ones per power of two nanoseconds, from `2^min_exponent` on.
+pub(crate) struct BucketScale {
+    pub sub_bits: u32,
+    pub min_exponent: u32,
+}
+
+impl BucketScale {
+    /// Lower bound (inclusive) and upper bound (exclusive) of a bucket, in ns.
+    pub(crate) fn bounds(&self, slot: u16) -> (u64, u64) {
+        let (per_octave, slot) = (1 << self.sub_bits, u64::from(slot));
+        let width = 1 << (self.min_exponent - self.sub_bits + (slot / per_octave) as u32);
+        let low = (per_octave + slot % per_octave) * width;
+        (low, low + width)
+    }
+}
+
+const SCALE: BucketScale = BucketScale { sub_bits: 4, min_exponent: 8 };
 /// Number of buckets.
-pub const BUCKETS: usize = 28 << SUB_BUCKET_BITS;
+pub const BUCKETS: usize = 28 << SCALE.sub_bits;
 /// Buckets per heatmap bin: two bins per power of two.
 const BUCKETS_PER_BIN: u16 = 8;
 
 /// The bucket of a time, as the BPF programs compute it.
 pub fn bucket_index(ns: u64) -> u16 {
-    if ns < 1 << MIN_EXPONENT {
+    let BucketScale { sub_bits, min_exponent } = SCALE;
+    if ns < 1 << min_exponent {
         return 0;
     }
     let exp = ns.ilog2();
-    let slot =
-        (u64::from(exp - MIN_EXPONENT) << SUB_BUCKET_BITS) | ((ns >> (exp - SUB_BUCKET_BITS)) & (SUB_BUCKETS - 1));
+    let slot = (u64::from(exp - min_exponent) << sub_bits) | ((ns >> (exp - sub_bits)) & ((1 << sub_bits) - 1));
     slot.min(BUCKETS as u64 - 1) as u16
 }
 
 /// Lower bound (inclusive) and upper bound (exclusive) of a bucket, in ns. For the first and the last bucket these are
 /// nominal: the first one has no lower bound and the last one no upper bound.
 pub fn bucket_bounds(slot: u16) -> (u64, u64) {
-    let (octave, sub) = (u32::from(slot) >> SUB_BUCKET_BITS, u64::from(slot) & (SUB_BUCKETS - 1));
-    let width = 1u64 << (MIN_EXPONENT - SUB_BUCKET_BITS + octave);
-    ((SUB_BUCKETS + sub) * width, (SUB_BUCKETS + sub + 1) * width)
+    SCALE.bounds(slot)
 }
 
 /// Time of the `nth` request (from 1) of `n` in a bucket, in microseconds, if they are evenly distributed.
@@ -169,9 +178,6 @@ impl LatencySummary {
 /// A histogram in coarse bins, two per power of two, for heatmaps over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeatmapBins(Box<[(u8, u32)]>);
-
-/// Number of bins.
-pub const HEATMAP_BINS: u8 = (BUCKETS as u16 / BUCKETS_PER_BIN) as u8;
 
 impl HeatmapBins {
     fn from_histogram(counts: &SparseHistogram) -> Self {
@@ -319,7 +325,7 @@ mod tests {
     #[test]
     fn a_heatmap_bin_sums_its_buckets() {
         let heat = HeatmapBins::from_histogram(&SparseHistogram::from_sparse([(0, 1), (7, 2), (8, 4), (447, 8)]));
-        assert_eq!(heat.bins(), [(0, 3), (1, 4), (HEATMAP_BINS - 1, 8)]);
+        assert_eq!(heat.bins(), [(0, 3), (1, 4), (55, 8)]);
         assert_eq!((HeatmapBins::bin_start_us(0), HeatmapBins::bin_start_us(2)), (0.256, 0.512));
     }
 

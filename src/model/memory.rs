@@ -110,6 +110,11 @@ pub struct WritebackRate {
 }
 
 impl WritebackRate {
+    /// Dirty or under writeback, bytes.
+    pub fn unwritten_bytes(&self) -> Option<u64> {
+        Some(self.dirty_bytes? + self.writeback_bytes?)
+    }
+
     /// Levels of `cur`, rates since `prev`.
     pub fn derive(prev: Option<&VmRaw>, cur: &VmRaw, secs: f64) -> Self {
         let bytes = |pages: Option<u64>| pages.map(|p| p.saturating_mul(cur.page_size));

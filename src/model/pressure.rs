@@ -1,19 +1,7 @@
 //! Pressure stall information (Documentation/accounting/psi.rst).
 
+pub use crate::parse::pressure::PsiAverages;
 use serde::{Deserialize, Serialize};
-
-/// One line of `/proc/pressure/*`: shares of time in percent, total in microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct PsiAverages {
-    /// Over the last 10 s.
-    pub avg10: f64,
-    /// Over the last 60 s.
-    pub avg60: f64,
-    /// Over the last 300 s.
-    pub avg300: f64,
-    /// Microseconds stalled since boot.
-    pub total_us: u64,
-}
 
 /// Pressure on one resource. `None` where the kernel has no such line (`full` of cpu before 5.13).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -70,7 +70,8 @@ impl Snapshot {
         let secs = prev.map_or(cur.time.uptime_secs(), |p| cur.time.secs_since(p.time));
         let prev_vm = prev.and_then(|p| p.vm.ok());
         let since_boot = prev.is_none();
-        let nics = derive_nics(prev, cur, secs);
+        let nics_before = prev.and_then(|p| p.nics.ok()).map(Vec::as_slice);
+        let nics = cur.nics.as_ref().map(|now| NicRate::derive_all(nics_before, now, secs));
         Self {
             seq: cur.seq,
             time: cur.time,
@@ -109,17 +110,11 @@ impl Snapshot {
     /// history stores many ticks.
     pub fn share_unchanged(&mut self, before: &Self) {
         if let (Some(new), Some(old)) = (self.devices.ok_mut(), before.devices.ok()) {
-            new.iter_mut().zip(old).for_each(|(new, old)| share_if_equal(new, old));
+            new.iter_mut().zip(old).for_each(|(new, old)| share_if_equal(Some(new), Some(old)));
         }
-        if let (Some(new), Some(old)) = (self.pressure.ok_mut(), before.pressure.ok()) {
-            share_if_equal(new, old);
-        }
-        if let (Some(new), Some(old)) = (self.memory_stalls.ok_mut(), before.memory_stalls.ok()) {
-            share_if_equal(new, old);
-        }
-        if let (Some(new), Some(old)) = (self.io_attribution.ok_mut(), before.io_attribution.ok()) {
-            share_if_equal(new, old);
-        }
+        share_if_equal(self.pressure.ok_mut(), before.pressure.ok());
+        share_if_equal(self.memory_stalls.ok_mut(), before.memory_stalls.ok());
+        share_if_equal(self.io_attribution.ok_mut(), before.io_attribution.ok());
     }
 
     /// Bytes read and written per second by hardware devices, in 2^20 bytes. Devices on top of them (partitions,
@@ -137,30 +132,42 @@ impl Snapshot {
     }
 }
 
-fn share_if_equal<T: PartialEq>(new: &mut Arc<T>, old: &Arc<T>) {
-    if new == old {
+fn share_if_equal<T: PartialEq>(new: Option<&mut Arc<T>>, old: Option<&Arc<T>>) {
+    if let (Some(new), Some(old)) = (new, old)
+        && new == old
+    {
         *new = old.clone();
     }
 }
 
-fn derive_devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec<Arc<DiskRate>>> {
-    if prev.is_some_and(|p| p.disks.ok().is_none()) && cur.disks.ok().is_some() {
-        return Reading::Absent("/proc/diskstats: no earlier reading to compare with".into());
+/// What `derive` makes of a reading; absent if there is nothing earlier to compare it with.
+fn rates_of<T, U>(what: &str, has_earlier: bool, now: &Reading<T>, derive: impl FnOnce(&T) -> U) -> Reading<U> {
+    match now {
+        Reading::Ok(_) if !has_earlier => Reading::Absent(format!("{what}: no earlier reading to compare with")),
+        now => now.as_ref().map(derive),
     }
+}
+
+/// Whether a traced source could be read, or was not loaded and began to count since.
+fn is_countable<T>(reading: &Reading<T>) -> bool {
+    !matches!(reading, Reading::Denied(_) | Reading::Blocked(_))
+}
+
+fn derive_devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec<Arc<DiskRate>>> {
     let before = disks_by_id(prev);
-    cur.disks.as_ref().map(|disks| {
-        let used = disks.iter().filter(|d| was_ever_used(d));
-        let rate = |d: &DiskRaw| {
-            let rate = DiskRate::derive(before.get(&d.id).copied(), d, secs);
-            Arc::new(DiskRate { latency: derive_latency(prev, cur, d.id), ..rate })
-        };
-        used.map(rate).collect()
+    let rate = |d: &DiskRaw| {
+        let rate = DiskRate::derive(before.get(&d.id).copied(), d, secs);
+        Arc::new(DiskRate { latency: derive_latency(prev, cur, d.id), ..rate })
+    };
+    let has_earlier = prev.is_none_or(|p| p.disks.ok().is_some());
+    rates_of("/proc/diskstats", has_earlier, &cur.disks, |disks| {
+        disks.iter().filter(|d| was_ever_used(d)).map(rate).collect()
     })
 }
 
 /// Latency of a device, if it is traced. Histograms that the earlier sample does not have began to count since.
 fn derive_latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<Arc<DeviceLatency>> {
-    let now = device_histograms(cur, id).filter(|_| !was_latency_unreadable(prev))?;
+    let now = device_histograms(cur, id).filter(|_| prev.is_none_or(|p| is_countable(&p.latency)))?;
     let before = prev.and_then(|p| device_histograms(p, id));
     // The same reading again means that nothing was counted.
     let same = |before: &DeviceHistograms| std::ptr::eq(before, now) || before == now;
@@ -175,29 +182,21 @@ fn device_histograms(s: &Sample, id: DevId) -> Option<&DeviceHistograms> {
     devices.binary_search_by_key(&id, |d| d.id).ok().map(|at| &devices[at])
 }
 
-/// Whether the histograms could not be read in the earlier sample, so that the difference is unknown.
-fn was_latency_unreadable(prev: Option<&Sample>) -> bool {
-    prev.is_some_and(|p| matches!(p.latency, Reading::Denied(_) | Reading::Blocked(_)))
-}
-
 fn derive_tracing(prev: Option<&Sample>, cur: &Sample) -> Reading<TracingStatus> {
-    if cur.latency.ok().is_some() && was_latency_unreadable(prev) {
-        return Reading::Absent("tracing: no earlier reading to compare with".into());
-    }
     let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.dropped);
-    cur.latency
-        .as_ref()
-        .map(|now| TracingStatus { dropped: now.dropped.saturating_sub(lost), unavailable: now.unavailable.clone() })
+    rates_of("tracing", prev.is_none_or(|p| is_countable(&p.latency)), &cur.latency, |now| TracingStatus {
+        dropped: now.dropped.saturating_sub(lost),
+        unavailable: now.unavailable.clone(),
+    })
 }
 
-/// Rates since boot would be meaningless; what was not loaded at the earlier sample began to count since.
+/// Rates since boot would be meaningless.
 fn derive_memory_stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<MemoryStalls>> {
-    let unknown = prev.is_none_or(|p| matches!(p.memory_stalls, Reading::Denied(_) | Reading::Blocked(_)));
-    if unknown && cur.memory_stalls.ok().is_some() {
-        return Reading::Absent("tracing of stalls: no earlier reading to compare with".into());
-    }
     let before = prev.and_then(|p| p.memory_stalls.ok());
-    cur.memory_stalls.as_ref().map(|now| Arc::new(MemoryStalls::derive(before, now, secs)))
+    let has_earlier = prev.is_some_and(|p| is_countable(&p.memory_stalls));
+    rates_of("tracing of stalls", has_earlier, &cur.memory_stalls, |now| {
+        Arc::new(MemoryStalls::derive(before, now, secs))
+    })
 }
 
 /// Counts begin with tracing, so no earlier reading is needed; after a failed one the rates cover a longer time.
@@ -208,31 +207,17 @@ fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<S
 
 /// Accounts that the earlier sample does not have began to count since.
 fn derive_io_attribution(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<IoAttribution>> {
-    let unread = prev.is_some_and(|p| matches!(p.io_accounts, Reading::Denied(_) | Reading::Blocked(_)));
-    match &cur.io_accounts {
-        Reading::Ok(_) if unread => Reading::Absent("tracing by process: no earlier reading to compare with".into()),
-        Reading::Ok(now) => {
-            Reading::Ok(Arc::new(IoAttribution::derive(prev.and_then(|p| p.io_accounts.ok()).map(|p| &**p), now, secs)))
-        }
-        other => other.as_ref().map(|_| Arc::default()),
-    }
+    let before = prev.and_then(|p| p.io_accounts.ok()).map(|p| &**p);
+    rates_of("tracing by process", prev.is_none_or(|p| is_countable(&p.io_accounts)), &cur.io_accounts, |now| {
+        Arc::new(IoAttribution::derive(before, now, secs))
+    })
 }
 
 fn derive_cpu(prev: Option<&Sample>, cur: &Sample) -> Reading<CpuRate> {
-    match &cur.cpu {
-        Reading::Ok(now) => {
-            let zero = CpuRaw::default();
-            let before = match prev {
-                Some(p) => p.cpu.ok(),
-                None => Some(&zero),
-            };
-            match before.and_then(|b| CpuRate::derive(b, now)) {
-                Some(rate) => Reading::Ok(rate),
-                None => Reading::Absent("/proc/stat: no earlier reading to compare with".into()),
-            }
-        }
-        other => other.as_ref().map(|_| CpuRate::default()),
-    }
+    let zero = CpuRaw::default();
+    let before = prev.map_or(Some(&zero), |p| p.cpu.ok());
+    let rate = before.zip(cur.cpu.ok()).and_then(|(before, now)| CpuRate::derive(before, now));
+    rates_of("/proc/stat", rate.is_some(), &cur.cpu, |_| rate.unwrap_or_default())
 }
 
 fn derive_swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<SwapRate> {
@@ -246,18 +231,11 @@ fn derive_swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<SwapRa
     Reading::Ok(SwapRate::derive(mem, before, vm, secs))
 }
 
-fn derive_nics(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec<NicRate>> {
-    let before = prev.and_then(|p| p.nics.ok()).map(Vec::as_slice);
-    cur.nics.as_ref().map(|now| NicRate::derive_all(before, now, secs))
-}
-
 fn derive_netfs(prev: Option<&Sample>, cur: &Sample, nics: &[NicRate], secs: f64) -> Reading<Vec<NetFsRate>> {
-    // Without an earlier reading, the rates of a mount would cover the time since it was mounted.
-    if prev.is_some_and(|p| p.netfs.ok().is_none()) && cur.netfs.ok().is_some_and(|n| !n.is_empty()) {
-        return Reading::Absent("/proc/self/mountstats: no earlier reading to compare with".into());
-    }
     let before = prev.and_then(|p| p.netfs.ok()).map(Vec::as_slice);
-    cur.netfs.as_ref().map(|now| NetFsRate::derive_all(before, now, nics, secs))
+    // Without an earlier reading, the rates of a mount would cover the time since it was mounted.
+    let has_earlier = prev.is_none() || before.is_some() || cur.netfs.ok().is_some_and(Vec::is_empty);
+    rates_of("/proc/self/mountstats", has_earlier, &cur.netfs, |now| NetFsRate::derive_all(before, now, nics, secs))
 }
 
 fn disks_by_id(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {

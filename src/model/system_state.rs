@@ -188,10 +188,4 @@ impl SystemState {
         let name = self.snapshot.device(id).map(|d| d.name.to_string()).or_else(topo);
         name.map_or_else(|| id.to_string(), crate::sanitize::sanitize)
     }
-
-    /// Whether there is a device with this name.
-    pub fn has_device_named(&self, name: &str) -> bool {
-        self.snapshot.devices.ok().is_some_and(|d| d.iter().any(|d| &*d.name == name))
-            || self.topology.ok().is_some_and(|t| t.by_name(name).is_some())
-    }
 }

@@ -293,21 +293,9 @@ impl Topology {
         out
     }
 
-    /// The physical disks of [`Topology::chain`]. Nearly always there is one, which is found without allocating.
+    /// The physical disks of [`Topology::chain`].
     pub fn physical_disks(&self, id: DevId) -> impl Iterator<Item = &BlockDevice> {
-        let mut at = self.get(id);
-        let mut depth = 0;
-        let one = loop {
-            match at.map(|dev| (dev, self.devices_below(dev))) {
-                Some((dev, [])) => break Some(dev),
-                Some((_, [next])) if depth < MAX_DEPTH => at = self.get(*next),
-                _ => break None,
-            }
-            depth += 1;
-        };
-        let chain = if one.is_none() { self.chain(id) } else { Vec::new() };
-        let several = chain.into_iter().map(|l| l.device).filter(|d| self.devices_below(d).is_empty());
-        one.into_iter().chain(several)
+        self.chain(id).into_iter().map(|link| link.device).filter(|dev| self.devices_below(dev).is_empty())
     }
 
     /// Disks, their partitions, what lies on them, and the mount points directly below each device. A device with

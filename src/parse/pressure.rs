@@ -4,21 +4,22 @@
 
 use super::bytes::lines;
 use procfs::{PressureRecord, parse_pressure_record};
+use serde::{Deserialize, Serialize};
 
-/// One line of averages: percent of time stalled over 10, 60 and 300 s, and the total in us.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PressureLine {
+/// One line: shares of time in percent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PsiAverages {
     /// Over the last 10 s.
     pub avg10: f64,
     /// Over the last minute.
     pub avg60: f64,
     /// Over the last five minutes.
     pub avg300: f64,
-    /// Since boot, us.
+    /// Microseconds stalled since boot.
     pub total_us: u64,
 }
 
-impl From<PressureRecord> for PressureLine {
+impl From<PressureRecord> for PsiAverages {
     fn from(record: PressureRecord) -> Self {
         // The kernel prints two decimals; an f32 widened to an f64 has more.
         let percent = |value: f32| (f64::from(value) * 100.0).round() / 100.0;
@@ -31,7 +32,7 @@ impl From<PressureRecord> for PressureLine {
     }
 }
 
-impl PressureLine {
+impl PsiAverages {
     /// False for `nan` and `inf`, which are numbers to Rust's parser.
     fn is_finite(&self) -> bool {
         [self.avg10, self.avg60, self.avg300].iter().all(|percent| percent.is_finite())
@@ -39,14 +40,14 @@ impl PressureLine {
 }
 
 /// Returns the `some` and the `full` line; `full` is missing for cpu before Linux 5.13.
-pub fn parse(text: &[u8]) -> [Option<PressureLine>; 2] {
+pub fn parse(text: &[u8]) -> [Option<PsiAverages>; 2] {
     // The crate indexes behind the name: a line that ends there would panic.
     let find = |name: &[u8]| {
         let line = lines(text).find(|line| line.starts_with(name) && line.is_ascii())?;
         parse_pressure_record(std::str::from_utf8(line).ok()?)
             .ok()
-            .map(PressureLine::from)
-            .filter(PressureLine::is_finite)
+            .map(PsiAverages::from)
+            .filter(PsiAverages::is_finite)
     };
     [find(b"some "), find(b"full ")]
 }

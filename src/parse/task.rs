@@ -6,6 +6,7 @@
 
 use super::bytes::{lines, parse_i64, parse_u64, words};
 use super::key_value;
+use serde::{Deserialize, Serialize};
 
 /// Task flag of a kernel thread (include/linux/sched.h).
 pub const PF_KTHREAD: u64 = 0x0020_0000;
@@ -87,19 +88,19 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
     })
 }
 
-/// The storage counters of `io`, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IoLines {
-    /// Read from storage.
-    pub read_bytes: u64,
-    /// Caused to be written to storage, when the page is dirtied.
-    pub write_bytes: u64,
-    /// Dirtied and then truncated, so never written.
-    pub cancelled_write_bytes: u64,
+/// Bytes read from and written to storage (Documentation/filesystems/proc.rst, `io`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoBytes {
+    /// `read_bytes`.
+    pub read: u64,
+    /// `write_bytes`: counted when a page is dirtied, for the process that dirtied it.
+    pub write: u64,
+    /// `cancelled_write_bytes`: dirtied, then truncated before they were written.
+    pub cancelled: u64,
 }
 
 /// Parses `io`; `None` if one of the storage counters is missing.
-pub fn io(text: &[u8]) -> Option<IoLines> {
+pub fn io(text: &[u8]) -> Option<IoBytes> {
     let (mut read, mut write, mut cancelled) = (None, None, None);
     for (key, value) in lines(text).filter_map(key_value) {
         match key {
@@ -109,7 +110,7 @@ pub fn io(text: &[u8]) -> Option<IoLines> {
             _ => {}
         }
     }
-    Some(IoLines { read_bytes: read?, write_bytes: write?, cancelled_write_bytes: cancelled? })
+    Some(IoBytes { read: read?, write: write?, cancelled: cancelled? })
 }
 
 /// The lines of `status` that are used.
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn io_without_its_three_storage_lines_is_rejected() {
         let text = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
-        assert_eq!(io(text), Some(IoLines { read_bytes: 5, write_bytes: 6, cancelled_write_bytes: 7 }));
+        assert_eq!(io(text), Some(IoBytes { read: 5, write: 6, cancelled: 7 }));
         assert_eq!(io(b"rchar: 1\nwchar: 2\n"), None);
     }
 

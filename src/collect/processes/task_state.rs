@@ -8,7 +8,7 @@ use crate::parse::task::{StatLine, StatusLines};
 use std::sync::Arc;
 
 /// One task.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TaskState {
     /// Values of the last reading.
     pub raw: TaskRaw,
@@ -85,39 +85,16 @@ pub struct TaskChanges {
 impl TaskState {
     /// Creates a task that has not been read.
     pub fn new(pid: u32, tid: u32, is_thread: bool) -> Self {
-        let raw = TaskRaw::new(TaskKey { pid, tid, starttime: 0 });
+        let raw = TaskRaw { key: TaskKey { pid, tid, starttime: 0 }, state: b'?', ..TaskRaw::default() };
+        let default_prio = IoPrio { class: 2, level: 4 };
         Self {
             raw,
-            run_counts: [0; 3],
-            scanned_ns: 0,
-            names: None,
-            start_stack: 0,
-            default_prio: IoPrio { class: 2, level: 4 },
-            io_hash: 0,
             is_thread,
-            has_been_read: false,
+            default_prio,
             has_run: true,
-            run_streak: 0,
-            needs_io_check: false,
-            is_visible: false,
-            is_io_denied: false,
-            is_denied: false,
-            is_stuck: false,
-            is_cmdline_stuck: false,
             needs_names: true,
-            is_wait_reported: false,
-            has_exited: false,
             change_index: u32::MAX,
-            is_forked: false,
-            is_missing_from_iter: false,
-            last_iter_seq: 0,
-            exec_count: None,
-            cgroup_id: None,
-            needs_cgroup: false,
-            runtime_ns: 0,
-            iter_swap_bytes: None,
-            is_iter_swap_exact: false,
-            swap_correction: None,
+            ..Self::default()
         }
     }
 

@@ -12,12 +12,10 @@ use super::mountinfo::{MountWatcher, PolledFile};
 use super::swaps::swap_area;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
-use crate::model::mount::MountTable;
 use crate::model::reading::Reading;
 use crate::model::topology::{BlockDevice, Topology};
 use crate::parse::swaps;
 use crate::root::Root;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 pub(super) use join::dev_id_from_raw;
@@ -41,7 +39,7 @@ pub struct TopologyReader {
     swaps_file: PolledFile,
     swap_areas: Vec<SwapArea>,
     uevents: Option<uevent::UeventListener>,
-    seen_disks_hash: Option<u64>,
+    seen_disks: Vec<DevId>,
     scanned_at: Option<Instant>,
     scan_cost: Duration,
     rescan_pending: bool,
@@ -58,7 +56,7 @@ impl TopologyReader {
             swaps_file: PolledFile::new(root, root.proc("swaps"), SWAPS_REREAD_INTERVAL),
             swap_areas: Vec::new(),
             uevents: root.is_live().then(uevent::UeventListener::new).flatten(),
-            seen_disks_hash: None,
+            seen_disks: Vec::new(),
             scanned_at: None,
             scan_cost: Duration::ZERO,
             rescan_pending: false,
@@ -94,18 +92,10 @@ impl TopologyReader {
         Some(now)
     }
 
-    /// The mount table as of the last refresh.
-    pub fn mounts(&self) -> &MountTable {
-        self.mounts.mounts()
-    }
-
     fn needs_scan(&mut self, disks_seen: &[DevId]) -> bool {
-        let mut hasher = DefaultHasher::new();
-        disks_seen.hash(&mut hasher);
-        let seen = Some(hasher.finish());
         let announced = self.uevents.as_mut().is_some_and(|u| u.has_block_event());
-        self.rescan_pending |= announced || seen != self.seen_disks_hash;
-        self.seen_disks_hash = seen;
+        self.rescan_pending |= announced || self.seen_disks != disks_seen;
+        self.seen_disks = disks_seen.to_vec();
         let Some(elapsed) = self.scanned_at.map(|at| at.elapsed()) else { return true };
         let period = if self.uevents.is_some() { RESCAN_INTERVAL } else { RESCAN_INTERVAL_WITHOUT_UEVENTS };
         let pause = if self.scan_cost < LONG_SCAN { Duration::ZERO } else { self.scan_cost * SCAN_PAUSE_FACTOR };

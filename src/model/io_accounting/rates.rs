@@ -1,9 +1,8 @@
 //! Turns two readings of the accounts into rates by process and by control group, in total and by device.
 
-use super::coarse_histogram::percentile_us;
 use super::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
 use crate::model::disk::DevId;
-use crate::model::latency::SparseHistogram;
+use crate::model::latency::{BucketScale, SparseHistogram};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -217,6 +216,21 @@ impl IoAttribution {
     }
 }
 
+/// Of the [`LATENCY_BUCKETS`](super::LATENCY_BUCKETS).
+const SCALE: BucketScale = BucketScale { sub_bits: 1, min_exponent: 11 };
+
+/// Midpoint of a bucket, in microseconds.
+fn midpoint_us(slot: u16) -> f64 {
+    let (low, high) = SCALE.bounds(slot);
+    (low + high) as f64 / 2e3
+}
+
+/// Percentile in microseconds; `None` without requests.
+fn percentile_us(counts: &SparseHistogram, share: f64) -> Option<f64> {
+    let rank = (counts.total() as f64 * share).ceil() as u64;
+    counts.bucket_of_rank(rank).map(|(bucket, ..)| midpoint_us(bucket))
+}
+
 /// The counter for an account's bytes if they belong to no process.
 fn unattributed_field(key: AccountKey) -> Option<fn(&mut UnattributedIo) -> &mut f64> {
     match key.kind {
@@ -237,6 +251,35 @@ impl IoAccountsRaw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::io_accounting::LATENCY_BUCKETS;
+
+    /// As `bucket` in `assets/trace/charge.bpf.c` computes it.
+    fn bucket_index(ns: u64) -> u16 {
+        match ns.checked_ilog2() {
+            Some(exp) if exp >= SCALE.min_exponent => {
+                (((exp - SCALE.min_exponent) << 1) as u64 | ns >> (exp - 1) & 1).min(LATENCY_BUCKETS as u64 - 1) as u16
+            }
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn a_bucket_midpoint_is_within_a_quarter_of_every_value_in_it() {
+        let mut ns = 1u64 << SCALE.min_exponent;
+        while ns < 1 << 33 {
+            let midpoint = midpoint_us(bucket_index(ns)) * 1e3;
+            assert!((midpoint - ns as f64).abs() <= ns as f64 / 4.0, "{ns}: {midpoint}");
+            ns += ns / 7;
+        }
+    }
+
+    #[test]
+    fn percentiles_match_the_requests() {
+        let counts = SparseHistogram::from_sparse([(bucket_index(100_000), 98), (bucket_index(5_000_000), 2)]);
+        assert!(percentile_us(&counts, 0.5).is_some_and(|us| (75.0..125.0).contains(&us)));
+        assert!(percentile_us(&counts, 0.99).is_some_and(|us| (3800.0..6300.0).contains(&us)));
+        assert_eq!(percentile_us(&SparseHistogram::default(), 0.99), None);
+    }
 
     const SDA: DevId = DevId { major: 8, minor: 0 };
     const SDB: DevId = DevId { major: 8, minor: 16 };

@@ -195,6 +195,7 @@ impl KernelLog {
     }
 
     /// Number of entries, and their bytes.
+    #[cfg(test)]
     pub fn size(&self) -> (usize, usize) {
         (self.stored.len(), self.bytes)
     }

@@ -49,11 +49,6 @@ impl Default for LogPatterns {
 }
 
 impl LogPatterns {
-    /// Shows everything.
-    pub fn show_all() -> Self {
-        Self { include: None, exclude: None, keeps_classified: false }
-    }
-
     /// Patterns of the user. An `exclude` of `None` is the default one; an empty pattern is no pattern.
     pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, PatternError> {
         let include = include.filter(|p| !p.is_empty()).map(compile).transpose()?;

@@ -58,7 +58,7 @@ impl ProcessIoAttribution {
 
 /// A row of a process of which only the name is known.
 fn row_from_name(pid: u32, name: &str, at_ns: u64) -> StoredRow {
-    let mut raw = TaskRaw::new(TaskKey { pid, tid: pid, starttime: 0 });
+    let mut raw = TaskRaw { key: TaskKey { pid, tid: pid, starttime: 0 }, num_threads: 1, ..TaskRaw::default() };
     let len = name.len().min(15);
     raw.comm[..len].copy_from_slice(&name.as_bytes()[..len]);
     let names = TaskNames { cmdline: Some(name.as_bytes().into()), ..TaskNames::default() };

@@ -1,5 +1,6 @@
 //! The raw counters of one task. Plain data without heap allocations, so that 20,000 of them are one allocation.
 
+pub use crate::parse::task::IoBytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -26,17 +27,6 @@ impl TaskKey {
     }
 }
 
-/// Bytes read from and written to storage (Documentation/filesystems/proc.rst, `io`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IoBytes {
-    /// `read_bytes`.
-    pub read: u64,
-    /// `write_bytes`: counted when a page is dirtied, for the process that dirtied it.
-    pub write: u64,
-    /// `cancelled_write_bytes`: dirtied, then truncated before they were written.
-    pub cancelled: u64,
-}
-
 impl IoBytes {
     pub(super) fn add(&mut self, more: Self) {
         self.read = self.read.saturating_add(more.read);
@@ -46,7 +36,7 @@ impl IoBytes {
 }
 
 /// Result of reading a task's `io` file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskIoRaw {
     /// Read.
@@ -56,6 +46,7 @@ pub enum TaskIoRaw {
     /// The read does not return.
     Blocked,
     /// This kernel does not count (no CONFIG_TASK_IO_ACCOUNTING).
+    #[default]
     Absent,
 }
 
@@ -80,7 +71,7 @@ pub struct TaskDelays {
 }
 
 /// I/O scheduling class and level (ioprio_get(2)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct IoPrio {
     /// 1 realtime, 2 best effort, 3 idle. Only ioprio_get itself also returns 0 for "never set"; tables hold the class
     /// that the kernel then derives from the CPU scheduling policy.
@@ -124,7 +115,7 @@ impl std::fmt::Display for IoPrio {
 }
 
 /// The raw counters of one task.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskRaw {
     /// The task.
     pub key: TaskKey,
@@ -161,27 +152,6 @@ pub struct TaskRaw {
 }
 
 impl TaskRaw {
-    /// A task of which nothing has been read yet.
-    pub fn new(key: TaskKey) -> Self {
-        Self {
-            key,
-            comm: [0; 16],
-            state: b'?',
-            kernel_thread: false,
-            ioprio: None,
-            ppid: 0,
-            uid: None,
-            num_threads: 0,
-            majflt: 0,
-            cpu_ticks: 0,
-            timeslices: 0,
-            rss_bytes: 0,
-            swap_bytes: None,
-            io: TaskIoRaw::Absent,
-            delays: None,
-        }
-    }
-
     /// The command name without its padding.
     pub fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|b| *b == 0).unwrap_or(self.comm.len());

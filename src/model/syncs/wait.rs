@@ -27,48 +27,32 @@ pub enum SyncWait {
 /// Stands for no function: the thread runs or is runnable.
 pub const ON_CPU: &str = "on_cpu";
 
-/// Prefixes of function names, and what waiting there means.
-const WAIT_FUNCTIONS: &[(&str, SyncWait)] = &[
-    ("jbd2_", SyncWait::Journal),
-    ("do_get_write_access", SyncWait::Journal),
-    ("wait_transaction_locked", SyncWait::Journal),
-    ("add_transaction_credits", SyncWait::Journal),
-    ("xlog_", SyncWait::Journal),
-    ("xfs_log_force", SyncWait::Journal),
-    ("btrfs_wait_for_commit", SyncWait::Journal),
-    ("btrfs_commit_transaction", SyncWait::Journal),
-    ("btrfs_sync_log", SyncWait::Journal),
-    ("wait_log_commit", SyncWait::Journal),
-    ("balance_dirty_pages", SyncWait::Throttle),
-    ("folio_wait_", SyncWait::Writeback),
-    ("__folio_lock", SyncWait::Writeback),
-    ("wait_on_page_", SyncWait::Writeback),
-    ("wait_for_stable_page", SyncWait::Writeback),
-    ("__filemap_fdatawait_range", SyncWait::Writeback),
-    ("wb_wait_for_completion", SyncWait::Writeback),
-    ("blk_mq_get_tag", SyncWait::Queue),
-    ("rq_qos_wait", SyncWait::Queue),
-    ("wbt_wait", SyncWait::Queue),
-    ("blkdev_issue_flush", SyncWait::Device),
-    ("submit_bio_wait", SyncWait::Device),
-    ("bio_await", SyncWait::Device),
-    ("blk_execute_rq", SyncWait::Device),
-    ("__wait_on_buffer", SyncWait::Metadata),
-    ("__sync_dirty_buffer", SyncWait::Metadata),
-    ("sync_dirty_buffer", SyncWait::Metadata),
-    (ON_CPU, SyncWait::Cpu),
-    ("md_flush_request", SyncWait::Device),
-    ("rwsem_", SyncWait::Lock),
-    ("__mutex_lock", SyncWait::Lock),
-    ("mutex_lock", SyncWait::Lock),
-    ("percpu_rwsem", SyncWait::Lock),
-    ("percpu_down", SyncWait::Lock),
+/// Prefixes of function names, separated by `|`, and what waiting there means.
+const WAIT_FUNCTIONS: &[(SyncWait, &str)] = &[
+    (
+        SyncWait::Journal,
+        "jbd2_|do_get_write_access|wait_transaction_locked|add_transaction_credits|xlog_|\
+         xfs_log_force|btrfs_wait_for_commit|btrfs_commit_transaction|btrfs_sync_log|\
+         wait_log_commit",
+    ),
+    (SyncWait::Throttle, "balance_dirty_pages"),
+    (
+        SyncWait::Writeback,
+        "folio_wait_|__folio_lock|wait_on_page_|wait_for_stable_page|__filemap_fdatawait_range|\
+         wb_wait_for_completion",
+    ),
+    (SyncWait::Queue, "blk_mq_get_tag|rq_qos_wait|wbt_wait"),
+    (SyncWait::Device, "blkdev_issue_flush|submit_bio_wait|bio_await|blk_execute_rq|md_flush_request"),
+    (SyncWait::Metadata, "__wait_on_buffer|__sync_dirty_buffer|sync_dirty_buffer"),
+    (SyncWait::Cpu, "on_cpu"),
+    (SyncWait::Lock, "rwsem_|__mutex_lock|mutex_lock|percpu_rwsem|percpu_down"),
 ];
 
 impl SyncWait {
     /// From the name of a function.
     pub fn from_function(function: &str) -> Option<Self> {
-        WAIT_FUNCTIONS.iter().find(|(begin, _)| function.starts_with(begin)).map(|k| k.1)
+        let is_of = |prefixes: &str| prefixes.split('|').any(|prefix| function.starts_with(prefix));
+        WAIT_FUNCTIONS.iter().find(|(_, prefixes)| is_of(prefixes)).map(|k| k.0)
     }
 }
 

@@ -68,9 +68,9 @@ fn written_bytes_match_the_kernel() {
         // Directory and bitmap pages may be added to the 65,536 bytes: `io` is the reference.
         let io = std::fs::read(Root::live().proc(&format!("{pid}/io"))).unwrap();
         let kernel = crate::parse::task::io(&io).unwrap();
-        assert_eq!(after.write_bytes_total, Some(kernel.write_bytes));
-        assert_eq!(after.accumulated.unwrap().write, kernel.write_bytes - before);
-        assert!((65_536..65_536 + 32_768).contains(&(kernel.write_bytes - before)));
+        assert_eq!(after.write_bytes_total, Some(kernel.write));
+        assert_eq!(after.accumulated.unwrap().write, kernel.write - before);
+        assert!((65_536..65_536 + 32_768).contains(&(kernel.write - before)));
         assert!(after.write_bytes_per_s.unwrap() > 0.0);
         table.apply(&scan(&mut collector, &ScanOptions::default()));
         assert_eq!(table.get(&row).unwrap().write_bytes_per_s, Some(0.0));

@@ -106,7 +106,9 @@ pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mu
     if area.height < 2 {
         return;
     }
-    let value = |f: &crate::model::history::HistoryFrame<_>| f.unwritten_bytes.map(|n| n as f64);
+    let value = |f: &crate::model::history::HistoryFrame<_>| {
+        f.snapshot.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64)
+    };
     let max = shared.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
     let changed = shared.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
