@@ -3,138 +3,103 @@
 //! would mislead.
 
 use super::plan::{BenchPlan, EngineChoice};
-use std::fmt::Write as _;
 use std::path::PathBuf;
+
+/// fio's `rw`, the profile that does the same, its share of reads if that is fixed.
+const PATTERNS: [(&str, &str, Option<u8>); 5] = [
+    ("randread", "randread", Some(100)),
+    ("randwrite", "randwrite", Some(0)),
+    ("randrw", "randrw", None),
+    ("read", "seqread", Some(100)),
+    ("write", "seqwrite", Some(0)),
+];
 
 /// The job file that does the work of `plan`. An error for workloads that fio does not have.
 pub fn to_job_file(plan: &BenchPlan) -> Result<String, String> {
-    let (rw, mixed) = match (plan.profile.as_str(), plan.read_pct) {
-        ("randread" | "randrw", 100) => ("randread", false),
-        ("randwrite" | "randrw", 0) => ("randwrite", false),
-        ("randrw", _) => ("randrw", true),
-        ("seqread", _) => ("read", false),
-        ("seqwrite", _) => ("write", false),
-        (other, _) => return Err(format!("{other}: fio has no job that does the same")),
+    let profile = match (plan.profile.as_str(), plan.read_pct) {
+        ("randrw", 100) => "randread",
+        ("randrw", 0) => "randwrite",
+        (profile, _) => profile,
     };
-    let mut out = String::from("; the same work as iotop-plus, made by `bench run --fio-job`\n[");
-    let _ = writeln!(out, "{}]", plan.profile);
-    let mut put = |key: &str, value: &dyn std::fmt::Display| {
-        let _ = writeln!(out, "{key}={value}");
+    let (rw, ..) = PATTERNS
+        .into_iter()
+        .find(|(_, name, _)| *name == profile)
+        .ok_or_else(|| format!("{profile}: fio has no job that does the same"))?;
+    let directory = plan.directory.to_str().filter(|p| !p.contains(['\n', '\r', ':']));
+    let directory = directory.ok_or("directory: fio cannot take this name")?;
+    let is_mixed = rw == "randrw";
+    let is_uring = plan.engine != EngineChoice::Threads;
+    let jobs = u64::from(plan.jobs.max(1));
+    let on = |set: bool| set.then(|| "1".to_owned());
+    let above_0 = |n: u64| (n > 0).then(|| n.to_string());
+    let uring = |value: String| is_uring.then_some(value);
+    let timed = |value: String| (plan.time_ms > 0).then_some(value);
+    // fio limits each direction of each job.
+    let rate = |n: u64| {
+        let reads = n / jobs * u64::from(plan.read_pct) / 100;
+        let each = if is_mixed { format!("{reads},{}", n / jobs - reads) } else { (n / jobs).to_string() };
+        (n > 0).then_some(each)
     };
-    let path = plan
-        .directory
-        .to_str()
-        .filter(|p| !p.contains(['\n', '\r', ':']))
-        .ok_or("directory: fio cannot take this name")?;
-    put("directory", &path);
-    put("rw", &rw);
-    if mixed {
-        put("rwmixread", &plan.read_pct);
-    }
-    put("bs", &plan.block);
-    put("iodepth", &plan.depth);
-    put("numjobs", &plan.jobs);
-    put("size", &plan.size);
-    put("direct", &u8::from(plan.direct));
-    if plan.engine == EngineChoice::Threads {
-        put("ioengine", &"psync");
-    } else {
-        put("ioengine", &"io_uring");
-        for flag in ["registerfiles", "fixedbufs"] {
-            put(flag, &1);
-        }
-        put("iodepth_batch_submit", &(plan.depth / 4).max(1));
-        put("iodepth_batch_complete_min", &(plan.depth / 8).max(1));
-        put("iodepth_batch_complete_max", &plan.depth);
-        for (on, flag) in [(plan.sqpoll, "sqthread_poll"), (plan.iopoll, "hipri")] {
-            if on {
-                put(flag, &1);
-            }
-        }
-    }
-    if plan.fsync_every > 0 {
-        put("fdatasync", &plan.fsync_every);
-    }
-    let jobs = u64::from(plan.jobs);
-    for (key, n) in [("rate_iops", plan.rate_iops), ("rate", plan.rate_bytes)] {
-        if n > 0 {
-            // fio limits each direction of each job.
-            let reads = n / jobs * u64::from(plan.read_pct) / 100;
-            let writes = n / jobs - reads;
-            put(key, &if mixed { format!("{reads},{writes}") } else { (n / jobs).to_string() });
-        }
-    }
-    if plan.refill {
-        put("refill_buffers", &1);
-    }
-    put("norandommap", &1);
-    put("randseed", &plan.seed);
-    if plan.time_ms > 0 {
-        put("time_based", &1);
-        put("runtime", &format!("{}ms", plan.time_ms));
-        put("ramp_time", &format!("{}ms", plan.ramp_ms));
-    }
-    if plan.io_bytes > 0 {
-        put("io_size", &plan.io_bytes.div_ceil(jobs));
-    }
-    put("overwrite", &1);
-    put("group_reporting", &1);
-    put("lat_percentiles", &1);
-    Ok(out)
+    let options = [
+        ("directory", Some(directory.to_owned())),
+        ("rw", Some(rw.to_owned())),
+        ("rwmixread", is_mixed.then(|| plan.read_pct.to_string())),
+        ("bs", Some(plan.block.to_string())),
+        ("iodepth", Some(plan.depth.to_string())),
+        ("numjobs", Some(plan.jobs.to_string())),
+        ("size", Some(plan.size.to_string())),
+        ("direct", Some(u8::from(plan.direct).to_string())),
+        ("ioengine", Some(if is_uring { "io_uring" } else { "psync" }.to_owned())),
+        ("registerfiles", on(is_uring)),
+        ("fixedbufs", on(is_uring)),
+        ("iodepth_batch_submit", uring((plan.depth / 4).max(1).to_string())),
+        ("iodepth_batch_complete_min", uring((plan.depth / 8).max(1).to_string())),
+        ("iodepth_batch_complete_max", uring(plan.depth.to_string())),
+        ("sqthread_poll", on(is_uring && plan.sqpoll)),
+        ("hipri", on(is_uring && plan.iopoll)),
+        ("fdatasync", above_0(plan.fsync_every)),
+        ("rate_iops", rate(plan.rate_iops)),
+        ("rate", rate(plan.rate_bytes)),
+        ("refill_buffers", on(plan.refill)),
+        ("norandommap", on(true)),
+        ("randseed", Some(plan.seed.to_string())),
+        ("time_based", timed("1".into())),
+        ("runtime", timed(format!("{}ms", plan.time_ms))),
+        ("ramp_time", timed(format!("{}ms", plan.ramp_ms))),
+        ("io_size", above_0(plan.io_bytes.div_ceil(jobs))),
+        ("overwrite", on(true)),
+        ("group_reporting", on(true)),
+        ("lat_percentiles", on(true)),
+    ];
+    let lines = options.into_iter().filter_map(|(key, value)| Some(format!("{key}={}\n", value?)));
+    let head = format!("; the same work as iotop-plus, made by `bench run --fio-job`\n[{}]\n", plan.profile);
+    Ok(head + &lines.collect::<String>())
 }
 
-/// Options without an effect on the work here.
-const IGNORED_OPTIONS: [&str; 16] = [
-    "group_reporting",
-    "thread",
-    "norandommap",
-    "registerfiles",
-    "fixedbufs",
-    "lat_percentiles",
-    "clat_percentiles",
-    "iodepth_batch_submit",
-    "iodepth_batch",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_complete_max",
-    "overwrite",
-    "stonewall",
-    "randrepeat",
-    "invalidate",
-    "scramble_buffers",
-];
-
-/// Options collected before the plan is made.
+/// A job file as far as it has been read.
 #[derive(Default)]
 struct JobOptions {
     plan: BenchPlan,
     rw: Option<(String, usize)>,
-    runtime_ms: u64,
     time_based: bool,
-    ramp_ms: u64,
-    rates: [Option<Vec<u64>>; 2],
+    /// Operations and bytes per second, for one direction or both.
+    rates: [Vec<u64>; 2],
     io_size: Option<u64>,
     has_job_section: bool,
 }
 
 /// The plan of a job file with one job.
 pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
-    let mut job =
-        JobOptions { plan: BenchPlan { depth: 1, direct: false, ..BenchPlan::default() }, ..JobOptions::default() };
+    let plan = BenchPlan { depth: 1, direct: false, time_ms: 0, ramp_ms: 0, ..BenchPlan::default() };
+    let mut job = JobOptions { plan, ..JobOptions::default() };
     let mut inside = false;
-    for (n, line) in text.lines().enumerate() {
-        let at = n + 1;
-        let line = line.trim();
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
+    let is_used = |line: &str| !line.is_empty() && !line.starts_with(['#', ';']);
+    for (at, line) in (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| is_used(line)) {
         if let Some(section) = line.strip_prefix('[') {
             let name = section.strip_suffix(']').ok_or(format!("line {at}: a section needs a closing ]"))?;
             inside = true;
-            if name != "global" {
-                if job.has_job_section {
-                    return Err(format!("line {at}: a second job; one job a file is supported"));
-                }
-                job.has_job_section = true;
+            if name != "global" && std::mem::replace(&mut job.has_job_section, true) {
+                return Err(format!("line {at}: a second job; one job a file is supported"));
             }
             continue;
         }
@@ -152,52 +117,60 @@ pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
 }
 
 fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Result<(), String> {
+    let invalid = |what: &str| format!("{key}={value}: {what}");
     let flag = || match value {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
-        _ => Err(format!("{key}={value}: 0 or 1")),
+        _ => Err(invalid("0 or 1")),
     };
-    let number = || value.parse::<u64>().map_err(|_| format!("{key}={value}: not a number"));
-    let narrow = || number().and_then(|n| u32::try_from(n).map_err(|_| format!("{key}={value}: too large")));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| invalid("not a number"));
+    let narrow = |n: u64| u32::try_from(n).map_err(|_| invalid("too large"));
+    let percent = || value.parse().ok().filter(|n| *n <= 100).ok_or_else(|| invalid("0 to 100"));
+    let size = |text: &str| parse_size(text).ok_or_else(|| format!("{key}={text}: not a size"));
+    let duration = || parse_duration_ms(value).ok_or_else(|| invalid("not a time"));
+    let pair = |one: &dyn Fn(&str) -> Result<u64, String>| {
+        let all = value.split(',').filter(|v| !v.is_empty()).map(|v| one(v.trim())).collect::<Result<Vec<u64>, _>>()?;
+        if matches!(all.len(), 1 | 2) { Ok(all) } else { Err(format!("{value}: one value or two")) }
+    };
     let plan = &mut job.plan;
     match key {
         "rw" | "readwrite" => job.rw = Some((value.into(), at)),
-        "bs" | "blocksize" => {
-            plan.block = u32::try_from(parse_size(key, value)?).map_err(|_| format!("{key}={value}: too large"))?;
-        }
-        "iodepth" => plan.depth = narrow()?,
-        "numjobs" => plan.jobs = narrow()?,
-        "size" | "filesize" => plan.size = parse_size(key, value)?,
-        "io_size" => job.io_size = Some(parse_size(key, value)?),
+        "bs" | "blocksize" => plan.block = narrow(size(value)?)?,
+        "iodepth" => plan.depth = narrow(number(value)?)?,
+        "numjobs" => plan.jobs = narrow(number(value)?)?,
+        "size" | "filesize" => plan.size = size(value)?,
+        "io_size" => job.io_size = Some(size(value)?),
         "directory" => plan.directory = PathBuf::from(value),
         "direct" => plan.direct = flag()?,
         "buffered" => plan.direct = !flag()?,
-        "rwmixread" => plan.read_pct = parse_percent(key, value)?,
-        "rwmixwrite" => plan.read_pct = 100 - parse_percent(key, value)?,
-        "fdatasync" => plan.fsync_every = number()?,
+        "rwmixread" => plan.read_pct = percent()?,
+        "rwmixwrite" => plan.read_pct = 100 - percent()?,
+        "fdatasync" => plan.fsync_every = number(value)?,
         "refill_buffers" => plan.refill = flag()?,
-        "randseed" => plan.seed = number()?,
+        "randseed" => plan.seed = number(value)?,
         "sqthread_poll" => plan.sqpoll = flag()?,
         "hipri" => plan.iopoll = flag()?,
         "time_based" => job.time_based = flag()?,
-        "runtime" | "timeout" => job.runtime_ms = parse_duration_ms(key, value)?,
-        "ramp_time" => job.ramp_ms = parse_duration_ms(key, value)?,
-        "rate_iops" => {
-            job.rates[0] = Some(parse_pair(value, |v| v.parse().map_err(|_| format!("{key}={value}: not numbers")))?)
-        }
-        "rate" => job.rates[1] = Some(parse_pair(value, |v| parse_size(key, v))?),
+        "runtime" | "timeout" => plan.time_ms = duration()?,
+        "ramp_time" => plan.ramp_ms = duration()?,
+        "rate_iops" => job.rates[0] = pair(&|v| v.parse().map_err(|_| invalid("not numbers")))?,
+        "rate" => job.rates[1] = pair(&size)?,
         "ioengine" => {
             plan.engine = match value {
                 "io_uring" => EngineChoice::Uring,
                 "psync" | "sync" | "pvsync" | "pvsync2" => EngineChoice::Threads,
-                _ => return Err(format!("ioengine={value}: io_uring, or psync for the pool of threads")),
+                _ => return Err(invalid("io_uring, or psync for the pool of threads")),
             }
         }
         "filename" => {
             return Err("filename: existing files and devices are never worked on; use directory".into());
         }
         "fsync" => return Err("fsync: fdatasync=N is supported".into()),
-        _ if IGNORED_OPTIONS.contains(&key) => {}
+        // Without an effect on the work here.
+        "group_reporting" | "thread" | "norandommap" | "registerfiles" | "fixedbufs" | "lat_percentiles"
+        | "clat_percentiles" | "iodepth_batch" | "overwrite" | "stonewall" | "randrepeat" | "invalidate"
+        | "scramble_buffers" => {}
+        "iodepth_batch_submit" | "iodepth_batch_complete_min" | "iodepth_batch_complete_max" => {}
         _ => return Err(format!("{key}: not supported")),
     }
     Ok(())
@@ -206,31 +179,18 @@ fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Resu
 fn into_plan(job: JobOptions) -> Result<BenchPlan, String> {
     let mut plan = job.plan;
     let (rw, at) = job.rw.ok_or("rw is missing")?;
-    let (profile, pct) = match rw.as_str() {
-        "randread" => ("randread", Some(100)),
-        "randwrite" => ("randwrite", Some(0)),
-        "randrw" => ("randrw", None),
-        "read" => ("seqread", Some(100)),
-        "write" => ("seqwrite", Some(0)),
-        _ => return Err(format!("line {at}: rw={}: not supported", crate::sanitize::sanitize(&rw))),
-    };
+    let unknown = || format!("line {at}: rw={}: not supported", crate::sanitize::sanitize(&rw));
+    let (_, profile, fixed_pct) = PATTERNS.into_iter().find(|(name, ..)| *name == rw).ok_or_else(unknown)?;
     plan.profile = profile.into();
-    plan.read_pct = pct.unwrap_or(plan.read_pct);
+    plan.read_pct = fixed_pct.unwrap_or(plan.read_pct);
     let jobs = u64::from(plan.jobs.max(1));
     let directions = if profile == "randrw" { 2 } else { 1 };
-    let total = |rates: &Option<Vec<u64>>| {
-        let rates = rates.as_deref().unwrap_or_default();
-        let both = match rates {
-            [one] => one.saturating_mul(directions),
-            several => several.iter().sum(),
-        };
-        both.saturating_mul(jobs)
-    };
-    plan.rate_iops = total(&job.rates[0]);
-    plan.rate_bytes = total(&job.rates[1]);
-    plan.ramp_ms = job.ramp_ms;
-    plan.time_ms = job.runtime_ms;
-    if job.time_based && job.runtime_ms == 0 {
+    let [rate_iops, rate_bytes] = job.rates.map(|rates| match rates[..] {
+        [one] => one.saturating_mul(directions).saturating_mul(jobs),
+        _ => rates.iter().sum::<u64>().saturating_mul(jobs),
+    });
+    (plan.rate_iops, plan.rate_bytes) = (rate_iops, rate_bytes);
+    if job.time_based && plan.time_ms == 0 {
         return Err("time_based needs a runtime".into());
     }
     if let Some(bytes) = job.io_size {
@@ -238,26 +198,16 @@ fn into_plan(job: JobOptions) -> Result<BenchPlan, String> {
     } else if !job.time_based {
         plan.io_bytes = plan.size.saturating_mul(jobs);
     }
-    if plan.engine == EngineChoice::Threads && plan.depth > 1 {
+    if plan.engine == EngineChoice::Threads {
         // As in fio, a synchronous engine has one operation in flight.
-        plan.depth = 1;
+        plan.depth = plan.depth.min(1);
     }
     Ok(plan)
 }
 
-fn parse_percent(key: &str, value: &str) -> Result<u8, String> {
-    value.parse().ok().filter(|n| *n <= 100).ok_or_else(|| format!("{key}={value}: 0 to 100"))
-}
-
-fn parse_pair(value: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<u64>, String> {
-    let all: Vec<u64> = value.split(',').filter(|v| !v.is_empty()).map(|v| one(v.trim())).collect::<Result<_, _>>()?;
-    if all.is_empty() || all.len() > 2 { Err(format!("{value}: one value or two")) } else { Ok(all) }
-}
-
 /// fio's sizes: powers of 1024 for k, m, g, t with or without `iB`.
-fn parse_size(key: &str, value: &str) -> Result<u64, String> {
-    let bad = || format!("{key}={value}: not a size");
-    let lower = value.to_ascii_lowercase();
+fn parse_size(text: &str) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
     let text = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match &text[digits.len()..] {
@@ -266,24 +216,23 @@ fn parse_size(key: &str, value: &str) -> Result<u64, String> {
         "m" => 20,
         "g" => 30,
         "t" => 40,
-        _ => return Err(bad()),
+        _ => return None,
     };
-    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(bad)
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// fio's times in ms: seconds, or with a unit.
-fn parse_duration_ms(key: &str, value: &str) -> Result<u64, String> {
-    let bad = || format!("{key}={value}: not a time");
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let ms = match &value[digits.len()..] {
+fn parse_duration_ms(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let ms = match &text[digits.len()..] {
         "" | "s" => 1000.0,
         "ms" => 1.0,
         "m" => 60_000.0,
         "h" => 3_600_000.0,
-        _ => return Err(bad()),
+        _ => return None,
     };
-    let n: f64 = digits.parse().map_err(|_| bad())?;
-    if (0.0..1e9).contains(&n) { Ok((n * ms) as u64) } else { Err(bad()) }
+    let n: f64 = digits.parse().ok()?;
+    (0.0..1e9).contains(&n).then_some((n * ms) as u64)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use super::session::RunError;
 use super::target::TargetDirectory;
 use super::target::checks::{BenchRefusal, refuse};
+use super::target::filesystem::FilesystemKind;
 use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
@@ -41,12 +42,13 @@ impl ReadaheadDisk {
     pub fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
         let fs = &place.filesystem;
         let path = sanitize(place.path.as_os_str().as_encoded_bytes());
-        let own = fs.is_network() || fs.is_stacked() || fs.fs_type == "fuseblk";
-        let Some(id) = fs.own_device.filter(|_| !own) else {
+        let is_its_own =
+            matches!(fs.kind, FilesystemKind::Network | FilesystemKind::Stacked) || fs.report.filesystem == "fuseblk";
+        let Some(id) = fs.own_device.filter(|_| !is_its_own) else {
             return refuse(format!(
                 "{path} is on {}, which is not one disk's: it has a read-ahead of its own that no device's \
                  read_ahead_kb changes. Name a directory on a file system that lies on one device, such as ext4 or xfs",
-                sanitize(&fs.fs_type)
+                fs.report.filesystem
             ));
         };
         let name = size_hints::disk_name(root, id);

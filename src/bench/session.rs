@@ -106,16 +106,8 @@ impl BenchSession {
         self.device = fs.device;
         self.progress.set_target(ReportTarget {
             directory: sanitize(self.plan.directory.as_os_str().as_encoded_bytes()),
-            filesystem: sanitize(&fs.fs_type),
-            source: sanitize(&fs.source),
-            mount: sanitize(&fs.mount_point),
-            options: sanitize(&fs.options),
-            device: fs.device.map(|d| d.to_string()),
-            alignment: 0,
-            is_memory: fs.is_memory(),
-            is_network: fs.is_network(),
-            is_stacked: fs.is_stacked(),
             size_hints: fs.device.map(|d| size_hints::read_size_hints(&self.root, d)).unwrap_or_default(),
+            ..fs.report.clone()
         });
         self.filesystem = Some(fs.clone());
         Ok(place)
@@ -126,7 +118,7 @@ impl BenchSession {
         if let Some(fs) = self.filesystem.as_ref().filter(|fs| fs.is_unmounted(&self.root)) {
             self.progress.add_note(format!(
                 "{} was unmounted during the run (umount -l); the figures are of the file system that was there",
-                sanitize(&fs.mount_point)
+                fs.report.mount
             ));
         }
     }
@@ -357,15 +349,16 @@ impl BenchSession {
         if before.at_ns == 0 || ns == 0 {
             return part;
         }
-        let used = after.cpu.since(&before.cpu);
+        let gain = |of: fn(&ResourceUsage) -> u64| of(&after.cpu).saturating_sub(of(&before.cpu));
+        let (user_ns, system_ns) = (gain(|u| u.user_ns) as f64, gain(|u| u.system_ns) as f64);
         let ios = part.read.ios + part.write.ios + part.sync.ios;
         part.cpu = Some(CpuUsage {
-            user_pct: used.user_ns as f64 / ns as f64 * 100.0,
-            system_pct: used.system_ns as f64 / ns as f64 * 100.0,
-            ns_per_io: if ios > 0 { (used.user_ns + used.system_ns) as f64 / ios as f64 } else { 0.0 },
-            switches: used.switches + used.preempted,
-            major_faults: used.major_faults,
-            minor_faults: used.minor_faults,
+            user_pct: user_ns / ns as f64 * 100.0,
+            system_pct: system_ns / ns as f64 * 100.0,
+            ns_per_io: if ios > 0 { (user_ns + system_ns) / ios as f64 } else { 0.0 },
+            switches: gain(|u| u.switches),
+            major_faults: gain(|u| u.major_faults),
+            minor_faults: gain(|u| u.minor_faults),
         });
         part.device_ns = ns;
         part.device = self.device.and_then(|id| {

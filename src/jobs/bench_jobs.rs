@@ -9,44 +9,36 @@ use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::collect::path::inspect_path;
 use crate::model::slow_facts::BenchResultFacts;
 use crate::root::Root;
-use crate::sanitize::sanitize;
 use std::path::Path;
 
 /// Inspects `directory` without writing to it.
 pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
-    let mut look = TargetInspection { directory: directory.to_owned(), ..TargetInspection::default() };
     // Accept a network mount: the screen asks for confirmation.
-    let place = match TargetDirectory::open_checked(root, directory, true) {
-        Ok(place) => place,
+    let opened = TargetDirectory::open_checked(root, directory, true)
+        .and_then(|place| place.size_and_free().map(|space| (place.filesystem, space)));
+    let (fs, (size, free)) = match opened {
+        Ok(opened) => opened,
         Err(refused) => {
-            look.refusal = Some(refused);
-            return look;
+            return TargetInspection { directory: directory.to_owned(), refusal: Some(refused), info: None };
         }
     };
-    let fs = &place.filesystem;
-    let (size, free) = match place.size_and_free() {
-        Ok(space) => space,
-        Err(refused) => {
-            look.refusal = Some(refused);
-            return look;
-        }
-    };
+    let report = fs.report;
     // The chain of devices is optional.
     let chain = inspect_path(root, directory).map(|r| r.chain).unwrap_or_default();
-    look.info = Some(TargetInfo {
-        filesystem: sanitize(&fs.fs_type),
-        source: sanitize(&fs.source),
-        mount_point: sanitize(&fs.mount_point),
-        options: sanitize(&fs.options),
+    let info = TargetInfo {
+        filesystem: report.filesystem,
+        source: report.source,
+        mount_point: report.mount,
+        options: report.options,
         device: fs.device,
         chain,
-        is_memory: fs.is_memory(),
-        is_network: fs.is_network(),
-        is_stacked: fs.is_stacked(),
+        is_memory: report.is_memory,
+        is_network: report.is_network,
+        is_stacked: report.is_stacked,
         size,
         free,
-    });
-    look
+    };
+    TargetInspection { directory: directory.to_owned(), refusal: None, info: Some(info) }
 }
 
 fn open_store<T: Storable>() -> Result<ResultStore, String> {

@@ -3,7 +3,7 @@
 
 use super::{Completion, IoEngine, IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;
-use crate::bench::syscalls::AlignedMemory;
+use crate::bench::syscalls::MappedMemory;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 /// The engine of one thread, with a single slot.
 pub struct ThreadEngine<'f> {
     file: BorrowedFd<'f>,
-    memory: AlignedMemory,
+    memory: MappedMemory,
     slot_bytes: usize,
     queued: Option<(u32, IoOp)>,
     completion: Option<Completion>,
@@ -20,7 +20,13 @@ pub struct ThreadEngine<'f> {
 impl<'f> ThreadEngine<'f> {
     /// With one buffer of `slot_bytes` for `file`.
     pub fn new(file: BorrowedFd<'f>, slot_bytes: usize) -> io::Result<Self> {
-        Ok(Self { file, memory: AlignedMemory::new(slot_bytes, false)?, slot_bytes, queued: None, completion: None })
+        Ok(Self {
+            file,
+            memory: MappedMemory::anonymous(slot_bytes, false)?,
+            slot_bytes,
+            queued: None,
+            completion: None,
+        })
     }
 }
 

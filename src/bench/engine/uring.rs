@@ -11,7 +11,7 @@
 use super::uring_unavailable::UringUnavailable;
 use super::{Completion, IoEngine, IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;
-use crate::bench::syscalls::AlignedMemory;
+use crate::bench::syscalls::MappedMemory;
 use io_uring::{IoUring, opcode, types};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -65,7 +65,7 @@ pub struct UringOptions {
 pub struct UringEngine {
     // Declared before `memory`, so that it is dropped first: the kernel then releases the buffers.
     ring: IoUring,
-    memory: AlignedMemory,
+    memory: MappedMemory,
     slot_bytes: usize,
     queued: u32,
     features: UringFeatures,
@@ -82,8 +82,8 @@ impl UringEngine {
         let (ring, mut features) = build_ring(depth, ask).map_err(UringUnavailable::from_setup_error)?;
         ring.submitter().register_files(&[file.as_raw_fd()]).map_err(UringUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
-        let memory = AlignedMemory::new(len, len >= 2 << 20).map_err(UringUnavailable::out_of_memory)?;
-        let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.len() };
+        let memory = MappedMemory::anonymous(len, len >= 2 << 20).map_err(UringUnavailable::out_of_memory)?;
+        let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.size() };
         // One registration may span at most 1 GiB; plans are capped below that.
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
         match unsafe { ring.submitter().register_buffers(&[whole]) } {
@@ -163,7 +163,7 @@ impl IoEngine for UringEngine {
     fn queue(&mut self, slot: u32, op: IoOp) {
         debug_assert!(op.len as usize <= self.slot_bytes);
         let at = slot as usize * self.slot_bytes;
-        assert!(at + op.len as usize <= self.memory.len());
+        assert!(at + op.len as usize <= self.memory.size());
         // SAFETY: inside the memory (just checked).
         let buffer = unsafe { self.memory.as_ptr().add(at) };
         let entry = match op.kind {

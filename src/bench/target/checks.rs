@@ -1,9 +1,8 @@
 //! The checks before a benchmark may use a directory, one function each.
 
-use super::filesystem::TargetFilesystem;
+use super::filesystem::{FilesystemKind, TargetFilesystem};
 use super::refusal::display_path;
 pub use super::refusal::{BenchRefusal, refusal_from_errno, refuse};
-use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -48,19 +47,19 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
 
 /// Refuses file systems where a benchmark would do harm or measure nothing.
 pub fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), BenchRefusal> {
-    if fs.is_pseudo() {
-        return refuse(format!("{} is on {}, a pseudo file system without storage", display_path(path), fs.fs_type));
+    let fs_type = &fs.report.filesystem;
+    if fs.kind == FilesystemKind::Pseudo {
+        return refuse(format!("{} is on {fs_type}, a pseudo file system without storage", display_path(path)));
     }
     if fs.read_only {
         return refuse(format!("{} is on a file system that is mounted read-only", display_path(path)));
     }
-    if fs.is_network() && !twice {
+    if fs.kind == FilesystemKind::Network && !twice {
         return refuse(format!(
-            "{} is on a network mount ({} from {}): the load hits a server that others use. If that is meant, \
+            "{} is on a network mount ({fs_type} from {}): the load hits a server that others use. If that is meant, \
              name it twice: DIR --network DIR",
             display_path(path),
-            fs.fs_type,
-            sanitize(&fs.source)
+            fs.report.source
         ));
     }
     Ok(())

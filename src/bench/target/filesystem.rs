@@ -1,91 +1,59 @@
 //! The file system of a directory: its type, its mount, and the device whose counters include its I/O.
 
 use super::refusal::{BenchRefusal, refusal_from_errno};
+use crate::bench::report::ReportTarget;
 use crate::model::disk::DevId;
 use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;
+use crate::sanitize::sanitize;
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Types without storage (statfs(2), mount(8)).
-const PSEUDO_FILESYSTEMS: [&str; 30] = [
-    "proc",
-    "sysfs",
-    "devtmpfs",
-    "devpts",
-    "cgroup",
-    "cgroup2",
-    "debugfs",
-    "tracefs",
-    "securityfs",
-    "bpf",
-    "pstore",
-    "efivarfs",
-    "configfs",
-    "fusectl",
-    "mqueue",
-    "hugetlbfs",
-    "autofs",
-    "binfmt_misc",
-    "rpc_pipefs",
-    "nsfs",
-    "ramfs",
-    "selinuxfs",
-    "nfsd",
-    "squashfs",
-    "iso9660",
-    "erofs",
-    "cramfs",
-    "romfs",
-    "binder",
-    "resctrl",
-];
+/// What kind of storage is behind a file system, by its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilesystemKind {
+    /// None at all (statfs(2), mount(8)), or read-only images.
+    Pseudo,
+    /// A server.
+    Network,
+    /// Memory.
+    Memory,
+    /// Other file systems.
+    Stacked,
+    /// Anything else: devices.
+    Device,
+}
 
-/// Types served over a network.
-const NETWORK_FILESYSTEMS: [&str; 16] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "ceph",
-    "glusterfs",
-    "fuse.glusterfs",
-    "fuse.sshfs",
-    "lustre",
-    "afs",
-    "gfs2",
-    "ocfs2",
-    "beegfs",
-    "virtiofs",
-];
+fn kind_of(fs_type: &str) -> FilesystemKind {
+    match fs_type {
+        "proc" | "sysfs" | "devtmpfs" | "devpts" | "cgroup" | "cgroup2" | "debugfs" | "tracefs" | "securityfs"
+        | "bpf" | "pstore" | "efivarfs" | "configfs" | "fusectl" | "mqueue" | "hugetlbfs" | "autofs"
+        | "binfmt_misc" | "rpc_pipefs" | "nsfs" | "ramfs" | "selinuxfs" | "nfsd" | "squashfs" | "iso9660" | "erofs"
+        | "cramfs" | "romfs" | "binder" | "resctrl" => FilesystemKind::Pseudo,
+        "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "9p" | "ceph" | "glusterfs" | "fuse.glusterfs" | "fuse.sshfs"
+        | "lustre" | "afs" | "gfs2" | "ocfs2" | "beegfs" | "virtiofs" => FilesystemKind::Network,
+        "tmpfs" => FilesystemKind::Memory,
+        "overlay" | "ecryptfs" | "aufs" | "fuse.mergerfs" | "fuse.unionfs" => FilesystemKind::Stacked,
+        _ => FilesystemKind::Device,
+    }
+}
 
-/// The file system of a directory. Names may hold any bytes.
+/// The file system of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetFilesystem {
-    /// Type, as in mountinfo: `ext4`, `nfs4`.
-    pub fs_type: String,
-    /// What it was mounted from.
-    pub source: Vec<u8>,
-    /// Mount point.
-    pub mount_point: Vec<u8>,
-    /// Mount and superblock options.
-    pub options: String,
+    /// What reports say of it; directory and sizes are missing.
+    pub report: ReportTarget,
+    /// What is behind it.
+    pub kind: FilesystemKind,
     /// Mounted read-only, or remounted so after an error.
     pub read_only: bool,
-    /// Size, bytes.
-    pub size: u64,
-    /// Free for this user, bytes.
-    pub free: u64,
     /// The block device whose counters include its I/O; `None` on network, memory and stacked file systems.
     pub device: Option<DevId>,
     /// The file system's own device number if it is a block device's; `None` for anonymous ones (btrfs,
     /// overlay, FUSE, network, memory).
     pub own_device: Option<DevId>,
-    /// Mount ID.
-    pub mount_id: u64,
+    mount_id: u64,
 }
 
 impl TargetFilesystem {
@@ -96,59 +64,37 @@ impl TargetFilesystem {
         let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| refusal_from_errno(path, e))?;
         let mountinfo = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
         let mount = mountinfo::parse(&mountinfo).find(|mount| mount.id == stat.stx_mnt_id);
-        let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let fs_type = mount.as_ref().map_or("unknown".into(), |mount| text(&mount.fs_type));
-        let options =
-            mount.as_ref().map_or(String::new(), |m| format!("{},{}", text(&m.options), text(&m.super_options)));
-        let kind = fs_type.as_str();
-        // statfs would ask the server of a network mount, which is refused by its type first.
-        let vfs = match PSEUDO_FILESYSTEMS.contains(&kind) || NETWORK_FILESYSTEMS.contains(&kind) {
-            true => None,
-            false => Some(rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| refusal_from_errno(path, e))?),
-        };
-        let read_only = vfs.as_ref().is_some_and(|v| v.f_flag.contains(StatVfsMountFlags::RDONLY))
-            || options.split(',').any(|o| matches!(o, "ro" | "emergency_ro"));
         let numbered = (stat.stx_dev_major, stat.stx_dev_minor);
-        Ok(Self {
-            device: counted_device(root, numbered, mount.as_ref()),
-            own_device: block_device_id(numbered),
-            mount_id: stat.stx_mnt_id,
-            read_only,
-            size: vfs.as_ref().map_or(0, |v| v.f_blocks * v.f_frsize),
-            free: vfs.map_or(0, |v| v.f_bavail * v.f_frsize),
-            fs_type,
-            source: mount.as_ref().map_or(Vec::new(), |mount| mount.source.clone()),
-            mount_point: mount.map_or(Vec::new(), |mount| mount.mount_point),
-            options,
-        })
+        let device = counted_device(root, numbered, mount.as_ref());
+        let mut report = ReportTarget { filesystem: "unknown".into(), ..ReportTarget::default() };
+        if let Some(mount) = mount {
+            report.filesystem = sanitize(mount.fs_type);
+            report.source = sanitize(mount.source);
+            report.mount = sanitize(mount.mount_point);
+            report.options = sanitize([mount.options, mount.super_options].join(&b','));
+        }
+        let kind = kind_of(&report.filesystem);
+        report.device = device.map(|d| d.to_string());
+        report.is_memory = kind == FilesystemKind::Memory;
+        report.is_network = kind == FilesystemKind::Network;
+        report.is_stacked = kind == FilesystemKind::Stacked;
+        // statfs would ask the server of a network mount, which is refused by its type first.
+        let flags = match kind {
+            FilesystemKind::Pseudo | FilesystemKind::Network => StatVfsMountFlags::empty(),
+            _ => rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| refusal_from_errno(path, e))?.f_flag,
+        };
+        let read_only = flags.contains(StatVfsMountFlags::RDONLY)
+            || report.options.split(',').any(|o| matches!(o, "ro" | "emergency_ro"));
+        let own_device = block_device_id(numbered);
+        Ok(Self { report, kind, read_only, device, own_device, mount_id: stat.stx_mnt_id })
     }
 
     /// Whether it has been unmounted since. An open file keeps a file system that was
     /// unmounted lazily usable.
     pub fn is_unmounted(&self, root: &Root) -> bool {
-        let known = !self.mount_point.is_empty();
+        let known = !self.report.mount.is_empty();
         let now = std::fs::read(root.proc("self/mountinfo"));
         known && now.is_ok_and(|text| !mountinfo::parse(&text).any(|mount| mount.id == self.mount_id))
-    }
-
-    /// Whether it has no storage at all.
-    pub fn is_pseudo(&self) -> bool {
-        PSEUDO_FILESYSTEMS.contains(&self.fs_type.as_str())
-    }
-
-    /// Whether it is a network file system.
-    pub fn is_network(&self) -> bool {
-        NETWORK_FILESYSTEMS.contains(&self.fs_type.as_str())
-    }
-
-    /// Whether its files are in memory.
-    pub fn is_memory(&self) -> bool {
-        self.fs_type == "tmpfs"
-    }
-
-    /// Whether it passes I/O on to other file systems.
-    pub fn is_stacked(&self) -> bool {
-        matches!(self.fs_type.as_str(), "overlay" | "ecryptfs" | "aufs" | "fuse.mergerfs" | "fuse.unionfs")
     }
 }
 
@@ -181,11 +127,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fd = super::super::checks::open_directory(dir.path()).unwrap();
         let fs = TargetFilesystem::inspect(&Root::live(), &fd, dir.path()).unwrap();
-        assert!(!fs.fs_type.is_empty() && fs.size > 0);
-        assert!(!fs.is_pseudo() || !fs.is_network());
-        let of = |kind: &str| TargetFilesystem { fs_type: kind.into(), ..fs.clone() };
-        assert!(of("nfs4").is_network() && of("tmpfs").is_memory() && of("overlay").is_stacked());
-        assert!(of("sysfs").is_pseudo() && !of("xfs").is_pseudo());
+        assert!(!fs.report.filesystem.is_empty());
+        assert_eq!(kind_of("nfs4"), FilesystemKind::Network);
+        assert_eq!((kind_of("tmpfs"), kind_of("overlay")), (FilesystemKind::Memory, FilesystemKind::Stacked));
+        assert_eq!((kind_of("sysfs"), kind_of("xfs")), (FilesystemKind::Pseudo, FilesystemKind::Device));
+        let of = |fs_type: &str| TargetFilesystem { kind: kind_of(fs_type), ..fs.clone() };
         let refused = |fs: TargetFilesystem, twice| {
             super::super::checks::check_filesystem_kind(&fs, dir.path(), twice).err().map(|r| r.reason)
         };

@@ -50,7 +50,7 @@ fn read_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile) ->
 fn run(session: &mut BenchSession) -> Result<(), RunError> {
     let place = session.open_target()?;
     let file = session.lay_out_file(&place, session.plan.size)?;
-    let memory = place.filesystem.is_memory();
+    let memory = place.filesystem.report.is_memory;
     for (n, label) in PASSES.into_iter().enumerate() {
         // A file in memory is always cached.
         let label = if n == 0 && !memory { format!("{label}, cold") } else { label.to_owned() };

@@ -10,7 +10,7 @@ use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
-use crate::bench::syscalls::{AlignedMemory, timed_fork};
+use crate::bench::syscalls::{MappedMemory, timed_fork};
 use crate::bench::target::checks::refuse;
 use crate::root::Root;
 use crate::units::format_bytes_long;
@@ -51,23 +51,23 @@ fn measure_forks(
     session: &BenchSession,
     recorder: &OpRecorder,
     part: &mut Measurement,
-    memory: &AlignedMemory,
+    memory: &MappedMemory,
 ) -> Result<(), RunError> {
-    let gib = memory.len() as f64 / (1u64 << 30) as f64;
+    let gib = memory.size() as f64 / (1u64 << 30) as f64;
     let mut times = Vec::with_capacity(FORKS as usize);
     recorder.start_counting(monotonic_ns());
     for _ in 0..FORKS {
         session.check_cancelled()?;
-        let fork = timed_fork().map_err(|e| RunError::from_errno("fork", e))?;
+        let fork_ns = timed_fork().map_err(|e| RunError::from_errno("fork", e))?;
         let now = monotonic_ns();
-        recorder.record_op(OpKind::Sync, 0, now - fork.elapsed_ns, now - fork.elapsed_ns, now);
+        recorder.record_op(OpKind::Sync, 0, now - fork_ns, now - fork_ns, now);
         recorder.record_completion_time(now);
-        times.push(fork.elapsed_ns);
+        times.push(fork_ns);
     }
     times.sort_unstable();
     let median = times[times.len() / 2] as f64 / 1e6;
     part.add_metric("memory touched", gib, "GiB");
-    part.add_metric("page tables", memory.len() as f64 / 4096.0 * 8.0 / 1_048_576.0, "MiB");
+    part.add_metric("page tables", memory.size() as f64 / 4096.0 * 8.0 / 1_048_576.0, "MiB");
     part.add_metric("fork, median", median, "ms");
     part.add_metric("fork, longest", times[times.len() - 1] as f64 / 1e6, "ms");
     part.add_metric("fork per GiB", median / gib, "ms/GiB");
@@ -89,11 +89,12 @@ fn run(session: &mut BenchSession) -> Result<(), RunError> {
     }
     session.begin_preparation("touching memory");
     // Huge pages need 8 bytes of table per 2 MiB only, which would hide the cost.
-    let mut memory =
-        AlignedMemory::with_small_pages(size as usize).map_err(|e| RunError::from_errno("reserving memory", e))?;
-    for at in (0..memory.len()).step_by(TOUCH_BYTES) {
+    let reserved = MappedMemory::anonymous(size as usize, false)
+        .and_then(|memory| memory.advise(rustix::mm::Advice::LinuxNoHugepage).map(|()| memory));
+    let mut memory = reserved.map_err(|e| RunError::from_errno("reserving memory", e))?;
+    for at in (0..memory.size()).step_by(TOUCH_BYTES) {
         session.check_cancelled()?;
-        let len = TOUCH_BYTES.min(memory.len() - at);
+        let len = TOUCH_BYTES.min(memory.size() - at);
         memory.slice(at, len).chunks_mut(4096).for_each(|page| page[0] = 1);
         session.progress.heartbeat(monotonic_ns());
     }

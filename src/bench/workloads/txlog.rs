@@ -13,7 +13,7 @@ use crate::bench::plan::{BenchPlan, CacheLayout, TxLogParams};
 use crate::bench::report::Measurement;
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, MIB, RunError};
-use crate::bench::syscalls::FileMapping;
+use crate::bench::syscalls::MappedMemory;
 use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
 
@@ -41,7 +41,7 @@ const LOG_ROTATE_BYTES: u64 = 256 << 20;
 
 /// The store, through its mapping or by system calls. The mapping stays in both cases, as it pins the pages.
 struct RecordStore<'f> {
-    map: FileMapping,
+    map: MappedMemory,
     file: &'f BenchFile,
     is_mapped: bool,
 }
@@ -49,7 +49,7 @@ struct RecordStore<'f> {
 impl RecordStore<'_> {
     fn read(&mut self, at: u64, record: &mut [u8]) -> Result<(), RunError> {
         if self.is_mapped {
-            record.copy_from_slice(&self.map.bytes()[at as usize..][..record.len()]);
+            record.copy_from_slice(self.map.slice(at as usize, record.len()));
             return Ok(());
         }
         let read = rustix::io::pread(self.file.buffered_fd(), record, at);
@@ -58,7 +58,7 @@ impl RecordStore<'_> {
 
     fn write(&mut self, at: u64, record: &[u8]) -> Result<(), RunError> {
         if self.is_mapped {
-            self.map.bytes()[at as usize..][..record.len()].copy_from_slice(record);
+            self.map.slice(at as usize, record.len()).copy_from_slice(record);
             return Ok(());
         }
         let written = rustix::io::pwrite(self.file.buffered_fd(), record, at);
@@ -133,8 +133,8 @@ fn run_transactions(
     Ok(())
 }
 
-fn map_store(session: &BenchSession, file: &BenchFile) -> Result<FileMapping, RunError> {
-    FileMapping::new(file.buffered_fd(), session.plan.size as usize)
+fn map_store(session: &BenchSession, file: &BenchFile) -> Result<MappedMemory, RunError> {
+    MappedMemory::of_file(file.buffered_fd(), session.plan.size as usize)
         .map_err(|e| RunError::from_errno("mapping the store", e))
 }
 
@@ -144,11 +144,12 @@ fn create_pinned_store(
     session: &BenchSession,
     place: &TargetDirectory,
     piece: u32,
-) -> Result<(BenchFile, FileMapping), RunError> {
+) -> Result<(BenchFile, MappedMemory), RunError> {
     session.begin_preparation("writing the store's data");
     let (plan, file) = (&session.plan, place.create(session.plan.size)?);
     let map = map_store(session, &file)?;
-    map.advise_random().map_err(|e| RunError::from_errno("mapping the store", e))?;
+    // Faults read single pages: read-ahead creates large folios, even for blocks that are not written yet.
+    map.advise(rustix::mm::Advice::Random).map_err(|e| RunError::from_errno("mapping the store", e))?;
     let mut pace = RateLimiter::new(plan, MIB);
     let mut data = vec![0; MIB as usize];
     let mut rng = Rng::new(plan.seed, u64::MAX);
