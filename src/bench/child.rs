@@ -9,12 +9,13 @@ use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
 use super::workloads::{self, Workload};
 use crate::root::Root;
-use crate::subprocess::child::{self, send, stdin_lines};
+use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
 use crate::subprocess::handle::ChildCommand;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 /// Interval of progress messages.
@@ -55,7 +56,7 @@ async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     match checked {
         Ok(workload) => run_workload(workload, plan, root, counters, &mut input).await,
         Err(why) => {
-            send(&BenchMessage::Failed(why));
+            send(&BenchMessage::Failed(why.0));
             Ok(())
         }
     }
@@ -110,10 +111,8 @@ async fn supervise(
     input: &mut mpsc::UnboundedReceiver<String>,
     done: &mut mpsc::UnboundedReceiver<Result<(), RunError>>,
 ) -> RunOutcome {
-    use tokio::signal::unix::{SignalKind, signal};
     let mut tick = tokio::time::interval(PROGRESS_INTERVAL);
-    let mut term = signal(SignalKind::terminate()).ok();
-    let mut int = signal(SignalKind::interrupt()).ok();
+    let mut signals = stop_signals(&[SignalKind::terminate(), SignalKind::interrupt()]);
     let mut notes = 0;
     // When it was asked to stop, and why.
     let mut stopping: Option<(u64, RunEnd)> = None;
@@ -130,45 +129,37 @@ async fn supervise(
                 };
             }
             line = input.recv(), if stopping.is_none() => {
-                let cancel = ChildCommand::is_cancel(line.as_deref());
-                stop = cancel.then_some(RunEnd::Cancelled);
+                stop = ChildCommand::is_cancel(line.as_deref()).then_some(RunEnd::Cancelled);
             }
-            _ = async { match &mut term { Some(s) => s.recv().await, None => std::future::pending().await } } => {
-                stop = Some(RunEnd::Cancelled);
-            }
-            _ = async { match &mut int { Some(s) => s.recv().await, None => std::future::pending().await } } => {
-                stop = Some(RunEnd::Cancelled);
-            }
+            () = next_signal(&mut signals) => stop = Some(RunEnd::Cancelled),
             _ = tick.tick() => {}
         }
         let now = monotonic_ns();
         let progress = watch.snapshot(now);
-        let stalled = progress.idle_ms >= plan.stall_limit_ms;
-        if stalled && watch.is_measured.load(Ordering::Relaxed) {
-            watch.add_note(format!(
-                "the file is still being given back after {} s: the device is behind with its dirty pages",
-                progress.idle_ms / 1000
-            ));
-            return RunOutcome::Finished(Ok(()));
-        }
-        if stalled && stopping.is_none() {
-            let what = progress.phase.clone();
+        if progress.idle_ms >= plan.stall_limit_ms {
+            let secs = progress.idle_ms / 1000;
+            if watch.is_measured.load(Ordering::Relaxed) {
+                watch.add_note(format!(
+                    "the file is still being given back after {secs} s: the device is behind with its dirty pages"
+                ));
+                return RunOutcome::Finished(Ok(()));
+            }
             stop = Some(RunEnd::Stalled(format!(
-                "{what}: nothing has moved for {} s: is the file system frozen, its server gone, or the device hung?",
-                progress.idle_ms / 1000
+                "{}: nothing has moved for {secs} s: is the file system frozen, its server gone, or the device hung?",
+                progress.phase
             )));
         }
         flush_notes(watch, &mut notes);
-        if !send(&BenchMessage::Progress(Box::new(progress))) && stopping.is_none() {
+        if !send(&BenchMessage::Progress(Box::new(progress))) {
             // The parent is gone.
-            stop = Some(RunEnd::Cancelled);
+            stop.get_or_insert(RunEnd::Cancelled);
         }
-        if let (Some(end), None) = (stop, &stopping) {
-            watch.stop_requested.store(true, Ordering::Relaxed);
-            stopping = Some((now, end));
-        }
-        match &stopping {
-            Some((since, end)) if now > since + STOP_TIMEOUT_NS => return RunOutcome::Abandoned(end.clone()),
+        match (&stopping, stop) {
+            (None, Some(end)) => {
+                watch.stop_requested.store(true, Ordering::Relaxed);
+                stopping = Some((now, end));
+            }
+            (Some((since, end)), _) if now > since + STOP_TIMEOUT_NS => return RunOutcome::Abandoned(end.clone()),
             _ => {}
         }
     }
@@ -184,7 +175,7 @@ fn flush_notes(watch: &RunProgress, sent: &mut usize) {
 fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: RunEnd, wall: i64) -> BenchReport {
     let (parts, target) = watch.take_results(monotonic_ns());
     let uname = rustix::system::uname();
-    let on_ruler = (workload.has_reference_classes)(&plan);
+    let reference = parts.first().filter(|_| (workload.has_reference_classes)(&plan));
     let mut report = BenchReport {
         schema: SCHEMA,
         id: format!("{}-{}", wall / 1_000_000_000, plan.profile),
@@ -192,11 +183,7 @@ fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: 
         host: uname.nodename().to_string_lossy().into_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").into(),
-        reference: if on_ruler {
-            parts.first().and_then(|p| reference_classes::place_measurement(p, target.as_ref()))
-        } else {
-            None
-        },
+        reference: reference.and_then(|p| reference_classes::place_measurement(p, target.as_ref())),
         plan,
         target,
         measurements: parts,

@@ -2,7 +2,7 @@
 //! supported options. Any other option is an error with its line: a job that ran differently than written
 //! would mislead.
 
-use super::plan::{BenchPlan, EngineChoice};
+use super::plan::{BenchPlan, EngineChoice, PlanError};
 use std::path::PathBuf;
 
 /// fio's `rw`, the profile that does the same, its share of reads if that is fixed.
@@ -15,7 +15,7 @@ const PATTERNS: [(&str, &str, Option<u8>); 5] = [
 ];
 
 /// The job file that does the work of `plan`. An error for workloads that fio does not have.
-pub fn to_job_file(plan: &BenchPlan) -> Result<String, String> {
+pub fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
     let profile = match (plan.profile.as_str(), plan.read_pct) {
         ("randrw", 100) => "randread",
         ("randrw", 0) => "randwrite",
@@ -89,7 +89,7 @@ struct JobOptions {
 }
 
 /// The plan of a job file with one job.
-pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
+pub fn parse_job_file(text: &str) -> Result<BenchPlan, PlanError> {
     let plan = BenchPlan { depth: 1, direct: false, time_ms: 0, ramp_ms: 0, ..BenchPlan::default() };
     let mut job = JobOptions { plan, ..JobOptions::default() };
     let mut inside = false;
@@ -99,16 +99,16 @@ pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
             let name = section.strip_suffix(']').ok_or(format!("line {at}: a section needs a closing ]"))?;
             inside = true;
             if name != "global" && std::mem::replace(&mut job.has_job_section, true) {
-                return Err(format!("line {at}: a second job; one job a file is supported"));
+                return Err(format!("line {at}: a second job; one job a file is supported").into());
             }
             continue;
         }
         if !inside {
-            return Err(format!("line {at}: an option outside of any section"));
+            return Err(format!("line {at}: an option outside of any section").into());
         }
         let (key, value) = line.split_once('=').map_or((line, "1"), |(k, v)| (k.trim(), v.trim()));
         apply_option(&mut job, key, value, at)
-            .map_err(|why| format!("line {at}: {}", crate::sanitize::sanitize(&why)))?;
+            .map_err(|why| format!("line {at}: {}", crate::sanitize::sanitize(why.0)))?;
     }
     if !job.has_job_section {
         return Err("no job section".into());
@@ -116,21 +116,21 @@ pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
     into_plan(job)
 }
 
-fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Result<(), String> {
+fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Result<(), PlanError> {
     let invalid = |what: &str| format!("{key}={value}: {what}");
     let flag = || match value {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
-        _ => Err(invalid("0 or 1")),
+        _ => Err(PlanError(invalid("0 or 1"))),
     };
     let number = |text: &str| text.parse::<u64>().map_err(|_| invalid("not a number"));
     let narrow = |n: u64| u32::try_from(n).map_err(|_| invalid("too large"));
     let percent = || value.parse().ok().filter(|n| *n <= 100).ok_or_else(|| invalid("0 to 100"));
     let size = |text: &str| parse_size(text).ok_or_else(|| format!("{key}={text}: not a size"));
     let duration = || parse_duration_ms(value).ok_or_else(|| invalid("not a time"));
-    let pair = |one: &dyn Fn(&str) -> Result<u64, String>| {
+    let pair = |one: &dyn Fn(&str) -> Result<u64, String>| -> Result<Vec<u64>, PlanError> {
         let all = value.split(',').filter(|v| !v.is_empty()).map(|v| one(v.trim())).collect::<Result<Vec<u64>, _>>()?;
-        if matches!(all.len(), 1 | 2) { Ok(all) } else { Err(format!("{value}: one value or two")) }
+        if matches!(all.len(), 1 | 2) { Ok(all) } else { Err(format!("{value}: one value or two").into()) }
     };
     let plan = &mut job.plan;
     match key {
@@ -159,7 +159,7 @@ fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Resu
             plan.engine = match value {
                 "io_uring" => EngineChoice::Uring,
                 "psync" | "sync" | "pvsync" | "pvsync2" => EngineChoice::Threads,
-                _ => return Err(invalid("io_uring, or psync for the pool of threads")),
+                _ => return Err(invalid("io_uring, or psync for the pool of threads").into()),
             }
         }
         "filename" => {
@@ -171,12 +171,12 @@ fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Resu
         | "clat_percentiles" | "iodepth_batch" | "overwrite" | "stonewall" | "randrepeat" | "invalidate"
         | "scramble_buffers" => {}
         "iodepth_batch_submit" | "iodepth_batch_complete_min" | "iodepth_batch_complete_max" => {}
-        _ => return Err(format!("{key}: not supported")),
+        _ => return Err(format!("{key}: not supported").into()),
     }
     Ok(())
 }
 
-fn into_plan(job: JobOptions) -> Result<BenchPlan, String> {
+fn into_plan(job: JobOptions) -> Result<BenchPlan, PlanError> {
     let mut plan = job.plan;
     let (rw, at) = job.rw.ok_or("rw is missing")?;
     let unknown = || format!("line {at}: rw={}: not supported", crate::sanitize::sanitize(&rw));
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_line() {
-        let why = |text: &str| parse_job_file(text).expect_err("accepted");
+        let why = |text: &str| parse_job_file(text).expect_err("accepted").0;
         assert!(why("[j]\nrw=randread\nverify=md5\n").starts_with("line 3: verify"));
         assert!(why("[j]\nrw=randread\nfilename=/dev/sda\n").contains("line 3: filename"));
         assert!(why("[j]\nrw=trim\n").starts_with("line 2: rw=trim"));

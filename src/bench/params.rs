@@ -1,7 +1,7 @@
 //! The parameters of a run with name, unit, range, getter and setter: one list for the
 //! command line and the screen, so that both accept the same values and report the same errors.
 
-use super::plan::{BenchPlan, CacheLayout, EngineChoice};
+use super::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError};
 use crate::units::{format_bytes_exact, parse_bytes};
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ pub struct BenchParam {
     pub get: fn(&BenchPlan) -> String,
     /// Sets it from a text. The error says what is wrong with the text;
     /// [`BenchPlan::check`] checks the plan as a whole.
-    pub set: fn(&mut BenchPlan, &str) -> Result<(), String>,
+    pub set: fn(&mut BenchPlan, &str) -> Result<(), PlanError>,
 }
 
 /// How values of one kind are written.
@@ -31,7 +31,7 @@ trait Notation {
     type Value;
     const CHOICES: &'static [&'static str] = &[];
     fn format(value: &Self::Value) -> String;
-    fn parse(text: &str) -> Result<Self::Value, String>;
+    fn parse(text: &str) -> Result<Self::Value, PlanError>;
 }
 
 /// Digits.
@@ -44,7 +44,7 @@ impl<T: FromStr + Display> Notation for Count<T> {
         value.to_string()
     }
 
-    fn parse(text: &str) -> Result<T, String> {
+    fn parse(text: &str) -> Result<T, PlanError> {
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err("is no whole number".into());
         }
@@ -62,7 +62,7 @@ impl<T: Copy + Into<u64> + TryFrom<u64>> Notation for Bytes<T> {
         format_bytes_exact((*value).into())
     }
 
-    fn parse(text: &str) -> Result<T, String> {
+    fn parse(text: &str) -> Result<T, PlanError> {
         T::try_from(parse_bytes(text)?).map_err(|_| "is more than 64M".into())
     }
 }
@@ -77,7 +77,7 @@ impl Notation for Seconds {
         (*ms as f64 / 1e3).to_string()
     }
 
-    fn parse(text: &str) -> Result<u64, String> {
+    fn parse(text: &str) -> Result<u64, PlanError> {
         match text.parse::<f64>() {
             Ok(s) if (0.0..=1e7).contains(&s) => Ok((s * 1000.0).round() as u64),
             _ => Err("is not a number of seconds".into()),
@@ -96,7 +96,7 @@ macro_rules! choice {
                 $values.iter().position(|v| v == value).map_or("", |at| $names[at]).into()
             }
 
-            fn parse(text: &str) -> Result<$value, String> {
+            fn parse(text: &str) -> Result<$value, PlanError> {
                 $names.iter().position(|name| *name == text).map(|at| $values[at]).ok_or($invalid.into())
             }
         }
@@ -190,10 +190,10 @@ pub fn find_param(name: &str) -> Option<&'static BenchParam> {
 }
 
 /// Sets the parameter called `name` from `text`. The error names both.
-pub fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), String> {
+pub fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), PlanError> {
     let param = find_param(name).ok_or_else(|| format!("{name}: no such parameter"))?;
     (param.set)(plan, text)
-        .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::sanitize::sanitize(text), param.range))
+        .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::sanitize::sanitize(text), param.range).into())
 }
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ mod tests {
             ("direct", "1", "neither on nor off"),
             ("bogus", "1", "no such parameter"),
         ] {
-            let why = set_param(&mut plan, name, text).expect_err(name);
+            let why = set_param(&mut plan, name, text).expect_err(name).0;
             assert!(why.contains(has), "{name} {text}: {why}");
         }
         assert_eq!(plan, BenchPlan::default());

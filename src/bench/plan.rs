@@ -4,6 +4,29 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// What is wrong with a plan, a parameter, a job file or an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanError(pub String);
+
+impl From<&str> for PlanError {
+    fn from(why: &str) -> Self {
+        Self(why.into())
+    }
+}
+
+impl From<String> for PlanError {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+impl From<PlanError> for String {
+    fn from(err: PlanError) -> Self {
+        err.0
+    }
+}
+
 /// How operations are submitted to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -166,60 +189,56 @@ const MAX_THREADS: u32 = 1024;
 
 impl BenchPlan {
     /// Checks the values against their limits and each other, whatever the machine.
-    pub fn check(&self) -> Result<(), String> {
-        let within = |what: &str, n: u64, least: u64, most: u64| {
-            if (least..=most).contains(&n) { Ok(()) } else { Err(format!("{what} {n}: must be {least} to {most}")) }
+    pub fn check(&self) -> Result<(), PlanError> {
+        let within = |what: &str, n: u64, least: u64, most: u64| match (least..=most).contains(&n) {
+            true => Ok(()),
+            false => Err(PlanError(format!("{what} {n}: must be {least} to {most}"))),
         };
-        within("depth", self.depth.into(), 1, MAX_DEPTH.into())?;
-        within("jobs", self.jobs.into(), 1, MAX_JOBS.into())?;
-        within("block size", self.block.into(), 1, MAX_BLOCK.into())?;
+        let Self { size, block, depth, jobs, .. } = *self;
+        let bytes_in_flight = u64::from(depth) * u64::from(jobs) * u64::from(block);
+        within("depth", depth.into(), 1, MAX_DEPTH.into())?;
+        within("jobs", jobs.into(), 1, MAX_JOBS.into())?;
+        within("block size", block.into(), 1, MAX_BLOCK.into())?;
         within("read share", self.read_pct.into(), 0, 100)?;
         within("stall limit (ms)", self.stall_limit_ms, 1000, 3_600_000)?;
         within("time (ms)", self.time_ms, 0, 7 * 86_400_000)?;
         within("ramp-up (ms)", self.ramp_ms, 0, 3_600_000)?;
-        if self.size < u64::from(self.block) {
-            return Err(format!("size {} is less than one block of {}", self.size, self.block));
+        let refuse = |why: String| Err(PlanError(why));
+        if size < u64::from(block) {
+            return refuse(format!("size {size} is less than one block of {block}"));
         }
-        if self.size / u64::from(self.jobs) < u64::from(self.block) {
-            return Err(format!("size {} leaves {} jobs less than one block each", self.size, self.jobs));
+        if size / u64::from(jobs) < u64::from(block) {
+            return refuse(format!("size {size} leaves {jobs} jobs less than one block each"));
         }
-        if self.size > 1 << 50 {
-            return Err(format!("size {}: at most 1 PiB", self.size));
+        if size > 1 << 50 {
+            return refuse(format!("size {size}: at most 1 PiB"));
         }
-        let buffers = u64::from(self.depth) * u64::from(self.jobs) * u64::from(self.block);
-        if buffers > MAX_BUFFER_BYTES {
-            return Err(format!(
-                "depth {} x jobs {} x block size {} needs {} MiB of buffers, at most {}",
-                self.depth,
-                self.jobs,
-                self.block,
-                buffers >> 20,
+        if bytes_in_flight > MAX_BUFFER_BYTES {
+            return refuse(format!(
+                "depth {depth} x jobs {jobs} x block size {block} needs {} MiB of buffers, at most {}",
+                bytes_in_flight >> 20,
                 MAX_BUFFER_BYTES >> 20
             ));
         }
-        if self.engine == EngineChoice::Threads && self.depth * self.jobs > MAX_THREADS {
-            return Err(format!("depth x jobs would be {} threads, at most {MAX_THREADS}", self.depth * self.jobs));
+        if self.engine == EngineChoice::Threads && !self.fits_threads() {
+            return refuse(format!("depth x jobs would be {} threads, at most {MAX_THREADS}", depth * jobs));
         }
         if self.iopoll && !self.direct {
-            return Err("--iopoll works with direct I/O only".into());
+            return refuse("--iopoll works with direct I/O only".into());
         }
-        if self.direct && !self.block.is_multiple_of(512) {
-            return Err(format!(
-                "block size {}: direct I/O needs a multiple of the device's block, 512 at least; or add --buffered",
-                self.block
+        if self.direct && !block.is_multiple_of(512) {
+            return refuse(format!(
+                "block size {block}: direct I/O needs a multiple of the device's block, 512 at least; or add --buffered"
             ));
         }
         if self.readahead && (self.profile != "sweep" || self.direct || self.read_pct != 100) {
-            return Err("--readahead: only for sweep, which then only reads, through the page cache".into());
+            return refuse("--readahead: only for sweep, which then only reads, through the page cache".into());
         }
         let t = &self.txlog;
-        if t.min_records == 0
-            || t.max_records < t.min_records
-            || t.max_records > 1_000_000
-            || (t.transactions == 0 && self.time_ms == 0)
-        {
-            return Err(
-                "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000".into()
+        let has_end = t.transactions > 0 || self.time_ms > 0;
+        if t.min_records == 0 || t.max_records < t.min_records || t.max_records > 1_000_000 || !has_end {
+            return refuse(
+                "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000".into(),
             );
         }
         Ok(())
@@ -250,7 +269,7 @@ mod tests {
         let why = |change: fn(&mut BenchPlan)| {
             let mut plan = BenchPlan::default();
             change(&mut plan);
-            plan.check().expect_err("accepted")
+            plan.check().expect_err("accepted").0
         };
         assert!(why(|p| p.depth = 0).contains("depth 0"));
         assert!(why(|p| p.depth = 1_000_000).contains("4096"));

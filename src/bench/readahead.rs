@@ -122,9 +122,11 @@ impl ReadaheadLease {
     }
 
     /// Restores the value. The error says what went wrong and what to do.
-    pub fn restore(mut self) -> Result<(), String> {
+    pub fn restore(mut self) -> Result<(), RunError> {
         let left = |why: String| {
-            Err(format!("read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"))
+            Err(RunError::Failed(format!(
+                "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
+            )))
         };
         match self.lease.request(&TunerRequest::Undo) {
             Ok(TunerReply::Restored(all)) => {

@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn progress_shows_rates_since_the_previous_snapshot() {
-        let (watch, recorder) = (RunProgress::default(), Arc::new(OpRecorder::new()));
+        let (watch, recorder) = (RunProgress::default(), Arc::<OpRecorder>::default());
         watch.begin_phase(phase(&recorder), SECOND);
         assert!(watch.snapshot(SECOND).is_ramping);
         recorder.start_counting(SECOND);
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_stuck_worker_still_contributes_its_counts() {
-        let (watch, recorder) = (RunProgress::default(), Arc::new(OpRecorder::new()));
+        let (watch, recorder) = (RunProgress::default(), Arc::<OpRecorder>::default());
         watch.begin_phase(phase(&recorder), SECOND);
         recorder.start_counting(SECOND);
         recorder.record_op(OpKind::Write, 4096, 0, 10, 1000);

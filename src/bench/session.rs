@@ -1,8 +1,8 @@
 //! A run as its workload uses it: creates the file, runs measurements one after the other, stores their results.
 
-use super::engine::monotonic_ns;
 use super::engine::threads::ThreadEngine;
 use super::engine::uring::{UringEngine, UringOptions};
+use super::engine::{EngineUnavailable, monotonic_ns};
 use super::io_spec::{IoSpec, RunLimits};
 use super::measure::depth::DepthCounts;
 use super::measure::recorder::OpRecorder;
@@ -14,13 +14,13 @@ use super::target::checks::BenchRefusal;
 use super::target::filesystem::TargetFilesystem;
 use super::target::{BenchFile, TargetDirectory, size_hints};
 use super::worker_loop::{WorkerExit, run_worker_loop};
-use crate::model::disk::{DevId, DiskRate, DiskRaw};
+use crate::model::disk::{DiskRate, DiskRaw};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, OnceLock};
 
 /// Block size of file layout.
 pub const MIB: u32 = 1 << 20;
@@ -29,20 +29,17 @@ pub const MIB: u32 = 1 << 20;
 pub type DiskCounterReader = Arc<dyn Fn() -> Vec<DiskRaw> + Send + Sync>;
 
 /// Why a workload ends early.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// Cancelled.
+    #[error("stopped")]
     Cancelled,
     /// Refused by a check.
-    Refused(BenchRefusal),
+    #[error(transparent)]
+    Refused(#[from] BenchRefusal),
     /// An error.
+    #[error("{0}")]
     Failed(String),
-}
-
-impl From<BenchRefusal> for RunError {
-    fn from(refused: BenchRefusal) -> Self {
-        RunError::Refused(refused)
-    }
 }
 
 impl RunError {
@@ -54,14 +51,13 @@ impl RunError {
 
 /// The state of a run.
 pub struct BenchSession {
-    /// Read, write or sync.
+    /// What it does; workloads may change it for a while.
     pub plan: BenchPlan,
-    /// The machine that an experiment runs on.
+    /// The machine it runs on.
     pub root: Root,
     /// Shared progress.
     pub progress: Arc<RunProgress>,
     counters: DiskCounterReader,
-    device: Option<DevId>,
     filesystem: Option<TargetFilesystem>,
     use_threads: bool,
 }
@@ -82,9 +78,9 @@ impl CounterSnapshot {
 
 impl BenchSession {
     /// A session for `plan`.
-    pub fn new(plan: BenchPlan, root: Root, watch: Arc<RunProgress>, counters: DiskCounterReader) -> Self {
-        let threads_instead = plan.engine == EngineChoice::Threads;
-        Self { plan, root, progress: watch, counters, device: None, filesystem: None, use_threads: threads_instead }
+    pub fn new(plan: BenchPlan, root: Root, progress: Arc<RunProgress>, counters: DiskCounterReader) -> Self {
+        let use_threads = plan.engine == EngineChoice::Threads;
+        Self { plan, root, progress, counters, filesystem: None, use_threads }
     }
 
     /// Uses one system call per operation, as `dd` does, unless the plan names an engine.
@@ -103,7 +99,6 @@ impl BenchSession {
         let twice = self.plan.network.as_ref() == Some(&self.plan.directory);
         let place = TargetDirectory::open_checked(&self.root, &self.plan.directory, twice)?;
         let fs = &place.filesystem;
-        self.device = fs.device;
         self.progress.set_target(ReportTarget {
             directory: sanitize(self.plan.directory.as_os_str().as_encoded_bytes()),
             size_hints: fs.device.map(|d| size_hints::read_size_hints(&self.root, d)).unwrap_or_default(),
@@ -194,7 +189,7 @@ impl BenchSession {
         goal: (u64, u64),
         work: impl FnOnce(&BenchSession, &OpRecorder, &mut Measurement) -> Result<(), RunError>,
     ) -> Result<Measurement, RunError> {
-        let recorder = Arc::new(OpRecorder::new());
+        let recorder = Arc::<OpRecorder>::default();
         let recorders = vec![recorder.clone()];
         part.jobs = part.jobs.max(1);
         part.depth = part.depth.max(1);
@@ -236,7 +231,7 @@ impl BenchSession {
         if !self.use_threads {
             match self.run_on_uring(part.clone(), number, file, &specs, limits) {
                 Ok(done) => return Ok(done),
-                Err(why) if self.plan.engine == EngineChoice::Uring => return Err(RunError::Failed(why)),
+                Err(why) if self.plan.engine == EngineChoice::Uring => return Err(RunError::Failed(why.0)),
                 // Preparation uses other buffers than measuring, so its refusal says nothing about measuring.
                 Err(_) if number.is_none() => {}
                 Err(why) if !self.plan.fits_threads() => {
@@ -251,9 +246,10 @@ impl BenchSession {
         let specs: Vec<_> = specs.iter().flat_map(split_to_depth_one).collect();
         let most = specs.iter().map(|s| s.block).max().unwrap_or(0) as usize;
         part.engine = "threads (pread, pwrite)".into();
-        let make =
-            |_: &IoSpec| ThreadEngine::new(file, most).map_err(|e| format!("buffers: {}", describe_io_error(&e)));
-        self.run_workers(part, number, &specs, limits, make).map_err(RunError::Failed)
+        let make = |_: &IoSpec| {
+            ThreadEngine::new(file, most).map_err(|e| EngineUnavailable(format!("buffers: {}", describe_io_error(&e))))
+        };
+        self.run_workers(part, number, &specs, limits, make).map_err(|why| RunError::Failed(why.0))
     }
 
     fn run_on_uring(
@@ -263,11 +259,11 @@ impl BenchSession {
         file: BorrowedFd<'_>,
         specs: &[IoSpec],
         limits: RunLimits,
-    ) -> Result<(Measurement, Result<(), RunError>), String> {
+    ) -> Result<(Measurement, Result<(), RunError>), EngineUnavailable> {
         let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && number.is_some() };
-        let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask).map_err(|refusal| refusal.0);
+        let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask);
         // A trial ring shows whether the kernel grants one, and with which flags.
-        let trial = ring(specs.first().ok_or("nothing to do")?)?;
+        let trial = ring(specs.first().ok_or_else(|| EngineUnavailable("nothing to do".into()))?)?;
         part.engine = format!("io_uring ({})", trial.features().describe());
         drop(trial);
         self.run_workers(part, number, specs, limits, ring)
@@ -281,9 +277,9 @@ impl BenchSession {
         number: Option<u32>,
         specs: &[IoSpec],
         limits: RunLimits,
-        make: impl Fn(&IoSpec) -> Result<E, String> + Sync,
-    ) -> Result<(Measurement, Result<(), RunError>), String> {
-        let recorders: Vec<_> = specs.iter().map(|_| Arc::new(OpRecorder::new())).collect();
+        make: impl Fn(&IoSpec) -> Result<E, EngineUnavailable> + Sync,
+    ) -> Result<(Measurement, Result<(), RunError>), EngineUnavailable> {
+        let recorders: Vec<_> = specs.iter().map(|_| Arc::<OpRecorder>::default()).collect();
         let goal = (limits.time_ns, specs.iter().map(|s| s.byte_limit).sum());
         let phase = MeasurementPhase {
             measurement: part.clone(),
@@ -292,47 +288,38 @@ impl BenchSession {
             recorders: recorders.clone(),
         };
         self.progress.begin_phase(phase, monotonic_ns());
-        let before: Mutex<Option<CounterSnapshot>> = Mutex::new(None);
-        let standing = std::sync::Barrier::new(specs.len());
-        let refused: Mutex<Option<String>> = Mutex::new(None);
-        let (watch, counters) = (&self.progress, &self.counters);
-        let lock = |m: &Mutex<Option<String>>| m.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let (before, refused) = (OnceLock::new(), OnceLock::new());
+        let all_set_up = Barrier::new(specs.len());
+        let (progress, counters) = (&self.progress, &self.counters);
         let work = |spec: &IoSpec, recorder: &OpRecorder| {
-            let engine = make(spec);
-            if let Err(why) = &engine {
-                *refused.lock().unwrap_or_else(|e| e.into_inner()) = Some(why.clone());
-            }
+            let engine = make(spec).map_err(|why| refused.set(why));
             if spec.op_interval_ns > 0 {
                 // The default timer slack of 50 us would show in rate-limited runs.
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
             }
-            standing.wait();
-            let (Ok(mut engine), None) = (engine, lock(&refused)) else { return WorkerExit::Stopped };
+            all_set_up.wait();
+            let (Ok(mut engine), None) = (engine, refused.get()) else { return WorkerExit::Stopped };
             let mut begin = || {
-                let mut before = before.lock().unwrap_or_else(|e| e.into_inner());
-                before.get_or_insert_with(|| CounterSnapshot::read(counters));
+                before.get_or_init(|| CounterSnapshot::read(counters));
             };
-            let ended = run_worker_loop(&mut engine, spec, limits, recorder, &watch.stop_requested, &mut begin);
+            let ended = run_worker_loop(&mut engine, spec, limits, recorder, &progress.stop_requested, &mut begin);
             if matches!(ended, WorkerExit::Failed { .. }) {
                 // Stop the other workers.
-                watch.stop_requested.store(true, Ordering::Relaxed);
+                progress.stop_requested.store(true, Ordering::Relaxed);
             }
             ended
         };
         let work = &work;
         let ends: Vec<WorkerExit> = std::thread::scope(|scope| {
-            let workers: Vec<_> = specs
-                .iter()
-                .zip(&recorders)
-                .map(|(spec, recorder)| scope.spawn(move || work(spec, recorder)))
-                .collect();
+            let pairs = specs.iter().zip(&recorders);
+            let workers: Vec<_> = pairs.map(|(spec, recorder)| scope.spawn(move || work(spec, recorder))).collect();
             workers.into_iter().map(|w| w.join().unwrap_or(WorkerExit::Stopped)).collect()
         });
-        if let Some(why) = lock(&refused) {
+        if let Some(why) = refused.into_inner() {
             return Err(why);
         }
         let after = CounterSnapshot::read(&self.counters);
-        let before = before.into_inner().unwrap_or_else(|e| e.into_inner()).unwrap_or_default();
+        let before = before.into_inner().unwrap_or_default();
         let part = self.complete_measurement(merge_recorders(part, &recorders), &before, &after);
         Ok((part, combine_exits(&ends)))
     }
@@ -361,7 +348,7 @@ impl BenchSession {
             minor_faults: gain(|u| u.minor_faults),
         });
         part.device_ns = ns;
-        part.device = self.device.and_then(|id| {
+        part.device = self.filesystem.as_ref().and_then(|fs| fs.device).and_then(|id| {
             let of = |ends: &CounterSnapshot| ends.disks.iter().find(|d| d.id == id).cloned();
             Some(DiskRate::derive(Some(&of(before)?), &of(after)?, ns as f64 / 1e9))
         });

@@ -333,7 +333,7 @@ mod tests {
     }
 
     fn run(engine: &mut NullEngine, spec: &IoSpec, limits: RunLimits) -> (WorkerExit, OpRecorder) {
-        let recorder = OpRecorder::new();
+        let recorder = OpRecorder::default();
         let ended = run_worker_loop(engine, spec, limits, &recorder, &AtomicBool::new(false), &mut || {});
         (ended, recorder)
     }
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn a_stopped_worker_does_not_wait_for_a_hung_device() {
         let mut engine = NullEngine::new(4096, 1000).with_hang_after(50);
-        let recorder = OpRecorder::new();
+        let recorder = OpRecorder::default();
         let stop = AtomicBool::new(false);
         let limits = RunLimits { ramp_ns: 0, time_ns: SECOND };
         // The device hangs and the time is over when the stop is requested.

@@ -224,7 +224,8 @@ fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
         drain_limit_ms: o.drain_limit * 1000,
         baseline_ms: o.calm * 1000,
     };
-    spec.check().map(|()| spec)
+    spec.check()?;
+    Ok(spec)
 }
 
 /// Whether the program chooses the length of a round.

@@ -9,14 +9,14 @@ use super::system_environment::SystemEnvironment;
 use super::{arm_settings, report};
 use crate::bench::child::wall_clock_ns;
 use crate::root::Root;
-use crate::subprocess::child::{self, send, stdin_lines};
+use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
 use crate::subprocess::handle::ChildCommand;
 use crate::tuning::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 /// Reads a spec and commands from standard input, conducts, writes messages to standard output; ends the process.
@@ -30,7 +30,7 @@ pub fn main(root: Root) -> anyhow::Result<()> {
 
 async fn serve(root: Root) -> anyhow::Result<()> {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let mut signals = kinds.into_iter().map(signal).collect::<std::io::Result<Vec<_>>>()?;
+    let mut signals = stop_signals(&kinds);
     let mut input = stdin_lines();
     let Some(line) = input.recv().await else { return Ok(()) };
     let spec: ExperimentSpec = match serde_json::from_str(&line) {
@@ -41,7 +41,7 @@ async fn serve(root: Root) -> anyhow::Result<()> {
         }
     };
     let stop = Arc::new(AtomicBool::new(false));
-    let (finished, mut done) = mpsc::unbounded_channel();
+    let (finished, mut done) = mpsc::unbounded_channel::<()>();
     let stopping = stop.clone();
     std::thread::Builder::new().name("conduct".into()).spawn(move || {
         send(&run_to_last_message(&root, spec, &stopping));
@@ -49,37 +49,25 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     })?;
     loop {
         tokio::select! {
-            () = wait_for_end(&mut done) => return Ok(()),
+            // Nothing is sent: the channel ends with the thread.
+            _ = done.recv() => return Ok(()),
             line = input.recv(), if !stop.load(Ordering::Relaxed) => {
                 if ChildCommand::is_cancel(line.as_deref()) {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
-            () = wait_for_any(&mut signals) => stop.store(true, Ordering::Relaxed),
+            () = next_signal(&mut signals) => stop.store(true, Ordering::Relaxed),
         }
-    }
-}
-
-/// Waits for the end of the channel.
-async fn wait_for_end(done: &mut mpsc::UnboundedReceiver<()>) {
-    while done.recv().await.is_some() {}
-}
-
-async fn wait_for_any(signals: &mut [Signal]) {
-    let [term, int, hup] = signals else { return std::future::pending().await };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-        _ = hup.recv() => {}
     }
 }
 
 /// The last message.
 fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>) -> ExperimentMessage {
-    let checked = match spec.check().map_err(TuneError::Usage).and_then(|()| arm_settings::validate(root, &spec)) {
-        Ok(checked) => checked,
-        Err(refusal) => return ExperimentMessage::Refused(refusal),
-    };
+    let checked =
+        match spec.check().map_err(|why| TuneError::Usage(why.0)).and_then(|()| arm_settings::validate(root, &spec)) {
+            Ok(checked) => checked,
+            Err(refusal) => return ExperimentMessage::Refused(refusal),
+        };
     let wall = wall_clock_ns();
     let mut lab = SystemEnvironment::new(
         root.clone(),

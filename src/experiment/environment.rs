@@ -8,13 +8,16 @@ use crate::bench::report::BenchReport;
 use crate::tuning::plan::TuneError;
 
 /// Why a step did not complete.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
     /// Cancelled.
+    #[error("stopped")]
     Cancelled,
     /// Refused; nothing was changed.
+    #[error("{0}")]
     Refused(TuneError),
     /// An error.
+    #[error("{0}")]
     Failed(String),
 }
 

@@ -211,12 +211,7 @@ impl ExperimentRunner<'_> {
                 crate::units::format_duration(secs)
             ),
             (Err(StepError::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
-            (Err(StepError::Refused(why)), _) => {
-                format!("The old values are back: B could not be set again: {why}")
-            }
-            (Err(StepError::Failed(why)), _) => {
-                format!("The old values are back: B could not be set again: {why}")
-            }
+            (Err(why), _) => format!("The old values are back: B could not be set again: {why}"),
         }
     }
 }
@@ -237,13 +232,8 @@ fn build_round(number: u32, arm: Arm, drained_ms: u64, calm: Baseline, worked: R
 
 /// Adds the error of a failed restore to that of a failed round.
 fn combine_errors(measured: StepError, restored: &Result<(), StepError>) -> StepError {
-    let words = |fail: &StepError| match fail {
-        StepError::Cancelled => "stopped".to_owned(),
-        StepError::Refused(refusal) => refusal.to_string(),
-        StepError::Failed(why) => why.clone(),
-    };
     match restored {
         Ok(()) => measured,
-        Err(not_back) => StepError::Failed(format!("{}; {}", words(&measured), words(not_back))),
+        Err(not_back) => StepError::Failed(format!("{measured}; {not_back}")),
     }
 }

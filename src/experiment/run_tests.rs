@@ -49,7 +49,7 @@ impl FakeEnvironment {
 
 /// A real run of the measuring loop on the null engine: `n` operations of `ns` each.
 fn measured_report(plan: &BenchPlan, ns: u64, n: u64) -> BenchReport {
-    let recorder = Arc::new(OpRecorder::new());
+    let recorder = Arc::new(OpRecorder::default());
     let spec = IoSpec { byte_limit: n * 4096, fsync_every: 10, ..IoSpec::for_layout(n * 4096, 4096, 1, 1) };
     let stop = AtomicBool::new(false);
     run_worker_loop(&mut NullEngine::new(4096, ns), &spec, RunLimits::default(), &recorder, &stop, &mut || {});

@@ -1,6 +1,6 @@
 //! The specification of an experiment: everything it will do.
 
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::workloads;
 use serde::{Deserialize, Serialize};
 
@@ -84,12 +84,12 @@ impl Default for ExperimentSpec {
 
 impl ExperimentSpec {
     /// Checks the spec, whatever the machine.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), PlanError> {
         if self.set_assignments.is_empty() {
             return Err("nothing to compare: --set KNOB=VALUE says what B changes".into());
         }
         if self.rounds == 0 || self.rounds as usize > super::stats::MAX_ROUNDS {
-            return Err(format!("rounds {}: must be 1 to {} of each arm", self.rounds, super::stats::MAX_ROUNDS));
+            return Err(format!("rounds {}: must be 1 to {} of each arm", self.rounds, super::stats::MAX_ROUNDS).into());
         }
         if !(1000..=3_600_000).contains(&self.drain_limit_ms) || self.baseline_ms > 60_000 {
             return Err("drain limit: 1 to 3600 s; watching before a round: at most 60 s".into());
@@ -98,7 +98,7 @@ impl ExperimentSpec {
             return Err("a lease lasts 1s to 24h".into());
         }
         if self.control && self.plan.directory.as_os_str().is_empty() {
-            return Err(format!("{} has no directory for the control's file", self.plan.profile));
+            return Err(format!("{} has no directory for the control's file", self.plan.profile).into());
         }
         let plans = std::iter::once(self.plan.clone()).chain(self.control_plan());
         for plan in plans {
@@ -174,7 +174,7 @@ mod tests {
         let why = |change: fn(&mut ExperimentSpec)| {
             let mut s = spec();
             change(&mut s);
-            s.check().expect_err("accepted")
+            s.check().expect_err("accepted").0
         };
         assert!(why(|s| s.set_assignments.clear()).contains("--set"));
         assert!(why(|s| s.rounds = 0).contains("rounds 0"));

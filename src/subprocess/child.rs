@@ -4,6 +4,8 @@ use super::frame;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, Read, Write};
+use std::task::Poll;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// The longest line a child reads from [`stdin_lines`].
@@ -74,4 +76,18 @@ pub fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
         }
     });
     rx
+}
+
+/// Listens for signals that ask the child to end.
+pub fn stop_signals(kinds: &[SignalKind]) -> Vec<Signal> {
+    kinds.iter().filter_map(|kind| signal(*kind).ok()).collect()
+}
+
+/// Waits for one of them.
+pub async fn next_signal(signals: &mut [Signal]) {
+    std::future::poll_fn(|cx| match signals.iter_mut().any(|s| s.poll_recv(cx).is_ready()) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await
 }

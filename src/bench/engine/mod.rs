@@ -46,6 +46,11 @@ pub trait IoEngine {
     fn reap(&mut self, done: &mut Vec<Completion>);
 }
 
+/// An engine is unavailable; the text says why and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EngineUnavailable(pub String);
+
 /// CLOCK_MONOTONIC in ns.
 #[inline(always)]
 pub fn monotonic_ns() -> u64 {

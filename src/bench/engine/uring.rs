@@ -8,8 +8,7 @@
 
 #![allow(unsafe_code)]
 
-use super::uring_unavailable::UringUnavailable;
-use super::{Completion, IoEngine, IoOp, monotonic_ns};
+use super::{Completion, EngineUnavailable, IoEngine, IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;
 use crate::bench::syscalls::MappedMemory;
 use io_uring::{IoUring, opcode, types};
@@ -78,20 +77,20 @@ impl UringEngine {
         depth: u32,
         slot_bytes: usize,
         ask: UringOptions,
-    ) -> Result<Self, UringUnavailable> {
-        let (ring, mut features) = build_ring(depth, ask).map_err(UringUnavailable::from_setup_error)?;
-        ring.submitter().register_files(&[file.as_raw_fd()]).map_err(UringUnavailable::from_setup_error)?;
+    ) -> Result<Self, EngineUnavailable> {
+        let (ring, mut features) = build_ring(depth, ask).map_err(EngineUnavailable::from_setup_error)?;
+        ring.submitter().register_files(&[file.as_raw_fd()]).map_err(EngineUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
-        let memory = MappedMemory::anonymous(len, len >= 2 << 20).map_err(UringUnavailable::out_of_memory)?;
+        let memory = MappedMemory::anonymous(len, len >= 2 << 20).map_err(EngineUnavailable::out_of_memory)?;
         let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.size() };
         // One registration may span at most 1 GiB; plans are capped below that.
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
         match unsafe { ring.submitter().register_buffers(&[whole]) } {
             Ok(()) => features.registered_buffers = true,
             Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => {
-                return Err(UringUnavailable::memlock_exceeded(len));
+                return Err(EngineUnavailable::memlock_exceeded(len));
             }
-            Err(err) => return Err(UringUnavailable::from_setup_error(err)),
+            Err(err) => return Err(EngineUnavailable::from_setup_error(err)),
         }
         Ok(Self { ring, memory, slot_bytes, queued: 0, features })
     }

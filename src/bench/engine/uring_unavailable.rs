@@ -1,14 +1,11 @@
 //! Why io_uring cannot be used, from errno and sysctl, with what to do about it.
 
+use super::EngineUnavailable;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use std::io;
 
-/// io_uring is unavailable; the text says why and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UringUnavailable(pub String);
-
-impl UringUnavailable {
+impl EngineUnavailable {
     /// The error of io_uring_setup or io_uring_register.
     pub fn from_setup_error(err: io::Error) -> Self {
         let disabled = std::fs::read_to_string(Root::live().proc("sys/kernel/io_uring_disabled"))
@@ -66,13 +63,13 @@ mod tests {
 
     #[test]
     fn errno_is_explained_with_its_cause() {
-        let why = |errno, sysctl| UringUnavailable::explain(&io::Error::from_raw_os_error(errno), sysctl).0;
+        let why = |errno, sysctl| EngineUnavailable::explain(&io::Error::from_raw_os_error(errno), sysctl).0;
         assert!(why(libc::EPERM, Some(2)).contains("io_uring_disabled = 2"));
         assert!(why(libc::EPERM, Some(1)).contains("io_uring_group"));
         assert!(why(libc::EPERM, Some(0)).contains("seccomp"));
         assert!(why(libc::ENOSYS, None).contains("no io_uring"));
         assert!(why(libc::ENOMEM, Some(0)).contains("MEMLOCK"));
         assert!(why(libc::EIO, None).contains("failed"));
-        assert!(UringUnavailable::memlock_exceeded(1 << 20).0.contains("1024 KiB"));
+        assert!(EngineUnavailable::memlock_exceeded(1 << 20).0.contains("1024 KiB"));
     }
 }

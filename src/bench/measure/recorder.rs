@@ -27,28 +27,20 @@ fn add_relaxed(counter: &AtomicU64, by: u64) {
 }
 
 /// Sum, extremes and sum of squares of one latency.
+#[derive(Default)]
 struct MomentCounters {
     sum: AtomicU64,
-    min: AtomicU64,
+    min_inverted: AtomicU64, // all bits inverted, so that 0 stands for the highest value
     max: AtomicU64,
     squares: AtomicU64, // bits of an f64: a sum of squared nanoseconds outgrows 64 bits
 }
 
 impl MomentCounters {
-    fn new() -> Self {
-        Self {
-            sum: AtomicU64::new(0),
-            min: AtomicU64::new(u64::MAX),
-            max: AtomicU64::new(0),
-            squares: AtomicU64::new(0),
-        }
-    }
-
     #[inline(always)]
     fn add(&self, ns: u64) {
         add_relaxed(&self.sum, ns);
-        if ns < self.min.load(Relaxed) {
-            self.min.store(ns, Relaxed);
+        if !ns > self.min_inverted.load(Relaxed) {
+            self.min_inverted.store(!ns, Relaxed);
         }
         if ns > self.max.load(Relaxed) {
             self.max.store(ns, Relaxed);
@@ -57,33 +49,25 @@ impl MomentCounters {
         self.squares.store(x.mul_add(x, f64::from_bits(self.squares.load(Relaxed))).to_bits(), Relaxed);
     }
 
-    fn clear(&self) {
-        self.sum.store(0, Relaxed);
-        self.min.store(u64::MAX, Relaxed);
-        self.max.store(0, Relaxed);
-        self.squares.store(0, Relaxed);
+    fn latency(&self, n: u64, histogram: Option<Histogram>) -> LatencyStats {
+        let [sum, min, max, squares] = self.all().map(|c| c.load(Relaxed));
+        LatencyStats::from_sums(n, sum, f64::from_bits(squares), !min, max, histogram)
     }
 
-    fn latency(&self, n: u64, histogram: Option<Histogram>) -> LatencyStats {
-        let squares = f64::from_bits(self.squares.load(Relaxed));
-        LatencyStats::from_sums(
-            n,
-            self.sum.load(Relaxed),
-            squares,
-            self.min.load(Relaxed),
-            self.max.load(Relaxed),
-            histogram,
-        )
+    fn all(&self) -> [&AtomicU64; 4] {
+        [&self.sum, &self.min_inverted, &self.max, &self.squares]
     }
 }
 
 struct HistogramCounters(Box<[AtomicU64]>);
 
-impl HistogramCounters {
-    fn new() -> Self {
+impl Default for HistogramCounters {
+    fn default() -> Self {
         Self((0..BUCKET_COUNT).map(|_| AtomicU64::new(0)).collect())
     }
+}
 
+impl HistogramCounters {
     #[inline(always)]
     fn increment(&self, ns: u64) {
         add_relaxed(&self.0[bucket_index(ns)], 1);
@@ -92,12 +76,9 @@ impl HistogramCounters {
     fn histogram(&self) -> Histogram {
         Histogram::from_counts(self.0.iter().map(|c| c.load(Relaxed)))
     }
-
-    fn clear(&self) {
-        self.0.iter().for_each(|c| c.store(0, Relaxed));
-    }
 }
 
+#[derive(Default)]
 struct OpCounters {
     ios: AtomicU64,
     bytes: AtomicU64,
@@ -109,20 +90,14 @@ struct OpCounters {
 }
 
 impl OpCounters {
-    fn new() -> Self {
-        Self {
-            ios: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            slat: MomentCounters::new(),
-            clat: MomentCounters::new(),
-            lat: MomentCounters::new(),
-            clat_histogram: HistogramCounters::new(),
-            lat_histogram: HistogramCounters::new(),
-        }
+    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+        let moments = [&self.slat, &self.clat, &self.lat].into_iter().flat_map(MomentCounters::all);
+        [&self.ios, &self.bytes].into_iter().chain(moments).chain(&self.clat_histogram.0).chain(&self.lat_histogram.0)
     }
 }
 
 /// One worker's counters. Times are CLOCK_MONOTONIC in ns.
+#[derive(Default)]
 #[repr(align(128))]
 pub struct OpRecorder {
     op_counters: [OpCounters; 3],
@@ -143,47 +118,13 @@ pub struct OpRecorder {
 /// A gap without any completion that counts as a stall, ns.
 pub const STALL_NS: u64 = 100_000_000;
 
-impl Default for OpRecorder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl OpRecorder {
-    /// A recorder with all counters at 0.
-    pub fn new() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            op_counters: [OpCounters::new(), OpCounters::new(), OpCounters::new()],
-            counting_since_ns: zero(),
-            last_completion: zero(),
-            heartbeat_ns: zero(),
-            stall_count: zero(),
-            stalled_ns: zero(),
-            longest_gap_ns: zero(),
-            level: std::array::from_fn(|_| zero()),
-            submit: std::array::from_fn(|_| zero()),
-            complete: std::array::from_fn(|_| zero()),
-        }
-    }
-
     /// Starts counting: resets what the ramp-up left.
     pub fn start_counting(&self, now: u64) {
-        for side in &self.op_counters {
-            for n in [&side.ios, &side.bytes] {
-                n.store(0, Relaxed);
-            }
-            for m in [&side.slat, &side.clat, &side.lat] {
-                m.clear();
-            }
-            side.clat_histogram.clear();
-            side.lat_histogram.clear();
-        }
-        for n in [&self.stall_count, &self.stalled_ns, &self.longest_gap_ns] {
-            n.store(0, Relaxed);
-        }
-        for n in self.level.iter().chain(&self.submit).chain(&self.complete) {
-            n.store(0, Relaxed);
+        let stalls = [&self.stall_count, &self.stalled_ns, &self.longest_gap_ns].into_iter();
+        let depths = self.level.iter().chain(&self.submit).chain(&self.complete);
+        for counter in self.op_counters.iter().flat_map(OpCounters::all).chain(stalls).chain(depths) {
+            counter.store(0, Relaxed);
         }
         self.last_completion.store(now, Relaxed);
         self.counting_since_ns.store(now.max(1), Relaxed);
@@ -234,10 +175,8 @@ impl OpRecorder {
         self.heartbeat_ns.store(now, Relaxed);
         if gap > self.longest_gap_ns.load(Relaxed) {
             self.longest_gap_ns.store(gap, Relaxed);
-            if gap >= STALL_NS {
-                self.record_stall(gap);
-            }
-        } else if gap >= STALL_NS {
+        }
+        if gap >= STALL_NS {
             self.record_stall(gap);
         }
     }
@@ -313,7 +252,7 @@ mod tests {
 
     #[test]
     fn slat_clat_and_lat_follow_fio() {
-        let r = OpRecorder::new();
+        let r = OpRecorder::default();
         r.start_counting(0);
         r.record_op(OpKind::Read, 4096, 1_000, 1_400, 3_000);
         r.record_op(OpKind::Read, 4096, 2_000, 2_200, 5_000);
@@ -327,7 +266,7 @@ mod tests {
 
     #[test]
     fn start_counting_discards_the_ramp_up() {
-        let r = OpRecorder::new();
+        let r = OpRecorder::default();
         r.record_op(OpKind::Write, 4096, 0, 0, 900_000_000);
         r.start_counting(1_000_000_000);
         assert_eq!(r.direction_stats(OpKind::Write).ios, 0);
@@ -341,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_gap_without_completions_is_a_stall() {
-        let r = OpRecorder::new();
+        let r = OpRecorder::default();
         r.start_counting(1_000);
         r.record_completion_time(2_000);
         r.record_completion_time(2_000 + 3 * STALL_NS);

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A refused benchmark: exit code 3, or 4 if a privilege is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{reason}")]
 pub struct BenchRefusal {
     /// What was found and what to do instead; sanitized.
     pub reason: String,

@@ -100,7 +100,7 @@ fn run(session: &mut BenchSession) -> Result<(), RunError> {
         let goal = (session.plan.time_ms * 1_000_000, session.plan.io_bytes);
         session.measure_custom(part, goal, |session, recorder, part| {
             let done = AtomicBool::new(false);
-            let second = OpRecorder::new();
+            let second = OpRecorder::default();
             second.start_counting(monotonic_ns());
             let mode = AppendMode { sync_each: policy == SyncPolicy::Always, recycle: false };
             let (ended, synced) = std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use super::primary_metric::lower_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
@@ -32,13 +32,13 @@ pub fn one_call_plan() -> BenchPlan {
     BenchPlan { depth: 1, direct: false, ramp_ms: 0, time_ms: 0, ..BenchPlan::default() }
 }
 
-pub fn check_one_call(plan: &BenchPlan) -> Result<(), String> {
+pub fn check_one_call(plan: &BenchPlan) -> Result<(), PlanError> {
     let name = &plan.profile;
     if plan.direct {
-        return Err(format!("{name} works through the page cache: leave out --direct"));
+        return Err(format!("{name} works through the page cache: leave out --direct").into());
     }
     if plan.depth != 1 || plan.jobs != 1 {
-        return Err(format!("{name} makes one call at a time: leave out --depth and --jobs"));
+        return Err(format!("{name} makes one call at a time: leave out --depth and --jobs").into());
     }
     Ok(())
 }

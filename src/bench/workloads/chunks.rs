@@ -49,7 +49,7 @@ const BASELINE_NS: u64 = 2_000_000_000;
 
 /// Appends and syncs small records until `done`; returns the sync latencies.
 fn run_bystander(file: &BenchFile, done: &AtomicBool) -> Result<LatencyStats, RunError> {
-    let recorder = OpRecorder::new();
+    let recorder = OpRecorder::default();
     recorder.start_counting(monotonic_ns());
     let mut at = 0;
     while !done.load(Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 use super::primary_metric::{IOPS, bandwidth};
 use super::workload::{PlannedWrites, Workload, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
@@ -109,14 +109,14 @@ pub fn run_limits(plan: &BenchPlan) -> RunLimits {
     RunLimits { ramp_ns: plan.ramp_ms * 1_000_000, time_ns: plan.time_ms * 1_000_000 }
 }
 
-fn check(plan: &BenchPlan) -> Result<(), String> {
+fn check(plan: &BenchPlan) -> Result<(), PlanError> {
     let fixed = match plan.profile.as_str() {
         "randrw" => return Ok(()),
         "randread" | "seqread" => 100,
         _ => 0,
     };
     if plan.read_pct != fixed {
-        return Err(format!("{} has no mix; use randrw --read-pct {}", plan.profile, plan.read_pct));
+        return Err(format!("{} has no mix; use randrw --read-pct {}", plan.profile, plan.read_pct).into());
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::io;
 use super::primary_metric::{higher_is_better, mib_per_s};
 use super::workload::{PlannedWrites, Workload, file_line};
 use crate::bench::io_spec::{AccessOrder, RunLimits};
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};
 use crate::bench::report::sweep::{READAHEAD_OFF, step_label};
 use crate::bench::session::{BenchSession, RunError};
@@ -50,7 +50,7 @@ fn block_sizes(largest: u32) -> impl Iterator<Item = u32> {
     (9..).map(|n| 1u32 << n).take_while(move |s| *s <= largest)
 }
 
-fn check(plan: &BenchPlan) -> Result<(), String> {
+fn check(plan: &BenchPlan) -> Result<(), PlanError> {
     if plan.size / u64::from(plan.jobs) < u64::from(LARGEST_SEQUENTIAL) {
         return Err("sweep: the file must hold a block of 1 MiB per job at least".into());
     }
@@ -155,9 +155,9 @@ fn measure_readahead_settings(
         // Restore the value even if the series failed.
         let undone = set.map_or(Ok(()), ReadaheadLease::restore);
         if let (Err(_), Err(why)) = (&done, &undone) {
-            session.progress.add_note(why.clone());
+            session.progress.add_note(why.to_string());
         }
-        done.and(undone.map_err(RunError::Failed))?;
+        done.and(undone)?;
     }
     Ok(())
 }

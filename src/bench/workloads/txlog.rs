@@ -9,7 +9,7 @@ use super::primary_metric::higher_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
-use crate::bench::plan::{BenchPlan, CacheLayout, TxLogParams};
+use crate::bench::plan::{BenchPlan, CacheLayout, PlanError, TxLogParams};
 use crate::bench::report::Measurement;
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, MIB, RunError};
@@ -153,7 +153,7 @@ fn create_pinned_store(
     let mut pace = RateLimiter::new(plan, MIB);
     let mut data = vec![0; MIB as usize];
     let mut rng = Rng::new(plan.seed, u64::MAX);
-    let (mut at, mut refused) = (0, None);
+    let (mut at, mut refused) = (0u64, None);
     while at < plan.size {
         session.check_cancelled()?;
         pace.wait_for_turn();
@@ -211,7 +211,7 @@ fn max_log_bytes(plan: &BenchPlan) -> u64 {
     transactions.saturating_mul(max_records).saturating_mul(plan.block.into())
 }
 
-fn check(plan: &BenchPlan) -> Result<(), String> {
+fn check(plan: &BenchPlan) -> Result<(), PlanError> {
     check_one_call(plan)?;
     if plan.txlog.max_records * u64::from(plan.block) > 64 << 20 {
         return Err("txlog: max records x record size at most 64 MiB".into());

@@ -1,7 +1,7 @@
 //! What a workload is, and the parts that several of them share.
 
 use super::primary_metric::MetricDefinition;
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
@@ -18,7 +18,7 @@ pub struct Workload {
     /// Its default plan, without profile and directory.
     pub(super) plan: fn() -> BenchPlan,
     /// Checks a plan beyond [`BenchPlan::check`].
-    pub check: fn(&BenchPlan) -> Result<(), String>,
+    pub check: fn(&BenchPlan) -> Result<(), PlanError>,
     /// Disk space it uses while it runs, bytes.
     pub footprint: fn(&BenchPlan) -> u64,
     /// Bytes it writes.

@@ -49,7 +49,7 @@ impl BenchForm {
 }
 
 fn check_plan(workload: &Workload, plan: &BenchPlan) -> Result<(), String> {
-    plan.check().and_then(|()| (workload.check)(plan))
+    Ok(plan.check().and_then(|()| (workload.check)(plan))?)
 }
 
 impl RunForms for BenchForm {

@@ -203,7 +203,7 @@ impl ExperimentForm {
             return Some("nothing to compare: fill in what B sets, as in vm.dirty_ratio=80".into());
         }
         if let Err(why) = spec.check() {
-            return Some(sanitize(why));
+            return Some(sanitize(why.0));
         }
         let refusal = |plan: &BenchPlan| shared.target.refusal(find_workload(&plan.profile)?, plan);
         if let Some(why) = refusal(&spec.plan).or_else(|| refusal(&spec.control_plan()?)) {
