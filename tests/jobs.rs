@@ -4,7 +4,7 @@ use iotop_plus::jobs::WorkerPool;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::root::Root;
 use iotop_plus::subprocess::budget::ChildBudget;
-use iotop_plus::subprocess::pool::PendingJob;
+use iotop_plus::subprocess::pool::{PendingJob, PoolJob as _};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

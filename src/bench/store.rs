@@ -19,6 +19,25 @@ pub const MAX_RESULTS: usize = 200;
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// Why results cannot be stored, listed or loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Neither XDG_STATE_HOME nor a home of this user.
+    #[error("no home directory of this user: set XDG_STATE_HOME to keep results")]
+    NoHome,
+    /// The directory or a file in it failed.
+    #[error("results in {directory}: {}", describe_io_error(source))]
+    Io {
+        /// The directory, sanitized.
+        directory: String,
+        /// The error.
+        source: std::io::Error,
+    },
+    /// There is no such result, or it cannot be read; the text says which.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
 /// A directory with results of one kind.
 pub struct ResultStore {
     path: PathBuf,
@@ -104,12 +123,7 @@ pub struct StoredReport {
 }
 
 impl ResultStore {
-    /// The user's benchmark results. `None` without a home, or for root with another user's home.
-    pub fn for_user() -> Option<Self> {
-        Self::for_user_of::<BenchReport>()
-    }
-
-    /// The user's results of one kind.
+    /// The user's results of one kind. `None` without a home, or for root with another user's home.
     pub fn for_user_of<T: Storable>() -> Option<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let base =
@@ -129,58 +143,54 @@ impl ResultStore {
         &self.path
     }
 
-    fn open(&self) -> Result<OwnedFd, String> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|e| self.error_message(e))
+    fn error(&self, err: impl Into<std::io::Error>) -> StoreError {
+        let directory = crate::sanitize::sanitize(self.path.as_os_str().as_encoded_bytes());
+        StoreError::Io { directory, source: err.into() }
     }
 
-    fn error_message(&self, err: impl Into<std::io::Error>) -> String {
-        format!(
-            "results in {}: {}",
-            crate::sanitize::sanitize(self.path.as_os_str().as_encoded_bytes()),
-            describe_io_error(&err.into())
-        )
+    fn open(&self) -> Result<OwnedFd, StoreError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|e| self.error(e))
     }
 
     /// Saves `report` and removes the oldest results beyond [`MAX_RESULTS`]. Returns the ID, which may get a suffix.
-    pub fn save<T: Storable>(&self, report: &T) -> Result<String, String> {
+    pub fn save<T: Storable>(&self, report: &T) -> Result<String, StoreError> {
         use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|e| self.error_message(e))?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|e| self.error(e))?;
         let dir = self.open()?;
-        let text = serde_json::to_vec(report).map_err(|e| e.to_string())?;
+        let text = serde_json::to_vec(report).map_err(|e| StoreError::Unreadable(e.to_string()))?;
         for n in 0..100 {
             let id = if n == 0 { report.id().to_owned() } else { format!("{}-{n}", report.id()) };
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = match rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::RUSR | Mode::WUSR) {
                 Ok(fd) => fd,
                 Err(rustix::io::Errno::EXIST) => continue,
-                Err(e) => return Err(self.error_message(e)),
+                Err(e) => return Err(self.error(e)),
+            };
+            let remove = |id: &str| {
+                let _ = rustix::fs::unlinkat(&dir, format!("{id}.json"), AtFlags::empty());
             };
             if let Err(e) = std::fs::File::from(fd).write_all(&text) {
-                let _ = rustix::fs::unlinkat(&dir, format!("{id}.json"), AtFlags::empty());
-                return Err(self.error_message(e));
+                remove(&id);
+                return Err(self.error(e));
             }
-            for old in self.ids()?.into_iter().skip(MAX_RESULTS) {
-                let _ = rustix::fs::unlinkat(&dir, format!("{old}.json"), AtFlags::empty());
-            }
+            self.ids()?.iter().skip(MAX_RESULTS).for_each(|old| remove(old));
             return Ok(id);
         }
-        Err(format!("results: too many runs called {}", report.id()))
+        Err(StoreError::Unreadable(format!("results: too many runs called {}", report.id())))
     }
 
     /// All IDs, newest first.
-    pub fn ids(&self) -> Result<Vec<String>, String> {
+    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(self.error_message(e)),
+            Err(e) => return Err(self.error(e)),
         };
-        let mut ids: Vec<_> = entries
-            .flatten()
-            .filter_map(|e| e.file_name().to_str()?.strip_suffix(".json").filter(|id| is_valid_id(id)).map(Into::into))
-            .collect();
+        let id = |name: &str| name.strip_suffix(".json").filter(|id| is_valid_id(id)).map(str::to_owned);
+        let mut ids: Vec<String> = entries.flatten().filter_map(|e| id(e.file_name().to_str()?)).collect();
         // IDs begin with the time in seconds, and may end with a suffix.
-        ids.sort_by_key(|id: &String| {
+        ids.sort_by_key(|id| {
             let seconds: u64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
             std::cmp::Reverse((seconds, id.clone()))
         });
@@ -188,37 +198,42 @@ impl ResultStore {
     }
 
     /// Summaries of all reports, newest first. Reads every report.
-    pub fn summaries<T: Storable>(&self) -> Result<Vec<StoredReport>, String> {
-        let summarize = |(at, id): (usize, String)| {
+    pub fn summaries<T: Storable>(&self) -> Result<Vec<StoredReport>, StoreError> {
+        let summarize = |(number, id): (usize, String)| {
             let report = self.load::<T>(&id).map(|report| report.summarize());
-            let damaged = |why| StoredReport { summary: why, is_damaged: true, ..StoredReport::default() };
-            StoredReport { number: at + 1, id, ..report.unwrap_or_else(damaged) }
+            let damaged = |why: StoreError| StoredReport {
+                summary: why.to_string(),
+                is_damaged: true,
+                ..StoredReport::default()
+            };
+            StoredReport { number, id, ..report.unwrap_or_else(damaged) }
         };
-        Ok(self.ids()?.into_iter().enumerate().map(summarize).collect())
+        Ok((1..).zip(self.ids()?).map(summarize).collect())
     }
 
     /// Loads a result by its ID or its number in the list.
-    pub fn load<T: Storable>(&self, name: &str) -> Result<T, String> {
+    pub fn load<T: Storable>(&self, name: &str) -> Result<T, StoreError> {
         let kind = self.kind;
         let shown = crate::sanitize::sanitize(name);
+        let failed = |why: String| StoreError::Unreadable(why);
         let ids = self.ids()?;
         let id = match name.parse::<usize>() {
             Ok(n) if n >= 1 && n <= ids.len() => ids[n - 1].clone(),
-            Ok(n) if n <= MAX_RESULTS => return Err(format!("no result number {n}: {} are kept", ids.len())),
+            Ok(n) if n <= MAX_RESULTS => return Err(failed(format!("no result number {n}: {} are kept", ids.len()))),
             _ if is_valid_id(name) => name.to_owned(),
-            _ => return Err(format!("{shown}: neither a number nor a name from `{kind} list`")),
+            _ => return Err(failed(format!("{shown}: neither a number nor a name from `{kind} list`"))),
         };
         let dir = self.open()?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::empty())
-            .map_err(|_| format!("{shown}: no such result; `{kind} list` shows them"))?;
+            .map_err(|_| failed(format!("{shown}: no such result; `{kind} list` shows them")))?;
         let mut text = Vec::new();
-        std::fs::File::from(fd).take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(|e| self.error_message(e))?;
-        let report: T = serde_json::from_slice(&text).map_err(|e| format!("result {id} is damaged: {e}"))?;
-        if report.schema() != T::SCHEMA {
-            return Err(format!("result {id} has form {}, this program reads {}", report.schema(), T::SCHEMA));
+        std::fs::File::from(fd).take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(|e| self.error(e))?;
+        let report: T = serde_json::from_slice(&text).map_err(|e| failed(format!("result {id} is damaged: {e}")))?;
+        match report.schema() {
+            form if form == T::SCHEMA => Ok(report),
+            form => Err(failed(format!("result {id} has form {form}, this program reads {}", T::SCHEMA))),
         }
-        Ok(report)
     }
 }
 
@@ -267,7 +282,7 @@ pub(crate) mod tests {
         assert_eq!(ids, ["100-randrw-1", "100-randrw", "99-fsync"]);
         assert_eq!(store.load::<BenchReport>("3").unwrap().id, "99-fsync");
         assert_eq!(store.load::<BenchReport>("100-randrw").unwrap().id, "100-randrw");
-        assert!(store.load::<BenchReport>("4").unwrap_err().contains("3 are kept"));
+        assert!(store.load::<BenchReport>("4").unwrap_err().to_string().contains("3 are kept"));
         let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(store.path()), mode(&store.path().join("99-fsync.json"))), (0o700, 0o600));
     }
@@ -276,7 +291,7 @@ pub(crate) mod tests {
     fn ids_cannot_escape_the_directory() {
         let store = ResultStore::in_directory("/nonexistent");
         for name in ["../../etc/passwd", "", "a/b", "x\u{1b}[2J"] {
-            assert!(store.load::<BenchReport>(name).is_err_and(|e| !e.contains('\u{1b}')), "{name:?}");
+            assert!(store.load::<BenchReport>(name).is_err_and(|e| !e.to_string().contains('\u{1b}')), "{name:?}");
         }
     }
 

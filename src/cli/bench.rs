@@ -8,7 +8,7 @@ use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{self, BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
-use crate::bench::store::{ResultStore, Storable};
+use crate::bench::store::{ResultStore, Storable, StoreError};
 use crate::bench::workloads::WORKLOADS;
 use crate::bench::{child, compare, fio_job};
 use crate::collect;
@@ -126,8 +126,8 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
     for w in WORKLOADS {
         out.push_str(&format!("  {:<10} {}\n", w.name, w.about));
     }
-    if let Some(store) = ResultStore::for_user() {
-        let entries = store.summaries::<BenchReport>().map_err(anyhow::Error::msg)?;
+    if let Some(store) = ResultStore::for_user_of::<BenchReport>() {
+        let entries = store.summaries::<BenchReport>()?;
         if !entries.is_empty() {
             let path = crate::sanitize::sanitize(store.path().as_os_str().as_encoded_bytes());
             out.push_str(&format!("\nResults in {path}:\n"));
@@ -141,13 +141,12 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
 
 /// The store for results of type `T`.
 pub(super) fn open_store<T: Storable>() -> anyhow::Result<ResultStore> {
-    ResultStore::for_user_of::<T>()
-        .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
+    Ok(ResultStore::for_user_of::<T>().ok_or(StoreError::NoHome)?)
 }
 
 /// A stored result, by its name or number.
 pub(super) fn load_stored<T: Storable>(name: &str) -> anyhow::Result<T> {
-    open_store::<T>()?.load(name).map_err(anyhow::Error::msg)
+    Ok(open_store::<T>()?.load(name)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {

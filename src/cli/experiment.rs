@@ -157,7 +157,7 @@ pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8
 }
 
 fn list_stored() -> anyhow::Result<u8> {
-    let entries = open_store::<ExperimentReport>()?.summaries::<ExperimentReport>().map_err(anyhow::Error::msg)?;
+    let entries = open_store::<ExperimentReport>()?.summaries::<ExperimentReport>()?;
     if entries.is_empty() {
         return print_text("No experiment is kept.\n");
     }

@@ -18,6 +18,7 @@ use crate::model::reading::{BlockedRead, Reading};
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::system_state::SystemState;
 use crate::root::Root;
+use crate::subprocess::pool::PoolJob as _;
 use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::time::Duration;

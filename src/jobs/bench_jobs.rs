@@ -3,7 +3,7 @@
 
 use crate::bench::report::warnings::burst_drop;
 use crate::bench::report::{BenchReport, RunEnd};
-use crate::bench::store::{ResultStore, Storable, StoredReport};
+use crate::bench::store::{ResultStore, Storable, StoreError, StoredReport};
 use crate::bench::target::TargetDirectory;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::collect::path::inspect_path;
@@ -41,23 +41,22 @@ pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
     TargetInspection { directory: directory.to_owned(), refusal: None, info: Some(info) }
 }
 
-fn open_store<T: Storable>() -> Result<ResultStore, String> {
-    ResultStore::for_user_of::<T>()
-        .ok_or_else(|| "no home directory of this user: set XDG_STATE_HOME to keep results".into())
+fn open_store<T: Storable>() -> Result<ResultStore, StoreError> {
+    ResultStore::for_user_of::<T>().ok_or(StoreError::NoHome)
 }
 
 /// Summaries of the stored reports, newest first; none without a home directory.
-pub fn list<T: Storable>() -> Result<Vec<StoredReport>, String> {
+pub fn list<T: Storable>() -> Result<Vec<StoredReport>, StoreError> {
     ResultStore::for_user_of::<T>().map_or(Ok(Vec::new()), |store| store.summaries::<T>())
 }
 
 /// Saves a report; returns its ID.
-pub fn save<T: Storable>(report: &T) -> Result<String, String> {
+pub fn save<T: Storable>(report: &T) -> Result<String, StoreError> {
     open_store::<T>()?.save(report)
 }
 
 /// Loads reports by their IDs.
-pub fn load<T: Storable>(ids: &[String]) -> Result<Vec<T>, String> {
+pub fn load<T: Storable>(ids: &[String]) -> Result<Vec<T>, StoreError> {
     let store = open_store::<T>()?;
     ids.iter().map(|id| store.load(id)).collect()
 }
@@ -69,7 +68,7 @@ const MAX_DOCTOR_RESULTS: usize = 12;
 
 /// Facts from the newest complete results; none if they cannot be read.
 pub fn doctor_results() -> Vec<BenchResultFacts> {
-    let Some(store) = ResultStore::for_user() else { return Vec::new() };
+    let Some(store) = ResultStore::for_user_of::<BenchReport>() else { return Vec::new() };
     let ids = store.ids().unwrap_or_default();
     let complete = ids.iter().filter_map(|id| store.load(id).ok()).filter(|r: &BenchReport| r.end == RunEnd::Complete);
     complete.take(MAX_DOCTOR_RESULTS).filter_map(|report| result_facts(&report)).collect()

@@ -2,6 +2,7 @@
 
 use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
 use super::bench_jobs;
+use super::config_file::read_config_file;
 use crate::bench::report::BenchReport;
 use crate::bench::store::StoredReport;
 use crate::bench::target_info::TargetInspection;
@@ -25,6 +26,7 @@ use crate::tuning::plan::TuneError;
 use crate::tuning::sysctl::BootSysctls;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Mappings of a process that a reply lists, largest first; the rest is in the sums.
@@ -165,17 +167,6 @@ impl PoolJob for WorkerJob {
     type Reply = WorkerReply;
 
     fn key(&self) -> String {
-        WorkerJob::key(self)
-    }
-
-    fn failure(why: String) -> WorkerReply {
-        WorkerReply::Failed(why)
-    }
-}
-
-impl WorkerJob {
-    /// Names the work: a second job with the same key is refused while the first is under way.
-    pub fn key(&self) -> String {
         match self {
             WorkerJob::QueueSettings { .. } => "reading queue settings".into(),
             WorkerJob::ResolvePath { path } => format!("resolving {path}"),
@@ -198,6 +189,12 @@ impl WorkerJob {
         }
     }
 
+    fn failure(why: String) -> WorkerReply {
+        WorkerReply::Failed(why)
+    }
+}
+
+impl WorkerJob {
     /// Whether the Experiments view waits for its reply.
     pub fn is_for_experiments(&self) -> bool {
         matches!(self, WorkerJob::ListExperiments | WorkerJob::SaveExperiment(_) | WorkerJob::LoadExperiments { .. })
@@ -225,16 +222,16 @@ impl WorkerJob {
             WorkerJob::QueueSettings { names } => {
                 WorkerReply::Observed(Observation::Queues(collect::queue::read_queue_attrs(root, names)))
             }
-            WorkerJob::ResolvePath { path } => match collect::path::inspect_path(root, Path::new(path)) {
-                Ok(report) => WorkerReply::ResolvedPath(Box::new(report)),
-                Err(err) => WorkerReply::Failed(err.to_string()),
-            },
+            WorkerJob::ResolvePath { path } => {
+                let report = collect::path::inspect_path(root, Path::new(path)).map(Box::new);
+                reply(report, WorkerReply::ResolvedPath)
+            }
             WorkerJob::TaskDetails { pid, starttime } => {
                 let key = TaskKey { pid: *pid, tid: *pid, starttime: *starttime };
-                match DetailReader::new(root) {
-                    Ok(mut reader) => WorkerReply::TaskDetails(reader.read(key)),
-                    Err(err) => WorkerReply::TaskDetails(Reading::from_io_error("/proc", &err)),
-                }
+                WorkerReply::TaskDetails(match DetailReader::new(root) {
+                    Ok(mut reader) => reader.read(key),
+                    Err(err) => Reading::from_io_error("/proc", &err),
+                })
             }
             WorkerJob::Mappings { pid, starttime } => {
                 let all = read_mappings(root, *pid, *starttime);
@@ -248,50 +245,41 @@ impl WorkerJob {
             WorkerJob::DiskSpace { mounts, network } => {
                 WorkerReply::Observed(Observation::DiskSpace(collect::facts::read_disk_space(root, mounts, *network)))
             }
-            WorkerJob::ReadFile { path } => match super::config_file::read_config_file(path) {
-                Ok(text) => WorkerReply::File(text),
-                Err(err) => WorkerReply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
-            },
             WorkerJob::BootValues { knobs } => {
                 let next = BootSysctls::read(root);
                 let all = knobs.iter().filter_map(|k| KnobId::parse(k).ok());
                 let all = all.map(|at| (at.to_string(), boot_value(root, &next, &at))).collect();
                 WorkerReply::BootValues(all, other_tuning_program(root).into_iter().collect())
             }
-            WorkerJob::Persist { assignments: words, remove: out } => match update_boot_files(root, words, *out) {
-                Ok(lines) => WorkerReply::Persisted(lines),
-                Err(why) => WorkerReply::Failed(why.to_string()),
-            },
-            WorkerJob::WriteFile { path, contents, existing, make_dir } => {
-                let contents = contents.bytes();
-                match write_file(path, contents, *existing, *make_dir) {
-                    Ok(path) => WorkerReply::FileWritten { path, bytes: contents.len() as u64 },
-                    Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
-                }
+            WorkerJob::Persist { assignments, remove } => {
+                reply(update_boot_files(root, assignments, *remove), WorkerReply::Persisted)
             }
             WorkerJob::InspectTarget { directory } => {
                 WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory)))
             }
-            WorkerJob::ListResults => {
-                bench_jobs::list::<BenchReport>().map_or_else(WorkerReply::Failed, WorkerReply::StoredReports)
+            WorkerJob::ReadFile { path } => {
+                let text = read_config_file(path);
+                reply(text.map_err(|e| format!("{}: {}", path.display(), describe_io_error(&e))), WorkerReply::File)
             }
-            WorkerJob::SaveResult(report) => {
-                bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)
+            WorkerJob::WriteFile { path, contents, existing, make_dir } => {
+                let bytes = contents.bytes().len() as u64;
+                match write_file(path, contents.bytes(), *existing, *make_dir) {
+                    Ok(path) => WorkerReply::FileWritten { path, bytes },
+                    Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
+                }
             }
-            WorkerJob::LoadResults { ids } => {
-                bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedResults)
-            }
-            WorkerJob::ListExperiments => {
-                bench_jobs::list::<Experiment>().map_or_else(WorkerReply::Failed, WorkerReply::StoredReports)
-            }
-            WorkerJob::SaveExperiment(report) => {
-                bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)
-            }
-            WorkerJob::LoadExperiments { ids } => {
-                bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedExperiments)
-            }
+            WorkerJob::ListResults => reply(bench_jobs::list::<BenchReport>(), WorkerReply::StoredReports),
+            WorkerJob::SaveResult(report) => reply(bench_jobs::save(&**report), WorkerReply::Saved),
+            WorkerJob::LoadResults { ids } => reply(bench_jobs::load(ids), WorkerReply::LoadedResults),
+            WorkerJob::ListExperiments => reply(bench_jobs::list::<Experiment>(), WorkerReply::StoredReports),
+            WorkerJob::SaveExperiment(report) => reply(bench_jobs::save(&**report), WorkerReply::Saved),
+            WorkerJob::LoadExperiments { ids } => reply(bench_jobs::load(ids), WorkerReply::LoadedExperiments),
         }
     }
+}
+
+fn reply<T>(done: Result<T, impl Display>, ok: fn(T) -> WorkerReply) -> WorkerReply {
+    done.map_or_else(|why| WorkerReply::Failed(why.to_string()), ok)
 }
 
 fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<String>, TuneError> {

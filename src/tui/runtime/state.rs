@@ -17,6 +17,7 @@ use crate::model::observation::Observation;
 use crate::model::reading::BlockedRead;
 use crate::model::reading::describe_io_error;
 use crate::model::system_state::SystemState;
+use crate::subprocess::pool::PoolJob as _;
 use crate::subprocess::runner::ChildRunner;
 use crate::tui::app::draw::draw;
 use crate::tui::app::{App, update};

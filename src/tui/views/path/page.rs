@@ -5,6 +5,7 @@ use super::PathView;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::sanitize::sanitize;
+use crate::subprocess::pool::PoolJob as _;
 use crate::tui::shared::Shared;
 use crate::tui::view::Context;
 use crate::tui::widgets::cell_buffer::CellBuffer;
