@@ -128,9 +128,8 @@ impl Collectors {
         self.sampler.detect_stuck_source();
         let since = self.topology_read_since.load(Ordering::Relaxed);
         let late = since > 0 && clock::now().boot_ns.saturating_sub(since) > 4 * READ_DEADLINE.as_nanos() as u64;
-        late.then(|| BlockedRead { since_boot_ns: since, waiting_on: "the block topology".into() })
-            .into_iter()
-            .collect()
+        let topology = late.then(|| BlockedRead { since_boot_ns: since, waiting_on: "the block topology".into() });
+        topology.into_iter().chain(self.sampler.blocked_without_thread()).collect()
     }
 }
 

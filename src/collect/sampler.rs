@@ -7,7 +7,7 @@
 
 use super::clock;
 use super::source::{MarkBlocked, SampleUpdate, Source};
-use crate::model::reading::BlockedRead;
+use crate::model::reading::{BlockedRead, describe_io_error};
 use crate::model::sample::Sample;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -55,18 +55,33 @@ struct SamplerState {
     stuck_since: Vec<AtomicU64>,
     seq: AtomicU64,
     sink: SampleSink,
+    spawn: SpawnThread,
 }
+
+/// Starts the thread of a generation, with the interval. Tests let it fail.
+type SpawnThread = fn(&Arc<SamplerState>, u64, Duration) -> std::io::Result<Sender<SamplerCommand>>;
 
 /// The running sampler.
 pub struct CounterSampler {
     state: Arc<SamplerState>,
     commands: Sender<SamplerCommand>,
     interval: Duration,
+    /// Why no thread reads: since when, and the error of the last attempt to start one.
+    no_thread: Option<(u64, std::io::Error)>,
 }
 
 impl CounterSampler {
     /// Starts: reads at once, then every `interval`.
     pub fn start(sources: Vec<Source>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
+        Self::start_with(sources, interval, sink, spawn_thread)
+    }
+
+    fn start_with(
+        sources: Vec<Source>,
+        interval: Duration,
+        sink: SampleSink,
+        spawn: SpawnThread,
+    ) -> std::io::Result<Self> {
         let stuck = sources.iter().map(|_| AtomicU64::new(0)).collect();
         let shared = Arc::new(SamplerState {
             sources: sources.into_iter().map(SourceSlot::from).collect(),
@@ -76,9 +91,10 @@ impl CounterSampler {
             stuck_since: stuck,
             seq: AtomicU64::new(0),
             sink,
+            spawn,
         });
-        let commands = spawn_thread(&shared, 0, interval, Duration::ZERO)?;
-        Ok(Self { state: shared, commands, interval })
+        let commands = spawn(&shared, 0, interval)?;
+        Ok(Self { state: shared, commands, interval, no_thread: None })
     }
 
     /// Changes the interval from the next tick on.
@@ -88,9 +104,13 @@ impl CounterSampler {
     }
 
     /// Checks for a source (or the sink) that does not return; to be called a few times a second. Returns the name of
-    /// a newly stuck source.
+    /// a newly stuck source. Where no thread could be started to go on without it, each call tries again.
     pub fn detect_stuck_source(&mut self) -> Option<&'static str> {
-        let shared = &self.state;
+        if self.no_thread.is_some() {
+            self.start_next_thread();
+            return None;
+        }
+        let shared = self.state.clone();
         let at = shared.reading_index.load(Ordering::Acquire).checked_sub(1)?;
         let since = shared.reading_since.load(Ordering::Acquire);
         if clock::boot_ns().saturating_sub(since) < READ_DEADLINE.as_nanos() as u64 {
@@ -100,12 +120,29 @@ impl CounterSampler {
             stuck.store(since.max(1), Ordering::Release);
         }
         shared.reading_index.store(0, Ordering::Release);
-        let next = shared.generation.fetch_add(1, Ordering::AcqRel) + 1;
-        // The deadline has passed already: the new thread reads at once what the stuck one did not.
-        if let Ok(commands) = spawn_thread(shared, next, self.interval, Duration::ZERO) {
-            self.commands = commands;
-        }
+        shared.generation.fetch_add(1, Ordering::AcqRel);
+        self.start_next_thread();
         shared.sources.get(at).map(|source| source.name)
+    }
+
+    /// Starts the thread of the current generation. The deadline has passed already: it reads at once what the stuck one
+    /// did not.
+    fn start_next_thread(&mut self) {
+        let generation = self.state.generation.load(Ordering::Acquire);
+        match (self.state.spawn)(&self.state, generation, self.interval) {
+            Ok(commands) => (self.commands, self.no_thread) = (commands, None),
+            Err(err) => {
+                let since = self.no_thread.take().map_or_else(clock::boot_ns, |(since, _)| since);
+                self.no_thread = Some((since, err));
+            }
+        }
+    }
+
+    /// What no counters are read for: a thread that cannot be started.
+    pub fn blocked_without_thread(&self) -> Option<BlockedRead> {
+        let (since, err) = self.no_thread.as_ref()?;
+        let waiting_on = format!("a thread to read the counters ({})", describe_io_error(err));
+        Some(BlockedRead { since_boot_ns: *since, waiting_on })
     }
 }
 
@@ -120,26 +157,19 @@ fn spawn_thread(
     shared: &Arc<SamplerState>,
     generation: u64,
     interval: Duration,
-    first: Duration,
 ) -> std::io::Result<Sender<SamplerCommand>> {
     let (tx, rx) = channel();
     let shared = shared.clone();
     std::thread::Builder::new()
         .name("counters".into())
         .stack_size(THREAD_STACK_BYTES)
-        .spawn(move || run_sampler(&shared, generation, interval, first, &rx))?;
+        .spawn(move || run_sampler(&shared, generation, interval, &rx))?;
     Ok(tx)
 }
 
-fn run_sampler(
-    shared: &SamplerState,
-    generation: u64,
-    mut interval: Duration,
-    first: Duration,
-    commands: &Receiver<SamplerCommand>,
-) {
+fn run_sampler(shared: &SamplerState, generation: u64, mut interval: Duration, commands: &Receiver<SamplerCommand>) {
     let mut last = Instant::now();
-    let mut due = last + first;
+    let mut due = last;
     loop {
         match commands.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(SamplerCommand::SetInterval(new)) => {
@@ -207,6 +237,7 @@ mod tests {
     use super::*;
     use crate::model::cpu::CpuRaw;
     use crate::model::reading::Reading;
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::{Receiver, sync_channel};
 
     fn fast_source() -> Source {
@@ -240,6 +271,32 @@ mod tests {
         assert!(matches!(&first.disks, Reading::Blocked(b) if b.waiting_on == "slow" && b.since_boot_ns > 0));
         drop(go); // every later read returns at once
         assert!(rx.iter().any(|s| s.disks.ok().is_some()), "it is read again once it has returned");
+    }
+
+    #[test]
+    fn counters_go_on_after_a_thread_could_not_be_started() {
+        static MAY_SPAWN: AtomicBool = AtomicBool::new(true);
+        let spawn: SpawnThread = |state, generation, interval| match MAY_SPAWN.load(Ordering::Acquire) {
+            true => spawn_thread(state, generation, interval),
+            false => Err(std::io::Error::from_raw_os_error(libc::EAGAIN)),
+        };
+        let (go, wait) = sync_channel(1);
+        let (tx, rx) = sync_channel(64);
+        let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
+        let sources = vec![blocking_source(wait), fast_source()];
+        let mut sampler = CounterSampler::start_with(sources, Duration::from_millis(20), sink, spawn).unwrap();
+        MAY_SPAWN.store(false, Ordering::Release);
+        while sampler.detect_stuck_source().is_none() {
+            std::thread::yield_now();
+        }
+        assert_eq!(sampler.detect_stuck_source(), None, "tried again");
+        let blocked = sampler.blocked_without_thread().unwrap();
+        assert!(blocked.waiting_on.contains("thread") && blocked.since_boot_ns > 0, "{blocked:?}");
+        drop(go); // The stuck thread finds itself replaced and ends.
+        MAY_SPAWN.store(true, Ordering::Release);
+        sampler.detect_stuck_source();
+        assert_eq!(sampler.blocked_without_thread(), None);
+        assert!(rx.iter().any(|s| s.cpu.ok().is_some()), "counters are read again");
     }
 
     #[test]
