@@ -4,20 +4,19 @@ use crate::export::screenshot::{ScreenshotFormat, find_format};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-/// What a screenshot shows.
 #[derive(Debug, Args)]
-pub struct ScreenshotArgs {
+pub(super) struct ScreenshotArgs {
     /// Images: the view to show; by default the first one.
     #[arg(long, value_name = "VIEW", value_enum, conflicts_with = "pane")]
-    pub view: Option<ViewName>,
+    pub(super) view: Option<ViewName>,
     /// Images: columns and rows, 40x12 to 500x200; by default 120x40.
     #[arg(long, value_name = "COLSxROWS", value_parser = parse_screen_size)]
-    pub size: Option<(u16, u16)>,
+    pub(super) size: Option<(u16, u16)>,
 }
 
 /// Views that an image can show; but for the first one, panes that a snapshot can be limited to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ViewName {
+pub(super) enum ViewName {
     /// All panes that fit.
     Overview,
     /// Block devices and network file systems, with graphs.
@@ -59,7 +58,6 @@ fn parse_screen_size(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
-/// Parses a sampling interval.
 pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
     parse_seconds_from(0.1, text)
 }

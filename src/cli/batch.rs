@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 /// Prints reports until the requested number is reached, the reader goes away or a signal arrives.
-pub fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
     let options = BatchOptions { only_active: top.only, is_accumulated: top.accumulated };
     let interval = Duration::from_secs_f64(top.delay.unwrap_or(1.0));
     super::printer::block_on(async {

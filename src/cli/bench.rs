@@ -20,9 +20,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Subcommands of `bench`.
 #[derive(Debug, Subcommand)]
-pub enum BenchCommand {
+pub(super) enum BenchCommand {
     /// List profiles and stored results.
     #[command(after_help = "Example:\n  iotop-plus bench list")]
     List,
@@ -55,37 +54,35 @@ pub enum BenchCommand {
 
 /// Options of `bench run`; by default those of the profile.
 #[derive(Debug, Args)]
-pub struct BenchRunArgs {
+pub(super) struct BenchRunArgs {
     /// A profile from `bench list`, or a fio job file (its name ends in .fio).
-    pub profile: String,
+    pub(super) profile: String,
     /// Directory on the storage to measure.
-    pub directory: Option<PathBuf>,
-    /// The workload.
+    pub(super) directory: Option<PathBuf>,
     #[command(flatten)]
     pub(super) load: WorkloadArgs,
     /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
-    pub set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: BenchFormat,
+    pub(super) format: BenchFormat,
     /// Print the plan and exit.
     #[arg(long)]
-    pub dry_run: bool,
+    pub(super) dry_run: bool,
     /// Print an equivalent fio job file and exit.
     #[arg(long)]
-    pub fio_job: bool,
+    pub(super) fio_job: bool,
     /// Do not store the result.
     #[arg(long)]
-    pub no_keep: bool,
+    pub(super) no_keep: bool,
     /// Print no progress on stderr.
     #[arg(short, long)]
-    pub quiet: bool,
+    pub(super) quiet: bool,
 }
 
-/// Output formats of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchFormat {
+pub(super) enum BenchFormat {
     /// Plain text.
     Text,
     /// One JSON object with everything.
@@ -96,8 +93,7 @@ pub enum BenchFormat {
     Markdown,
 }
 
-/// Runs a subcommand of `bench`.
-pub fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
+pub(super) fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
     match what {
         BenchCommand::List => list_profiles_and_results(),
         BenchCommand::Run(options) => run_benchmark(&root, &options),
@@ -107,7 +103,7 @@ pub fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
 }
 
 /// The child process that measures; reads its plan from standard input.
-pub fn run_child(root: Root) -> anyhow::Result<u8> {
+pub(super) fn run_child(root: Root) -> anyhow::Result<u8> {
     let source = collect::sources(&root).into_iter().find(|s| s.name().ends_with("diskstats"));
     let source = Mutex::new(source);
     let counters: DiskCounterReader = Arc::new(move || {

@@ -18,20 +18,19 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Options of `capture`.
 #[derive(Debug, Args)]
-pub struct CaptureArgs {
+pub(super) struct CaptureArgs {
     /// Target directory; the snapshots are named t0, t1, ...
-    pub dir: PathBuf,
+    pub(super) dir: PathBuf,
     /// Number of snapshots.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
-    pub count: u32,
+    pub(super) count: u32,
     /// Seconds between snapshots.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
-    pub delay: f64,
+    pub(super) delay: f64,
     /// Number of processes to capture, the busiest first.
     #[arg(long, value_name = "N", default_value_t = 40)]
-    pub processes: usize,
+    pub(super) processes: usize,
 }
 
 /// Longer files are truncated; those the program reads are much shorter.
@@ -57,7 +56,7 @@ const DISK_FILES: &str = "dev size ro removable partition loop/backing_file dm/n
                           queue/write_cache";
 
 /// Writes `DIR/t0`, `DIR/t1`, ..., `delay` seconds apart.
-pub fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
     let scrub = CaptureRedactor::from_root(root);
     let pids = select_processes(root, args.processes);
     for i in 0..args.count {

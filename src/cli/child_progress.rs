@@ -9,7 +9,7 @@ use std::io::Write;
 use tokio::signal::unix::SignalKind;
 
 /// Starts a child with its order, calls `on_message` with its messages, and returns the last one.
-pub fn run_until_last_message<M: ChildMessage>(
+pub(super) fn run_until_last_message<M: ChildMessage>(
     root: &Root,
     order: &M::Order,
     mut on_message: impl FnMut(M),
@@ -36,6 +36,6 @@ pub fn run_until_last_message<M: ChildMessage>(
 }
 
 /// Replaces the current line on stderr.
-pub fn overwrite_progress_line(line: &str) {
+pub(super) fn overwrite_progress_line(line: &str) {
     let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::sanitize::fit_width(line, 78).0);
 }

@@ -12,7 +12,6 @@ use clap_mangen::roff::{Roff, bold, roman};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Environment variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "if not empty, disables colours in all themes."),
     ("XDG_CONFIG_HOME, HOME", "where the config file is; relative paths are ignored."),
@@ -34,7 +33,6 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Exit codes.
 const EXIT_CODES: &[(u8, &str)] = &[
     (EXIT_OK, "Success, or the reader of standard output went away."),
     (EXIT_FAILED, "Failure; the reason is on standard error."),
@@ -44,13 +42,13 @@ const EXIT_CODES: &[(u8, &str)] = &[
 ];
 
 /// Prints the man page (section 8), with all subcommands, keys, settings and exit codes.
-pub fn print_man_page() -> anyhow::Result<u8> {
+pub(super) fn print_man_page() -> anyhow::Result<u8> {
     io::stdout().write_all(&render_man_page()?)?;
     Ok(EXIT_OK)
 }
 
 /// Writes the main page and one page per visible subcommand, `iotop-plus-tune-set.8` and so on.
-pub fn write_man_pages(dir: &Path) -> anyhow::Result<u8> {
+pub(super) fn write_man_pages(dir: &Path) -> anyhow::Result<u8> {
     for (name, page) in render_all_pages()? {
         let path = dir.join(name);
         std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
@@ -101,8 +99,7 @@ fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
 }
 
-/// Prints the completions of a shell.
-pub fn print_completions(shell: clap_complete::Shell) -> anyhow::Result<u8> {
+pub(super) fn print_completions(shell: clap_complete::Shell) -> anyhow::Result<u8> {
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "iotop-plus", &mut out);
     io::stdout().write_all(&out)?;

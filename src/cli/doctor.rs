@@ -16,20 +16,19 @@ use clap::Args;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Options of `doctor`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  iotop-plus doctor\n  iotop-plus doctor -d 30 --json | jq -r '.stories[].title'\n\n\
                         Exit codes: 0 nothing wrong (notes at most), 10 warnings, 11 something critical;\n\
                         1 failed, 2 wrong usage. What could not be judged is said, with the reason."
 )]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     /// Seconds to observe, 5 to 3600; most findings need 5 to 10.
     #[arg(short, long, value_name = "S", default_value = "12", value_parser = |text: &str| parse_seconds_from(5.0, text))]
-    pub delay: f64,
+    pub(super) delay: f64,
     /// Print one JSON object, documented in the README.
     #[arg(long)]
-    pub json: bool,
+    pub(super) json: bool,
 }
 
 /// Short enough for rules to see trends, long enough for rates.
@@ -43,7 +42,7 @@ const TEXT_WIDTH: usize = 100;
 const SCHEMA_VERSION: u32 = 1;
 
 /// Observes, prints, and returns the exit code.
-pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let duration = Duration::from_secs_f64(args.delay);
     block_on(async {
         let options = SamplerOptions {

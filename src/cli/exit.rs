@@ -4,15 +4,12 @@ use crate::tuning::plan::TuneError;
 use crate::tuning::sudo::sudo_command_line;
 use std::io::Write;
 
-/// Success.
 pub(super) const EXIT_OK: u8 = 0;
-/// Failure.
 pub(super) const EXIT_FAILED: u8 = 1;
 /// Wrong command line or config file.
 pub(super) const EXIT_USAGE: u8 = 2;
 /// Refused for safety.
 pub(super) const EXIT_REFUSED: u8 = 3;
-/// A privilege is missing.
 pub(super) const EXIT_PRIVILEGE: u8 = 4;
 /// `doctor` found something that will go wrong or costs performance.
 pub(super) const EXIT_WARNINGS: u8 = 10;

@@ -25,18 +25,15 @@ use std::path::{Path, PathBuf};
 /// Run an experiment, or show stored ones.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct ExperimentArgs {
-    /// Stored experiments.
+pub(super) struct ExperimentArgs {
     #[command(subcommand)]
-    pub stored: Option<ExperimentCommand>,
-    /// A new experiment.
+    pub(super) stored: Option<ExperimentCommand>,
     #[command(flatten)]
-    pub run: ExperimentRunArgs,
+    pub(super) run: ExperimentRunArgs,
 }
 
-/// Subcommands for stored experiments.
 #[derive(Debug, Subcommand)]
-pub enum ExperimentCommand {
+pub(super) enum ExperimentCommand {
     /// List stored experiments with their verdicts.
     List,
     /// Show a stored experiment.
@@ -59,63 +56,60 @@ pub enum ExperimentCommand {
     },
 }
 
-/// Options of a new experiment.
 #[derive(Debug, Args)]
-pub struct ExperimentRunArgs {
+pub(super) struct ExperimentRunArgs {
     /// A profile from `bench list`, or a fio job file: the workload of every round.
     // Optional only because subcommands do not need it.
     #[arg(long, value_name = "PROFILE", required = true)]
-    pub workload: Option<String>,
+    pub(super) workload: Option<String>,
     /// Directory on the storage to use.
     #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    pub(super) dir: Option<PathBuf>,
     /// The settings of B: KNOB[@WHERE]=VALUE, one or more.
     #[arg(long, value_name = "KNOB=VALUE", num_args = 1.., required = true)]
-    pub set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// The settings of A; by default the current ones.
     #[arg(long, value_name = "KNOB=VALUE", num_args = 1..)]
-    pub base: Vec<String>,
+    pub(super) base: Vec<String>,
     /// Rounds per arm, 1 to 50; fewer than 4 cannot be significant.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=50))]
-    pub rounds: u32,
+    pub(super) rounds: u32,
     /// Add a negative control: the same change under direct I/O, which dirty-page knobs cannot affect.
     #[arg(long)]
-    pub control: bool,
+    pub(super) control: bool,
     /// At the end: undo, or if B is better keep (until reboot) or lease=TIME.
     #[arg(long, value_name = "WHAT", default_value = "undo", value_parser = parse_on_complete)]
-    pub then: OnComplete,
+    pub(super) then: OnComplete,
     /// Seconds that dirty pages may take to drain before a round.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub drain_limit: u64,
+    pub(super) drain_limit: u64,
     /// Seconds to observe other activity before a round.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=60))]
-    pub calm: u64,
+    pub(super) calm: u64,
     /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
-    pub tx: Vec<String>,
-    /// The workload.
+    pub(super) tx: Vec<String>,
     #[command(flatten)]
     pub(super) load: WorkloadArgs,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: ExperimentFormat,
+    pub(super) format: ExperimentFormat,
     /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Print the plan and exit.
     #[arg(long)]
-    pub dry_run: bool,
+    pub(super) dry_run: bool,
     /// Do not store the result.
     #[arg(long)]
-    pub no_keep: bool,
+    pub(super) no_keep: bool,
     /// Print no progress on stderr.
     #[arg(short, long)]
-    pub quiet: bool,
+    pub(super) quiet: bool,
 }
 
-/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExperimentFormat {
+pub(super) enum ExperimentFormat {
     /// Plain text.
     Text,
     /// One JSON object with everything, including the full report of each round.
@@ -133,8 +127,7 @@ fn parse_on_complete(text: &str) -> Result<OnComplete, String> {
     }
 }
 
-/// Runs the subcommand.
-pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
+pub(super) fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
     match what.stored {
         None => run_new(&root, &what.run),
         Some(ExperimentCommand::List) => list_stored(),
@@ -148,7 +141,7 @@ pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
 }
 
 /// The child process that runs an experiment, or the one that syncs.
-pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
+pub(super) fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
     match sync {
         Some(directory) => system_environment::sync_filesystems(directory.as_deref())?,
         None => child::main(root)?,
@@ -210,7 +203,6 @@ fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// The experiment specified on the command line.
 fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
     let profile = o.workload.as_deref().unwrap_or_default();
     let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx)?;

@@ -12,47 +12,45 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options without a subcommand.
 #[derive(Debug, Args)]
-pub struct TopArgs {
+pub(super) struct TopArgs {
     /// Print lines instead of using the full screen, as iotop does.
     #[arg(short, long)]
-    pub batch: bool,
+    pub(super) batch: bool,
     /// Number of reports in batch mode; by default until interrupted.
     #[arg(short = 'n', long = "iter", value_name = "N", requires = "batch",
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
+    pub(super) count: Option<u64>,
     /// Seconds between samples, 0.1 to 3600.
     #[arg(short, long, value_name = "S", value_parser = parse_seconds)]
-    pub delay: Option<f64>,
+    pub(super) delay: Option<f64>,
     /// Only show tasks that do I/O.
     #[arg(short, long)]
-    pub only: bool,
+    pub(super) only: bool,
     /// Show totals since the start instead of rates.
     #[arg(short, long)]
-    pub accumulated: bool,
+    pub(super) accumulated: bool,
     /// Show processes instead of threads (on the full screen, `p` switches).
     #[arg(short = 'P', long)]
-    pub processes: bool,
+    pub(super) processes: bool,
     /// Show the devices below this directory, down to the disk.
     #[arg(long, value_name = "DIR", conflicts_with = "batch")]
-    pub path: Option<PathBuf>,
+    pub(super) path: Option<PathBuf>,
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "batch", value_parser = ["dark", "light", "mono", "high-contrast"])]
-    pub theme: Option<String>,
+    pub(super) theme: Option<String>,
     /// Do not capture the mouse.
     #[arg(long, conflicts_with = "batch")]
-    pub no_mouse: bool,
+    pub(super) no_mouse: bool,
     /// Config file; `none` reads no file.
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 }
 
 /// How long reading the config file may take: a home directory may be on a dead server.
 const CONFIG_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Runs the full screen until the user quits.
-pub fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
     let (config, mut settings) = load_settings(&root, top.config.as_deref())?;
     if let Some(delay) = top.delay {
         settings.interval = delay;

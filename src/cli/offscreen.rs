@@ -39,23 +39,23 @@ pub(super) fn check_options(
 }
 
 /// What an image shows besides the system state.
-pub struct OffscreenScene<'a> {
-    /// View and size.
-    pub args: &'a ScreenshotArgs,
-    /// A single pane.
-    pub pane: Option<ViewName>,
-    /// Seconds east of UTC.
-    pub utc_offset_secs: i64,
-    /// The clocks of the kernel log.
-    pub log_clock: LogClock,
-    /// The time between samples.
-    pub interval: Duration,
+pub(super) struct OffscreenScene<'a> {
+    pub(super) args: &'a ScreenshotArgs,
+    pub(super) pane: Option<ViewName>,
+    pub(super) utc_offset_secs: i64,
+    pub(super) log_clock: LogClock,
+    pub(super) interval: Duration,
     /// The recording being replayed.
-    pub replay: Option<ReplayUi>,
+    pub(super) replay: Option<ReplayUi>,
 }
 
 /// Renders the screen.
-pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, form: &ScreenshotFormat) -> Vec<u8> {
+pub(super) fn render(
+    system: SystemState,
+    findings: RuleEngine,
+    scene: OffscreenScene,
+    form: &ScreenshotFormat,
+) -> Vec<u8> {
     let mut app = App::new(system, scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
     let shared = &mut app.shared;
     (shared.findings, shared.utc_offset_secs, shared.log_clock) = (findings, scene.utc_offset_secs, scene.log_clock);
@@ -70,7 +70,7 @@ pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, 
 }
 
 /// Renders the sampler's newest sample, and takes its state.
-pub fn render_live(
+pub(super) fn render_live(
     sampler: &mut Sampler,
     args: &ScreenshotArgs,
     pane: Option<ViewName>,

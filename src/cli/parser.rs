@@ -31,21 +31,19 @@ use std::path::PathBuf;
 pub struct Cli {
     /// The subcommand; by default the full screen.
     #[command(subcommand)]
-    pub command: Option<CliCommand>,
-    /// Options of the full screen and of batch mode.
+    pub(super) command: Option<CliCommand>,
     #[command(flatten)]
-    pub top: TopArgs,
+    pub(super) top: TopArgs,
     /// Read proc, sys and dev from this directory instead of the running machine.
     #[arg(long, global = true, hide = true, value_name = "DIR")]
-    pub root: Option<PathBuf>,
+    pub(super) root: Option<PathBuf>,
     /// Load no BPF programs: no latencies, no throttling or reclaim per process, and tasks are read from files.
     #[arg(long, global = true)]
-    pub no_tracing: bool,
+    pub(super) no_tracing: bool,
 }
 
-/// Subcommands.
 #[derive(Debug, Subcommand)]
-pub enum CliCommand {
+pub(super) enum CliCommand {
     /// Print what the screen shows, once or repeatedly.
     Snapshot(SnapshotArgs),
     /// Record samples to a file for later analysis.

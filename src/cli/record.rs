@@ -18,36 +18,35 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Options of `record`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus record night.iotop -d 5 --for 8h\n  \
                         iotop-plus record /var/log/iotop/box --max-size 50M --rotate 14\n  \
                         iotop-plus replay night.iotop\n\n\
                         SIGINT and SIGTERM end the file cleanly; what was written before a crash can be read too.")]
-pub struct RecordArgs {
+pub(super) struct RecordArgs {
     /// Target file; with --rotate it gets a numeric suffix: FILE.0001, FILE.0002, ...
-    pub file: PathBuf,
+    pub(super) file: PathBuf,
     /// Seconds between samples, 0.1 to 3600.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
-    pub delay: f64,
+    pub(super) delay: f64,
     /// Stop after this time: 90, 10m, 8h; by default when interrupted.
     #[arg(long = "for", value_name = "T", value_parser = parse_duration_secs)]
-    pub time: Option<u64>,
+    pub(super) time: Option<u64>,
     /// Stop when the file has about this size; with --rotate, continue in the next file. 512K, 50M, 1G.
     #[arg(long, value_name = "SIZE")]
-    pub max_size: Option<String>,
+    pub(super) max_size: Option<String>,
     /// Keep the newest N files, 1 to 9999; older files of this run are deleted.
     #[arg(long, value_name = "N", requires = "max_size", value_parser = clap::value_parser!(u32).range(1..=9999))]
-    pub rotate: Option<u32>,
+    pub(super) rotate: Option<u32>,
     /// Also record sync calls and the files they wait for; adds 10 to 50 ns to every system call.
     #[arg(long)]
-    pub syncs: bool,
+    pub(super) syncs: bool,
     /// Replace an existing file.
     #[arg(long)]
-    pub replace: bool,
+    pub(super) replace: bool,
     /// Print only errors on stderr.
     #[arg(short, long)]
-    pub quiet: bool,
+    pub(super) quiet: bool,
 }
 
 /// How often settings and limits are read.
@@ -58,7 +57,7 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 const STATUS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Records until the time limit, the size limit or a signal.
-pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> {
     let max_size = args.max_size.as_deref().map(parse_bytes).transpose();
     let max_size = max_size.map_err(|why| usage(format!("--max-size: {why}")))?;
     if max_size.is_some_and(|n| n < 64 << 10) {
@@ -146,7 +145,7 @@ async fn wait_for_writer(recorder: &RecordingWriter) {
 }
 
 /// The header of a recording of this machine.
-pub fn recording_header(root: &Root, interval: Duration) -> RecordingHeader {
+pub(super) fn recording_header(root: &Root, interval: Duration) -> RecordingHeader {
     let (host, at) = (host::read_host(root), clock::now());
     RecordingHeader {
         program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),

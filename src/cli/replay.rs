@@ -31,48 +31,45 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of `replay`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus replay night.iotop --at 03:10\n  \
                         iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
                         iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
                         iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
-pub struct ReplayArgs {
+pub(super) struct ReplayArgs {
     /// The recording.
-    pub file: PathBuf,
+    pub(super) file: PathBuf,
     /// Start time: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "from")]
-    pub at: Option<String>,
+    pub(super) at: Option<String>,
     /// Print instead of using the full screen.
     #[arg(long, value_name = "FORMAT", value_enum)]
-    pub format: Option<ReplayFormat>,
+    pub(super) format: Option<ReplayFormat>,
     /// Print only this pane; repeatable, except for csv.
     #[arg(long, value_name = "PANE", value_parser = parse_pane(), requires = "format")]
-    pub pane: Vec<ViewName>,
+    pub(super) pane: Vec<ViewName>,
     /// Print from this time, in the formats of --at.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
-    pub from: Option<String>,
+    pub(super) from: Option<String>,
     /// Print up to this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
-    pub to: Option<String>,
+    pub(super) to: Option<String>,
     /// Print at most this many samples.
     #[arg(short = 'n', long = "count", value_name = "N", requires = "format",
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
-    /// Options for images.
+    pub(super) count: Option<u64>,
     #[command(flatten)]
-    pub picture: ScreenshotArgs,
+    pub(super) picture: ScreenshotArgs,
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
-    pub theme: Option<String>,
+    pub(super) theme: Option<String>,
     /// Config file; `none` reads no file.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
-    pub config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 }
 
-/// Output formats of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReplayFormat {
+pub(super) enum ReplayFormat {
     /// Aligned columns.
     Text,
     /// Markdown tables.
@@ -96,15 +93,13 @@ pub enum ReplayFormat {
 /// Samples decoded before the first one printed, so that slow detectors (hung tasks) have their history.
 const WARM_UP_SAMPLES: u32 = 30;
 
-/// Prints a recording, or shows it on the screen.
-pub fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
+pub(super) fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
     match args.format {
         Some(format) => print_recording(&args, format),
         None => show_on_screen(root, &args),
     }
 }
 
-/// Shows a recording on the screen.
 fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     let (config, mut settings) = load_settings(&root, args.config.as_deref())?;
     if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {

@@ -28,37 +28,35 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Options of `report`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus report -o ticket.md\n  \
                         iotop-plus report --for 5m --scrub -o ticket.html\n  \
                         iotop-plus report --bench 1 --experiment 1 > ticket.md\n\n\
                         Ctrl-C ends the look; the report is made of what was seen by then. Of a recording:\n\
                         iotop-plus replay FILE --format report")]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Observation time: 30, 5m, 1h; most findings need 5 to 10 seconds.
     #[arg(long = "for", value_name = "T", default_value = "30", value_parser = parse_duration_secs)]
-    pub time: u64,
+    pub(super) time: u64,
     /// Output format; by default from the file's extension, else markdown.
     #[arg(long, value_name = "FORMAT", value_enum)]
-    pub format: Option<ReportFormat>,
+    pub(super) format: Option<ReportFormat>,
     /// A stored benchmark result to include, by name or number; repeatable.
     #[arg(long, value_name = "ID")]
-    pub bench: Vec<String>,
+    pub(super) bench: Vec<String>,
     /// A stored experiment to include, by name or number; repeatable.
     #[arg(long, value_name = "ID")]
-    pub experiment: Vec<String>,
+    pub(super) experiment: Vec<String>,
     /// Replace the names of hosts, users, home directories and network mounts, and addresses.
     #[arg(long)]
-    pub scrub: bool,
+    pub(super) scrub: bool,
 }
 
-/// Output formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
+pub(super) enum ReportFormat {
     /// Markdown.
     Markdown,
     /// A single HTML file without external resources.
@@ -73,11 +71,10 @@ const MAX_SAMPLES: u32 = 900;
 const FACTS_EVERY: Duration = Duration::from_secs(10);
 /// Accounts below this uid belong to services, whose names are not personal.
 const FIRST_PERSON_UID: u32 = 1000;
-/// The uid of nobody.
 const NOBODY_UID: u32 = 65534;
 
 /// Observes, then writes the report.
-pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
     // Check the names of results before observing.
     let results = stored_results(args)?;
     let document = block_on(async {

@@ -32,28 +32,25 @@ const FIRST_SCAN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often to check whether collectors are blocked.
 const BLOCKED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Syncs of at least this duration are reported individually.
-pub const SLOW_SYNC_THRESHOLD: Duration = Duration::from_millis(SLOW_THRESHOLD_MS);
+pub(super) const SLOW_SYNC_THRESHOLD: Duration = Duration::from_millis(SLOW_THRESHOLD_MS);
 /// How long to wait for the BPF programs that trace syncs.
 const TRACING_LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a printer needs besides counters.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SamplerOptions {
+pub(super) struct SamplerOptions {
     /// Rows are threads.
-    pub threads: bool,
+    pub(super) threads: bool,
     /// Read swap, priority and wait channel of every task for each sample.
-    pub read_every_task: bool,
-    /// Read the queue settings of devices.
-    pub queue_settings: bool,
-    /// Read the kernel log.
-    pub kernel_log: bool,
+    pub(super) read_every_task: bool,
+    pub(super) queue_settings: bool,
+    pub(super) kernel_log: bool,
     /// Keep all observations for [`Sampler::take_events`].
-    pub keep_events: bool,
-    /// Trace request latencies.
-    pub tracing: bool,
+    pub(super) keep_events: bool,
+    pub(super) tracing: bool,
     /// Trace syncs and report those of at least this duration individually.
-    pub slow_syncs_from: Option<Duration>,
+    pub(super) slow_syncs_from: Option<Duration>,
     /// Evaluate findings, and read settings and limits this often.
-    pub facts_every: Option<Duration>,
+    pub(super) facts_every: Option<Duration>,
 }
 
 enum SamplerInput {
@@ -62,13 +59,13 @@ enum SamplerInput {
 }
 
 /// Assembles samples.
-pub struct Sampler {
+pub(super) struct Sampler {
     /// The system state; complete after [`Sampler::next_sample`].
-    pub state: SystemState,
+    pub(super) state: SystemState,
     /// The findings in the newest complete sample.
-    pub findings: RuleEngine,
+    pub(super) findings: RuleEngine,
     /// The first kernel log record that belongs to this sample.
-    pub since: LogSince,
+    pub(super) since: LogSince,
     root: Root,
     options: SamplerOptions,
     interval: Duration,
@@ -135,7 +132,7 @@ fn start_collectors(
 
 impl Sampler {
     /// Starts the collectors; the first interval begins now.
-    pub fn start(root: &Root, interval: Duration, options: SamplerOptions) -> anyhow::Result<Self> {
+    pub(super) fn start(root: &Root, interval: Duration, options: SamplerOptions) -> anyhow::Result<Self> {
         let (outbox, inbox) = unbounded_channel();
         let state = SystemState::new(read_host(root), clock::now_log_clock());
         let job_outbox = outbox.clone();
@@ -182,7 +179,7 @@ impl Sampler {
     /// # Errors
     ///
     /// If not even the counters arrive.
-    pub async fn next_sample(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn next_sample(&mut self) -> anyhow::Result<()> {
         let mut watch = tokio::time::interval(BLOCKED_CHECK_INTERVAL);
         loop {
             // A scan of 20,000 tasks on a busy machine takes long: allow as much as last time.
@@ -228,12 +225,12 @@ impl Sampler {
     }
 
     /// All observations since the last call, in order.
-    pub fn take_events(&mut self) -> Vec<Observation> {
+    pub(super) fn take_events(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.events)
     }
 
     /// Whether the next scan reads swap, priority and wait channel of every task, or only of those that ran.
-    pub fn set_read_every_task(&self, fresh: bool) {
+    pub(super) fn set_read_every_task(&self, fresh: bool) {
         self.collectors.update_scan_options(|w| w.all_visible = fresh);
     }
 
@@ -386,7 +383,7 @@ impl Sampler {
     }
 
     /// Sources missing from the newest complete sample that the system state does not list.
-    pub fn gaps(&self) -> &[UnavailableSource] {
+    pub(super) fn gaps(&self) -> &[UnavailableSource] {
         &self.gaps
     }
 

@@ -14,36 +14,33 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of `snapshot`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus snapshot -d 5 --format json | jq .devices\n  \
                         iotop-plus snapshot -n 30 --format png -o screen.png\n  \
                         iotop-plus snapshot --format markdown --pane devices --pane memory")]
-pub struct SnapshotArgs {
+pub(super) struct SnapshotArgs {
     /// Seconds per sample, 0.1 to 3600.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
-    pub delay: f64,
+    pub(super) delay: f64,
     /// Number of samples; each covers the delay, including the first.
     #[arg(short = 'n', long = "count", value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: u64,
+    pub(super) count: u64,
     /// Only this pane; repeatable, except for images.
     #[arg(long, value_name = "PANE", value_parser = parse_pane())]
-    pub pane: Vec<ViewName>,
+    pub(super) pane: Vec<ViewName>,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: SnapshotFormat,
+    pub(super) format: SnapshotFormat,
     /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Options for images.
+    pub(super) output: Option<PathBuf>,
     #[command(flatten)]
-    pub picture: ScreenshotArgs,
+    pub(super) picture: ScreenshotArgs,
 }
 
-/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SnapshotFormat {
+pub(super) enum SnapshotFormat {
     /// Aligned columns.
     Text,
     /// Markdown tables.
@@ -64,7 +61,7 @@ pub enum SnapshotFormat {
 const FACTS_EVERY: Duration = Duration::from_secs(15);
 
 /// Prints samples, or collects them and writes a file.
-pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
     let scope = scope_of_panes(&args.pane);
     // Every view shows findings.
     let image = image_format(args.format);

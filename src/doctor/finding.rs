@@ -18,6 +18,11 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Critical in that case, else a warning.
+    pub(super) fn critical_if(is_critical: bool) -> Self {
+        if is_critical { Severity::Critical } else { Severity::Warn }
+    }
+
     /// The word in JSON and on screen.
     pub fn name(self) -> &'static str {
         match self {
@@ -223,20 +228,27 @@ impl Finding {
         self
     }
 
-    pub(super) fn advise(mut self, action: impl Into<String>, cost: &'static str) -> Self {
-        self.remedies.push(Remedy { action: action.into(), cost, nav_target: None });
+    pub(super) fn advise(mut self, action: impl Into<String>) -> Self {
+        self.remedies.push(Remedy { action: action.into(), cost: NO_COST, nav_target: None });
         self
     }
 
-    /// Adds a remedy with the place where it is done.
-    pub(super) fn advise_at(mut self, action: impl Into<String>, cost: &'static str, nav_target: NavTarget) -> Self {
-        self.remedies.push(Remedy { action: action.into(), cost, nav_target: Some(nav_target) });
+    pub(super) fn advise_at(mut self, action: impl Into<String>, nav_target: NavTarget) -> Self {
+        self.remedies.push(Remedy { action: action.into(), cost: NO_COST, nav_target: Some(nav_target) });
+        self
+    }
+
+    /// Sets what the last remedy costs.
+    pub(super) fn costs(mut self, cost: &'static str) -> Self {
+        if let Some(remedy) = self.remedies.last_mut() {
+            remedy.cost = cost;
+        }
         self
     }
 
     /// Adds a benchmark as a remedy.
     pub(super) fn advise_benchmark(self, action: &str, profile: &'static str, directory: Option<RawBytes>) -> Self {
-        self.advise_at(action, "adds load while it runs", NavTarget::Bench(profile, directory))
+        self.advise_at(action, NavTarget::Bench(profile, directory)).costs("adds load while it runs")
     }
 
     pub(super) fn see_also(mut self, nav_target: NavTarget) -> Self {

@@ -10,6 +10,7 @@ use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
 use crate::model::process::{TaskActivity, TaskKey};
 use crate::model::reading::Reading;
+use crate::model::slow_facts::SystemFacts;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
@@ -141,6 +142,11 @@ impl<'a> RuleContext<'a> {
         reading.ok().ok_or_else(|| RuleSkipped::Unavailable(reason()))
     }
 
+    /// The newest slow facts; `missing` says what the rule wants of them.
+    pub(super) fn require_facts(&self, missing: &'static str) -> Result<&'a SystemFacts, RuleSkipped> {
+        self.system.slow_facts.latest.as_ref().ok_or(RuleSkipped::NeedsMoreData(missing))
+    }
+
     /// The newest tick; `None` while there are only means since boot.
     pub(super) fn snapshot(&self) -> Option<&'a Snapshot> {
         Some(&*self.system.snapshot).filter(|s| !s.is_since_boot && s.seq > 0)
@@ -157,10 +163,7 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Since when (CLOCK_BOOTTIME, ns) `test` has held, if it held for most of the last `secs` seconds. A tick
-    /// which `test` returns `None` counts as a miss.
-    ///
-    /// # Errors
-    /// [`RuleSkipped::NeedsMoreData`] with `missing` if the history is too short.
+    /// for which `test` returns `None` counts as a miss. If the history is too short, `missing` says of what.
     pub(super) fn sustained(
         &self,
         secs: f64,
@@ -322,8 +325,8 @@ impl<'a> RuleContext<'a> {
     /// Processes with I/O in the last interval, busiest first; threads are summed.
     pub(super) fn busiest_tasks(&self) -> &[TaskActivity] {
         self.busiest_tasks.get_or_init(|| {
-            let mut all: Vec<TaskActivity> =
-                self.system.processes.active_tasks().filter(|task| task.bytes_per_s() > 0.0).collect();
+            let active = self.system.processes.active_tasks();
+            let mut all: Vec<TaskActivity> = active.filter(|task| task.bytes_per_s() > 0.0).collect();
             if self.system.processes.rows_are_threads() {
                 all.sort_unstable_by_key(|task| task.key.pid);
                 all.dedup_by(|next, first| {

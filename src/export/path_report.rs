@@ -1,37 +1,34 @@
 //! A path report as lines, for the screen and the command line.
 
-use crate::model::path::{PathReport, ReadOnlyReason};
+use crate::model::path::{AtimePolicy, FilesystemSpace, PathReport, ReadOnlyReason};
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
 /// The report; `true` marks emphasised lines.
 pub fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
-    let mut out = vec![(r.canonical.sanitized(), true)];
     let bind = if r.is_bind { ", a bind mount or a part of the file system" } else { "" };
-    out.push((format!("mounted at  {}{bind}", r.mount.mount_point.sanitized()), false));
-    out.push((format!("type        {} from {}", r.mount.fs_type.sanitized(), r.mount.source.sanitized()), false));
-    out.push((format!("options     {}", r.mount.options.sanitized()), false));
-    out.push((format!("fs options  {}", r.mount.super_options.sanitized()), false));
-    out.push((format!("atime       {}", format_atime(r)), false));
-    if let Some(why) = r.read_only {
-        out.push((format!("READ-ONLY   {}", format_read_only(why)), true));
-    }
+    let mut out = vec![
+        (r.canonical.sanitized(), true),
+        (format!("mounted at  {}{bind}", r.mount.mount_point.sanitized()), false),
+        (format!("type        {} from {}", r.mount.fs_type.sanitized(), r.mount.source.sanitized()), false),
+        (format!("options     {}", r.mount.options.sanitized()), false),
+        (format!("fs options  {}", r.mount.super_options.sanitized()), false),
+        (format!("atime       {}", format_atime(r)), false),
+    ];
+    out.extend(r.read_only.map(|why| (format!("READ-ONLY   {}", format_read_only(why)), true)));
     out.push((format!("stored      {}", r.note), false));
     out.push((format_space(&r.space), false));
     if !r.chain.is_empty() {
-        out.push((String::new(), false));
-        out.push(("Devices, down to the disk".into(), true));
+        out.extend([(String::new(), false), ("Devices, down to the disk".into(), true)]);
     }
     for dev in &r.chain {
         let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.sanitized()));
         let model = dev.model.as_ref().map_or(String::new(), |m| format!(", {m}"));
         let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", format_bytes_long(b)));
         let indent = "  ".repeat(dev.depth + 1);
-        out.push((
-            format!("{indent}{}{label} ({}{size}{model})", sanitize(&dev.name), dev.kind.name()),
-            dev.depth == 0,
-        ));
+        let name = sanitize(&dev.name);
+        out.push((format!("{indent}{name}{label} ({}{size}{model})", dev.kind.name()), dev.depth == 0));
         if let Some(q) = &dev.queue {
             let spins = q.rotational.map_or("-", |r| if r { "yes" } else { "no" });
             let ahead = q.read_ahead_kb.map_or("-".into(), |n| format!("{n} KiB"));
@@ -43,20 +40,13 @@ pub fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
 }
 
 fn format_atime(r: &PathReport) -> String {
-    use crate::model::path::AtimePolicy;
-    let mut out = match r.atime {
+    let policy = match r.atime {
         AtimePolicy::Strict => "strictatime: every read also writes the access time",
         AtimePolicy::Relatime => "relatime: written at most once a day per file",
         AtimePolicy::Noatime => "noatime: never written",
-    }
-    .to_owned();
-    if r.nodiratime {
-        out.push_str(", nodiratime");
-    }
-    if r.lazytime {
-        out.push_str(", lazytime");
-    }
-    out
+    };
+    let more = [(r.nodiratime, ", nodiratime"), (r.lazytime, ", lazytime")];
+    more.iter().filter(|(is_set, _)| *is_set).fold(policy.to_owned(), |text, (_, option)| text + option)
 }
 
 fn format_read_only(why: ReadOnlyReason) -> &'static str {
@@ -70,7 +60,7 @@ fn format_read_only(why: ReadOnlyReason) -> &'static str {
     }
 }
 
-fn format_space(space: &Reading<crate::model::path::FilesystemSpace>) -> String {
+fn format_space(space: &Reading<FilesystemSpace>) -> String {
     match space {
         Reading::Ok(s) => {
             let inodes = match (s.inodes_free, s.inodes_total) {

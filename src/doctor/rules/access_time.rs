@@ -51,7 +51,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, mount: &MountRef, reads_per_s
     let cost = "programs that use access times (old mail readers, tmp cleaners) see old ones";
     // A knob id ends at a space or comma, so an unusual mount point cannot be named in one.
     match mount.mount_point.as_bytes().iter().all(|b| b.is_ascii_graphic()) {
-        true => finding.advise_at(action, cost, knob(format!("atime@{point}"))),
-        false => finding.advise(action, cost),
+        true => finding.advise_at(action, knob(format!("atime@{point}"))).costs(cost),
+        false => finding.advise(action).costs(cost),
     }
 }

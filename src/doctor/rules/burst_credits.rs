@@ -10,8 +10,7 @@ const WINDOW_SECS: f64 = 5.0;
 const SLOW_STATE_FACTOR: f64 = 1.2;
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let facts = ctx.system.slow_facts.latest.as_ref();
-    let facts = facts.ok_or(RuleSkipped::NeedsMoreData("stored benchmark results"))?;
+    let facts = ctx.require_facts("stored benchmark results")?;
     let mut seen = Vec::new();
     for result in &facts.results {
         let (Some(rates), Some(id)) = (result.burst, result.device.as_deref().and_then(|d| DevId::parse(d.as_bytes())))
@@ -50,10 +49,6 @@ fn build_finding(
         .fact("now", format!("{} tps", format::count(tps)))
         .fact("measured by", format!("{} of {}", sanitize(&result.profile), sanitize(&result.time)))
         .why("Cloud volumes save credits while idle, and write caches are fast until they are full. Only the later rate lasts.")
-        .advise("plan with the later rate: a larger volume, or one with provisioned IOPS", "money")
-        .advise_at(
-            "run the benchmark again for long enough to see both",
-            "spends the credits",
-            NavTarget::Bench("randrw", None),
-        )
+        .advise("plan with the later rate: a larger volume, or one with provisioned IOPS").costs("money")
+        .advise_at("run the benchmark again for long enough to see both", NavTarget::Bench("randrw", None)).costs("spends the credits")
 }

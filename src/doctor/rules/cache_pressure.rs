@@ -54,15 +54,10 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         .fact_opt("most stalled", stalled.map(|task| format!("{}, {} of its time", task.name, task.percent())))
         .since(since)
         .why("Streamed data is used once; what it evicts is used again and comes back from disk page by page.")
-        .advise(
-            "bypass the cache or give the stream its own cgroup: dd iflag=direct, rsync under memory.high, nocache",
-            "it may get slower",
-        )
-        .advise_at(
-            "lower vm.swappiness: the cache is reclaimed before programs are swapped",
-            "files are read from disk again earlier",
-            knob("vm.swappiness"),
-        )
+        .advise("bypass the cache or give the stream its own cgroup: dd iflag=direct, rsync under memory.high, nocache")
+        .costs("it may get slower")
+        .advise_at("lower vm.swappiness: the cache is reclaimed before programs are swapped", knob("vm.swappiness"))
+        .costs("files are read from disk again earlier")
         .see_also(NavTarget::Memory)
         .report(out);
     Ok(())

@@ -73,9 +73,9 @@ pub(super) fn evaluate_io(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Rule
                 )
                 .advise(
                     "raise or remove the limit (io.max, blkio.throttle.*, or the unit's IOReadIOPSMax= and the like)",
-                    "others on the device get less",
                 )
-                .advise("if the limit is intended, nothing is wrong with the storage", NO_COST)
+                .costs("others on the device get less")
+                .advise("if the limit is intended, nothing is wrong with the storage")
                 .on_devices(affected_devices(ctx, limit.device))
                 .report(out);
         }
@@ -113,7 +113,8 @@ pub(super) fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
             .fact_opt("memory.max", bytes(now.memory_max))
             .fact("limit events", events)
             .why("Each time, its tasks free memory first: they drop their file cache and read it again from disk.")
-            .advise(format!("raise {file}, or lower what the programs use"), "others get less memory")
+            .advise(format!("raise {file}, or lower what the programs use"))
+            .costs("others get less memory")
             .report(out);
     }
     Ok(())
@@ -135,7 +136,7 @@ pub(super) fn evaluate_cpu(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Rul
                 .fact("cpu.max", format!("{:.2} CPUs", quota as f64 / period.max(1) as f64))
                 .fact("throttled", format!("{throttled} of {periods} periods"))
                 .why("A throttled server answers late while disk and CPU look idle, which is easily mistaken for slow storage.")
-                .advise("raise cpu.max (CPUQuota= of the unit), or run fewer threads", "others get less CPU").report(out);
+                .advise("raise cpu.max (CPUQuota= of the unit), or run fewer threads").costs("others get less CPU").report(out);
     }
     Ok(())
 }

@@ -24,11 +24,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         .fact("kernel.task_delayacct", "0")
         .since(since)
         .why("The IO% column is empty. Since Linux 5.14 delays are counted only while this is on.")
-        .advise_at(
-            "set kernel.task_delayacct to 1",
-            "some tens of ns for each wait; earlier waits stay uncounted",
-            knob("kernel.task_delayacct"),
-        )
+        .advise_at("set kernel.task_delayacct to 1", knob("kernel.task_delayacct"))
+        .costs("some tens of ns for each wait; earlier waits stay uncounted")
         .see_also(NavTarget::Processes)
         .report(out);
     Ok(())

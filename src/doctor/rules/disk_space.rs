@@ -54,8 +54,8 @@ fn space_finding(ctx: &RuleContext<'_>, mount: &MountSpace) -> Option<Finding> {
             .fact("size", total)
             .fact("used", used)
             .why("When it is full, writes fail. Before that the file system slows down, because free extents get small and scattered.")
-            .advise("find what grew (du -x; deleted files still open: lsof +L1), move or remove it", "reads every directory")
-            .advise("enlarge the volume", "money"),
+            .advise("find what grew (du -x; deleted files still open: lsof +L1), move or remove it").costs("reads every directory")
+            .advise("enlarge the volume").costs("money"),
     )
 }
 
@@ -75,7 +75,8 @@ fn inode_finding(ctx: &RuleContext<'_>, mount: &MountSpace) -> Option<Finding> {
             .fact("inodes", total.to_string())
             .fact("used", format::percent(used_pct))
             .why("Without an inode no file can be created, however much space is free: \"No space left on device\".")
-            .advise("find the directory with very many small files and empty it", "reads every directory"),
+            .advise("find the directory with very many small files and empty it")
+            .costs("reads every directory"),
     )
 }
 

@@ -20,8 +20,7 @@ fn snapshot_servers<'c>(ctx: &'c RuleContext<'_>) -> impl Iterator<Item = Proces
 }
 
 pub(super) fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let facts = ctx.system.slow_facts.latest.as_ref().ok_or(RuleSkipped::NeedsMoreData("kernel settings"))?;
-    if facts.thp.as_deref() != Some("always") {
+    if ctx.require_facts("kernel settings")?.thp.as_deref() != Some("always") {
         return Ok(());
     }
     for row in snapshot_servers(ctx) {
@@ -35,9 +34,9 @@ pub(super) fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Rul
             )
             .advise_at(
                 "set transparent_hugepage to madvise (or never), then restart the server",
-                "programs that gain from huge pages without asking for them lose a few per cent",
                 knob("transparent_hugepage.enabled"),
             )
+            .costs("programs that gain from huge pages without asking for them lose a few per cent")
             .report(out);
     }
     Ok(())
@@ -68,12 +67,10 @@ pub(super) fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
             .fact("page tables to copy", format::bytes(bytes as f64 * PAGE_TABLE_SHARE))
             .fact("cost of fork()", cost)
             .why("fork() copies the page tables while the server is stopped: no client is answered meanwhile.")
-            .advise_at(
-                "measure what fork() costs on this machine",
-                "uses 1 GiB of memory for some seconds",
-                NavTarget::Bench("fork", None),
-            )
-            .advise("snapshot on a replica, less often, or split the data over smaller processes", "an older snapshot")
+            .advise_at("measure what fork() costs on this machine", NavTarget::Bench("fork", None))
+            .costs("uses 1 GiB of memory for some seconds")
+            .advise("snapshot on a replica, less often, or split the data over smaller processes")
+            .costs("an older snapshot")
             .report(out);
     }
     Ok(())

@@ -80,10 +80,7 @@ fn hung_task_finding(
     let reported_ns = report.map_or(u64::MAX, |entry| ctx.wall_to_boot_ns(entry.first_wall_ns));
     let since = task.since_boot_ns.min(reported_ns);
     let secs = ctx.secs_since(since).floor();
-    let severity = match secs >= CRITICAL_SECS || report.is_some() {
-        true => Severity::Critical,
-        false => Severity::Warn,
-    };
+    let severity = Severity::critical_if(secs >= CRITICAL_SECS || report.is_some());
     let wchan = task.wchan.as_deref().map(sanitize).filter(|w| !w.is_empty() && w != "0");
     let meaning = |wchan: &String| WAIT_CHANNEL_MEANINGS.iter().find(|(function, _)| wchan.starts_with(function));
     let meaning = wchan.as_ref().and_then(meaning).map(|(_, meaning)| (*meaning).to_owned());
@@ -104,12 +101,9 @@ fn hung_task_finding(
         "A task in uninterruptible sleep waits in the kernel, usually for a device or a file system. It cannot be killed, \
          and tasks that need its locks hang as well.",
     )
-    .advise_at("read its kernel stack on its page to see which device or file system it waits for", NO_COST, NavTarget::Task(key))
-    .advise("check whether that device is stalled, that server answers, that file system is frozen", NO_COST)
-    .advise(
-        "do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause",
-        "one write to the kernel log",
-    )
+    .advise_at("read its kernel stack on its page to see which device or file system it waits for", NavTarget::Task(key))
+    .advise("check whether that device is stalled, that server answers, that file system is frozen")
+    .advise("do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause").costs("one write to the kernel log")
     .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
 }
 
@@ -134,7 +128,7 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
             .fact("messages", entry.count.to_string())
             .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
             .why("A device or a file system did not answer for minutes, and may do so again.")
-            .advise_at("read the stack under the kernel's message", NO_COST, NavTarget::KernelLog(entry.seq))
+            .advise_at("read the stack under the kernel's message", NavTarget::KernelLog(entry.seq))
             .see_also(NavTarget::KernelLog(entry.seq))
             .report(out);
     }
@@ -151,11 +145,8 @@ pub(super) fn evaluate_warnings_exhausted(ctx: &RuleContext<'_>, out: &mut Vec<F
     Finding::of_machine(severity, title)
         .fact("kernel.hung_task_warnings", "0")
         .why("The kernel counts down from ten with every report, and reports nothing at 0 until it is raised again.")
-        .advise_at(
-            "set kernel.hung_task_warnings to 10, or to -1 for no limit",
-            "with -1 a hang floods the kernel log",
-            knob("kernel.hung_task_warnings"),
-        )
+        .advise_at("set kernel.hung_task_warnings to 10, or to -1 for no limit", knob("kernel.hung_task_warnings"))
+        .costs("with -1 a hang floods the kernel log")
         .report(out);
     Ok(())
 }

@@ -107,40 +107,52 @@ fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
     ctx.require(&ctx.system.kernel_log_status).copied()
 }
 
+/// Adds the findings about the messages of a class that `is_wanted` accepts.
+fn report_messages(
+    ctx: &RuleContext<'_>,
+    out: &mut Vec<Finding>,
+    class: KernelLogClass,
+    is_wanted: impl Fn(&LogEntry) -> bool,
+    finding: impl Fn(&KernelReports<'_>) -> Finding,
+) -> RuleResult {
+    out.extend(group_reports(ctx, class, is_wanted).iter().map(finding));
+    require_kernel_log(ctx)
+}
+
 pub(super) fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    for reports in group_reports(ctx, KernelLogClass::ResetTimeout, |_| true) {
-        let severity = if reports.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
+    let finding = |reports: &KernelReports<'_>| {
+        let severity = Severity::critical_if(reports.count >= MANY_RESETS);
         reports
             .build_finding(ctx, severity, "resets or timeouts")
             .why(
                 "While a link or controller is reset, every request on it waits for seconds. Repeated resets mean \
                  that a cable, port, controller or disk is failing.",
             )
-            .advise("check cable, port and firmware; read SMART (smartctl -a)", NO_COST)
-            .advise("copy the data while it can be read", "load on a weak device")
-            .report(out);
-    }
-    require_kernel_log(ctx)
+            .advise("check cable, port and firmware; read SMART (smartctl -a)")
+            .advise("copy the data while it can be read")
+            .costs("load on a weak device")
+    };
+    report_messages(ctx, out, KernelLogClass::ResetTimeout, |_| true, finding)
 }
 
 pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    for reports in group_reports(ctx, KernelLogClass::IoError, |e| !e.message.contains(UNSUPPORTED_OPERATION)) {
+    let finding = |reports: &KernelReports<'_>| {
         reports
             .build_finding(ctx, Severity::Critical, "I/O errors")
             .why(
                 "The device failed requests: their data was not written, or cannot be read. The file system or \
                  database above may stop or lose data.",
             )
-            .advise("save what can be read; check SMART (smartctl -a) and the RAID's state", "load on a weak device")
+            .advise("save what can be read; check SMART (smartctl -a) and the RAID's state")
+            .costs("load on a weak device")
             .advise(
                 "check cable and controller if there are resets as well; for a network or loop device its server \
                  or backing file",
-                NO_COST,
             )
-            .advise("do not run fsck before there is a copy: fsck writes", NO_COST)
-            .report(out);
-    }
-    require_kernel_log(ctx)
+            .advise("do not run fsck before there is a copy: fsck writes")
+    };
+    let is_failure = |entry: &LogEntry| !entry.message.contains(UNSUPPORTED_OPERATION);
+    report_messages(ctx, out, KernelLogClass::IoError, is_failure, finding)
 }
 
 /// Parts of words that tell a file system's errors from remarks about its use.
@@ -148,16 +160,16 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
     &["rror", "orrupt", "bort", "read-only", "shut", "lost", "failed", "annot", "nconsistent", "readonly"];
 
 pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
-    for reports in group_reports(ctx, KernelLogClass::Filesystem, is_error) {
+    let finding = |reports: &KernelReports<'_>| {
         reports
             .build_finding(ctx, Severity::Critical, "file system errors")
             .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")
-            .advise("stop writing to it, save what can be read, then check it unmounted (fsck)", "the service is down")
-            .advise("find the cause first: I/O errors or resets of the device below", NO_COST)
-            .report(out);
-    }
-    require_kernel_log(ctx)
+            .advise("stop writing to it, save what can be read, then check it unmounted (fsck)")
+            .costs("the service is down")
+            .advise("find the cause first: I/O errors or resets of the device below")
+    };
+    let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
+    report_messages(ctx, out, KernelLogClass::Filesystem, is_error, finding)
 }
 
 pub(super) fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -171,7 +183,7 @@ pub(super) fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Rul
         let title = "out of memory: the kernel killed a process (the kernel log, which cannot be read, names it)";
         Finding::of_machine(Severity::Critical, title)
             .why("A process was killed and could not save anything.")
-            .advise("read the kernel log as root", NO_COST)
+            .advise("read the kernel log as root")
             .see_also(NavTarget::Memory)
             .report(out);
         return Ok(());
@@ -194,10 +206,7 @@ fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
         .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
         .last_seen(ctx.wall_to_boot_ns(entry.wall_ns))
         .why("A process was killed and could not save anything. Before that, everything was slow because the cache was gone.")
-        .advise_at("see which processes use the memory: RES and SWAP", NO_COST, NavTarget::Processes)
-        .advise(
-            "lower what it may use (caches, heaps, workers), raise the cgroup's limit, or add memory",
-            "less cache, or money",
-        )
+        .advise_at("see which processes use the memory: RES and SWAP", NavTarget::Processes)
+        .advise("lower what it may use (caches, heaps, workers), raise the cgroup's limit, or add memory").costs("less cache, or money")
         .see_also(NavTarget::KernelLog(entry.seq))
 }

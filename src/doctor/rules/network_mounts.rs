@@ -93,9 +93,9 @@ fn full_link_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, interface: &str, 
         .advise(
             "check what the port negotiated (ethtool) and every switch port on the path; a bad cable falls back to \
              100 Mbit/s",
-            NO_COST,
         )
-        .advise("mount over another route or interface, or bond links", "cabling, set-up")
+        .advise("mount over another route or interface, or bond links")
+        .costs("cabling, set-up")
 }
 
 /// A steady rate as of a 100 Mbit link where the driver does not report the speed.
@@ -115,7 +115,8 @@ fn steady_rate_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, interface: &str
         link_finding(mount, interface, title)
             .fact("link speed", "not reported by its driver")
             .since(since)
-            .advise("check every switch port on the path, and the server's; measure with iperf", "some traffic"),
+            .advise("check every switch port on the path, and the server's; measure with iperf")
+            .costs("some traffic"),
     )
 }
 
@@ -141,8 +142,9 @@ pub(super) fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>
             .fact_opt("major timeouts", mount.timeouts_per_s.map(format::per_s))
             .fact("server", mount.server.clone())
             .why("Each of these requests waited for a timeout of seconds, and blocked its program meanwhile.")
-            .advise("check for packet loss on the path (ip -s link, switch counters) and the server's load", NO_COST)
-            .advise("mount with proto=tcp if it uses UDP; check whether all nfsd threads are busy", "a new mount")
+            .advise("check for packet loss on the path (ip -s link, switch counters) and the server's load")
+            .advise("mount with proto=tcp if it uses UDP; check whether all nfsd threads are busy")
+            .costs("a new mount")
             .report(out);
     }
     result
@@ -162,7 +164,8 @@ pub(super) fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
             .why(
                 "SMB 1 sends one request of 64 KiB at a time, does not encrypt, and has publicly known security holes.",
             )
-            .advise("mount with vers=3.0 or higher", "the server has to support it")
+            .advise("mount with vers=3.0 or higher")
+            .costs("the server has to support it")
             .see_also(NavTarget::Devices)
             .report(out);
     }

@@ -1,6 +1,6 @@
 //! What most rules use.
 
-pub(super) use crate::doctor::finding::{Finding, FindingSubject, NO_COST, NavTarget, RuleSkipped, Severity, knob};
+pub(super) use crate::doctor::finding::{Finding, FindingSubject, NavTarget, RuleSkipped, Severity, knob};
 pub(super) use crate::doctor::format;
 pub(super) use crate::doctor::rule_context::{RuleContext, RuleResult};
 pub(super) use crate::doctor::storage_class::StorageClass;

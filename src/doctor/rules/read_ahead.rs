@@ -67,9 +67,9 @@ pub(super) fn evaluate_small(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             .why("A sequential reader waits for each request; larger requests keep the device busy in between.")
             .advise_at(
                 format!("raise read_ahead_kb of {name} to {better}"),
-                "random reads fetch more than they need",
                 knob(format!("read_ahead_kb@{}", device.name)),
             )
+            .costs("random reads fetch more than they need")
             .advise_benchmark("benchmark with read-ahead off and on", "sweep", None)
             .report(out);
     }
@@ -110,9 +110,9 @@ pub(super) fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             .why("A fault needs 4 KiB. Reading more takes the device's time and evicts other pages from the cache.")
             .advise_at(
                 format!("lower read_ahead_kb of {name} (to 16 or 32 for a database)"),
-                "streams such as backups get slower",
                 knob(format!("read_ahead_kb@{}", device.name)),
             )
+            .costs("streams such as backups get slower")
             .report(out);
     }
     Ok(())

@@ -30,11 +30,10 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
                 .fact("device", name)
                 .fact("sign", sign)
                 .why("Every write there fails. Programs that keep running may believe that their data is safe.")
-                .advise("stop the programs that use it, save what can be read", "the service is down")
-                .advise(
-                    "find the cause (I/O errors of the device), then check it unmounted (fsck) and mount it again",
-                    "time",
-                )
+                .advise("stop the programs that use it, save what can be read")
+                .costs("the service is down")
+                .advise("find the cause (I/O errors of the device), then check it unmounted (fsck) and mount it again")
+                .costs("time")
                 .see_also(NavTarget::Device(device.id))
                 .on_devices(ctx.device_chain(device.id))
                 .report(out);

@@ -34,7 +34,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 }
 
 fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTask]) -> Finding {
-    let severity = if first.ms_per_s >= CRITICAL_MS_PER_S { Severity::Critical } else { Severity::Warn };
+    let severity = Severity::critical_if(first.ms_per_s >= CRITICAL_MS_PER_S);
     let row = ctx.system.processes.get(&first.key);
     let cgroup = row.as_ref().and_then(|row| row.cgroup).map(sanitize).filter(|cgroup| cgroup != "/");
     let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| format::percent(psi.avg10));
@@ -58,11 +58,13 @@ fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTas
             "The kernel frees pages in the background. When they are used up faster, each task that allocates has to \
              free some itself and waits; in a cgroup at its memory limit, each of its tasks does.",
         )
-        .advise("use direct I/O for the stream, or give it a cgroup with memory.high", "it may get slower")
-        .advise("raise the cgroup's limit, or give the task's cgroup memory.low", "others have less memory")
+        .advise("use direct I/O for the stream, or give it a cgroup with memory.high")
+        .costs("it may get slower")
+        .advise("raise the cgroup's limit, or give the task's cgroup memory.low")
+        .costs("others have less memory")
         .advise_at(
             "have the kernel keep more pages free: raise vm.watermark_scale_factor",
-            "a little memory is never used",
             knob("vm.watermark_scale_factor"),
         )
+        .costs("a little memory is never used")
 }

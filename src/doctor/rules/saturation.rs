@@ -184,40 +184,40 @@ fn add_remedies(
     task: Option<DominantTask>,
 ) -> Finding {
     if let Some(task) = task {
-        finding = finding.advise_at(
-            format!("slow {} down: ionice class idle (i on its page), or io.max of its cgroup", task.name),
-            "it takes longer; ionice works only with the bfq scheduler (and mq-deadline, by class)",
-            task.page,
-        );
+        finding = finding
+            .advise_at(
+                format!("slow {} down: ionice class idle (i on its page), or io.max of its cgroup", task.name),
+                task.page,
+            )
+            .costs("it takes longer; ionice works only with the bfq scheduler (and mq-deadline, by class)");
     }
     finding = if load.is_small() && load.is_sequential() {
-        finding.advise(
-            "have the program issue larger requests: its requests are adjacent",
-            "a change to the program, or to its block size",
-        )
+        finding
+            .advise("have the program issue larger requests: its requests are adjacent")
+            .costs("a change to the program, or to its block size")
     } else if load.is_small() {
-        finding.advise(
-            "issue fewer or larger requests: more cache for the database, group commit, noatime",
-            "memory, or seconds of data lost in a crash",
-        )
+        finding
+            .advise("issue fewer or larger requests: more cache for the database, group commit, noatime")
+            .costs("memory, or seconds of data lost in a crash")
     } else {
-        finding.advise(
-            "spread or limit the streams: one at a time, at night, or with io.max of their cgroups",
-            "they take longer",
-        )
+        finding
+            .advise("spread or limit the streams: one at a time, at night, or with io.max of their cgroups")
+            .costs("they take longer")
     };
     if load.is_small() && !load.is_sequential() && load.read_pct < 50.0 {
-        finding = finding.advise_at(
-            "raise vm.dirty_background_bytes, so that adjacent pages are written together",
-            "longer stalls on sync, more data lost in a power failure",
-            knob("vm.dirty_background_bytes"),
-        );
+        finding = finding
+            .advise_at(
+                "raise vm.dirty_background_bytes, so that adjacent pages are written together",
+                knob("vm.dirty_background_bytes"),
+            )
+            .costs("longer stalls on sync, more data lost in a power failure");
     }
-    finding.advise_at(
-        "benchmark the device to see what it can do by itself",
-        "adds load while it runs; do it when the service is idle",
-        NavTarget::Bench("randrw", mount_point_on(ctx, id)),
-    )
+    finding
+        .advise_at(
+            "benchmark the device to see what it can do by itself",
+            NavTarget::Bench("randrw", mount_point_on(ctx, id)),
+        )
+        .costs("adds load while it runs; do it when the service is idle")
 }
 
 /// A mount point on the device or its partitions, else on a device above it.

@@ -35,9 +35,9 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
             .why(why)
             .advise_at(
                 format!("set the scheduler of {name} to {better}; measure before and after"),
-                "ionice works only with bfq (and mq-deadline, by class); queued requests are flushed once",
                 knob(format!("scheduler@{}", device.name)),
             )
+            .costs("ionice works only with bfq (and mq-deadline, by class); queued requests are flushed once")
             .report(out);
     }
     match settings_missing {

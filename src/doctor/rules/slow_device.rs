@@ -50,7 +50,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
     let mb_per_s = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
     let class = ctx.storage_class(id);
     let limits = class.limits();
-    let severity = if await_ms >= limits.critical_ms { Severity::Critical } else { Severity::Warn };
+    let severity = Severity::critical_if(await_ms >= limits.critical_ms);
     let (tps, await_ms, queue) = (format::count(tps), format::ms(await_ms), format::count(queue_size));
     let problem = match queue_size <= SHORT_QUEUE {
         true => format!("await {await_ms} with aqu-sz {queue}"),
@@ -68,12 +68,9 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
             .fact("expected", expected)
             .since(since)
             .why("The device itself takes this long: no queue setting makes up for it, and everything that uses it is slow.")
-            .advise_at("look for errors, resets and resyncs in the kernel log", NO_COST, NavTarget::KernelLog(None))
-            .advise(
-                "look for an external limit: burst credits or a quota of the cloud volume, a busy host, a degraded or \
-                 rebuilding RAID, a cgroup limit (which does not show in the device's counters)",
-                NO_COST,
-            )
+            .advise_at("look for errors, resets and resyncs in the kernel log", NavTarget::KernelLog(None))
+            .advise("look for an external limit: burst credits or a quota of the cloud volume, a busy host, a degraded or \
+                 rebuilding RAID, a cgroup limit (which does not show in the device's counters)")
             .advise_benchmark("benchmark it alone and compare it with known storage", "randrw", mount_point_on(ctx, id)),
     )
 }

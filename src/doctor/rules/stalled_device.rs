@@ -29,13 +29,12 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
                 "Everything that needs this device blocks: reads, syncs, and every write once the dirty limit is \
                  reached. Tasks that wait for it cannot be killed.",
             )
-            .advise_at("read the kernel log about the device and its link", NO_COST, NavTarget::KernelLog(None))
+            .advise_at("read the kernel log about the device and its link", NavTarget::KernelLog(None))
             .advise(
                 "check the path to it: controller, cable, multipath, the server behind a network or loop device, \
                  a frozen file system below (fsfreeze)",
-                NO_COST,
             )
-            .advise("do not change its queue settings now: the write would block as well", NO_COST)
+            .advise("do not change its queue settings now: the write would block as well")
             .report(out);
     }
     Ok(())

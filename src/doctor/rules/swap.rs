@@ -44,10 +44,7 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     let (si, so) = (mean(|s| s.in_bytes_per_s), mean(|s| s.out_bytes_per_s));
     let (si, so) = (format::bytes_per_s(si), format::bytes_per_s(so));
     let full_pct = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| psi.avg10);
-    let severity = match full_pct {
-        Some(pct) if pct >= STANDSTILL_PCT => Severity::Critical,
-        _ => Severity::Warn,
-    };
+    let severity = Severity::critical_if(full_pct.is_some_and(|pct| pct >= STANDSTILL_PCT));
     let title = format!("the machine is swapping: si {si}, so {so}");
     let mut finding = Finding::of_machine(severity, title)
         .fact("si", si)
@@ -62,13 +59,11 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     finding
         .since(since)
         .why("A program waits for the disk where it expected memory: thousands of times slower.")
-        .advise_at("find the process that grew: the SWAP and RES columns", NO_COST, NavTarget::Processes)
-        .advise("free memory: smaller caches and heaps, fewer workers, or add memory", "less cache, or money")
-        .advise_at(
-            "lower vm.swappiness if file cache pushes programs out",
-            "the file cache is dropped earlier",
-            knob("vm.swappiness"),
-        )
+        .advise_at("find the process that grew: the SWAP and RES columns", NavTarget::Processes)
+        .advise("free memory: smaller caches and heaps, fewer workers, or add memory")
+        .costs("less cache, or money")
+        .advise_at("lower vm.swappiness if file cache pushes programs out", knob("vm.swappiness"))
+        .costs("the file cache is dropped earlier")
         .see_also(NavTarget::Memory)
         .on_devices(swap_devices(ctx))
         .report(out);
@@ -96,8 +91,9 @@ fn evaluate_bursts(ctx: &RuleContext<'_>, swap: &SwapRate, out: &mut Vec<Finding
             "A process grows against a limit, or gives up memory on purpose. While nothing is swapped in (si), \
              programs do not wait for it.",
         )
-        .advise_at("see whose memory it is: the SWAP column, and si in the Memory view", NO_COST, NavTarget::Memory)
-        .advise("raise the cgroup's limit that is reached, if there is one", "others have less memory")
+        .advise_at("see whose memory it is: the SWAP column, and si in the Memory view", NavTarget::Memory)
+        .advise("raise the cgroup's limit that is reached, if there is one")
+        .costs("others have less memory")
         .see_also(NavTarget::Memory)
         .on_devices(swap_devices(ctx))
         .report(out);
@@ -141,7 +137,7 @@ pub(super) fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
             .fact("idle for", format::duration(ctx.secs_since(since)))
             .since(since)
             .why("It was swapped out under memory pressure before. It costs nothing now; a program that needs it waits once.")
-            .advise_at("see whose memory it is, before a server needs it", NO_COST, NavTarget::Memory)
+            .advise_at("see whose memory it is, before a server needs it", NavTarget::Memory)
             .see_also(NavTarget::Memory).report(out);
     Ok(())
 }
@@ -179,14 +175,8 @@ fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_p
             "It waits for the disk whenever it needs a missing page. Healthy servers have some kilobytes of start-up \
              code in swap. Swapped shared memory comes on top: VmSwap does not count it.",
         )
-        .advise_at(
-            "see which mappings are swapped (m on its page)",
-            "walks its page tables, which stops it meanwhile, for seconds if it is large",
-            NavTarget::Task(row.key()),
-        )
-        .advise_at(
-            "lower vm.swappiness; give it memory.low, or lock its memory",
-            "the file cache is dropped earlier",
-            knob("vm.swappiness"),
-        )
+        .advise_at("see which mappings are swapped (m on its page)", NavTarget::Task(row.key()))
+        .costs("walks its page tables, which stops it meanwhile, for seconds if it is large")
+        .advise_at("lower vm.swappiness; give it memory.low, or lock its memory", knob("vm.swappiness"))
+        .costs("the file cache is dropped earlier")
 }

@@ -194,10 +194,7 @@ fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWait
         None => FindingSubject::Pid(waiter.pid, comm),
     };
     let critical_ms = ctx.storage_class(waiter.device).limits().critical_ms;
-    let severity = match waiter.typical_ms >= 5.0 * critical_ms && waiter.wait_pct >= 80.0 {
-        true => Severity::Critical,
-        false => Severity::Warn,
-    };
+    let severity = Severity::critical_if(waiter.typical_ms >= 5.0 * critical_ms && waiter.wait_pct >= 80.0);
     let waits_on = most_common_wait(newest, waiter.pid).map(|function| wait_text(function, &device));
     let written = disk_write_mb_per_s(ctx, waiter.device);
     Finding::new(severity, subject, title)
@@ -250,16 +247,9 @@ fn behind_stream_finding(
             "A sync waits behind others' requests in the device's queue, and on a journaling file system for the commit \
              that holds their changes as well. Writing one big file in one go delays every database beside it.",
         )
-        .advise(
-            format!("have {} sync every few megabytes instead of once at the end", stream.name),
-            "it takes longer",
-        )
-        .advise_at(
-            "start writeback earlier: lower vm.dirty_background_bytes, and vm.dirty_bytes above it",
-            "writers wait earlier",
-            knob("vm.dirty_background_bytes"),
-        )
-        .advise("limit the stream (io.max of its cgroup), or put the log on its own device", "set-up")
+        .advise(format!("have {} sync every few megabytes instead of once at the end", stream.name)).costs("it takes longer")
+        .advise_at("start writeback earlier: lower vm.dirty_background_bytes, and vm.dirty_bytes above it", knob("vm.dirty_background_bytes")).costs("writers wait earlier")
+        .advise("limit the stream (io.max of its cgroup), or put the log on its own device").costs("set-up")
         .advise_benchmark("benchmark writing in pieces with a sync after each", "chunks", None)
 }
 
@@ -274,10 +264,9 @@ fn waits_on_syncs_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: 
         build_finding(ctx, newest, waiter, title)
             .why("Whatever the process does between syncs, it is no faster than its device completes them.")
             .advise_benchmark("benchmark how long a sync takes when nothing else runs", "fsync", None)
-            .advise(
-                "sync less often: group commit, or less durability for what may be lost",
-                "more data lost in a power failure",
-            )
-            .advise("put the file on a faster device", "money"),
+            .advise("sync less often: group commit, or less durability for what may be lost")
+            .costs("more data lost in a power failure")
+            .advise("put the file on a faster device")
+            .costs("money"),
     )
 }

@@ -101,9 +101,9 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
     add_counters(ctx, finding, w)
         .advise_at(
             "raise vm.dirty_background_bytes above the size of the data (and vm.dirty_bytes well above that)",
-            "more data lost in a power failure without sync; the final flush takes longer, and syncs wait for it",
             knob("vm.dirty_background_bytes"),
         )
+        .costs("more data lost in a power failure without sync; the final flush takes longer, and syncs wait for it")
         .advise_benchmark("benchmark random updates before and after", "txlog", None)
         .report(out);
     Ok(())
@@ -126,10 +126,7 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let Some(since) = ctx.sustained(THROTTLED_SECS, are_writers_throttled, MISSING)? else { return Ok(()) };
     let full_pct = ctx.mean(STANDSTILL_SECS, |tick| Some(tick.pressure.ok()?.io.full?.avg10)).unwrap_or(0.0);
-    let severity = match ctx.secs_since(since) >= STANDSTILL_SECS && full_pct >= STANDSTILL_PCT {
-        true => Severity::Critical,
-        false => Severity::Warn,
-    };
+    let severity = Severity::critical_if(ctx.secs_since(since) >= STANDSTILL_SECS && full_pct >= STANDSTILL_PCT);
     let writers = ctx.stalled_tasks(THROTTLED_SECS, THROTTLE);
     let title = throttled_title(ctx, w, &writers);
     let mut finding = Finding::of_machine(severity, title);
@@ -145,20 +142,15 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
          whichever device, until the flushers have caught up.",
     );
     add_counters(ctx, finding, w)
-        .advise_at(
-            "raise vm.dirty_bytes if the burst would fit in memory",
-            "longer stalls on sync; more data lost in a power failure",
-            knob("vm.dirty_bytes"),
-        )
-        .advise(
-            "have the writer sync every few MiB, or use direct I/O: then it waits for its own data only",
-            "it gets slower by itself",
-        )
+        .advise_at("raise vm.dirty_bytes if the burst would fit in memory", knob("vm.dirty_bytes"))
+        .costs("longer stalls on sync; more data lost in a power failure")
+        .advise("have the writer sync every few MiB, or use direct I/O: then it waits for its own data only")
+        .costs("it gets slower by itself")
         .advise_at(
             "lower vm.dirty_bytes if a slow device is the problem: the backlog stays short",
-            "writers wait earlier, in smaller steps",
             knob("vm.dirty_bytes"),
         )
+        .costs("writers wait earlier, in smaller steps")
         .report(out);
     Ok(())
 }

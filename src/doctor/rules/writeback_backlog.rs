@@ -31,7 +31,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     if secs < WARN_SECS {
         return Ok(());
     }
-    let severity = if secs >= CRITICAL_SECS { Severity::Critical } else { Severity::Warn };
+    let severity = Severity::critical_if(secs >= CRITICAL_SECS);
     let duration = (written_per_s >= MIN_WRITE_BYTES_PER_S).then(|| format::duration(secs));
     let (dirty, written) = (format::bytes(dirty), format::bytes_per_s(written_per_s));
     let title = match &duration {
@@ -50,10 +50,10 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         )
         .advise_at(
             "limit the backlog: lower vm.dirty_bytes to what the device writes in a few seconds",
-            "writers are slowed to the device's speed earlier",
             knob("vm.dirty_bytes"),
         )
-        .advise_at("find the process that dirties pages: the WRITE column", NO_COST, NavTarget::Processes)
+        .costs("writers are slowed to the device's speed earlier")
+        .advise_at("find the process that dirties pages: the WRITE column", NavTarget::Processes)
         .see_also(NavTarget::Memory)
         .report(out);
     Ok(())

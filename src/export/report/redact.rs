@@ -2,6 +2,7 @@
 //! that related lines can still be recognised.
 
 use regex_lite::Regex;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// A shorter name occurs in too many words, so it is replaced only where it is the whole text.
@@ -14,7 +15,7 @@ pub struct Redactor {
     /// Names in lower case with their placeholders, longest first.
     replacements: Vec<(String, String)>,
     /// Names of each kind so far.
-    counts: [usize; PLACEHOLDER_KINDS.len()],
+    counts: BTreeMap<&'static str, usize>,
     ipv4_regex: Regex,
     mac_regex: Regex,
     home_regex: Regex,
@@ -25,7 +26,7 @@ impl Default for Redactor {
         let fixed = |pattern| Regex::new(pattern).expect("a fixed pattern");
         Self {
             replacements: Vec::new(),
-            counts: [0; PLACEHOLDER_KINDS.len()],
+            counts: BTreeMap::new(),
             ipv4_regex: fixed(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"),
             mac_regex: fixed(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"),
             home_regex: fixed(r"/home/([^/\s:,;'\x22()\[\]]+)"),
@@ -109,17 +110,13 @@ impl Redactor {
         // Common names, and parts of placeholders, identify nobody.
         let common = ["localhost", "(none)", "root"].contains(&name);
         let own = PLACEHOLDER_KINDS.iter().any(|k| k.contains(&name.to_ascii_lowercase()));
-        if name.is_empty()
-            || common
-            || own
-            || name.chars().all(|c| c.is_ascii_digit())
-            || self.replacement_of(name).is_some()
-        {
+        let is_number = name.chars().all(|c| c.is_ascii_digit());
+        if common || own || is_number || self.replacement_of(name).is_some() {
             return;
         }
-        let at = PLACEHOLDER_KINDS.iter().position(|k| *k == kind).unwrap_or(0);
-        self.counts[at] += 1;
-        let placeholder = format!("{kind}-{}", self.counts[at]);
+        let count = self.counts.entry(kind).or_default();
+        *count += 1;
+        let placeholder = format!("{kind}-{count}");
         self.insert(name, placeholder);
     }
 
@@ -136,20 +133,18 @@ impl Redactor {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
-            match self
-                .replacements
-                .iter()
-                .find(|(word, _)| word.len() >= MIN_SUBSTRING_LEN && starts_with_ignore_case(rest, word))
-            {
+            let is_here = |word: &str| word.len() >= MIN_SUBSTRING_LEN && starts_with_ignore_case(rest, word);
+            let length = match self.replacements.iter().find(|(word, _)| is_here(word)) {
                 Some((name, placeholder)) => {
                     out.push_str(placeholder);
-                    rest = &rest[name.len()..];
+                    name.len()
                 }
                 None => {
                     out.push(c);
-                    rest = &rest[c.len_utf8()..];
+                    c.len_utf8()
                 }
-            }
+            };
+            rest = &rest[length..];
         }
         out
     }

@@ -20,7 +20,7 @@ const SGR_MODIFIERS: [(Modifier, u8); 8] = [
 ];
 
 /// The screen; colours are reset at the end of each line.
-pub fn to_ansi(buffer: &Buffer) -> String {
+pub(super) fn to_ansi(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in 0..buffer.area.height {
         let cells: Vec<&Cell> =

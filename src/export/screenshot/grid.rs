@@ -10,41 +10,39 @@ const DIM_SHARE: u16 = 60;
 
 /// The appearance of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ResolvedStyle {
-    /// Text colour.
-    pub fg: Rgb,
-    /// Background.
-    pub bg: Rgb,
-    /// Bold.
-    pub is_bold: bool,
-    /// Underlined.
-    pub is_underlined: bool,
+pub(super) struct ResolvedStyle {
+    pub(super) fg: Rgb,
+    pub(super) bg: Rgb,
+    pub(super) is_bold: bool,
+    pub(super) is_underlined: bool,
 }
 
 /// A symbol with position and style.
 #[derive(Debug, Clone, Copy)]
-pub struct PositionedSymbol<'a> {
+pub(super) struct PositionedSymbol<'a> {
     /// Column of its first cell, from 0.
-    pub x: u16,
+    pub(super) x: u16,
     /// Row, from 0.
-    pub y: u16,
-    /// The symbol.
-    pub symbol: &'a str,
+    pub(super) y: u16,
+    pub(super) symbol: &'a str,
     /// Width in cells: two for a wide symbol.
-    pub width: u16,
-    /// Its appearance.
-    pub style: ResolvedStyle,
+    pub(super) width: u16,
+    pub(super) style: ResolvedStyle,
 }
 
 impl PositionedSymbol<'_> {
     /// Whether only the background is visible.
-    pub fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         self.symbol.trim().is_empty()
     }
 }
 
 /// The symbols of row `y`, from left to right.
-pub fn row_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette, y: u16) -> impl Iterator<Item = PositionedSymbol<'a>> {
+pub(super) fn row_symbols<'a>(
+    buffer: &'a Buffer,
+    palette: &'a Palette,
+    y: u16,
+) -> impl Iterator<Item = PositionedSymbol<'a>> {
     let mut x = 0;
     std::iter::from_fn(move || {
         if x >= buffer.area.width {
@@ -73,7 +71,7 @@ pub fn row_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette, y: u16) -> impl
 }
 
 /// All symbols, row by row.
-pub fn all_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette) -> impl Iterator<Item = PositionedSymbol<'a>> {
+pub(super) fn all_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette) -> impl Iterator<Item = PositionedSymbol<'a>> {
     (0..buffer.area.height).flat_map(move |y| row_symbols(buffer, palette, y))
 }
 

@@ -13,8 +13,7 @@ use std::fmt::Write;
 /// Colour and boldness of a run of text.
 type TextClass = (Rgb, bool);
 
-/// The page.
-pub fn to_html(buffer: &Buffer, palette: &Palette, title: &str) -> String {
+pub(super) fn to_html(buffer: &Buffer, palette: &Palette, title: &str) -> String {
     let mut styles: Vec<TextClass> = Vec::new();
     let mut rows = String::new();
     for y in 0..buffer.area.height {

@@ -20,8 +20,7 @@ const HEX_DIGITS: [u16; 16] = [
     0o74447, 0o65556, 0o74647, 0o74644,
 ];
 
-/// The PNG file.
-pub fn to_png(buffer: &Buffer, palette: &Palette) -> Vec<u8> {
+pub(super) fn to_png(buffer: &Buffer, palette: &Palette) -> Vec<u8> {
     let mut canvas = PngCanvas::new(buffer, palette);
     for positioned in grid::all_symbols(buffer, palette) {
         canvas.draw_symbol(&positioned);
@@ -172,7 +171,7 @@ fn push_chunk(out: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
 }
 
 /// Calls `dot` for each pixel of a part.
-pub fn fill_part(part: &ShapePart, mut dot: impl FnMut(u16, u16)) {
+pub(super) fn fill_part(part: &ShapePart, mut dot: impl FnMut(u16, u16)) {
     match part {
         ShapePart::Rect(x, y, w, h) => {
             let span = |from: f32, size: f32| {

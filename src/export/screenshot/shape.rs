@@ -4,7 +4,7 @@
 //! Coordinates are in a cell of [`CELL`] units, which are pixels in a PNG.
 
 /// Width and height of a cell in units.
-pub const CELL: (u16, u16) = (12, 24);
+pub(super) const CELL: (u16, u16) = (12, 24);
 
 const WIDTH: f32 = CELL.0 as f32;
 const HEIGHT: f32 = CELL.1 as f32;
@@ -14,20 +14,18 @@ const THICKNESS: [f32; 3] = [0.0, 2.0, 4.0];
 
 /// A part of a shape.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ShapePart {
+pub(super) enum ShapePart {
     /// Left, top, width, height.
     Rect(f32, f32, f32, f32),
-    /// Corners.
     Polygon(Vec<(f32, f32)>),
 }
 
 /// The parts of a symbol and their opacity.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SymbolShape {
-    /// The parts.
-    pub parts: Vec<ShapePart>,
+pub(super) struct SymbolShape {
+    pub(super) parts: Vec<ShapePart>,
     /// 100, or less for shades.
-    pub opacity_pct: u16,
+    pub(super) opacity_pct: u16,
 }
 
 /// U+2500 to U+254B, then U+2574 to U+257F: thickness of the left, right, top and bottom arm, 0 to 2.
@@ -43,7 +41,7 @@ const BOX_ARMS: &str = "\
 const QUADRANTS: [u8; 10] = [2, 1, 8, 11, 9, 14, 13, 4, 6, 7];
 
 /// The shape of a symbol; `None` if the font has to show it.
-pub fn symbol_shape(symbol: &str) -> Option<SymbolShape> {
+pub(super) fn symbol_shape(symbol: &str) -> Option<SymbolShape> {
     let mut chars = symbol.chars();
     let (c, None) = (chars.next()?, chars.next()) else { return None };
     let code = c as u32;

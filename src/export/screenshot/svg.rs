@@ -138,7 +138,7 @@ fn round_hundredths(units: f32) -> f32 {
 }
 
 /// Whether a symbol is text rather than a shape.
-pub fn is_text(positioned: &PositionedSymbol) -> bool {
+fn is_text(positioned: &PositionedSymbol) -> bool {
     !positioned.is_blank() && symbol_shape(positioned.symbol).is_none()
 }
 
