@@ -123,7 +123,7 @@ fn network_file_system() {
 }
 
 fn send_event(app: &mut App, what: ChildEvent<BenchMessage>) {
-    let run = app.views.bench.run_count;
+    let run = app.views.bench.run.as_ref().unwrap().number;
     update(app, Event::Bench(run, Box::new(what)));
 }
 

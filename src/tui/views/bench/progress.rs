@@ -6,7 +6,7 @@ use crate::bench::message::BenchMessage;
 use crate::bench::report::text::format_latency;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId};
-use crate::tui::views::runs::{Run, RunEnding, RunProgress};
+use crate::tui::views::runs::{Run, RunEnding, RunStatus};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::graph::{draw_columns, round_up_scale};
 use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
@@ -19,7 +19,7 @@ const BLOCKED_AFTER_MS: u64 = 2000;
 /// Rows of a chart with its label.
 const MAX_CHART_HEIGHT: u16 = 8;
 
-impl RunProgress for BenchForm {
+impl RunStatus for BenchForm {
     fn receive(run: &mut Run<Self>, message: BenchMessage) {
         match message {
             BenchMessage::Progress(progress) => run.progress.push(*progress),

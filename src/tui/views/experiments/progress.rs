@@ -11,7 +11,7 @@ use crate::experiment::report::{DirtyPagesPoint, DirtyThresholds, Round, tables,
 use crate::experiment::spec::Arm;
 use crate::sanitize::sanitize;
 use crate::tui::view::Context;
-use crate::tui::views::runs::{Run, RunEnding, RunProgress};
+use crate::tui::views::runs::{Run, RunEnding, RunStatus};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
 use crate::tui::widgets::text::draw_text;
@@ -79,7 +79,7 @@ impl ExperimentFigures {
     }
 }
 
-impl RunProgress for ExperimentForm {
+impl RunStatus for ExperimentForm {
     fn receive(run: &mut Run<Self>, message: ExperimentMessage) {
         match message {
             ExperimentMessage::Progress(p) => run.progress.push(p),

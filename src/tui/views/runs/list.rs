@@ -1,6 +1,7 @@
 //! The list: the run of this session, the forms, the stored results.
 
-use super::{Run, RunEnding, RunKind, RunRow, RunView};
+use super::kind::RunKind;
+use super::state::{Run, RunEnding, RunRow, RunView};
 use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;

@@ -3,19 +3,23 @@
 //! runs it and sends its progress and a report, which is stored.
 
 mod form;
+mod form_line;
 mod kind;
 mod list;
 mod page;
+mod state;
+mod types;
 mod update;
 
-pub use form::FormLine;
-pub use kind::{RunForms, RunKind, RunProgress, RunReports, RunTexts, RunTypes};
+pub use form_line::FormLine;
+pub use kind::{RunForms, RunKind, RunReports, RunStatus};
 pub use list::list_and_page;
 #[cfg(test)]
 pub use list::stored_text;
 pub use page::report_text;
+pub use state::{OpenedResult, Run, RunEnding, RunRow, RunView};
+pub use types::{RunTexts, RunTypes};
 
-use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::tui::action::Action;
 use crate::tui::event::Event;
@@ -25,203 +29,6 @@ use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, Vie
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
-
-/// Indices of the panes in focus order.
-const LIST_FOCUS: usize = 0;
-const PAGE_FOCUS: usize = 1;
-/// Maximum number of notes stored.
-const MAX_NOTES: usize = 50;
-
-/// A view of benchmarks or experiments.
-pub struct RunView<K: RunKind> {
-    /// The forms.
-    pub form: K,
-    /// Whether it is shown in place of the view whose tab it shares.
-    pub is_open: bool,
-    /// The selected row of the list.
-    pub selected: RunRow,
-    /// First visible line of the list.
-    list_offset: usize,
-    /// The selected line of the form.
-    pub form_line: usize,
-    /// First visible line of a page of text.
-    pub text_offset: usize,
-    /// A result shown instead of the page of the selected row.
-    pub opened: Option<OpenedResult<K::Report>>,
-    /// Stored results; `None` until they are loaded.
-    pub stored: Option<Result<Vec<StoredReport>, String>>,
-    /// Name of the result marked for comparison.
-    pub marked: Option<String>,
-    /// Whether the stored results are being loaded.
-    is_listing: bool,
-    /// The run under way, or the last one of this session.
-    pub run: Option<Run<K>>,
-    /// Number of runs started.
-    pub run_count: u64,
-    /// What the open dialog asks to start.
-    to_start: Option<K::Plan>,
-}
-
-impl<K: RunKind> Default for RunView<K> {
-    fn default() -> Self {
-        Self {
-            form: K::default(),
-            is_open: false,
-            selected: RunRow::default(),
-            list_offset: 0,
-            form_line: 0,
-            text_offset: 0,
-            opened: None,
-            stored: None,
-            marked: None,
-            is_listing: false,
-            run: None,
-            run_count: 0,
-            to_start: None,
-        }
-    }
-}
-
-/// A row of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunRow {
-    /// The run under way, or the last one.
-    CurrentRun,
-    /// A form.
-    Form(usize),
-    /// A stored result, by its name.
-    Stored(String),
-}
-
-impl Default for RunRow {
-    fn default() -> Self {
-        Self::Form(0)
-    }
-}
-
-/// Stored results opened for display.
-#[derive(Debug, PartialEq)]
-pub enum OpenedResult<R> {
-    /// The results of these names are being loaded.
-    Loading(Vec<String>),
-    /// One result.
-    Result(Box<R>),
-    /// Two results to compare.
-    Comparison(Box<[R; 2]>),
-    /// Why nothing can be shown.
-    Failed(String),
-}
-
-/// A run of this session.
-pub struct Run<K: RunTypes> {
-    /// Its number, which its events carry.
-    pub number: u64,
-    /// What was confirmed.
-    pub plan: K::Plan,
-    /// Its workload.
-    pub profile: String,
-    /// PID of the child process, once it has started.
-    pub pid: Option<u32>,
-    /// What its child process has sent so far.
-    pub progress: K::Progress,
-    /// Notes of the child process, newest last.
-    pub notes: Vec<String>,
-    /// Time of the last message, CLOCK_BOOTTIME in ns.
-    pub last_message_ns: u64,
-    /// Whether it was asked to end.
-    pub is_stopping: bool,
-    /// How it ended; `None` while it runs.
-    pub ending: Option<RunEnding<K::Report>>,
-    /// Name of the stored report, or why storing failed; `None` until then.
-    pub stored: Option<Result<String, String>>,
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub enum RunEnding<R> {
-    /// With a report, complete or partial.
-    Report(Box<R>),
-    /// Refused before the start.
-    Refused(String),
-    /// Without a report.
-    Failed(String),
-}
-
-impl<K: RunTypes> Run<K> {
-    /// A run whose child has not sent anything yet.
-    pub fn new(number: u64, mut plan: K::Plan, now_ns: u64) -> Self {
-        Self {
-            number,
-            profile: K::bench_plan(&mut plan).profile.clone(),
-            plan,
-            pid: None,
-            progress: K::Progress::default(),
-            notes: Vec::new(),
-            last_message_ns: now_ns,
-            is_stopping: false,
-            ending: None,
-            stored: None,
-        }
-    }
-
-    /// Adds a note of the child process.
-    pub fn add_note(&mut self, note: String) {
-        if self.notes.len() < MAX_NOTES {
-            self.notes.push(crate::sanitize::sanitize(note));
-        }
-    }
-
-    /// ` (process 4711)`, if that is known.
-    pub fn process_text(&self) -> String {
-        self.pid.map_or(String::new(), |pid| format!(" (process {pid})"))
-    }
-}
-
-impl<K: RunKind> RunView<K> {
-    const LIST: PaneId = K::PANES[LIST_FOCUS].id;
-    /// The page beside the list.
-    pub const PAGE: PaneId = K::PANES[PAGE_FOCUS].id;
-
-    /// Stored results, as far as they are loaded.
-    pub fn stored_results(&self) -> &[StoredReport] {
-        self.stored.as_ref().and_then(|all| all.as_deref().ok()).unwrap_or_default()
-    }
-
-    /// The selected stored result.
-    fn selected_result(&self) -> Option<&StoredReport> {
-        let RunRow::Stored(id) = &self.selected else { return None };
-        self.stored_results().iter().find(|stored| stored.id == *id)
-    }
-
-    /// The form on the page.
-    pub fn shown_form(&self) -> Option<usize> {
-        match (&self.opened, &self.selected) {
-            (None, RunRow::Form(form)) => Some(*form),
-            _ => None,
-        }
-    }
-
-    /// The run under way.
-    pub fn active_run(&self) -> Option<&Run<K>> {
-        self.run.as_ref().filter(|run| run.ending.is_none())
-    }
-
-    /// The run on the page, under way or ended.
-    fn shown_run(&self) -> Option<&Run<K>> {
-        self.run.as_ref().filter(|_| self.opened.is_none() && self.selected == RunRow::CurrentRun)
-    }
-
-    /// The report on the page.
-    pub fn shown_report(&self) -> Option<&K::Report> {
-        if let Some(OpenedResult::Result(report)) = &self.opened {
-            return Some(report);
-        }
-        match self.shown_run()?.ending.as_ref()? {
-            RunEnding::Report(report) => Some(report),
-            _ => None,
-        }
-    }
-}
 
 impl<K: RunKind> View for RunView<K> {
     fn panes(&self) -> &'static [PaneSpec] {

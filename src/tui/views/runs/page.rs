@@ -1,6 +1,7 @@
 //! The page beside the list: a form, the run under way, how a run ended, a stored result, a comparison of two.
 
-use super::{OpenedResult, Run, RunEnding, RunKind, RunProgress, RunReports, RunView};
+use super::kind::{RunKind, RunReports, RunStatus};
+use super::state::{OpenedResult, Run, RunEnding, RunView};
 use crate::bench::store::Storable;
 use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
@@ -176,7 +177,7 @@ fn outcome_lines<K: RunReports>(run: &Run<K>, cx: &Context, width: u16) -> Vec<S
 }
 
 /// Draws a run under way: what it is doing, a bar, figures, the newest notes, and graphs in what is left.
-fn render_running<K: RunProgress>(run: &Run<K>, cx: &Context, inner: Rect, buf: &mut CellBuffer) {
+fn render_running<K: RunStatus>(run: &Run<K>, cx: &Context, inner: Rect, buf: &mut CellBuffer) {
     let (theme, width) = (cx.theme(), usize::from(inner.width));
     let mut lines: Vec<StyledLine> = vec![(K::phase_text(run), TextStyle::Strong), (String::new(), TextStyle::Plain)];
     if let Some(trouble) = K::blocked_text(run, cx.shared.system.now().boot_ns) {
@@ -195,7 +196,7 @@ fn render_running<K: RunProgress>(run: &Run<K>, cx: &Context, inner: Rect, buf: 
 }
 
 /// Summary of a run under way for export.
-fn summary_lines<K: RunProgress>(run: &Run<K>) -> Vec<StyledLine> {
+fn summary_lines<K: RunStatus>(run: &Run<K>) -> Vec<StyledLine> {
     let mut out = vec![(K::phase_text(run), TextStyle::Plain)];
     out.extend(K::figure_lines(run, usize::MAX));
     out.extend(K::summary_lines(run));

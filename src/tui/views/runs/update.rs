@@ -1,6 +1,7 @@
 //! Actions on runs, events of their child processes, and replies of the store.
 
-use super::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, Run, RunEnding, RunKind, RunRow, RunView};
+use super::kind::RunKind;
+use super::state::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, Run, RunEnding, RunRow, RunView};
 use crate::bench::store::Storable;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
@@ -60,11 +61,11 @@ impl<K: RunKind> RunView<K> {
             bench_plan.network = Some(bench_plan.directory.clone());
             return self.open_start_dialog("Over the network?", question, plan, out);
         }
-        self.run_count += 1;
-        self.run = Some(Run::new(self.run_count, plan.clone(), cx.shared.system.now().boot_ns));
+        let number = self.run.as_ref().map_or(1, |run| run.number + 1);
+        self.run = Some(Run::new(number, plan.clone(), cx.shared.system.now().boot_ns));
         self.show_current_run();
         out.focus_pane(PAGE_FOCUS);
-        out.push(K::EFFECT(RunEffect::Start { run: self.run_count, plan: Box::new(plan) }));
+        out.push(K::EFFECT(RunEffect::Start { run: number, plan: Box::new(plan) }));
     }
 
     /// Shows the run of this session.

@@ -18,7 +18,7 @@ use crate::tui::app::update;
 use crate::tui::effect::{Effect, RunEffect};
 use crate::tui::event::Event;
 use crate::tui::screen::Overlay;
-use crate::tui::views::runs::{OpenedResult, Run, RunEnding, RunForms, RunKind, RunProgress, RunRow, stored_text};
+use crate::tui::views::runs::{OpenedResult, Run, RunEnding, RunForms, RunKind, RunRow, RunStatus, stored_text};
 
 use ratatui::layout::Rect;
 
@@ -77,7 +77,7 @@ fn send_child_event(app: &mut App, run: u64, what: ChildEvent<BenchMessage>) -> 
 }
 
 fn send_message(app: &mut App, message: BenchMessage) -> Vec<Effect> {
-    let run = app.views.bench.run_count;
+    let run = app.views.bench.run.as_ref().unwrap().number;
     send_child_event(app, run, ChildEvent::Message(message))
 }
 
@@ -305,7 +305,7 @@ fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
     assert_eq!(message(&app), "no benchmark is running");
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
-    assert_eq!(app.views.bench.run_count, 2);
+    assert_eq!(app.views.bench.run.as_ref().unwrap().number, 2);
     send_child_event(&mut app, 1, ChildEvent::Message(BenchMessage::Failed("old".into())));
     assert!(app.views.bench.active_run().is_some());
     let quit = press(&mut app, "q");
