@@ -10,7 +10,6 @@ use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::tui::action::ViewId;
 use crate::tui::app::App;
-use crate::tui::app::screenshot::ScreenCapture;
 use crate::tui::settings::Settings;
 use crate::tui::shared::ReplayUi;
 use crate::tui::timezone::utc_offset_secs;
@@ -66,7 +65,7 @@ pub(super) fn render(
     };
     app.views.kernel_log.refresh_entries(&app.shared);
     app.refresh_views(&mut Vec::new());
-    (form.write)(&ScreenCapture::new(&app).to_screenshot())
+    (form.write)(&app.capture().to_screenshot())
 }
 
 /// Renders the sampler's newest sample, and takes its state.

@@ -2,6 +2,7 @@
 //!
 //! [`update`] takes an event, changes the state and returns effects. It reads no file, clock or kernel.
 
+mod capture;
 mod command;
 mod diagnosis;
 mod dispatch;
@@ -15,7 +16,7 @@ mod mouse;
 mod prompt;
 mod replay;
 mod route;
-pub mod screenshot;
+mod screenshot;
 mod state;
 #[cfg(test)]
 pub mod tests;

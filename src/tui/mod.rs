@@ -11,7 +11,6 @@ pub mod keymap;
 mod keymap_tests;
 pub mod knob_snapshot;
 mod pane;
-pub mod recording;
 pub mod runtime;
 pub mod screen;
 pub mod settings;

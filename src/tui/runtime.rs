@@ -5,45 +5,27 @@ mod async_fd;
 mod effects;
 mod frame_limit;
 mod kernel_log;
-mod recordings;
+mod options;
+mod recording;
 mod shared;
 mod signals;
 mod state;
 mod timer;
 
 use super::event::{Event, QUEUE_CAPACITY};
-use super::settings::Settings;
 use super::terminal::{self, Tty, TtyHandle};
-use crate::root::Root;
 use anyhow::Context;
 use async_fd::register_fd;
 use kernel_log::KernelLogSource;
 use shared::SharedRuntime;
 use signals::SignalEvent;
 use state::Runtime;
-use std::path::PathBuf;
 use timer::Timer;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-pub use recordings::ReplaySource;
-
-/// How to run the full-screen program.
-pub struct TuiOptions {
-    /// The live machine, or a captured tree.
-    pub root: Root,
-    /// From the config file and the command line.
-    pub settings: Settings,
-    /// File that `W` writes the settings to.
-    pub config_path: Option<PathBuf>,
-    /// Directory whose page is open at the start.
-    pub initial_path: Option<String>,
-    /// Draw without colour.
-    pub no_color: bool,
-    /// Show this recording instead of the machine.
-    pub replay: Option<ReplaySource>,
-}
+pub use options::{ReplaySource, TuiOptions};
 
 /// Runs until the user quits.
 ///
@@ -103,7 +85,7 @@ impl EventLoop {
             timer: timer_handle,
         };
         if let Some(root) = live_root {
-            this.open_kernel_log(&root)?;
+            this.kernel_log = KernelLogSource::open(&root, &this.runtime)?;
         }
         Ok(this)
     }
@@ -120,7 +102,7 @@ impl EventLoop {
                     let is_hung_up = self.tty.get_ref().is_hung_up();
                     self.runtime.with(|runtime| runtime.on_terminal_ready(is_hung_up))?;
                 }
-                ready = self.kernel_log.readable() => self.on_kernel_log_ready(ready)?,
+                ready = self.kernel_log.readable() => self.kernel_log.on_ready(ready, &self.runtime)?,
                 ready = self.timer.readable() => {
                     self.timer.get_ref().acknowledge();
                     ready?.clear_ready();

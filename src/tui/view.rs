@@ -282,11 +282,6 @@ pub trait View {
         0
     }
 
-    /// A hash of everything a pane draws, for one that rarely changes: while it is the same, the pane is not drawn again.
-    fn content_hash(&self, _pane: PaneId, _cx: &Context) -> Option<u64> {
-        None
-    }
-
     /// Moves the selection of a pane, or scrolls it. False: it has none.
     fn move_selection(&mut self, _pane: PaneId, _by: isize, _cx: &Context) -> bool {
         false

@@ -67,7 +67,6 @@ fn frame(bencher: Bencher, view: ViewId) {
     let mut canvas = CellBuffer::new(Rect::new(0, 0, SIZE.0, SIZE.1));
     bencher.bench_local(|| {
         draw(&app, &mut canvas);
-        canvas.forget_regions();
         canvas.swap(|_, _, _, _| ());
     });
 }

@@ -6,7 +6,6 @@ use super::{app, press, render};
 use iotop_plus::export::screenshot::colour::DARK;
 use iotop_plus::export::screenshot::svg::to_svg;
 use iotop_plus::export::screenshot::{FORMATS, find_format};
-use iotop_plus::tui::app::screenshot::ScreenCapture;
 use std::path::Path;
 
 /// Every view, and the pages that lie over one.
@@ -41,7 +40,7 @@ fn every_view_exports_in_every_format() {
     for (keys, name) in VIEWS {
         let mut app = app((120, 40));
         press(&mut app, keys);
-        let shot = ScreenCapture::new(&app).to_screenshot();
+        let shot = app.capture().to_screenshot();
         for form in FORMATS {
             let file = (form.write)(&shot);
             assert!(file.len() > 500, "{name}.{}: {} bytes", form.extension, file.len());

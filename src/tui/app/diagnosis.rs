@@ -10,17 +10,6 @@ use crate::tui::effect::Effect;
 /// look at several seconds, so a finding comes at most one tick later.
 const IDLE_INTERVAL_NS: u64 = 1_500_000_000;
 
-/// Jobs for the rules: facts that are slow to read.
-#[derive(Debug, Default)]
-pub struct FactRequests {
-    /// CLOCK_BOOTTIME of the newest request, ns.
-    pub(super) requested_at_ns: Option<u64>,
-    /// Settings and limits are being read.
-    pub(super) facts: bool,
-    /// Free space is being read: on local file systems, on those of the network.
-    pub(super) disk_space: [bool; 2],
-}
-
 fn incident_key(incident: &Incident) -> (&'static str, FindingSubject) {
     (incident.cause().rule, incident.cause().subject.clone())
 }

@@ -9,7 +9,7 @@ use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
 use crate::tui::screen::{Confirmation, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::{CellBuffer, content_hash};
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_input, draw_popup, wrap};
 use crate::tui::widgets::text::{clear_area, draw_text};
 use crate::tui::widgets::theme::Theme;
@@ -26,24 +26,13 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     }
     let (layout, focused) = app.arrange();
     draw_header(&app.shared, &theme, layout.header, buf);
-    let theme_key = (app.shared.theme_name, app.shared.no_color);
     let cx = Context { shared: &app.shared, screen: &app.screen, layout: &layout, focused };
     for (pane, area) in &layout.panes {
-        let Some(view) = app.views.of_pane(*pane) else { continue };
-        let render = |buf: &mut CellBuffer| view.render(*pane, &cx, *area, buf);
-        match view.content_hash(*pane, &cx) {
-            Some(hash) => {
-                buf.draw_cached(*area, content_hash(&(hash, *pane, cx.is_focused(*pane), theme_key)), render);
-            }
-            None => render(buf),
+        if let Some(view) = app.views.of_pane(*pane) {
+            view.render(*pane, &cx, *area, buf);
         }
     }
-    let message = app.screen.message.as_ref().map(|m| (&m.text, m.is_error));
-    let key = (app.screen.view, app.key_contexts(), message, app.shared.replay.is_some(), theme_key);
-    buf.draw_cached(layout.footer, content_hash(&key), |buf| draw_footer(app, &theme, layout.footer, buf));
-    if app.screen.overlay.is_some() {
-        buf.forget_regions();
-    }
+    draw_footer(app, &theme, layout.footer, buf);
     match &app.screen.overlay {
         Some(Overlay::Help(scroll)) => draw_help(*scroll, &theme, buf),
         Some(Overlay::Dialog(dialog)) => draw_dialog(dialog, &theme, buf),

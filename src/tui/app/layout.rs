@@ -5,7 +5,7 @@
 use super::state::App;
 use crate::tui::action::ViewId;
 use crate::tui::view::{Context, PaneId, ScreenLayout};
-use crate::tui::views;
+use crate::tui::views::findings::FindingsView;
 use ratatui::layout::Rect;
 
 /// Smallest usable screen; below it only a message is drawn.
@@ -56,7 +56,7 @@ impl App {
 }
 
 fn overview_layout(body: Rect, devices: u16, stories: usize) -> Vec<(PaneId, Rect)> {
-    let strip = views::findings::summary_height(body.height, stories);
+    let strip = FindingsView::summary_height(body.height, stories);
     let above = Rect { height: body.height - strip, ..body };
     let mut out = overview_upper_layout(above, devices);
     out.push((PaneId::FindingsSummary, area_below(body, above.height)));

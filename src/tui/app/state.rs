@@ -1,7 +1,6 @@
 //! The whole state of the program: what all views share, what is on screen, and every view.
 
-use super::diagnosis::FactRequests;
-use super::screenshot::ScreenshotState;
+use super::capture::ScreenshotState;
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::ProcessColumn;
 use crate::model::system_state::SystemState;
@@ -29,6 +28,17 @@ pub struct App {
     pub(super) fact_requests: FactRequests,
     /// Screenshots.
     pub screenshot: ScreenshotState,
+}
+
+/// Jobs for the rules: facts that are slow to read.
+#[derive(Debug, Default)]
+pub(super) struct FactRequests {
+    /// CLOCK_BOOTTIME of the newest request, ns.
+    pub(super) requested_at_ns: Option<u64>,
+    /// Settings and limits are being read.
+    pub(super) facts: bool,
+    /// Free space is being read: on local file systems, on those of the network.
+    pub(super) disk_space: [bool; 2],
 }
 
 /// Every view.

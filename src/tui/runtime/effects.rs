@@ -9,7 +9,7 @@ use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::subprocess::handle::ChildMessage;
 use crate::subprocess::runner::{ChildEvent, ChildRunner};
-use crate::tui::effect::{Effect, RunEffect};
+use crate::tui::effect::{Effect, RecordingEffect, RunEffect};
 use crate::tui::event::Event;
 use crate::tui::settings::Settings;
 use crate::tui::terminal;
@@ -90,6 +90,21 @@ impl Runtime {
             } else {
                 Event::Notice(why)
             })?;
+        }
+        Ok(())
+    }
+
+    /// Starts or stops a recording of what is on screen.
+    pub(super) fn control_recording(&mut self, effect: RecordingEffect) -> anyhow::Result<()> {
+        match effect {
+            RecordingEffect::Stop => self.recording.stop(self.app.shared.system.now().wall_ns),
+            RecordingEffect::Start(path) => {
+                let path = std::env::current_dir().unwrap_or_default().join(path);
+                if let Err(why) = self.recording.start(&self.options.root, path, &self.app) {
+                    self.app.shared.recording_status = None;
+                    return self.dispatch(Event::Notice(why));
+                }
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Reads the kernel log in the event loop.
 
-use super::EventLoop;
 use super::async_fd::register_fd;
+use super::shared::SharedRuntime;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::model::observation::Observation;
@@ -44,56 +44,54 @@ impl KernelLogSource {
             KernelLogSource::Finished => std::future::pending().await,
         }
     }
-}
 
-impl EventLoop {
     /// Reads the records there are, and waits for more if the log is live.
-    pub(super) fn open_kernel_log(&mut self, root: &Root) -> anyhow::Result<()> {
+    pub(super) fn open(root: &Root, runtime: &SharedRuntime) -> anyhow::Result<Self> {
         let mut reader = match KmsgReader::open(root) {
             Reading::Ok(reader) => reader,
-            unavailable => return self.report_no_kernel_log(unavailable.map(|_| ())),
+            unavailable => return Self::unavailable(unavailable.map(|_| ()), runtime),
         };
-        while !self.read_kernel_log(&mut reader)? && !reader.is_live() {}
-        if reader.is_live() {
-            match register_fd(reader, Interest::READABLE) {
-                Ok(fd) => self.kernel_log = KernelLogSource::Live { fd, next_read: Instant::now() },
-                Err(err) => self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err))?,
-            }
+        while !read_records(&mut reader, runtime)? && !reader.is_live() {}
+        if !reader.is_live() {
+            return Ok(KernelLogSource::Finished);
         }
-        Ok(())
+        match register_fd(reader, Interest::READABLE) {
+            Ok(fd) => Ok(KernelLogSource::Live { fd, next_read: Instant::now() }),
+            Err(err) => Self::unavailable(Reading::from_io_error("/dev/kmsg", &err), runtime),
+        }
     }
 
-    /// Reads up to [`MAX_RECORDS`] records; returns whether these were all.
-    fn read_kernel_log(&self, reader: &mut KmsgReader) -> anyhow::Result<bool> {
-        let clock = clock::now_log_clock();
-        let next = || reader.next_record().ok().flatten();
-        let records: Vec<_> = std::iter::from_fn(next).take(MAX_RECORDS).collect();
-        let was_all = records.len() < MAX_RECORDS;
-        self.runtime.with(|runtime| {
-            runtime.schedule_draw(Duration::ZERO);
-            runtime.dispatch(Event::Observed(Observation::KernelLog(records, clock)))
-        })?;
-        Ok(was_all)
-    }
-
-    fn report_no_kernel_log(&self, why: Reading<()>) -> anyhow::Result<()> {
-        self.runtime.with(|runtime| runtime.dispatch(Event::Observed(Observation::KernelLogState(why))))
+    /// Reports why the log cannot be read.
+    fn unavailable(why: Reading<()>, runtime: &SharedRuntime) -> anyhow::Result<Self> {
+        runtime.with(|runtime| runtime.dispatch(Event::Observed(Observation::KernelLogState(why))))?;
+        Ok(KernelLogSource::Finished)
     }
 
     /// Reads new records; after an error the log is not read any more.
-    pub(super) fn on_kernel_log_ready(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
-        let KernelLogSource::Live { mut fd, .. } = std::mem::replace(&mut self.kernel_log, KernelLogSource::Finished)
-        else {
-            return Ok(());
-        };
+    pub(super) fn on_ready(&mut self, ready: std::io::Result<()>, runtime: &SharedRuntime) -> anyhow::Result<()> {
+        let KernelLogSource::Live { fd, next_read } = self else { return Ok(()) };
         if let Err(err) = ready {
-            return self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err));
+            *self = Self::unavailable(Reading::from_io_error("/dev/kmsg", &err), runtime)?;
+            return Ok(());
         }
-        if self.read_kernel_log(fd.get_mut())? {
+        if read_records(fd.get_mut(), runtime)? {
             // Tokio shall wait for the next record.
             let _ = fd.try_io_mut(Interest::READABLE, |_| Err::<(), _>(std::io::ErrorKind::WouldBlock.into()));
         }
-        self.kernel_log = KernelLogSource::Live { fd, next_read: Instant::now() + READ_INTERVAL };
+        *next_read = Instant::now() + READ_INTERVAL;
         Ok(())
     }
+}
+
+/// Reads up to [`MAX_RECORDS`] records; returns whether these were all.
+fn read_records(reader: &mut KmsgReader, runtime: &SharedRuntime) -> anyhow::Result<bool> {
+    let clock = clock::now_log_clock();
+    let next = || reader.next_record().ok().flatten();
+    let records: Vec<_> = std::iter::from_fn(next).take(MAX_RECORDS).collect();
+    let was_all = records.len() < MAX_RECORDS;
+    runtime.with(|runtime| {
+        runtime.schedule_draw(Duration::ZERO);
+        runtime.dispatch(Event::Observed(Observation::KernelLog(records, clock)))
+    })?;
+    Ok(was_all)
 }

@@ -12,7 +12,7 @@
 //!   calls back into the runtime while it holds one of those.
 //! - After [`SharedRuntime::take`] the slot is empty; a collector that finds it so ends.
 
-use super::TuiOptions;
+use super::options::TuiOptions;
 use super::state::Runtime;
 use super::timer::Timer;
 use crate::model::observation::Observation;

@@ -1,8 +1,8 @@
 //! The state of the running program, and what each kind of event does to it.
 
-use super::TuiOptions;
 use super::frame_limit::{FrameLimit, FrameReason};
-use super::recordings::start_replay;
+use super::options::TuiOptions;
+use super::recording::ActiveRecording;
 use super::signals::SignalEvent;
 use super::timer::Timer;
 use crate::bench::message::BenchMessage;
@@ -23,7 +23,6 @@ use crate::tui::app::draw::draw;
 use crate::tui::app::{App, update};
 use crate::tui::diff_renderer::DiffRenderer;
 use crate::tui::event::{Event, EventSender};
-use crate::tui::recording::ActiveRecording;
 use crate::tui::terminal::Tty;
 use crate::tui::view::Target;
 use crate::tui::views::experiments::arm_checker::ArmChecker;
@@ -85,7 +84,7 @@ impl Runtime {
         app.shared.log_clock = clock::now_log_clock();
         app.shared.target.set_working_directory(std::env::current_dir().unwrap_or_default());
         let (collectors, player) = match options.replay.take() {
-            Some(source) => (None, Some(start_replay(source, &mut app, &events)?)),
+            Some(source) => (None, Some(source.start(&mut app, &events)?)),
             None => {
                 let threads = app.views.processes.show_threads;
                 let scan = ScanOptions { threads, delays: true, ..Default::default() };

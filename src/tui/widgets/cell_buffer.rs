@@ -7,14 +7,13 @@
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Most styles in the table.
 const MAX_STYLES: usize = 1 << 9;
 /// Most symbols of several characters in the table.
 const MAX_LONG_SYMBOLS: usize = 1 << 10;
 
-/// A cell in one number: within a buffer, two cells are equal if and only if they look the same. Holds the character (or
+/// A cell in one number: within a buffer, two cells are equal if and only if they cell the same. Holds the character (or
 /// the index of a longer symbol), the index of the style, and whether it takes two columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PackedCell(u32);
@@ -59,33 +58,20 @@ impl PackedSymbol {
     }
 
     /// A cell with this symbol and style.
-    pub fn with_style(self, dress: StyleId) -> PackedCell {
-        PackedCell(self.0 | dress.0)
+    pub fn with_style(self, style: StyleId) -> PackedCell {
+        PackedCell(self.0 | style.0)
     }
 }
 
 type StyleValue = (Color, Color, Modifier);
-
-/// A 64-bit hash of a value.
-pub fn content_hash(of: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// An area with the hash of its content.
-type CachedRegion = (Rect, u64);
 
 /// A frame to draw into, and the one before.
 pub struct CellBuffer {
     /// Position and size on the screen.
     pub area: Rect,
     cells: Vec<PackedCell>,
-    /// The previous frame, and its regions that may be copied.
+    /// The previous frame.
     previous: Vec<PackedCell>,
-    reusable_regions: Vec<CachedRegion>,
-    /// Regions of this frame that the next one may copy.
-    drawn_regions: Vec<CachedRegion>,
     styles: StyleTable,
 }
 
@@ -102,38 +88,13 @@ impl CellBuffer {
     pub fn new(area: Rect) -> Self {
         let cells = vec![PackedCell::BLANK; usize::from(area.width) * usize::from(area.height)];
         let plain = (Color::Reset, Color::Reset, Modifier::empty());
-        let names = StyleTable { styles: vec![plain], last_index: 0, long_symbols: Vec::new() };
-        Self {
-            area,
-            previous: cells.clone(),
-            cells,
-            reusable_regions: Vec::new(),
-            drawn_regions: Vec::new(),
-            styles: names,
-        }
+        let styles = StyleTable { styles: vec![plain], last_index: 0, long_symbols: Vec::new() };
+        Self { area, previous: cells.clone(), cells, styles }
     }
 
     /// Whether the tables are nearly full; the caller must then start a new buffer.
     pub fn is_full(&self) -> bool {
         self.styles.styles.len() >= MAX_STYLES / 2 || self.styles.long_symbols.len() >= MAX_LONG_SYMBOLS
-    }
-
-    /// Draws a region, or copies it from the previous frame if that was drawn there with the same hash. Nothing else may be
-    /// drawn there, or [`forget_regions`](Self::forget_regions) must be called.
-    pub fn draw_cached(&mut self, area: Rect, stamp: u64, draw: impl FnOnce(&mut Self)) {
-        self.drawn_regions.push((area, stamp));
-        if !self.reusable_regions.contains(&(area, stamp)) {
-            return draw(self);
-        }
-        for y in area.top()..area.bottom() {
-            let places = self.cell_range(area.x, y, area.width);
-            self.cells[places.clone()].copy_from_slice(&self.previous[places]);
-        }
-    }
-
-    /// Makes the next frame draw all regions again, because something was drawn over them.
-    pub fn forget_regions(&mut self) {
-        self.drawn_regions.clear();
     }
 
     /// Ends the frame: passes each row that differs from the previous frame to `differs` (row, before, now), and clears the
@@ -148,8 +109,6 @@ impl CellBuffer {
             }
             now.fill(PackedCell::BLANK);
         }
-        self.reusable_regions.clear();
-        self.reusable_regions.append(&mut self.drawn_regions);
     }
 
     /// Indexes of at most `width` cells from `x`, `y` on; empty outside.
@@ -164,8 +123,8 @@ impl CellBuffer {
 
     /// At most `width` cells from `x`, `y` on; empty outside.
     pub fn cells_mut(&mut self, x: u16, y: u16, width: u16) -> &mut [PackedCell] {
-        let places = self.cell_range(x, y, width);
-        &mut self.cells[places]
+        let cells = self.cell_range(x, y, width);
+        &mut self.cells[cells]
     }
 
     /// Draws over at most `width` cells from `x`, `y` on: `symbol` maps each cell to its new symbol until it returns `None`;
@@ -183,8 +142,8 @@ impl CellBuffer {
             let before = self.cells[place];
             let Some(symbol) = symbol(before) else { break };
             let bare = before.0 & PackedCell::STYLE_MASK == 0;
-            let dress = if bare { on_blank } else { self.patched_style_id(before, style) };
-            self.cells[place] = symbol.with_style(dress);
+            let style = if bare { on_blank } else { self.patched_style_id(before, style) };
+            self.cells[place] = symbol.with_style(style);
             drawn += 1;
         }
         drawn
@@ -197,8 +156,8 @@ impl CellBuffer {
     }
 
     /// The index of a cell's style after applying `style` to it.
-    fn patched_style_id(&mut self, look: PackedCell, style: Style) -> StyleId {
-        let (fg, bg, modifier) = self.styles.styles[look.style_index()];
+    fn patched_style_id(&mut self, cell: PackedCell, style: Style) -> StyleId {
+        let (fg, bg, modifier) = self.styles.styles[cell.style_index()];
         let modifier = modifier.union(style.add_modifier).difference(style.sub_modifier);
         self.styles.style_id((style.fg.unwrap_or(fg), style.bg.unwrap_or(bg), modifier))
     }
@@ -210,7 +169,7 @@ impl CellBuffer {
 
     /// Converts the frame to a ratatui buffer.
     pub fn to_buffer(&self) -> Buffer {
-        Buffer { area: self.area, content: self.cells.iter().map(|look| self.styles.unpack(*look)).collect() }
+        Buffer { area: self.area, content: self.cells.iter().map(|cell| self.styles.unpack(*cell)).collect() }
     }
 }
 
@@ -241,15 +200,15 @@ impl StyleTable {
     }
 
     /// Converts a cell to a ratatui cell.
-    pub fn unpack(&self, look: PackedCell) -> Cell {
+    pub fn unpack(&self, packed: PackedCell) -> Cell {
         let mut cell = Cell::EMPTY;
-        let symbol = look.0 & PackedCell::SYMBOL_MASK;
-        if look.0 & PackedCell::LONG_FLAG != 0 {
+        let symbol = packed.0 & PackedCell::SYMBOL_MASK;
+        if packed.0 & PackedCell::LONG_FLAG != 0 {
             cell.set_symbol(&self.long_symbols[symbol as usize]);
         } else {
             cell.set_char(char::from_u32(symbol).unwrap_or(' '));
         }
-        (cell.fg, cell.bg, cell.modifier) = self.styles[look.style_index()];
+        (cell.fg, cell.bg, cell.modifier) = self.styles[packed.style_index()];
         cell
     }
 }
@@ -264,16 +223,16 @@ mod tests {
         let long = "👩\u{200d}🚒";
         let symbols = [" ", "a", "é", "│", "写", "🚒", "a\u{301}", long, "👩\u{200d}🔬"];
         let mut of = |symbol: &str, fg: Color| {
-            let dress = canvas.style_id(Style::new().fg(fg));
-            let look = canvas.pack_symbol(symbol).with_style(dress);
-            assert_eq!(canvas.styles.unpack(look).symbol(), symbol);
-            assert_eq!(canvas.styles.unpack(look).fg, fg);
-            look
+            let style = canvas.style_id(Style::new().fg(fg));
+            let cell = canvas.pack_symbol(symbol).with_style(style);
+            assert_eq!(canvas.styles.unpack(cell).symbol(), symbol);
+            assert_eq!(canvas.styles.unpack(cell).fg, fg);
+            cell
         };
         let all: Vec<PackedCell> =
             [Color::Reset, Color::Red].iter().flat_map(|fg| symbols.map(|s| of(s, *fg))).collect();
-        for (n, look) in all.iter().enumerate() {
-            assert_eq!(all.iter().position(|l| l == look), Some(n), "{n} looks like an earlier one");
+        for (n, cell) in all.iter().enumerate() {
+            assert_eq!(all.iter().position(|l| l == cell), Some(n), "{n} looks like an earlier one");
         }
         assert!(of(" ", Color::Reset) == PackedCell::BLANK);
         assert!(of(long, Color::Reset) == all[7] && all[7].is_wide() && !all[6].is_wide());
@@ -285,8 +244,8 @@ mod tests {
         let mut canvas = CellBuffer::new(Rect::new(0, 0, 1, 1));
         for n in 0..MAX_STYLES as u32 + 2 {
             let [_, r, g, b] = n.to_be_bytes();
-            let dress = canvas.style_id(Style::new().fg(Color::Rgb(r, g, b)));
-            assert_eq!(canvas.styles.unpack(PackedSymbol::single_width('x').with_style(dress)).symbol(), "x");
+            let style = canvas.style_id(Style::new().fg(Color::Rgb(r, g, b)));
+            assert_eq!(canvas.styles.unpack(PackedSymbol::single_width('x').with_style(style)).symbol(), "x");
         }
         assert!(canvas.is_full());
     }

@@ -14,7 +14,6 @@ use crate::tui::app::update;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::view::PaneId;
-use crate::tui::views::findings::page;
 
 /// The view with this story selected, and the keys on its page at this way on.
 fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
@@ -24,7 +23,7 @@ fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let stories = app.shared.findings.incidents();
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
-    let way = page::nav_targets(&app.views.findings, &app.shared).iter().position(wanted).expect("the way on");
+    let way = app.views.findings.nav_targets(&app.shared).iter().position(wanted).expect("the way on");
     press(&mut app, "<right>");
     (0..way).for_each(|_| drop(press(&mut app, "<down>")));
     app
@@ -59,7 +58,7 @@ fn every_nav_target_opens_its_page() {
 fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
     let mut app = app(SIZE);
     press(&mut app, "8");
-    let first = page::nav_targets(&app.views.findings, &app.shared)[0].clone();
+    let first = app.views.findings.nav_targets(&app.shared)[0].clone();
     press(&mut app, "<enter>");
     assert!(
         matches!(first, NavTarget::Task(_)) && state_summary(&app).starts_with("Findings/ProcessDetail"),
@@ -81,7 +80,7 @@ fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
 fn a_bench_target_fills_in_the_bench_view() {
     let mut app = app_at_target("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
     let Some(NavTarget::Bench(_, dir)) =
-        page::nav_targets(&app.views.findings, &app.shared).into_iter().nth(app.views.findings.selected_target)
+        app.views.findings.nav_targets(&app.shared).into_iter().nth(app.views.findings.selected_target)
     else {
         panic!()
     };
@@ -155,9 +154,9 @@ fn slow_facts_are_requested_once_per_interval() {
 fn the_selection_follows_its_incident() {
     let mut app = app(SIZE);
     press(&mut app, "8<down>");
-    let rule = page::selected_incident(&app.views.findings, &app.shared).unwrap().cause().rule;
+    let rule = app.views.findings.selected_incident(&app.shared).unwrap().cause().rule;
     send_processes(&mut app, true);
-    assert_eq!(page::selected_incident(&app.views.findings, &app.shared).unwrap().cause().rule, rule);
+    assert_eq!(app.views.findings.selected_incident(&app.shared).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
     assert!(app.views.findings.scroll.selected < app.shared.findings.incidents().len());
 }

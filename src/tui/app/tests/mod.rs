@@ -5,7 +5,6 @@ mod findings;
 pub mod fixture;
 mod mouse;
 mod random_input;
-mod redraw_cache;
 mod replay;
 mod screenshot;
 mod syncs;
@@ -22,7 +21,6 @@ use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::screen::Overlay;
 use crate::tui::view::PaneId;
-use crate::tui::views::kernel_log;
 use crate::tui::widgets::theme::ThemeName;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use fixture::{app, empty, press, send_processes};
@@ -186,7 +184,7 @@ fn keys_change_sorting_filtering_and_settings() {
     type Selector = fn(&App) -> String;
     let sorted: Selector = |a| a.views.processes.sort_column.spec().value.name.into();
     let tasks: Selector = |a| a.views.processes.matching_task_count(&a.shared).to_string();
-    let lines: Selector = |a| crate::tui::views::devices::device_lines(&a.views.devices, &a.shared).len().to_string();
+    let lines: Selector = |a| a.views.devices.device_lines(&a.shared).len().to_string();
     let selected: Selector =
         |a| a.views.processes.selected_task(&a.shared).map_or("-".into(), |r| r.comm().to_string());
     for (keys, look, want) in [
@@ -428,14 +426,11 @@ fn a_kernel_log_window_equals_that_slice() {
     for keys in ["5", "5X<c-u>EXT4<enter>", "5I<c-u>nothing like this<enter>"] {
         let mut app = app(SIZE);
         press(&mut app, keys);
-        let all: Vec<_> = kernel_log::visible_entries(&app.views.kernel_log, &app.shared)
-            .enumerate()
-            .map(|(i, e)| (i, e.seq))
-            .collect();
+        let all: Vec<_> =
+            app.views.kernel_log.visible_entries(&app.shared).enumerate().map(|(i, e)| (i, e.seq)).collect();
         for (first, most) in (0..all.len() + 2).flat_map(|first| [0, 1, 3, 500].map(|most| (first, most))) {
-            let seen = kernel_log::visible_window(&app.views.kernel_log, &app.shared, first, most)
-                .into_iter()
-                .map(|(i, e)| (i, e.seq));
+            let seen =
+                app.views.kernel_log.visible_window(&app.shared, first, most).into_iter().map(|(i, e)| (i, e.seq));
             assert!(seen.eq(all.iter().copied().skip(first).take(most)), "{keys}: {most} from {first}");
         }
     }

@@ -23,16 +23,83 @@ fn device_name(shared: &Shared, id: DevId) -> String {
     sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
 
-pub(super) fn detail_lines(view: &DevicesView, cx: &Context) -> Vec<(String, bool)> {
-    let Some(id) = view.page else { return Vec::new() };
-    let mut out = Vec::new();
-    push_rates(cx.shared, id, &mut out);
-    latency::push_percentiles(cx.shared, id, &mut out);
-    request_sizes::push_request_sizes(cx.shared, id, &mut out);
-    super::super::io_accounting::push_device_io(cx.shared, id, &mut out);
-    push_topology(cx.shared, id, &mut out);
-    push_queue_settings(cx.shared, id, &mut out);
-    out
+impl DevicesView {
+    /// Splits the page into text and graphs: side by side on a wide screen, else the graphs below if it is high enough.
+    pub(super) fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
+        if inner.width >= 130 {
+            let w = inner.width / 2;
+            return (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner });
+        }
+        let graphs = if inner.height >= 30 { inner.height / 2 } else { 0 };
+        let top = inner.height - graphs;
+        (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
+    }
+
+    pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
+        let Some(id) = self.page else { return Vec::new() };
+        let mut out = Vec::new();
+        push_rates(cx.shared, id, &mut out);
+        latency::push_percentiles(cx.shared, id, &mut out);
+        request_sizes::push_request_sizes(cx.shared, id, &mut out);
+        super::super::io_accounting::push_device_io(cx.shared, id, &mut out);
+        push_topology(cx.shared, id, &mut out);
+        push_queue_settings(cx.shared, id, &mut out);
+        out
+    }
+
+    pub(super) fn render_detail(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let Some(id) = self.page else { return };
+        let inner = draw_frame(
+            buf,
+            area,
+            &format!("Device {}", device_name(cx.shared, id)),
+            &cx.shared.interval_text(),
+            focused,
+            theme,
+        );
+        let (left, right) = Self::split_text_and_graphs(inner);
+        draw_detail_lines(cx, theme, left, buf, &self.detail_lines(cx));
+        // Heat maps first, then pairs of graphs. Each needs six rows; at least one pair is drawn if there is room for two.
+        let room = (right.height / 6).max(1);
+        let mut heats = latency::kinds_with_data(cx.shared, id, LatencyPart::Total, right.width);
+        heats.truncate(usize::from(room).saturating_sub(1).max(1));
+        let parts = (GRAPH_PAIRS.len() as u16 + heats.len() as u16).min(room);
+        let each = right.height / parts;
+        for i in 0..parts {
+            let at = Rect { y: right.y + i * each, height: each, ..right };
+            if let Some(kind) = heats.get(usize::from(i)) {
+                latency::draw_latency_heatmap(cx.shared, theme, at, buf, id, *kind, LatencyPart::Total);
+                continue;
+            }
+            let pair = &GRAPH_PAIRS[(self.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
+            let half = each / 2;
+            let at = Rect { height: half, ..at };
+            draw_graph(cx.shared, theme, at, buf, id, &pair[0], false);
+            draw_graph(
+                cx.shared,
+                theme,
+                Rect { y: at.y + half, height: each - half, ..right },
+                buf,
+                id,
+                &pair[1],
+                true,
+            );
+        }
+    }
+
+    pub(super) fn detail_table(&self, cx: &Context) -> Table {
+        let title = self.page.map_or(String::new(), |id| {
+            format!(
+                "Device {} on {}, {}",
+                device_name(cx.shared, id),
+                cx.shared.system.host.name,
+                cx.shared.timestamp()
+            )
+        });
+        let mut sheet = Table::new(title, &[("", false)]);
+        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
+        sheet
+    }
 }
 
 use DeviceColumn as C;
@@ -197,56 +264,4 @@ fn push_queue_settings(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>
         ),
     ];
     out.extend(lines.into_iter().map(|l| (format!("  {l}"), false)));
-}
-
-/// Splits the page into text and graphs: side by side on a wide screen, else the graphs below if it is high enough.
-pub(super) fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
-    if inner.width >= 130 {
-        let w = inner.width / 2;
-        return (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner });
-    }
-    let graphs = if inner.height >= 30 { inner.height / 2 } else { 0 };
-    let top = inner.height - graphs;
-    (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
-}
-
-pub(super) fn render(view: &DevicesView, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(id) = view.page else { return };
-    let inner = draw_frame(
-        buf,
-        area,
-        &format!("Device {}", device_name(cx.shared, id)),
-        &cx.shared.interval_text(),
-        focused,
-        theme,
-    );
-    let (left, right) = split_text_and_graphs(inner);
-    draw_detail_lines(cx, theme, left, buf, &detail_lines(view, cx));
-    // Heat maps first, then pairs of graphs. Each needs six rows; at least one pair is drawn if there is room for two.
-    let room = (right.height / 6).max(1);
-    let mut heats = latency::kinds_with_data(cx.shared, id, LatencyPart::Total, right.width);
-    heats.truncate(usize::from(room).saturating_sub(1).max(1));
-    let parts = (GRAPH_PAIRS.len() as u16 + heats.len() as u16).min(room);
-    let each = right.height / parts;
-    for i in 0..parts {
-        let at = Rect { y: right.y + i * each, height: each, ..right };
-        if let Some(kind) = heats.get(usize::from(i)) {
-            latency::draw_latency_heatmap(cx.shared, theme, at, buf, id, *kind, LatencyPart::Total);
-            continue;
-        }
-        let pair = &GRAPH_PAIRS[(view.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
-        let half = each / 2;
-        let at = Rect { height: half, ..at };
-        draw_graph(cx.shared, theme, at, buf, id, &pair[0], false);
-        draw_graph(cx.shared, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
-    }
-}
-
-pub(super) fn build_table(view: &DevicesView, cx: &Context) -> Table {
-    let title = view.page.map_or(String::new(), |id| {
-        format!("Device {} on {}, {}", device_name(cx.shared, id), cx.shared.system.host.name, cx.shared.timestamp())
-    });
-    let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
-    sheet
 }

@@ -1,7 +1,7 @@
 //! Graphs of the selected device: two quantities or two latency heat maps, chosen with `g`.
 
 use super::DevicesView;
-use super::latency::{self, LatencyPart};
+use super::latency::{self, LatencyPart, device_history};
 use crate::model::disk::{DevId, DiskRate};
 use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -39,11 +39,6 @@ pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
 
 /// Heat maps, chosen after the last pair.
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
-
-/// The rates of a device in the stored history, oldest first; `None` where it did not exist.
-pub fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
-    shared.history_to_shown().map(move |f| f.snapshot.device(id))
-}
 
 /// The values of a quantity in the stored history, oldest first.
 pub fn quantity_history(
@@ -85,43 +80,45 @@ pub fn draw_graph(
     draw_column_markers(buf, graph, &changed, theme.changed);
 }
 
-pub(super) fn render(
-    view: &DevicesView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let Some(id) = view.selected(shared) else {
-        draw_frame(buf, area, "No device selected", "", focused, theme);
-        return;
-    };
-    let name = shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
-    let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
-    let half = inner.height / 2;
-    let halves = [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
-    // Heat maps come after the pairs.
-    let at = view.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
-    if let Some(pair) = GRAPH_PAIRS.get(at) {
-        draw_graph(shared, theme, halves[0], buf, id, &pair[0], false);
-        draw_graph(shared, theme, halves[1], buf, id, &pair[1], true);
-        return;
-    }
-    let part = HEATMAPS[at - GRAPH_PAIRS.len()];
-    match latency::kinds_with_data(shared, id, part, inner.width)[..] {
-        [] => {
-            let mut why = Vec::new();
-            latency::push_percentiles(shared, id, &mut why);
-            for ((line, _), y) in why.iter().skip(1).zip(inner.y..inner.bottom()) {
-                draw_text(buf, inner.x, y, line, inner.width, theme.dim);
-            }
+impl DevicesView {
+    pub(super) fn render_graphs(
+        &self,
+        shared: &Shared,
+        theme: &Theme,
+        area: Rect,
+        buf: &mut CellBuffer,
+        focused: bool,
+    ) {
+        let Some(id) = self.selected(shared) else {
+            draw_frame(buf, area, "No device selected", "", focused, theme);
+            return;
+        };
+        let name = shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
+        let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
+        let half = inner.height / 2;
+        let halves = [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
+        // Heat maps come after the pairs.
+        let at = self.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
+        if let Some(pair) = GRAPH_PAIRS.get(at) {
+            draw_graph(shared, theme, halves[0], buf, id, &pair[0], false);
+            draw_graph(shared, theme, halves[1], buf, id, &pair[1], true);
+            return;
         }
-        [kind] => latency::draw_latency_heatmap(shared, theme, inner, buf, id, kind, part),
-        // Flushes are few; the device's page shows them.
-        [first, second, ..] => {
-            latency::draw_latency_heatmap(shared, theme, halves[0], buf, id, first, part);
-            latency::draw_latency_heatmap(shared, theme, halves[1], buf, id, second, part);
+        let part = HEATMAPS[at - GRAPH_PAIRS.len()];
+        match latency::kinds_with_data(shared, id, part, inner.width)[..] {
+            [] => {
+                let mut why = Vec::new();
+                latency::push_percentiles(shared, id, &mut why);
+                for ((line, _), y) in why.iter().skip(1).zip(inner.y..inner.bottom()) {
+                    draw_text(buf, inner.x, y, line, inner.width, theme.dim);
+                }
+            }
+            [kind] => latency::draw_latency_heatmap(shared, theme, inner, buf, id, kind, part),
+            // Flushes are few; the device's page shows them.
+            [first, second, ..] => {
+                latency::draw_latency_heatmap(shared, theme, halves[0], buf, id, first, part);
+                latency::draw_latency_heatmap(shared, theme, halves[1], buf, id, second, part);
+            }
         }
     }
 }

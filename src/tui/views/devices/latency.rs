@@ -1,7 +1,6 @@
 //! Latency of a device's requests: percentiles, and heat maps over time.
 
-use super::graphs::device_history;
-use crate::model::disk::DevId;
+use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
 use crate::tui::shared::Shared;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -35,6 +34,11 @@ impl LatencyPart {
             LatencyPart::Service => (&kind.service, &kind.service_heatmap),
         }
     }
+}
+
+/// The rates of a device in the stored history, oldest first; `None` where it did not exist.
+pub fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
+    shared.history_to_shown().map(move |f| f.snapshot.device(id))
 }
 
 /// Appends the table of percentiles, or why there is none.

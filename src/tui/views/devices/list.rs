@@ -17,125 +17,132 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The column set for a pane of this width.
-pub fn column_set(view: &DevicesView, width: u16) -> &'static [DeviceColumnSpec] {
-    let set = match (view.extended, width) {
-        (true, _) => DeviceColumnSet::Extended,
-        (false, 0..90) => DeviceColumnSet::Compact,
-        (false, _) => DeviceColumnSet::Default,
-    };
-    set.columns()
-}
+impl DevicesView {
+    /// Rows of the network file systems, the header included.
+    pub fn network_line_count(shared: &Shared) -> u16 {
+        shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
+    }
 
-/// The columns that fit into a width. tps, await and %util are dropped last: they tell a slow device from a busy one.
-pub fn fitted_columns(view: &DevicesView, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
-    let set = column_set(view, width);
-    let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
-    (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, view.column_offset, keep))
-}
+    /// The column set for a pane of this width.
+    pub fn column_set(&self, width: u16) -> &'static [DeviceColumnSpec] {
+        let set = match (self.extended, width) {
+            (true, _) => DeviceColumnSet::Extended,
+            (false, 0..90) => DeviceColumnSet::Compact,
+            (false, _) => DeviceColumnSet::Default,
+        };
+        set.columns()
+    }
 
-/// The rows that match, in order.
-pub fn device_lines(view: &DevicesView, shared: &Shared) -> Vec<ListedDevice> {
-    let d = &view;
-    let set = column_set(view, u16::MAX);
-    let query = DeviceQuery {
-        sort: d.sort_column.and_then(|i| set.get(i)).map(|c| c.id),
-        reverse: d.reverse,
-        only_active: d.only_active,
-        filter: &d.filter,
-    };
-    device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
-}
+    /// The columns that fit into a width. tps, await and %util are dropped last: they tell a slow device from a busy one.
+    pub fn fitted_columns(&self, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
+        let set = self.column_set(width);
+        let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
+        (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, self.column_offset, keep))
+    }
 
-fn pane_title(view: &DevicesView) -> String {
-    let d = &view;
-    let mut title = String::from("Devices");
-    if d.only_active {
-        title.push_str(" · active");
+    /// The rows that match, in order.
+    pub fn device_lines(&self, shared: &Shared) -> Vec<ListedDevice> {
+        let d = self;
+        let set = self.column_set(u16::MAX);
+        let query = DeviceQuery {
+            sort: d.sort_column.and_then(|i| set.get(i)).map(|c| c.id),
+            reverse: d.reverse,
+            only_active: d.only_active,
+            filter: &d.filter,
+        };
+        device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
     }
-    if !d.filter.is_empty() {
-        title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(&d.filter)));
-    }
-    title
-}
 
-pub(super) fn render(
-    view: &DevicesView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let inner = draw_frame(buf, area, &pane_title(view), &shared.interval_text(), focused, theme);
-    if inner.height == 0 {
-        return;
-    }
-    if let Some(why) = shared.snapshot().devices.unavailable_reason(shared.system.now().boot_ns) {
-        draw_reason(buf, inner, &why, theme.warn);
-        return;
-    }
-    let inner = draw_network(shared, theme, inner, buf);
-    if inner.height == 0 {
-        return;
-    }
-    let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
-    let lines = device_lines(view, shared);
-    let (set, fitted) = fitted_columns(view, inner.width);
-    let sorted = view.sort_column.and_then(|i| sorted_column_index(view, set, i)).map(|i| (i, !view.reverse));
-    table::draw_header(buf, inner, set, &fitted, sorted, theme);
-    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let mut scroll = view.scroll;
-    scroll.scroll_into_view(lines.len(), usize::from(body.height));
-    let none = DiskRate::default();
-    let mut scratch = String::new();
-    for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
-        let y = body.y + n as u16;
-        let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
-        if line.rate_index.is_none() {
-            draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
-        } else {
-            let value = |c: &DeviceColumnSpec| (c.value)(&row);
-            let style = |c: &DeviceColumnSpec, v: &CellValue<'_>| cell_style(&row, c, v, theme);
-            table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
-            draw_stalled_label(buf, body, y, row.rate, theme);
+    fn list_title(&self) -> String {
+        let d = self;
+        let mut title = String::from("Devices");
+        if d.only_active {
+            title.push_str(" · active");
         }
-        if focused && i == scroll.selected {
-            table::highlight_row(buf, body, y, theme);
+        if !d.filter.is_empty() {
+            title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(&d.filter)));
+        }
+        title
+    }
+
+    pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let inner = draw_frame(buf, area, &self.list_title(), &shared.interval_text(), focused, theme);
+        if inner.height == 0 {
+            return;
+        }
+        if let Some(why) = shared.snapshot().devices.unavailable_reason(shared.system.now().boot_ns) {
+            draw_reason(buf, inner, &why, theme.warn);
+            return;
+        }
+        let inner = draw_network(shared, theme, inner, buf);
+        if inner.height == 0 {
+            return;
+        }
+        let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+        let lines = self.device_lines(shared);
+        let (set, fitted) = self.fitted_columns(inner.width);
+        let sorted = self.sort_column.and_then(|i| self.sorted_column_index(set, i)).map(|i| (i, !self.reverse));
+        table::draw_header(buf, inner, set, &fitted, sorted, theme);
+        let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+        let mut scroll = self.scroll;
+        scroll.scroll_into_view(lines.len(), usize::from(body.height));
+        let none = DiskRate::default();
+        let mut scratch = String::new();
+        for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
+            let y = body.y + n as u16;
+            let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
+            if line.rate_index.is_none() {
+                draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
+            } else {
+                let value = |c: &DeviceColumnSpec| (c.value)(&row);
+                let style = |c: &DeviceColumnSpec, v: &CellValue<'_>| cell_style(&row, c, v, theme);
+                table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
+                draw_stalled_label(buf, body, y, row.rate, theme);
+            }
+            if focused && i == scroll.selected {
+                table::highlight_row(buf, body, y, theme);
+            }
+        }
+        if lines.is_empty() {
+            let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
+            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
     }
-    if lines.is_empty() {
-        let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
-        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
-    }
-}
 
-/// Number of rows, without building them: the layout asks several times a frame.
-pub fn line_count(view: &DevicesView, shared: &Shared) -> usize {
-    let d = &view;
-    if !d.filter.is_empty() {
-        return device_lines(view, shared).len();
+    /// Number of rows, without building them: the layout asks several times a frame.
+    pub fn line_count(&self, shared: &Shared) -> usize {
+        let d = self;
+        if !d.filter.is_empty() {
+            return self.device_lines(shared).len();
+        }
+        let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+        if d.only_active {
+            return rates.iter().filter(|r| r.is_active()).count();
+        }
+        // The tree also lists mounted devices that never did any I/O.
+        let idle = shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
+            let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
+            topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
+        });
+        rates.len() + idle
     }
-    let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
-    if d.only_active {
-        return rates.iter().filter(|r| r.is_active()).count();
-    }
-    // The tree also lists mounted devices that never did any I/O.
-    let idle = shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
-        let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
-        topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
-    });
-    rates.len() + idle
-}
 
-/// Rows of the network file systems, the header included.
-pub fn network_line_count(shared: &Shared) -> u16 {
-    shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
+    /// Index in the column set shown of column `i` of the widest set.
+    fn sorted_column_index(&self, shown: &[DeviceColumnSpec], i: usize) -> Option<usize> {
+        let id = self.column_set(u16::MAX).get(i)?.id;
+        shown.iter().position(|c| c.id == id)
+    }
+
+    pub(super) fn list_table(&self, shared: &Shared) -> Table {
+        let title = format!("{} on {}, {}", self.list_title(), shared.system.host.name, shared.timestamp());
+        let (set, now) = (self.column_set(u16::MAX), shared.system.now().boot_ns);
+        export::devices::build_table(title, set, shared.snapshot(), &self.device_lines(shared), now)
+    }
 }
 
 /// Draws the network file systems in the lower third of the pane at most; returns the area above them.
 fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
-    let rows = network_line_count(shared).min(area.height / 3);
+    let rows = DevicesView::network_line_count(shared).min(area.height / 3);
     let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), shared.snapshot(), 0) };
     let Some(sheet) = sheet else { return area };
     let top = Rect { height: area.height - rows, ..area };
@@ -145,12 +152,6 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
         draw_text(buf, area.x, top.bottom() + i as u16, line, area.width, style);
     }
     top
-}
-
-/// Index in the column set shown of column `i` of the widest set.
-fn sorted_column_index(view: &DevicesView, shown: &[DeviceColumnSpec], i: usize) -> Option<usize> {
-    let id = column_set(view, u16::MAX).get(i)?.id;
-    shown.iter().position(|c| c.id == id)
 }
 
 /// Marks a stalled device: requests are in flight and none completes.
@@ -165,10 +166,4 @@ fn draw_stalled_label(buf: &mut CellBuffer, body: Rect, y: u16, rate: &DiskRate,
 fn cell_style(row: &DeviceRow<'_>, column: &DeviceColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
     let is_dim = column.id != DeviceColumn::Name && !row.rate.is_active();
     table::cell_style(column, value, if is_dim { theme.dim } else { theme.text }, theme)
-}
-
-pub(super) fn build_table(view: &DevicesView, shared: &Shared) -> Table {
-    let title = format!("{} on {}, {}", pane_title(view), shared.system.host.name, shared.timestamp());
-    let (set, now) = (column_set(view, u16::MAX), shared.system.now().boot_ns);
-    export::devices::build_table(title, set, shared.snapshot(), &device_lines(view, shared), now)
 }

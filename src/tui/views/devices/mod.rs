@@ -6,8 +6,6 @@ mod latency;
 mod list;
 mod request_sizes;
 
-pub use list::device_lines;
-
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
@@ -47,38 +45,38 @@ pub struct DevicesView {
 impl DevicesView {
     /// The selected device.
     pub fn selected(&self, shared: &Shared) -> Option<DevId> {
-        device_lines(self, shared).get(self.scroll.selected).map(|line| line.id)
+        self.device_lines(shared).get(self.scroll.selected).map(|line| line.id)
     }
 
     /// Selects a device, if it is listed.
     pub fn select(&mut self, id: DevId, shared: &Shared) {
-        if let Some(row) = device_lines(self, shared).iter().position(|line| line.id == id) {
+        if let Some(row) = self.device_lines(shared).iter().position(|line| line.id == id) {
             self.scroll.selected = row;
         }
     }
 
     /// Rows that the list would fill, network file systems included.
     pub fn wanted_rows(&self, shared: &Shared) -> u16 {
-        list::line_count(self, shared).min(500) as u16 + list::network_line_count(shared).min(20)
+        self.line_count(shared).min(500) as u16 + Self::network_line_count(shared).min(20)
     }
 
     /// Moves the sort column; before the first one is the tree.
     fn move_sort_column(&mut self, by: isize) {
-        let columns = list::column_set(self, u16::MAX).len() as isize;
+        let columns = self.column_set(u16::MAX).len() as isize;
         let position = (self.sort_column.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns + 1);
         self.sort_column = (position as usize).checked_sub(1);
     }
 
     fn scroll_columns(&mut self, by: isize, cx: &Context) {
-        let columns = list::column_set(self, cx.screen.size.0).len();
+        let columns = self.column_set(cx.screen.size.0).len();
         self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
     }
 
     /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
     fn click_header(&mut self, click: PaneClick) {
-        let (set, fitted) = list::fitted_columns(self, click.inner.width);
+        let (set, fitted) = self.fitted_columns(click.inner.width);
         let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
-        match list::column_set(self, u16::MAX).iter().position(|c| c.id == set[column].id) {
+        match self.column_set(u16::MAX).iter().position(|c| c.id == set[column].id) {
             Some(0) => self.sort_column = None,
             same if same == self.sort_column => self.reverse = !self.reverse,
             other => self.sort_column = other,
@@ -113,26 +111,26 @@ impl View for DevicesView {
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Devices => list::render(self, cx.shared, &theme, area, buf, focused),
-            PaneId::DeviceGraphs => graphs::render(self, cx.shared, &theme, area, buf, focused),
-            _ => detail::render(self, cx, &theme, area, buf, focused),
+            PaneId::Devices => self.render_list(cx.shared, &theme, area, buf, focused),
+            PaneId::DeviceGraphs => self.render_graphs(cx.shared, &theme, area, buf, focused),
+            _ => self.render_detail(cx, &theme, area, buf, focused),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
-            PaneId::DeviceDetail => detail::build_table(self, cx),
-            _ => list::build_table(self, cx.shared),
+            PaneId::DeviceDetail => self.detail_table(cx),
+            _ => self.list_table(cx.shared),
         }
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
-        let text = detail::split_text_and_graphs(cx.inner_area(pane)).0;
-        scroll_positions(detail::detail_lines(self, cx).len(), text.height)
+        let text = Self::split_text_and_graphs(cx.inner_area(pane)).0;
+        scroll_positions(self.detail_lines(cx).len(), text.height)
     }
 
     fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
-        self.scroll.move_selection(by, device_lines(self, cx.shared).len());
+        self.scroll.move_selection(by, self.device_lines(cx.shared).len());
         true
     }
 
@@ -173,7 +171,7 @@ impl View for DevicesView {
         if click.y == click.inner.y {
             return self.click_header(click);
         }
-        self.scroll.click(device_lines(self, cx.shared).len(), click.inner, click.y);
+        self.scroll.click(self.device_lines(cx.shared).len(), click.inner, click.y);
     }
 
     fn filter(&self, _: PaneId) -> &str {
@@ -185,7 +183,7 @@ impl View for DevicesView {
     }
 
     fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
-        device_lines(self, cx.shared).iter().map(|line| line.label.to_lowercase().contains(needle)).collect()
+        self.device_lines(cx.shared).iter().map(|line| line.label.to_lowercase().contains(needle)).collect()
     }
 
     fn selected_row(&self, _: PaneId) -> usize {

@@ -17,19 +17,6 @@ use ratatui::style::Style;
 /// From this width on the page is beside the list instead of below it.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
 
-/// Areas of the list and the page.
-pub fn findings_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
-    if body.width >= SIDE_BY_SIDE_WIDTH {
-        let left = body.width * 2 / 5;
-        let page = Rect { x: body.x + left, width: body.width - left, ..body };
-        return vec![(PaneId::Findings, Rect { width: left, ..body }), (PaneId::IncidentPage, page)];
-    }
-    let wanted = stories.min(100) as u16 + 2;
-    let list = wanted.clamp(4, (body.height / 3).max(4)).min(body.height);
-    let page = Rect { y: body.y + list, height: body.height - list, ..body };
-    vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::IncidentPage, page)]
-}
-
 /// The style of a severity.
 pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
     match severity {
@@ -62,45 +49,53 @@ pub(super) fn draw_incidents(
     }
 }
 
-pub(super) fn render(
-    view: &FindingsView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let inner = draw_frame(buf, area, "Findings", &summarize(&shared.findings), focused, theme);
-    if shared.findings.incidents().is_empty() {
-        let text = if shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
-        draw_text(buf, inner.x, inner.y, text, inner.width, theme.dim);
-        return;
+impl FindingsView {
+    /// Areas of the list and the page.
+    pub(super) fn list_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
+        if body.width >= SIDE_BY_SIDE_WIDTH {
+            let left = body.width * 2 / 5;
+            let page = Rect { x: body.x + left, width: body.width - left, ..body };
+            return vec![(PaneId::Findings, Rect { width: left, ..body }), (PaneId::IncidentPage, page)];
+        }
+        let wanted = stories.min(100) as u16 + 2;
+        let list = wanted.clamp(4, (body.height / 3).max(4)).min(body.height);
+        let page = Rect { y: body.y + list, height: body.height - list, ..body };
+        vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::IncidentPage, page)]
     }
-    let mut scroll = view.scroll;
-    scroll.scroll_into_view(shared.findings.incidents().len(), inner.height.into());
-    draw_incidents(shared, theme, inner, buf, scroll.offset, Some(scroll.selected));
+
+    pub(super) fn list_table(shared: &Shared) -> Table {
+        let title = format!(
+            "Findings on {}, {}",
+            shared.system.host.name,
+            crate::units::format_rfc3339(shared.system.now().wall_ns)
+        );
+        let mut sheet = paper(title, &shared.findings, shared.system.now());
+        sheet.notes.extend(skipped_rule_notes(&shared.findings).into_iter().map(|gap| format!("not judged: {gap}")));
+        sheet
+    }
+
+    pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let inner = draw_frame(buf, area, "Findings", &summarize(&shared.findings), focused, theme);
+        if shared.findings.incidents().is_empty() {
+            let text = if shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
+            draw_text(buf, inner.x, inner.y, text, inner.width, theme.dim);
+            return;
+        }
+        let mut scroll = self.scroll;
+        scroll.scroll_into_view(shared.findings.incidents().len(), inner.height.into());
+        draw_incidents(shared, theme, inner, buf, scroll.offset, Some(scroll.selected));
+    }
+
+    /// The incident at row `y` of a pane of this height.
+    pub fn row_at(&self, shared: &Shared, height: u16, y: u16) -> Option<usize> {
+        let mut scroll = self.scroll;
+        scroll.scroll_into_view(shared.findings.incidents().len(), height.into());
+        let at = scroll.offset + usize::from(y);
+        (at < shared.findings.incidents().len()).then_some(at)
+    }
 }
 
 /// The rules that could not be evaluated, wrapped to a width.
 pub(super) fn skipped_rule_lines(shared: &Shared, width: u16) -> Vec<String> {
     skipped_rule_notes(&shared.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
-}
-
-/// The incident at row `y` of a pane of this height.
-pub fn row_at(view: &FindingsView, shared: &Shared, height: u16, y: u16) -> Option<usize> {
-    let mut scroll = view.scroll;
-    scroll.scroll_into_view(shared.findings.incidents().len(), height.into());
-    let at = scroll.offset + usize::from(y);
-    (at < shared.findings.incidents().len()).then_some(at)
-}
-
-pub(super) fn build_table(shared: &Shared) -> Table {
-    let title = format!(
-        "Findings on {}, {}",
-        shared.system.host.name,
-        crate::units::format_rfc3339(shared.system.now().wall_ns)
-    );
-    let mut sheet = paper(title, &shared.findings, shared.system.now());
-    sheet.notes.extend(skipped_rule_notes(&shared.findings).into_iter().map(|gap| format!("not judged: {gap}")));
-    sheet
 }

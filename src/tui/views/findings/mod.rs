@@ -4,8 +4,6 @@ mod list;
 pub(in crate::tui) mod page;
 mod summary_strip;
 
-pub use summary_strip::pane_height as summary_height;
-
 use crate::export::table::Table;
 use crate::tui::action::{Action, ViewId};
 use crate::tui::keymap::KeyContext;
@@ -36,7 +34,7 @@ impl FindingsView {
     /// Goes to the selected target of the page, or to the first one.
     fn open_target(&self, pane: PaneId, cx: &Context, out: &mut Outbox) {
         let index = if pane == PaneId::IncidentPage { self.selected_target } else { 0 };
-        match page::nav_targets(self, cx.shared).into_iter().nth(index) {
+        match self.nav_targets(cx.shared).into_iter().nth(index) {
             Some(target) => out.navigate(target.into()),
             None => out.info("nothing to go to"),
         }
@@ -53,33 +51,29 @@ impl View for FindingsView {
     }
 
     fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
-        list::findings_layout(body, cx.shared.findings.incidents().len())
+        Self::list_layout(body, cx.shared.findings.incidents().len())
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Findings => list::render(self, cx.shared, &theme, area, buf, focused),
-            PaneId::IncidentPage => page::render(self, cx.shared, &theme, area, buf, focused),
-            _ => summary_strip::render(cx.shared, &theme, area, buf, focused),
+            PaneId::Findings => self.render_list(cx.shared, &theme, area, buf, focused),
+            PaneId::IncidentPage => self.render_page(cx.shared, &theme, area, buf, focused),
+            _ => Self::render_summary(cx.shared, &theme, area, buf, focused),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
-            PaneId::IncidentPage => page::build_table(self, cx.shared),
-            _ => list::build_table(cx.shared),
+            PaneId::IncidentPage => self.page_table(cx.shared),
+            _ => Self::list_table(cx.shared),
         }
-    }
-
-    fn content_hash(&self, pane: PaneId, cx: &Context) -> Option<u64> {
-        if pane == PaneId::FindingsSummary { summary_strip::pane_hash(cx.shared) } else { None }
     }
 
     fn move_selection(&mut self, pane: PaneId, by: isize, cx: &Context) -> bool {
         match pane {
             PaneId::IncidentPage => {
-                let last = page::nav_targets(self, cx.shared).len().saturating_sub(1);
+                let last = self.nav_targets(cx.shared).len().saturating_sub(1);
                 self.selected_target = self.selected_target.saturating_add_signed(by).min(last);
             }
             PaneId::Findings => {
@@ -106,13 +100,13 @@ impl View for FindingsView {
         match click.pane {
             PaneId::FindingsSummary => out.navigate(Target::Tab(ViewId::Findings)),
             PaneId::IncidentPage => {
-                if let Some(target) = page::target_at(self, cx, row) {
+                if let Some(target) = self.target_at(cx, row) {
                     self.selected_target = target;
                     out.focus_pane(PAGE);
                 }
             }
             _ => {
-                if let Some(row) = list::row_at(self, cx.shared, click.inner.height, row) {
+                if let Some(row) = self.row_at(cx.shared, click.inner.height, row) {
                     self.select(row);
                 }
             }

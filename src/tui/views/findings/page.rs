@@ -27,49 +27,101 @@ struct PageLine {
     target_index: Option<usize>,
 }
 
-/// The selected incident.
-pub fn selected_incident<'a>(view: &FindingsView, shared: &'a Shared) -> Option<&'a Incident> {
-    let stories = shared.findings.incidents();
-    stories.get(view.scroll.selected.min(stories.len().checked_sub(1)?))
-}
+impl FindingsView {
+    /// The selected incident.
+    pub fn selected_incident<'a>(&self, shared: &'a Shared) -> Option<&'a Incident> {
+        let stories = shared.findings.incidents();
+        stories.get(self.scroll.selected.min(stories.len().checked_sub(1)?))
+    }
 
-/// The navigation targets of the selected incident, in the order of the page.
-pub fn nav_targets(view: &FindingsView, shared: &Shared) -> Vec<NavTarget> {
-    let all = selected_incident(view, shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
-    all.into_iter().filter_map(|p| p.nav_target).collect()
-}
+    /// The navigation targets of the selected incident, in the order of the page.
+    pub fn nav_targets(&self, shared: &Shared) -> Vec<NavTarget> {
+        let all =
+            self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
+        all.into_iter().filter_map(|p| p.nav_target).collect()
+    }
 
-fn page_lines(view: &FindingsView, shared: &Shared, width: u16) -> Vec<PageLine> {
-    let Some(story) = selected_incident(view, shared) else {
-        let rest = skipped_rule_lines(shared, width).into_iter().map(|text| PageLine {
-            label: "",
-            text,
-            kind: ParagraphKind::Secondary,
-            target_index: None,
-        });
-        let head = PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
-        return if shared.findings.skipped_rules().is_empty() {
-            Vec::new()
-        } else {
-            [head].into_iter().chain(rest).collect()
+    fn page_lines(&self, shared: &Shared, width: u16) -> Vec<PageLine> {
+        let Some(story) = self.selected_incident(shared) else {
+            let rest = skipped_rule_lines(shared, width).into_iter().map(|text| PageLine {
+                label: "",
+                text,
+                kind: ParagraphKind::Secondary,
+                target_index: None,
+            });
+            let head =
+                PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
+            return if shared.findings.skipped_rules().is_empty() {
+                Vec::new()
+            } else {
+                [head].into_iter().chain(rest).collect()
+            };
         };
-    };
-    let mut out = Vec::new();
-    let mut jump = 0;
-    for part in incident_paragraphs(story, shared.system.now()) {
-        let place = part.nav_target.is_some().then_some(jump);
-        jump += usize::from(place.is_some());
-        push_paragraph(&part, place, width, &mut out);
+        let mut out = Vec::new();
+        let mut jump = 0;
+        for part in incident_paragraphs(story, shared.system.now()) {
+            let place = part.nav_target.is_some().then_some(jump);
+            jump += usize::from(place.is_some());
+            push_paragraph(&part, place, width, &mut out);
+        }
+        let gaps = skipped_rule_lines(shared, width.saturating_sub(LABEL_WIDTH));
+        if !gaps.is_empty() {
+            out.push(PageLine { label: "", text: String::new(), kind: ParagraphKind::Secondary, target_index: None });
+        }
+        for (i, text) in gaps.into_iter().enumerate() {
+            let label = if i == 0 { "unjudged" } else { "" };
+            out.push(PageLine { label, text: indent(&text), kind: ParagraphKind::Secondary, target_index: None });
+        }
+        out
     }
-    let gaps = skipped_rule_lines(shared, width.saturating_sub(LABEL_WIDTH));
-    if !gaps.is_empty() {
-        out.push(PageLine { label: "", text: String::new(), kind: ParagraphKind::Secondary, target_index: None });
+
+    pub(super) fn render_page(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let title = self.selected_incident(shared).map_or("", |s| s.cause().rule);
+        let inner =
+            draw_frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
+        let all = self.page_lines(shared, inner.width);
+        let height = usize::from(inner.height);
+        let selected = self.selected_target;
+        let skip = scroll_offset(&all, selected, height, focused);
+        for (line, y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
+            let look = match line.kind {
+                ParagraphKind::Title(severity) => severity_style(theme, severity),
+                ParagraphKind::Detail | ParagraphKind::Remedy => theme.text,
+                ParagraphKind::Secondary => theme.dim,
+            };
+            draw_text(buf, inner.x, y, &line.text, inner.width, look);
+            draw_text(buf, inner.x, y, line.label, LABEL_WIDTH, theme.header);
+            if focused && line.target_index.is_some_and(|at| at == selected) {
+                patch_style(buf, inner.x, y, inner.width, theme.selected);
+            }
+        }
+        if skip + height < all.len() && inner.width > 2 && inner.height > 0 {
+            draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
+        }
     }
-    for (i, text) in gaps.into_iter().enumerate() {
-        let label = if i == 0 { "unjudged" } else { "" };
-        out.push(PageLine { label, text: indent(&text), kind: ParagraphKind::Secondary, target_index: None });
+
+    /// The navigation target at row `y` of the page.
+    pub fn target_at(&self, cx: &Context, y: u16) -> Option<usize> {
+        let area = cx.layout.pane_area(PaneId::IncidentPage)?;
+        let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));
+        let all = self.page_lines(cx.shared, width);
+        let skip = scroll_offset(&all, self.selected_target, height, cx.focused == PaneId::IncidentPage);
+        all.get(skip + usize::from(y))?.target_index
     }
-    out
+
+    pub(super) fn page_table(&self, shared: &Shared) -> Table {
+        let title = self.selected_incident(shared).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
+        let title = format!(
+            "{title}, {}, {}",
+            shared.system.host.name,
+            crate::units::format_rfc3339(shared.system.now().wall_ns)
+        );
+        let mut sheet = Table::new(title, &[("", false), ("", false)]);
+        let all =
+            self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
+        sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
+        sheet
+    }
 }
 
 fn indent(text: &str) -> String {
@@ -93,38 +145,6 @@ fn push_paragraph(part: &IncidentParagraph, place: Option<usize>, width: u16, ou
     }
 }
 
-pub(super) fn render(
-    view: &FindingsView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let title = selected_incident(view, shared).map_or("", |s| s.cause().rule);
-    let inner =
-        draw_frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
-    let all = page_lines(view, shared, inner.width);
-    let height = usize::from(inner.height);
-    let selected = view.selected_target;
-    let skip = scroll_offset(&all, selected, height, focused);
-    for (line, y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
-        let look = match line.kind {
-            ParagraphKind::Title(severity) => severity_style(theme, severity),
-            ParagraphKind::Detail | ParagraphKind::Remedy => theme.text,
-            ParagraphKind::Secondary => theme.dim,
-        };
-        draw_text(buf, inner.x, y, &line.text, inner.width, look);
-        draw_text(buf, inner.x, y, line.label, LABEL_WIDTH, theme.header);
-        if focused && line.target_index.is_some_and(|at| at == selected) {
-            patch_style(buf, inner.x, y, inner.width, theme.selected);
-        }
-    }
-    if skip + height < all.len() && inner.width > 2 && inner.height > 0 {
-        draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
-    }
-}
-
 /// The first line on screen, such that the selected target and the lines after it are visible while the page is focused.
 fn scroll_offset(lines: &[PageLine], selected: usize, height: usize, focused: bool) -> usize {
     let most = lines.len().saturating_sub(height);
@@ -134,23 +154,4 @@ fn scroll_offset(lines: &[PageLine], selected: usize, height: usize, focused: bo
     let last = lines.iter().rposition(|l| l.target_index == Some(selected)).unwrap_or(0);
     let is_end = lines.iter().filter_map(|l| l.target_index).max() == Some(selected);
     if is_end { most } else { (last + 3).saturating_sub(height).min(most) }
-}
-
-/// The navigation target at row `y` of the page.
-pub fn target_at(view: &FindingsView, cx: &Context, y: u16) -> Option<usize> {
-    let area = cx.layout.pane_area(PaneId::IncidentPage)?;
-    let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));
-    let all = page_lines(view, cx.shared, width);
-    let skip = scroll_offset(&all, view.selected_target, height, cx.focused == PaneId::IncidentPage);
-    all.get(skip + usize::from(y))?.target_index
-}
-
-pub(super) fn build_table(view: &FindingsView, shared: &Shared) -> Table {
-    let title = selected_incident(view, shared).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
-    let title =
-        format!("{title}, {}, {}", shared.system.host.name, crate::units::format_rfc3339(shared.system.now().wall_ns));
-    let mut sheet = Table::new(title, &[("", false), ("", false)]);
-    let all = selected_incident(view, shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
-    sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
-    sheet
 }

@@ -1,5 +1,6 @@
 //! The worst incidents in a few rows at the bottom of the Overview.
 
+use super::FindingsView;
 use super::list::draw_incidents;
 use crate::export::findings::summarize;
 use crate::tui::shared::Shared;
@@ -16,28 +17,25 @@ const MIN_BODY_WHEN_HEALTHY: u16 = 30;
 /// Rows that the Overview must have for the strip to appear with incidents.
 const MIN_BODY_WITH_INCIDENTS: u16 = 15;
 
-/// Rows of the strip in a body of this height.
-pub fn pane_height(body: u16, stories: usize) -> u16 {
-    match stories {
-        0 if body < MIN_BODY_WHEN_HEALTHY => 0,
-        _ if body < MIN_BODY_WITH_INCIDENTS => 0,
-        // A low screen shows only the worst incident.
-        _ if body < MIN_BODY_WHEN_HEALTHY => 3,
-        n => n.clamp(1, MAX_INCIDENTS) as u16 + 2,
+impl FindingsView {
+    /// Rows of the strip in a body of this height.
+    pub fn summary_height(body: u16, stories: usize) -> u16 {
+        match stories {
+            0 if body < MIN_BODY_WHEN_HEALTHY => 0,
+            _ if body < MIN_BODY_WITH_INCIDENTS => 0,
+            // A low screen shows only the worst incident.
+            _ if body < MIN_BODY_WHEN_HEALTHY => 3,
+            n => n.clamp(1, MAX_INCIDENTS) as u16 + 2,
+        }
     }
-}
 
-/// The pane only changes while there are incidents.
-pub(super) fn pane_hash(shared: &Shared) -> Option<u64> {
-    shared.findings.incidents().is_empty().then_some(0)
-}
-
-pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let note = format!("{}  8 all", summarize(&shared.findings));
-    let inner = draw_frame(buf, area, "Findings", &note, focused, theme);
-    if shared.findings.incidents().is_empty() {
-        draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
-        return;
+    pub(super) fn render_summary(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let note = format!("{}  8 all", summarize(&shared.findings));
+        let inner = draw_frame(buf, area, "Findings", &note, focused, theme);
+        if shared.findings.incidents().is_empty() {
+            draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
+            return;
+        }
+        draw_incidents(shared, theme, inner, buf, 0, None);
     }
-    draw_incidents(shared, theme, inner, buf, 0, None);
 }

@@ -13,57 +13,81 @@ use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// The task that the entry names if it still exists, else the device.
-pub fn link_target(view: &KernelLogView, cx: &Context) -> Option<Target> {
-    let e = shown_entry(view, cx)?;
-    let task = e.pid.and_then(|pid| cx.shared.system.processes.find_by_pid(pid)).map(|row| Target::Task(row.key()));
-    task.or_else(|| {
-        // `loop0-8` and `sda1` in a message may be a journal's or a partition's name.
-        let name = e.device.as_deref()?;
-        let rates = cx.shared.snapshot().devices.ok()?;
-        let rate = rates.iter().find(|r| &*r.name == name || name.split('-').next() == Some(&*r.name));
-        rate.map(|r| Target::Device(r.id))
-    })
-}
+impl KernelLogView {
+    /// The task that the entry names if it still exists, else the device.
+    pub fn link_target(&self, cx: &Context) -> Option<Target> {
+        let e = self.shown_entry(cx)?;
+        let task = e.pid.and_then(|pid| cx.shared.system.processes.find_by_pid(pid)).map(|row| Target::Task(row.key()));
+        task.or_else(|| {
+            // `loop0-8` and `sda1` in a message may be a journal's or a partition's name.
+            let name = e.device.as_deref()?;
+            let rates = cx.shared.snapshot().devices.ok()?;
+            let rate = rates.iter().find(|r| &*r.name == name || name.split('-').next() == Some(&*r.name));
+            rate.map(|r| Target::Device(r.id))
+        })
+    }
 
-fn shown_entry<'a>(view: &KernelLogView, cx: &Context<'a>) -> Option<&'a LogEntry> {
-    let index = *view.visible_entries.get(view.page)?;
-    cx.shared.system.kernel_log.entries().nth(index as usize)
-}
+    fn shown_entry<'a>(&self, cx: &Context<'a>) -> Option<&'a LogEntry> {
+        let index = *self.visible_entries.get(self.page)?;
+        cx.shared.system.kernel_log.entries().nth(index as usize)
+    }
 
-pub(super) fn detail_lines(view: &KernelLogView, cx: &Context) -> Vec<(String, bool)> {
-    let width = usize::from(cx.screen.size.0.saturating_sub(4)).max(20);
-    let Some(e) = shown_entry(view, cx) else { return vec![("this entry is no longer kept".into(), true)] };
-    let mut out = Vec::new();
-    let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
-    fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
-    fact(
-        "class",
-        if e.is_from_program() { "written by a program, not the kernel".into() } else { class_label(e.class).into() },
-    );
-    fact("level", e.level.to_string());
-    if e.count > 1 {
-        fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_wall_ns)));
-    }
-    if e.suppressed > 0 {
-        fact("limited", format!("{} more lines dropped by the kernel's rate limit", e.suppressed));
-    }
-    if let Some(device) = &e.device {
-        fact("device", format!("{}{}", sanitize(device), device_status_text(cx.shared, device)));
-    }
-    if let Some(pid) = e.pid {
+    pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
+        let width = usize::from(cx.screen.size.0.saturating_sub(4)).max(20);
+        let Some(e) = self.shown_entry(cx) else { return vec![("this entry is no longer kept".into(), true)] };
+        let mut out = Vec::new();
+        let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
+        fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
         fact(
-            "task",
-            format!("{pid} {}{}", e.comm.as_deref().map_or(String::new(), sanitize), task_status_text(cx.shared, pid)),
+            "class",
+            if e.is_from_program() {
+                "written by a program, not the kernel".into()
+            } else {
+                class_label(e.class).into()
+            },
         );
+        fact("level", e.level.to_string());
+        if e.count > 1 {
+            fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_wall_ns)));
+        }
+        if e.suppressed > 0 {
+            fact("limited", format!("{} more lines dropped by the kernel's rate limit", e.suppressed));
+        }
+        if let Some(device) = &e.device {
+            fact("device", format!("{}{}", sanitize(device), device_status_text(cx.shared, device)));
+        }
+        if let Some(pid) = e.pid {
+            fact(
+                "task",
+                format!(
+                    "{pid} {}{}",
+                    e.comm.as_deref().map_or(String::new(), sanitize),
+                    task_status_text(cx.shared, pid)
+                ),
+            );
+        }
+        out.push((String::new(), false));
+        out.extend(wrap(&sanitize(&e.message), width).into_iter().map(|l| (l, true)));
+        out.extend(e.folded.iter().map(|l| (format!("  {}", sanitize(l)), false)));
+        if e.folded_dropped > 0 {
+            out.push((format!("  … {} more lines not kept", e.folded_dropped), false));
+        }
+        out
     }
-    out.push((String::new(), false));
-    out.extend(wrap(&sanitize(&e.message), width).into_iter().map(|l| (l, true)));
-    out.extend(e.folded.iter().map(|l| (format!("  {}", sanitize(l)), false)));
-    if e.folded_dropped > 0 {
-        out.push((format!("  … {} more lines not kept", e.folded_dropped), false));
+
+    pub(super) fn render_detail(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let inner = draw_frame(buf, area, "Kernel log entry", "Enter: its task or device", focused, theme);
+        draw_detail_lines(cx, theme, inner, buf, &self.detail_lines(cx));
     }
-    out
+
+    pub(super) fn detail_table(&self, cx: &Context) -> Table {
+        let mut sheet = Table::new(
+            format!("Kernel log entry on {}, {}", cx.shared.system.host.name, cx.shared.timestamp()),
+            &[("", false)],
+        );
+        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
+        sheet
+    }
 }
 
 /// Current rates of the device.
@@ -84,25 +108,4 @@ fn task_status_text(shared: &Shared, pid: u32) -> String {
         }
         None => "  no longer there".into(),
     }
-}
-
-pub(super) fn render(
-    view: &KernelLogView,
-    cx: &Context,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let inner = draw_frame(buf, area, "Kernel log entry", "Enter: its task or device", focused, theme);
-    draw_detail_lines(cx, theme, inner, buf, &detail_lines(view, cx));
-}
-
-pub(super) fn build_table(view: &KernelLogView, cx: &Context) -> Table {
-    let mut sheet = Table::new(
-        format!("Kernel log entry on {}, {}", cx.shared.system.host.name, cx.shared.timestamp()),
-        &[("", false)],
-    );
-    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
-    sheet
 }

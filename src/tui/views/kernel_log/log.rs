@@ -9,7 +9,7 @@ use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::{self, CellBuffer};
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
 use crate::tui::widgets::table;
 use crate::tui::widgets::text::draw_text;
@@ -18,37 +18,175 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::fmt::Write as _;
 
-/// The visible entries, oldest first.
-pub fn visible_entries<'a>(view: &'a KernelLogView, shared: &'a Shared) -> impl Iterator<Item = &'a LogEntry> {
-    let shown = &view.visible_entries;
-    let entries = shared.system.kernel_log.entries().enumerate();
-    entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
-}
+impl KernelLogView {
+    /// The visible entries, oldest first.
+    pub fn visible_entries<'a>(&'a self, shared: &'a Shared) -> impl Iterator<Item = &'a LogEntry> {
+        let shown = &self.visible_entries;
+        let entries = shared.system.kernel_log.entries().enumerate();
+        entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
+    }
 
-/// At most `most` visible entries from the `first` on, each with its index among the visible ones. Searches from the
-/// newest entry, where the log is mostly read, so that a long log costs no more than a short one.
-pub fn visible_window<'a>(
-    view: &KernelLogView,
-    shared: &'a Shared,
-    first: usize,
-    most: usize,
-) -> Vec<(usize, &'a LogEntry)> {
-    let shown = &view.visible_entries;
-    let mut out = Vec::with_capacity(most);
-    let mut left = shown.len();
-    for (place, entry) in shared.system.kernel_log.entries().enumerate().rev() {
-        if left <= first {
-            break;
+    /// At most `most` visible entries from the `first` on, each with its index among the visible ones. Searches from the
+    /// newest entry, where the log is mostly read, so that a long log costs no more than a short one.
+    pub fn visible_window<'a>(&self, shared: &'a Shared, first: usize, most: usize) -> Vec<(usize, &'a LogEntry)> {
+        let shown = &self.visible_entries;
+        let mut out = Vec::with_capacity(most);
+        let mut left = shown.len();
+        for (place, entry) in shared.system.kernel_log.entries().enumerate().rev() {
+            if left <= first {
+                break;
+            }
+            if shown[left - 1] == place as u32 {
+                left -= 1;
+                if left < first.saturating_add(most) {
+                    out.push((left, entry));
+                }
+            }
         }
-        if shown[left - 1] == place as u32 {
-            left -= 1;
-            if left < first.saturating_add(most) {
-                out.push((left, entry));
+        out.reverse();
+        out
+    }
+
+    fn pane_title(&self, shared: &Shared) -> String {
+        let k = self;
+        let mut title = String::from("Kernel log");
+        if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
+            title.push_str(&format!(" · only /{}/", sanitize(p)));
+        }
+        match &k.exclude {
+            Some(p) if !p.is_empty() => title.push_str(&format!(" · not /{}/", sanitize(p))),
+            _ => {}
+        }
+        if !k.filter.is_empty() {
+            title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
+        }
+        if shared.system.kernel_log.dropped() > 0 {
+            title.push_str(&format!(" · {} lines dropped", shared.system.kernel_log.dropped()));
+        }
+        title
+    }
+
+    pub(super) fn render_log(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let mut inner = draw_frame(buf, area, &self.pane_title(shared), &recent_class_counts(shared), focused, theme);
+        inner = draw_hung_tasks(shared, theme, inner, buf);
+        if let Some(why) = shared.kernel_log_unavailable_reason() {
+            draw_reason(buf, inner, &why, theme.warn);
+            return;
+        }
+        let (height, total) = (usize::from(inner.height), self.visible_entries.len());
+        if total == 0 && height > 0 {
+            draw_text(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
+            return;
+        }
+        // An unfocused pane shows the newest entries.
+        let selected = if focused { self.scroll.selected } else { total - 1 };
+        let (mut y, mut scratch) = (inner.y, String::new());
+        for (i, entry) in self.visible_window(shared, self.first_visible(shared, selected, height), height) {
+            if y >= inner.bottom() {
+                break;
+            }
+            self.draw_entry(shared, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
+            if focused && i == selected {
+                table::highlight_row(buf, inner, y, theme);
+            }
+            y += 1;
+            if self.is_unfolded {
+                for text in &entry.folded {
+                    if y >= inner.bottom() {
+                        break;
+                    }
+                    draw_text(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
+                    y += 1;
+                }
             }
         }
     }
-    out.reverse();
-    out
+
+    /// Rows of an entry.
+    fn entry_rows(&self, entry: &LogEntry) -> usize {
+        1 + if self.is_unfolded { entry.folded.len() } else { 0 }
+    }
+
+    /// The first entry on screen, such that the selected one is fully visible if it fits.
+    fn first_visible(&self, shared: &Shared, selected: usize, height: usize) -> usize {
+        let selected = selected.min(self.visible_entries.len().saturating_sub(1));
+        if !self.is_unfolded {
+            let mut scroll = self.scroll;
+            scroll.selected = selected;
+            scroll.scroll_into_view(self.visible_entries.len(), height);
+            return scroll.offset;
+        }
+        let heights: Vec<usize> = self.visible_entries(shared).take(selected + 1).map(|e| self.entry_rows(e)).collect();
+        let mut used = 0;
+        let fitting = heights.iter().rev().take_while(|rows| {
+            used += **rows;
+            used <= height
+        });
+        selected + 1 - fitting.count().max(1).min(selected + 1)
+    }
+
+    /// The first entry on screen, and the entry at a row of the pane's inside.
+    pub fn entry_at(&self, shared: &Shared, inner_height: u16, row: u16) -> Option<(usize, usize)> {
+        let stuck = hung_task_rows(shared, inner_height);
+        let row = usize::from(row.checked_sub(stuck)?);
+        let from = self.first_visible(shared, self.scroll.selected, usize::from(inner_height - stuck));
+        let mut below = 0;
+        let at = self.visible_entries(shared).skip(from).position(|e| {
+            below += self.entry_rows(e);
+            row < below
+        })?;
+        Some((from, from + at))
+    }
+
+    /// Draws an entry: `14:02:11  I/O error  sda  x3  text`. `scratch` is a reused buffer.
+    fn draw_entry(
+        &self,
+        shared: &Shared,
+        theme: &Theme,
+        area: Rect,
+        buf: &mut CellBuffer,
+        e: &LogEntry,
+        scratch: &mut String,
+    ) {
+        let mut x = area.x;
+        let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
+            let used = draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
+            x += used;
+        };
+        scratch.clear();
+        crate::units::write_time_of_day(scratch, e.wall_ns, shared.utc_offset_secs);
+        part(buf, scratch, theme.dim);
+        part(buf, " ", theme.text);
+        let class = match e.is_from_program() {
+            true => "from a program",
+            false => class_label(e.class),
+        };
+        if e.class != KernelLogClass::Other || e.is_from_program() {
+            part(buf, class, if e.is_from_program() { theme.dim } else { entry_style(e, theme) });
+            part(buf, " ", theme.text);
+        }
+        scratch.clear();
+        if e.count > 1 {
+            let _ = write!(scratch, "x{} ", e.count);
+        }
+        if e.suppressed > 0 {
+            let _ = write!(scratch, "(+{} rate-limited) ", e.suppressed);
+        }
+        part(buf, scratch, theme.warn);
+        part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { entry_style(e, theme) } else { theme.text });
+        if !e.folded.is_empty() && !self.is_unfolded {
+            scratch.clear();
+            let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);
+            part(buf, scratch, theme.dim);
+        }
+    }
+
+    pub(super) fn log_table(&self, shared: &Shared) -> Table {
+        let title = format!("{} on {}, {}", self.pane_title(shared), shared.system.host.name, shared.timestamp());
+        let mut sheet = export::kernel_log::build_table(title, self.visible_entries(shared), &shared.system);
+        sheet.notes.extend(shared.kernel_log_unavailable_reason());
+        sheet
+    }
 }
 
 /// The classes logged in the last ten minutes with their counts.
@@ -61,113 +199,6 @@ fn recent_class_counts(shared: &Shared) -> String {
         }
     }
     if out.is_empty() { String::new() } else { format!("{out}in 10 min") }
-}
-
-fn pane_title(view: &KernelLogView, shared: &Shared) -> String {
-    let k = &view;
-    let mut title = String::from("Kernel log");
-    if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
-        title.push_str(&format!(" · only /{}/", sanitize(p)));
-    }
-    match &k.exclude {
-        Some(p) if !p.is_empty() => title.push_str(&format!(" · not /{}/", sanitize(p))),
-        _ => {}
-    }
-    if !k.filter.is_empty() {
-        title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
-    }
-    if shared.system.kernel_log.dropped() > 0 {
-        title.push_str(&format!(" · {} lines dropped", shared.system.kernel_log.dropped()));
-    }
-    title
-}
-
-/// The pane changes rarely, except in a replay, where the log may be replaced, and while tasks hang, whose durations grow.
-pub(super) fn pane_hash(view: &KernelLogView, shared: &Shared) -> Option<u64> {
-    let k = &view;
-    let steady = shared.replay.is_none() && shared.system.hung_tasks.is_empty();
-    let heads = (pane_title(view, shared), recent_class_counts(shared), shared.kernel_log_unavailable_reason());
-    let lines = (k.refresh_count, k.visible_entries.len(), k.is_unfolded, k.scroll, shared.utc_offset_secs);
-    steady.then(|| cell_buffer::content_hash(&(heads, lines)))
-}
-
-pub(super) fn render(
-    view: &KernelLogView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let mut inner = draw_frame(buf, area, &pane_title(view, shared), &recent_class_counts(shared), focused, theme);
-    inner = draw_hung_tasks(shared, theme, inner, buf);
-    if let Some(why) = shared.kernel_log_unavailable_reason() {
-        draw_reason(buf, inner, &why, theme.warn);
-        return;
-    }
-    let (height, total) = (usize::from(inner.height), view.visible_entries.len());
-    if total == 0 && height > 0 {
-        draw_text(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
-        return;
-    }
-    // An unfocused pane shows the newest entries.
-    let selected = if focused { view.scroll.selected } else { total - 1 };
-    let (mut y, mut scratch) = (inner.y, String::new());
-    for (i, entry) in visible_window(view, shared, first_visible(view, shared, selected, height), height) {
-        if y >= inner.bottom() {
-            break;
-        }
-        draw_entry(view, shared, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
-        if focused && i == selected {
-            table::highlight_row(buf, inner, y, theme);
-        }
-        y += 1;
-        if view.is_unfolded {
-            for text in &entry.folded {
-                if y >= inner.bottom() {
-                    break;
-                }
-                draw_text(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
-                y += 1;
-            }
-        }
-    }
-}
-
-/// Rows of an entry.
-fn entry_rows(view: &KernelLogView, entry: &LogEntry) -> usize {
-    1 + if view.is_unfolded { entry.folded.len() } else { 0 }
-}
-
-/// The first entry on screen, such that the selected one is fully visible if it fits.
-fn first_visible(view: &KernelLogView, shared: &Shared, selected: usize, height: usize) -> usize {
-    let selected = selected.min(view.visible_entries.len().saturating_sub(1));
-    if !view.is_unfolded {
-        let mut scroll = view.scroll;
-        scroll.selected = selected;
-        scroll.scroll_into_view(view.visible_entries.len(), height);
-        return scroll.offset;
-    }
-    let heights: Vec<usize> = visible_entries(view, shared).take(selected + 1).map(|e| entry_rows(view, e)).collect();
-    let mut used = 0;
-    let fitting = heights.iter().rev().take_while(|rows| {
-        used += **rows;
-        used <= height
-    });
-    selected + 1 - fitting.count().max(1).min(selected + 1)
-}
-
-/// The first entry on screen, and the entry at a row of the pane's inside.
-pub fn entry_at(view: &KernelLogView, shared: &Shared, inner_height: u16, row: u16) -> Option<(usize, usize)> {
-    let stuck = hung_task_rows(shared, inner_height);
-    let row = usize::from(row.checked_sub(stuck)?);
-    let from = first_visible(view, shared, view.scroll.selected, usize::from(inner_height - stuck));
-    let mut below = 0;
-    let at = visible_entries(view, shared).skip(from).position(|e| {
-        below += entry_rows(view, e);
-        row < below
-    })?;
-    Some((from, from + at))
 }
 
 /// Rows at the top for hung tasks.
@@ -191,60 +222,10 @@ fn draw_hung_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuf
     Rect { y: area.y + most, height: area.height - most, ..area }
 }
 
-/// Draws an entry: `14:02:11  I/O error  sda  x3  text`. `scratch` is a reused buffer.
-fn draw_entry(
-    view: &KernelLogView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    e: &LogEntry,
-    scratch: &mut String,
-) {
-    let mut x = area.x;
-    let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
-        let used = draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
-        x += used;
-    };
-    scratch.clear();
-    crate::units::write_time_of_day(scratch, e.wall_ns, shared.utc_offset_secs);
-    part(buf, scratch, theme.dim);
-    part(buf, " ", theme.text);
-    let class = match e.is_from_program() {
-        true => "from a program",
-        false => class_label(e.class),
-    };
-    if e.class != KernelLogClass::Other || e.is_from_program() {
-        part(buf, class, if e.is_from_program() { theme.dim } else { entry_style(e, theme) });
-        part(buf, " ", theme.text);
-    }
-    scratch.clear();
-    if e.count > 1 {
-        let _ = write!(scratch, "x{} ", e.count);
-    }
-    if e.suppressed > 0 {
-        let _ = write!(scratch, "(+{} rate-limited) ", e.suppressed);
-    }
-    part(buf, scratch, theme.warn);
-    part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { entry_style(e, theme) } else { theme.text });
-    if !e.folded.is_empty() && !view.is_unfolded {
-        scratch.clear();
-        let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);
-        part(buf, scratch, theme.dim);
-    }
-}
-
 fn entry_style(e: &LogEntry, theme: &Theme) -> Style {
     match e.class {
         KernelLogClass::Other | KernelLogClass::Thermal => theme.warn,
         _ if e.level <= 4 => theme.crit,
         _ => theme.warn,
     }
-}
-
-pub(super) fn build_table(view: &KernelLogView, shared: &Shared) -> Table {
-    let title = format!("{} on {}, {}", pane_title(view, shared), shared.system.host.name, shared.timestamp());
-    let mut sheet = export::kernel_log::build_table(title, visible_entries(view, shared), &shared.system);
-    sheet.notes.extend(shared.kernel_log_unavailable_reason());
-    sheet
 }

@@ -3,8 +3,6 @@
 mod detail;
 mod log;
 
-pub use log::{visible_entries, visible_window};
-
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
@@ -39,8 +37,6 @@ pub struct KernelLogView {
     pub visible_entries: Vec<u32>,
     /// Row of the entry whose page was opened last.
     pub page: usize,
-    /// Counts the updates of `visible_entries`.
-    pub refresh_count: u64,
 }
 
 impl Default for KernelLogView {
@@ -55,7 +51,6 @@ impl Default for KernelLogView {
             is_unfolded: false,
             visible_entries: Vec::new(),
             page: 0,
-            refresh_count: 0,
         }
     }
 }
@@ -86,7 +81,6 @@ impl KernelLogView {
             self.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
         });
         self.visible_entries = visible.map(|(i, _)| i as u32).collect();
-        self.refresh_count += 1;
         if self.follows_newest {
             self.scroll.selected = self.visible_entries.len().saturating_sub(1);
         }
@@ -117,24 +111,20 @@ impl View for KernelLogView {
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::KernelLog => log::render(self, cx.shared, &theme, area, buf, focused),
-            _ => detail::render(self, cx, &theme, area, buf, focused),
+            PaneId::KernelLog => self.render_log(cx.shared, &theme, area, buf, focused),
+            _ => self.render_detail(cx, &theme, area, buf, focused),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
-            PaneId::KernelLog => log::build_table(self, cx.shared),
-            _ => detail::build_table(self, cx),
+            PaneId::KernelLog => self.log_table(cx.shared),
+            _ => self.detail_table(cx),
         }
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
-        scroll_positions(detail::detail_lines(self, cx).len(), cx.inner_area(pane).height)
-    }
-
-    fn content_hash(&self, pane: PaneId, cx: &Context) -> Option<u64> {
-        if pane == PaneId::KernelLog { log::pane_hash(self, cx.shared) } else { None }
+        scroll_positions(self.detail_lines(cx).len(), cx.inner_area(pane).height)
     }
 
     fn move_selection(&mut self, _: PaneId, by: isize, _: &Context) -> bool {
@@ -148,7 +138,7 @@ impl View for KernelLogView {
             (Action::Open, PaneId::KernelLog) if !self.visible_entries.is_empty() => {
                 self.open_page(self.scroll.selected, out);
             }
-            (Action::Open, PaneId::KernelLogDetail) => match detail::link_target(self, cx) {
+            (Action::Open, PaneId::KernelLogDetail) => match self.link_target(cx) {
                 Some(target) => out.navigate(target),
                 None => out.error("it names no task that still exists, and no device"),
             },
@@ -168,7 +158,7 @@ impl View for KernelLogView {
     fn on_target(&mut self, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
         let Target::KernelLogRecord(seq) = *target else { return false };
         out.navigate(Target::Tab(ViewId::Kernel));
-        let row = visible_entries(self, cx.shared).position(|e| seq.is_some() && e.seq == seq);
+        let row = self.visible_entries(cx.shared).position(|e| seq.is_some() && e.seq == seq);
         if let Some(row) = row {
             self.select(row);
             self.open_page(row, out);
@@ -198,7 +188,7 @@ impl View for KernelLogView {
 
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
         let row = click.y - click.inner.y;
-        if let Some((first, selected)) = log::entry_at(self, cx.shared, click.inner.height, row)
+        if let Some((first, selected)) = self.entry_at(cx.shared, click.inner.height, row)
             && click.pane == PaneId::KernelLog
         {
             self.select(selected);
@@ -223,7 +213,7 @@ impl View for KernelLogView {
     }
 
     fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
-        visible_entries(self, cx.shared).map(|e| e.message.to_lowercase().contains(needle)).collect()
+        self.visible_entries(cx.shared).map(|e| e.message.to_lowercase().contains(needle)).collect()
     }
 
     fn selected_row(&self, _: PaneId) -> usize {

@@ -27,15 +27,15 @@ impl View for PathView {
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        page::render(self, cx, &cx.theme(), area, buf, cx.is_focused(pane));
+        self.render_page(cx, &cx.theme(), area, buf, cx.is_focused(pane));
     }
 
     fn table(&self, _: PaneId, cx: &Context) -> Table {
-        page::build_table(self, cx)
+        self.page_table(cx)
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
-        scroll_positions(page::detail_lines(self, cx).len(), cx.inner_area(pane).height)
+        scroll_positions(self.detail_lines(cx).len(), cx.inner_area(pane).height)
     }
 
     fn on_target(&mut self, target: &Target, _: &Context, out: &mut Outbox) -> bool {

@@ -13,13 +13,28 @@ use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-pub(super) fn detail_lines(view: &PathView, cx: &Context) -> Vec<(String, bool)> {
-    let width = usize::from(cx.screen.size.0.saturating_sub(4)).max(20);
-    match &view.reply {
-        None => vec![(waiting_text(cx.shared, &view.path), true)],
-        Some(WorkerReply::ResolvedPath(report)) => crate::export::path_report::path_report_lines(report),
-        Some(WorkerReply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
-        Some(_) => vec![("no answer".into(), true)],
+impl PathView {
+    pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
+        let width = usize::from(cx.screen.size.0.saturating_sub(4)).max(20);
+        match &self.reply {
+            None => vec![(waiting_text(cx.shared, &self.path), true)],
+            Some(WorkerReply::ResolvedPath(report)) => crate::export::path_report::path_report_lines(report),
+            Some(WorkerReply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
+            Some(_) => vec![("no answer".into(), true)],
+        }
+    }
+
+    pub(super) fn render_page(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let inner = draw_frame(buf, area, &format!("Path {}", sanitize(&self.path)), "Esc: back", focused, theme);
+        draw_detail_lines(cx, theme, inner, buf, &self.detail_lines(cx));
+    }
+
+    pub(super) fn page_table(&self, cx: &Context) -> Table {
+        let title =
+            format!("Path {} on {}, {}", sanitize(&self.path), cx.shared.system.host.name, cx.shared.timestamp());
+        let mut sheet = Table::new(title, &[("", false)]);
+        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
+        sheet
     }
 }
 
@@ -34,16 +49,4 @@ fn waiting_text(shared: &Shared, path: &str) -> String {
         0..2 => format!("asking about {} …", sanitize(path)),
         _ => format!("{}: blocked for {secs} s; the file system does not answer", sanitize(path)),
     }
-}
-
-pub(super) fn render(view: &PathView, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, &format!("Path {}", sanitize(&view.path)), "Esc: back", focused, theme);
-    draw_detail_lines(cx, theme, inner, buf, &detail_lines(view, cx));
-}
-
-pub(super) fn build_table(view: &PathView, cx: &Context) -> Table {
-    let title = format!("Path {} on {}, {}", sanitize(&view.path), cx.shared.system.host.name, cx.shared.timestamp());
-    let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
-    sheet
 }

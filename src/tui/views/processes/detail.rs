@@ -17,13 +17,52 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, format_duration};
 use ratatui::layout::Rect;
 
-pub(super) fn detail_lines(view: &ProcessesView, cx: &Context) -> Vec<(String, bool)> {
-    let Some(p) = &view.page else { return Vec::new() };
-    let mut out = Vec::new();
-    push_counters_and_facts(cx.shared, p, &mut out);
-    out.push((String::new(), false));
-    out.extend(mapping_lines(p, cx.shared.system.now().boot_ns));
-    out
+impl ProcessesView {
+    pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
+        let Some(p) = &self.page else { return Vec::new() };
+        let mut out = Vec::new();
+        push_counters_and_facts(cx.shared, p, &mut out);
+        out.push((String::new(), false));
+        out.extend(mapping_lines(p, cx.shared.system.now().boot_ns));
+        out
+    }
+
+    /// Number of lines that scroll in a pane of that inner area: where facts stand beside the mappings, only the mappings.
+    pub(super) fn scrolled_lines(&self, cx: &Context, inner: Rect) -> usize {
+        match &self.page {
+            Some(page) if inner.width >= SIDE_BY_SIDE_WIDTH => {
+                mapping_lines(page, cx.shared.system.now().boot_ns).len()
+            }
+            _ => self.detail_lines(cx).len(),
+        }
+    }
+
+    pub(super) fn render_detail(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let Some(p) = &self.page else { return };
+        let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &cx.shared.interval_text(), focused, theme);
+        if inner.width < SIDE_BY_SIDE_WIDTH {
+            return draw_detail_lines(cx, theme, inner, buf, &self.detail_lines(cx));
+        }
+        // Side by side; only the mappings scroll, the facts are few.
+        let half = inner.width / 2;
+        let mut left = Vec::new();
+        push_counters_and_facts(cx.shared, p, &mut left);
+        for (i, (line, strong)) in left.iter().take(usize::from(inner.height)).enumerate() {
+            let style = if *strong { theme.title } else { theme.text };
+            draw_text(buf, inner.x, inner.y + i as u16, line, half - 1, style);
+        }
+        let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
+        draw_detail_lines(cx, theme, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
+    }
+
+    pub(super) fn detail_table(&self, cx: &Context) -> Table {
+        let title = self.page.as_ref().map_or(String::new(), |p| {
+            format!("Task {} on {}, {}", p.key.tid, cx.shared.system.host.name, cx.shared.timestamp())
+        });
+        let mut sheet = Table::new(title, &[("", false)]);
+        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
+        sheet
+    }
 }
 
 /// Appends counters and facts.
@@ -189,45 +228,3 @@ fn mapping_lines(p: &TaskPage, now_boot_ns: u64) -> Vec<(String, bool)> {
 
 /// Facts and mappings are drawn side by side from this width on.
 const SIDE_BY_SIDE_WIDTH: u16 = 150;
-
-/// Number of lines that scroll in a pane of that inner area: where facts stand beside the mappings, only the mappings.
-pub(super) fn scrolled_lines(view: &ProcessesView, cx: &Context, inner: Rect) -> usize {
-    match &view.page {
-        Some(page) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(page, cx.shared.system.now().boot_ns).len(),
-        _ => detail_lines(view, cx).len(),
-    }
-}
-
-pub(super) fn render(
-    view: &ProcessesView,
-    cx: &Context,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let Some(p) = &view.page else { return };
-    let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &cx.shared.interval_text(), focused, theme);
-    if inner.width < SIDE_BY_SIDE_WIDTH {
-        return draw_detail_lines(cx, theme, inner, buf, &detail_lines(view, cx));
-    }
-    // Side by side; only the mappings scroll, the facts are few.
-    let half = inner.width / 2;
-    let mut left = Vec::new();
-    push_counters_and_facts(cx.shared, p, &mut left);
-    for (i, (line, strong)) in left.iter().take(usize::from(inner.height)).enumerate() {
-        let style = if *strong { theme.title } else { theme.text };
-        draw_text(buf, inner.x, inner.y + i as u16, line, half - 1, style);
-    }
-    let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
-    draw_detail_lines(cx, theme, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
-}
-
-pub(super) fn build_table(view: &ProcessesView, cx: &Context) -> Table {
-    let title = view.page.as_ref().map_or(String::new(), |p| {
-        format!("Task {} on {}, {}", p.key.tid, cx.shared.system.host.name, cx.shared.timestamp())
-    });
-    let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(detail_lines(view, cx).into_iter().map(|l| vec![l.0]));
-    sheet
-}

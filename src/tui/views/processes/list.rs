@@ -16,139 +16,143 @@ use crate::units::format_bytes;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// The column set for a pane of this width.
-pub fn column_set(view: &ProcessesView, shared: &Shared, width: u16) -> &'static [ProcessColumnSpec] {
-    let (wide, sums) = (width >= 90, view.show_totals);
-    let set = match (view.show_threads, wide, sums) {
-        (false, false, _) if matches!(view.sort_column, Col::Throttled | Col::Reclaim) => Set::CompactStalls,
-        (false, false, false) => Set::Compact,
-        (false, true, false) if shared.snapshot().io_attribution.ok().is_some() => Set::FullTraced,
-        (false, true, false) => Set::Full,
-        (false, true, true) => Set::FullTotals,
-        (false, false, true) => Set::CompactTotals,
-        (true, false, false) => Set::Threads,
-        (true, true, false) => Set::FullThreads,
-        (true, false, true) => Set::ThreadTotals,
-        (true, true, true) => Set::FullThreadTotals,
-    };
-    set.columns()
-}
-
-/// The columns that fit into a width.
-pub fn fitted_columns(
-    view: &ProcessesView,
-    shared: &Shared,
-    width: u16,
-) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
-    let set = column_set(view, shared, width);
-    // Reads, writes and the sort column are dropped last.
-    let keep = |i: usize| {
-        matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite) || set[i].id == view.sort_column
-    };
-    (set, table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), view.column_offset, keep))
-}
-
-/// The query for `height` rows from `offset` on.
-pub fn task_query(view: &ProcessesView, offset: usize, height: usize) -> ProcessQuery {
-    let p = &view;
-    let mut filter = p.filter.clone();
-    if p.show_totals && filter.only_active {
-        (filter.only_active, filter.only_accumulated) = (false, true);
-    }
-    let by = match (p.sort_column, p.show_totals) {
-        (Col::Io, true) => Col::AccIo,
-        (Col::Read, true) => Col::AccRead,
-        (Col::Write, true) => Col::AccWrite,
-        (by, _) => by,
-    };
-    ProcessQuery { sort_by: by, reverse: p.reverse, filter, offset, height }
-}
-
-fn pane_title(view: &ProcessesView) -> String {
-    let p = &view;
-    let mut title = String::from(if p.show_threads { "Threads" } else { "Processes" });
-    if p.show_totals {
-        title.push_str(" · sums");
-    }
-    if p.filter.only_active {
-        title.push_str(" · active");
-    }
-    if let Some(user) = &p.filter.user {
-        title.push_str(&format!(" · user {}", crate::sanitize::sanitize(user)));
-    }
-    if let Some(text) = &p.filter.text {
-        title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(text)));
-    }
-    title
-}
-
-fn title_note(view: &ProcessesView, shared: &Shared) -> String {
-    if shared.frozen_seq.is_some() {
-        return format!("busiest tasks, {}", shared.interval_text());
-    }
-    let totals = shared.system.processes.totals();
-    let mut note = format!(
-        "{} · read {}/s write {}/s",
-        view.matching_task_count(shared),
-        format_bytes(totals.read_bytes_per_s as u64),
-        format_bytes(totals.write_bytes_per_s as u64)
-    );
-    let procs = &shared.system.processes;
-    if procs.hidden_count() > 0 {
-        note.push_str(&format!(" · {} hidden", procs.hidden_count()));
-    }
-    if !procs.blocked_tasks().is_empty() {
-        note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks().len()));
-    }
-    if let Some(why) = delays_unavailable(procs) {
-        note.push_str(&format!(" · no IO%: {why}"));
-    }
-    note
-}
-
-pub(super) fn render(
-    view: &ProcessesView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    focused: bool,
-) {
-    let inner = draw_frame(buf, area, &pane_title(view), &title_note(view, shared), focused, theme);
-    if inner.height == 0 {
-        return;
-    }
-    if let Some(why) = shared.processes_unavailable_reason() {
-        draw_reason(buf, inner, &why, theme.warn);
-        return;
-    }
-    let (set, fitted) = fitted_columns(view, shared, inner.width);
-    let by = task_query(view, 0, 0).sort_by;
-    let descending = view.reverse == by.spec().is_ascending();
-    let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
-    table::draw_header(buf, inner, set, &fitted, sorted, theme);
-    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let selected = view.scroll.selected - view.scroll.offset.min(view.scroll.selected);
-    let mut scratch = String::new();
-    let mut any = false;
-    view.for_each_visible_task(shared, usize::from(body.height), |n, row| {
-        any = true;
-        let y = body.y + n as u16;
-        let texts = ProcessTexts::new(row);
-        let value = |c: &ProcessColumnSpec| c.cell(&texts);
-        let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
-        table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
-        if focused && n == selected {
-            table::highlight_row(buf, body, y, theme);
-        }
-    });
-    if !any {
-        let text = match view.filter.only_active {
-            _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
-            true => "no task does any I/O (o shows all)",
-            false => "no task matches (Esc)",
+impl ProcessesView {
+    /// The column set for a pane of this width.
+    pub fn column_set(&self, shared: &Shared, width: u16) -> &'static [ProcessColumnSpec] {
+        let (wide, sums) = (width >= 90, self.show_totals);
+        let set = match (self.show_threads, wide, sums) {
+            (false, false, _) if matches!(self.sort_column, Col::Throttled | Col::Reclaim) => Set::CompactStalls,
+            (false, false, false) => Set::Compact,
+            (false, true, false) if shared.snapshot().io_attribution.ok().is_some() => Set::FullTraced,
+            (false, true, false) => Set::Full,
+            (false, true, true) => Set::FullTotals,
+            (false, false, true) => Set::CompactTotals,
+            (true, false, false) => Set::Threads,
+            (true, true, false) => Set::FullThreads,
+            (true, false, true) => Set::ThreadTotals,
+            (true, true, true) => Set::FullThreadTotals,
         };
-        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+        set.columns()
+    }
+
+    /// The columns that fit into a width.
+    pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
+        let set = self.column_set(shared, width);
+        // Reads, writes and the sort column are dropped last.
+        let keep = |i: usize| {
+            matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite) || set[i].id == self.sort_column
+        };
+        (
+            set,
+            table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), self.column_offset, keep),
+        )
+    }
+
+    /// The query for `height` rows from `offset` on.
+    pub fn task_query(&self, offset: usize, height: usize) -> ProcessQuery {
+        let p = self;
+        let mut filter = p.filter.clone();
+        if p.show_totals && filter.only_active {
+            (filter.only_active, filter.only_accumulated) = (false, true);
+        }
+        let by = match (p.sort_column, p.show_totals) {
+            (Col::Io, true) => Col::AccIo,
+            (Col::Read, true) => Col::AccRead,
+            (Col::Write, true) => Col::AccWrite,
+            (by, _) => by,
+        };
+        ProcessQuery { sort_by: by, reverse: p.reverse, filter, offset, height }
+    }
+
+    fn list_title(&self) -> String {
+        let p = self;
+        let mut title = String::from(if p.show_threads { "Threads" } else { "Processes" });
+        if p.show_totals {
+            title.push_str(" · sums");
+        }
+        if p.filter.only_active {
+            title.push_str(" · active");
+        }
+        if let Some(user) = &p.filter.user {
+            title.push_str(&format!(" · user {}", crate::sanitize::sanitize(user)));
+        }
+        if let Some(text) = &p.filter.text {
+            title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(text)));
+        }
+        title
+    }
+
+    fn title_note(&self, shared: &Shared) -> String {
+        if shared.frozen_seq.is_some() {
+            return format!("busiest tasks, {}", shared.interval_text());
+        }
+        let totals = shared.system.processes.totals();
+        let mut note = format!(
+            "{} · read {}/s write {}/s",
+            self.matching_task_count(shared),
+            format_bytes(totals.read_bytes_per_s as u64),
+            format_bytes(totals.write_bytes_per_s as u64)
+        );
+        let procs = &shared.system.processes;
+        if procs.hidden_count() > 0 {
+            note.push_str(&format!(" · {} hidden", procs.hidden_count()));
+        }
+        if !procs.blocked_tasks().is_empty() {
+            note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks().len()));
+        }
+        if let Some(why) = delays_unavailable(procs) {
+            note.push_str(&format!(" · no IO%: {why}"));
+        }
+        note
+    }
+
+    pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+        let inner = draw_frame(buf, area, &self.list_title(), &self.title_note(shared), focused, theme);
+        if inner.height == 0 {
+            return;
+        }
+        if let Some(why) = shared.processes_unavailable_reason() {
+            draw_reason(buf, inner, &why, theme.warn);
+            return;
+        }
+        let (set, fitted) = self.fitted_columns(shared, inner.width);
+        let by = self.task_query(0, 0).sort_by;
+        let descending = self.reverse == by.spec().is_ascending();
+        let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
+        table::draw_header(buf, inner, set, &fitted, sorted, theme);
+        let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+        let selected = self.scroll.selected - self.scroll.offset.min(self.scroll.selected);
+        let mut scratch = String::new();
+        let mut any = false;
+        self.for_each_visible_task(shared, usize::from(body.height), |n, row| {
+            any = true;
+            let y = body.y + n as u16;
+            let texts = ProcessTexts::new(row);
+            let value = |c: &ProcessColumnSpec| c.cell(&texts);
+            let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
+            table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
+            if focused && n == selected {
+                table::highlight_row(buf, body, y, theme);
+            }
+        });
+        if !any {
+            let text = match self.filter.only_active {
+                _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
+                true => "no task does any I/O (o shows all)",
+                false => "no task matches (Esc)",
+            };
+            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+        }
+    }
+
+    pub(super) fn list_table(&self, shared: &Shared) -> Table {
+        let title = format!("{} on {}, {}", self.list_title(), shared.system.host.name, shared.timestamp());
+        let mut sheet = export::processes::build_table(title, self.column_set(shared, u16::MAX), |put| {
+            self.for_each_visible_task(shared, 50, |_, row| put(row));
+        });
+        sheet.notes.extend(shared.processes_unavailable_reason());
+        sheet.notes.extend(missing_data_notes(&shared.system.processes));
+        sheet
     }
 }
 
@@ -161,14 +165,4 @@ fn cell_style(row: &ProcessRow<'_>, column: &ProcessColumnSpec, value: &CellValu
         _ if column.is_dim_when_zero() && !value.is_positive() => theme.dim,
         _ => table::cell_style(column, value, theme.text, theme),
     }
-}
-
-pub(super) fn build_table(view: &ProcessesView, shared: &Shared) -> Table {
-    let title = format!("{} on {}, {}", pane_title(view), shared.system.host.name, shared.timestamp());
-    let mut sheet = export::processes::build_table(title, column_set(view, shared, u16::MAX), |put| {
-        view.for_each_visible_task(shared, 50, |_, row| put(row));
-    });
-    sheet.notes.extend(shared.processes_unavailable_reason());
-    sheet.notes.extend(missing_data_notes(&shared.system.processes));
-    sheet
 }

@@ -94,14 +94,14 @@ impl ProcessesView {
 
     /// Moves the sort column among those on screen; before the first one is the default, reads and writes together.
     fn move_sort_column(&mut self, pane: PaneId, by: isize, cx: &Context) {
-        let columns = list::column_set(self, cx.shared, cx.inner_area(pane).width);
-        let sorted = columns.iter().position(|c| c.id == list::task_query(self, 0, 0).sort_by);
+        let columns = self.column_set(cx.shared, cx.inner_area(pane).width);
+        let sorted = columns.iter().position(|c| c.id == self.task_query(0, 0).sort_by);
         let position = (sorted.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns.len() as isize + 1);
         self.sort_by(if position == 0 { ProcessColumn::Io } else { columns[position as usize - 1].id });
     }
 
     fn scroll_columns(&mut self, by: isize, cx: &Context) {
-        let columns = list::column_set(self, cx.shared, cx.screen.size.0).len();
+        let columns = self.column_set(cx.shared, cx.screen.size.0).len();
         self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
     }
 
@@ -127,9 +127,9 @@ impl ProcessesView {
 
     /// Sorts by the clicked column; a second click reverses the order.
     fn click_header(&mut self, click: PaneClick, cx: &Context) {
-        let (set, fitted) = list::fitted_columns(self, cx.shared, click.inner.width);
+        let (set, fitted) = self.fitted_columns(cx.shared, click.inner.width);
         let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
-        if set[column].id == list::task_query(self, 0, 0).sort_by {
+        if set[column].id == self.task_query(0, 0).sort_by {
             self.reverse = !self.reverse;
         } else {
             self.sort_by(set[column].id);
@@ -154,21 +154,21 @@ impl View for ProcessesView {
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Processes => list::render(self, cx.shared, &theme, area, buf, focused),
-            _ => detail::render(self, cx, &theme, area, buf, focused),
+            PaneId::Processes => self.render_list(cx.shared, &theme, area, buf, focused),
+            _ => self.render_detail(cx, &theme, area, buf, focused),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
-            PaneId::Processes => list::build_table(self, cx.shared),
-            _ => detail::build_table(self, cx),
+            PaneId::Processes => self.list_table(cx.shared),
+            _ => self.detail_table(cx),
         }
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
         let inner = cx.inner_area(pane);
-        scroll_positions(detail::scrolled_lines(self, cx, inner), inner.height)
+        scroll_positions(self.scrolled_lines(cx, inner), inner.height)
     }
 
     fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {

@@ -1,7 +1,6 @@
 //! The tasks on screen: of the newest scan, or of the frozen tick, which stores only the busiest ones.
 
 use super::ProcessesView;
-use super::list::task_query;
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessRow, ProcessWindow};
 use crate::tui::shared::Shared;
@@ -40,7 +39,7 @@ impl ProcessesView {
             return self.scroll.scroll_into_view(self.matching_task_count(shared), height);
         }
         let offset = self.scroll.offset;
-        let rows = |view: &Self| shared.system.processes.window(&task_query(view, view.scroll.offset, height));
+        let rows = |view: &Self| shared.system.processes.window(&view.task_query(view.scroll.offset, height));
         let mut window = rows(self);
         self.scroll.scroll_into_view(window.matching, height);
         if self.scroll.offset != offset {
@@ -69,7 +68,7 @@ impl ProcessesView {
         if let Some(frame) = shared.frozen_seq.and_then(|seq| shared.system.history.nearest(seq)) {
             return frame.tasks.iter().map(|task| contains(&task.row())).collect();
         }
-        let all = shared.system.processes.window(&task_query(self, 0, usize::MAX));
+        let all = shared.system.processes.window(&self.task_query(0, usize::MAX));
         all.rows.into_iter().map(|row| contains(&shared.system.processes.row(row))).collect()
     }
 }

@@ -26,16 +26,6 @@ fn confirm(out: &mut Outbox, title: impl Into<String>, text: String, change: Con
     });
 }
 
-/// Offers to copy the command that does it as root.
-pub(super) fn offer_root_command(what: &str, args: impl IntoIterator<Item = String>, out: &mut Outbox) {
-    let line = sudo_command_line("iotop-plus", args);
-    let text = format!(
-        "{what} needs root, and this program does not run as root. Nothing has changed. In a shell:\n\n{line}\n\n\
-         y copies the line to your terminal's clipboard (OSC 52), if it supports that."
-    );
-    confirm(out, "Needs root", text, Confirmation::CopyCommand(line));
-}
-
 /// Arguments of `iotop-plus tune`.
 fn tune_args<const N: usize>(args: [&str; N]) -> impl Iterator<Item = String> + use<N> {
     std::iter::once("tune".to_owned()).chain(args.map(String::from))
@@ -47,6 +37,16 @@ pub(super) fn orphaned_changes(snapshot: &KnobSnapshot) -> Vec<u64> {
 }
 
 impl TuneView {
+    /// Offers to copy the command that does it as root.
+    pub(super) fn offer_root_command(what: &str, args: impl IntoIterator<Item = String>, out: &mut Outbox) {
+        let line = sudo_command_line("iotop-plus", args);
+        let text = format!(
+            "{what} needs root, and this program does not run as root. Nothing has changed. In a shell:\n\n{line}\n\n\
+         y copies the line to your terminal's clipboard (OSC 52), if it supports that."
+        );
+        confirm(out, "Needs root", text, Confirmation::CopyCommand(line));
+    }
+
     /// Asks whether to apply the pending values.
     pub(super) fn ask_apply(&mut self, cx: &Context, out: &mut Outbox) {
         let assignments = self.pending_assignments();
@@ -78,7 +78,7 @@ impl TuneView {
         if !snapshot.can_write {
             let lease = format!("{}s", self.knobs.lease_secs);
             let mode = if on_lease { vec!["--for".into(), lease] } else { vec!["--keep".into()] };
-            return offer_root_command("Changing a knob", tune_args(["set"]).chain(assignments).chain(mode), out);
+            return Self::offer_root_command("Changing a knob", tune_args(["set"]).chain(assignments).chain(mode), out);
         }
         let mut text = String::new();
         for diff in &diffs {
@@ -156,7 +156,7 @@ impl TuneView {
     /// Keeps this change.
     pub(super) fn keep_change(&self, id: u64, out: &mut Outbox) {
         if !self.knobs.can_write() {
-            return offer_root_command("Keeping a change", tune_args(["keep", &id.to_string()]), out);
+            return Self::offer_root_command("Keeping a change", tune_args(["keep", &id.to_string()]), out);
         }
         out.push(Effect::Tune(TuneEffect::Keep(vec![id])));
     }
@@ -168,7 +168,7 @@ impl TuneView {
             None => out.error("no change is on lease"),
             Some(id) if !self.knobs.can_write() => {
                 let args = tune_args(["renew", &id.to_string(), "--for", &format!("{secs}s")]);
-                offer_root_command("Restarting a lease", args, out);
+                Self::offer_root_command("Restarting a lease", args, out);
             }
             Some(id) => out.push(Effect::Tune(TuneEffect::Renew { id, secs })),
         }
@@ -180,7 +180,7 @@ impl TuneView {
         match self.target_change(cx, open) {
             None => out.error("there is no change to revert"),
             Some(id) if !self.knobs.can_write() => {
-                offer_root_command("Reverting a change", tune_args(["undo", &id.to_string()]), out);
+                Self::offer_root_command("Reverting a change", tune_args(["undo", &id.to_string()]), out);
             }
             Some(id) => {
                 let text = format!("{}{CONFLICT_NOTE}", self.old_values_text(&[id]));
@@ -250,7 +250,7 @@ impl TuneView {
         let assignments = vec![if remove { name.clone() } else { format!("{name}={value}") }];
         if !self.knobs.can_write() {
             let verb = if remove { "unpersist" } else { "persist" };
-            offer_root_command("Writing to /etc", tune_args([verb]).chain(assignments), out);
+            Self::offer_root_command("Writing to /etc", tune_args([verb]).chain(assignments), out);
             return Ok(());
         }
         let text = format!("{what}\n{now}{}\nThe current value does not change.", overridden.unwrap_or_default());

@@ -15,19 +15,141 @@ use crate::tui::widgets::theme::Theme;
 use crate::units::{format_duration, write_bytes};
 use ratatui::layout::Rect;
 
-/// Status of a change, and whether it needs attention.
-fn status_text(view: &TuneView, change: &ChangeRow) -> (String, bool) {
-    match &change.status {
-        ChangeStatus::Leased(secs) => {
-            // The countdown of this screen's own leases is exact to the second.
-            let lease = view.knobs.leases.iter().find(|l| l.id == change.id);
-            (format!("lease {}", format_duration(lease.map_or(*secs, |l| l.secs_left))), false)
+impl TuneView {
+    /// Status of a change, and whether it needs attention.
+    fn change_status(&self, change: &ChangeRow) -> (String, bool) {
+        match &change.status {
+            ChangeStatus::Leased(secs) => {
+                // The countdown of this screen's own leases is exact to the second.
+                let lease = self.knobs.leases.iter().find(|l| l.id == change.id);
+                (format!("lease {}", format_duration(lease.map_or(*secs, |l| l.secs_left))), false)
+            }
+            ChangeStatus::TunerSilent => ("tuner does not answer".into(), true),
+            ChangeStatus::Applying => ("applying".into(), false),
+            ChangeStatus::Orphaned => ("ORPHANED".into(), true),
+            ChangeStatus::Kept => ("kept".into(), false),
+            ChangeStatus::Closed(how) => (how.clone(), how == "CONFLICT"),
         }
-        ChangeStatus::TunerSilent => ("tuner does not answer".into(), true),
-        ChangeStatus::Applying => ("applying".into(), false),
-        ChangeStatus::Orphaned => ("ORPHANED".into(), true),
-        ChangeStatus::Kept => ("kept".into(), false),
-        ChangeStatus::Closed(how) => (how.clone(), how == "CONFLICT"),
+    }
+
+    pub(super) fn render_changes(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::ChangeHistory));
+        let inner = draw_frame(buf, area, "Changes of this boot", "u Undo  K Keep  R Restart lease", focused, theme);
+        if let Some(why) = self.knobs.snapshot.as_ref().and_then(|s| s.changes_error.as_deref()) {
+            return draw_reason(buf, inner, why, theme.dim);
+        }
+        let all = self.knobs.changes();
+        if all.is_empty() {
+            draw_text(buf, inner.x, inner.y, "none", inner.width, theme.dim);
+            return;
+        }
+        // A third of the height for the list, the rest for the comparison; where little fits, only the selected change.
+        let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
+        let mut scroll = self.changes_scroll;
+        scroll.scroll_into_view(all.len(), usize::from(listed));
+        let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
+        for ((i, change), y) in shown.zip(inner.y..) {
+            self.draw_change(cx.shared, theme, Rect { y, height: 1, ..inner }, buf, change);
+            if i == scroll.selected && (focused || all.len() > 1) {
+                patch_style(buf, inner.x, y, inner.width, theme.selected);
+            }
+        }
+        let rest = Rect { y: inner.y + listed, height: inner.height.saturating_sub(listed), ..inner };
+        if let Some(change) = self.selected_change() {
+            let rest = draw_members(theme, rest, buf, change);
+            self.draw_comparison(cx.shared, theme, rest, buf, change);
+        }
+    }
+
+    fn draw_change(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+        let (how, attention) = self.change_status(change);
+        let when = if change.wall_ns > 0 { shared.format_time_of_day(change.wall_ns) } else { "-".into() };
+        let mut x = area.x;
+        x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
+        let style = match change.status {
+            _ if attention => theme.crit,
+            ChangeStatus::Leased(_) => theme.changed,
+            ChangeStatus::Closed(_) => theme.dim,
+            _ => theme.text,
+        };
+        x += draw_text(buf, x, area.y, &how, area.right().saturating_sub(x), style);
+        draw_truncated(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
+    }
+
+    fn draw_comparison(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+        if area.height == 0 {
+            return;
+        }
+        let Some(c) = self.compare_change(change, shared) else {
+            return draw_reason(buf, area, "time of the change or of its end not known: nothing to compare", theme.dim);
+        };
+        if c.rows.is_empty() {
+            let lines = wrap(&insufficient_data_text(&c), usize::from(area.width));
+            for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+                draw_text(buf, area.x, y, line, area.width, theme.dim);
+            }
+            return;
+        }
+        let mut y = area.y;
+        let columns = column_widths(area.width);
+        draw_headings(theme, area, buf, &c, columns);
+        y += 1;
+        // Leave out what was not measured on either side, then what changed least.
+        let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
+        let note = self.comparison_note(change, &c);
+        let room = usize::from(area.bottom().saturating_sub(y));
+        let notes = wrap(&note, usize::from(area.width));
+        let room = if room > rows.len().min(4) + notes.len() { room - notes.len() } else { room };
+        if rows.len() > room {
+            rows.sort_by_key(|l| !l.differs());
+            rows.truncate(room);
+        }
+        for line in rows {
+            draw_comparison_line(theme, Rect { y, height: 1, ..area }, buf, line, columns);
+            y += 1;
+        }
+        for (line, y) in notes.iter().zip(y..area.bottom()) {
+            draw_text(buf, area.x, y, line, area.width, theme.dim);
+        }
+    }
+
+    /// What to know when reading the comparison.
+    fn comparison_note(&self, change: &ChangeRow, c: &ChangeImpact) -> String {
+        let mut text = String::from("Medians (quartiles). * quartiles do not overlap; other load can cause that, too.");
+        let buffered = change.members.iter().any(|m| m.is_writeback_knob);
+        if let Some(expire) = self.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
+            text +=
+                &format!(" The period since is shorter than dirty_expire ({expire:.0} s): no page has expired yet.");
+        }
+        text
+    }
+
+    pub(super) fn changes_table(&self, shared: &Shared) -> Table {
+        let title = TuneView::table_title("Changes", shared);
+        let heads = ["", "when", "state", "what", "before", "since", "difference"];
+        let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
+        for c in self.knobs.changes() {
+            let (how, _) = self.change_status(c);
+            for m in &c.members {
+                let what = format!("{} {} -> {}", m.display_name, m.old_value, m.new_value);
+                let id = c.id.to_string();
+                let when = crate::units::format_rfc3339(c.wall_ns);
+                sheet
+                    .rows
+                    .push([id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect());
+            }
+        }
+        let Some(change) = self.selected_change() else { return sheet };
+        for line in self.compare_change(change, shared).iter().flat_map(|c| &c.rows) {
+            let sides = [
+                format_summary(line.before, line.unit, true),
+                format_summary(line.after, line.unit, true),
+                format_difference(line),
+            ];
+            let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
+            sheet.rows.push(head.into_iter().chain(sides).collect());
+        }
+        sheet
     }
 }
 
@@ -39,50 +161,6 @@ fn change_summary(c: &ChangeRow) -> String {
         0 => first,
         n => format!("{first} +{n}"),
     }
-}
-
-pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-    let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::ChangeHistory));
-    let inner = draw_frame(buf, area, "Changes of this boot", "u Undo  K Keep  R Restart lease", focused, theme);
-    if let Some(why) = view.knobs.snapshot.as_ref().and_then(|s| s.changes_error.as_deref()) {
-        return draw_reason(buf, inner, why, theme.dim);
-    }
-    let all = view.knobs.changes();
-    if all.is_empty() {
-        draw_text(buf, inner.x, inner.y, "none", inner.width, theme.dim);
-        return;
-    }
-    // A third of the height for the list, the rest for the comparison; where little fits, only the selected change.
-    let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
-    let mut scroll = view.changes_scroll;
-    scroll.scroll_into_view(all.len(), usize::from(listed));
-    let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
-    for ((i, change), y) in shown.zip(inner.y..) {
-        draw_change(view, cx.shared, theme, Rect { y, height: 1, ..inner }, buf, change);
-        if i == scroll.selected && (focused || all.len() > 1) {
-            patch_style(buf, inner.x, y, inner.width, theme.selected);
-        }
-    }
-    let rest = Rect { y: inner.y + listed, height: inner.height.saturating_sub(listed), ..inner };
-    if let Some(change) = view.selected_change() {
-        let rest = draw_members(theme, rest, buf, change);
-        draw_comparison(view, cx.shared, theme, rest, buf, change);
-    }
-}
-
-fn draw_change(view: &TuneView, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
-    let (how, attention) = status_text(view, change);
-    let when = if change.wall_ns > 0 { shared.format_time_of_day(change.wall_ns) } else { "-".into() };
-    let mut x = area.x;
-    x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
-    let style = match change.status {
-        _ if attention => theme.crit,
-        ChangeStatus::Leased(_) => theme.changed,
-        ChangeStatus::Closed(_) => theme.dim,
-        _ => theme.text,
-    };
-    x += draw_text(buf, x, area.y, &how, area.right().saturating_sub(x), style);
-    draw_truncated(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
 }
 
 /// The knobs of a change that has several, or an outcome to show.
@@ -134,50 +212,6 @@ fn insufficient_data_text(c: &ChangeImpact) -> String {
     };
     let missing: Vec<String> = [wants("before", &c.before), wants("since", &c.after)].into_iter().flatten().collect();
     format!("Too little to compare: {}.", missing.join(", "))
-}
-
-fn draw_comparison(
-    view: &TuneView,
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    change: &ChangeRow,
-) {
-    if area.height == 0 {
-        return;
-    }
-    let Some(c) = view.compare_change(change, shared) else {
-        return draw_reason(buf, area, "time of the change or of its end not known: nothing to compare", theme.dim);
-    };
-    if c.rows.is_empty() {
-        let lines = wrap(&insufficient_data_text(&c), usize::from(area.width));
-        for (line, y) in lines.iter().zip(area.y..area.bottom()) {
-            draw_text(buf, area.x, y, line, area.width, theme.dim);
-        }
-        return;
-    }
-    let mut y = area.y;
-    let columns = column_widths(area.width);
-    draw_headings(theme, area, buf, &c, columns);
-    y += 1;
-    // Leave out what was not measured on either side, then what changed least.
-    let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
-    let note = comparison_note(view, change, &c);
-    let room = usize::from(area.bottom().saturating_sub(y));
-    let notes = wrap(&note, usize::from(area.width));
-    let room = if room > rows.len().min(4) + notes.len() { room - notes.len() } else { room };
-    if rows.len() > room {
-        rows.sort_by_key(|l| !l.differs());
-        rows.truncate(room);
-    }
-    for line in rows {
-        draw_comparison_line(theme, Rect { y, height: 1, ..area }, buf, line, columns);
-        y += 1;
-    }
-    for (line, y) in notes.iter().zip(y..area.bottom()) {
-        draw_text(buf, area.x, y, line, area.width, theme.dim);
-    }
 }
 
 /// Widths of the columns: name, each side, difference.
@@ -244,40 +278,4 @@ fn format_difference(line: &ImpactRow) -> String {
     };
     let star = if line.differs() { " *" } else { "" };
     format!("{sign}{shown}{share}{star}")
-}
-
-/// What to know when reading the comparison.
-fn comparison_note(view: &TuneView, change: &ChangeRow, c: &ChangeImpact) -> String {
-    let mut text = String::from("Medians (quartiles). * quartiles do not overlap; other load can cause that, too.");
-    let buffered = change.members.iter().any(|m| m.is_writeback_knob);
-    if let Some(expire) = view.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
-        text += &format!(" The period since is shorter than dirty_expire ({expire:.0} s): no page has expired yet.");
-    }
-    text
-}
-
-pub(super) fn build_table(view: &TuneView, shared: &Shared) -> Table {
-    let title = TuneView::table_title("Changes", shared);
-    let heads = ["", "when", "state", "what", "before", "since", "difference"];
-    let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
-    for c in view.knobs.changes() {
-        let (how, _) = status_text(view, c);
-        for m in &c.members {
-            let what = format!("{} {} -> {}", m.display_name, m.old_value, m.new_value);
-            let id = c.id.to_string();
-            let when = crate::units::format_rfc3339(c.wall_ns);
-            sheet.rows.push([id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect());
-        }
-    }
-    let Some(change) = view.selected_change() else { return sheet };
-    for line in view.compare_change(change, shared).iter().flat_map(|c| &c.rows) {
-        let sides = [
-            format_summary(line.before, line.unit, true),
-            format_summary(line.after, line.unit, true),
-            format_difference(line),
-        ];
-        let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
-        sheet.rows.push(head.into_iter().chain(sides).collect());
-    }
-    sheet
 }

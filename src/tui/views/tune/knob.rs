@@ -17,79 +17,81 @@ const LABEL_WIDTH: u16 = 10;
 /// Label, text and style of a part of the page.
 type PagePart = (&'static str, String, Style);
 
-fn page_parts(view: &TuneView, theme: &Theme) -> Vec<PagePart> {
-    let Some(row) = view.selected_knob() else { return Vec::new() };
-    let meaning = |value: &String| match &view.knobs.snapshot {
-        Some(snapshot) => cached_knobs::describe_value(snapshot, &row.name, value),
-        None => value.clone(),
-    };
-    let mut out = vec![("now", row.long_value.clone(), if row.reading.is_err() { theme.warn } else { theme.text })];
-    if let Some(value) = view.pending.get(&row.name) {
-        out.push(("pending", format!("{}  (a applies)", meaning(value)), theme.changed));
-    }
-    out.push(("at start", view.initial_values.get(&row.name).map_or("-".into(), meaning), theme.text));
-    out.push(("default", row.default_text.clone(), theme.text));
-    out.push(match view.next_boot.get(&row.name) {
-        Some(boot) => {
-            let is_overridden = boot.persisted.is_some() && boot.overriding_line.is_some();
-            let text = format!("{}, by {}", sanitize(&boot.value), sanitize(&boot.decided_by));
-            ("next boot", text, if is_overridden { theme.warn } else { theme.text })
+impl TuneView {
+    fn page_parts(&self, theme: &Theme) -> Vec<PagePart> {
+        let Some(row) = self.selected_knob() else { return Vec::new() };
+        let meaning = |value: &String| match &self.knobs.snapshot {
+            Some(snapshot) => cached_knobs::describe_value(snapshot, &row.name, value),
+            None => value.clone(),
+        };
+        let mut out = vec![("now", row.long_value.clone(), if row.reading.is_err() { theme.warn } else { theme.text })];
+        if let Some(value) = self.pending.get(&row.name) {
+            out.push(("pending", format!("{}  (a applies)", meaning(value)), theme.changed));
         }
-        None => ("next boot", "- not read".into(), theme.dim),
-    });
-    out.push(("allowed", row.allowed_values.clone(), theme.text));
-    if !row.linked_effect.is_empty() {
-        out.push(("also sets", row.linked_effect.clone(), theme.text));
+        out.push(("at start", self.initial_values.get(&row.name).map_or("-".into(), meaning), theme.text));
+        out.push(("default", row.default_text.clone(), theme.text));
+        out.push(match self.next_boot.get(&row.name) {
+            Some(boot) => {
+                let is_overridden = boot.persisted.is_some() && boot.overriding_line.is_some();
+                let text = format!("{}, by {}", sanitize(&boot.value), sanitize(&boot.decided_by));
+                ("next boot", text, if is_overridden { theme.warn } else { theme.text })
+            }
+            None => ("next boot", "- not read".into(), theme.dim),
+        });
+        out.push(("allowed", row.allowed_values.clone(), theme.text));
+        if !row.linked_effect.is_empty() {
+            out.push(("also sets", row.linked_effect.clone(), theme.text));
+        }
+        out.push(("", row.description.to_owned(), theme.text));
+        out.push(("writes", row.written_to.clone(), theme.dim));
+        out.push(("needs", row.required_privilege.to_owned(), theme.dim));
+        out.push(("persists", row.persist_path.clone().unwrap_or_else(|why| why), theme.dim));
+        out.push(("source", row.source.to_owned(), theme.dim));
+        out.extend(self.boot_notes.iter().map(|note| ("note", note.clone(), theme.dim)));
+        out
     }
-    out.push(("", row.description.to_owned(), theme.text));
-    out.push(("writes", row.written_to.clone(), theme.dim));
-    out.push(("needs", row.required_privilege.to_owned(), theme.dim));
-    out.push(("persists", row.persist_path.clone().unwrap_or_else(|why| why), theme.dim));
-    out.push(("source", row.source.to_owned(), theme.dim));
-    out.extend(view.boot_notes.iter().map(|note| ("note", note.clone(), theme.dim)));
-    out
-}
 
-/// The parts wrapped into lines.
-fn page_lines(view: &TuneView, theme: &Theme, width: u16) -> Vec<PagePart> {
-    let mut out = Vec::new();
-    for (label, text, style) in page_parts(view, theme) {
-        let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
-        let lines = wrap(&text, usize::from(width.saturating_sub(indent).max(8)));
-        for (i, line) in lines.into_iter().enumerate() {
-            let line = " ".repeat(indent.into()) + &line;
-            out.push((if i == 0 { label } else { "" }, line, style));
+    /// The parts wrapped into lines.
+    fn page_lines(&self, theme: &Theme, width: u16) -> Vec<PagePart> {
+        let mut out = Vec::new();
+        for (label, text, style) in self.page_parts(theme) {
+            let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
+            let lines = wrap(&text, usize::from(width.saturating_sub(indent).max(8)));
+            for (i, line) in lines.into_iter().enumerate() {
+                let line = " ".repeat(indent.into()) + &line;
+                out.push((if i == 0 { label } else { "" }, line, style));
+            }
+        }
+        out
+    }
+
+    /// Number of positions that the page can be scrolled to; at the last one its end is visible.
+    pub(super) fn page_scroll_positions(&self, cx: &Context) -> usize {
+        let inner = cx.inner_area(PaneId::KnobPage);
+        self.page_lines(&cx.theme(), inner.width).len().saturating_sub(inner.height.into()) + 1
+    }
+
+    pub(super) fn render_knob(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let theme = &cx.theme();
+        let title = self.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
+        let inner = draw_frame(buf, area, &title, "g graph  P persist", cx.is_focused(PaneId::KnobPage), theme);
+        let lines = self.page_lines(theme, inner.width);
+        let last = lines.len().saturating_sub(usize::from(inner.height));
+        let skip = self.page_scroll.selected.min(last);
+        for ((label, text, style), y) in lines.iter().skip(skip).zip(inner.y..inner.bottom()) {
+            draw_text(buf, inner.x, y, text, inner.width, *style);
+            draw_text(buf, inner.x, y, label, inner.width, theme.header);
+        }
+        if skip < last && inner.width > 2 {
+            draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
         }
     }
-    out
-}
 
-/// Number of positions that the page can be scrolled to; at the last one its end is visible.
-pub(super) fn scroll_position_count(view: &TuneView, cx: &Context) -> usize {
-    let inner = cx.inner_area(PaneId::KnobPage);
-    page_lines(view, &cx.theme(), inner.width).len().saturating_sub(inner.height.into()) + 1
-}
-
-pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-    let theme = &cx.theme();
-    let title = view.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
-    let inner = draw_frame(buf, area, &title, "g graph  P persist", cx.is_focused(PaneId::KnobPage), theme);
-    let lines = page_lines(view, theme, inner.width);
-    let last = lines.len().saturating_sub(usize::from(inner.height));
-    let skip = view.page_scroll.selected.min(last);
-    for ((label, text, style), y) in lines.iter().skip(skip).zip(inner.y..inner.bottom()) {
-        draw_text(buf, inner.x, y, text, inner.width, *style);
-        draw_text(buf, inner.x, y, label, inner.width, theme.header);
+    pub(super) fn knob_table(&self, shared: &Shared) -> Table {
+        let name = self.selected_knob().map_or("", |r| r.display_name.as_str());
+        let mut table = Table::new(TuneView::table_title(name, shared), &[("", false), ("", false)]);
+        let parts = self.page_parts(&shared.theme()).into_iter();
+        table.rows.extend(parts.map(|(label, text, _)| vec![label.to_owned(), text]));
+        table
     }
-    if skip < last && inner.width > 2 {
-        draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
-    }
-}
-
-pub(super) fn build_table(view: &TuneView, shared: &Shared) -> Table {
-    let name = view.selected_knob().map_or("", |r| r.display_name.as_str());
-    let mut table = Table::new(TuneView::table_title(name, shared), &[("", false), ("", false)]);
-    let parts = page_parts(view, &shared.theme()).into_iter();
-    table.rows.extend(parts.map(|(label, text, _)| vec![label.to_owned(), text]));
-    table
 }

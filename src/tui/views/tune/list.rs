@@ -12,35 +12,6 @@ use crate::tui::widgets::text::{draw_text, draw_truncated, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
-/// Places the panes.
-pub(super) fn layout(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
-    let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
-    let (w, h) = (body.width, body.height);
-    match *panes {
-        [list, page, changes] if w >= 170 => {
-            let (left, top) = (w * 11 / 20, h * 2 / 5);
-            vec![
-                (list, part(0, 0, left, h)),
-                (page, part(left, 0, w - left, top)),
-                (changes, part(left, top, w - left, h - top)),
-            ]
-        }
-        [list, page, changes] => {
-            let (top, left) = (h / 2, w * 9 / 20);
-            vec![
-                (list, part(0, 0, w, top)),
-                (page, part(0, top, left, h - top)),
-                (changes, part(left, top, w - left, h - top)),
-            ]
-        }
-        [list, lower] => {
-            let top = (h * 11 / 20).max(h.min(5));
-            vec![(list, part(0, 0, w, top)), (lower, part(0, top, w, h - top))]
-        }
-        _ => panes.iter().map(|id| (*id, body)).collect(),
-    }
-}
-
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
 fn column_widths(width: u16) -> [u16; 6] {
     match width {
@@ -53,153 +24,176 @@ fn column_widths(width: u16) -> [u16; 6] {
 
 const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PENDING", "SET BY"];
 
-/// The values of a knob in the order of the columns.
-fn row_cells(view: &TuneView, row: &KnobRow) -> [String; 6] {
-    let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
-    let boot = view.next_boot.get(&row.name);
-    // Texts such as "computed from memory size" are on the knob's page.
-    let default = if row.short_default.is_empty() { "varies".into() } else { row.short_default.clone() };
-    let next = match boot {
-        Some(b) if b.value == row.default_text => default.clone(),
-        Some(b) => cached_knobs::short_value(&row.id, &b.value),
-        None => "-".into(),
-    };
-    let next = if row.short_default.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
-        "varies".into()
-    } else {
-        next
-    };
-    [
-        row.short_value.clone(),
-        brief(view.initial_values.get(&row.name)).unwrap_or_else(|| "-".into()),
-        default,
-        next,
-        brief(view.pending.get(&row.name)).unwrap_or_default(),
-        boot.map(|b| sanitize(&b.decided_by)).unwrap_or_default(),
-    ]
-}
-
-/// The keys, or what the tuner is doing, for the upper edge of the pane.
-fn key_hint(view: &TuneView) -> String {
-    let pending = view.pending.len();
-    if let Some(busy) = &view.busy_with {
-        return format!("{busy} ...");
-    }
-    match (&view.knobs.snapshot, view.knobs.leases.last()) {
-        (None, _) => "reading ...".into(),
-        _ if pending > 0 => format!("{pending} pending: a apply, e experiment, Esc discard"),
-        (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R restart", lease.id),
-        (Some(s), _) if !s.can_write => "not root: shows the sudo command".into(),
-        _ => "Enter edit  p presets  a apply  e experiment".into(),
-    }
-}
-
-pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-    let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::TuneKnobs));
-    let title = match view.filter.is_empty() {
-        true => "Tune".to_owned(),
-        false => format!("Tune, only {}", sanitize(&view.filter)),
-    };
-    let inner = draw_frame(buf, area, &title, &key_hint(view), focused, theme);
-    let inner = draw_refusal(view, theme, inner, buf);
-    if inner.height == 0 {
-        return;
-    }
-    let widths = column_widths(inner.width);
-    let used: u16 = widths.iter().filter(|w| **w > 0).map(|w| w + 1).sum();
-    let name = inner.width.saturating_sub(used);
-    let mut x = inner.x + name;
-    draw_text(buf, inner.x + 1, inner.y, "KNOB", name, theme.header);
-    for (head, width) in HEADINGS.iter().zip(widths).filter(|(_, w)| *w > 0) {
-        draw_text(buf, x + 1, inner.y, head, width, theme.header);
-        x += width + 1;
-    }
-    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let lines = view.list_lines();
-    let mut scroll = view.scroll;
-    scroll.scroll_into_view(lines.len(), usize::from(body.height));
-    // With the first knob selected its heading is visible, too.
-    if scroll.selected == scroll.offset
-        && scroll.offset > 0
-        && matches!(lines[scroll.offset - 1], KnobListLine::Heading(_))
-    {
-        scroll.offset -= 1;
-    }
-    let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
-    for ((i, line), y) in shown.zip(body.y..) {
-        match line {
-            KnobListLine::Heading(at) => {
-                draw_text(buf, body.x, y, &view.knobs.rows()[*at].heading, body.width, theme.title);
+impl TuneView {
+    /// Places the panes.
+    pub(super) fn layout_panes(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
+        let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
+        let (w, h) = (body.width, body.height);
+        match *panes {
+            [list, page, changes] if w >= 170 => {
+                let (left, top) = (w * 11 / 20, h * 2 / 5);
+                vec![
+                    (list, part(0, 0, left, h)),
+                    (page, part(left, 0, w - left, top)),
+                    (changes, part(left, top, w - left, h - top)),
+                ]
             }
-            KnobListLine::Knob(at) => {
-                draw_knob(view, theme, Rect { y, height: 1, ..body }, buf, &view.knobs.rows()[*at], name, widths)
+            [list, page, changes] => {
+                let (top, left) = (h / 2, w * 9 / 20);
+                vec![
+                    (list, part(0, 0, w, top)),
+                    (page, part(0, top, left, h - top)),
+                    (changes, part(left, top, w - left, h - top)),
+                ]
             }
-        }
-        if focused && i == scroll.selected {
-            patch_style(buf, body.x, y, body.width, theme.selected);
+            [list, lower] => {
+                let top = (h * 11 / 20).max(h.min(5));
+                vec![(list, part(0, 0, w, top)), (lower, part(0, top, w, h - top))]
+            }
+            _ => panes.iter().map(|id| (*id, body)).collect(),
         }
     }
-    let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
-    if !lines.is_empty() && view.filter.is_empty() && end + 1 < body.bottom() {
-        let text = "nofile@PID, ioprio@PID: t on the page of a process, or :tune nofile@PID";
-        draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
-    }
-    if lines.is_empty() {
-        let text = if view.knobs.snapshot.is_none() { "reading the knobs ..." } else { "no knob matches (Esc)" };
-        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
-    }
-}
 
-/// Draws why the last request was refused, wrapped; returns the area left below.
-fn draw_refusal(view: &TuneView, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
-    let Some(problem) = &view.error else { return inner };
-    let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
-    let height = (lines.len() as u16).min(inner.height);
-    for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
-        draw_text(buf, inner.x, y, line, inner.width, theme.crit);
-    }
-    Rect { y: inner.y + height, height: inner.height - height, ..inner }
-}
-
-fn draw_knob(
-    view: &TuneView,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    row: &KnobRow,
-    name: u16,
-    widths: [u16; 6],
-) {
-    let changed = view.knobs.is_changed(&row.name);
-    let values = row_cells(view, row);
-    // The star repeats without colour what the colour says.
-    if changed {
-        draw_text(buf, area.x, area.y, "*", 1, theme.changed);
-    }
-    draw_truncated(buf, area.x + 1, area.y, &row.short_name, name.saturating_sub(1), theme.text);
-    let mut x = area.x + name;
-    for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
-        let style = match i {
-            0 if row.reading.is_err() => theme.dim,
-            0 if changed => theme.changed,
-            0 => theme.text,
-            4 => theme.changed,
-            // Dim values that say nothing new.
-            _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
-            _ => theme.text,
+    /// The values of a knob in the order of the columns.
+    fn row_cells(&self, row: &KnobRow) -> [String; 6] {
+        let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
+        let boot = self.next_boot.get(&row.name);
+        // Texts such as "computed from memory size" are on the knob's page.
+        let default = if row.short_default.is_empty() { "varies".into() } else { row.short_default.clone() };
+        let next = match boot {
+            Some(b) if b.value == row.default_text => default.clone(),
+            Some(b) => cached_knobs::short_value(&row.id, &b.value),
+            None => "-".into(),
         };
-        draw_truncated(buf, x + 1, area.y, value, width, style);
-        x += width + 1;
+        let next = if row.short_default.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
+            "varies".into()
+        } else {
+            next
+        };
+        [
+            row.short_value.clone(),
+            brief(self.initial_values.get(&row.name)).unwrap_or_else(|| "-".into()),
+            default,
+            next,
+            brief(self.pending.get(&row.name)).unwrap_or_default(),
+            boot.map(|b| sanitize(&b.decided_by)).unwrap_or_default(),
+        ]
     }
-}
 
-pub(super) fn build_table(view: &TuneView, shared: &Shared) -> Table {
-    let title = TuneView::table_title("Knobs", shared);
-    let heads = ["knob", "now", "at start", "kernel default", "next boot", "pending", "set by"];
-    let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
-    for row in view.knobs.rows() {
-        let cells = row_cells(view, row);
-        sheet.rows.push(std::iter::once(row.display_name.clone()).chain(cells).collect());
+    /// The keys, or what the tuner is doing, for the upper edge of the pane.
+    fn key_hint(&self) -> String {
+        let pending = self.pending.len();
+        if let Some(busy) = &self.busy_with {
+            return format!("{busy} ...");
+        }
+        match (&self.knobs.snapshot, self.knobs.leases.last()) {
+            (None, _) => "reading ...".into(),
+            _ if pending > 0 => format!("{pending} pending: a apply, e experiment, Esc discard"),
+            (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R restart", lease.id),
+            (Some(s), _) if !s.can_write => "not root: shows the sudo command".into(),
+            _ => "Enter edit  p presets  a apply  e experiment".into(),
+        }
     }
-    sheet
+
+    pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::TuneKnobs));
+        let title = match self.filter.is_empty() {
+            true => "Tune".to_owned(),
+            false => format!("Tune, only {}", sanitize(&self.filter)),
+        };
+        let inner = draw_frame(buf, area, &title, &self.key_hint(), focused, theme);
+        let inner = self.draw_refusal(theme, inner, buf);
+        if inner.height == 0 {
+            return;
+        }
+        let widths = column_widths(inner.width);
+        let used: u16 = widths.iter().filter(|w| **w > 0).map(|w| w + 1).sum();
+        let name = inner.width.saturating_sub(used);
+        let mut x = inner.x + name;
+        draw_text(buf, inner.x + 1, inner.y, "KNOB", name, theme.header);
+        for (head, width) in HEADINGS.iter().zip(widths).filter(|(_, w)| *w > 0) {
+            draw_text(buf, x + 1, inner.y, head, width, theme.header);
+            x += width + 1;
+        }
+        let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+        let lines = self.list_lines();
+        let mut scroll = self.scroll;
+        scroll.scroll_into_view(lines.len(), usize::from(body.height));
+        // With the first knob selected its heading is visible, too.
+        if scroll.selected == scroll.offset
+            && scroll.offset > 0
+            && matches!(lines[scroll.offset - 1], KnobListLine::Heading(_))
+        {
+            scroll.offset -= 1;
+        }
+        let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
+        for ((i, line), y) in shown.zip(body.y..) {
+            match line {
+                KnobListLine::Heading(at) => {
+                    draw_text(buf, body.x, y, &self.knobs.rows()[*at].heading, body.width, theme.title);
+                }
+                KnobListLine::Knob(at) => {
+                    self.draw_knob(theme, Rect { y, height: 1, ..body }, buf, &self.knobs.rows()[*at], name, widths)
+                }
+            }
+            if focused && i == scroll.selected {
+                patch_style(buf, body.x, y, body.width, theme.selected);
+            }
+        }
+        let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
+        if !lines.is_empty() && self.filter.is_empty() && end + 1 < body.bottom() {
+            let text = "nofile@PID, ioprio@PID: t on the page of a process, or :tune nofile@PID";
+            draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
+        }
+        if lines.is_empty() {
+            let text = if self.knobs.snapshot.is_none() { "reading the knobs ..." } else { "no knob matches (Esc)" };
+            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+        }
+    }
+
+    /// Draws why the last request was refused, wrapped; returns the area left below.
+    fn draw_refusal(&self, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
+        let Some(problem) = &self.error else { return inner };
+        let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
+        let height = (lines.len() as u16).min(inner.height);
+        for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
+            draw_text(buf, inner.x, y, line, inner.width, theme.crit);
+        }
+        Rect { y: inner.y + height, height: inner.height - height, ..inner }
+    }
+
+    fn draw_knob(&self, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &KnobRow, name: u16, widths: [u16; 6]) {
+        let changed = self.knobs.is_changed(&row.name);
+        let values = self.row_cells(row);
+        // The star repeats without colour what the colour says.
+        if changed {
+            draw_text(buf, area.x, area.y, "*", 1, theme.changed);
+        }
+        draw_truncated(buf, area.x + 1, area.y, &row.short_name, name.saturating_sub(1), theme.text);
+        let mut x = area.x + name;
+        for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
+            let style = match i {
+                0 if row.reading.is_err() => theme.dim,
+                0 if changed => theme.changed,
+                0 => theme.text,
+                4 => theme.changed,
+                // Dim values that say nothing new.
+                _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
+                _ => theme.text,
+            };
+            draw_truncated(buf, x + 1, area.y, value, width, style);
+            x += width + 1;
+        }
+    }
+
+    pub(super) fn list_table(&self, shared: &Shared) -> Table {
+        let title = TuneView::table_title("Knobs", shared);
+        let heads = ["knob", "now", "at start", "kernel default", "next boot", "pending", "set by"];
+        let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
+        for row in self.knobs.rows() {
+            let cells = self.row_cells(row);
+            sheet.rows.push(std::iter::once(row.display_name.clone()).chain(cells).collect());
+        }
+        sheet
+    }
 }

@@ -215,23 +215,23 @@ impl View for TuneView {
     }
 
     fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
-        list::layout(body, &self.visible_panes(cx.screen.size))
+        Self::layout_panes(body, &self.visible_panes(cx.screen.size))
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         match (pane, self.selected_preset) {
-            (PaneId::TuneKnobs, Some(at)) => presets::render(self, cx, area, buf, at),
-            (PaneId::TuneKnobs, None) => list::render(self, cx, area, buf),
-            (PaneId::KnobPage, _) => knob::render(self, cx, area, buf),
-            _ => changes::render(self, cx, area, buf),
+            (PaneId::TuneKnobs, Some(at)) => self.render_presets(cx, area, buf, at),
+            (PaneId::TuneKnobs, None) => self.render_list(cx, area, buf),
+            (PaneId::KnobPage, _) => self.render_knob(cx, area, buf),
+            _ => self.render_changes(cx, area, buf),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
-            PaneId::TuneKnobs => list::build_table(self, cx.shared),
-            PaneId::KnobPage => knob::build_table(self, cx.shared),
-            _ => changes::build_table(self, cx.shared),
+            PaneId::TuneKnobs => self.list_table(cx.shared),
+            PaneId::KnobPage => self.knob_table(cx.shared),
+            _ => self.changes_table(cx.shared),
         }
     }
 
@@ -241,7 +241,7 @@ impl View for TuneView {
             (Some(at), _) => self.selected_preset = Some(at.saturating_add_signed(by).min(PRESETS.len() - 1)),
             (None, PaneId::ChangeHistory) => self.changes_scroll.move_selection(by, self.knobs.changes().len()),
             (None, PaneId::KnobPage) => {
-                self.page_scroll.move_selection(by, knob::scroll_position_count(self, cx));
+                self.page_scroll.move_selection(by, self.page_scroll_positions(cx));
             }
             (None, _) => {
                 let lines = self.list_lines().len();
@@ -321,7 +321,7 @@ impl View for TuneView {
                 self.ask_apply_assignments(assignments.clone(), *on_lease, cx, out);
             }
             ViewRequest::KeepChange(id) => self.keep_change(*id, out),
-            ViewRequest::OfferRootCommand { what, args } => apply::offer_root_command(what, args.clone(), out),
+            ViewRequest::OfferRootCommand { what, args } => Self::offer_root_command(what, args.clone(), out),
             ViewRequest::RefreshKnobs => self.refresh_now(out),
             _ => return false,
         }
@@ -371,7 +371,7 @@ impl View for TuneView {
     fn draw_prompt(&self, prompt: &Prompt, cx: &Context, buf: &mut CellBuffer) -> bool {
         let edits_knob = prompt.purpose == PromptPurpose::KnobValue;
         if edits_knob {
-            value_prompt::render(self, prompt, cx, buf);
+            self.render_value_prompt(prompt, cx, buf);
         }
         edits_knob
     }

@@ -12,22 +12,24 @@ use crate::tuning::presets::{PRESETS, Preset};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Draws the presets, with the one at index `at` selected.
-pub(super) fn render(view: &TuneView, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
-    let theme = &cx.theme();
-    let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);
-    let Some(snapshot) = &view.knobs.snapshot else { return };
-    for (i, (preset, y)) in PRESETS.iter().zip(inner.y..inner.bottom()).enumerate() {
-        draw_text(buf, inner.x + 1, y, preset.name, 12, theme.key);
-        draw_text(buf, inner.x + 13, y, preset.title, inner.width.saturating_sub(13), theme.text);
-        if i == at {
-            patch_style(buf, inner.x, y, inner.width, theme.selected);
+impl TuneView {
+    /// Draws the presets, with the one at index `at` selected.
+    pub(super) fn render_presets(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
+        let theme = &cx.theme();
+        let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);
+        let Some(snapshot) = &self.knobs.snapshot else { return };
+        for (i, (preset, y)) in PRESETS.iter().zip(inner.y..inner.bottom()).enumerate() {
+            draw_text(buf, inner.x + 1, y, preset.name, 12, theme.key);
+            draw_text(buf, inner.x + 13, y, preset.title, inner.width.saturating_sub(13), theme.text);
+            if i == at {
+                patch_style(buf, inner.x, y, inner.width, theme.selected);
+            }
         }
-    }
-    let top = (PRESETS.len() as u16 + 1).min(inner.height);
-    let rest = Rect { y: inner.y + top, height: inner.height - top, ..inner };
-    if let Some(preset) = PRESETS.get(at) {
-        draw_preset(snapshot, preset, theme, rest, buf);
+        let top = (PRESETS.len() as u16 + 1).min(inner.height);
+        let rest = Rect { y: inner.y + top, height: inner.height - top, ..inner };
+        if let Some(preset) = PRESETS.get(at) {
+            draw_preset(snapshot, preset, theme, rest, buf);
+        }
     }
 }
 

@@ -8,49 +8,51 @@ use crate::tui::widgets::dialog::{draw_frame, draw_input, wrap};
 use crate::tui::widgets::text::{clear_area, draw_text};
 use ratatui::layout::Rect;
 
-/// Draws it below the selected row, or above where there is no room below.
-pub(super) fn render(view: &TuneView, prompt: &Prompt, cx: &Context, buf: &mut CellBuffer) {
-    let theme = &cx.theme();
-    let Some(row) = view.editing_knob.as_ref().and_then(|name| view.knobs.knob(name)) else { return };
-    let list = cx.layout.pane_area(PaneId::TuneKnobs).unwrap_or(buf.area);
-    let width = buf.area.width.min(88);
-    let mut lines = Vec::new();
-    let mut add = |text: &str, style| {
-        lines.extend(wrap(text, width.saturating_sub(4).into()).into_iter().map(|line| (line, style)));
-    };
-    let allowed = format!("allowed: {}", row.allowed_values);
-    match (&prompt.error, view.typed_meaning(&prompt.text)) {
-        (Some(error), _) => add(error, theme.crit),
-        (None, Some(meaning)) => {
-            add(&format!("= {meaning}"), theme.changed);
-            add(&allowed, theme.dim);
+impl TuneView {
+    /// Draws it below the selected row, or above where there is no room below.
+    pub(super) fn render_value_prompt(&self, prompt: &Prompt, cx: &Context, buf: &mut CellBuffer) {
+        let theme = &cx.theme();
+        let Some(row) = self.editing_knob.as_ref().and_then(|name| self.knobs.knob(name)) else { return };
+        let list = cx.layout.pane_area(PaneId::TuneKnobs).unwrap_or(buf.area);
+        let width = buf.area.width.min(88);
+        let mut lines = Vec::new();
+        let mut add = |text: &str, style| {
+            lines.extend(wrap(text, width.saturating_sub(4).into()).into_iter().map(|line| (line, style)));
+        };
+        let allowed = format!("allowed: {}", row.allowed_values);
+        match (&prompt.error, self.typed_meaning(&prompt.text)) {
+            (Some(error), _) => add(error, theme.crit),
+            (None, Some(meaning)) => {
+                add(&format!("= {meaning}"), theme.changed);
+                add(&allowed, theme.dim);
+            }
+            // An unfinished word is not an error yet: show only the allowed values.
+            (None, None) => add(&allowed, theme.warn),
         }
-        // An unfinished word is not an error yet: show only the allowed values.
-        (None, None) => add(&allowed, theme.warn),
+        add(&format!("now {}", row.long_value), theme.dim);
+        if !row.linked_effect.is_empty() {
+            lines.push((row.linked_effect.clone(), theme.dim));
+        }
+        let height = (lines.len() as u16 + 3).min(buf.area.height);
+        let at = self.popup_area(list, width, height, buf.area);
+        clear_area(buf, at);
+        let inner = draw_frame(buf, at, &row.display_name, "Enter OK  Esc Cancel", true, theme);
+        let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
+        draw_input(buf, line, "new value: ", &prompt.text, prompt.cursor, theme);
+        for ((text, style), y) in lines.iter().zip(inner.y + 1..inner.bottom()) {
+            draw_text(buf, inner.x + 1, y, text, inner.width.saturating_sub(1), *style);
+        }
     }
-    add(&format!("now {}", row.long_value), theme.dim);
-    if !row.linked_effect.is_empty() {
-        lines.push((row.linked_effect.clone(), theme.dim));
-    }
-    let height = (lines.len() as u16 + 3).min(buf.area.height);
-    let at = popup_area(view, list, width, height, buf.area);
-    clear_area(buf, at);
-    let inner = draw_frame(buf, at, &row.display_name, "Enter OK  Esc Cancel", true, theme);
-    let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
-    draw_input(buf, line, "new value: ", &prompt.text, prompt.cursor, theme);
-    for ((text, style), y) in lines.iter().zip(inner.y + 1..inner.bottom()) {
-        draw_text(buf, inner.x + 1, y, text, inner.width.saturating_sub(1), *style);
-    }
-}
 
-fn popup_area(view: &TuneView, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
-    let lines = view.list_lines().len();
-    let mut scroll = view.scroll;
-    scroll.scroll_into_view(lines, usize::from(list.height.saturating_sub(3)));
-    let row = list.y + 2 + (scroll.selected - scroll.offset) as u16;
-    let y = match row + 1 + height <= screen.bottom() {
-        true => row + 1,
-        false => row.saturating_sub(height).min(screen.bottom() - height),
-    };
-    Rect { x: screen.x + (screen.width - width).min(2), y, width, height }
+    fn popup_area(&self, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
+        let lines = self.list_lines().len();
+        let mut scroll = self.scroll;
+        scroll.scroll_into_view(lines, usize::from(list.height.saturating_sub(3)));
+        let row = list.y + 2 + (scroll.selected - scroll.offset) as u16;
+        let y = match row + 1 + height <= screen.bottom() {
+            true => row + 1,
+            false => row.saturating_sub(height).min(screen.bottom() - height),
+        };
+        Rect { x: screen.x + (screen.width - width).min(2), y, width, height }
+    }
 }

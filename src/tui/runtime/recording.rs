@@ -1,7 +1,5 @@
 //! Recording what is on the screen: news is copied on its way in, and sent to the thread that writes.
 
-use super::app::App;
-use super::event::Event;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::jobs::job::WorkerReply;
@@ -11,6 +9,8 @@ use crate::model::slow_facts::SlowFacts;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
 use crate::root::Root;
+use crate::tui::app::App;
+use crate::tui::event::Event;
 use std::path::PathBuf;
 use std::time::Duration;
 
