@@ -13,7 +13,6 @@ use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
 use crate::model::process::USER_HZ;
-use crate::model::reading::Reading;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::{ClockId, clock_getres};
 use std::collections::HashMap;
@@ -51,6 +50,7 @@ pub struct MemoryStallProbe {
 
 impl Probe for MemoryStallProbe {
     type Output = MemoryStallsRaw;
+    const READING: &'static str = "reading memory stalls";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_pid_namespace(&kernel.root)?;
@@ -94,11 +94,17 @@ impl Probe for MemoryStallProbe {
         })
     }
 
-    fn read(&mut self) -> Reading<MemoryStallsRaw> {
-        match self.read_if_changed() {
-            Ok(raw) => Reading::Ok(raw),
-            Err(err) => Reading::from_io_error("reading memory stalls", &err),
+    fn read(&mut self) -> io::Result<MemoryStallsRaw> {
+        let is_dirty = self.changes.take_dirty_flag()?;
+        let now = Instant::now();
+        // A process that expires now leaves the reading.
+        let is_dirty = is_dirty || self.last_seen.values().any(|seen| is_expired(seen.1, now));
+        if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
+            return Ok(same);
         }
+        let read = self.read_maps(now)?;
+        self.cache.store(&reset_longest(&read));
+        Ok(read)
     }
 }
 
@@ -115,19 +121,6 @@ fn is_pause_eleventh(arguments: Option<usize>) -> Result<bool, ProbeUnavailable>
 }
 
 impl MemoryStallProbe {
-    fn read_if_changed(&mut self) -> io::Result<MemoryStallsRaw> {
-        let is_dirty = self.changes.take_dirty_flag()?;
-        let now = Instant::now();
-        // A process that expires now leaves the reading.
-        let is_dirty = is_dirty || self.last_seen.values().any(|seen| is_expired(seen.1, now));
-        if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
-            return Ok(same);
-        }
-        let read = self.read_maps(now)?;
-        self.cache.store(&reset_longest(&read));
-        Ok(read)
-    }
-
     fn read_maps(&mut self, now: Instant) -> io::Result<MemoryStallsRaw> {
         // Start a new period first: stalls counted while we read belong to it.
         let last_period = self.current_period;

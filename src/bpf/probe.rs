@@ -3,15 +3,18 @@
 use super::kernel_info::KernelInfo;
 use super::unavailable::ProbeUnavailable;
 use crate::model::reading::Reading;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A set of BPF programs, loaded as long as the value lives.
 pub trait Probe: Sized + Send + 'static {
     type Output: Default;
+    /// What fails if it cannot be read: `reading syncs`.
+    const READING: &'static str;
     /// Loads and attaches the programs.
     /// Errors: the reason why they cannot be loaded, in one line.
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable>;
-    fn read(&mut self) -> Reading<Self::Output>;
+    fn read(&mut self) -> io::Result<Self::Output>;
 }
 
 /// A probe, or why it is not loaded. Clones share it.
@@ -31,7 +34,10 @@ impl<P: Probe> ProbeHandle<P> {
     /// Reads the counters, or returns why there are none.
     pub fn read(&self) -> Reading<P::Output> {
         match &mut *self.lock() {
-            Ok(probe) => probe.read(),
+            Ok(probe) => match probe.read() {
+                Ok(output) => Reading::Ok(output),
+                Err(err) => Reading::from_io_error(P::READING, &err),
+            },
             Err(why) => why.clone().map(|()| P::Output::default()),
         }
     }
@@ -56,7 +62,7 @@ impl<P: Probe> ProbeHandle<P> {
     }
 
     /// Changes the probe, if it is loaded; unloads it if that fails.
-    pub(super) fn modify(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
+    pub(super) fn modify(&self, change: impl FnOnce(&mut P) -> io::Result<()>) {
         let failed = self.lock().as_mut().ok().and_then(|probe| change(probe).err());
         if let Some(err) = failed {
             self.replace(Err(ProbeUnavailable::from_io_error("tracing", &err)));

@@ -38,12 +38,8 @@ impl SyncControl {
     /// Permits loading, and fulfils an earlier request.
     pub fn allow(&self) {
         self.set_unavailable(NOT_REQUESTED);
-        let is_requested = {
-            let mut request = self.lock();
-            request.is_allowed = true;
-            request.threshold.is_some()
-        };
-        if is_requested {
+        self.lock().is_allowed = true;
+        if self.lock().threshold.is_some() {
             self.start_worker();
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
     block_on(async {
         let interval = Duration::from_secs_f64(args.delay);
         let mut signals = Signals::ending()?;
-        let recorder =
+        let mut recorder =
             RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
         let options = SamplerOptions {
             queue_settings: true,

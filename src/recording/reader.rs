@@ -28,15 +28,6 @@ impl ReadAt for std::fs::File {
     }
 }
 
-impl ReadAt for &[u8] {
-    fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
-        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
-        let n = rest.len().min(buf.len());
-        buf[..n].copy_from_slice(&rest[..n]);
-        Ok(n)
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct SeekPoint {
     offset: u64,

@@ -73,14 +73,13 @@ pub struct RecorderStatus {
     pub state: RecorderState,
 }
 
-enum RecorderMessage {
-    Tick(Vec<Observation>, i64),
-    Finish,
-}
+/// The observations of a tick, and its wall clock.
+type Tick = (Vec<Observation>, i64);
 
 /// A recording in progress. Dropping it ends it without waiting.
 pub struct RecordingWriter {
-    sender: Sender<RecorderMessage>,
+    /// Without it the recording ends.
+    sender: Option<Sender<Tick>>,
     status: Arc<Mutex<RecorderStatus>>,
 }
 
@@ -100,27 +99,21 @@ impl RecordingWriter {
                 set_failed(&shared, format!("recording: {}", crate::model::reading::describe_io_error(&err)));
             }
         })?;
-        Ok(Self { sender: to, status })
+        Ok(Self { sender: Some(to), status })
     }
 
     /// Sends the observations of a tick at `wall_ns`.
     pub fn record_tick(&self, observations: Vec<Observation>, wall_ns: i64) {
-        let _ = self.sender.send(RecorderMessage::Tick(observations, wall_ns));
+        let _ = self.sender.as_ref().map(|sender| sender.send((observations, wall_ns)));
     }
 
     /// Ends the recording: [`RecorderStatus::state`] reports when everything is written.
-    pub fn finish(&self) {
-        let _ = self.sender.send(RecorderMessage::Finish);
+    pub fn finish(&mut self) {
+        self.sender = None;
     }
 
     pub fn status(&self) -> RecorderStatus {
         lock_unpoisoned(&self.status).clone()
-    }
-}
-
-impl Drop for RecordingWriter {
-    fn drop(&mut self) {
-        self.finish();
     }
 }
 
@@ -135,7 +128,7 @@ fn run_recorder(
     root: &Root,
     plan: RecorderOptions,
     header: &RecordingHeader,
-    from: &Receiver<RecorderMessage>,
+    from: &Receiver<Tick>,
     status: &Arc<Mutex<RecorderStatus>>,
 ) -> std::io::Result<()> {
     let mut child = spawn_worker(root, &FileWorkerTask::Write)?;
@@ -159,13 +152,13 @@ fn run_recorder(
     let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
     loop {
         match from.recv_timeout(Duration::from_secs(1)) {
-            Ok(RecorderMessage::Tick(observations, wall_ns)) => {
+            Ok((observations, wall_ns)) => {
                 if lock_unpoisoned(status).state == RecorderState::Running {
                     files.write_tick(&observations, wall_ns, header, status);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(RecorderMessage::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => break,
         }
         let mut status = lock_unpoisoned(status);
         status.is_stuck = answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());

@@ -69,12 +69,6 @@ impl ChildKnobIo {
         Self { direct, root: root.clone(), program, timeout: DEFAULT_TIMEOUT, abandoned: BTreeMap::new() }
     }
 
-    /// Sets another response timeout.
-    pub fn with_timeout(mut self, within: Duration) -> Self {
-        self.timeout = within;
-        self
-    }
-
     /// The error for a knob whose device or mount still blocks an abandoned child.
     fn abandoned_child_error(&self, knob_id: &KnobId) -> Option<KnobError> {
         let (pid, _) = self.abandoned.get(knob_id.instance()).filter(|(_, lives)| lives.load(Ordering::Relaxed))?;
@@ -216,7 +210,8 @@ mod tests {
         let script = "#!/bin/sh\necho >> \"$4/started\"\nexec sleep 60\n";
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut io = ChildKnobIo::new(&Root::at(dir.path()), program).with_timeout(Duration::from_millis(50));
+        let mut io = ChildKnobIo::new(&Root::at(dir.path()), program);
+        io.timeout = Duration::from_millis(50);
         let knob_id = |text: &str| KnobId::parse(text).unwrap();
         let all = [
             knob_id("nr_requests@sda"),

@@ -4,15 +4,11 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnobGroup {
-    /// When dirty pages are written back, and when writers are throttled.
     Writeback,
-    /// Reclaim, swap and reserves.
     Memory,
     HugePages,
-    /// Accounting and hung task detection.
     Kernel,
     Device,
-    /// A device's share of the dirty limits.
     Bdi,
     Mount,
     Process,

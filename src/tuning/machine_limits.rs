@@ -1,5 +1,6 @@
 //! Properties of the machine that bound knob values and convert ratios to bytes.
 
+use crate::parse::key_value;
 use crate::root::Root;
 
 /// Limits of this machine. What could not be read is `None` and bounds nothing.
@@ -22,7 +23,7 @@ impl MachineLimits {
         let page = rustix::param::page_size() as u64;
         Self {
             page_bytes: page,
-            memory_bytes: named_value(&text("meminfo"), "MemTotal:").map(|kb| kb * 1024),
+            memory_bytes: named_value(&text("meminfo"), "MemTotal").map(|kb| kb * 1024),
             dirtyable_bytes: dirtyable_pages(
                 &text("vmstat"),
                 text("sys/vm/dirty_ratio").trim().parse().ok(),
@@ -66,10 +67,7 @@ fn dirtyable_pages(vmstat: &str, ratio: Option<u64>, background: Option<u64>) ->
 }
 
 fn named_value(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
-    })
+    text.lines().filter_map(|line| key_value(line.as_bytes())).find(|(key, _)| *key == name.as_bytes()).map(|(_, n)| n)
 }
 
 #[cfg(test)]

@@ -47,9 +47,7 @@ impl LeaseHandle {
         std::thread::Builder::new().name("tuner".into()).spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let reply = serde_json::from_str(&line).unwrap_or_else(|err| TunerReply::Error(err.to_string()));
-                if tx.send(reply).is_err() {
-                    break;
-                }
+                let _ = tx.send(reply);
             }
             let _ = child.wait();
         })?;

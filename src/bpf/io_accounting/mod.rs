@@ -11,7 +11,6 @@ use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::io_accounting::IoAccountsRaw;
-use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use account_map::{AccountReader, IDLE_READS};
@@ -48,6 +47,7 @@ pub struct IoAccountingProbe {
 
 impl Probe for IoAccountingProbe {
     type Output = Arc<IoAccountsRaw>;
+    const READING: &'static str = "reading I/O accounting";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_pid_namespace(&kernel.root)?;
@@ -86,16 +86,7 @@ impl Probe for IoAccountingProbe {
         })
     }
 
-    fn read(&mut self) -> Reading<Arc<IoAccountsRaw>> {
-        match self.read_if_changed() {
-            Ok(read) => Reading::Ok(read),
-            Err(err) => Reading::from_io_error("reading I/O accounting", &err),
-        }
-    }
-}
-
-impl IoAccountingProbe {
-    fn read_if_changed(&mut self) -> io::Result<Arc<IoAccountsRaw>> {
+    fn read(&mut self) -> io::Result<Arc<IoAccountsRaw>> {
         // The maps are read at intervals even if nothing changed, to remove idle accounts.
         let is_dirty = self.changes.take_dirty_flag()?;
         if let Some(same) = self.cache.get(is_dirty, IDLE_READS) {
@@ -105,7 +96,9 @@ impl IoAccountingProbe {
         self.cache.store(&read);
         Ok(read)
     }
+}
 
+impl IoAccountingProbe {
     fn read_maps(&mut self) -> io::Result<IoAccountsRaw> {
         let accounts = self.accounts.read(&self.root, self.cache.reads_since_store())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();

@@ -10,7 +10,6 @@ use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::disk::DevId;
 use crate::model::latency::LatencyRaw;
-use crate::model::reading::Reading;
 use crate::root::Root;
 use aya::{Ebpf, include_bytes_aligned};
 use histogram_maps::{HistogramKey, HistogramMaps};
@@ -34,6 +33,7 @@ pub struct LatencyProbe {
 
 impl Probe for LatencyProbe {
     type Output = Arc<LatencyRaw>;
+    const READING: &'static str = "reading latency histograms";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         let queue_first = |point: &str| kernel.tracepoints.argument_count(point) == Some(2);
@@ -59,17 +59,7 @@ impl Probe for LatencyProbe {
         Ok(Self { _programs: programs, histograms, changes, cache: ReadingCache::default(), unavailable })
     }
 
-    fn read(&mut self) -> Reading<Arc<LatencyRaw>> {
-        match self.read_if_changed() {
-            Ok(read) => Reading::Ok(read),
-            Err(err) => Reading::from_io_error("reading latency histograms", &err),
-        }
-    }
-}
-
-impl LatencyProbe {
-    /// Returns the previous reading if nothing was counted since.
-    fn read_if_changed(&mut self) -> io::Result<Arc<LatencyRaw>> {
+    fn read(&mut self) -> io::Result<Arc<LatencyRaw>> {
         let is_dirty = self.changes.take_dirty_flag()?;
         if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
             return Ok(same);

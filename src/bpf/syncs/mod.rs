@@ -11,7 +11,7 @@ use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
 use super::probe::Probe;
 use super::unavailable::ProbeUnavailable;
-use crate::model::reading::{Reading, describe_io_error};
+use crate::model::reading::describe_io_error;
 use crate::model::syncs::{SyncCall, SyncsRaw};
 use crate::root::Root;
 use aya::{Ebpf, include_bytes_aligned};
@@ -42,6 +42,7 @@ pub struct SyncProbe {
 
 impl Probe for SyncProbe {
     type Output = SyncsRaw;
+    const READING: &'static str = "reading syncs";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_pid_namespace(&kernel.root)?;
@@ -63,31 +64,24 @@ impl Probe for SyncProbe {
             unavailable: Vec::new(),
             _programs: programs,
         };
-        syncs
-            .set_threshold(threshold)
-            .map_err(|err| ProbeUnavailable::from_io_error("setting the threshold of slow syncs", &err))?;
+        let set = syncs.set_threshold(threshold);
+        set.map_err(|err| ProbeUnavailable::from_io_error("setting the threshold of slow syncs", &err))?;
         syncs.attach()?;
         Ok(syncs)
     }
 
-    fn read(&mut self) -> Reading<SyncsRaw> {
+    fn read(&mut self) -> io::Result<SyncsRaw> {
         let (boot, mono) = (clock_ns(ClockId::Boottime), clock_ns(ClockId::Monotonic));
         // The kernel side uses CLOCK_MONOTONIC, which stops during suspend.
-        let boot_offset = boot.saturating_sub(mono);
-        match self.tables.read(&self.wait_sampler, boot_offset) {
-            Ok(read) => Reading::Ok(SyncsRaw {
-                tracing_started_ns: self.began_ns,
-                read_ns: boot,
-                threshold_ns: self.threshold.as_nanos() as u64,
-                io_uring: self.has_uring.then_some(read.uring),
-                unavailable: self.unavailable.clone(),
-                files: read.files,
-                slow: read.slow,
-                in_flight: read.in_flight,
-                drops: read.drops,
-            }),
-            Err(err) => Reading::from_io_error("reading syncs", &err),
-        }
+        let read = self.tables.read(&self.wait_sampler, boot.saturating_sub(mono))?;
+        Ok(SyncsRaw {
+            tracing_started_ns: self.began_ns,
+            read_ns: boot,
+            threshold_ns: self.threshold.as_nanos() as u64,
+            io_uring: read.io_uring.filter(|_| self.has_uring),
+            unavailable: self.unavailable.clone(),
+            ..read
+        })
     }
 }
 

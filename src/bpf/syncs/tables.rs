@@ -9,7 +9,9 @@ use super::super::unavailable::ProbeUnavailable;
 use super::wait_sampler::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, WaitSampler, slow_key};
 use crate::model::latency::{BUCKETS, SparseHistogram};
 use crate::model::raw_bytes::RawBytes;
-use crate::model::syncs::{InFlightSync, MAX_SLOW_SYNCS, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile};
+use crate::model::syncs::{
+    InFlightSync, MAX_SLOW_SYNCS, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile, SyncsRaw,
+};
 use crate::root::Root;
 use aya::Ebpf;
 use std::collections::{HashMap, VecDeque};
@@ -37,18 +39,6 @@ const MAX_SLOW: usize = 512;
 const MAX_IN_FLIGHT_REPORTED: usize = 64;
 
 type SyncKey = [u8; KEY_LEN];
-
-pub struct SyncReading {
-    /// Counters by [`SyncFile::key`].
-    pub files: Vec<SyncCounts>,
-    /// The newest slow syncs, oldest first.
-    pub slow: Vec<Arc<SlowSync>>,
-    /// Syncs in flight, longest first.
-    pub in_flight: Vec<InFlightSync>,
-    /// Syncs that were dropped because a map was full.
-    pub drops: SyncDrops,
-    pub uring: u64,
-}
 
 /// The maps of the kernel side, and what is kept between readings.
 pub struct SyncTables {
@@ -106,14 +96,16 @@ impl SyncTables {
         WaitSampler::start(root, self.in_flight.try_clone()?)
     }
 
-    /// Reads all tables. `boot_offset`: CLOCK_BOOTTIME minus the kernel side's clock, ns.
-    pub fn read(&mut self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncReading> {
+    /// Reads all tables; the rest of the reading is empty. `boot_offset`: CLOCK_BOOTTIME minus the kernel side's clock,
+    /// ns.
+    pub fn read(&mut self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncsRaw> {
         let files = self.read_files(boot_offset)?;
         self.drain_slow(sampler, boot_offset)?;
         let in_flight = self.read_in_flight(sampler, boot_offset)?;
         let counter = |n: u32| self.counters.sum_cpus(&n.to_ne_bytes());
         let drops = SyncDrops { files: counter(0)?, slow: counter(1)?, in_flight: counter(2)? };
-        Ok(SyncReading { files, slow: self.slow.iter().cloned().collect(), in_flight, drops, uring: counter(3)? })
+        let (slow, io_uring) = (self.slow.iter().cloned().collect(), Some(counter(3)?));
+        Ok(SyncsRaw { files, slow, in_flight, drops, io_uring, ..SyncsRaw::default() })
     }
 
     fn read_files(&mut self, boot_offset: u64) -> io::Result<Vec<SyncCounts>> {

@@ -12,7 +12,6 @@ use super::loader;
 use super::probe::Probe;
 use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::model::process::USER_HZ;
-use crate::model::reading::Reading;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf, include_bytes_aligned};
@@ -56,6 +55,7 @@ pub struct PassGeneration(u64);
 
 impl Probe for TaskIterProbe {
     type Output = TaskIter;
+    const READING: &'static str = "the task iterator";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_access(&kernel.root)?;
@@ -70,8 +70,8 @@ impl Probe for TaskIterProbe {
         task_iter.0.map(Self).ok_or_else(|| ProbeUnavailable::Absent("tracing: no task iterator".into()))
     }
 
-    fn read(&mut self) -> Reading<TaskIter> {
-        Reading::Ok(TaskIter(Some(self.0.clone())))
+    fn read(&mut self) -> io::Result<TaskIter> {
+        Ok(TaskIter(Some(self.0.clone())))
     }
 }
 
@@ -101,13 +101,10 @@ fn check_own_record(root: &Root, task_iter: &TaskIter) -> Result<(), ProbeUnavai
     let text = std::fs::read(root.proc("self/stat"))
         .map_err(|err| ProbeUnavailable::from_io_error("/proc/self/stat", &err))?;
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
-    let mut item = None;
-    let mut buf = Vec::new();
-    let mut pass =
-        task_iter.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io_error("the task iterator", &err))?;
-    while let Some(records) =
-        pass.next_records(&mut buf).map_err(|err| ProbeUnavailable::from_io_error("the task iterator", &err))?
-    {
+    let (mut item, mut buf) = (None, Vec::new());
+    let failed = |err| ProbeUnavailable::from_io_error("the task iterator", &err);
+    let mut pass = task_iter.start_pass(false, None).map_err(failed)?;
+    while let Some(records) = pass.next_records(&mut buf).map_err(failed)? {
         for record in records {
             match record.ok_or_else(|| wrong("reports a malformed record"))? {
                 TaskIterItem::Full(record) if record.tid == own => {

@@ -48,16 +48,6 @@ pub struct RecordedTasks {
     ended_since_key: BTreeSet<TaskKey>,
 }
 
-mod flag {
-    pub const THREADS: u64 = 1;
-    pub const RESET: u64 = 2;
-    pub const HAS_PREV: u64 = 4;
-    pub const PREV_IS_LAST: u64 = 8;
-    pub const SAME_DELAYS: u64 = 16;
-    pub const SAME_NOTES: u64 = 32;
-    pub const BLOCKED: u64 = 64;
-}
-
 /// The last values of the columns that are coded as differences from row to row.
 struct Cursor {
     tid: u64,
@@ -127,20 +117,21 @@ impl RecordedTasks {
     fn code_head(&self, w: &mut Wire, update: &mut ProcessUpdate) -> Result<bool, DecodeError> {
         let head = &self.last_update;
         let flags = [
-            (flag::THREADS, update.rows_are_threads),
-            (flag::RESET, update.reset),
-            (flag::HAS_PREV, update.previous_time.is_some()),
-            (flag::PREV_IS_LAST, update.previous_time == Some(head.time)),
-            (flag::SAME_DELAYS, update.delays == head.delays),
-            (flag::SAME_NOTES, update.notes == head.notes),
-            (flag::BLOCKED, !update.blocked.is_empty()),
+            update.rows_are_threads,
+            update.reset,
+            update.previous_time.is_some(),
+            update.previous_time == Some(head.time),
+            update.delays == head.delays,
+            update.notes == head.notes,
+            !update.blocked.is_empty(),
         ];
-        let mut bits: u64 = flags.iter().filter(|(_, is_set)| *is_set).map(|(bit, _)| bit).sum();
+        let mut bits = flags.iter().rev().fold(0u64, |bits, flag| bits << 1 | u64::from(*flag));
         w.num(&mut bits)?;
-        let is_set = |flag: u64| bits & flag != 0;
-        (update.rows_are_threads, update.reset) = (is_set(flag::THREADS), is_set(flag::RESET));
+        let flags: [bool; 7] = std::array::from_fn(|n| bits >> n & 1 == 1);
+        let [are_threads, is_reset, has_previous, previous_is_last, same_delays, same_notes, has_blocked] = flags;
+        (update.rows_are_threads, update.reset) = (are_threads, is_reset);
         w.clock((head.seq, head.time), &mut update.seq, &mut update.time)?;
-        update.previous_time = match (is_set(flag::HAS_PREV), is_set(flag::PREV_IS_LAST)) {
+        update.previous_time = match (has_previous, previous_is_last) {
             (false, _) => None,
             (true, true) => Some(head.time),
             (true, false) => {
@@ -157,15 +148,15 @@ impl RecordedTasks {
         }
         // Whoever takes the update may reserve as much memory.
         update.total = if w.is_read() { update.total.min(MAX_TASKS) } else { update.total };
-        match is_set(flag::SAME_DELAYS) {
+        match same_delays {
             true => update.delays = head.delays.clone(),
             false => w.outcome(&mut update.delays)?,
         }
-        match is_set(flag::SAME_NOTES) {
+        match same_notes {
             true => update.notes.clone_from(&head.notes),
             false => w.list(usize::MAX, &mut update.notes, |w, note| w.shown_text(note))?,
         }
-        Ok(is_set(flag::BLOCKED))
+        Ok(has_blocked)
     }
 
     fn apply_head(&mut self, update: &ProcessUpdate) {
@@ -286,13 +277,5 @@ impl RecordedTasks {
             row.names = Some(names);
             self.changed_since_key.insert(tid, true);
         }
-    }
-
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
     }
 }

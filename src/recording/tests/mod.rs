@@ -77,6 +77,15 @@ pub fn assert_damage_is_harmless<T: Clone + Default + PartialEq>(
     }
 }
 
+impl ReadAt for &[u8] {
+    fn read_at(&mut self, at: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+}
+
 /// An invented machine.
 struct FakeMachine {
     rng: TestRng,

@@ -63,7 +63,7 @@ impl ActiveRecording {
     /// Ends it; [`Tape::note`] tells when everything is written.
     pub fn stop(&mut self, wall_ns: i64) {
         self.flush(wall_ns);
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = &mut self.recorder {
             recorder.finish();
         }
         self.is_stopping = true;
