@@ -4,7 +4,7 @@ use super::columns::device::{DeviceColumn, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDevice, DeviceKind, Topology, TopologyRow};
-use crate::sanitize::{sanitize_cow, sanitize_into};
+use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -77,16 +77,9 @@ fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
             continue;
         }
         seen.push(dev.id);
-        let mut label = String::new();
-        for depth in (0..row.depth).rev() {
-            label.push_str(if depth == 0 { "└ " } else { "  " });
-        }
-        if row.is_repeated {
-            sanitize_into(&mut label, dev.name.as_bytes());
-            label.push_str(" (see above)");
-        } else {
-            write_label(&mut label, &dev.name, Some(dev));
-        }
+        let indent = if row.depth > 0 { "  ".repeat(row.depth - 1) + "└ " } else { String::new() };
+        let text = if row.is_repeated { sanitize(&dev.name) + " (see above)" } else { label(&dev.name, Some(dev)) };
+        let label = indent + &text;
         out.push(ListedDevice { id: dev.id, rate_index: rate, label });
     }
     // A device that appeared after the topology was read.
@@ -109,22 +102,16 @@ fn disks_first(topo: &Topology) -> Vec<TopologyRow> {
 }
 
 /// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`.
-fn write_label(out: &mut String, name: &str, dev: Option<&BlockDevice>) {
-    let name = sanitize_cow(name.as_bytes());
-    out.push_str(&name);
-    let Some(dev) = dev else { return };
+fn label(name: &str, dev: Option<&BlockDevice>) -> String {
+    let mut out = sanitize(name);
+    let Some(dev) = dev else { return out };
     let shown = dev.display_name();
-    if shown != name {
-        out.push(' ');
-        out.push_str(&shown);
+    if shown != out {
+        let _ = write!(out, " {shown}");
     }
     let mut mounts = dev.mounts.iter().filter(|m| !m.is_hidden);
     if let Some(first) = mounts.next() {
-        out.push_str("  ");
-        sanitize_into(out, first.mount_point.as_bytes());
-        out.push_str(" (");
-        sanitize_into(out, first.fs_type.as_bytes());
-        out.push(')');
+        let _ = write!(out, "  {} ({})", first.mount_point.sanitized(), first.fs_type.sanitized());
         let more = mounts.count();
         if more > 0 {
             let _ = write!(out, " +{more}");
@@ -133,11 +120,6 @@ fn write_label(out: &mut String, name: &str, dev: Option<&BlockDevice>) {
     if !dev.swaps.is_empty() {
         out.push_str("  swap");
     }
-}
-
-fn label(name: &str, dev: Option<&BlockDevice>) -> String {
-    let mut out = String::new();
-    write_label(&mut out, name, dev);
     out
 }
 

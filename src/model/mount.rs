@@ -53,26 +53,14 @@ impl MountInfo {
 
     /// Whether it is a network file system.
     pub fn is_network(&self) -> bool {
-        is_nfs(self.fs_type.as_bytes())
-            || is_cifs(self.fs_type.as_bytes())
-            || matches!(
-                self.fs_type.as_bytes(),
-                b"ceph"
-                    | b"9p"
-                    | b"afs"
-                    | b"lustre"
-                    | b"ocfs2"
-                    | b"gfs2"
-                    | b"beegfs"
-                    | b"glusterfs"
-                    | b"fuse.glusterfs"
-                    | b"fuse.sshfs"
-                    | b"fuse.s3fs"
-                    | b"fuse.ceph-fuse"
-                    | b"fuse.rclone"
-            )
+        let is_listed = || NETWORK_TYPES.split('|').any(|name| self.fs_type == name);
+        is_nfs(self.fs_type.as_bytes()) || is_cifs(self.fs_type.as_bytes()) || is_listed()
     }
 }
+
+/// Network file systems other than NFS and SMB.
+const NETWORK_TYPES: &str =
+    "ceph|9p|afs|lustre|ocfs2|gfs2|beegfs|glusterfs|fuse.glusterfs|fuse.sshfs|fuse.s3fs|fuse.ceph-fuse|fuse.rclone";
 
 /// NFS of any version (not `nfsd`, the server's control file system).
 pub fn is_nfs(fs_type: &[u8]) -> bool {

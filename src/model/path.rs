@@ -138,16 +138,9 @@ impl PathReport {
 }
 
 /// Why a path could not be inspected: what failed, why, what to do next. Sanitized.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
 pub struct PathError(pub String);
-
-impl std::fmt::Display for PathError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PathError {}
 
 impl MountInfo {
     /// Access time options: (policy, nodiratime, lazytime).

@@ -55,27 +55,27 @@ pub enum DeviceKind {
 impl DeviceKind {
     /// The name used in JSON and on screen.
     pub fn name(self) -> &'static str {
-        use DeviceKind::*;
-        match self {
-            Disk => "disk",
-            Partition => "partition",
-            Dm => "dm",
-            Lvm => "lvm",
-            Crypt => "crypt",
-            Multipath => "multipath",
-            Md => "md",
-            Loop => "loop",
-            Zram => "zram",
-            Ram => "ram",
-            Nbd => "nbd",
-            Drbd => "drbd",
-            Bcache => "bcache",
-            Zvol => "zvol",
-            Pmem => "pmem",
-            Cdrom => "cdrom",
-            Floppy => "floppy",
-            Mtd => "mtd",
-        }
+        const NAMES: [&str; 18] = [
+            "disk",
+            "partition",
+            "dm",
+            "lvm",
+            "crypt",
+            "multipath",
+            "md",
+            "loop",
+            "zram",
+            "ram",
+            "nbd",
+            "drbd",
+            "bcache",
+            "zvol",
+            "pmem",
+            "cdrom",
+            "floppy",
+            "mtd",
+        ];
+        NAMES[self as usize]
     }
 }
 

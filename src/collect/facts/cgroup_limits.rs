@@ -15,10 +15,6 @@ const MAX_GROUPS: usize = 256;
 /// Ancestors of a group that may have a limit.
 const MAX_ANCESTORS: usize = 16;
 
-/// Names under which version 1 controllers may be mounted.
-const V1_MOUNT_NAMES: &[(&str, &[&str])] =
-    &[("blkio", &["blkio"]), ("memory", &["memory"]), ("cpu", &["cpu", "cpu,cpuacct", "cpuacct,cpu"])];
-
 /// The control groups of these tasks and their ancestors, if they have a limit.
 pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<CgroupFacts> {
     let mut seen: Vec<(PathBuf, CgroupHierarchy, CgroupFacts)> = Vec::new();
@@ -60,6 +56,19 @@ enum CgroupHierarchy {
     Blkio,
     Memory,
     Cpu,
+}
+
+impl CgroupHierarchy {
+    /// Where it is mounted, in the first place that exists: below this directory of `/sys/fs/cgroup`.
+    fn mount_names(self) -> &'static [&'static str] {
+        match self {
+            // In hybrid mode it is mounted beside the others.
+            Self::Unified => &["unified", ""],
+            Self::Blkio => &["blkio"],
+            Self::Memory => &["memory"],
+            Self::Cpu => &["cpu", "cpu,cpuacct", "cpuacct,cpu"],
+        }
+    }
 }
 
 /// The task's groups in the hierarchies that can limit it.
@@ -105,19 +114,9 @@ fn group_dirs(root: &Root, kind: CgroupHierarchy, path: &[u8]) -> Vec<(PathBuf, 
 }
 
 fn hierarchy_root(root: &Root, kind: CgroupHierarchy) -> PathBuf {
-    let place = |name: &str| root.sys(&format!("fs/cgroup/{name}"));
-    let name = match kind {
-        CgroupHierarchy::Unified => {
-            // In hybrid mode it is mounted beside the others.
-            let beside = place("unified");
-            return if beside.is_dir() { beside } else { root.sys("fs/cgroup") };
-        }
-        CgroupHierarchy::Blkio => "blkio",
-        CgroupHierarchy::Memory => "memory",
-        CgroupHierarchy::Cpu => "cpu",
-    };
-    let places = V1_MOUNT_NAMES.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, places)| places);
-    places.iter().map(|p| place(p)).find(|p| p.is_dir()).unwrap_or_else(|| place(name))
+    let place = |name: &&str| root.sys(&format!("fs/cgroup/{name}"));
+    let names = kind.mount_names();
+    names.iter().map(place).find(|place| place.is_dir()).unwrap_or_else(|| place(&names[0]))
 }
 
 /// A limit; `None` for `max` and malformed values.

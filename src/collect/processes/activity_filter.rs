@@ -97,16 +97,16 @@ impl ActivityFilter {
     }
 
     /// Builds the queries for these tasks, in order; none if taskstats is unavailable or paused.
-    pub fn plan_queries(&mut self, locations: &[TaskPath], queries: &mut Vec<TaskstatsQuery>) {
+    pub fn plan_queries(&mut self, targets: &[(u32, TaskPath)], queries: &mut Vec<TaskstatsQuery>) {
         queries.clear();
         self.paused_scans = self.paused_scans.saturating_sub(1);
         if self.taskstats.ok().is_none() || self.paused_scans > 0 {
             return;
         }
-        for chunk in locations.chunks(MAX_IDS_PER_QUERY) {
+        for chunk in targets.chunks(MAX_IDS_PER_QUERY) {
             let mut ids = [0; MAX_IDS_PER_QUERY];
-            ids.iter_mut().zip(chunk).for_each(|(id, location)| *id = location.tid);
-            queries.push(TaskstatsQuery { ids, count: chunk.len() as u8, are_threads: chunk[0].is_thread });
+            ids.iter_mut().zip(chunk).for_each(|(id, (_, path))| *id = path.tid);
+            queries.push(TaskstatsQuery { ids, count: chunk.len() as u8, are_threads: chunk[0].1.is_thread });
         }
     }
 

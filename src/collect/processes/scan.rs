@@ -55,7 +55,7 @@ impl TaskScanner {
         }
         self.mark_visible(&options);
         let phase = if task_iter.is_some() { ScanPhase::Iterate } else { ScanPhase::Probe };
-        self.scan = Some(Box::new(TaskScan {
+        let mut scan = Box::new(TaskScan {
             options,
             delay_source,
             may_have_new_tasks,
@@ -64,11 +64,12 @@ impl TaskScanner {
             job_index: 0,
             target_index: 0,
             update,
-        }));
+        });
         if phase == ScanPhase::Probe {
             self.reset_iter_state();
-            self.plan_scan_probe(false);
+            self.plan_probe(&mut scan, false);
         }
+        self.scan = Some(scan);
         Ok(())
     }
 
@@ -158,7 +159,7 @@ impl TaskScanner {
                 Some(TaskstatsAnswer::Stats(stats)) => ProbeResult::from_stats(stats),
                 Some(TaskstatsAnswer::Exited) => ProbeResult::Exited,
                 Some(TaskstatsAnswer::Failed(_)) | None => {
-                    self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[scan.target_index])
+                    self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[scan.target_index].1)
                 }
             };
             self.apply_probe(scan.target_index, activity, scan.delay_source, now);
@@ -241,13 +242,6 @@ impl TaskScanner {
 
     /// Lists the tasks to check for activity; `unknown` restricts it to tasks never read. Without taskstats they are
     /// checked right away.
-    fn plan_scan_probe(&mut self, unknown: bool) {
-        if let Some(mut scan) = self.scan.take() {
-            self.plan_probe(&mut scan, unknown);
-            self.scan = Some(scan);
-        }
-    }
-
     fn plan_probe(&mut self, scan: &mut TaskScan, unknown: bool) {
         self.list_probe_targets(unknown);
         self.activity_filter.plan_queries(&self.probe_targets, &mut self.queries);
@@ -258,7 +252,7 @@ impl TaskScanner {
             if index % 64 == 0 {
                 now = clock::boot_ns();
             }
-            let activity = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[index]);
+            let activity = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[index].1);
             self.apply_probe(index, activity, scan.delay_source, now);
         }
     }

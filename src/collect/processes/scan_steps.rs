@@ -134,19 +134,33 @@ impl TaskScanner {
 
     /// Lists the tasks to check for activity; `unknown` restricts it to tasks never read.
     pub(super) fn list_probe_targets(&mut self, unknown: bool) {
+        let is_wanted = |task: &TaskState| !(task.has_exited || unknown && task.has_been_read);
+        let wanted = self.tasks.iter().zip(0..).filter(|(task, _)| is_wanted(task));
         self.probe_targets.clear();
-        self.probe_task_indexes.clear();
-        for (id_index, task) in self.tasks.iter().enumerate() {
-            if !(task.has_exited || unknown && task.has_been_read) {
-                self.probe_targets.push(task.path());
-                self.probe_task_indexes.push(id_index as u32);
-            }
-        }
+        self.probe_targets.extend(wanted.map(|(task, index)| (index, task.path())));
     }
 
     /// Applies the result of an activity check.
     pub(super) fn apply_probe(&mut self, target: usize, activity: ProbeResult, delays: DelaySource, now: u64) {
-        apply_probe(&mut self.tasks[self.probe_task_indexes[target] as usize], activity, delays, now);
+        let task = &mut self.tasks[self.probe_targets[target].0 as usize];
+        task.needs_io_check = false;
+        match activity {
+            ProbeResult::Exited => task.has_exited = true,
+            ProbeResult::Unknown => task.has_run = true,
+            ProbeResult::RunCounts { counts: runs, delays: waited, covers_all_threads: whole } => {
+                task.needs_io_check = !whole && task.raw.num_threads > 1;
+                if delays == DelaySource::Taskstats {
+                    task.raw.delays = waited;
+                }
+                if runs != task.run_counts {
+                    task.run_counts = runs;
+                    task.has_run = true;
+                    task.is_wait_reported = false;
+                } else if !task.has_run && !task.needs_io_check && task.has_been_read {
+                    task.scanned_ns = now;
+                }
+            }
+        }
     }
 
     /// Plans which files of which tasks to read.
@@ -351,38 +365,13 @@ impl TaskScanner {
                 update.names.extend(task.names.iter().map(|names| (raw.key, names.clone())));
             }
         }
-        let mut uids: Vec<u32> = update.changed.iter().filter_map(|change| change.raw.uid).collect();
-        uids.sort_unstable();
-        uids.dedup();
-        uids.retain(|uid| !self.user_names.has_reported(*uid));
-        update.users = self.user_names.take_unreported(&uids);
+        update.users = self.user_names.take_unreported(update.changed.iter().filter_map(|change| change.raw.uid));
         for stuck in &self.stuck_reads {
             let key = find_task(&mut self.tasks, stuck.path.pid, stuck.path.tid).map(|task| task.raw.key);
             let unknown = TaskKey { pid: stuck.path.pid, tid: stuck.path.tid, starttime: 0 };
             let mut task = stuck.to_blocked_task(key.unwrap_or(unknown));
             task.counters_readable |= has_iter;
             update.blocked.push(task);
-        }
-    }
-}
-
-fn apply_probe(task: &mut TaskState, activity: ProbeResult, delays: DelaySource, now: u64) {
-    task.needs_io_check = false;
-    match activity {
-        ProbeResult::Exited => task.has_exited = true,
-        ProbeResult::Unknown => task.has_run = true,
-        ProbeResult::RunCounts { counts: runs, delays: waited, covers_all_threads: whole } => {
-            task.needs_io_check = !whole && task.raw.num_threads > 1;
-            if delays == DelaySource::Taskstats {
-                task.raw.delays = waited;
-            }
-            if runs != task.run_counts {
-                task.run_counts = runs;
-                task.has_run = true;
-                task.is_wait_reported = false;
-            } else if !task.has_run && !task.needs_io_check && task.has_been_read {
-                task.scanned_ns = now;
-            }
         }
     }
 }

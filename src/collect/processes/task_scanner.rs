@@ -41,8 +41,8 @@ pub struct TaskScanner {
     pub(super) wait_channels: HashSet<Arc<str>>,
     pub(super) queries: Vec<TaskstatsQuery>,
     pub(super) jobs: Vec<ReadJob>,
-    pub(super) probe_targets: Vec<path::TaskPath>,
-    pub(super) probe_task_indexes: Vec<u32>,
+    /// Tasks to check for activity, by index and path.
+    pub(super) probe_targets: Vec<(u32, path::TaskPath)>,
     pub(super) ids: Vec<u32>,
     pub(super) dir_buf: Vec<u8>,
     pub(super) is_per_thread: bool,
@@ -131,7 +131,6 @@ impl TaskScanner {
             queries: Vec::new(),
             jobs: Vec::new(),
             probe_targets: Vec::new(),
-            probe_task_indexes: Vec::new(),
             ids: Vec::new(),
             dir_buf: Vec::new(),
             is_per_thread: false,

@@ -69,30 +69,21 @@ impl UserNames {
         self.reported.clear();
     }
 
-    /// Whether this uid was reported, with or without a name.
-    pub fn has_reported(&self, uid: u32) -> bool {
-        self.reported.contains_key(&uid)
-    }
-
     /// Returns names not reported yet: of the `wanted` users, and of users whose name changed.
-    pub fn take_unreported(&mut self, wanted: &[u32]) -> Vec<(u32, Arc<str>)> {
-        let is_due = self.scans == 0;
-        self.scans = (self.scans + 1) % CHECK_INTERVAL_SCANS;
-        if is_due {
+    pub fn take_unreported(&mut self, wanted: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<str>)> {
+        if self.scans == 0 {
             self.refresh();
         }
+        self.scans = (self.scans + 1) % CHECK_INTERVAL_SCANS;
         for uid in wanted {
-            self.reported.entry(*uid).or_insert(None);
+            self.reported.entry(uid).or_insert(None);
         }
         let mut out = Vec::new();
-        if is_due || !wanted.is_empty() {
-            for (uid, reported_name) in &mut self.reported {
-                if let Some(name) = self.names.get(uid)
-                    && reported_name.as_ref() != Some(name)
-                {
-                    *reported_name = Some(name.clone());
-                    out.push((*uid, name.clone()));
-                }
+        for (uid, reported_name) in &mut self.reported {
+            let name = self.names.get(uid);
+            if name.is_some() && reported_name.as_ref() != name {
+                *reported_name = name.cloned();
+                out.extend(name.map(|name| (*uid, name.clone())));
             }
         }
         out.sort_unstable();
@@ -119,12 +110,12 @@ mod tests {
         let file = dir.path().join("etc/passwd");
         std::fs::write(&file, "root:x:0:0:root:/root:/bin/sh\n# no user\npg:x:999:1::/:\ntoor:x:0:0::/:\n").unwrap();
         let mut users = UserNames::new(&Root::at(dir.path()));
-        assert_eq!(users.take_unreported(&[0, 7]), [(0, Arc::from("root"))]);
-        assert_eq!(users.take_unreported(&[999]), [(999, Arc::from("pg"))]);
-        assert!(users.has_reported(7) && !users.has_reported(8));
-        assert_eq!(users.take_unreported(&[0]), []);
+        assert_eq!(users.take_unreported([0, 7]), [(0, Arc::from("root"))]);
+        assert_eq!(users.take_unreported([999]), [(999, Arc::from("pg"))]);
+        assert!(users.take_unreported([7]).is_empty());
+        assert_eq!(users.take_unreported([0]), []);
         std::fs::write(&file, "admin:x:0:0:root:/root:/bin/sh\n").unwrap();
-        let reported_name: Vec<_> = (0..CHECK_INTERVAL_SCANS).flat_map(|_| users.take_unreported(&[])).collect();
+        let reported_name: Vec<_> = (0..CHECK_INTERVAL_SCANS).flat_map(|_| users.take_unreported([])).collect();
         assert_eq!(reported_name, [(0, Arc::from("admin"))]);
     }
 }

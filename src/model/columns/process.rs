@@ -380,7 +380,7 @@ fn state_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
 pub struct ProcessTexts<'a> {
     row: ProcessRow<'a>,
     user: Option<Cow<'a, str>>,
-    ionice: Option<Cow<'static, str>>,
+    ionice: Option<String>,
     command: String,
 }
 

@@ -39,14 +39,10 @@ pub enum AccountKind {
 
 impl AccountKind {
     /// All kinds; recordings number them in this order.
-    pub const ALL: [AccountKind; 6] = [
-        AccountKind::Read,
-        AccountKind::Write,
-        AccountKind::Flush,
-        AccountKind::Writeback,
-        AccountKind::SwapOut,
-        AccountKind::Metadata,
-    ];
+    pub const ALL: [AccountKind; 6] = {
+        use AccountKind::*;
+        [Read, Write, Flush, Writeback, SwapOut, Metadata]
+    };
 }
 
 /// Identity of an account.

@@ -5,7 +5,6 @@
 
 use super::{KernelLogClass, LogEntry};
 use regex_lite::{Regex, RegexBuilder};
-use std::fmt;
 
 /// The default exclude pattern.
 pub const DEFAULT_EXCLUDE: &str = "eth0|IPv6|IPVS|docker|promiscuous";
@@ -23,7 +22,8 @@ pub struct LogPatterns {
 }
 
 /// A pattern that does not compile, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("pattern '{}' goes wrong at character {column}: {reason}", crate::sanitize::sanitize(.pattern))]
 pub struct PatternError {
     /// The pattern as given.
     pub pattern: String,
@@ -32,15 +32,6 @@ pub struct PatternError {
     /// Reason.
     pub reason: String,
 }
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pattern = crate::sanitize::sanitize(&self.pattern);
-        write!(f, "pattern '{pattern}' goes wrong at character {}: {}", self.column, self.reason)
-    }
-}
-
-impl std::error::Error for PatternError {}
 
 impl Default for LogPatterns {
     fn default() -> Self {

@@ -239,8 +239,8 @@ impl<'a> ProcessRow<'a> {
     }
 
     /// I/O class and level in iotop's format.
-    pub fn ionice(&self) -> Option<Cow<'static, str>> {
-        self.io_priority().map(IoPrio::name)
+    pub fn ionice(&self) -> Option<String> {
+        self.io_priority().map(|prio| prio.to_string())
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub use crate::parse::task::IoBytes;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// Ticks per second of start times and CPU times that the kernel reports: USER_HZ, 100 on
 /// all current architectures (include/asm-generic/param.h).
@@ -92,25 +91,16 @@ impl IoPrio {
     }
 }
 
-impl IoPrio {
-    /// In iotop's format: `rt/0`, `be/4`, `idle`; `none` for a raw 0.
-    pub fn name(self) -> Cow<'static, str> {
-        const LEVELS: [[&str; 8]; 2] = [
-            ["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"],
-            ["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"],
-        ];
-        match (self.class, self.level) {
-            (0, _) => "none".into(),
-            (class @ 1..=2, level @ 0..8) => LEVELS[usize::from(class) - 1][usize::from(level)].into(),
-            (3, _) => "idle".into(),
-            (class, level) => format!("?{class}/{level}").into(),
-        }
-    }
-}
-
+/// In iotop's format: `rt/0`, `be/4`, `idle`; `none` for a raw 0.
 impl std::fmt::Display for IoPrio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name())
+        match (self.class, self.level) {
+            (0, _) => f.write_str("none"),
+            (1, level @ 0..8) => write!(f, "rt/{level}"),
+            (2, level @ 0..8) => write!(f, "be/{level}"),
+            (3, _) => f.write_str("idle"),
+            (class, level) => write!(f, "?{class}/{level}"),
+        }
     }
 }
 

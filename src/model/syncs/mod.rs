@@ -47,25 +47,14 @@ pub enum SyncCall {
 
 impl SyncCall {
     /// All calls, in the order of their numbers.
-    pub const ALL: [SyncCall; 6] = [
-        SyncCall::Fsync,
-        SyncCall::Fdatasync,
-        SyncCall::SyncFileRange,
-        SyncCall::Msync,
-        SyncCall::Syncfs,
-        SyncCall::Sync,
-    ];
+    pub const ALL: [SyncCall; 6] = {
+        use SyncCall::*;
+        [Fsync, Fdatasync, SyncFileRange, Msync, Syncfs, Sync]
+    };
 
     /// Name of the system call.
     pub fn name(self) -> &'static str {
-        match self {
-            SyncCall::Fsync => "fsync",
-            SyncCall::Fdatasync => "fdatasync",
-            SyncCall::SyncFileRange => "sync_file_range",
-            SyncCall::Msync => "msync",
-            SyncCall::Syncfs => "syncfs",
-            SyncCall::Sync => "sync",
-        }
+        ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync"][self as usize]
     }
 }
 
