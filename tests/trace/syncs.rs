@@ -155,6 +155,27 @@ fn sync_programs_are_detached_on_leaving_the_view_and_on_exit() {
 }
 
 #[test]
+fn sync_programs_are_detached_while_the_program_is_stopped() {
+    if let Err(why) = check_syscall_tracing() {
+        return println!("skipped sync_programs_are_detached_while_the_program_is_stopped: {why}");
+    }
+    let mut screen = Terminal::with_args(&[]);
+    screen.wait_for_text("q quit");
+    screen.send("F");
+    let loaded = wait_for_sync_programs(screen.pid());
+    screen.send("\x1a");
+    let stat = format!("/proc/{}/stat", screen.pid());
+    poll_until("stopped", || {
+        let text = std::fs::read_to_string(&stat).ok()?;
+        text.rsplit(')').next()?.starts_with(" T").then_some(())
+    });
+    // The kernel frees them a moment later.
+    poll_until("the programs to go", || (!any_loaded(&loaded)).then_some(()));
+    screen.signal(Signal::CONT);
+    wait_for_sync_programs(screen.pid());
+}
+
+#[test]
 fn sync_programs_are_detached_after_sigkill() {
     if let Err(why) = check_syscall_tracing() {
         return println!("skipped nothing_stays_attached_after_a_kill: {why}");

@@ -14,7 +14,10 @@ use crate::tui::event::Event;
 use crate::tui::settings::Settings;
 use crate::tui::terminal;
 use crate::tui::view::PaneId;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long stopping the process waits until programs are unloaded.
+const UNLOAD_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Runtime {
     pub(super) fn apply_effects(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
@@ -69,7 +72,10 @@ impl Runtime {
                 collectors.set_interval(interval);
                 self.sample_due = Instant::now() + interval;
             }
-            Effect::ListSlowSyncs(threshold) => collectors.set_sync_threshold(threshold),
+            Effect::ListSlowSyncs(threshold) => {
+                self.sync_threshold = threshold;
+                collectors.set_sync_threshold(threshold);
+            }
             Effect::ScanThreads(threads) => {
                 collectors.update_scan_options(|scan| scan.threads = threads);
                 collectors.scan_now();
@@ -136,10 +142,21 @@ impl Runtime {
         self.schedule_draw_for_input();
     }
 
-    /// Restores the terminal and stops the process; sets the terminal up again once it is continued.
+    /// Restores the terminal and stops the process; sets the terminal up again once it is continued. Programs on system
+    /// calls are unloaded meanwhile: while nobody reads what they count, they only slow the machine down.
     pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
         terminal::restore();
+        if let (Some(collectors), Some(_)) = (&self.collectors, self.sync_threshold) {
+            collectors.set_sync_threshold(None);
+            let end = Instant::now() + UNLOAD_TIMEOUT;
+            while !collectors.is_tracing_settled() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
+        if let Some(collectors) = &self.collectors {
+            collectors.set_sync_threshold(self.sync_threshold);
+        }
         self.resume()
     }
 

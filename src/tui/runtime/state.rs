@@ -49,6 +49,8 @@ pub(super) struct Runtime {
     pub(super) screen: DiffRenderer,
     /// `None` in a replay.
     pub(super) collectors: Option<Collectors>,
+    /// What is requested of the tracing of syncs.
+    pub(super) sync_threshold: Option<Duration>,
     /// `Some` in a replay.
     pub(super) player: Option<ReplayPlayer>,
     pub(super) recording: ActiveRecording,
@@ -113,6 +115,7 @@ impl Runtime {
             tty,
             screen: DiffRenderer::new(size),
             collectors,
+            sync_threshold: None,
             player,
             recording: ActiveRecording::default(),
             pool,
