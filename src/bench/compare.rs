@@ -1,5 +1,7 @@
 //! Two stored results side by side, and what can be concluded from one run each.
 
+use super::measure::latency::LatencyStats;
+use super::report::format::describe_end;
 use super::report::{BenchReport, Measurement, RunEnd};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
@@ -7,48 +9,64 @@ use std::fmt::Write as _;
 /// A smaller difference between single runs is noise: storage varies more than that by itself.
 const NOISE_RATIO: f64 = 0.10;
 
-/// What differs between the two runs besides their results.
-fn differences(a: &BenchReport, b: &BenchReport) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut differ = |what: &str, x: String, y: String| {
-        if x != y {
-            all.push(format!("{what}: {} against {}", sanitize(&x), sanitize(&y)));
-        }
-    };
-    let place = |r: &BenchReport| r.target.clone().unwrap_or_default();
-    let (p, q) = (&a.plan, &b.plan);
-    differ("host", a.host.clone(), b.host.clone());
-    differ("kernel", a.kernel.clone(), b.kernel.clone());
-    differ("directory", place(a).directory, place(b).directory);
-    differ("file system", place(a).filesystem, place(b).filesystem);
-    differ("mount options", place(a).options, place(b).options);
-    differ("file size", p.size.to_string(), q.size.to_string());
-    differ("block size", p.block.to_string(), q.block.to_string());
-    differ("depth x jobs", format!("{} x {}", p.depth, p.jobs), format!("{} x {}", q.depth, q.jobs));
-    differ("read share", p.read_pct.to_string(), q.read_pct.to_string());
-    differ("direct I/O", p.direct.to_string(), q.direct.to_string());
-    differ("read-ahead series", p.readahead.to_string(), q.readahead.to_string());
-    differ("fsync every", p.fsync_every.to_string(), q.fsync_every.to_string());
-    differ("rate cap", format!("{} {}", p.rate_iops, p.rate_bytes), format!("{} {}", q.rate_iops, q.rate_bytes));
-    differ("time (ms)", p.time_ms.to_string(), q.time_ms.to_string());
-    differ("transactions", format!("{:?}", p.txlog), format!("{:?}", q.txlog));
-    let engine = |r: &BenchReport| r.measurements.first().map(|p| p.engine.clone()).unwrap_or_default();
-    differ("engine", engine(a), engine(b));
-    all
+/// Why two results cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// They are of these two profiles.
+    #[error("{0} and {1} measure different things")]
+    Profiles(String, String),
+    /// Experiments with these two profiles, whose primary metrics differ.
+    #[error("{0} and {1} are compared by different figures")]
+    Metrics(String, String),
+    /// One of two experiments measured nothing.
+    #[error("one of them has no rounds")]
+    NoRounds,
+}
+
+/// Named values of two results.
+pub type Settings = Vec<(&'static str, String)>;
+
+/// Those values that differ, as `name: x against y`.
+pub fn describe_differences(a: Settings, b: Settings) -> Vec<String> {
+    let differ = a.into_iter().zip(b).filter(|((_, x), (_, y))| x != y);
+    differ.map(|((what, x), (_, y))| format!("{what}: {} against {}", sanitize(x), sanitize(y))).collect()
+}
+
+/// What may differ between two runs besides their results.
+fn settings(r: &BenchReport) -> Settings {
+    let (place, p) = (r.target.clone().unwrap_or_default(), &r.plan);
+    vec![
+        ("host", r.host.clone()),
+        ("kernel", r.kernel.clone()),
+        ("directory", place.directory),
+        ("file system", place.filesystem),
+        ("mount options", place.options),
+        ("file size", p.size.to_string()),
+        ("block size", p.block.to_string()),
+        ("depth x jobs", format!("{} x {}", p.depth, p.jobs)),
+        ("read share", p.read_pct.to_string()),
+        ("direct I/O", p.direct.to_string()),
+        ("read-ahead series", p.readahead.to_string()),
+        ("fsync every", p.fsync_every.to_string()),
+        ("rate cap", format!("{} {}", p.rate_iops, p.rate_bytes)),
+        ("time (ms)", p.time_ms.to_string()),
+        ("transactions", format!("{:?}", p.txlog)),
+        ("engine", r.measurements.first().map(|p| p.engine.clone()).unwrap_or_default()),
+    ]
 }
 
 /// Both results as text, for a terminal of usual width.
-pub fn compare_text(a: &BenchReport, b: &BenchReport) -> Result<String, String> {
+pub fn compare_text(a: &BenchReport, b: &BenchReport) -> Result<String, CompareError> {
     compare_text_within(a, b, 80)
 }
 
 /// Both results as text, its table about `width` cells wide.
-pub fn compare_text_within(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, String> {
+pub fn compare_text_within(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, CompareError> {
     if a.plan.profile != b.plan.profile {
-        return Err(format!("{} and {} measure different things", a.plan.profile, b.plan.profile));
+        return Err(CompareError::Profiles(a.plan.profile.clone(), b.plan.profile.clone()));
     }
     let mut out = format!("A: {} ({})\nB: {} ({})\n", a.id, a.time, b.id, b.time);
-    for line in differences(a, b) {
+    for line in describe_differences(settings(a), settings(b)) {
         let _ = writeln!(out, "  differs in {line}");
     }
     let name = width.saturating_sub(33).clamp(19, 44);
@@ -75,17 +93,16 @@ fn write_rows(out: &mut String, width: usize, a: &Measurement, b: &Measurement) 
         let name = format!("  {name}");
         let _ = writeln!(out, "{name:<width$} {x:>11.1} {y:>11.1} {ratio:>8}");
     };
+    let us = |l: &LatencyStats, p: f64| l.percentile(p).unwrap_or(0) as f64 / 1e3;
     for (name, da, db) in [("read", &a.read, &b.read), ("write", &a.write, &b.write)] {
         row(&format!("{name} IOPS"), a.rate_of(da.ios), b.rate_of(db.ios));
         row(&format!("{name} MiB/s"), a.rate_of(da.bytes) / 1_048_576.0, b.rate_of(db.bytes) / 1_048_576.0);
         for p in [50.0, 99.0] {
-            let us = |l: &super::measure::latency::LatencyStats| l.percentile(p).unwrap_or(0) as f64 / 1e3;
-            row(&format!("{name} lat p{p} us"), us(&da.lat), us(&db.lat));
+            row(&format!("{name} lat p{p} us"), us(&da.lat, p), us(&db.lat, p));
         }
     }
     for p in [50.0, 99.0] {
-        let us = |s: &super::measure::latency::SyncStats| s.lat.percentile(p).unwrap_or(0) as f64 / 1e3;
-        row(&format!("sync p{p} us"), us(&a.sync), us(&b.sync));
+        row(&format!("sync p{p} us"), us(&a.sync.lat, p), us(&b.sync.lat, p));
     }
     for f in &a.metrics {
         row(&format!("{} {}", sanitize(&f.name), f.unit), f.value, b.metric(&f.name).unwrap_or(0.0));
@@ -97,13 +114,11 @@ fn conclusions(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     for (name, r) in [("A", a), ("B", b)] {
         if r.end != RunEnd::Complete {
-            all.push(format!(
-                "{name} did not run to its end ({}): compare with care.",
-                super::report::text::describe_end(&r.end)
-            ));
+            let end = describe_end(&r.end);
+            all.push(format!("{name} did not run to its end ({end}): compare with care."));
         }
     }
-    let differ = differences(a, b);
+    let differ = describe_differences(settings(a), settings(b));
     if differ.len() > 1 {
         all.push(format!("{} things differ between them: the cause of a difference cannot be told.", differ.len()));
     }

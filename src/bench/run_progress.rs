@@ -24,6 +24,16 @@ pub struct MeasurementPhase {
     pub recorders: Vec<Arc<OpRecorder>>,
 }
 
+impl MeasurementPhase {
+    /// Operations and bytes of one kind so far.
+    fn ops_and_bytes(&self, kind: OpKind) -> (u64, u64) {
+        let all = self.recorders.iter().map(|r| r.ops_and_bytes(kind));
+        all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+}
+
+const OP_KINDS: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Sync];
+
 /// Shared between the measuring threads and the one that sends progress. Locks are taken between measurements and
 /// four times a second, never in a hot loop.
 #[derive(Default)]
@@ -77,11 +87,9 @@ impl RunProgress {
     /// Starts a phase.
     pub fn begin_phase(&self, phase: MeasurementPhase, now: u64) {
         let mut inner = self.lock();
-        inner.phase = phase;
-        inner.series.clear();
-        inner.pending.clear();
-        inner.stride = 1;
-        inner.last = LastSample::default();
+        let (measurements, target) = (std::mem::take(&mut inner.measurements), inner.target.take());
+        let notes = std::mem::take(&mut inner.notes);
+        *inner = ProgressState { phase, measurements, target, notes, stride: 1, ..ProgressState::default() };
         drop(inner);
         self.heartbeat(now);
     }
@@ -134,7 +142,7 @@ impl RunProgress {
                 part.stalls.total_ns += gap;
                 part.stalls.longest_ns = part.stalls.longest_ns.max(gap);
             }
-            if part.read.ios + part.write.ios + part.sync.ios > 0 {
+            if part.ios() + part.sync.ios > 0 {
                 parts.push(part);
             }
         }
@@ -143,29 +151,26 @@ impl RunProgress {
 
     /// Progress at `now`; also adds the next point of the time series.
     pub fn snapshot(&self, now: u64) -> BenchProgress {
-        let alive = self.last_heartbeat_ns();
+        let idle_ms = now.saturating_sub(self.last_heartbeat_ns()) / 1_000_000;
         let mut inner = self.lock();
         let began = inner.phase.recorders.iter().filter_map(|r| r.counting_since()).min();
         let (point, lat) = inner.next_point(now, began);
         if began.is_some() && point.at_ms > 0 && inner.phase.measurement_index.is_some() {
             inner.push_point(point);
         }
-        let sum = |kind| inner.phase.recorders.iter().map(|r| r.ops_and_bytes(kind).0).sum();
-        let bytes: u64 = [OpKind::Read, OpKind::Write]
-            .iter()
-            .flat_map(|k| inner.phase.recorders.iter().map(|r| r.ops_and_bytes(*k).1))
-            .sum();
+        let counts = OP_KINDS.map(|kind| inner.phase.ops_and_bytes(kind));
         let (goal_ns, goal_bytes) = inner.phase.goal;
         let share = |n: u64, of: u64| (of > 0).then(|| (n as f64 / of as f64).min(1.0));
+        let time_share = share(began.map_or(0, |b| now.saturating_sub(b)), goal_ns);
         BenchProgress {
             phase: inner.phase.measurement.label.clone(),
             measurement_index: inner.phase.measurement_index,
-            fraction_done: share(began.map_or(0, |b| now.saturating_sub(b)), goal_ns).or(share(bytes, goal_bytes)),
+            fraction_done: time_share.or(share(counts.iter().map(|c| c.1).sum(), goal_bytes)),
             is_ramping: began.is_none() && !inner.phase.recorders.is_empty(),
             point,
-            op_counts: [sum(OpKind::Read), sum(OpKind::Write), sum(OpKind::Sync)],
+            op_counts: counts.map(|c| c.0),
             lat,
-            idle_ms: now.saturating_sub(alive) / 1_000_000,
+            idle_ms,
         }
     }
 }
@@ -177,15 +182,12 @@ impl ProgressState {
         if self.last.counting_since_ns != began {
             self.last = LastSample { now: began, counting_since_ns: began, ..LastSample::default() };
         }
-        let mut counts = [(0, 0); 3];
-        let mut histograms: [Histogram; 3] = Default::default();
-        for r in &self.phase.recorders {
-            for (i, kind) in [OpKind::Read, OpKind::Write, OpKind::Sync].into_iter().enumerate() {
-                let (ios, bytes) = r.ops_and_bytes(kind);
-                counts[i] = (counts[i].0 + ios, counts[i].1 + bytes);
-                histograms[i].merge_from(&r.lat_histogram(kind));
-            }
-        }
+        let counts = OP_KINDS.map(|kind| self.phase.ops_and_bytes(kind));
+        let histograms = OP_KINDS.map(|kind| {
+            let mut all = Histogram::default();
+            self.phase.recorders.iter().for_each(|r| all.merge_from(&r.lat_histogram(kind)));
+            all
+        });
         let secs = now.saturating_sub(self.last.now) as f64 / 1e9;
         let per_s = |new: u64, old: u64| if secs > 0.0 { new.saturating_sub(old) as f64 / secs } else { 0.0 };
         let mut recent = Histogram::default();

@@ -62,6 +62,18 @@ pub struct BenchSession {
     use_threads: bool,
 }
 
+/// A measurement to be made by worker threads; without a number it is preparation.
+#[derive(Clone)]
+struct SpecRun<'f> {
+    measurement: Measurement,
+    number: Option<u32>,
+    file: BorrowedFd<'f>,
+    limits: RunLimits,
+}
+
+/// A measurement, and how it ended.
+type Measured = (Measurement, Result<(), RunError>);
+
 /// Counters at the start or the end of a measurement.
 #[derive(Default)]
 struct CounterSnapshot {
@@ -132,18 +144,19 @@ impl BenchSession {
                 )));
             }
         }
-        self.write_data(&file, bytes, MIB)?;
+        self.write_data(&file, bytes)?;
         self.begin_preparation("writing it back");
         file.evict_page_cache().map_err(|e| RunError::from_errno("writing the file back", e))?;
         Ok(file)
     }
 
-    fn write_data(&mut self, file: &BenchFile, bytes: u64, piece: u32) -> Result<(), RunError> {
-        let mut spec = IoSpec::for_layout(bytes, piece, 4, self.plan.seed);
+    fn write_data(&mut self, file: &BenchFile, bytes: u64) -> Result<(), RunError> {
+        let mut spec = IoSpec::for_layout(bytes, MIB, 4, self.plan.seed);
         // A rate limit protects other users of the disk, so it applies to the layout, too.
-        spec.op_interval_ns = self.plan.op_interval_ns(piece) / u64::from(self.plan.jobs.max(1));
-        let part = Measurement { label: "writing the file's data".into(), ..Measurement::default() };
-        self.run_specs(part, None, file.io_fd(), vec![spec], RunLimits::default())?.1
+        spec.op_interval_ns = self.plan.op_interval_ns(MIB) / u64::from(self.plan.jobs.max(1));
+        let measurement = Measurement { label: "writing the file's data".into(), ..Measurement::default() };
+        let run = SpecRun { measurement, number: None, file: file.io_fd(), limits: RunLimits::default() };
+        self.run_specs(run, &[spec])?.1
     }
 
     /// A measurement without results, in operations of the plan's block size.
@@ -154,8 +167,13 @@ impl BenchSession {
     /// Starts a preparation phase, which counts nothing.
     pub fn begin_preparation(&self, what: &str) {
         let part = Measurement { label: what.into(), ..Measurement::default() };
-        self.progress
-            .begin_phase(MeasurementPhase { measurement: part, ..MeasurementPhase::default() }, monotonic_ns());
+        self.begin_phase(&part, None, (0, 0), &[]);
+    }
+
+    fn begin_phase(&self, part: &Measurement, number: Option<u32>, goal: (u64, u64), recorders: &[Arc<OpRecorder>]) {
+        let (measurement, recorders) = (part.clone(), recorders.to_vec());
+        let phase = MeasurementPhase { measurement, measurement_index: number, goal, recorders };
+        self.progress.begin_phase(phase, monotonic_ns());
     }
 
     /// Marks all measurements as done. The kernel frees a file with dirty pages only after the writeback in progress,
@@ -174,9 +192,9 @@ impl BenchSession {
         specs: Vec<IoSpec>,
         limits: RunLimits,
     ) -> Result<Measurement, RunError> {
-        let part = Measurement { label: label.into(), ..Measurement::default() };
-        let number = self.progress.finished_count();
-        let (part, ended) = self.run_specs(part, Some(number), file, specs, limits)?;
+        let measurement = Measurement { label: label.into(), ..Measurement::default() };
+        let number = Some(self.progress.finished_count());
+        let (part, ended) = self.run_specs(SpecRun { measurement, number, file, limits }, &specs)?;
         self.progress.add_measurement(part.clone());
         ended.map(|()| part)
     }
@@ -190,19 +208,10 @@ impl BenchSession {
         work: impl FnOnce(&BenchSession, &OpRecorder, &mut Measurement) -> Result<(), RunError>,
     ) -> Result<Measurement, RunError> {
         let recorder = Arc::<OpRecorder>::default();
-        let recorders = vec![recorder.clone()];
+        let recorders = [recorder.clone()];
         part.jobs = part.jobs.max(1);
         part.depth = part.depth.max(1);
-        let number = Some(self.progress.finished_count());
-        self.progress.begin_phase(
-            MeasurementPhase {
-                measurement: part.clone(),
-                measurement_index: number,
-                goal,
-                recorders: recorders.clone(),
-            },
-            monotonic_ns(),
-        );
+        self.begin_phase(&part, Some(self.progress.finished_count()), goal, &recorders);
         let before = CounterSnapshot::read(&self.counters);
         recorder.start_counting(before.at_ns);
         let ended = work(self, &recorder, &mut part);
@@ -211,83 +220,66 @@ impl BenchSession {
         if part.elapsed_ns == 0 {
             part.elapsed_ns = after.at_ns - before.at_ns;
         }
-        part.depths = DepthCounts::sequential(part.read.ios + part.write.ios + part.sync.ios);
+        part.depths = DepthCounts::sequential(part.ios() + part.sync.ios);
         self.progress.add_measurement(part.clone());
         ended.map(|()| part)
     }
 
-    fn run_specs(
-        &mut self,
-        mut part: Measurement,
-        number: Option<u32>,
-        file: BorrowedFd<'_>,
-        specs: Vec<IoSpec>,
-        limits: RunLimits,
-    ) -> Result<(Measurement, Result<(), RunError>), RunError> {
+    fn run_specs(&mut self, mut run: SpecRun<'_>, specs: &[IoSpec]) -> Result<Measured, RunError> {
         self.check_cancelled()?;
         if let Some(first) = specs.first() {
+            let part = &mut run.measurement;
             (part.block, part.depth, part.jobs) = (first.block, first.depth, specs.len() as u32);
         }
         if !self.use_threads {
-            match self.run_on_uring(part.clone(), number, file, &specs, limits) {
+            let why = match self.run_on_uring(run.clone(), specs) {
                 Ok(done) => return Ok(done),
-                Err(why) if self.plan.engine == EngineChoice::Uring => return Err(RunError::Failed(why.0)),
-                // Preparation uses other buffers than measuring, so its refusal says nothing about measuring.
-                Err(_) if number.is_none() => {}
-                Err(why) if !self.plan.fits_threads() => {
+                Err(EngineUnavailable(why)) => why,
+            };
+            if self.plan.engine == EngineChoice::Uring {
+                return Err(RunError::Failed(why));
+            }
+            // Preparation uses other buffers than measuring, so its refusal says nothing about measuring.
+            if run.number.is_some() {
+                if !self.plan.fits_threads() {
                     return Err(RunError::Failed(format!("{why}. Too deep for threads instead: use --depth 64")));
                 }
-                Err(why) => {
-                    self.progress.add_note(format!("{why}. Running on a pool of threads instead"));
-                    self.use_threads = true;
-                }
+                self.progress.add_note(format!("{why}. Running on a pool of threads instead"));
+                self.use_threads = true;
             }
         }
         let specs: Vec<_> = specs.iter().flat_map(split_to_depth_one).collect();
         let most = specs.iter().map(|s| s.block).max().unwrap_or(0) as usize;
-        part.engine = "threads (pread, pwrite)".into();
-        let make = |_: &IoSpec| {
-            ThreadEngine::new(file, most).map_err(|e| EngineUnavailable(format!("buffers: {}", describe_io_error(&e))))
-        };
-        self.run_workers(part, number, &specs, limits, make).map_err(|why| RunError::Failed(why.0))
+        run.measurement.engine = "threads (pread, pwrite)".into();
+        let unavailable = |e| EngineUnavailable(format!("buffers: {}", describe_io_error(&e)));
+        let file = run.file;
+        let make = |_: &IoSpec| ThreadEngine::new(file, most).map_err(unavailable);
+        self.run_workers(run, &specs, make).map_err(|why| RunError::Failed(why.0))
     }
 
-    fn run_on_uring(
-        &mut self,
-        mut part: Measurement,
-        number: Option<u32>,
-        file: BorrowedFd<'_>,
-        specs: &[IoSpec],
-        limits: RunLimits,
-    ) -> Result<(Measurement, Result<(), RunError>), EngineUnavailable> {
-        let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && number.is_some() };
+    fn run_on_uring(&self, mut run: SpecRun<'_>, specs: &[IoSpec]) -> Result<Measured, EngineUnavailable> {
+        let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && run.number.is_some() };
+        let file = run.file;
         let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask);
         // A trial ring shows whether the kernel grants one, and with which flags.
         let trial = ring(specs.first().ok_or_else(|| EngineUnavailable("nothing to do".into()))?)?;
-        part.engine = format!("io_uring ({})", trial.features().describe());
+        run.measurement.engine = format!("io_uring ({})", trial.describe());
         drop(trial);
-        self.run_workers(part, number, specs, limits, ring)
+        self.run_workers(run, specs, ring)
     }
 
     /// Starts one worker per spec; they begin together once every engine is set up. `Err`: an engine was
     /// refused and nothing was run.
     fn run_workers<E: super::engine::IoEngine>(
-        &mut self,
-        part: Measurement,
-        number: Option<u32>,
+        &self,
+        run: SpecRun<'_>,
         specs: &[IoSpec],
-        limits: RunLimits,
         make: impl Fn(&IoSpec) -> Result<E, EngineUnavailable> + Sync,
-    ) -> Result<(Measurement, Result<(), RunError>), EngineUnavailable> {
+    ) -> Result<Measured, EngineUnavailable> {
         let recorders: Vec<_> = specs.iter().map(|_| Arc::<OpRecorder>::default()).collect();
+        let (part, limits) = (run.measurement, run.limits);
         let goal = (limits.time_ns, specs.iter().map(|s| s.byte_limit).sum());
-        let phase = MeasurementPhase {
-            measurement: part.clone(),
-            measurement_index: number,
-            goal,
-            recorders: recorders.clone(),
-        };
-        self.progress.begin_phase(phase, monotonic_ns());
+        self.begin_phase(&part, run.number, goal, &recorders);
         let (before, refused) = (OnceLock::new(), OnceLock::new());
         let all_set_up = Barrier::new(specs.len());
         let (progress, counters) = (&self.progress, &self.counters);
@@ -338,7 +330,7 @@ impl BenchSession {
         }
         let gain = |of: fn(&ResourceUsage) -> u64| of(&after.cpu).saturating_sub(of(&before.cpu));
         let (user_ns, system_ns) = (gain(|u| u.user_ns) as f64, gain(|u| u.system_ns) as f64);
-        let ios = part.read.ios + part.write.ios + part.sync.ios;
+        let ios = part.ios() + part.sync.ios;
         part.cpu = Some(CpuUsage {
             user_pct: user_ns / ns as f64 * 100.0,
             system_pct: system_ns / ns as f64 * 100.0,

@@ -71,7 +71,7 @@ impl Storable for BenchReport {
     }
 
     fn summarize(&self) -> StoredReport {
-        let moved = self.measurements.iter().filter(|p| p.read.bytes + p.write.bytes > 0);
+        let moved = self.measurements.iter().filter(|p| p.bytes() > 0);
         // Of the fastest measurement.
         let rate = moved.map(|p| (p.iops(), p.bytes_per_s())).max_by(|a, b| a.0.total_cmp(&b.0));
         let directory = self.target.as_ref().map_or("", |t| &t.directory);

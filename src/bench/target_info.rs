@@ -58,28 +58,18 @@ impl TargetInspection {
     /// Conditions that distort the results.
     pub fn warnings(&self, direct: bool) -> Vec<String> {
         let Some(place) = &self.info else { return Vec::new() };
-        let mut all = Vec::new();
-        let mut warn = |on: bool, text: String| {
-            if on {
-                all.push(text);
-            }
-        };
-        warn(place.is_memory, "in memory (tmpfs): the figures say nothing about a disk".into());
-        warn(
-            place.is_network,
-            format!(
-                "a network mount ({} from {}): the load hits a server that others use",
-                place.filesystem, place.source
+        let (fs, source) = (&place.filesystem, &place.source);
+        let all = [
+            (place.is_memory, "in memory (tmpfs): the figures say nothing about a disk".into()),
+            (place.is_network, format!("a network mount ({fs} from {source}): the load hits a server that others use")),
+            (place.is_stacked, format!("{fs} passes I/O on to other file systems: their caches take part")),
+            (
+                place.device.is_some_and(|d| d.major == 7),
+                "on a loop device: the cache of the file system below it may answer".into(),
             ),
-        );
-        warn(
-            place.is_stacked,
-            format!("{} passes I/O on to other file systems: their caches take part", place.filesystem),
-        );
-        let looped = place.device.is_some_and(|d| d.major == 7);
-        warn(looped, "on a loop device: the cache of the file system below it may answer".into());
-        warn(!direct, "through the page cache, which takes part in the figures".into());
-        all
+            (!direct, "through the page cache, which takes part in the figures".into()),
+        ];
+        all.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect()
     }
 }
 

@@ -48,16 +48,13 @@ async fn serve(root: Root) -> anyhow::Result<()> {
         drop(finished);
     })?;
     loop {
-        tokio::select! {
+        let asked = tokio::select! {
             // Nothing is sent: the channel ends with the thread.
             _ = done.recv() => return Ok(()),
-            line = input.recv(), if !stop.load(Ordering::Relaxed) => {
-                if ChildCommand::is_cancel(line.as_deref()) {
-                    stop.store(true, Ordering::Relaxed);
-                }
-            }
-            () = next_signal(&mut signals) => stop.store(true, Ordering::Relaxed),
-        }
+            line = input.recv(), if !stop.load(Ordering::Relaxed) => ChildCommand::is_cancel(line.as_deref()),
+            () = next_signal(&mut signals) => true,
+        };
+        stop.fetch_or(asked, Ordering::Relaxed);
     }
 }
 

@@ -76,11 +76,7 @@ impl ExperimentRunner<'_> {
         let mut rounds = Vec::new();
         let mut fail = None;
         for (n, arm) in (1..).zip(self.spec.arm_order()) {
-            let done = self.run_round(control, &plan, n, arm);
-            let (round, failed) = match done {
-                Ok((round, failed)) => (Some(round), failed),
-                Err(failed) => (None, Some(failed)),
-            };
+            let (round, failed) = self.run_round(control, &plan, n, arm);
             self.rounds_done += 1;
             if let Some(round) = round {
                 (self.emit)(ExperimentMessage::Round(Box::new(round.clone())));
@@ -111,18 +107,19 @@ impl ExperimentRunner<'_> {
         (trial, fail)
     }
 
-    /// Runs a round; one that was measured but is not reliable comes with its error.
+    /// Runs a round, as far as it came; one that was measured but is not reliable comes with its error.
     fn run_round(
         &mut self,
         control: bool,
         plan: &BenchPlan,
         number: u32,
         arm: Arm,
-    ) -> Result<(Round, Option<StepError>), StepError> {
-        self.emit_phase(control, arm, RoundPhase::Drain);
-        let drained_ms = self.environment.drain_dirty_pages(plan)?;
-        self.emit_phase(control, arm, RoundPhase::Baseline);
-        let calm = self.environment.watch_baseline()?;
+    ) -> (Option<Round>, Option<StepError>) {
+        let begun = self.begin_round(control, plan, arm);
+        let (drained_ms, baseline) = match begun {
+            Ok(begun) => begun,
+            Err(failed) => return (None, Some(failed)),
+        };
         self.emit_phase(control, arm, RoundPhase::Apply);
         let measured = self.environment.apply(self.spec.assignments(arm)).and_then(|()| {
             let (background, limit) = self.environment.thresholds();
@@ -131,55 +128,75 @@ impl ExperimentRunner<'_> {
         });
         self.emit_phase(control, arm, RoundPhase::Restore);
         // Restore first, whatever the result of the round.
-        let restored = self.environment.restore();
-        self.restore_failed |= restored.is_err();
-        let worked = measured.map_err(|fail| combine_errors(fail, &restored))?;
-        let round = build_round(number, arm, drained_ms, calm, worked);
-        let failed = match &round.bench.end {
-            _ if restored.is_err() => restored.err(),
+        let restored = self.environment.restore().err();
+        self.restore_failed |= restored.is_some();
+        let worked = match (measured, &restored) {
+            (Ok(worked), _) => worked,
+            (Err(failed), None) => return (None, Some(failed)),
+            (Err(failed), Some(not_back)) => return (None, Some(StepError::Failed(format!("{failed}; {not_back}")))),
+        };
+        let round = Round {
+            number,
+            arm,
+            value: workloads::primary_value(&worked.report),
+            drained_ms,
+            baseline,
+            dirtied_bytes: worked.dirtied_bytes,
+            written_bytes: worked.written_bytes,
+            dirty_points: worked.dirty_points,
+            bench: worked.report,
+        };
+        let failed = restored.or_else(|| match &round.bench.end {
             RunEnd::Complete if round.value.is_none() => {
                 Some(StepError::Failed(format!("round {number}: nothing was counted")))
             }
             RunEnd::Complete => None,
             RunEnd::Cancelled => Some(StepError::Cancelled),
             RunEnd::Failed(why) | RunEnd::Stalled(why) => Some(StepError::Failed(format!("round {number}: {why}"))),
-        };
-        Ok((round, failed))
+        });
+        (Some(round), failed)
+    }
+
+    /// Drains dirty pages (for how long, ms) and watches what others do.
+    fn begin_round(&mut self, control: bool, plan: &BenchPlan, arm: Arm) -> Result<(u64, Baseline), StepError> {
+        self.emit_phase(control, arm, RoundPhase::Drain);
+        let drained_ms = self.environment.drain_dirty_pages(plan)?;
+        self.emit_phase(control, arm, RoundPhase::Baseline);
+        Ok((drained_ms, self.environment.watch_baseline()?))
     }
 
     fn run_workload(&mut self, control: bool, plan: &BenchPlan, arm: Arm) -> Result<RoundResult, StepError> {
-        let (round, of) = (self.rounds_done + 1, self.spec.total_rounds());
         let thresholds = self.thresholds[arm.index()];
-        let say = &mut *self.emit;
-        self.environment.run_workload(plan, &mut |seen| match seen {
-            WorkloadEvent::Progress(bench, point) => say(ExperimentMessage::Progress(ExperimentProgress {
-                is_control: control,
-                round,
-                total_rounds: of,
-                arm,
-                phase: RoundPhase::Work,
-                bench: Some(bench.clone()),
-                dirty_point: point,
-                thresholds,
-            })),
-            WorkloadEvent::Note(note) => say(ExperimentMessage::Note(note.to_owned())),
+        let base = ExperimentProgress { thresholds, ..self.progress(control, arm, RoundPhase::Work) };
+        let emit = &mut *self.emit;
+        self.environment.run_workload(plan, &mut |seen| {
+            emit(match seen {
+                WorkloadEvent::Progress(bench, dirty_point) => ExperimentMessage::Progress(ExperimentProgress {
+                    bench: Some(bench.clone()),
+                    dirty_point,
+                    ..base.clone()
+                }),
+                WorkloadEvent::Note(note) => ExperimentMessage::Note(note.to_owned()),
+            });
         })
     }
 
     fn emit_phase(&mut self, control: bool, arm: Arm, phase: RoundPhase) {
-        let (round, of) = (self.rounds_done + 1, self.spec.total_rounds());
-        let thresholds = DirtyThresholds::default();
-        let (bench, point) = (None, None);
-        (self.emit)(ExperimentMessage::Progress(ExperimentProgress {
-            is_control: control,
-            round,
-            total_rounds: of,
+        let progress = self.progress(control, arm, phase);
+        (self.emit)(ExperimentMessage::Progress(progress));
+    }
+
+    fn progress(&self, is_control: bool, arm: Arm, phase: RoundPhase) -> ExperimentProgress {
+        ExperimentProgress {
+            is_control,
+            round: self.rounds_done + 1,
+            total_rounds: self.spec.total_rounds(),
             arm,
             phase,
-            bench,
-            dirty_point: point,
-            thresholds,
-        }));
+            bench: None,
+            dirty_point: None,
+            thresholds: DirtyThresholds::default(),
+        }
     }
 
     /// Sets B again if that was requested and B is better; returns a sentence about it.
@@ -213,27 +230,5 @@ impl ExperimentRunner<'_> {
             (Err(StepError::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
             (Err(why), _) => format!("The old values are back: B could not be set again: {why}"),
         }
-    }
-}
-
-fn build_round(number: u32, arm: Arm, drained_ms: u64, calm: Baseline, worked: RoundResult) -> Round {
-    Round {
-        number,
-        arm,
-        value: workloads::primary_value(&worked.report),
-        drained_ms,
-        baseline: calm,
-        dirtied_bytes: worked.dirtied_bytes,
-        written_bytes: worked.written_bytes,
-        dirty_points: worked.dirty_points,
-        bench: worked.report,
-    }
-}
-
-/// Adds the error of a failed restore to that of a failed round.
-fn combine_errors(measured: StepError, restored: &Result<(), StepError>) -> StepError {
-    match restored {
-        Ok(()) => measured,
-        Err(not_back) => StepError::Failed(format!("{measured}; {not_back}")),
     }
 }

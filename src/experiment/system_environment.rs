@@ -9,6 +9,7 @@ use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::root::Root;
+use crate::sanitize::sanitize;
 use crate::subprocess::budget::ChildBudget;
 use crate::subprocess::handle::{ChildHandle, ChildMessage};
 use crate::subprocess::{self, child};
@@ -17,6 +18,7 @@ use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::context::TuningContext;
 use crate::tuning::journal::Journal;
 use crate::tuning::kill_points::KillPoints;
+use crate::tuning::knob_id::KnobId;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::{self, RestoreResult};
@@ -87,24 +89,20 @@ impl SystemEnvironment {
 
     /// Syncs `directory`'s file system, or all, in a child; `false`: not within `limit`, the child is abandoned.
     fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, StepError> {
-        let failed = |err: std::io::Error| StepError::Failed(format!("draining dirty pages: {err}"));
-        let Some(slot) = ChildBudget::shared().acquire() else {
-            return Err(StepError::Failed("draining dirty pages: too many child processes are stuck already".into()));
-        };
+        let failed = |why: String| StepError::Failed(format!("draining dirty pages: {why}"));
+        let slot = ChildBudget::shared().acquire();
+        let slot = slot.ok_or_else(|| failed("too many child processes are stuck already".into()))?;
         let mut command = subprocess::command(Root::self_exe(), &self.root, &[ExperimentMessage::SUBCOMMAND]);
-        let mut child =
-            command.arg("--sync").args(directory).stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(failed)?;
+        command.arg("--sync").args(directory).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.spawn().map_err(|err| failed(err.to_string()))?;
         let begun = Instant::now();
         loop {
-            match child.try_wait().map_err(failed)? {
-                Some(status) if status.success() => return Ok(true),
-                Some(status) => {
-                    let what = directory.map_or("all file systems".into(), |d| {
-                        crate::sanitize::sanitize(d.as_os_str().as_encoded_bytes())
-                    });
-                    return Err(StepError::Failed(format!("draining dirty pages: sync of {what} failed ({status})")));
-                }
-                None => {}
+            if let Some(status) = child.try_wait().map_err(|err| failed(err.to_string()))? {
+                let what = directory.map_or("all file systems".into(), |d| sanitize(d.as_os_str().as_encoded_bytes()));
+                return match status.success() {
+                    true => Ok(true),
+                    false => Err(failed(format!("sync of {what} failed ({status})"))),
+                };
             }
             let stopped = self.pause(Duration::from_millis(20));
             if stopped.is_err() || begun.elapsed() >= limit {
@@ -117,20 +115,22 @@ impl SystemEnvironment {
     /// Renews the lease; an error if the tuner no longer holds the values.
     fn renew_lease(&mut self) -> Result<(), StepError> {
         let Some((held, id)) = &mut self.lease else { return Ok(()) };
-        match held.poll_event() {
-            TunerEvent::Nothing => {}
-            TunerEvent::Reply(said) => return Err(lease_lost_error(*id, &format!("it said {said:?}"))),
-            TunerEvent::Ended => return Err(lease_lost_error(*id, "it ended")),
-        }
-        if self.renewed_at.elapsed() < RENEW_INTERVAL {
-            return Ok(());
-        }
-        self.renewed_at = Instant::now();
-        match held.request(&TunerRequest::Renew { secs: LEASE_DURATION.as_secs() }) {
-            Ok(TunerReply::TimeLeft { .. }) => Ok(()),
-            Ok(other) => Err(lease_lost_error(*id, &format!("it said {other:?}"))),
-            Err(err) => Err(lease_lost_error(*id, &err.to_string())),
-        }
+        let why = match held.poll_event() {
+            TunerEvent::Reply(said) => format!("it said {said:?}"),
+            TunerEvent::Ended => "it ended".into(),
+            TunerEvent::Nothing if self.renewed_at.elapsed() < RENEW_INTERVAL => return Ok(()),
+            TunerEvent::Nothing => {
+                self.renewed_at = Instant::now();
+                match held.request(&TunerRequest::Renew { secs: LEASE_DURATION.as_secs() }) {
+                    Ok(TunerReply::TimeLeft { .. }) => return Ok(()),
+                    Ok(other) => format!("it said {other:?}"),
+                    Err(err) => err.to_string(),
+                }
+            }
+        };
+        Err(StepError::Failed(format!(
+            "the tuner of change {id} does not hold it any more ({why}): somebody kept or undid it, or ended the tuner"
+        )))
     }
 
     /// Waits for the measuring process of the previous round: writeback of its file would otherwise go on during the
@@ -212,28 +212,30 @@ impl SystemEnvironment {
         }
     }
 
-    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(LeaseHandle, TunerReply), StepError> {
-        LeaseHandle::start(Root::self_exe(), &self.root, words.to_vec(), lease)
-            .map_err(|err| StepError::Failed(format!("starting the tuner: {err}")))
+    /// Starts a tuner that sets values, on a lease if there is one; returns the change's number, and whether it changed
+    /// anything.
+    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(LeaseHandle, u64, bool), StepError> {
+        self.check_cancelled()?;
+        let (held, reply) = LeaseHandle::start(Root::self_exe(), &self.root, words.to_vec(), lease)
+            .map_err(|err| StepError::Failed(format!("starting the tuner: {err}")))?;
+        match reply {
+            TunerReply::Applied { id, members, .. } => Ok((held, id, members.iter().any(|m| !m.after.is_empty()))),
+            TunerReply::Refused(refusal) => Err(StepError::Refused(refusal)),
+            other => Err(StepError::Failed(format!("the tuner said {other:?}"))),
+        }
     }
 
     /// Restores the values from the journal without the tuner, as `tune undo` does.
-    fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tuning::knob_id::KnobId, RestoreResult)>, String> {
+    fn undo_by_journal(&self, id: u64) -> Result<Vec<(KnobId, RestoreResult)>, Box<dyn std::error::Error>> {
         let mut io = ChildKnobIo::new(&self.root, Root::self_exe().into());
-        let mut journal = Journal::open(&self.root).map_err(|e| e.to_string())?;
-        let (records, _) = journal.load().map_err(|e| e.to_string())?;
+        let mut journal = Journal::open(&self.root)?;
+        let (records, _) = journal.load()?;
         if changes_from_records(&records).iter().any(|c| c.id == id && c.is_kept) {
             return Err("somebody decided to keep it meanwhile, so it stays".into());
         }
-        let mut bench = TuningContext { io: &mut io, journal, kill_points: KillPoints::default() };
-        restore::restore_locked(&mut bench, id).map_err(|e| e.to_string())
+        let mut context = TuningContext { io: &mut io, journal, kill_points: KillPoints::default() };
+        Ok(restore::restore_locked(&mut context, id)?)
     }
-}
-
-fn lease_lost_error(id: u64, why: &str) -> StepError {
-    StepError::Failed(format!(
-        "the tuner of change {id} does not hold it any more ({why}): somebody kept or undid it, or ended the tuner"
-    ))
 }
 
 impl Environment for SystemEnvironment {
@@ -245,7 +247,7 @@ impl Environment for SystemEnvironment {
             return Err(StepError::Failed(format!(
                 "dirty pages of {} were not written within {} s: is the device hung, or slower than its dirty pages \
                  allow? Allow more by --drain-limit",
-                crate::sanitize::sanitize(plan.directory.as_os_str().as_encoded_bytes()),
+                sanitize(plan.directory.as_os_str().as_encoded_bytes()),
                 self.drain_limit.as_secs()
             )));
         }
@@ -267,20 +269,13 @@ impl Environment for SystemEnvironment {
 
     fn apply(&mut self, words: &[String]) -> Result<(), StepError> {
         self.check_cancelled()?;
-        if words.is_empty() {
-            return Ok(());
+        if !words.is_empty() {
+            let (held, id, has_changed) = self.start_tuner(words, Some(LEASE_DURATION.as_secs()))?;
+            self.renewed_at = Instant::now();
+            // If all values were in force already there is nothing to hold.
+            self.lease = has_changed.then_some((held, id));
         }
-        let (held, reply) = self.start_tuner(words, Some(LEASE_DURATION.as_secs()))?;
-        match reply {
-            TunerReply::Applied { id, members, .. } => {
-                self.renewed_at = Instant::now();
-                // If all values were in force already there is nothing to hold.
-                self.lease = members.iter().any(|m| !m.after.is_empty()).then_some((held, id));
-                Ok(())
-            }
-            TunerReply::Refused(refusal) => Err(StepError::Refused(refusal)),
-            other => Err(StepError::Failed(format!("the tuner said {other:?}"))),
-        }
+        Ok(())
     }
 
     fn thresholds(&mut self) -> (Option<u64>, Option<u64>) {
@@ -308,14 +303,14 @@ impl Environment for SystemEnvironment {
         let Some((mut held, id)) = self.lease.take() else { return Ok(()) };
         let undone = match held.request(&TunerRequest::Undo) {
             Ok(TunerReply::Restored(all)) => Ok(all),
-            Ok(other) => Err(format!("the tuner said {other:?}")),
+            Ok(other) => Err(format!("the tuner said {other:?}").into()),
             Err(_) => self.undo_by_journal(id),
         };
         let undone = undone.map_err(|why| {
             StepError::Failed(format!("change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"))
         })?;
-        let fine = |u: &RestoreResult| u.is_restored();
-        let wrong: Vec<String> = undone.iter().filter(|(_, u)| !fine(u)).map(|(at, u)| format!("{at}: {u}")).collect();
+        let wrong = undone.iter().filter(|(_, result)| !result.is_restored());
+        let wrong: Vec<String> = wrong.map(|(at, result)| format!("{at}: {result}")).collect();
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(StepError::Failed(format!("taking change {id} back: {}", wrong.join("; ")))),
@@ -323,13 +318,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, StepError> {
-        self.check_cancelled()?;
-        let (held, reply) = self.start_tuner(words, lease_secs)?;
-        let id = match reply {
-            TunerReply::Applied { id, .. } => id,
-            TunerReply::Refused(refusal) => return Err(StepError::Refused(refusal)),
-            other => return Err(StepError::Failed(format!("the tuner said {other:?}"))),
-        };
+        let (held, id, _) = self.start_tuner(words, lease_secs)?;
         if lease_secs.is_some() {
             held.detach().map_err(|err| StepError::Failed(err.to_string()))?;
         }
@@ -346,9 +335,7 @@ pub fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
         return Ok(());
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match rustix::fs::openat(CWD, directory, flags, Mode::empty()) {
-        Ok(fd) => Ok(rustix::fs::syncfs(fd)?),
-        // The workload reports a missing directory.
-        Err(_) => Ok(()),
-    }
+    // The workload reports a missing directory.
+    let Ok(fd) = rustix::fs::openat(CWD, directory, flags, Mode::empty()) else { return Ok(()) };
+    Ok(rustix::fs::syncfs(fd)?)
 }

@@ -11,45 +11,12 @@
 use super::{Completion, EngineUnavailable, IoEngine, IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;
 use crate::bench::syscalls::MappedMemory;
-use io_uring::{IoUring, opcode, types};
+use io_uring::{Builder, IoUring, opcode, types};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `IORING_ENTER_GETEVENTS` (include/uapi/linux/io_uring.h).
 const IORING_ENTER_GETEVENTS: u32 = 1;
-
-/// The options of a ring. They are part of the report, because results depend on them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UringFeatures {
-    /// Completions run only when the thread asks for them.
-    pub defer_taskrun: bool,
-    /// Completions run at the next system call, without an interrupt.
-    pub coop_taskrun: bool,
-    /// No index array between us and the entries.
-    pub no_sqarray: bool,
-    /// Buffers are registered.
-    pub registered_buffers: bool,
-    /// A kernel thread takes submissions.
-    pub sqpoll: bool,
-    /// The device is polled instead of interrupting.
-    pub iopoll: bool,
-}
-
-impl UringFeatures {
-    /// Text for the report.
-    pub fn describe(&self) -> String {
-        let all = [
-            (self.defer_taskrun, "DEFER_TASKRUN"),
-            (self.coop_taskrun, "COOP_TASKRUN"),
-            (self.no_sqarray, "NO_SQARRAY"),
-            (self.registered_buffers, "registered buffers"),
-            (self.sqpoll, "SQPOLL"),
-            (self.iopoll, "IOPOLL"),
-        ];
-        let on: Vec<_> = all.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-        if on.is_empty() { "plain".into() } else { on.join(", ") }
-    }
-}
 
 /// Optional features of a ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,14 +27,16 @@ pub struct UringOptions {
     pub iopoll: bool,
 }
 
-/// The workload of this module.
+/// A ring with its buffers.
 pub struct UringEngine {
     // Declared before `memory`, so that it is dropped first: the kernel then releases the buffers.
     ring: IoUring,
     memory: MappedMemory,
     slot_bytes: usize,
     queued: u32,
-    features: UringFeatures,
+    sqpoll: bool,
+    /// Options of the ring: part of the report, because results depend on them.
+    features: Vec<&'static str>,
 }
 
 impl UringEngine {
@@ -86,58 +55,48 @@ impl UringEngine {
         // One registration may span at most 1 GiB; plans are capped below that.
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
         match unsafe { ring.submitter().register_buffers(&[whole]) } {
-            Ok(()) => features.registered_buffers = true,
+            Ok(()) => {
+                features.insert(features.iter().take_while(|f| !f.ends_with("POLL")).count(), "registered buffers")
+            }
             Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => {
                 return Err(EngineUnavailable::memlock_exceeded(len));
             }
             Err(err) => return Err(EngineUnavailable::from_setup_error(err)),
         }
-        Ok(Self { ring, memory, slot_bytes, queued: 0, features })
+        Ok(Self { ring, memory, slot_bytes, queued: 0, sqpoll: ask.sqpoll, features })
     }
 
-    /// The options that this kernel supports.
-    pub fn features(&self) -> UringFeatures {
-        self.features
+    /// The options that this kernel granted, for the report.
+    pub fn describe(&self) -> String {
+        if self.features.is_empty() { "plain".into() } else { self.features.join(", ") }
     }
 }
 
-/// Tries the best options first, down to a plain ring: EINVAL means that the kernel does not know a flag.
-fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, UringFeatures)> {
+/// Tries the best options first, down to a plain ring: EINVAL means that the kernel does not know a flag. Returns the
+/// names of those it has, too.
+fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, Vec<&'static str>)> {
+    // A kernel thread that submits contradicts "single issuer's own work".
+    let own = !ask.sqpoll;
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
     for (defer, coop, no_sqarray) in
-        [(true, false, true), (true, false, false), (false, true, false), (false, false, false)]
+        [(own, false, true), (own, false, false), (false, own, false), (false, false, false)]
     {
-        // A kernel thread that submits contradicts "single issuer's own work".
-        let (defer, coop) = (defer && !ask.sqpoll, coop && !ask.sqpoll);
         let mut builder = IoUring::builder();
         builder.dontfork();
-        if defer {
-            builder.setup_single_issuer().setup_defer_taskrun();
-        }
-        if coop {
-            builder.setup_coop_taskrun();
-        }
-        if no_sqarray {
-            builder.setup_no_sqarray();
-        }
-        if ask.iopoll {
-            builder.setup_iopoll();
-        }
-        if ask.sqpoll {
-            builder.setup_sqpoll(1000);
-        }
-        match builder.build(depth.next_power_of_two()) {
-            Ok(ring) => {
-                let features = UringFeatures {
-                    defer_taskrun: defer,
-                    coop_taskrun: coop,
-                    no_sqarray,
-                    sqpoll: ask.sqpoll,
-                    iopoll: ask.iopoll,
-                    ..UringFeatures::default()
-                };
-                return Ok((ring, features));
+        let mut features = Vec::new();
+        let mut set = |on: bool, name: &'static str, setup: fn(&mut Builder) -> &mut Builder| {
+            if on {
+                setup(&mut builder);
+                features.push(name);
             }
+        };
+        set(defer, "DEFER_TASKRUN", |b| b.setup_single_issuer().setup_defer_taskrun());
+        set(coop, "COOP_TASKRUN", |b| b.setup_coop_taskrun());
+        set(no_sqarray, "NO_SQARRAY", |b| b.setup_no_sqarray());
+        set(ask.sqpoll, "SQPOLL", |b| b.setup_sqpoll(1000));
+        set(ask.iopoll, "IOPOLL", |b| b.setup_iopoll());
+        match builder.build(depth.next_power_of_two()) {
+            Ok(ring) => return Ok((ring, features)),
             Err(err) if err.raw_os_error() == Some(libc::EINVAL) => last = err,
             Err(err) => return Err(err),
         }
@@ -179,7 +138,7 @@ impl IoEngine for UringEngine {
 
     #[inline]
     fn submit(&mut self) -> io::Result<()> {
-        if self.features.sqpoll {
+        if self.sqpoll {
             self.queued = 0;
             return self.ring.submit().map(drop);
         }

@@ -87,6 +87,13 @@ pub struct BenchReport {
     pub end: RunEnd,
 }
 
+impl BenchReport {
+    /// The first measurement whose label begins with `label`.
+    pub fn find(&self, label: &str) -> Option<&Measurement> {
+        self.measurements.iter().find(|p| p.label.starts_with(label))
+    }
+}
+
 /// CPU time over a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUsage {
@@ -202,12 +209,22 @@ impl Measurement {
 
     /// Reads and writes per second.
     pub fn iops(&self) -> f64 {
-        self.rate_of(self.read.ios + self.write.ios)
+        self.rate_of(self.ios())
+    }
+
+    /// Reads and writes.
+    pub fn ios(&self) -> u64 {
+        self.read.ios + self.write.ios
+    }
+
+    /// Bytes read and written.
+    pub fn bytes(&self) -> u64 {
+        self.read.bytes + self.write.bytes
     }
 
     /// Bytes read and written per second.
     pub fn bytes_per_s(&self) -> f64 {
-        self.rate_of(self.read.bytes + self.write.bytes)
+        self.rate_of(self.bytes())
     }
 
     /// `lat` of reads and writes together.
@@ -229,7 +246,7 @@ impl Measurement {
     /// nothing to compare.
     pub fn app_to_device_ratio(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
-        let app = (self.read.bytes + self.write.bytes) as f64 / 1_048_576.0;
+        let app = self.bytes() as f64 / 1_048_576.0;
         let moved = (device.read_mb_per_s + device.write_mb_per_s) * self.device_ns as f64 / 1e9;
         (app > 0.0).then(|| if moved > 0.0 { app / moved } else { f64::INFINITY })
     }
@@ -250,10 +267,11 @@ pub struct OperationRow<'a> {
 /// The kinds of operations that occurred.
 pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
     let timed = if p.timed_operation.is_empty() { "sync" } else { &p.timed_operation };
+    let row = |operation, ios, bytes, lat| OperationRow { operation, ios, bytes, lat };
     let all = [
-        OperationRow { operation: "read", ios: p.read.ios, bytes: p.read.bytes, lat: &p.read.lat },
-        OperationRow { operation: "write", ios: p.write.ios, bytes: p.write.bytes, lat: &p.write.lat },
-        OperationRow { operation: timed, ios: p.sync.ios, bytes: 0, lat: &p.sync.lat },
+        row("read", p.read.ios, p.read.bytes, &p.read.lat),
+        row("write", p.write.ios, p.write.bytes, &p.write.lat),
+        row(timed, p.sync.ios, 0, &p.sync.lat),
     ];
     all.into_iter().filter(|row| row.ios > 0).collect()
 }

@@ -1,7 +1,7 @@
 //! What a result means: one sentence for the profiles that the reference classes of random I/O
 //! do not cover.
 
-use super::data::{BenchReport, Measurement};
+use super::data::BenchReport;
 use super::format::format_latency;
 use crate::units::format_bytes_long;
 
@@ -19,10 +19,6 @@ pub fn interpret(r: &BenchReport) -> Vec<String> {
         _ => None,
     };
     said.into_iter().collect()
-}
-
-fn find_measurement<'a>(r: &'a BenchReport, label: &str) -> Option<&'a Measurement> {
-    r.measurements.iter().find(|p| p.label.starts_with(label))
 }
 
 /// Reference values, ms per GiB: physical and VMware 9 to 13, HVM 10, KVM 23, old Xen 239 to 424.
@@ -63,23 +59,16 @@ fn interpret_intrinsic(r: &BenchReport) -> Option<String> {
 }
 
 fn interpret_append(r: &BenchReport) -> Option<String> {
-    let policies = [
-        find_measurement(r, "sync always")?,
-        find_measurement(r, "sync every second")?,
-        find_measurement(r, "sync never")?,
-    ];
-    let [always, second, never] = policies.map(|p| format_latency(p.write.lat.max_ns as f64));
-    let rate = |p: &Measurement| p.rate_of(p.write.ios);
+    let policies = [r.find("sync always")?, r.find("sync every second")?, r.find("sync never")?];
+    let longest = policies.map(|p| format_latency(p.write.lat.max_ns as f64)).join(", ");
+    let [always, second, never] = policies.map(|p| p.rate_of(p.write.ios));
     let capped = match r.plan.rate_iops {
         0 => String::new(),
         cap => format!(" (the cap is {cap})"),
     };
     Some(format!(
-        "Records a second: {:.0} synced always, {:.0} every second, {:.0} never{capped}. Longest write: {always}, \
-         {second}, {never}; where a sync in a second thread makes it longer, write() waited for the sync.",
-        rate(policies[0]),
-        rate(policies[1]),
-        rate(policies[2])
+        "Records a second: {always:.0} synced always, {second:.0} every second, {never:.0} never{capped}. Longest \
+         write: {longest}; where a sync in a second thread makes it longer, write() waited for the sync."
     ))
 }
 
@@ -90,19 +79,18 @@ fn interpret_cached(r: &BenchReport) -> Option<String> {
     if memory || a <= 0.0 || super::warnings::is_from_cache(first) {
         return None;
     }
+    let times = b / a;
+    let [a, b] = [a, b].map(|rate| format_bytes_long(rate as u64));
     Some(format!(
-        "{}/s is the storage's, {}/s the page cache's: {:.1} times. A benchmark that reads a file twice measures the \
-         second.",
-        format_bytes_long(a as u64),
-        format_bytes_long(b as u64),
-        b / a
+        "{a}/s is the storage's, {b}/s the page cache's: {times:.1} times. A benchmark that reads a file twice measures \
+         the second."
     ))
 }
 
 fn interpret_chunks(r: &BenchReport) -> Option<String> {
-    let longest = |label| find_measurement(r, label)?.metric("bystander: longest sync");
+    let longest = |label| r.find(label)?.metric("bystander: longest sync");
     let (alone, each, once) = (longest("bystander alone")?, longest("sync after each")?, longest("sync once")?);
-    let last = find_measurement(r, "sync once")?.metric("final sync")?;
+    let last = r.find("sync once")?.metric("final sync")?;
     Some(format!(
         "Somebody else's longest sync: {alone:.1} ms alone, {each:.1} ms with a sync after each piece, {once:.1} ms with \
          one at the end, which itself took {last:.1} ms."
@@ -113,7 +101,7 @@ fn interpret_chunks(r: &BenchReport) -> Option<String> {
 mod tests {
     use super::*;
     use crate::bench::measure::latency::DirectionStats;
-    use crate::bench::report::CpuUsage;
+    use crate::bench::report::{CpuUsage, Measurement};
     use crate::bench::store::tests::empty_report;
 
     fn report_with(profile: &str, figures: &[(&str, &str, f64)]) -> BenchReport {

@@ -38,28 +38,22 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
         return None;
     }
     let iops = (r + w) / directions as f64;
-    let sentence = |text: String, class: Option<&str>| {
-        Some(ReferencePlacement { iops, class: class.map(Into::into), position: log_position(iops), sentence: text })
-    };
-    if target.is_some_and(|t| t.is_memory) {
-        let text = format!("{iops:.0} IOPS per direction, but from memory (tmpfs): it says nothing about a disk.");
-        return sentence(text, None);
-    }
-    if super::warnings::is_from_cache(part) {
-        let text = format!("{iops:.0} IOPS per direction, but from a cache: the device itself moved far less.");
-        return sentence(text, None);
-    }
+    let said = format!("{iops:.0} IOPS per direction");
     let distance = |c: &ReferenceClass| (iops.max(1.0) / c.iops).ln().abs();
     let nearest = REFERENCE_CLASSES.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-    let ratio = iops / nearest.iops;
-    let text = match ratio {
-        0.7..=1.4 => format!("{iops:.0} IOPS per direction: about what {} gives.", nearest.name),
-        r if r > 1.4 => {
-            format!("{iops:.0} IOPS per direction: {r:.1} times {} ({:.0}).", nearest.name, nearest.iops)
+    let ReferenceClass { name, iops: usual } = nearest;
+    let (class, sentence) = match iops / usual {
+        _ if target.is_some_and(|t| t.is_memory) => {
+            (None, format!("{said}, but from memory (tmpfs): it says nothing about a disk."))
         }
-        r => format!("{iops:.0} IOPS per direction: {:.0} % of {} ({:.0}).", r * 100.0, nearest.name, nearest.iops),
+        _ if super::warnings::is_from_cache(part) => {
+            (None, format!("{said}, but from a cache: the device itself moved far less."))
+        }
+        0.7..=1.4 => (Some(*name), format!("{said}: about what {name} gives.")),
+        r if r > 1.4 => (Some(*name), format!("{said}: {r:.1} times {name} ({usual:.0}).")),
+        r => (Some(*name), format!("{said}: {:.0} % of {name} ({usual:.0}).", r * 100.0)),
     };
-    sentence(text, Some(nearest.name))
+    Some(ReferencePlacement { iops, class: class.map(Into::into), position: log_position(iops), sentence })
 }
 
 /// The scale as two lines of `width` characters with marks of the classes and the result.

@@ -171,7 +171,7 @@ fn median_rate(p: &Measurement) -> f64 {
 /// give the expected bandwidth, so that a single slow step does not look like a jump after it.
 fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measurement)> {
     let rate = |n: usize| s.measurements[n].bytes_per_s();
-    let ios = |p: &Measurement| p.read.ios + p.write.ios;
+    let ios = |p: &Measurement| p.ios();
     let mut best: Option<(f64, usize)> = None;
     for n in 2..s.measurements.len() {
         let doubled = s.measurements[n].block == s.measurements[n - 1].block * 2;
@@ -217,7 +217,7 @@ fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[Devi
 fn requests_per_operation(p: &Measurement) -> Option<f64> {
     let device = p.device.as_ref()?;
     let ratio = p.app_to_device_ratio()?;
-    let ios = (p.read.ios + p.write.ios) as f64;
+    let ios = (p.ios()) as f64;
     let counted = (device.reads_per_s + device.writes_per_s) * p.device_ns as f64 / 1e9;
     (ios >= MIN_OPERATIONS as f64 && (0.9..=1.1).contains(&ratio)).then(|| counted / ios)
 }

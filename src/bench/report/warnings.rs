@@ -14,7 +14,7 @@ const FOREIGN_SHARE: f64 = 0.10;
 
 /// Whether the application's throughput is far above the device's.
 pub fn is_from_cache(part: &Measurement) -> bool {
-    part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO) && part.read.bytes + part.write.bytes > 8 << 20
+    part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO) && part.bytes() > 8 << 20
 }
 
 /// All warnings about `report`.
@@ -52,58 +52,47 @@ pub fn warnings_for(report: &BenchReport) -> Vec<String> {
 fn sweep_stall_warning(report: &BenchReport) -> Option<String> {
     let stalled = || report.measurements.iter().filter(|p| p.stalls.count > 0);
     let worst = stalled().max_by_key(|p| p.stalls.longest_ns).filter(|_| super::data::is_sweep(report))?;
+    let (n, of, longest) = (stalled().count(), report.measurements.len(), worst.stalls.longest_ns as f64 / 1e9);
     Some(format!(
-        "{} of {} steps had 100 ms or more without any completion; the longest {:.2} s at {}",
-        stalled().count(),
-        report.measurements.len(),
-        worst.stalls.longest_ns as f64 / 1e9,
+        "{n} of {of} steps had 100 ms or more without any completion; the longest {longest:.2} s at {}",
         worst.label
     ))
 }
 
 fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut Vec<String>) {
-    let name = &part.label;
-    let ios = part.read.ios + part.write.ios;
+    let mut say = |what: String| all.push(format!("{}: {what}", part.label));
+    let (ios, secs, is_single) = (part.ios(), part.elapsed_secs(), report.measurements.len() == 1);
     if is_from_cache(part) && (report.plan.direct || report.plan.readahead) {
-        all.push(format!(
-            "{name}: the program moved {}/s and the device {}/s: a cache answered, not the device",
-            format_bytes_long(part.bytes_per_s() as u64),
-            format_bytes_long(device_bytes_per_s(part) as u64)
-        ));
+        let [app, device] = [part.bytes_per_s(), device_bytes_per_s(part)].map(|rate| format_bytes_long(rate as u64));
+        say(format!("the program moved {app}/s and the device {device}/s: a cache answered, not the device"));
     }
     if let (Some(ratio), true) = (part.app_to_device_ratio(), report.plan.direct) {
         let foreign = 1.0 - ratio;
-        if foreign > FOREIGN_SHARE && ios > 0 && part.sync.ios == 0 && part.elapsed_secs() >= 1.0 {
-            all.push(format!(
-                "{name}: {:.0} % of what the device moved was not this run's: somebody else works on it",
-                foreign * 100.0
-            ));
+        if foreign > FOREIGN_SHARE && ios > 0 && part.sync.ios == 0 && secs >= 1.0 {
+            let pct = foreign * 100.0;
+            say(format!("{pct:.0} % of what the device moved was not this run's: somebody else works on it"));
         }
     }
-    if report.plan.time_ms > 0
-        // A run of ten seconds ends with the last completion before that time.
-        && part.elapsed_secs() < MIN_SECONDS * 0.99
-        && part.read.bytes + part.write.bytes > 0
-        && report.measurements.len() == 1
-    {
-        all.push(format!("{name}: {:.1} s are too short for bursts and caches to show", part.elapsed_secs()));
+    // A run of ten seconds ends with the last completion before that time.
+    if report.plan.time_ms > 0 && secs < MIN_SECONDS * 0.99 && part.bytes() > 0 && is_single {
+        say(format!("{secs:.1} s are too short for bursts and caches to show"));
     }
-    if ios > 0 && ios < MIN_OPERATIONS && report.measurements.len() == 1 {
-        all.push(format!("{name}: only {ios} operations: percentiles above p90 are guesswork"));
+    if ios > 0 && ios < MIN_OPERATIONS && is_single {
+        say(format!("only {ios} operations: percentiles above p90 are guesswork"));
     }
-    if part.stalls.count > 0 && part.timed_operation.is_empty() && !super::data::is_sweep(report) {
-        all.push(format!(
-            "{name}: {} {} of at least 100 ms without any completion, {:.1} s together, the longest {:.2} s",
-            part.stalls.count,
-            if part.stalls.count == 1 { "stall" } else { "stalls" },
-            part.stalls.total_ns as f64 / 1e9,
-            part.stalls.longest_ns as f64 / 1e9
+    let stalls = &part.stalls;
+    if stalls.count > 0 && part.timed_operation.is_empty() && !super::data::is_sweep(report) {
+        let (noun, total) = (if stalls.count == 1 { "stall" } else { "stalls" }, stalls.total_ns as f64 / 1e9);
+        say(format!(
+            "{} {noun} of at least 100 ms without any completion, {total:.1} s together, the longest {:.2} s",
+            stalls.count,
+            stalls.longest_ns as f64 / 1e9
         ));
     }
     if let (Some((before, after)), RunEnd::Complete) = (burst_drop(part), &report.end) {
-        all.push(format!(
-            "{name}: {before:.0} IOPS at first, {after:.0} at the end: burst credits used up, as cloud volumes do, \
-             or a write cache that ran full. The later figure is what lasts"
+        say(format!(
+            "{before:.0} IOPS at first, {after:.0} at the end: burst credits used up, as cloud volumes do, or a write \
+             cache that ran full. The later figure is what lasts"
         ));
     }
 }

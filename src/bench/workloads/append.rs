@@ -2,7 +2,7 @@
 //! never. It shows how long a write waits while a sync is running.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan, record_fdatasync};
-use super::primary_metric::{find_measurement, lower_is_better, percentile_ms};
+use super::primary_metric::{lower_is_better, percentile_ms};
 use super::workload::{PlannedWrites, Workload, duration_line};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
@@ -36,7 +36,7 @@ pub const APPEND: Workload = Workload {
     describe,
     // The delay of a write while the sync of the second thread runs.
     metric: lower_is_better("write p99.9 with a sync every second", "ms", |r| {
-        percentile_ms(&find_measurement(r, "sync every second")?.write.lat, 99.9)
+        percentile_ms(&r.find("sync every second")?.write.lat, 99.9)
     }),
     run,
     ..BUFFERED

@@ -2,7 +2,7 @@
 //! on another process's small syncs on the same file system.
 
 use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call, record_fdatasync, write_all};
-use super::primary_metric::{find_measurement, lower_is_better};
+use super::primary_metric::lower_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::latency::LatencyStats;
@@ -33,7 +33,7 @@ pub const CHUNKS: Workload = Workload {
     },
     // The effect of a large file with one sync at its end on other processes.
     metric: lower_is_better("bystander's p99 sync beside one sync at the end", "ms", |r| {
-        find_measurement(r, "sync once")?.metric("bystander: p99 sync")
+        r.find("sync once")?.metric("bystander: p99 sync")
     }),
     run,
     ..BUFFERED

@@ -54,7 +54,3 @@ pub(super) fn mib_per_s(part: &Measurement) -> f64 {
 pub(super) fn percentile_ms(latency: &LatencyStats, percent: f64) -> Option<f64> {
     Some(latency.percentile(percent)? as f64 / 1e6)
 }
-
-pub(super) fn find_measurement<'r>(report: &'r BenchReport, label: &str) -> Option<&'r Measurement> {
-    report.measurements.iter().find(|p| p.label.starts_with(label))
-}

@@ -4,16 +4,18 @@ use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, ConfidenceInterval};
 use super::data::ExperimentReport;
 use super::{tables, verdict};
+use crate::bench::compare::{CompareError, Settings, describe_differences};
 use crate::sanitize::sanitize;
+use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
 /// Both as text; an error if their figures are not of one kind.
-pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String, String> {
+pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String, CompareError> {
     let (Some(tx), Some(ty)) = (x.trials.first(), y.trials.first()) else {
-        return Err("one of them has no rounds".into());
+        return Err(CompareError::NoRounds);
     };
     if tx.metric != ty.metric {
-        return Err(format!("{} and {} are compared by different figures", tx.plan.profile, ty.plan.profile));
+        return Err(CompareError::Metrics(tx.plan.profile.clone(), ty.plan.profile.clone()));
     }
     let mut out = String::new();
     for (name, r) in [("1", x), ("2", y)] {
@@ -23,8 +25,8 @@ pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String
             let _ = writeln!(out, "   {}: {}", arm.name(), sanitize(tables::describe_arm(r, arm)));
         }
     }
-    for line in differences(x, y) {
-        let _ = writeln!(out, "  differs in {}", sanitize(line));
+    for line in describe_differences(settings(x), settings(y)) {
+        let _ = writeln!(out, "  differs in {line}");
     }
     let _ = writeln!(out, "\n{:<34} {:>14} {:>14}", tx.metric.name, "1", "2");
     let mut row = |name: &str, of: &dyn Fn(&ArmComparison) -> String| {
@@ -41,38 +43,27 @@ pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String
     let interval = |t: &super::data::Trial| t.comparison.as_ref().and_then(|c| c.interval);
     if let Some((i, j)) = interval(tx).zip(interval(ty)) {
         let apart = i.high < j.low || j.high < i.low;
-        let _ = writeln!(
-            out,
-            "{}",
-            if apart {
-                "The intervals lie apart: the change does not do the same in both."
-            } else {
-                "The intervals overlap: that the change does not do the same in both is not shown."
-            }
-        );
+        out.push_str(match apart {
+            true => "The intervals lie apart: the change does not do the same in both.\n",
+            false => "The intervals overlap: that the change does not do the same in both is not shown.\n",
+        });
     }
     Ok(out)
 }
 
-/// What else differs.
-fn differences(x: &ExperimentReport, y: &ExperimentReport) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut differ = |what: &str, a: String, b: String| {
-        if a != b {
-            all.push(format!("{what}: {a} against {b}"));
-        }
-    };
-    let (p, q) = (&x.spec.plan, &y.spec.plan);
-    let bytes = |n: Option<u64>| n.map_or("-".into(), crate::units::format_bytes_long);
-    differ("host", x.host.clone(), y.host.clone());
-    differ("kernel", x.kernel.clone(), y.kernel.clone());
-    differ("memory", bytes(x.memory.total_bytes), bytes(y.memory.total_bytes));
-    differ("file size", bytes(Some(p.size)), bytes(Some(q.size)));
-    differ("time (ms)", p.time_ms.to_string(), q.time_ms.to_string());
-    differ("block size", p.block.to_string(), q.block.to_string());
-    differ("depth x jobs", format!("{} x {}", p.depth, p.jobs), format!("{} x {}", q.depth, q.jobs));
-    differ("direct I/O", p.direct.to_string(), q.direct.to_string());
-    differ("transactions", format!("{:?}", p.txlog), format!("{:?}", q.txlog));
-    differ("dirty_expire (cs)", format!("{:?}", x.memory.expire_centisecs), format!("{:?}", y.memory.expire_centisecs));
-    all
+/// What else may differ.
+fn settings(r: &ExperimentReport) -> Settings {
+    let (p, memory) = (&r.spec.plan, &r.memory);
+    vec![
+        ("host", r.host.clone()),
+        ("kernel", r.kernel.clone()),
+        ("memory", memory.total_bytes.map_or("-".into(), format_bytes_long)),
+        ("file size", format_bytes_long(p.size)),
+        ("time (ms)", p.time_ms.to_string()),
+        ("block size", p.block.to_string()),
+        ("depth x jobs", format!("{} x {}", p.depth, p.jobs)),
+        ("direct I/O", p.direct.to_string()),
+        ("transactions", format!("{:?}", p.txlog)),
+        ("dirty_expire (cs)", format!("{:?}", memory.expire_centisecs)),
+    ]
 }

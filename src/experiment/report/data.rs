@@ -4,7 +4,7 @@ use super::verdict::TrialVerdict;
 use crate::bench::measure::latency::LatencyStats;
 use crate::bench::plan::BenchPlan;
 pub use crate::bench::report::RunEnd;
-use crate::bench::report::{BenchReport, ReportTarget};
+use crate::bench::report::{BenchReport, ReportTarget, operation_rows};
 use crate::bench::store::{Storable, StoredReport};
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::experiment::arm_settings::{ArmSetting, DirtyMemory};
@@ -121,7 +121,7 @@ pub struct Trial {
 impl Trial {
     /// The values of an arm's complete rounds.
     pub fn values(&self, arm: Arm) -> Vec<f64> {
-        self.rounds.iter().filter(|r| r.arm == arm && r.is_comparable()).filter_map(|r| r.value).collect()
+        self.complete_rounds(arm).filter_map(|r| r.value).collect()
     }
 
     /// The complete rounds of an arm.
@@ -133,17 +133,14 @@ impl Trial {
     /// and the samples.
     pub fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
         let mut all: Vec<(String, LatencyStats)> = Vec::new();
+        let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);
         for part in self.complete_rounds(arm).flat_map(|r| &r.bench.measurements) {
-            let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);
-            let sync = if part.timed_operation.is_empty() { "sync" } else { &part.timed_operation };
-            for (what, lat) in [("read", &part.read.lat), ("write", &part.write.lat), (sync, &part.sync.lat)] {
-                if lat.count == 0 {
-                    continue;
-                }
+            for row in operation_rows(part).into_iter().filter(|row| row.lat.count > 0) {
+                let what = row.operation;
                 let name = if several { format!("{}: {what}", part.label) } else { what.to_owned() };
                 match all.iter_mut().find(|(n, _)| *n == name) {
-                    Some((_, sum)) => *sum = sum.merge(lat),
-                    None => all.push((name, lat.clone())),
+                    Some((_, sum)) => *sum = sum.merge(row.lat),
+                    None => all.push((name, row.lat.clone())),
                 }
             }
         }

@@ -53,17 +53,15 @@ fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> 
              writing by age is not in these figures, and B may cost later what it saves now"
         ));
     }
-    let size = trial.plan.size;
+    let (size, shown) = (trial.plan.size, format_bytes_long(trial.plan.size));
     let beyond = |arm: Arm| report.thresholds[arm.index()].background.filter(|b| *b > size);
     match (beyond(Arm::A), beyond(Arm::B)) {
         (Some(_), Some(_)) => all.push(format!(
-            "neither arm's background threshold can be reached with a file of {}: both write by age only",
-            format_bytes_long(size)
+            "neither arm's background threshold can be reached with a file of {shown}: both write by age only"
         )),
         (Some(b), None) => all.push(format!(
-            "A's background threshold ({}) is above the file's {}: A writes by age only",
-            format_bytes_long(b),
-            format_bytes_long(size)
+            "A's background threshold ({}) is above the file's {shown}: A writes by age only",
+            format_bytes_long(b)
         )),
         _ => {}
     }
@@ -92,26 +90,18 @@ fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String
     let mut all = Vec::new();
     let n = trial.rounds.len();
     let device = report.target().and_then(|t| t.device.clone());
-    let moved: Vec<f64> = trial
-        .rounds
-        .iter()
-        .filter_map(|r| r.baseline.disks.iter().find(|(d, _)| Some(d) == device.as_ref()))
-        .map(|(_, moved)| *moved)
-        .filter(|moved| *moved > FOREIGN_BYTES_PER_S)
-        .collect();
-    if let Some(most) = moved.iter().copied().reduce(f64::max) {
-        all.push(format!(
-            "others worked on the device before {} of {n} rounds, up to {}/s",
-            moved.len(),
-            format_bytes_long(most as u64)
-        ));
+    // In how many rounds it was above a limit, and the highest value.
+    let above = |limit: f64, of: &dyn Fn(&Round) -> Option<f64>| -> Option<(usize, f64)> {
+        let high: Vec<f64> = trial.rounds.iter().filter_map(of).filter(|value| *value > limit).collect();
+        Some((high.len(), high.iter().copied().reduce(f64::max)?))
+    };
+    let moved = |r: &Round| Some(r.baseline.disks.iter().find(|(d, _)| Some(d) == device.as_ref())?.1);
+    if let Some((rounds, most)) = above(FOREIGN_BYTES_PER_S, &moved) {
+        let most = format_bytes_long(most as u64);
+        all.push(format!("others worked on the device before {rounds} of {n} rounds, up to {most}/s"));
     }
-    let busy: Vec<f64> = trial.rounds.iter().filter_map(|r| r.baseline.cpu_pct).filter(|p| *p > BUSY_CPU_PCT).collect();
-    if let Some(most) = busy.iter().copied().reduce(f64::max) {
-        all.push(format!(
-            "the processors were busy with other work before {} of {n} rounds, up to {most:.0} %",
-            busy.len()
-        ));
+    if let Some((rounds, most)) = above(BUSY_CPU_PCT, &|r| r.baseline.cpu_pct) {
+        all.push(format!("the processors were busy with other work before {rounds} of {n} rounds, up to {most:.0} %"));
     }
     if trial.rounds.iter().any(|r| r.baseline.sync_timed_out) {
         all.push("another file system did not finish its sync: its dirty pages count towards the thresholds".into());

@@ -33,7 +33,7 @@ impl RunReports for ExperimentForm {
     }
 
     fn compare([a, b]: &[ExperimentReport; 2], _: u16) -> Result<String, String> {
-        compare::compare_text(a, b)
+        compare::compare_text(a, b).map_err(|why| why.to_string())
     }
 
     /// A row for each round, everything else as notes.
