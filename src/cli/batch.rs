@@ -2,7 +2,7 @@
 
 use super::exit::{EXIT_OK, print_error};
 use super::full_screen::TopArgs;
-use super::printer::{NextStep, Printer};
+use super::printer::Printer;
 use super::sampler::{Sampler, SamplerOptions};
 use crate::export::batch::{BatchOptions, batch_report, missing_data_notes};
 use crate::root::Root;
@@ -18,7 +18,7 @@ pub(super) fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
         let mut sampler = Sampler::start(root, interval, sampler_options)?;
         let mut printer = Printer::start(top.count)?;
         let mut printed = HashSet::new();
-        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
+        while printer.wait_for_sample(&mut sampler).await? {
             for note in missing_data_notes(&sampler.state) {
                 // Ignore the numbers in a note when checking whether it was printed before.
                 let kind: String = note.chars().filter(|c| !c.is_ascii_digit()).collect();

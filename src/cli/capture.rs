@@ -90,11 +90,8 @@ fn select_processes(root: &Root, most: usize) -> Vec<u32> {
     found.into_iter().take(most).map(|f| f.3).collect()
 }
 
-fn numeric_entries(dir: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut out: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
-    out.sort_unstable();
-    out
+fn numeric_entries(dir: &Path) -> BTreeSet<u32> {
+    entry_names(dir).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
 struct TreeWriter<'a> {

@@ -3,7 +3,7 @@
 
 use super::args::parse_seconds_from;
 use super::exit::{EXIT_CRITICAL, EXIT_OK, EXIT_WARNINGS};
-use super::printer::{NextStep, Printer, block_on};
+use super::printer::{Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::Severity;
@@ -57,7 +57,7 @@ pub(super) fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Resu
         let mut sampler = Sampler::start(root, SAMPLE_INTERVAL, options)?;
         let mut printer = Printer::start(Some(1))?;
         let (started, mut code) = (Instant::now(), None);
-        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
+        while printer.wait_for_sample(&mut sampler).await? {
             let looked = started.elapsed();
             if looked >= duration {
                 code = Some(verdict(&sampler.findings).1);

@@ -38,7 +38,7 @@ pub(super) fn print_final_error(error: &anyhow::Error) -> u8 {
     if io_errors.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
         return EXIT_OK;
     }
-    print_error(&format!("{error:#}"));
+    print_error(&message(error));
     match error.downcast_ref() {
         Some(TuneError::Usage(_)) => EXIT_USAGE,
         Some(TuneError::Unsafe(_)) => EXIT_REFUSED,
@@ -54,7 +54,36 @@ pub(super) fn print_final_error(error: &anyhow::Error) -> u8 {
     }
 }
 
+/// The error and its causes. A library's error names its cause itself, which is not said twice.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        let words = cause.split(" (os error").next().unwrap_or_default().to_lowercase();
+        if text.to_lowercase().contains(&words) { text } else { format!("{text}: {cause}") }
+    })
+}
+
 pub(super) fn print_text(text: &str) -> anyhow::Result<u8> {
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(EXIT_OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("x: {}", crate::model::reading::describe_io_error(source))]
+        struct Library {
+            source: std::io::Error,
+        }
+        let absent = || std::io::Error::from_raw_os_error(2);
+        let error = anyhow::Error::new(Library { source: absent() }).context("--bench 1");
+        assert_eq!(message(&error), "--bench 1: x: no such file or directory");
+        let error = Err::<(), _>(absent()).context("cannot make x").unwrap_err();
+        assert_eq!(message(&error), "cannot make x: No such file or directory (os error 2)");
+    }
 }

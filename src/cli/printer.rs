@@ -13,15 +13,6 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often to check whether the reader went away.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the caller of [`Printer::next_step`] does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NextStep {
-    /// Print the complete sample.
-    Sample,
-    /// Exit.
-    End,
-}
-
 /// Prints texts and decides when to stop.
 pub(super) struct Printer {
     output: StdoutWriter,
@@ -42,30 +33,30 @@ impl Printer {
         self.remaining = self.remaining.map(|n| n.saturating_sub(1));
     }
 
-    /// Waits for a sample that can be printed. While the reader is slow, samples are skipped; each covers its own
+    /// Waits for a sample that can be printed; `false`: there is none, and the program exits. While the reader is slow, samples are skipped; each covers its own
     /// interval only.
-    pub(super) async fn next_step(&mut self, sampler: &mut Sampler) -> anyhow::Result<NextStep> {
+    pub(super) async fn wait_for_sample(&mut self, sampler: &mut Sampler) -> anyhow::Result<bool> {
         let mut glance = tokio::time::interval(READER_CHECK_INTERVAL);
         loop {
             let enough = self.remaining == Some(0);
             if enough && !self.output.is_busy() {
-                return Ok(NextStep::End);
+                return Ok(false);
             }
             tokio::select! {
                 biased;
                 () = self.signals.recv() => return self.finish().await,
                 written = self.output.wait_until_written() => match written {
                     Ok(()) => {}
-                    Err(Errno::PIPE) => return Ok(NextStep::End),
+                    Err(Errno::PIPE) => return Ok(false),
                     Err(err) => return Err(write_error(err)),
                 },
                 _ = glance.tick() => if StdoutWriter::reader_is_gone() {
-                    return Ok(NextStep::End);
+                    return Ok(false);
                 },
                 sample_result = sampler.next_sample(), if !enough => {
                     sample_result?;
                     if !self.output.is_busy() {
-                        return Ok(NextStep::Sample);
+                        return Ok(true);
                     }
                 }
             }
@@ -73,14 +64,14 @@ impl Printer {
     }
 
     /// Finishes the current write, within a time limit.
-    async fn finish(&mut self) -> anyhow::Result<NextStep> {
+    async fn finish(&mut self) -> anyhow::Result<bool> {
         if self.output.is_busy()
             && let Ok(Err(err)) = tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.output.wait_until_written()).await
             && err != Errno::PIPE
         {
             return Err(write_error(err));
         }
-        Ok(NextStep::End)
+        Ok(false)
     }
 }
 

@@ -4,7 +4,7 @@ use super::args::parse_duration_secs;
 use super::bench::{clear_progress_line, load_stored};
 use super::child_progress::overwrite_progress_line;
 use super::exit::EXIT_OK;
-use super::printer::{NextStep, Printer, block_on};
+use super::printer::{Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use super::tune::common::child_knob_io;
 use super::tune::show::format_reading;
@@ -97,7 +97,7 @@ pub(super) fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Resu
             overwrite_progress_line(&format!("looking: {gone} of {secs} s; Ctrl-C ends it with what was seen"));
         };
         is_progress_shown.then(|| show_progress(Duration::ZERO));
-        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
+        while printer.wait_for_sample(&mut sampler).await? {
             samples += 1;
             seen.update(&sampler.findings, sampler.state.now());
             is_progress_shown.then(|| show_progress(started.elapsed()));
@@ -112,7 +112,7 @@ pub(super) fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Resu
             return Ok(text);
         }
         printer.print(text);
-        while printer.next_step(&mut sampler).await? != NextStep::End {}
+        while printer.wait_for_sample(&mut sampler).await? {}
         Ok(String::new())
     })?;
     args.output.as_ref().map_or(Ok(EXIT_OK), |path| write_file(root, path, document.into()))

@@ -75,10 +75,7 @@ pub(super) struct Sampler {
     kmsg: Option<KmsgReader>,
     last_record: u64,
     events: Vec<Observation>,
-    queue_settings_request: RequestState,
-    facts_request: RequestState,
-    /// The free space of local and of network file systems.
-    disk_space_requests: [RequestState; 2],
+    requests: [Option<OpenRequest>; REQUESTS.len()],
     gaps: Vec<UnavailableSource>,
     /// When settings and limits were requested last.
     facts_requested_at: Option<Instant>,
@@ -97,16 +94,28 @@ pub(super) struct Sampler {
     tick_deadline: Instant,
 }
 
-/// The state of a request to a child process.
-#[derive(Default, PartialEq)]
-enum RequestState {
-    #[default]
-    NotRequested,
-    Pending {
-        boot_ns: u64,
-    },
-    Answered,
+/// A request to a child process that has not been answered.
+enum OpenRequest {
+    Pending { boot_ns: u64 },
     Failed(String),
+}
+
+/// What is read by child processes: the documented source, and where it is read.
+const REQUESTS: [(&str, &str); 4] = [
+    ("queue_settings", "/sys/block/*/queue"),
+    ("settings", "reading settings and limits"),
+    ("room", "local file systems"),
+    ("room", "network file systems"),
+];
+
+/// The index in [`REQUESTS`] of what a job reads.
+fn request_index(job: &WorkerJob) -> Option<usize> {
+    match job {
+        WorkerJob::QueueSettings { .. } => Some(0),
+        WorkerJob::DoctorFacts { .. } => Some(1),
+        WorkerJob::DiskSpace { network, .. } => Some(2 + usize::from(*network)),
+        _ => None,
+    }
 }
 
 fn start_collectors(
@@ -152,9 +161,7 @@ impl Sampler {
             kmsg: None,
             last_record: 0,
             events: Vec::new(),
-            queue_settings_request: RequestState::default(),
-            facts_request: RequestState::default(),
-            disk_space_requests: Default::default(),
+            requests: Default::default(),
             gaps: Vec::new(),
             facts_requested_at: None,
             last_scan_boot_ns: 0,
@@ -248,38 +255,29 @@ impl Sampler {
                 observations.into_iter().for_each(|observation| self.apply_reading(observation));
             }
             SamplerInput::Worker(job, reply) => {
-                let state = match reply {
-                    WorkerReply::Failed(why) => RequestState::Failed(why),
+                let open = match reply {
+                    WorkerReply::Failed(why) => Some(OpenRequest::Failed(why)),
                     WorkerReply::Observed(observation) => {
                         self.apply(observation);
-                        RequestState::Answered
+                        None
                     }
                     _ => return,
                 };
-                if let Some(request) = self.request_of(&job) {
-                    *request = state;
+                if let Some(index) = request_index(&job) {
+                    self.requests[index] = open;
                 }
             }
         }
     }
 
-    fn request_of(&mut self, job: &WorkerJob) -> Option<&mut RequestState> {
-        match job {
-            WorkerJob::QueueSettings { .. } => Some(&mut self.queue_settings_request),
-            WorkerJob::DoctorFacts { .. } => Some(&mut self.facts_request),
-            WorkerJob::DiskSpace { network, .. } => Some(&mut self.disk_space_requests[usize::from(*network)]),
-            _ => None,
-        }
-    }
-
     /// Starts a job that a sample waits for. One that still runs continues.
     fn request(&mut self, job: WorkerJob) {
-        let started = self.pool.start(job.clone());
-        let Some(request) = self.request_of(&job) else { return };
-        match started {
-            Ok(()) => *request = RequestState::Pending { boot_ns: clock::boot_ns() },
-            Err(_) if matches!(request, RequestState::Pending { .. }) => {}
-            Err(why) => *request = RequestState::Failed(why),
+        let Some(index) = request_index(&job) else { return };
+        let request = &mut self.requests[index];
+        match self.pool.start(job) {
+            Ok(()) => *request = Some(OpenRequest::Pending { boot_ns: clock::boot_ns() }),
+            Err(_) if matches!(request, Some(OpenRequest::Pending { .. })) => {}
+            Err(why) => *request = Some(OpenRequest::Failed(why)),
         }
     }
 
@@ -353,8 +351,8 @@ impl Sampler {
 
     fn is_complete(&self) -> bool {
         let Some((at, _)) = self.pending_sample else { return false };
-        let waiting = |asked: &RequestState| matches!(asked, RequestState::Pending { .. });
-        let rest = self.topology_arrived && !waiting(&self.queue_settings_request) && !waiting(&self.facts_request);
+        let is_pending = |request: &Option<OpenRequest>| matches!(request, Some(OpenRequest::Pending { .. }));
+        let rest = self.topology_arrived && !self.requests.iter().any(is_pending);
         self.last_scan_boot_ns >= at && (rest || self.skip_slow_sources)
     }
 
@@ -390,20 +388,13 @@ impl Sampler {
     fn find_gaps(&self) -> Vec<UnavailableSource> {
         let secs_since = |boot_ns: u64| clock::boot_ns().saturating_sub(boot_ns) / 1_000_000_000;
         let mut out = Vec::new();
-        for (request, source, place) in [
-            (&self.queue_settings_request, "queue_settings", "/sys/block/*/queue"),
-            (&self.facts_request, "settings", "reading settings and limits"),
-            (&self.disk_space_requests[0], "room", ""),
-            (&self.disk_space_requests[1], "room", ""),
-        ] {
-            match request {
-                RequestState::Pending { boot_ns } => {
-                    let why = format!("blocked {} s in {place}", secs_since(*boot_ns));
-                    out.push(UnavailableSource::new(source, why));
+        for ((source, place), request) in REQUESTS.iter().zip(&self.requests) {
+            out.extend(request.as_ref().map(|request| match request {
+                OpenRequest::Pending { boot_ns } => {
+                    UnavailableSource::new(source, format!("blocked {} s in {place}", secs_since(*boot_ns)))
                 }
-                RequestState::Failed(why) => out.push(UnavailableSource::new(source, why)),
-                RequestState::NotRequested | RequestState::Answered => {}
-            }
+                OpenRequest::Failed(why) => UnavailableSource::new(source, why),
+            }));
         }
         // A sample does not wait for free space.
         for p in self.pool.pending().iter().filter(|p| matches!(*p.job, WorkerJob::DiskSpace { .. })) {

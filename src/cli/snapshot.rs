@@ -3,7 +3,7 @@
 use super::args::{ScreenshotArgs, ViewName, image_format, parse_pane, parse_seconds};
 use super::exit::EXIT_OK;
 use super::offscreen;
-use super::printer::{NextStep, Printer, block_on};
+use super::printer::{Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use super::worker_job::write_file;
 use crate::export::json;
@@ -84,7 +84,7 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
         let mut sampler = Sampler::start(root, interval, options)?;
         let mut printer = Printer::start(Some(args.count))?;
         let mut nth = 0;
-        while let NextStep::Sample = printer.next_step(&mut sampler).await? {
+        while printer.wait_for_sample(&mut sampler).await? {
             nth += 1;
             let text = match image {
                 None => render_text(&sampler, args.format, scope, nth == 1)?.into_bytes(),
