@@ -4,7 +4,7 @@
 //! of flags. New cells go to the end of a row.
 
 use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
-use super::table::TableRow;
+use super::table::{DeltaRow, TableRow};
 use crate::model::cpu::CpuRaw;
 use crate::model::disk::DiskRaw;
 use crate::model::memory::{MemRaw, SwapArea, VmRaw};
@@ -191,13 +191,22 @@ pub fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
     Ok(())
 }
 
+impl<T: CounterRow> DeltaRow for T {
+    fn differs(&self, base: &Self) -> bool {
+        let (mut a, mut b) = ([0; MAX_CELLS], [0; MAX_CELLS]);
+        to_row(self, &mut a);
+        to_row(base, &mut b);
+        a != b
+    }
+
+    fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
+        code_row(w, base, self)
+    }
+}
+
 impl<T: CounterRow + Default> TableRow for T {
     fn is_same(&self, other: &Self) -> bool {
         self.has_same_labels(other)
-    }
-
-    fn identity(&mut self, _: &mut Wire) -> Coded {
-        Ok(())
     }
 
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
@@ -215,17 +224,6 @@ impl<T: CounterRow + Default> TableRow for T {
             }
         }
         Ok(())
-    }
-
-    fn differs(&self, base: &Self) -> bool {
-        let (mut a, mut b) = ([0; MAX_CELLS], [0; MAX_CELLS]);
-        to_row(self, &mut a);
-        to_row(base, &mut b);
-        a != b
-    }
-
-    fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
-        code_row(w, base, self)
     }
 }
 

@@ -8,12 +8,12 @@ use crate::root::Root;
 use crate::subprocess::frame::{self, FrameError};
 use crate::subprocess::owner::{ForeignOwner, act_as, find_foreign_owner};
 use anyhow::Context;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
@@ -147,10 +147,8 @@ struct OutputFiles {
 struct OutputFile {
     file: File,
     path: PathBuf,
-    dir: OwnedFd,
-    name: String,
     /// Its name until its first frame is on disk, if it replaces a file.
-    temp_name: Option<String>,
+    temp_path: Option<PathBuf>,
     len: u64,
     /// Chunks in it: the header, then frames.
     chunks: u64,
@@ -214,30 +212,25 @@ impl OutputFiles {
 
 impl OutputFile {
     fn new(path: &Path, replace: bool) -> io::Result<Self> {
-        let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = path
-            .file_name()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "names no file"))?
-            .to_string_lossy()
-            .into_owned();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(CWD, dir, flags, Mode::empty())?;
-        let mut temporary = None;
+        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "names no file"))?;
+        let mut temp_path = None;
         if replace {
-            match rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW).map(|s| s.st_mode) {
-                Ok(mode) if !matches!(FileType::from_raw_mode(mode), FileType::RegularFile | FileType::Symlink) => {
+            match path.symlink_metadata().map(|meta| meta.file_type()) {
+                Ok(kind) if !kind.is_file() && !kind.is_symlink() => {
                     return Err(io::Error::other("is not a regular file and is not replaced"));
                 }
-                Ok(_) => temporary = Some(format!(".{name}.{}", std::process::id())),
-                Err(Errno::NOENT) => {}
-                Err(err) => return Err(err.into()),
+                Ok(_) => {
+                    let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+                    temp_path = Some(path.with_file_name(name));
+                }
+                Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+                Err(err) => return Err(err),
             }
         }
         // Neither through a symbolic link nor over an existing file.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let created = temporary.as_ref().unwrap_or(&name);
-        let file = rustix::fs::openat(&dir, created, flags, Mode::RUSR | Mode::WUSR)?.into();
-        Ok(Self { file, path: path.to_owned(), dir, name, temp_name: temporary, len: 0, chunks: 0 })
+        let mut options = File::options();
+        let file = options.write(true).create_new(true).mode(0o600).open(temp_path.as_deref().unwrap_or(path))?;
+        Ok(Self { file, path: path.to_owned(), temp_path, len: 0, chunks: 0 })
     }
 
     /// Appends all of `data` or nothing.
@@ -247,10 +240,10 @@ impl OutputFile {
             return Err(err);
         }
         // With its first frame it is a recording, and replaces the old file.
-        if let Some(temporary) = self.temp_name.as_ref().filter(|_| self.chunks > 0) {
+        if let Some(temporary) = self.temp_path.as_ref().filter(|_| self.chunks > 0) {
             self.file.sync_all()?;
-            rustix::fs::renameat(&self.dir, temporary, &self.dir, &self.name)?;
-            self.temp_name = None;
+            std::fs::rename(temporary, &self.path)?;
+            self.temp_path = None;
         }
         (self.len, self.chunks) = (self.len + data.len() as u64, self.chunks + 1);
         Ok(())
@@ -258,8 +251,7 @@ impl OutputFile {
 
     /// Removes a file into which not even one frame could be written.
     fn discard(&self) {
-        let name = self.temp_name.as_ref().unwrap_or(&self.name);
-        let _ = rustix::fs::unlinkat(&self.dir, name, AtFlags::empty());
+        let _ = std::fs::remove_file(self.temp_path.as_ref().unwrap_or(&self.path));
     }
 }
 

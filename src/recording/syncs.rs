@@ -2,7 +2,7 @@
 //! the slow syncs that are new, and all syncs in flight.
 
 use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
-use super::table::{TableRow, code_changed_rows, is_same_list};
+use super::table::{DeltaRow, code_changed_rows, is_same_list};
 use crate::model::latency::BUCKETS;
 use crate::model::syncs::{SlowSync, SyncCall, SyncCounts, SyncFile, SyncsRaw};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ fn head_row(raw: &SyncsRaw) -> [u64; 7] {
 
 /// Counts by file. Files that were in the list before are referred to by their index there.
 fn file_counts(w: &mut Wire, base: &[SyncCounts], cur: &mut Vec<SyncCounts>) -> Coded {
-    let mut is_new = !is_same_list(base, cur, SyncCounts::is_same);
+    let mut is_new = !is_same_list(base, cur, |a, b| a.file == b.file);
     w.flag(&mut is_new)?;
     let mut before = base.to_vec();
     if is_new {
@@ -70,15 +70,7 @@ impl SyncCounts {
     }
 }
 
-impl TableRow for SyncCounts {
-    fn is_same(&self, other: &Self) -> bool {
-        self.file == other.file
-    }
-
-    fn identity(&mut self, w: &mut Wire) -> Coded {
-        file_identity(w, Arc::make_mut(&mut self.file))
-    }
-
+impl DeltaRow for SyncCounts {
     fn differs(&self, base: &Self) -> bool {
         self.cells() != base.cells() || self.histogram != base.histogram
     }

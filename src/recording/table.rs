@@ -2,17 +2,18 @@
 
 use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
 
-/// A row of a table: an identity that is listed once, and values that change.
-pub trait TableRow: Clone + Default {
-    /// Whether both rows are about the same thing, under the same names.
-    fn is_same(&self, other: &Self) -> bool;
-    fn identity(&mut self, w: &mut Wire) -> Coded;
+/// Values that change from tick to tick.
+pub trait DeltaRow {
     fn differs(&self, base: &Self) -> bool;
     /// Codes the values as differences to `base`.
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded;
-    fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
-        w.list(MAX_ROWS, rows, |w, row| row.identity(w))
-    }
+}
+
+/// A row of a table: an identity that is listed once, and values.
+pub trait TableRow: DeltaRow + Clone + Default {
+    /// Whether both rows are about the same thing, under the same names.
+    fn is_same(&self, other: &Self) -> bool;
+    fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded;
 }
 
 /// A whole table that ends its section. A row of a new list counts from zero.
@@ -36,7 +37,7 @@ pub fn is_same_list<T>(base: &[T], cur: &[T], is_same: impl Fn(&T, &T) -> bool) 
 
 /// The rows of `cur` that differ from the row of the same index in `base`, which must be as long: the distance from
 /// the one before, then the values. With `max` the number of rows comes first, without it they end the section.
-pub fn code_changed_rows<T: TableRow>(w: &mut Wire, max: Option<usize>, base: &[T], cur: &mut [T]) -> Coded {
+pub fn code_changed_rows<T: DeltaRow>(w: &mut Wire, max: Option<usize>, base: &[T], cur: &mut [T]) -> Coded {
     let mut changed: Vec<usize> = Vec::new();
     if !w.is_read() {
         changed.extend((0..cur.len()).filter(|i| cur[*i].differs(&base[*i])));

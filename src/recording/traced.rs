@@ -1,8 +1,8 @@
 //! What the kernel counts for us by tracing, as differences to the tick before: latency and request patterns of
 //! devices, memory stalls of processes, I/O accounts. Syncs are in [`super::syncs`].
 
-use super::codec::{Coded, DecodeError, Wire};
-use super::table::{TableRow, code_changed_rows, code_sorted_list, code_table, is_same_list};
+use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
+use super::table::{DeltaRow, TableRow, code_changed_rows, code_sorted_list, code_table, is_same_list};
 use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAccountsRaw, LATENCY_BUCKETS};
 use crate::model::latency::{BUCKETS, DeviceHistograms, LatencyRaw};
 use crate::model::memory_stalls::{MemoryStallsRaw, TaskStallCounters};
@@ -22,10 +22,12 @@ impl TableRow for DeviceHistograms {
         self.id == other.id
     }
 
-    fn identity(&mut self, w: &mut Wire) -> Coded {
-        w.nums([&mut self.id.major, &mut self.id.minor])
+    fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
+        w.list(MAX_ROWS, rows, |w, row| w.nums([&mut row.id.major, &mut row.id.minor]))
     }
+}
 
+impl DeltaRow for DeviceHistograms {
     fn differs(&self, base: &Self) -> bool {
         self.kinds != base.kinds
     }
@@ -69,15 +71,7 @@ pub fn request_patterns(w: &mut Wire, base: &Reading<Arc<LatencyRaw>>, cur: &mut
     Ok(())
 }
 
-impl TableRow for DevicePatterns {
-    fn is_same(&self, _: &Self) -> bool {
-        true
-    }
-
-    fn identity(&mut self, _: &mut Wire) -> Coded {
-        Ok(())
-    }
-
+impl DeltaRow for DevicePatterns {
     fn differs(&self, base: &Self) -> bool {
         self.0 != base.0
     }
@@ -118,13 +112,17 @@ impl TableRow for TaskStallCounters {
         self.key() == other.key() && self.comm == other.comm && self.bdi == other.bdi
     }
 
-    fn identity(&mut self, w: &mut Wire) -> Coded {
-        w.num(&mut self.pid)?;
-        w.num(&mut self.starttime)?;
-        w.blob(&mut self.comm)?;
-        w.blob(&mut self.bdi)
+    fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
+        w.list(MAX_ROWS, rows, |w, row| {
+            w.num(&mut row.pid)?;
+            w.num(&mut row.starttime)?;
+            w.blob(&mut row.comm)?;
+            w.blob(&mut row.bdi)
+        })
     }
+}
 
+impl DeltaRow for TaskStallCounters {
     fn differs(&self, base: &Self) -> bool {
         self.counters != base.counters
     }
@@ -176,15 +174,7 @@ fn account_key(w: &mut Wire, key: &mut AccountKey) -> Coded {
     Ok(())
 }
 
-impl TableRow for IoAccount {
-    fn is_same(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-
-    fn identity(&mut self, w: &mut Wire) -> Coded {
-        account_key(w, &mut self.key)
-    }
-
+impl DeltaRow for IoAccount {
     fn differs(&self, base: &Self) -> bool {
         self != base
     }

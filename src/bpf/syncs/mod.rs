@@ -127,28 +127,26 @@ impl SyncProbe {
 fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
     let mut refusal = None;
     for place in TRACEFS_DIRS {
-        let point = format!("kernel/{place}/events/syscalls/sys_enter_fsync/id");
-        match std::fs::read(root.sys(&point)) {
+        match std::fs::read(root.sys(&format!("kernel/{place}/events/syscalls/sys_enter_fsync/id"))) {
             Ok(_) => return Ok(()),
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
             Err(err) => drop(refusal.get_or_insert(err)),
         }
     }
-    Err(match refusal {
-        Some(err) if err.kind() == io::ErrorKind::PermissionDenied => ProbeUnavailable::Denied(
-            "tracing of syncs needs CAP_DAC_READ_SEARCH besides CAP_BPF and CAP_PERFMON, to read /sys/kernel/tracing; \
-             run with sudo"
-                .into(),
-        ),
-        Some(err) => {
-            ProbeUnavailable::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe_io_error(&err)))
+    let text = match refusal {
+        Some(err) if err.kind() == io::ErrorKind::PermissionDenied => {
+            let why = "tracing of syncs needs CAP_DAC_READ_SEARCH besides CAP_BPF and CAP_PERFMON, to read \
+                       /sys/kernel/tracing; run with sudo";
+            return Err(ProbeUnavailable::Denied(why.into()));
         }
-        None => ProbeUnavailable::Absent(
-            "tracing of syncs: no tracepoints of system calls in /sys/kernel/tracing: mount -t tracefs tracefs \
-             /sys/kernel/tracing, or the kernel was built without CONFIG_FTRACE_SYSCALLS"
-                .into(),
-        ),
-    })
+        Some(err) => format!("/sys/kernel/tracing: {}", describe_io_error(&err)),
+        None => {
+            "no tracepoints of system calls in /sys/kernel/tracing: mount -t tracefs tracefs /sys/kernel/tracing, or \
+                 the kernel was built without CONFIG_FTRACE_SYSCALLS"
+                .into()
+        }
+    };
+    Err(ProbeUnavailable::Absent(format!("tracing of syncs: {text}")))
 }
 
 fn clock_ns(clock: ClockId) -> u64 {
