@@ -329,26 +329,9 @@ pub fn shell_join(words: &[String]) -> String {
     words.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" ")
 }
 
-/// Splits a line into words as a shell does: at blanks outside quotes; a backslash quotes the next character.
-pub fn shell_split(text: &str) -> Result<Vec<String>, String> {
-    let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' => {
-                quoted = !quoted;
-                word.get_or_insert_default();
-            }
-            '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
-            c if c.is_whitespace() && !quoted => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    if quoted {
-        return Err("a quote (') is not closed".into());
-    }
-    words.extend(word);
-    Ok(words)
+/// Splits a line into words as a shell does.
+fn shell_split(text: &str) -> Result<Vec<String>, String> {
+    shlex::split(text).ok_or_else(|| "a quote is not closed".into())
 }
 
 #[cfg(test)]
