@@ -1,6 +1,7 @@
 //! Children of the pool, real ones: their replies, those that hang on a file that never opens, those that die.
 
 use iotop_plus::jobs::WorkerPool;
+use iotop_plus::jobs::bench_jobs::StoreJob;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::root::Root;
 use iotop_plus::subprocess::budget::ChildBudget;
@@ -150,8 +151,11 @@ fn jobs_fail_when_the_program_cannot_run() {
         let (tx, replies) = channel();
         let sink = Arc::new(move |job, reply| drop(tx.send((job, reply))));
         let pool = WorkerPool::with_program(Path::new(program), ChildBudget::default(), Root::live(), sink);
-        assert_eq!(pool.start_all(vec![WorkerJob::ListResults, WorkerJob::ListExperiments]), []);
-        for job in [WorkerJob::ListResults, WorkerJob::ListExperiments] {
+        assert_eq!(
+            pool.start_all(vec![WorkerJob::BenchReports(StoreJob::List), WorkerJob::ExperimentReports(StoreJob::List)]),
+            []
+        );
+        for job in [WorkerJob::BenchReports(StoreJob::List), WorkerJob::ExperimentReports(StoreJob::List)] {
             let (answered, reply) = replies.recv_timeout(REPLY_TIMEOUT).unwrap();
             assert_eq!(answered, job);
             assert!(matches!(&reply, WorkerReply::Failed(said) if said.contains(why)), "{reply:?}");

@@ -12,6 +12,7 @@ use fixture::tune::Tree;
 use iotop_plus::experiment::message::{ExperimentMessage, RoundPhase};
 use iotop_plus::experiment::report::RunEnd;
 use iotop_plus::experiment::spec::Arm;
+use iotop_plus::jobs::bench_jobs::StoreJob;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::tui::app::App;
 use iotop_plus::tui::app::draw;
@@ -101,7 +102,10 @@ fn finished() {
         say(&mut app, ExperimentMessage::Report(done.clone()));
         update(
             &mut app,
-            Event::JobReply(WorkerJob::SaveExperiment(done), WorkerReply::Saved("1795277000-fsync".into())),
+            Event::JobReply(
+                WorkerJob::ExperimentReports(StoreJob::Save(done)),
+                WorkerReply::Saved("1795277000-fsync".into()),
+            ),
         );
         assert_screen("ended", &app);
         press(&mut app, "<pgdn>");
@@ -135,7 +139,7 @@ fn stored_and_compared() {
         press(&mut app, "<left><end>m<up>c");
         let ids = vec!["1795100000-fsync".to_owned(), "1795270000-fsync".to_owned()];
         let both = vec![report(&tree, &ids[0], 4, 0.5), report(&tree, &ids[1], 4, 1.001)];
-        let job = WorkerJob::LoadExperiments { ids };
+        let job = WorkerJob::ExperimentReports(StoreJob::Load(ids));
         update(&mut app, Event::JobReply(job, WorkerReply::LoadedExperiments(both)));
         assert_screen("compared", &app);
     }

@@ -3,16 +3,17 @@
 
 use crate::bench::report::warnings::burst_drop;
 use crate::bench::report::{BenchReport, RunEnd};
-use crate::bench::store::{ResultStore, Storable, StoreError, StoredReport};
+use crate::bench::store::{ResultStore, Storable, StoreError};
 use crate::bench::target::TargetDirectory;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::collect::path::inspect_path;
 use crate::model::slow_facts::BenchResultFacts;
 use crate::root::Root;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Inspects `directory` without writing to it.
-pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
+pub(super) fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
     // Accept a network mount: the screen asks for confirmation.
     let opened = TargetDirectory::open_checked(root, directory, true)
         .and_then(|place| place.size_and_free().map(|space| (place.filesystem, space)));
@@ -41,24 +42,30 @@ pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
     TargetInspection { directory: directory.to_owned(), refusal: None, info: Some(info) }
 }
 
-fn open_store<T: Storable>() -> Result<ResultStore, StoreError> {
+pub(super) fn open_store<T: Storable>() -> Result<ResultStore, StoreError> {
     ResultStore::for_user_of::<T>().ok_or(StoreError::NoHome)
 }
 
-/// Summaries of the stored reports, newest first; none without a home directory.
-pub fn list<T: Storable>() -> Result<Vec<StoredReport>, StoreError> {
-    ResultStore::for_user_of::<T>().map_or(Ok(Vec::new()), |store| store.summaries::<T>())
+/// Work on the stored reports of a kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum StoreJob<R> {
+    /// List them, newest first; none without a home directory.
+    List,
+    /// Save one.
+    Save(Box<R>),
+    /// Load those of these names.
+    Load(Vec<String>),
 }
 
-/// Saves a report; returns its ID.
-pub fn save<T: Storable>(report: &T) -> Result<String, StoreError> {
-    open_store::<T>()?.save(report)
-}
-
-/// Loads reports by their IDs.
-pub fn load<T: Storable>(ids: &[String]) -> Result<Vec<T>, StoreError> {
-    let store = open_store::<T>()?;
-    ids.iter().map(|id| store.load(id)).collect()
+impl<R: Storable> StoreJob<R> {
+    /// Names the work.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::List => format!("listing the {} reports kept", R::KIND),
+            Self::Save(report) => format!("keeping the {} report {}", R::KIND, report.id()),
+            Self::Load(ids) => format!("reading the {} report {}", R::KIND, ids.join(" and ")),
+        }
+    }
 }
 
 /// The metric of the fork profile.
@@ -67,7 +74,7 @@ const FORK_COST: &str = "fork per GiB";
 const MAX_DOCTOR_RESULTS: usize = 12;
 
 /// Facts from the newest complete results; none if they cannot be read.
-pub fn doctor_results() -> Vec<BenchResultFacts> {
+pub(super) fn doctor_results() -> Vec<BenchResultFacts> {
     let Some(store) = ResultStore::for_user_of::<BenchReport>() else { return Vec::new() };
     let ids = store.ids().unwrap_or_default();
     let complete = ids.iter().filter_map(|id| store.load(id).ok()).filter(|r: &BenchReport| r.end == RunEnd::Complete);

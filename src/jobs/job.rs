@@ -1,10 +1,10 @@
 //! The jobs of worker children and their replies.
 
 use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
-use super::bench_jobs;
+use super::bench_jobs::{self, StoreJob};
 use super::config_file::read_config_file;
 use crate::bench::report::BenchReport;
-use crate::bench::store::StoredReport;
+use crate::bench::store::{ResultStore, Storable, StoredReport};
 use crate::bench::target_info::TargetInspection;
 use crate::collect;
 use crate::collect::processes::detail::DetailReader;
@@ -104,24 +104,10 @@ pub enum WorkerJob {
         /// Absolute.
         directory: PathBuf,
     },
-    /// List stored results.
-    ListResults,
-    /// Save a result.
-    SaveResult(Box<BenchReport>),
-    /// Load results.
-    LoadResults {
-        /// Their names.
-        ids: Vec<String>,
-    },
-    /// List stored experiments.
-    ListExperiments,
-    /// Save an experiment.
-    SaveExperiment(Box<Experiment>),
-    /// Load experiments.
-    LoadExperiments {
-        /// Their names.
-        ids: Vec<String>,
-    },
+    /// List, save or load benchmarks.
+    BenchReports(StoreJob<BenchReport>),
+    /// List, save or load experiments.
+    ExperimentReports(StoreJob<Experiment>),
 }
 
 /// A job's outcome.
@@ -180,12 +166,8 @@ impl PoolJob for WorkerJob {
             WorkerJob::Persist { .. } => "writing what is to last over a boot".into(),
             WorkerJob::WriteFile { path, .. } => format!("writing {}", path.display()),
             WorkerJob::InspectTarget { directory } => format!("looking at {}", directory.display()),
-            WorkerJob::ListResults => "listing the results kept".into(),
-            WorkerJob::SaveResult(report) => format!("keeping the result {}", report.id),
-            WorkerJob::LoadResults { ids } => format!("reading the result {}", ids.join(" and ")),
-            WorkerJob::ListExperiments => "listing the experiments kept".into(),
-            WorkerJob::SaveExperiment(report) => format!("keeping the experiment {}", report.id),
-            WorkerJob::LoadExperiments { ids } => format!("reading the experiment {}", ids.join(" and ")),
+            WorkerJob::BenchReports(job) => job.key(),
+            WorkerJob::ExperimentReports(job) => job.key(),
         }
     }
 
@@ -195,25 +177,15 @@ impl PoolJob for WorkerJob {
 }
 
 impl WorkerJob {
-    /// Whether the Experiments view waits for its reply.
-    pub fn is_for_experiments(&self) -> bool {
-        matches!(self, WorkerJob::ListExperiments | WorkerJob::SaveExperiment(_) | WorkerJob::LoadExperiments { .. })
-    }
-
     /// Whether it is for diagnosis rules: started in the background, so its failure is not shown.
     pub fn is_for_doctor(&self) -> bool {
         matches!(self, WorkerJob::DoctorFacts { .. } | WorkerJob::DiskSpace { .. })
     }
 
-    /// Whether the Bench view waits for its reply.
-    pub fn is_for_bench(&self) -> bool {
-        matches!(
-            self,
-            WorkerJob::InspectTarget { .. }
-                | WorkerJob::ListResults
-                | WorkerJob::SaveResult(_)
-                | WorkerJob::LoadResults { .. }
-        )
+    /// Whether the program waits for its reply, even if it cannot be started.
+    pub fn is_awaited(&self) -> bool {
+        use WorkerJob::{BenchReports, ExperimentReports, InspectTarget};
+        self.is_for_doctor() || matches!(self, InspectTarget { .. } | BenchReports(_) | ExperimentReports(_))
     }
 
     /// Does the job; only a child process may call this.
@@ -268,12 +240,8 @@ impl WorkerJob {
                     Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
                 }
             }
-            WorkerJob::ListResults => reply(bench_jobs::list::<BenchReport>(), WorkerReply::StoredReports),
-            WorkerJob::SaveResult(report) => reply(bench_jobs::save(&**report), WorkerReply::Saved),
-            WorkerJob::LoadResults { ids } => reply(bench_jobs::load(ids), WorkerReply::LoadedResults),
-            WorkerJob::ListExperiments => reply(bench_jobs::list::<Experiment>(), WorkerReply::StoredReports),
-            WorkerJob::SaveExperiment(report) => reply(bench_jobs::save(&**report), WorkerReply::Saved),
-            WorkerJob::LoadExperiments { ids } => reply(bench_jobs::load(ids), WorkerReply::LoadedExperiments),
+            WorkerJob::BenchReports(job) => run_store_job(job, WorkerReply::LoadedResults),
+            WorkerJob::ExperimentReports(job) => run_store_job(job, WorkerReply::LoadedExperiments),
         }
     }
 }
@@ -288,4 +256,20 @@ fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<Str
         false => persist_plan::plan_persist(root, &mut ChildKnobIo::new(root, Root::self_exe().into()), words)?,
     };
     persist_plan::write_and_report(root, &wanted)
+}
+
+/// Lists, saves or loads reports; `loaded` wraps what was loaded.
+fn run_store_job<R: Storable>(job: &StoreJob<R>, loaded: fn(Vec<R>) -> WorkerReply) -> WorkerReply {
+    let open = bench_jobs::open_store::<R>;
+    match job {
+        StoreJob::List => {
+            let all = ResultStore::for_user_of::<R>().map_or(Ok(Vec::new()), |store| store.summaries::<R>());
+            reply(all, WorkerReply::StoredReports)
+        }
+        StoreJob::Save(report) => reply(open().and_then(|store| store.save(&**report)), WorkerReply::Saved),
+        StoreJob::Load(ids) => {
+            let all = open().and_then(|store| ids.iter().map(|id| store.load(id)).collect());
+            reply(all, loaded)
+        }
+    }
 }

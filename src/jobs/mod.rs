@@ -4,7 +4,7 @@
 //! these wait uninterruptibly, see [`crate::subprocess`].
 
 pub mod atomic_write;
-mod bench_jobs;
+pub mod bench_jobs;
 mod config_file;
 pub mod job;
 

@@ -12,6 +12,7 @@ use iotop_plus::bench::report::{
 use iotop_plus::bench::store::StoredReport;
 use iotop_plus::bench::target_info::{TargetInfo, TargetInspection};
 use iotop_plus::collect::path::inspect_path;
+use iotop_plus::jobs::bench_jobs::StoreJob;
 use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::root::Root;
 use iotop_plus::subprocess::runner::ChildEvent;
@@ -76,7 +77,10 @@ fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
             WorkerReply::TargetInspection(Box::new(look)),
         ),
     );
-    update(&mut app, Event::JobReply(WorkerJob::ListResults, WorkerReply::StoredReports(stored_results())));
+    update(
+        &mut app,
+        Event::JobReply(WorkerJob::BenchReports(StoreJob::List), WorkerReply::StoredReports(stored_results())),
+    );
     app
 }
 
@@ -254,7 +258,13 @@ fn ended() {
         send_progress(&mut app, 1, 120, 0);
         let done = Box::new(report("1795277000-randrw", 152_000));
         send_event(&mut app, ChildEvent::Message(BenchMessage::Report(done.clone())));
-        update(&mut app, Event::JobReply(WorkerJob::SaveResult(done), WorkerReply::Saved("1795277000-randrw".into())));
+        update(
+            &mut app,
+            Event::JobReply(
+                WorkerJob::BenchReports(StoreJob::Save(done)),
+                WorkerReply::Saved("1795277000-randrw".into()),
+            ),
+        );
         assert_screen("bench_ended", &app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");
         assert_screen("bench_ended_below", &app);
@@ -269,7 +279,10 @@ fn stored_and_compared_results() {
         press(&mut app, "<end>m<up><up>c");
         let ids = vec!["1795100000-randrw".to_owned(), "1795276156-randrw".to_owned()];
         let both = vec![report(&ids[0], 15_000), report(&ids[1], 152_000)];
-        update(&mut app, Event::JobReply(WorkerJob::LoadResults { ids }, WorkerReply::LoadedResults(both)));
+        update(
+            &mut app,
+            Event::JobReply(WorkerJob::BenchReports(StoreJob::Load(ids)), WorkerReply::LoadedResults(both)),
+        );
         assert_screen("bench_compared", &app);
     }
 }

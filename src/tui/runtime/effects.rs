@@ -91,7 +91,7 @@ impl Runtime {
     /// Starts worker jobs. One that cannot be started gets a failed reply if a view waits for it, else a message.
     fn start_jobs(&mut self, jobs: Vec<WorkerJob>) -> anyhow::Result<()> {
         for (job, why) in self.pool.start_all(jobs) {
-            self.dispatch(if job.is_for_bench() || job.is_for_experiments() || job.is_for_doctor() {
+            self.dispatch(if job.is_awaited() {
                 Event::JobReply(job, WorkerReply::Failed(why))
             } else {
                 Event::Notice(why)

@@ -14,6 +14,7 @@ use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
 use crate::bench::workloads::WORKLOADS;
+use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::ViewId;
 use crate::tui::effect::{Effect, RunEffect};
@@ -40,10 +41,7 @@ impl RunTypes for BenchForm {
         &[PaneSpec { id: PaneId::BenchResults, contexts: KEYS }, PaneSpec { id: PaneId::BenchPage, contexts: KEYS }];
     const FORMS: usize = WORKLOADS.len();
     const EFFECT: fn(RunEffect<BenchPlan>) -> Effect = Effect::Bench;
-    const IS_STORE_JOB: fn(&WorkerJob) -> bool = WorkerJob::is_for_bench;
-    const LIST_JOB: WorkerJob = WorkerJob::ListResults;
-    const LOAD_JOB: fn(Vec<String>) -> WorkerJob = |ids| WorkerJob::LoadResults { ids };
-    const SAVE_JOB: fn(Box<BenchReport>) -> WorkerJob = WorkerJob::SaveResult;
+    const STORE_JOB: fn(StoreJob<BenchReport>) -> WorkerJob = WorkerJob::BenchReports;
     const TEXTS: RunTexts = RunTexts {
         list: "Bench",
         stored: "Benchmarks",
@@ -66,8 +64,8 @@ impl RunTypes for BenchForm {
         shown_by: "; b shows the result",
     };
 
-    fn saved_id(job: &WorkerJob) -> Option<&str> {
-        if let WorkerJob::SaveResult(report) = job { Some(&report.id) } else { None }
+    fn store_job(job: &WorkerJob) -> Option<&StoreJob<BenchReport>> {
+        if let WorkerJob::BenchReports(job) = job { Some(job) } else { None }
     }
 
     fn loaded_reports(reply: WorkerReply) -> Option<Vec<BenchReport>> {

@@ -18,6 +18,7 @@ use crate::experiment::message::ExperimentMessage;
 use crate::experiment::report::{ExperimentReport, ExperimentReportFormat};
 use crate::experiment::spec::ExperimentSpec;
 use crate::jobs::atomic_write::IfExists;
+use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::{Action, ExperimentAction, ViewId};
 use crate::tui::effect::{Effect, RunEffect};
@@ -49,10 +50,7 @@ impl RunTypes for ExperimentForm {
     ];
     const FORMS: usize = 1;
     const EFFECT: fn(RunEffect<ExperimentSpec>) -> Effect = Effect::Experiment;
-    const IS_STORE_JOB: fn(&WorkerJob) -> bool = WorkerJob::is_for_experiments;
-    const LIST_JOB: WorkerJob = WorkerJob::ListExperiments;
-    const LOAD_JOB: fn(Vec<String>) -> WorkerJob = |ids| WorkerJob::LoadExperiments { ids };
-    const SAVE_JOB: fn(Box<ExperimentReport>) -> WorkerJob = WorkerJob::SaveExperiment;
+    const STORE_JOB: fn(StoreJob<ExperimentReport>) -> WorkerJob = WorkerJob::ExperimentReports;
     const TEXTS: RunTexts = RunTexts {
         list: "Experiments",
         stored: "Experiments",
@@ -75,8 +73,8 @@ impl RunTypes for ExperimentForm {
         shown_by: " E in Tune shows it",
     };
 
-    fn saved_id(job: &WorkerJob) -> Option<&str> {
-        if let WorkerJob::SaveExperiment(report) = job { Some(&report.id) } else { None }
+    fn store_job(job: &WorkerJob) -> Option<&StoreJob<ExperimentReport>> {
+        if let WorkerJob::ExperimentReports(job) = job { Some(job) } else { None }
     }
 
     fn loaded_reports(reply: WorkerReply) -> Option<Vec<ExperimentReport>> {

@@ -89,10 +89,12 @@ impl<K: RunKind> View for RunView<K> {
     }
 
     fn on_event(&mut self, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
-        match event {
-            Event::JobReply(job, reply) if (K::IS_STORE_JOB)(&job) => self.on_store_reply(job, reply, out),
+        let (job, reply) = match event {
+            Event::JobReply(job, reply) => (job, reply),
             other => return K::on_event(self, other, cx, out),
-        }
+        };
+        let Some(store_job) = K::store_job(&job) else { return Some(Event::JobReply(job, reply)) };
+        self.on_store_reply(store_job, reply, out);
         None
     }
 

@@ -2,6 +2,7 @@
 
 use crate::bench::plan::BenchPlan;
 use crate::bench::store::Storable;
+use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::effect::{Effect, RunEffect};
 use crate::tui::view::PaneSpec;
@@ -69,17 +70,11 @@ pub trait RunTypes: Sized + 'static {
     const TEXTS: RunTexts;
     /// Wraps work for the runner.
     const EFFECT: fn(RunEffect<Self::Plan>) -> Effect;
-    /// Whether a job is for the store.
-    const IS_STORE_JOB: fn(&WorkerJob) -> bool;
-    /// The job that lists the stored reports.
-    const LIST_JOB: WorkerJob;
-    /// The job that loads reports of these names.
-    const LOAD_JOB: fn(Vec<String>) -> WorkerJob;
-    /// The job that saves a report.
-    const SAVE_JOB: fn(Box<Self::Report>) -> WorkerJob;
+    /// Wraps work on stored reports.
+    const STORE_JOB: fn(StoreJob<Self::Report>) -> WorkerJob;
 
-    /// Name of the report that a job saves.
-    fn saved_id(job: &WorkerJob) -> Option<&str>;
+    /// Unwraps it.
+    fn store_job(job: &WorkerJob) -> Option<&StoreJob<Self::Report>>;
     /// The reports that a reply of the store has.
     fn loaded_reports(reply: WorkerReply) -> Option<Vec<Self::Report>>;
     /// The workload's plan within a plan.

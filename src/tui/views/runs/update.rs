@@ -3,7 +3,8 @@
 use super::kind::RunKind;
 use super::state::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, Run, RunEnding, RunRow, RunView};
 use crate::bench::store::Storable;
-use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::jobs::bench_jobs::StoreJob;
+use crate::jobs::job::WorkerReply;
 use crate::subprocess::runner::ChildEvent;
 use crate::tui::action::RunAction;
 use crate::tui::effect::{Effect, RunEffect};
@@ -106,7 +107,7 @@ impl<K: RunKind> RunView<K> {
         let Some(ending) = &run.ending else { return };
         let (how, is_bad) = match ending {
             RunEnding::Report(report) => {
-                out.push(Effect::RunJob((K::SAVE_JOB)(report.clone())));
+                out.push(Effect::RunJob((K::STORE_JOB)(StoreJob::Save(report.clone()))));
                 (format!("{}{}", K::end_text(report), K::TEXTS.shown_by), false)
             }
             RunEnding::Refused(why) => (format!("refused: {why}"), true),
@@ -124,40 +125,32 @@ impl<K: RunKind> RunView<K> {
     }
 
     /// Handles a reply of the store.
-    pub(super) fn on_store_reply(&mut self, job: WorkerJob, reply: WorkerReply, out: &mut Outbox) {
-        if let Some(id) = K::saved_id(&job) {
-            return self.on_saved(id, reply, out);
-        }
-        let is_list = job == K::LIST_JOB;
-        self.is_listing &= !is_list;
-        let is_awaited = matches!(&self.opened, Some(OpenedResult::Loading(ids))
-            if job == (K::LOAD_JOB)(ids.clone()));
-        match reply {
-            WorkerReply::Failed(why) if is_list => self.stored = Some(Err(why)),
-            WorkerReply::Failed(why) if is_awaited => self.open(OpenedResult::Failed(why)),
-            WorkerReply::StoredReports(all) => self.stored = Some(Ok(all)),
-            reply => {
-                if let Some(reports) = K::loaded_reports(reply).filter(|_| is_awaited) {
-                    self.open(OpenedResult::from_loaded(reports));
+    pub(super) fn on_store_reply(&mut self, job: &StoreJob<K::Report>, reply: WorkerReply, out: &mut Outbox) {
+        self.is_listing &= *job != StoreJob::List;
+        match (job, reply) {
+            (StoreJob::List, WorkerReply::StoredReports(all)) => self.stored = Some(Ok(all)),
+            (StoreJob::List, WorkerReply::Failed(why)) => self.stored = Some(Err(why)),
+            (StoreJob::Save(report), WorkerReply::Saved(name)) => {
+                self.request_list(out);
+                self.set_stored(report, Ok(name));
+            }
+            (StoreJob::Save(report), WorkerReply::Failed(why)) => {
+                out.error(format!("{} not saved: {why}", K::TEXTS.stored_noun));
+                self.set_stored(report, Err(why));
+            }
+            (StoreJob::Load(ids), reply) if matches!(&self.opened, Some(OpenedResult::Loading(awaited)) if awaited == ids) => {
+                match reply {
+                    WorkerReply::Failed(why) => self.open(OpenedResult::Failed(why)),
+                    reply => self.open(OpenedResult::from_loaded(K::loaded_reports(reply).unwrap_or_default())),
                 }
             }
+            _ => {}
         }
     }
 
-    /// Handles the reply to saving the report of this name.
-    fn on_saved(&mut self, id: &str, reply: WorkerReply, out: &mut Outbox) {
-        let outcome = match reply {
-            WorkerReply::Saved(name) => {
-                self.request_list(out);
-                Ok(name)
-            }
-            WorkerReply::Failed(why) => {
-                out.error(format!("{} not saved: {why}", K::TEXTS.stored_noun));
-                Err(why)
-            }
-            _ => return,
-        };
-        let is_same = |run: &&mut Run<K>| matches!(&run.ending, Some(RunEnding::Report(r)) if r.id() == id);
+    /// Notes whether the report of the run of this session was stored.
+    fn set_stored(&mut self, report: &K::Report, outcome: Result<String, String>) {
+        let is_same = |run: &&mut Run<K>| matches!(&run.ending, Some(RunEnding::Report(r)) if r.id() == report.id());
         if let Some(run) = self.run.as_mut().filter(is_same) {
             run.stored = Some(outcome);
         }
@@ -170,7 +163,7 @@ impl<K: RunKind> RunView<K> {
     /// Requests the stored results, unless that is under way.
     pub fn request_list(&mut self, out: &mut Outbox) {
         if !std::mem::replace(&mut self.is_listing, true) {
-            out.push(Effect::RunJob(K::LIST_JOB));
+            out.push(Effect::RunJob((K::STORE_JOB)(StoreJob::List)));
         }
     }
 
@@ -189,7 +182,7 @@ impl<K: RunKind> RunView<K> {
 
     fn show_results(&mut self, ids: Vec<String>, out: &mut Outbox) {
         self.open(OpenedResult::Loading(ids.clone()));
-        out.push(Effect::RunJob((K::LOAD_JOB)(ids)));
+        out.push(Effect::RunJob((K::STORE_JOB)(StoreJob::Load(ids))));
     }
 
     /// Marks the selected result, or removes its mark.

@@ -8,6 +8,7 @@ use crate::bench::store::StoredReport;
 use crate::bench::target::checks::BenchRefusal;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
+use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
 use crate::subprocess::runner::ChildEvent;
@@ -66,7 +67,7 @@ fn opened() -> App {
     send_target(&mut app, target_info(|_| {}));
     send_reply(
         &mut app,
-        WorkerJob::ListResults,
+        WorkerJob::BenchReports(StoreJob::List),
         WorkerReply::StoredReports(stored_results(&["30-randrw", "20-fsync", "10-randrw"])),
     );
     app
@@ -115,11 +116,14 @@ fn opening_requests_the_target_and_the_results_once() {
     let asked = visible_effects(press(&mut app, "6"));
     assert_eq!(
         asked,
-        [Effect::RunJob(WorkerJob::ListResults), Effect::RunJob(WorkerJob::InspectTarget { directory: DIR.into() })]
+        [
+            Effect::RunJob(WorkerJob::BenchReports(StoreJob::List)),
+            Effect::RunJob(WorkerJob::InspectTarget { directory: DIR.into() })
+        ]
     );
     assert_eq!(visible_effects(press(&mut app, "1b")), [], "both are under way");
     send_target(&mut app, target_info(|_| {}));
-    send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Failed("no home".into()));
+    send_reply(&mut app, WorkerJob::BenchReports(StoreJob::List), WorkerReply::Failed("no home".into()));
     assert!(screen_text(&app).contains("- no home"));
     assert_eq!(visible_effects(press(&mut app, "1b")).len(), 2);
     assert_eq!(
@@ -318,21 +322,25 @@ fn a_result_is_shown_stored_and_listed() {
     let r = Box::new(report("99-randrw"));
     assert_eq!(
         send_message(&mut app, BenchMessage::Report(r.clone())),
-        [Effect::RunJob(WorkerJob::SaveResult(r.clone()))]
+        [Effect::RunJob(WorkerJob::BenchReports(StoreJob::Save(r.clone())))]
     );
     assert!(screen_text(&app).contains("saving"));
-    let list = send_reply(&mut app, WorkerJob::SaveResult(r.clone()), WorkerReply::Saved("99-randrw".into()));
-    assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);
+    let list = send_reply(
+        &mut app,
+        WorkerJob::BenchReports(StoreJob::Save(r.clone())),
+        WorkerReply::Saved("99-randrw".into()),
+    );
+    assert_eq!(list, [Effect::RunJob(WorkerJob::BenchReports(StoreJob::List))]);
     assert!(screen_text(&app).contains("saved as 99-randrw"));
     send_reply(
         &mut app,
-        WorkerJob::ListResults,
+        WorkerJob::BenchReports(StoreJob::List),
         WorkerReply::StoredReports(stored_results(&["99-randrw", "30-randrw"])),
     );
     assert!(app.views.bench.rows().contains(&RunRow::Stored("99-randrw".into())));
     let mut app = app_with_run();
     send_message(&mut app, BenchMessage::Report(r.clone()));
-    send_reply(&mut app, WorkerJob::SaveResult(r), WorkerReply::Failed("no space left".into()));
+    send_reply(&mut app, WorkerJob::BenchReports(StoreJob::Save(r)), WorkerReply::Failed("no space left".into()));
     assert!(screen_text(&app).contains("not saved: no space left"), "on the page as long as it is there");
     for (last, has) in [
         (BenchMessage::Failed("io_uring went away".into()), "failed: io_uring went away"),
@@ -346,7 +354,7 @@ fn a_result_is_shown_stored_and_listed() {
 
 #[test]
 fn stored_results_are_shown_and_compared() {
-    let results = |ids: &[&str]| WorkerJob::LoadResults { ids: ids.iter().map(|i| (*i).into()).collect() };
+    let results = |ids: &[&str]| WorkerJob::BenchReports(StoreJob::Load(ids.iter().map(|i| (*i).into()).collect()));
     let mut app = opened();
     let read = visible_effects(press(&mut app, "<end><enter>"));
     assert_eq!(read, [Effect::RunJob(results(&["10-randrw"]))]);

@@ -5,6 +5,7 @@ use crate::experiment::message::{ExperimentMessage, RoundPhase};
 use crate::experiment::report::{ExperimentReport, RunEnd};
 use crate::experiment::spec::{Arm, ExperimentSpec, OnComplete};
 use crate::jobs::atomic_write::IfExists;
+use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::subprocess::runner::ChildEvent;
 use crate::tui::app::App;
@@ -41,7 +42,9 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
             Effect::Tune(TuneEffect::Refresh(_))
                 | Effect::CheckArms(_)
                 | Effect::RunJob(
-                    WorkerJob::BootValues { .. } | WorkerJob::InspectTarget { .. } | WorkerJob::ListExperiments
+                    WorkerJob::BootValues { .. }
+                        | WorkerJob::InspectTarget { .. }
+                        | WorkerJob::ExperimentReports(StoreJob::List)
                 )
         )
     };
@@ -311,11 +314,11 @@ fn complete_and_partial_reports_are_stored_and_announced() {
         let done = Box::new(ExperimentReport { end: end.clone(), ..report(&tree, "1795277000-fsync", 1, 1.0) });
         press(&mut app, "1");
         let effects = main_effects(say(&mut app, ExperimentMessage::Report(done.clone())));
-        assert_eq!(effects, [Effect::RunJob(WorkerJob::SaveExperiment(done.clone()))], "{end:?}");
+        assert_eq!(effects, [Effect::RunJob(WorkerJob::ExperimentReports(StoreJob::Save(done.clone())))], "{end:?}");
         assert!(message_text(&app).starts_with("experiment: "), "{}", message_text(&app));
-        let job = WorkerJob::SaveExperiment(done);
+        let job = WorkerJob::ExperimentReports(StoreJob::Save(done));
         let effects = update(&mut app, Event::JobReply(job, WorkerReply::Saved("1795277000-fsync-1".into())));
-        assert!(effects.contains(&Effect::RunJob(WorkerJob::ListExperiments)));
+        assert!(effects.contains(&Effect::RunJob(WorkerJob::ExperimentReports(StoreJob::List))));
         assert_eq!(app.views.experiments.run.as_ref().unwrap().stored, Some(Ok("1795277000-fsync-1".into())));
         press(&mut app, "tE");
         draw_screen(&app);
@@ -375,11 +378,14 @@ fn a_closed_change_is_not_kept() {
 fn stored_experiments_are_shown_compared_and_exported() {
     let (mut app, tree) = planned(SIZE);
     let [newest, middle, oldest] = kept().try_into().map(|k: [_; 3]| k.map(|k| k.id)).unwrap();
-    let read = |ids: Vec<String>| Effect::RunJob(WorkerJob::LoadExperiments { ids });
+    let read = |ids: Vec<String>| Effect::RunJob(WorkerJob::ExperimentReports(StoreJob::Load(ids)));
     assert_eq!(main_effects(press(&mut app, "<left><down><enter>")), [read(vec![newest.clone()])]);
     let got = |app: &mut App, ids: Vec<String>| {
         let all = ids.iter().map(|id| report(&tree, id, 4, 0.5)).collect();
-        update(app, Event::JobReply(WorkerJob::LoadExperiments { ids }, WorkerReply::LoadedExperiments(all)));
+        update(
+            app,
+            Event::JobReply(WorkerJob::ExperimentReports(StoreJob::Load(ids)), WorkerReply::LoadedExperiments(all)),
+        );
     };
     // Not what is waited for.
     got(&mut app, vec![oldest.clone()]);
