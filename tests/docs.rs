@@ -3,7 +3,7 @@
 
 use clap::CommandFactory;
 use iotop_plus::cli::Cli;
-use iotop_plus::tui::keymap::{BINDINGS, KeyContext, key_name};
+use iotop_plus::tui::keymap::{BINDINGS, KeyContext};
 use iotop_plus::tui::settings::{SETTING_DESCRIPTIONS, Settings};
 use iotop_plus::tuning::knobs::KNOBS;
 use std::path::{Path, PathBuf};
@@ -188,16 +188,16 @@ fn the_keys_page_is_the_programs_own_table() {
          context takes precedence over the same key of a more general one.\n",
     );
     let mut contexts: Vec<KeyContext> = Vec::new();
-    for binding in BINDINGS {
+    for binding in BINDINGS.iter() {
         if !contexts.contains(&binding.context) {
             contexts.push(binding.context);
         }
-        assert!(!binding.help.trim().is_empty(), "{}", key_name(binding));
+        assert!(!binding.help.trim().is_empty(), "{}", binding.name);
     }
     for context in contexts {
         page.push_str(&format!("\n## {}\n\n| key | does |\n|---|---|\n", context.title()));
         for b in BINDINGS.iter().filter(|b| b.context == context) {
-            let key = key_name(b).replace('|', "\\|");
+            let key = b.name.replace('|', "\\|");
             page.push_str(&format!("| `{key}` | {} |\n", b.help.replace('|', "\\|")));
         }
     }

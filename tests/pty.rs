@@ -74,7 +74,7 @@ fn every_bound_key_leaves_the_program_running() {
     let mut t = start_and_wait(&[]);
     for view in ["1", "2", "3", "5"] {
         t.send(view);
-        for b in BINDINGS {
+        for b in BINDINGS.iter() {
             // Confirm would change the machine; quitting and suspending have their own tests.
             let leaves = matches!(b.action, Action::Quit | Action::Suspend) || b.code == KeyCode::Char('q');
             let leaves = leaves || (b.ctrl && b.code == KeyCode::Char('c'));

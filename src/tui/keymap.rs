@@ -1,48 +1,35 @@
-//! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
+//! The one table of keys: look-up, footer, help screen, docs and the test against doubles all read it.
 
-use super::action::{Action, ExperimentAction as E, ReplayAction as P, RunAction as R, TuneAction as T, ViewId};
+use super::action::{
+    Action, Action as A, ExperimentAction as E, ReplayAction as P, RunAction as R, TuneAction as T, ViewId,
+};
+use KeyContext::{
+    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail, List,
+    ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
+};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Where a key acts. A more specific context wins over a more general one.
+/// Where a key acts; its title says it. A more specific context wins over a more general one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyContext {
-    /// Everywhere but in a line of input or a dialog.
     Global,
-    /// Whatever scrolls: lists, details, the help.
     Scroll,
-    /// Any list.
     List,
-    /// The Devices pane.
     Devices,
-    /// The Processes pane.
     Processes,
-    /// The Kernel pane.
     Kernel,
-    /// The Bench view.
     Bench,
-    /// The Tune view.
     Tune,
-    /// The experiments of the Tune view.
     Experiment,
-    /// The Findings view.
     Findings,
-    /// The question about leases when leaving.
     TuneLeave,
-    /// A detail page.
     Detail,
-    /// The detail page of a device.
     DeviceDetail,
-    /// The detail page of a process.
     ProcessDetail,
-    /// The detail page of a kernel message.
     KernelDetail,
-    /// While a recording is on the screen.
     Replay,
-    /// The help screen.
     Help,
-    /// A question.
     Dialog,
 }
 
@@ -75,13 +62,15 @@ impl KeyContext {
 /// One key in one context.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyBinding {
-    /// Where.
+    /// Where it acts.
     pub context: KeyContext,
-    /// Key.
+    /// How it is written: `q`, `Space`, `^L`, `PgDn`.
+    pub name: &'static str,
+    /// The key.
     pub code: KeyCode,
     /// With the control key.
     pub ctrl: bool,
-    /// Meaning.
+    /// What it does.
     pub action: Action,
     /// Word in the footer; empty: not there.
     pub footer: &'static str,
@@ -89,282 +78,230 @@ pub struct KeyBinding {
     pub help: &'static str,
 }
 
-const fn key(
-    context: KeyContext,
-    code: KeyCode,
-    action: Action,
-    footer: &'static str,
-    help: &'static str,
-) -> KeyBinding {
-    KeyBinding { context, code, ctrl: false, action, footer, help }
-}
+/// Every key, in the order of the help.
+pub static BINDINGS: LazyLock<Vec<KeyBinding>> = LazyLock::new(|| {
+    let binding = |&(context, name, action, footer, help): &KeyRow| {
+        let (code, ctrl) = parse_key(name);
+        KeyBinding { context, name, code, ctrl, action, footer, help }
+    };
+    KEYS.iter().map(binding).collect()
+});
 
-const fn char_key(
-    context: KeyContext,
-    c: char,
-    action: Action,
-    footer: &'static str,
-    help: &'static str,
-) -> KeyBinding {
-    key(context, KeyCode::Char(c), action, footer, help)
-}
+/// Context, key, action, word in the footer, line in the help.
+type KeyRow = (KeyContext, &'static str, Action, &'static str, &'static str);
 
-const fn ctrl_key(c: char, action: Action, help: &'static str) -> KeyBinding {
-    KeyBinding { context: KeyContext::Global, code: KeyCode::Char(c), ctrl: true, action, footer: "", help }
-}
-
-use KeyContext::{
-    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail, List,
-    ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
-};
-
-/// Every key there is.
-pub const BINDINGS: &[KeyBinding] = &[
-    char_key(Dialog, 'y', Action::Confirm, "yes", "do it"),
-    char_key(Dialog, 's', Action::Screenshot, "", "the screen, question and all, to a file"),
-    key(Dialog, KeyCode::Enter, Action::Confirm, "", "do it"),
-    char_key(Dialog, 'n', Action::Back, "no", "leave it"),
-    key(Dialog, KeyCode::Esc, Action::Back, "", "leave it"),
-    char_key(Dialog, 'q', Action::Back, "", "leave it"),
-    key(Help, KeyCode::Esc, Action::Back, "close", "close the help"),
-    char_key(Help, 'q', Action::Back, "", "close the help"),
-    char_key(DeviceDetail, 'g', Action::NextGraph, "graph", "another quantity in the graphs"),
-    char_key(
-        ProcessDetail,
-        't',
-        Action::TaskKnobs,
-        "tune",
-        "its limit of open files and I/O priority in the Tune view",
-    ),
-    char_key(
-        ProcessDetail,
-        'm',
-        Action::LoadMappings,
-        "mappings",
-        "read Size, Rss and Swap of its mappings; walks its page tables",
-    ),
-    key(
-        KernelDetail,
-        KeyCode::Enter,
-        Action::Open,
-        "task or device",
-        "detail of the task it names, else of the device",
-    ),
-    key(Detail, KeyCode::Esc, Action::Back, "back", "back to the list"),
-    key(Detail, KeyCode::Backspace, Action::Back, "", "back to the list"),
-    char_key(Processes, 'o', Action::ToggleActiveOnly, "active", "only tasks that do I/O"),
-    char_key(Processes, 'a', Action::ToggleTotals, "sums", "sums since the start (or since D) instead of rates"),
-    char_key(Processes, 'p', Action::ToggleThreads, "threads", "processes or threads"),
-    char_key(Processes, 'f', Action::ToggleFold, "", "fold or unfold the threads of the selected process"),
-    char_key(Processes, 'i', Action::Ionice, "ionice", "I/O class and priority of the selected task (asks first)"),
-    char_key(Processes, 'u', Action::UserFilter, "user", "only one user's tasks"),
-    char_key(Devices, 'o', Action::ToggleActiveOnly, "active", "only devices that do I/O"),
-    char_key(Devices, 'x', Action::ToggleExtendedColumns, "columns", "the columns of iostat -x"),
-    char_key(Devices, 'g', Action::NextGraph, "graph", "another quantity in the graphs"),
-    char_key(Kernel, 'f', Action::ToggleFold, "fold", "fold or unfold traces"),
-    char_key(Kernel, 'I', Action::IncludePattern, "include", "only lines that match a pattern"),
-    char_key(Kernel, 'X', Action::ExcludePattern, "exclude", "hide lines that match a pattern"),
-    key(Tune, KeyCode::Enter, Action::Open, "edit", "edit the selected knob; in the presets: propose this one"),
-    char_key(Tune, 'a', Action::Tune(T::Apply), "apply", "apply what is proposed, all or none (asks first)"),
-    char_key(Tune, 'p', Action::Tune(T::Presets), "presets", "presets: settings for a kind of work"),
-    char_key(
-        Tune,
-        'e',
-        Action::Experiment(E::TryPending),
-        "try",
-        "experiment: does it help? B is what is proposed, the preset, or the selected knob",
-    ),
-    char_key(Tune, 'E', Action::Experiment(E::Reopen), "", "the experiments: under way, next, kept"),
-    char_key(Tune, 'x', Action::Tune(T::Discard), "", "drop every proposal; Esc drops that of the selected knob"),
-    char_key(Tune, 'K', Action::Tune(T::Keep), "keep", "let a change on lease stay until the machine boots"),
-    char_key(Tune, 'u', Action::Tune(T::Undo), "undo", "take back the selected change, else the newest (asks first)"),
-    char_key(Tune, 'R', Action::Tune(T::Renew), "renew", "start the lease anew"),
-    char_key(Tune, 'L', Action::Tune(T::Lease), "", "how long a lease lasts, in seconds"),
-    char_key(Tune, 'P', Action::Tune(T::Persist), "", "make the value last over a boot, or no longer (asks first)"),
-    char_key(
-        Tune,
-        'g',
-        Action::Tune(T::Graph),
-        "graph",
-        "to the graphs of what the knob steers; changes are marked there",
-    ),
-    char_key(Tune, 'c', Action::Tune(T::Changes), "changes", "to the changes, and the figures before and since"),
-    char_key(Tune, 'i', Action::Tune(T::KnobPage), "", "to what the knob does and costs"),
-    char_key(Tune, '/', Action::Search, "", "search; n and N go on"),
-    char_key(Tune, 'n', Action::SearchNext, "", "next hit"),
-    char_key(Tune, 'N', Action::SearchPrevious, "", "hit before"),
-    char_key(Tune, '\\', Action::Filter, "", "show only knobs that contain a text"),
-    key(Experiment, KeyCode::Enter, Action::Open, "go", "change a line of the next experiment, show a kept one"),
-    char_key(Experiment, 'r', Action::Run(R::Start), "run", "start the next experiment (asks first)"),
-    char_key(
-        Experiment,
-        'x',
-        Action::Run(R::Cancel),
-        "cancel",
-        "end it, with a report of the rounds that are over; again: kill it",
-    ),
-    char_key(
-        Experiment,
-        'a',
-        Action::Experiment(E::Apply),
-        "set B",
-        "set the B of the report, on a lease (asks first)",
-    ),
-    char_key(
-        Experiment,
-        'K',
-        Action::Experiment(E::Keep),
-        "keep B",
-        "let the B of the report stay until the machine boots; sets it if need be (asks first)",
-    ),
-    char_key(Experiment, 'u', Action::Tune(T::Undo), "undo", "take back the newest change (asks first)"),
-    char_key(Experiment, 'R', Action::Tune(T::Renew), "", "start the lease of B anew"),
-    char_key(Experiment, 'e', Action::Run(R::Edit), "edit", "to the form of the next experiment; change a line"),
-    key(Experiment, KeyCode::Delete, Action::Run(R::Reset), "", "the selected line as it is by itself"),
-    char_key(Experiment, 'm', Action::Run(R::Mark), "mark", "mark a kept experiment to compare others with"),
-    char_key(
-        Experiment,
-        'c',
-        Action::Run(R::Compare),
-        "compare",
-        "the marked experiment and the selected one side by side",
-    ),
-    char_key(
-        Experiment,
-        'o',
-        Action::Experiment(E::Export),
-        "file",
-        "write the report to a file: Markdown, JSON or text, by its ending",
-    ),
-    key(Experiment, KeyCode::Right, Action::Run(R::FocusPage), "", "to the page beside the list"),
-    key(Experiment, KeyCode::Left, Action::Run(R::FocusList), "", "back to the list"),
-    char_key(TuneLeave, 'u', Action::Tune(T::QuitUndo), "undo", "take the change back now, and leave"),
-    char_key(TuneLeave, 'k', Action::Tune(T::QuitKeep), "keep", "let the change stay, and leave"),
-    char_key(
-        TuneLeave,
-        'l',
-        Action::Tune(T::QuitDetach),
-        "lease",
-        "leave; the change takes itself back when its time is over",
-    ),
-    key(TuneLeave, KeyCode::Esc, Action::Back, "stay", "do not leave"),
-    char_key(TuneLeave, 'n', Action::Back, "", "do not leave"),
-    char_key(TuneLeave, 'q', Action::Back, "", "do not leave"),
-    KeyBinding {
-        context: TuneLeave,
-        code: KeyCode::Char('c'),
-        ctrl: true,
-        action: Action::Tune(T::QuitUndo),
-        footer: "",
-        help: "take the change back now, and leave",
-    },
-    key(Bench, KeyCode::Enter, Action::Open, "go", "start a profile (asks first), show a result, change a parameter"),
-    char_key(Bench, 'r', Action::Run(R::Start), "run", "start the selected profile (asks first)"),
-    char_key(Bench, 'e', Action::Run(R::Edit), "edit", "change the parameters"),
-    char_key(Bench, 'u', Action::Run(R::Reset), "", "the selected parameter as the profile has it"),
-    char_key(Bench, 'x', Action::Run(R::Cancel), "cancel", "end the run, with the figures up to now; again: kill it"),
-    char_key(Bench, 'm', Action::Run(R::Mark), "mark", "mark a kept result to compare others with"),
-    char_key(Bench, 'c', Action::Run(R::Compare), "compare", "the marked result and the selected one side by side"),
-    key(Bench, KeyCode::Right, Action::Run(R::FocusPage), "", "to the page beside the list"),
-    key(Bench, KeyCode::Left, Action::Run(R::FocusList), "", "back to the list"),
-    key(
-        Findings,
-        KeyCode::Enter,
-        Action::Open,
-        "go there",
-        "to the knob, the benchmark, the device or the task that the finding points to",
-    ),
-    key(Findings, KeyCode::Right, Action::NextPane, "ways on", "to the page of the story and its ways on, and back"),
-    key(Findings, KeyCode::Left, Action::NextPane, "", "to the page of the story and its ways on, and back"),
-    key(Scroll, KeyCode::Up, Action::MoveSelection(-1), "", "selection up"),
-    key(Scroll, KeyCode::Down, Action::MoveSelection(1), "", "selection down"),
-    char_key(Scroll, 'k', Action::MoveSelection(-1), "", "selection up"),
-    char_key(Scroll, 'j', Action::MoveSelection(1), "", "selection down"),
-    key(Scroll, KeyCode::PageUp, Action::MovePage(-1), "", "one screen up"),
-    key(Scroll, KeyCode::PageDown, Action::MovePage(1), "", "one screen down"),
-    key(Scroll, KeyCode::Home, Action::MoveToFirst, "", "to the first row"),
-    key(List, KeyCode::Enter, Action::Open, "detail", "detail of the selected row"),
-    key(List, KeyCode::Left, Action::SortLeft, "", "sort by the column to the left"),
-    key(List, KeyCode::Right, Action::SortRight, "sort", "sort by the column to the right"),
-    char_key(List, '<', Action::ColumnsLeft, "", "columns back to the left"),
-    char_key(List, '>', Action::ColumnsRight, "", "further columns, where the screen is too narrow for all"),
-    char_key(List, 'r', Action::ReverseSort, "", "reverse the order"),
-    char_key(List, '/', Action::Search, "search", "search; n and N go on"),
-    char_key(List, 'n', Action::SearchNext, "", "next hit"),
-    char_key(List, 'N', Action::SearchPrevious, "", "hit before"),
-    char_key(List, '\\', Action::Filter, "filter", "show only rows that contain a text"),
-    char_key(Replay, ' ', Action::Replay(P::TogglePlay), "play", "play or pause"),
-    char_key(Replay, ',', Action::Replay(P::StepTicks(-1)), "", "the sample before (pauses)"),
-    char_key(Replay, '.', Action::Replay(P::StepTicks(1)), "step", "the sample after (pauses)"),
-    char_key(Replay, '[', Action::Replay(P::SkipSecs(-60)), "", "a minute back"),
-    char_key(Replay, ']', Action::Replay(P::SkipSecs(60)), "", "a minute on"),
-    char_key(Replay, '{', Action::Replay(P::SkipSecs(-600)), "", "ten minutes back"),
-    char_key(Replay, '}', Action::Replay(P::SkipSecs(600)), "", "ten minutes on"),
-    char_key(Replay, '+', Action::Replay(P::Faster), "", "twice as fast, up to 256 times the recording's pace"),
-    char_key(Replay, '-', Action::Replay(P::Slower), "", "half as fast"),
-    char_key(Replay, 'J', Action::Replay(P::JumpToTime), "jump", "ask for a time to jump to"),
-    char_key(
-        Replay,
-        ')',
-        Action::Replay(P::JumpToFinding { forward: true }),
-        "finding",
-        "to the next finding: where one begins or gets worse (pauses; Esc ends the search)",
-    ),
-    char_key(Replay, '(', Action::Replay(P::JumpToFinding { forward: false }), "", "to the finding before (pauses)"),
-    char_key(Replay, '^', Action::Replay(P::First), "", "to the first sample"),
-    key(Replay, KeyCode::End, Action::Replay(P::Last), "", "to the last sample"),
-    char_key(Replay, 'G', Action::Replay(P::Last), "", "to the last sample"),
-    char_key(Global, '?', Action::Help, "help", "this help"),
-    char_key(Global, 'h', Action::Help, "", "this help"),
-    key(Global, KeyCode::F(1), Action::Help, "", "this help"),
-    char_key(Global, '1', Action::ShowView(ViewId::Overview), "", "Overview"),
-    char_key(Global, '2', Action::ShowView(ViewId::Devices), "", "Devices"),
-    char_key(Global, '3', Action::ShowView(ViewId::Processes), "", "Processes"),
-    char_key(Global, '4', Action::ShowView(ViewId::Memory), "", "Memory"),
-    char_key(Global, '5', Action::ShowView(ViewId::Kernel), "", "Kernel log"),
-    char_key(Global, '6', Action::ShowView(ViewId::Bench), "", "Bench"),
-    char_key(Global, 'b', Action::ShowView(ViewId::Bench), "", "Bench: measure storage"),
-    char_key(Global, '7', Action::ShowView(ViewId::Tune), "", "Tune"),
-    char_key(Global, '8', Action::ShowView(ViewId::Findings), "", "Findings: what is wrong, why, and what to try"),
-    char_key(Global, 't', Action::ShowView(ViewId::Tune), "", "Tune: settings of the kernel, with a way back"),
-    key(Global, KeyCode::Tab, Action::NextView, "", "next view"),
-    key(Global, KeyCode::BackTab, Action::NextPane, "", "next pane of the view"),
-    char_key(Global, 'w', Action::NextPane, "pane", "next pane of the view"),
-    char_key(Global, 'z', Action::Zoom, "zoom", "the focused pane alone, or all again"),
-    char_key(Global, 'F', Action::ShowView(ViewId::Syncs), "syncs", "Syncs: who waits for them, on which file"),
-    key(Global, KeyCode::Esc, Action::Back, "", "close, unzoom, drop the filter, live again"),
-    char_key(Global, ' ', Action::Freeze, "freeze", "hold the picture; sampling goes on"),
-    char_key(Global, ',', Action::StepBack, "", "the tick before (freezes)"),
-    char_key(Global, '.', Action::StepForward, "", "the tick after"),
-    key(Global, KeyCode::End, Action::MoveToLast, "", "live again; in a list that is live, its end"),
-    char_key(Global, 'G', Action::MoveToLast, "", "live again; in a list that is live, its end"),
-    char_key(Global, '+', Action::LongerInterval, "", "a longer interval"),
-    char_key(Global, '-', Action::ShorterInterval, "", "a shorter interval"),
-    char_key(Global, 'd', Action::SetInterval, "", "ask for the interval in seconds"),
-    char_key(Global, 'D', Action::ResetCounters, "", "count sums from now"),
-    char_key(
+const KEYS: &[KeyRow] = &[
+    (Global, "?", A::Help, "help", "this help"),
+    (Global, "h", A::Help, "", "this help"),
+    (Global, "F1", A::Help, "", "this help"),
+    (Global, "1", A::ShowView(ViewId::Overview), "", "Overview"),
+    (Global, "2", A::ShowView(ViewId::Devices), "", "Devices"),
+    (Global, "3", A::ShowView(ViewId::Processes), "", "Processes"),
+    (Global, "4", A::ShowView(ViewId::Memory), "", "Memory"),
+    (Global, "5", A::ShowView(ViewId::Kernel), "", "Kernel log"),
+    (Global, "6", A::ShowView(ViewId::Bench), "", "Bench"),
+    (Global, "b", A::ShowView(ViewId::Bench), "", "Bench: measure storage"),
+    (Global, "7", A::ShowView(ViewId::Tune), "", "Tune"),
+    (Global, "8", A::ShowView(ViewId::Findings), "", "Findings: what is wrong, why, and what to try"),
+    (Global, "t", A::ShowView(ViewId::Tune), "", "Tune: settings of the kernel, with a way back"),
+    (Global, "Tab", A::NextView, "", "next view"),
+    (Global, "S-Tab", A::NextPane, "", "next pane of the view"),
+    (Global, "w", A::NextPane, "pane", "next pane of the view"),
+    (Global, "z", A::Zoom, "zoom", "the focused pane alone, or all again"),
+    (Global, "F", A::ShowView(ViewId::Syncs), "syncs", "Syncs: who waits for them, on which file"),
+    (Global, "Esc", A::Back, "", "close, unzoom, drop the filter, live again"),
+    (Global, "Space", A::Freeze, "freeze", "hold the picture; sampling goes on"),
+    (Global, ",", A::StepBack, "", "the tick before (freezes)"),
+    (Global, ".", A::StepForward, "", "the tick after"),
+    (Global, "End", A::MoveToLast, "", "live again; in a list that is live, its end"),
+    (Global, "G", A::MoveToLast, "", "live again; in a list that is live, its end"),
+    (Global, "+", A::LongerInterval, "", "a longer interval"),
+    (Global, "-", A::ShorterInterval, "", "a shorter interval"),
+    (Global, "d", A::SetInterval, "", "ask for the interval in seconds"),
+    (Global, "D", A::ResetCounters, "", "count sums from now"),
+    (
         Global,
-        ':',
-        Action::Command,
+        ":",
+        A::Command,
         "",
         "command: path DIR, tune KNOB, syncs MS, theme NAME, interval S, include RE, exclude RE, q",
     ),
-    char_key(Global, 'y', Action::CopyPane, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
-    char_key(Global, 's', Action::Screenshot, "shot", "the screen or the pane to a file: picture, page, tables, text"),
-    char_key(
-        Global,
-        'R',
-        Action::ToggleRecording,
-        "",
-        "record what the collectors see into a file, or end the recording",
+    (Global, "y", A::CopyPane, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
+    (Global, "s", A::Screenshot, "shot", "the screen or the pane to a file: picture, page, tables, text"),
+    (Global, "R", A::ToggleRecording, "", "record what the collectors see into a file, or end the recording"),
+    (Global, "T", A::NextTheme, "", "next theme"),
+    (Global, "W", A::SaveConfig, "", "write these settings to the config file"),
+    (Global, "^L", A::Redraw, "", "draw everything anew"),
+    (Global, "^Z", A::Suspend, "", "back to the shell; `fg` returns"),
+    (Global, "^C", A::Quit, "", "quit"),
+    (Global, "q", A::Quit, "quit", "quit"),
+    (Replay, "Space", A::Replay(P::TogglePlay), "play", "play or pause"),
+    (Replay, ",", A::Replay(P::StepTicks(-1)), "", "the sample before (pauses)"),
+    (Replay, ".", A::Replay(P::StepTicks(1)), "step", "the sample after (pauses)"),
+    (Replay, "[", A::Replay(P::SkipSecs(-60)), "", "a minute back"),
+    (Replay, "]", A::Replay(P::SkipSecs(60)), "", "a minute on"),
+    (Replay, "{", A::Replay(P::SkipSecs(-600)), "", "ten minutes back"),
+    (Replay, "}", A::Replay(P::SkipSecs(600)), "", "ten minutes on"),
+    (Replay, "+", A::Replay(P::Faster), "", "twice as fast, up to 256 times the recording's pace"),
+    (Replay, "-", A::Replay(P::Slower), "", "half as fast"),
+    (Replay, "J", A::Replay(P::JumpToTime), "jump", "ask for a time to jump to"),
+    (
+        Replay,
+        ")",
+        A::Replay(P::JumpToFinding { forward: true }),
+        "finding",
+        "to the next finding: where one begins or gets worse (pauses; Esc ends the search)",
     ),
-    char_key(Global, 'T', Action::NextTheme, "", "next theme"),
-    char_key(Global, 'W', Action::SaveConfig, "", "write these settings to the config file"),
-    ctrl_key('l', Action::Redraw, "draw everything anew"),
-    ctrl_key('z', Action::Suspend, "back to the shell; `fg` returns"),
-    ctrl_key('c', Action::Quit, "quit"),
-    char_key(Global, 'q', Action::Quit, "quit", "quit"),
+    (Replay, "(", A::Replay(P::JumpToFinding { forward: false }), "", "to the finding before (pauses)"),
+    (Replay, "^", A::Replay(P::First), "", "to the first sample"),
+    (Replay, "End", A::Replay(P::Last), "", "to the last sample"),
+    (Replay, "G", A::Replay(P::Last), "", "to the last sample"),
+    (Scroll, "↑", A::MoveSelection(-1), "", "selection up"),
+    (Scroll, "↓", A::MoveSelection(1), "", "selection down"),
+    (Scroll, "k", A::MoveSelection(-1), "", "selection up"),
+    (Scroll, "j", A::MoveSelection(1), "", "selection down"),
+    (Scroll, "PgUp", A::MovePage(-1), "", "one screen up"),
+    (Scroll, "PgDn", A::MovePage(1), "", "one screen down"),
+    (Scroll, "Home", A::MoveToFirst, "", "to the first row"),
+    (List, "Enter", A::Open, "detail", "detail of the selected row"),
+    (List, "←", A::SortLeft, "", "sort by the column to the left"),
+    (List, "→", A::SortRight, "sort", "sort by the column to the right"),
+    (List, "<", A::ColumnsLeft, "", "columns back to the left"),
+    (List, ">", A::ColumnsRight, "", "further columns, where the screen is too narrow for all"),
+    (List, "r", A::ReverseSort, "", "reverse the order"),
+    (List, "/", A::Search, "search", "search; n and N go on"),
+    (List, "n", A::SearchNext, "", "next hit"),
+    (List, "N", A::SearchPrevious, "", "hit before"),
+    (List, "\\", A::Filter, "filter", "show only rows that contain a text"),
+    (Devices, "o", A::ToggleActiveOnly, "active", "only devices that do I/O"),
+    (Devices, "x", A::ToggleExtendedColumns, "columns", "the columns of iostat -x"),
+    (Devices, "g", A::NextGraph, "graph", "another quantity in the graphs"),
+    (Processes, "o", A::ToggleActiveOnly, "active", "only tasks that do I/O"),
+    (Processes, "a", A::ToggleTotals, "sums", "sums since the start (or since D) instead of rates"),
+    (Processes, "p", A::ToggleThreads, "threads", "processes or threads"),
+    (Processes, "f", A::ToggleFold, "", "fold or unfold the threads of the selected process"),
+    (Processes, "i", A::Ionice, "ionice", "I/O class and priority of the selected task (asks first)"),
+    (Processes, "u", A::UserFilter, "user", "only one user's tasks"),
+    (Kernel, "f", A::ToggleFold, "fold", "fold or unfold traces"),
+    (Kernel, "I", A::IncludePattern, "include", "only lines that match a pattern"),
+    (Kernel, "X", A::ExcludePattern, "exclude", "hide lines that match a pattern"),
+    (Bench, "Enter", A::Open, "go", "start a profile (asks first), show a result, change a parameter"),
+    (Bench, "r", A::Run(R::Start), "run", "start the selected profile (asks first)"),
+    (Bench, "e", A::Run(R::Edit), "edit", "change the parameters"),
+    (Bench, "u", A::Run(R::Reset), "", "the selected parameter as the profile has it"),
+    (Bench, "x", A::Run(R::Cancel), "cancel", "end the run, with the figures up to now; again: kill it"),
+    (Bench, "m", A::Run(R::Mark), "mark", "mark a kept result to compare others with"),
+    (Bench, "c", A::Run(R::Compare), "compare", "the marked result and the selected one side by side"),
+    (Bench, "→", A::Run(R::FocusPage), "", "to the page beside the list"),
+    (Bench, "←", A::Run(R::FocusList), "", "back to the list"),
+    (Tune, "Enter", A::Open, "edit", "edit the selected knob; in the presets: propose this one"),
+    (Tune, "a", A::Tune(T::Apply), "apply", "apply what is proposed, all or none (asks first)"),
+    (Tune, "p", A::Tune(T::Presets), "presets", "presets: settings for a kind of work"),
+    (
+        Tune,
+        "e",
+        A::Experiment(E::TryPending),
+        "try",
+        "experiment: does it help? B is what is proposed, the preset, or the selected knob",
+    ),
+    (Tune, "E", A::Experiment(E::Reopen), "", "the experiments: under way, next, kept"),
+    (Tune, "x", A::Tune(T::Discard), "", "drop every proposal; Esc drops that of the selected knob"),
+    (Tune, "K", A::Tune(T::Keep), "keep", "let a change on lease stay until the machine boots"),
+    (Tune, "u", A::Tune(T::Undo), "undo", "take back the selected change, else the newest (asks first)"),
+    (Tune, "R", A::Tune(T::Renew), "renew", "start the lease anew"),
+    (Tune, "L", A::Tune(T::Lease), "", "how long a lease lasts, in seconds"),
+    (Tune, "P", A::Tune(T::Persist), "", "make the value last over a boot, or no longer (asks first)"),
+    (Tune, "g", A::Tune(T::Graph), "graph", "to the graphs of what the knob steers; changes are marked there"),
+    (Tune, "c", A::Tune(T::Changes), "changes", "to the changes, and the figures before and since"),
+    (Tune, "i", A::Tune(T::KnobPage), "", "to what the knob does and costs"),
+    (Tune, "/", A::Search, "", "search; n and N go on"),
+    (Tune, "n", A::SearchNext, "", "next hit"),
+    (Tune, "N", A::SearchPrevious, "", "hit before"),
+    (Tune, "\\", A::Filter, "", "show only knobs that contain a text"),
+    (Experiment, "Enter", A::Open, "go", "change a line of the next experiment, show a kept one"),
+    (Experiment, "r", A::Run(R::Start), "run", "start the next experiment (asks first)"),
+    (Experiment, "x", A::Run(R::Cancel), "cancel", "end it, with a report of the rounds that are over; again: kill it"),
+    (Experiment, "a", A::Experiment(E::Apply), "set B", "set the B of the report, on a lease (asks first)"),
+    (
+        Experiment,
+        "K",
+        A::Experiment(E::Keep),
+        "keep B",
+        "let the B of the report stay until the machine boots; sets it if need be (asks first)",
+    ),
+    (Experiment, "u", A::Tune(T::Undo), "undo", "take back the newest change (asks first)"),
+    (Experiment, "R", A::Tune(T::Renew), "", "start the lease of B anew"),
+    (Experiment, "e", A::Run(R::Edit), "edit", "to the form of the next experiment; change a line"),
+    (Experiment, "Delete", A::Run(R::Reset), "", "the selected line as it is by itself"),
+    (Experiment, "m", A::Run(R::Mark), "mark", "mark a kept experiment to compare others with"),
+    (Experiment, "c", A::Run(R::Compare), "compare", "the marked experiment and the selected one side by side"),
+    (
+        Experiment,
+        "o",
+        A::Experiment(E::Export),
+        "file",
+        "write the report to a file: Markdown, JSON or text, by its ending",
+    ),
+    (Experiment, "→", A::Run(R::FocusPage), "", "to the page beside the list"),
+    (Experiment, "←", A::Run(R::FocusList), "", "back to the list"),
+    (TuneLeave, "u", A::Tune(T::QuitUndo), "undo", "take the change back now, and leave"),
+    (TuneLeave, "k", A::Tune(T::QuitKeep), "keep", "let the change stay, and leave"),
+    (TuneLeave, "l", A::Tune(T::QuitDetach), "lease", "leave; the change takes itself back when its time is over"),
+    (TuneLeave, "Esc", A::Back, "stay", "do not leave"),
+    (TuneLeave, "n", A::Back, "", "do not leave"),
+    (TuneLeave, "q", A::Back, "", "do not leave"),
+    (TuneLeave, "^C", A::Tune(T::QuitUndo), "", "take the change back now, and leave"),
+    (
+        Findings,
+        "Enter",
+        A::Open,
+        "go there",
+        "to the knob, the benchmark, the device or the task that the finding points to",
+    ),
+    (Findings, "→", A::NextPane, "ways on", "to the page of the story and its ways on, and back"),
+    (Findings, "←", A::NextPane, "", "to the page of the story and its ways on, and back"),
+    (Detail, "Esc", A::Back, "back", "back to the list"),
+    (Detail, "Backspace", A::Back, "", "back to the list"),
+    (DeviceDetail, "g", A::NextGraph, "graph", "another quantity in the graphs"),
+    (ProcessDetail, "t", A::TaskKnobs, "tune", "its limit of open files and I/O priority in the Tune view"),
+    (ProcessDetail, "m", A::LoadMappings, "mappings", "read Size, Rss and Swap of its mappings; walks its page tables"),
+    (KernelDetail, "Enter", A::Open, "task or device", "detail of the task it names, else of the device"),
+    (Dialog, "y", A::Confirm, "yes", "do it"),
+    (Dialog, "s", A::Screenshot, "", "the screen, question and all, to a file"),
+    (Dialog, "Enter", A::Confirm, "", "do it"),
+    (Dialog, "n", A::Back, "no", "leave it"),
+    (Dialog, "Esc", A::Back, "", "leave it"),
+    (Dialog, "q", A::Back, "", "leave it"),
+    (Help, "Esc", A::Back, "close", "close the help"),
+    (Help, "q", A::Back, "", "close the help"),
 ];
+
+/// The key of a name, and whether it is pressed with the control key.
+fn parse_key(name: &str) -> (KeyCode, bool) {
+    let code = match name {
+        "Space" => KeyCode::Char(' '),
+        "Enter" => KeyCode::Enter,
+        "Esc" => KeyCode::Esc,
+        "Tab" => KeyCode::Tab,
+        "S-Tab" => KeyCode::BackTab,
+        "Backspace" => KeyCode::Backspace,
+        "Delete" => KeyCode::Delete,
+        "Home" => KeyCode::Home,
+        "End" => KeyCode::End,
+        "PgUp" => KeyCode::PageUp,
+        "PgDn" => KeyCode::PageDown,
+        "F1" => KeyCode::F(1),
+        "↑" => KeyCode::Up,
+        "↓" => KeyCode::Down,
+        "←" => KeyCode::Left,
+        "→" => KeyCode::Right,
+        _ => match name.strip_prefix('^').and_then(|rest| rest.chars().next()) {
+            Some(letter) => return (KeyCode::Char(letter.to_ascii_lowercase()), true),
+            None => KeyCode::Char(name.chars().next().unwrap_or(' ')),
+        },
+    };
+    (code, false)
+}
 
 /// What a key means; `contexts` from the most specific to the most general.
 pub fn lookup_action(contexts: &[KeyContext], event: &KeyEvent) -> Option<Action> {
@@ -377,41 +314,12 @@ pub fn lookup_action(contexts: &[KeyContext], event: &KeyEvent) -> Option<Action
     })
 }
 
-/// How a key is written: `q`, `Space`, `^L`, `PgDn`.
-pub fn key_name(binding: &KeyBinding) -> Cow<'static, str> {
-    const PRINTABLE: &str =
-        "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
-    let name = match binding.code {
-        KeyCode::Char(' ') => "Space",
-        KeyCode::Char(c) if binding.ctrl => return format!("^{}", c.to_ascii_uppercase()).into(),
-        KeyCode::Char(c @ '!'..='~') => {
-            let at = c as usize - '!' as usize;
-            &PRINTABLE[at..=at]
-        }
-        KeyCode::Char(c) => return c.to_string().into(),
-        KeyCode::Up => "↑",
-        KeyCode::Down => "↓",
-        KeyCode::Left => "←",
-        KeyCode::Right => "→",
-        KeyCode::PageUp => "PgUp",
-        KeyCode::PageDown => "PgDn",
-        KeyCode::BackTab => "S-Tab",
-        KeyCode::F(n) => return format!("F{n}").into(),
-        other => return format!("{other:?}").into(),
-    };
-    name.into()
-}
-
-/// The keys that the footer may show: a small part of the table, which is looked through at every frame.
-static FOOTER_BINDINGS: LazyLock<Vec<&KeyBinding>> =
-    LazyLock::new(|| BINDINGS.iter().filter(|b| !b.footer.is_empty()).collect());
-
 /// The keys of the footer for these contexts, most specific first, one for each action.
 pub fn footer_bindings(contexts: &[KeyContext]) -> Vec<&'static KeyBinding> {
     let mut out: Vec<&KeyBinding> = Vec::new();
     for context in contexts {
-        for b in FOOTER_BINDINGS.iter().filter(|b| b.context == *context) {
-            if !out.iter().any(|o| o.action == b.action || (o.code == b.code && o.ctrl == b.ctrl)) {
+        for b in BINDINGS.iter().filter(|b| b.context == *context && !b.footer.is_empty()) {
+            if !out.iter().any(|o| o.action == b.action || o.name == b.name) {
                 out.push(b);
             }
         }

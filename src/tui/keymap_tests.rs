@@ -2,15 +2,15 @@
 
 use super::action::{Action, ViewId};
 use super::keymap::KeyContext::{Devices, Global, Kernel, List};
-use super::keymap::{BINDINGS, key_name, lookup_action};
+use super::keymap::{BINDINGS, lookup_action};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashSet;
 
 #[test]
 fn keys_are_unique_within_a_context() {
     let mut seen = HashSet::new();
-    for b in BINDINGS {
-        assert!(seen.insert((b.context, b.code, b.ctrl)), "{} twice in {:?}", key_name(b), b.context);
+    for b in BINDINGS.iter() {
+        assert!(seen.insert((b.context, b.code, b.ctrl)), "{} twice in {:?}", b.name, b.context);
         assert!(!b.help.is_empty());
     }
 }

@@ -1,11 +1,11 @@
-//! What a person may set for good: the config file, read once at start and written by `W`.
+//! Settings: the config file, read once at start and written by `W`.
 
 use super::action::ViewId;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::{FORMATS, find_format};
 use serde::{Deserialize, Serialize};
 
-/// The config file's content; every field may be left out, an unknown one is an error.
+/// The content of the config file. Every field is optional; an unknown one is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -17,7 +17,7 @@ pub struct Settings {
     pub view: ViewId,
     /// Whether the mouse is used.
     pub mouse: bool,
-    /// Whether programs are loaded into the kernel that measure latencies.
+    /// Whether latencies are measured by programs loaded into the kernel (BPF).
     pub tracing: bool,
     /// The Devices pane.
     pub devices: DeviceSettings,
@@ -77,7 +77,7 @@ pub struct KernelSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SyncsSettings {
-    /// A sync that takes so many milliseconds is listed by itself, 0 to 3600000.
+    /// Syncs of at least this many milliseconds are listed one by one, 0 to 3600000.
     pub threshold_ms: u64,
 }
 
@@ -91,7 +91,7 @@ impl Default for SyncsSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TuneSettings {
-    /// Seconds after which a change takes itself back, 1 to 86400.
+    /// Seconds after which a change is reverted, 1 to 86400.
     pub lease: u64,
 }
 
@@ -156,7 +156,7 @@ impl Default for ProcessSettings {
     }
 }
 
-/// Every setting by its name in the file, for the man page; the README has the same list.
+/// Every setting by its name in the file, for the man page.
 pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
     ("theme", "dark, light, mono or high-contrast. Default dark."),
@@ -188,17 +188,17 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
 /// Default length of a lease, seconds.
 pub const DEFAULT_LEASE_SECS: u64 = 120;
 
-/// Shortest and longest lease in seconds.
+/// Range of a lease, seconds.
 pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tuning::tuner::MAX_LEASE_SECS;
 
-/// Shortest and longest sync that is listed by itself, in milliseconds.
+/// Range of the threshold for syncs, ms.
 pub const SYNC_THRESHOLD_MS_RANGE: std::ops::RangeInclusive<u64> = 0..=3_600_000;
 
-/// Shortest and longest interval in seconds.
+/// Range of the interval, seconds.
 pub const INTERVAL_SECS_RANGE: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 impl Settings {
-    /// Reads the file's text. The error names the line and what is wrong with it.
+    /// Parses the file's text. The error names the line and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let settings: Self = toml::from_str(text).map_err(|err| {
             let line = err.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);

@@ -122,6 +122,11 @@ impl Shared {
         crate::units::format_time_of_day(wall_ns, self.utc_offset_secs)
     }
 
+    /// The title of a table: `Knobs on node02, 2026-01-31T14:02:11Z`.
+    pub fn table_title(&self, subject: &str) -> String {
+        format!("{subject} on {}, {}", self.system.host.name, self.timestamp())
+    }
+
     /// Date and time of the tick on screen, for exports.
     pub fn timestamp(&self) -> String {
         crate::units::format_rfc3339(self.snapshot().time.wall_ns)

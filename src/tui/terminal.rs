@@ -1,8 +1,7 @@
-//! The terminal: taken once, given back exactly once, on every way out.
+//! The terminal: set up for the program, and restored exactly once, however the program ends.
 //!
-//! Output goes through a descriptor of our own (the tty opened anew), so that making it non-blocking
-//! does not change the shell's. A frame is written as far as the terminal takes it; while some of it
-//! is left, no new frame is made, so a slow line gets the newest picture, not a backlog.
+//! Output goes through a descriptor of our own (the tty opened again), so that making it non-blocking does not change the
+//! shell's. No frame is drawn while part of the previous one is unwritten, so a slow line shows the newest state.
 
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,14 +17,14 @@ use std::time::{Duration, Instant};
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 /// Clicks and wheel, in SGR coordinates.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
-/// Everything [`ENTER`] and [`MOUSE_ON`] did, undone; also ends a synchronized update cut short.
+/// Undoes [`ENTER`] and [`MOUSE_ON`], and ends a synchronized update that was cut short.
 const LEAVE: &str = "\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
-/// The same after a sequence that was cut in the middle: CAN ends whatever it was (ECMA-48).
+/// The same after an incomplete sequence, which CAN ends (ECMA-48).
 const CANCEL_AND_LEAVE: &str = "\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
-/// How long giving the terminal back may take when it does not read.
+/// How long restoring a terminal that does not read may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What has to be put back; taken out by whoever puts it back first.
+/// What to restore; the first caller of [`restore`] takes it.
 static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
 struct SavedTerminal {
@@ -33,7 +32,7 @@ struct SavedTerminal {
     original_mode: Termios,
 }
 
-/// The terminal while the program has it.
+/// The terminal while it is set up for the program.
 pub struct Tty {
     fd: OwnedFd,
     mouse: bool,
@@ -42,7 +41,7 @@ pub struct Tty {
 }
 
 impl Tty {
-    /// Takes the terminal that standard output is: raw mode, alternate screen, mouse if asked for.
+    /// Sets up the terminal of standard output: raw mode, alternate screen, and the mouse if `mouse`.
     pub fn enter(mouse: bool) -> io::Result<Self> {
         let stdout = io::stdout();
         if !stdout.is_terminal() {
@@ -61,8 +60,8 @@ impl Tty {
             ));
         }
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let ours = rustix::termios::tcgetsid(&stdout).ok() == rustix::process::getsid(None).ok();
-        let fd = if ours {
+        let is_controlling = rustix::termios::tcgetsid(&stdout).ok() == rustix::process::getsid(None).ok();
+        let fd = if is_controlling {
             rustix::fs::openat(CWD, Root::tty(), flags, Mode::empty())?
         } else {
             let name = rustix::termios::ttyname(&stdout, Vec::new())?;
@@ -89,12 +88,12 @@ impl Tty {
         Ok(())
     }
 
-    /// Takes the terminal again after [`restore`]; everything must be drawn anew.
+    /// Sets up the terminal again after [`restore`]; the whole screen must be redrawn.
     pub fn reenter(&mut self) -> io::Result<()> {
         self.enter_raw_mode()
     }
 
-    /// Columns and rows; 80x24 where the terminal does not know.
+    /// Columns and rows; 80x24 if the terminal does not say.
     pub fn size(&self) -> (u16, u16) {
         match tcgetwinsize(&self.fd) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
@@ -102,12 +101,12 @@ impl Tty {
         }
     }
 
-    /// Whether all of the last frame has been taken.
+    /// Whether everything sent has been written.
     pub fn is_idle(&self) -> bool {
         self.written == self.pending.len()
     }
 
-    /// Queues bytes and writes what the terminal takes now.
+    /// Queues bytes and writes what the terminal accepts now.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_idle() {
             self.pending.clear();
@@ -117,7 +116,7 @@ impl Tty {
         self.flush_nonblocking()
     }
 
-    /// Writes what the terminal takes without waiting.
+    /// Writes what the terminal accepts without waiting.
     pub fn flush_nonblocking(&mut self) -> io::Result<()> {
         while !self.is_idle() {
             match rustix::io::write(&self.fd, &self.pending[self.written..]) {
@@ -128,7 +127,7 @@ impl Tty {
                 Err(err) => return Err(err.into()),
             }
         }
-        // A burst (a first frame) must not hold its memory for ever.
+        // Free the memory of an unusually large frame, such as the first.
         if self.pending.capacity() > 64 * 1024 {
             self.pending = Vec::new();
             self.written = 0;
@@ -136,7 +135,7 @@ impl Tty {
         Ok(())
     }
 
-    /// The same terminal, to wait for it.
+    /// A handle to wait for input or a hang-up.
     pub fn try_clone_handle(&self) -> io::Result<TtyHandle> {
         Ok(TtyHandle(self.fd.try_clone()?))
     }
@@ -148,16 +147,16 @@ impl Drop for Tty {
     }
 }
 
-/// The way to the terminal: whether somebody types, or is gone.
+/// A handle of the terminal that becomes readable on input and on a hang-up.
 pub struct TtyHandle(OwnedFd);
 
 impl TtyHandle {
-    /// Whether the other end is gone.
+    /// Whether the terminal is gone.
     pub fn is_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
+        let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(hung_up)
     }
 }
 
@@ -173,41 +172,40 @@ impl AsRawFd for TtyHandle {
     }
 }
 
-/// Gives the terminal back, if it is taken. Safe to call from anywhere, any number of times.
+/// Restores the terminal if it is set up. May be called from any thread, any number of times.
 pub fn restore() {
-    let taken = match SAVED_TERMINAL.try_lock() {
+    let saved = match SAVED_TERMINAL.try_lock() {
         Ok(mut guard) => guard.take(),
         Err(std::sync::TryLockError::Poisoned(e)) => e.into_inner().take(),
-        // Somebody is giving it back right now.
+        // Another thread is restoring it.
         Err(std::sync::TryLockError::WouldBlock) => None,
     };
-    let Some(taken) = taken else { return };
+    let Some(saved) = saved else { return };
     let until = Instant::now() + LEAVE_TIMEOUT;
     let mut left = LEAVE.as_bytes();
     let mut flushed = false;
     while !left.is_empty() {
-        match rustix::io::write(&taken.fd, left) {
+        match rustix::io::write(&saved.fd, left) {
             Ok(n) => left = &left[n..],
             Err(Errno::INTR) => {}
-            // A line that does not read is full of a frame nobody needs any more: it gives way.
+            // The terminal does not read: discard the rest of the frame.
             Err(Errno::AGAIN) if !flushed => {
                 flushed = true;
-                let _ = tcflush(&taken.fd, QueueSelector::OFlush);
+                let _ = tcflush(&saved.fd, QueueSelector::OFlush);
                 left = CANCEL_AND_LEAVE.as_bytes();
             }
             Err(Errno::AGAIN) if Instant::now() < until => {
                 let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-                let _ = poll(&mut [PollFd::new(&taken.fd, PollFlags::OUT)], Some(&wait));
+                let _ = poll(&mut [PollFd::new(&saved.fd, PollFlags::OUT)], Some(&wait));
             }
             Err(_) => break,
         }
     }
-    let _ = tcsetattr(&taken.fd, OptionalActions::Now, &taken.original_mode);
+    let _ = tcsetattr(&saved.fd, OptionalActions::Now, &saved.original_mode);
 }
 
-/// From now on a panic in any thread gives the terminal back, says what happened (cleaned: a panic
-/// message may quote hostile text) and ends the program with 101. Nothing is unwound: what has to be put right
-/// after us is so made that it is also put right after a kill.
+/// Makes a panic in any thread restore the terminal, print the sanitized message and exit with code 101. Nothing is
+/// unwound: whatever must be cleaned up is also cleaned up after a SIGKILL.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         restore();

@@ -31,7 +31,7 @@ impl App {
             x += width + 1;
         }
         x += 1;
-        let width = |b: &KeyBinding| keymap::key_name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
+        let width = |b: &KeyBinding| b.name.chars().count() as u16 + 1 + b.footer.len() as u16;
         let mut all = keymap::footer_bindings(&self.key_contexts());
         all.retain(|b| possible(b.action));
         // Help and quit are always shown.
@@ -79,7 +79,7 @@ pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBu
                 }
             }
             FooterItem::Key(b) => {
-                let used = draw_text(buf, x, area.y, &keymap::key_name(b), width, theme.key);
+                let used = draw_text(buf, x, area.y, b.name, width, theme.key);
                 draw_text(buf, x + used + 1, area.y, b.footer, width - used - 1, theme.dim);
             }
         }

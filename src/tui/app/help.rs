@@ -1,6 +1,6 @@
 //! The help, made from the table of keys.
 
-use crate::tui::keymap::{self, BINDINGS, KeyContext};
+use crate::tui::keymap::{BINDINGS, KeyBinding, KeyContext};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_popup;
 use crate::tui::widgets::text::draw_text;
@@ -8,41 +8,22 @@ use crate::tui::widgets::theme::Theme;
 
 /// Headings and keys of the help, made from the key table.
 pub fn help_lines() -> Vec<(String, String)> {
-    let order = [
-        KeyContext::Global,
-        KeyContext::Replay,
-        KeyContext::Scroll,
-        KeyContext::List,
-        KeyContext::Devices,
-        KeyContext::Processes,
-        KeyContext::Kernel,
-        KeyContext::Bench,
-        KeyContext::Tune,
-        KeyContext::Experiment,
-        KeyContext::TuneLeave,
-        KeyContext::Findings,
-        KeyContext::Detail,
-        KeyContext::DeviceDetail,
-        KeyContext::ProcessDetail,
-        KeyContext::KernelDetail,
-        KeyContext::Dialog,
-    ];
-    let mut out = Vec::new();
-    for context in order {
-        out.push((String::new(), context.title().to_owned()));
-        let mut last = None;
-        for b in BINDINGS.iter().filter(|b| b.context == context) {
-            // Keys with the same action share a line.
-            if last == Some(b.action)
-                && let Some((names, _)) = out.last_mut()
-            {
-                names.push(' ');
-                names.push_str(&keymap::key_name(b));
-                continue;
-            }
-            last = Some(b.action);
-            out.push((keymap::key_name(b).into_owned(), b.help.to_owned()));
+    let mut out: Vec<(String, String)> = Vec::new();
+    let mut previous: Option<&KeyBinding> = None;
+    for b in BINDINGS.iter().filter(|b| b.context != KeyContext::Help) {
+        let is_same_section = previous.is_some_and(|p| p.context == b.context);
+        if !is_same_section {
+            out.push((String::new(), b.context.title().to_owned()));
         }
+        match out.last_mut() {
+            // Keys with the same action share a line.
+            Some((names, _)) if is_same_section && previous.is_some_and(|p| p.action == b.action) => {
+                names.push(' ');
+                names.push_str(b.name);
+            }
+            _ => out.push((b.name.to_owned(), b.help.to_owned())),
+        }
+        previous = Some(b);
     }
     out
 }

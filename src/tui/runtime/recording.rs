@@ -1,4 +1,4 @@
-//! Recording what is on the screen: news is copied on its way in, and sent to the thread that writes.
+//! Records what the collectors observe: observations are copied as they arrive and sent to the writing thread.
 
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
@@ -21,13 +21,13 @@ const FINISH_TIMEOUT: Duration = Duration::from_millis(300);
 #[derive(Default)]
 pub struct ActiveRecording {
     recorder: Option<RecordingWriter>,
-    /// News of the tick that is not complete.
+    /// Observations of the tick that is not complete.
     pending_events: Vec<Observation>,
     is_stopping: bool,
 }
 
 impl ActiveRecording {
-    /// Begins with all that is known; why not, if there is no thread.
+    /// Starts a recording with everything known so far.
     pub fn start(&mut self, root: &Root, path: PathBuf, app: &App) -> Result<(), String> {
         let (at, log_clock) = (clock::now(), clock::now_log_clock());
         let header = RecordingHeader {
@@ -50,17 +50,17 @@ impl ActiveRecording {
             }
             known.push(Observation::KernelLog(records, log_clock));
         }
-        let mut news = Vec::new();
+        let mut observations = Vec::new();
         match app.shared.system.last_sample.is_some() {
             true => recorder.record_tick(known, app.shared.system.now().wall_ns),
-            // Before the first tick there is no time to tell it of: it goes with that.
-            false => news = known,
+            // Before the first tick there is no time stamp: the observations go with that tick.
+            false => observations = known,
         }
-        *self = Self { recorder: Some(recorder), pending_events: news, is_stopping: false };
+        *self = Self { recorder: Some(recorder), pending_events: observations, is_stopping: false };
         Ok(())
     }
 
-    /// Ends it; [`Tape::note`] tells when everything is written.
+    /// Ends it; [`Self::observe_event`] returns its last status once everything is written.
     pub fn stop(&mut self, wall_ns: i64) {
         self.flush(wall_ns);
         if let Some(recorder) = &mut self.recorder {
@@ -69,8 +69,7 @@ impl ActiveRecording {
         self.is_stopping = true;
     }
 
-    /// Ends it because the program ends: waits a moment until the writing child has everything. It does the rest
-    /// by itself.
+    /// Ends it because the program ends: waits briefly until the writing child has received everything.
     pub fn finish(&mut self, wall_ns: i64) {
         self.stop(wall_ns);
         let since = std::time::Instant::now();
@@ -83,7 +82,7 @@ impl ActiveRecording {
         }
     }
 
-    /// Takes a copy of an event that is news; after each tick, how far it is.
+    /// Copies an observation. Returns the status after each tick.
     pub fn observe_event(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
         self.recorder.as_ref()?;
         let (Event::Observed(entry) | Event::JobReply(_, WorkerReply::Observed(entry))) = event else { return None };
@@ -103,13 +102,13 @@ impl ActiveRecording {
     }
 
     fn flush(&mut self, wall_ns: i64) {
-        let news = std::mem::take(&mut self.pending_events);
-        if let Some(recorder) = self.recorder.as_ref().filter(|_| !news.is_empty()) {
-            let newest = news
+        let observations = std::mem::take(&mut self.pending_events);
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !observations.is_empty()) {
+            let newest = observations
                 .iter()
                 .rev()
                 .find_map(|e| if let Observation::Sample(s) = e { Some(s.time.wall_ns) } else { None });
-            recorder.record_tick(news, newest.unwrap_or(wall_ns));
+            recorder.record_tick(observations, newest.unwrap_or(wall_ns));
         }
     }
 
@@ -122,21 +121,21 @@ impl ActiveRecording {
     }
 }
 
-/// Everything the screen knows, as the first news.
+/// Everything known, as the first observations.
 fn initial_events(app: &App) -> Vec<Observation> {
-    let world = &app.shared.system;
+    let system = &app.shared.system;
     let mut out = Vec::new();
-    out.extend(world.last_sample.clone().map(|s| Observation::Sample(Box::new(s))));
-    if world.processes_status.ok().is_some() {
-        out.push(Observation::Tasks(Box::new(Reading::Ok(world.processes.full_update()))));
+    out.extend(system.last_sample.clone().map(|s| Observation::Sample(Box::new(s))));
+    if system.processes_status.ok().is_some() {
+        out.push(Observation::Tasks(Box::new(Reading::Ok(system.processes.full_update()))));
     }
-    out.push(Observation::Topology(Box::new(world.topology.clone())));
-    out.push(Observation::Queues(world.queues.clone()));
-    out.push(Observation::KernelLogState(world.kernel_log_status.clone()));
-    out.push(Observation::BlockedSources(world.blocked_reads.clone()));
-    out.push(Observation::HungTaskWarnings(world.hung_task_warnings));
+    out.push(Observation::Topology(Box::new(system.topology.clone())));
+    out.push(Observation::Queues(system.queues.clone()));
+    out.push(Observation::KernelLogState(system.kernel_log_status.clone()));
+    out.push(Observation::BlockedSources(system.blocked_reads.clone()));
+    out.push(Observation::HungTaskWarnings(system.hung_task_warnings));
     let SlowFacts { previous: before, latest: now, local_space: room, network_space: network_room } =
-        world.slow_facts.clone();
+        system.slow_facts.clone();
     out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
     out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
     out

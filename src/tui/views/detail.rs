@@ -1,5 +1,6 @@
 //! Detail pages: lines of text that scroll.
 
+use crate::export::table::Table;
 use crate::tui::view::Context;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::text::draw_text;
@@ -18,4 +19,11 @@ pub fn draw_detail_lines(cx: &Context, theme: &Theme, area: Rect, buf: &mut Cell
     for ((line, strong), y) in lines.iter().skip(skip).zip(area.top()..area.bottom()) {
         draw_text(buf, area.x, y, line, area.width, if *strong { theme.title } else { theme.text });
     }
+}
+
+/// The page as a table with one column; `subject` is its title.
+pub fn detail_table(subject: &str, cx: &Context, lines: Vec<(String, bool)>) -> Table {
+    let mut table = Table::new(cx.shared.table_title(subject), &[("", false)]);
+    table.rows.extend(lines.into_iter().map(|line| vec![line.0]));
+    table
 }

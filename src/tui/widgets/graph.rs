@@ -1,4 +1,4 @@
-//! Small graphs of one line or more: eighths of a block for levels, with marks for thresholds.
+//! Small graphs of one or more rows in eighths of a block, and bars with marks for thresholds.
 
 use super::text::draw_text;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -7,8 +7,8 @@ use ratatui::style::Style;
 
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Draws `values` (oldest first, `None` where nothing was read) right-aligned, scaled to `max`.
-/// A value above 0 always shows at least the lowest step; a gap shows as `·`.
+/// Draws `values` (oldest first, `None` for a gap, drawn as `·`) right-aligned, scaled to `max`. A value above 0 is at
+/// least one step high.
 pub fn draw_columns(
     buf: &mut CellBuffer,
     area: Rect,
@@ -31,8 +31,7 @@ pub fn draw_columns(
     }
 }
 
-/// Marks columns, counted from the right edge, over their whole height: a line of its own shape, so that it is
-/// seen without colour too.
+/// Marks columns, counted from the right edge, with a dashed line over their whole height.
 pub fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], style: Style) {
     for at in columns.iter().filter(|at| **at < usize::from(area.width)) {
         for y in area.y..area.bottom() {
@@ -41,11 +40,11 @@ pub fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], 
     }
 }
 
-/// Puts a sign at the top of columns, counted from the right edge.
+/// Draws a symbol at the top of columns, counted from the right edge.
 pub fn draw_column_labels(buf: &mut CellBuffer, area: Rect, columns: &[(usize, &str)], style: Style) {
     if area.height > 0 {
-        for (at, sign) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
-            draw_text(buf, area.right() - 1 - *at as u16, area.y, sign, 1, style);
+        for (at, symbol) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
+            draw_text(buf, area.right() - 1 - *at as u16, area.y, symbol, 1, style);
         }
     }
 }
@@ -73,15 +72,15 @@ pub fn draw_bar(
         let cell = filled.saturating_sub(u32::from(i) * 8).min(8);
         draw_text(buf, area.x + i, area.y, EIGHTHS_WIDE[cell as usize], 1, style);
     }
-    for (at, sign) in marks {
+    for (at, symbol) in marks {
         if max > 0.0 && *at <= max && area.width > 0 {
             let x = area.x + ((at / max * f64::from(area.width)) as u16).min(area.width - 1);
-            draw_text(buf, x, area.y, sign, 1, dim);
+            draw_text(buf, x, area.y, symbol, 1, dim);
         }
     }
 }
 
-/// A scale's top that does not jump about: the next 1, 2 or 5 times a power of ten.
+/// Rounds the maximum of a scale up to 1, 2 or 5 times a power of ten, so that the scale rarely changes.
 pub fn round_up_scale(max: f64) -> f64 {
     if max <= 0.0 || !max.is_finite() {
         return 1.0;

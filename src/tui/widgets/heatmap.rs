@@ -1,4 +1,4 @@
-//! A heat map: amounts over time (columns, newest right) and over a scale (rows, low below), as shades.
+//! A heat map: counts as shades, by time (columns, newest right) and by bucket (rows, lowest at the bottom).
 
 use super::text::{draw_text, draw_text_right};
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -7,64 +7,64 @@ use ratatui::style::Style;
 
 const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 
-/// Cells the labels of the rows take.
+/// Width of the row labels.
 const AXIS_WIDTH: u16 = 7;
 
-/// A column: steps of the scale that are not empty, and how much is in them; `None` where nothing was read.
+/// A column: the buckets that are not empty, with their counts; `None` for a gap.
 pub type HeatmapColumn<'a> = Option<&'a [(u8, u32)]>;
 
-/// Cells that columns have in so wide an area.
+/// Number of columns that an area of this width has room for.
 pub fn heatmap_column_count(width: u16) -> usize {
     usize::from(width.saturating_sub(AXIS_WIDTH))
 }
 
-/// Draws `cells`, oldest first, right-aligned. `label` names the lower end of a step. Rows take several steps
-/// where there are more steps than rows. Shades follow the logarithm: one is seen beside thousands.
+/// Draws `columns`, oldest first, right-aligned. `label` gives the lower bound of a bucket. Where there are more buckets
+/// than rows, a row sums several. Shades are logarithmic, so that a count of one shows beside thousands.
 pub fn draw_heatmap<'a>(
     buf: &mut CellBuffer,
     area: Rect,
-    cells: impl DoubleEndedIterator<Item = HeatmapColumn<'a>> + Clone,
+    columns: impl DoubleEndedIterator<Item = HeatmapColumn<'a>> + Clone,
     label: impl Fn(u8) -> String,
     (style, dim): (Style, Style),
 ) {
     if area.height == 0 || area.width <= AXIS_WIDTH {
         return;
     }
-    let shown = || cells.clone().rev().take(heatmap_column_count(area.width));
-    let steps = || shown().flatten().flatten();
-    let Some(low) = steps().map(|s| s.0).min() else { return };
-    let high = steps().map(|s| s.0).max().unwrap_or(low);
-    let each = (u16::from(high - low) / area.height + 1) as u8;
-    let row = |step: u8| area.bottom() - 1 - u16::from((step - low) / each);
-    let (mut most, mut sums) = (0, Vec::new());
+    let shown = || columns.clone().rev().take(heatmap_column_count(area.width));
+    let buckets = || shown().flatten().flatten();
+    let Some(low) = buckets().map(|s| s.0).min() else { return };
+    let high = buckets().map(|s| s.0).max().unwrap_or(low);
+    let buckets_per_row = (u16::from(high - low) / area.height + 1) as u8;
+    let row = |bucket: u8| area.bottom() - 1 - u16::from((bucket - low) / buckets_per_row);
+    let (mut max, mut sums) = (0, Vec::new());
     for (at, column) in shown().enumerate() {
         let x = area.right() - 1 - at as u16;
         let Some(column) = column else {
             draw_text(buf, x, area.bottom() - 1, "·", 1, dim);
             continue;
         };
-        for (step, n) in column {
-            let y = row(*step);
+        for (bucket, n) in column {
+            let y = row(*bucket);
             match sums.last_mut() {
                 Some((before, amount)) if *before == (x, y) => *amount += u64::from(*n),
                 _ => sums.push(((x, y), u64::from(*n))),
             }
-            most = sums.last().map_or(most, |s| most.max(s.1));
+            max = sums.last().map_or(max, |s| max.max(s.1));
         }
     }
     for ((x, y), amount) in sums {
-        draw_text(buf, x, y, SHADES[shade_index(amount, most)], 1, style);
+        draw_text(buf, x, y, SHADES[shade_index(amount, max)], 1, style);
     }
     for at in 0..area.height {
-        let step = low.saturating_add((at as u8).saturating_mul(each));
-        if step <= high {
-            draw_text_right(buf, area.x, area.bottom() - 1 - at, &label(step), AXIS_WIDTH - 1, dim);
+        let bucket = low.saturating_add((at as u8).saturating_mul(buckets_per_row));
+        if bucket <= high {
+            draw_text_right(buf, area.x, area.bottom() - 1 - at, &label(bucket), AXIS_WIDTH - 1, dim);
         }
     }
 }
 
-fn shade_index(amount: u64, most: u64) -> usize {
-    let share = (amount as f64).ln_1p() / (most.max(1) as f64).ln_1p();
+fn shade_index(amount: u64, max: u64) -> usize {
+    let share = (amount as f64).ln_1p() / (max.max(1) as f64).ln_1p();
     ((share * SHADES.len() as f64).ceil() as usize).clamp(1, SHADES.len()) - 1
 }
 

@@ -1,18 +1,18 @@
-//! Colours with a meaning, and their twins without colour.
+//! Themes: a style for each meaning.
 //!
-//! Only the terminal's own 16 colours are used, so every theme follows the person's palette and works
-//! on a 16-colour terminal. Whatever a colour says is also said by a modifier or a word.
+//! Only the terminal's own 16 colours are used, so every theme follows the user's palette. Whatever a colour says is also
+//! said by a modifier or a word.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// The named looks.
+/// The themes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThemeName {
-    /// Light text on a dark ground.
+    /// Light text on a dark background.
     #[default]
     Dark,
-    /// Dark text on a light ground.
+    /// Dark text on a light background.
     Light,
     /// No colour at all; also what `NO_COLOR` gives.
     Mono,
@@ -45,11 +45,11 @@ impl ThemeName {
 pub struct Theme {
     /// Plain values.
     pub text: Style,
-    /// Zeros, units, what may be overlooked.
+    /// Zeros, units, what is less important.
     pub dim: Style,
     /// Pane borders.
     pub border: Style,
-    /// Border of the pane that has the keys.
+    /// Border of the focused pane.
     pub border_focused: Style,
     /// Pane titles.
     pub title: Style,
@@ -59,11 +59,11 @@ pub struct Theme {
     pub header_sorted: Style,
     /// The selected row.
     pub selected: Style,
-    /// Worth a look.
+    /// A warning.
     pub warn: Style,
-    /// Wrong.
+    /// Critical.
     pub crit: Style,
-    /// Changed by the person: a setting, a mark in a graph, a lease that runs.
+    /// Changed by the user: a setting, a mark in a graph, a lease.
     pub changed: Style,
     /// Graph of reads, or of a level.
     pub graph: Style,
@@ -71,79 +71,81 @@ pub struct Theme {
     pub graph_alt: Style,
     /// Keys in the footer.
     pub key: Style,
-    /// Where a search hit is.
+    /// A search match.
     pub search_match: Style,
 }
 
 impl Theme {
-    /// The styles of a named look.
+    /// The styles of a theme.
     pub fn new(name: ThemeName) -> Self {
+        use Color::{Blue, Cyan, DarkGray, Gray, Green, LightBlue, LightRed, Magenta, Red, Yellow};
+        match name {
+            ThemeName::Mono => Self::without_colour(),
+            ThemeName::Dark => Self::coloured([DarkGray, Cyan, Yellow, LightRed, LightBlue, Green, Magenta, Yellow]),
+            ThemeName::Light => Self::coloured([Gray, Blue, Magenta, Red, Green, Blue, Magenta, Red]),
+            ThemeName::HighContrast => Self::high_contrast(),
+        }
+    }
+
+    fn without_colour() -> Self {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
-        let reverse = plain.add_modifier(Modifier::REVERSED);
-        let mono = Self {
+        let underlined = bold.add_modifier(Modifier::UNDERLINED);
+        Self {
             text: plain,
             dim: plain.add_modifier(Modifier::DIM),
             border: plain.add_modifier(Modifier::DIM),
             border_focused: plain,
             title: bold,
             header: bold,
-            header_sorted: bold.add_modifier(Modifier::UNDERLINED),
-            selected: reverse,
+            header_sorted: underlined,
+            selected: plain.add_modifier(Modifier::REVERSED),
             warn: bold,
             crit: bold.add_modifier(Modifier::REVERSED),
-            changed: bold.add_modifier(Modifier::UNDERLINED),
+            changed: underlined,
             graph: plain,
             graph_alt: bold,
             key: bold,
-            search_match: bold.add_modifier(Modifier::UNDERLINED),
-        };
-        match name {
-            ThemeName::Mono => mono,
-            ThemeName::Dark => Self {
-                dim: plain.fg(Color::DarkGray),
-                border: plain.fg(Color::DarkGray),
-                border_focused: plain.fg(Color::Cyan),
-                header: plain.fg(Color::Cyan),
-                header_sorted: bold.fg(Color::Cyan).add_modifier(Modifier::UNDERLINED),
-                warn: bold.fg(Color::Yellow),
-                crit: bold.fg(Color::LightRed),
-                changed: bold.fg(Color::LightBlue).add_modifier(Modifier::UNDERLINED),
-                graph: plain.fg(Color::Green),
-                graph_alt: plain.fg(Color::Magenta),
-                key: bold.fg(Color::Cyan),
-                search_match: bold.fg(Color::Yellow).add_modifier(Modifier::UNDERLINED),
-                ..mono
-            },
-            ThemeName::Light => Self {
-                dim: plain.fg(Color::DarkGray),
-                border: plain.fg(Color::Gray),
-                border_focused: plain.fg(Color::Blue),
-                header: plain.fg(Color::Blue),
-                header_sorted: bold.fg(Color::Blue).add_modifier(Modifier::UNDERLINED),
-                warn: bold.fg(Color::Magenta),
-                crit: bold.fg(Color::Red),
-                changed: bold.fg(Color::Green).add_modifier(Modifier::UNDERLINED),
-                graph: plain.fg(Color::Blue),
-                graph_alt: plain.fg(Color::Magenta),
-                key: bold.fg(Color::Blue),
-                search_match: bold.fg(Color::Red).add_modifier(Modifier::UNDERLINED),
-                ..mono
-            },
-            ThemeName::HighContrast => Self {
-                dim: plain.fg(Color::White),
-                border: plain.fg(Color::White),
-                border_focused: bold.fg(Color::LightYellow),
-                header: bold.fg(Color::LightCyan),
-                header_sorted: bold.fg(Color::LightYellow).add_modifier(Modifier::UNDERLINED),
-                warn: bold.fg(Color::LightYellow),
-                crit: bold.fg(Color::White).bg(Color::Red),
-                changed: bold.fg(Color::LightCyan).add_modifier(Modifier::UNDERLINED),
-                graph: plain.fg(Color::LightGreen),
-                graph_alt: plain.fg(Color::LightMagenta),
-                key: bold.fg(Color::LightYellow),
-                ..mono
-            },
+            search_match: underlined,
+        }
+    }
+
+    fn coloured([border, accent, warn, crit, changed, graph, graph_alt, search_match]: [Color; 8]) -> Self {
+        let plain = Style::new();
+        let mono = Self::without_colour();
+        Self {
+            dim: plain.fg(Color::DarkGray),
+            border: plain.fg(border),
+            border_focused: plain.fg(accent),
+            header: plain.fg(accent),
+            header_sorted: mono.header_sorted.fg(accent),
+            warn: mono.warn.fg(warn),
+            crit: mono.title.fg(crit),
+            changed: mono.changed.fg(changed),
+            graph: plain.fg(graph),
+            graph_alt: plain.fg(graph_alt),
+            key: mono.key.fg(accent),
+            search_match: mono.search_match.fg(search_match),
+            ..mono
+        }
+    }
+
+    fn high_contrast() -> Self {
+        let plain = Style::new();
+        let mono = Self::without_colour();
+        Self {
+            dim: plain.fg(Color::White),
+            border: plain.fg(Color::White),
+            border_focused: mono.title.fg(Color::LightYellow),
+            header: mono.header.fg(Color::LightCyan),
+            header_sorted: mono.header_sorted.fg(Color::LightYellow),
+            warn: mono.warn.fg(Color::LightYellow),
+            crit: mono.title.fg(Color::White).bg(Color::Red),
+            changed: mono.changed.fg(Color::LightCyan),
+            graph: plain.fg(Color::LightGreen),
+            graph_alt: plain.fg(Color::LightMagenta),
+            key: mono.key.fg(Color::LightYellow),
+            ..mono
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The page of a device: rates, latencies, who does its I/O, topology, queue settings, graphs.
 
-use super::super::detail::draw_detail_lines;
+use super::super::detail::{detail_table, draw_detail_lines};
 use super::DevicesView;
 use super::graphs::{GRAPH_PAIRS, draw_graph};
 use super::latency::{self, LatencyPart};
@@ -88,17 +88,8 @@ impl DevicesView {
     }
 
     pub(super) fn detail_table(&self, cx: &Context) -> Table {
-        let title = self.page.map_or(String::new(), |id| {
-            format!(
-                "Device {} on {}, {}",
-                device_name(cx.shared, id),
-                cx.shared.system.host.name,
-                cx.shared.timestamp()
-            )
-        });
-        let mut sheet = Table::new(title, &[("", false)]);
-        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
-        sheet
+        let name = self.page.map_or(String::new(), |id| device_name(cx.shared, id));
+        detail_table(&format!("Device {name}"), cx, self.detail_lines(cx))
     }
 }
 

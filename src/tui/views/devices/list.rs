@@ -134,7 +134,7 @@ impl DevicesView {
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
-        let title = format!("{} on {}, {}", self.list_title(), shared.system.host.name, shared.timestamp());
+        let title = shared.table_title(&self.list_title());
         let (set, now) = (self.column_set(u16::MAX), shared.system.now().boot_ns);
         export::devices::build_table(title, set, shared.snapshot(), &self.device_lines(shared), now)
     }

@@ -1,6 +1,6 @@
 //! The page of a kernel log entry: its whole text, its trace, the device and the task it names.
 
-use super::super::detail::draw_detail_lines;
+use super::super::detail::{detail_table, draw_detail_lines};
 use super::KernelLogView;
 use super::log::class_label;
 use crate::export::table::Table;
@@ -81,12 +81,7 @@ impl KernelLogView {
     }
 
     pub(super) fn detail_table(&self, cx: &Context) -> Table {
-        let mut sheet = Table::new(
-            format!("Kernel log entry on {}, {}", cx.shared.system.host.name, cx.shared.timestamp()),
-            &[("", false)],
-        );
-        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
-        sheet
+        detail_table("Kernel log entry", cx, self.detail_lines(cx))
     }
 }
 

@@ -182,7 +182,7 @@ impl KernelLogView {
     }
 
     pub(super) fn log_table(&self, shared: &Shared) -> Table {
-        let title = format!("{} on {}, {}", self.pane_title(shared), shared.system.host.name, shared.timestamp());
+        let title = shared.table_title(&self.pane_title(shared));
         let mut sheet = export::kernel_log::build_table(title, self.visible_entries(shared), &shared.system);
         sheet.notes.extend(shared.kernel_log_unavailable_reason());
         sheet

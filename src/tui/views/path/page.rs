@@ -1,6 +1,6 @@
 //! The text of the page: file system, options, the devices below it, free space.
 
-use super::super::detail::draw_detail_lines;
+use super::super::detail::{detail_table, draw_detail_lines};
 use super::PathView;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
@@ -30,11 +30,7 @@ impl PathView {
     }
 
     pub(super) fn page_table(&self, cx: &Context) -> Table {
-        let title =
-            format!("Path {} on {}, {}", sanitize(&self.path), cx.shared.system.host.name, cx.shared.timestamp());
-        let mut sheet = Table::new(title, &[("", false)]);
-        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
-        sheet
+        detail_table(&format!("Path {}", sanitize(&self.path)), cx, self.detail_lines(cx))
     }
 }
 

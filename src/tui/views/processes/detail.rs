@@ -1,6 +1,6 @@
 //! The page of a task: counters, limits, delays, and on request its mappings.
 
-use super::super::detail::draw_detail_lines;
+use super::super::detail::{detail_table, draw_detail_lines};
 use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
@@ -56,12 +56,8 @@ impl ProcessesView {
     }
 
     pub(super) fn detail_table(&self, cx: &Context) -> Table {
-        let title = self.page.as_ref().map_or(String::new(), |p| {
-            format!("Task {} on {}, {}", p.key.tid, cx.shared.system.host.name, cx.shared.timestamp())
-        });
-        let mut sheet = Table::new(title, &[("", false)]);
-        sheet.rows.extend(self.detail_lines(cx).into_iter().map(|l| vec![l.0]));
-        sheet
+        let tid = self.page.as_ref().map_or(0, |page| page.key.tid);
+        detail_table(&format!("Task {tid}"), cx, self.detail_lines(cx))
     }
 }
 

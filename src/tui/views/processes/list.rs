@@ -146,7 +146,7 @@ impl ProcessesView {
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
-        let title = format!("{} on {}, {}", self.list_title(), shared.system.host.name, shared.timestamp());
+        let title = shared.table_title(&self.list_title());
         let mut sheet = export::processes::build_table(title, self.column_set(shared, u16::MAX), |put| {
             self.for_each_visible_task(shared, 50, |_, row| put(row));
         });

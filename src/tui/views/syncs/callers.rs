@@ -73,8 +73,7 @@ impl SyncsView {
 
     pub(super) fn callers_table(&self, cx: &Context) -> Table {
         let shared = cx.shared;
-        let title =
-            format!("{} on {}, {}", self.title_with_filter("Syncs"), shared.system.host.name, shared.timestamp());
+        let title = shared.table_title(&self.title_with_filter("Syncs"));
         export::syncs::build_table(title, shared.snapshot(), shared.system.topology.ok(), &self.query())
     }
 }

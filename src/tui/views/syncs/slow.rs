@@ -66,7 +66,7 @@ impl SyncsView {
 
     pub(super) fn slow_syncs_table(&self, cx: &Context) -> Table {
         let (shared, snapshot) = (cx.shared, cx.shared.snapshot());
-        let title = format!("Slow syncs on {}, {}", shared.system.host.name, shared.timestamp());
+        let title = shared.table_title("Slow syncs");
         let topology = shared.system.topology.ok();
         export::syncs::build_slow_table(&title, snapshot, topology, &self.filter).unwrap_or_else(|| {
             let mut table = Table::new(title, &[]);

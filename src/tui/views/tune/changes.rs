@@ -125,7 +125,7 @@ impl TuneView {
     }
 
     pub(super) fn changes_table(&self, shared: &Shared) -> Table {
-        let title = TuneView::table_title("Changes", shared);
+        let title = shared.table_title("Changes");
         let heads = ["", "when", "state", "what", "before", "since", "difference"];
         let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
         for c in self.knobs.changes() {

@@ -89,7 +89,7 @@ impl TuneView {
 
     pub(super) fn knob_table(&self, shared: &Shared) -> Table {
         let name = self.selected_knob().map_or("", |r| r.display_name.as_str());
-        let mut table = Table::new(TuneView::table_title(name, shared), &[("", false), ("", false)]);
+        let mut table = Table::new(shared.table_title(name), &[("", false), ("", false)]);
         let parts = self.page_parts(&shared.theme()).into_iter();
         table.rows.extend(parts.map(|(label, text, _)| vec![label.to_owned(), text]));
         table

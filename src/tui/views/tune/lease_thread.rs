@@ -36,7 +36,7 @@ pub enum LeaseCommand {
     Detach,
 }
 
-/// Applies a change on a lease and follows it expires_secs it has ended.
+/// Applies a change on a lease and follows it until it has ended.
 pub fn apply_with_lease(
     root: &Root,
     assignments: Vec<String>,
@@ -52,7 +52,7 @@ pub fn apply_with_lease(
     let (id, changed) = match reply {
         TunerReply::Applied { id, members, .. } => (id, members.iter().any(|m| !m.after.is_empty())),
         TunerReply::Refused(refusal) => return refused(refusal.to_string()),
-        other => return refused(format!("unexpected reply of the tuner: {other:?}")),
+        other => return refused(unexpected_reply(&other)),
     };
     if !changed {
         return sink(TuneEvent::Applied { id, lease_secs: None });
@@ -71,7 +71,7 @@ pub fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
     match LeaseHandle::start(Root::self_exe(), root, assignments, None) {
         Ok((_, TunerReply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
         Ok((_, TunerReply::Refused(refusal))) => refused(refusal.to_string()),
-        Ok((_, other)) => refused(format!("unexpected reply of the tuner: {other:?}")),
+        Ok((_, other)) => refused(unexpected_reply(&other)),
         Err(err) => refused(err.to_string()),
     }
 }
@@ -121,7 +121,7 @@ impl LeaseThread<'_> {
                 true
             }
             TunerEvent::Reply(other) => {
-                self.report_failure(&format!("unexpected reply of the tuner: {other:?}"));
+                self.report_failure(&unexpected_reply(&other));
                 false
             }
             TunerEvent::Ended => {
@@ -131,6 +131,7 @@ impl LeaseThread<'_> {
         }
     }
 
+    /// Sends a command to the tuner. Returns whether the change has ended.
     fn execute(&mut self, command: LeaseCommand) -> bool {
         let id = self.id;
         let request = match command {
@@ -138,33 +139,27 @@ impl LeaseThread<'_> {
             LeaseCommand::Renew(secs) => TunerRequest::Renew { secs },
             LeaseCommand::Undo | LeaseCommand::Detach => TunerRequest::Undo,
         };
-        match self.handle.request(&request) {
-            Ok(TunerReply::Kept) => (self.sink)(TuneEvent::Kept(id)),
+        let failure = match self.handle.request(&request) {
+            Ok(TunerReply::Kept) => {
+                (self.sink)(TuneEvent::Kept(id));
+                return true;
+            }
             // Also the reply if the lease ended just before the request.
             Ok(TunerReply::Restored(all)) => {
-                let over = is_fully_closed(&all);
                 (self.sink)(undone_event(id, &all, command != LeaseCommand::Undo));
-                return over;
+                return is_fully_closed(&all);
             }
             Ok(TunerReply::TimeLeft { secs }) => {
                 self.expires_secs = boot_clock_secs() + secs as f64;
                 (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true });
                 return false;
             }
-            Ok(TunerReply::Error(why)) => {
-                self.report_failure(&why);
-                return false;
-            }
-            Ok(other) => {
-                self.report_failure(&format!("unexpected reply of the tuner: {other:?}"));
-                return false;
-            }
-            Err(err) => {
-                self.report_failure(&err.to_string());
-                return false;
-            }
-        }
-        true
+            Ok(TunerReply::Error(why)) => why,
+            Ok(other) => unexpected_reply(&other),
+            Err(err) => err.to_string(),
+        };
+        self.report_failure(&failure);
+        false
     }
 
     fn detach(self) {
@@ -191,6 +186,10 @@ pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -
         is_fully_restored: all.iter().all(|(_, u)| u.is_restored()),
         is_closed: is_fully_closed(all),
     }
+}
+
+fn unexpected_reply(reply: &TunerReply) -> String {
+    format!("unexpected reply of the tuner: {reply:?}")
 }
 
 fn is_fully_closed(all: &[(KnobId, RestoreResult)]) -> bool {

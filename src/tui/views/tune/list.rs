@@ -187,7 +187,7 @@ impl TuneView {
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
-        let title = TuneView::table_title("Knobs", shared);
+        let title = shared.table_title("Knobs");
         let heads = ["knob", "now", "at start", "kernel default", "next boot", "pending", "set by"];
         let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
         for row in self.knobs.rows() {

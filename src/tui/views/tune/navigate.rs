@@ -2,7 +2,6 @@
 
 use super::{KnobListLine, TuneView};
 use crate::tui::action::ViewId;
-use crate::tui::shared::Shared;
 use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Target};
 use crate::tui::widgets::table::Scroll;
 use crate::tuning::presets::PRESETS;
@@ -134,10 +133,5 @@ impl TuneView {
     /// Whether a pane of this view is on screen.
     pub(super) fn panes_on_screen(&self, cx: &Context) -> bool {
         cx.layout.pane_area(PaneId::TuneKnobs).is_some()
-    }
-
-    /// The title of a table of this view.
-    pub(super) fn table_title(what: &str, shared: &Shared) -> String {
-        format!("{what} on {}, {}", shared.system.host.name, shared.timestamp())
     }
 }

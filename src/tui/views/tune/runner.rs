@@ -10,6 +10,7 @@ use crate::tui::knob_snapshot::take_snapshot;
 use crate::tui::views::tune::lease_thread::{self, LeaseCommand, LeaseThreads, TuneEventSink};
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::lifecycle;
+use crate::tuning::plan::TuneError;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The threads of the Tune view.
@@ -57,7 +58,7 @@ impl TuneEffectRunner {
     }
 
     /// Sends a command to the threads of these changes. A change without a thread here belongs to another program, or to
-    /// none: its tuner or the journal is requests.
+    /// none: it goes through the change's tuner or the journal.
     fn send_command(&self, ids: Vec<u64>, command: LeaseCommand) -> Result<(), String> {
         let holders = self.lease_threads.lock().unwrap_or_else(|e| e.into_inner());
         let send = |id: &u64| holders.get(id).is_some_and(|sender| sender.send(command).is_ok());
@@ -93,35 +94,27 @@ fn refresh_loop(root: &Root, sink: &TuneEventSink, requests: &Receiver<Vec<Strin
 
 /// Runs a command on a change that this screen did not make.
 fn command_foreign_change(root: &Root, id: u64, command: LeaseCommand) -> TuneEvent {
-    let done = match command {
-        LeaseCommand::Undo => {
-            let mut io = ChildKnobIo::new(root, Root::self_exe().into());
-            lifecycle::undo_change(root, &mut io, id).map(|all| lease_thread::undone_event(id, &all, false))
-        }
-        LeaseCommand::Keep | LeaseCommand::Renew(_) | LeaseCommand::Detach => {
-            command_through_journal(root, id, command)
-        }
-    };
-    done.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
+    try_foreign_change(root, id, command).unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
 }
 
-fn command_through_journal(
-    root: &Root,
-    id: u64,
-    command: LeaseCommand,
-) -> Result<TuneEvent, crate::tuning::plan::TuneError> {
+fn try_foreign_change(root: &Root, id: u64, command: LeaseCommand) -> Result<TuneEvent, TuneError> {
+    if command == LeaseCommand::Undo {
+        let mut io = ChildKnobIo::new(root, Root::self_exe().into());
+        let all = lifecycle::undo_change(root, &mut io, id)?;
+        return Ok(lease_thread::undone_event(id, &all, false));
+    }
     let Some((mut journal, _)) = lifecycle::open_journal(root)? else {
         return Ok(TuneEvent::Failed(format!("change {id}: no journal found")));
     };
     match command {
-        LeaseCommand::Renew(secs) => lifecycle::renew_lease(&journal, id, secs).map(|secs| TuneEvent::LeaseTime {
-            id,
-            secs_left: secs,
-            was_renewed: true,
-        }),
+        LeaseCommand::Renew(secs) => {
+            let secs_left = lifecycle::renew_lease(&journal, id, secs)?;
+            Ok(TuneEvent::LeaseTime { id, secs_left, was_renewed: true })
+        }
         LeaseCommand::Detach => Ok(TuneEvent::Detached(id)),
         LeaseCommand::Keep | LeaseCommand::Undo => {
-            lifecycle::keep_change(&mut journal, id).map(|()| TuneEvent::Kept(id))
+            lifecycle::keep_change(&mut journal, id)?;
+            Ok(TuneEvent::Kept(id))
         }
     }
 }
