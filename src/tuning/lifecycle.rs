@@ -11,7 +11,7 @@ use super::knob_io::KnobIo;
 use super::plan::TuneError;
 use super::protocol::{TunerReply, TunerRequest};
 use super::restore::{self, RestoreResult};
-use super::tuner_client::{call_tuner, call_tuner_within};
+use super::tuner_client::{REPLY_TIMEOUT, call_tuner};
 use crate::root::Root;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub fn open_journal(root: &Root) -> Result<Option<(Journal, Vec<ChangeSet>)>, Tu
 
 /// Lets a change stay until it is undone or the machine boots.
 pub fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
-    match call_tuner(journal, id, &TunerRequest::Keep) {
+    match call_tuner(journal, id, &TunerRequest::Keep, REPLY_TIMEOUT) {
         Some(Ok(TunerReply::Kept)) => Ok(()),
         Some(answer) => Err(unexpected_reply(id, answer)),
         None => apply::mark_kept(journal, &mut KillPoints::default(), id)
@@ -43,7 +43,7 @@ pub fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
 pub fn undo_change(root: &Root, io: &mut dyn KnobIo, id: u64) -> Result<Vec<(KnobId, RestoreResult)>, TuneError> {
     let journal_error = |err: std::io::Error| TuneError::Failed(format!("change {id}: {err}"));
     let journal = Journal::open(root).map_err(journal_error)?;
-    match call_tuner(&journal, id, &TunerRequest::Undo) {
+    match call_tuner(&journal, id, &TunerRequest::Undo, REPLY_TIMEOUT) {
         Some(Ok(TunerReply::Restored(all))) => Ok(all),
         Some(Ok(other)) => Err(unexpected_reply(id, Ok(other))),
         // The tuner may have died while restoring; the journal knows how far it got.
@@ -56,7 +56,7 @@ pub fn undo_change(root: &Root, io: &mut dyn KnobIo, id: u64) -> Result<Vec<(Kno
 
 /// Restarts a lease with `secs` seconds; returns the seconds left.
 pub fn renew_lease(journal: &Journal, id: u64, secs: u64) -> Result<u64, TuneError> {
-    match call_tuner(journal, id, &TunerRequest::Renew { secs }) {
+    match call_tuner(journal, id, &TunerRequest::Renew { secs }, REPLY_TIMEOUT) {
         Some(Ok(TunerReply::TimeLeft { secs })) => Ok(secs),
         Some(answer) => Err(unexpected_reply(id, answer)),
         None => Err(TuneError::Failed(format!(
@@ -79,7 +79,7 @@ pub enum LeaseStatus {
 
 /// Asks the tuner, waiting at most a second.
 pub fn lease_status(journal: &Journal, id: u64) -> LeaseStatus {
-    match call_tuner_within(journal, id, &TunerRequest::Status, STATUS_TIMEOUT) {
+    match call_tuner(journal, id, &TunerRequest::Status, STATUS_TIMEOUT) {
         Some(Ok(TunerReply::TimeLeft { secs })) => LeaseStatus::Active(secs),
         Some(_) => LeaseStatus::Unresponsive,
         None => LeaseStatus::Orphaned,

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 /// How long a tuner may take to make or restore a change: several device writes, each up to its timeout.
-pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A tuner started by this process. Dropping it without [`LeaseHandle::detach`] restores the old values.
 #[derive(Debug)]
@@ -84,12 +84,7 @@ impl LeaseHandle {
 }
 
 /// Sends a request to the tuner that holds a change; `None` if there is none.
-pub fn call_tuner(journal: &Journal, id: u64, request: &TunerRequest) -> Option<io::Result<TunerReply>> {
-    call_tuner_within(journal, id, request, REPLY_TIMEOUT)
-}
-
-/// [`call_tuner`] with another timeout.
-pub fn call_tuner_within(
+pub fn call_tuner(
     journal: &Journal,
     id: u64,
     request: &TunerRequest,
