@@ -155,8 +155,11 @@ fn device_and_cache_lines(cx: &Context) -> Vec<String> {
     out
 }
 
-/// The quantities of [`OperationRates`](super::figures::OperationRates): what its charts are called, format of a value.
-const QUANTITIES: [(&str, fn(f64) -> String); 4] =
+/// What a chart is called, and the format of its values.
+type ChartQuantity = (&'static str, fn(f64) -> String);
+
+/// The quantities of [`OperationRates`](super::figures::OperationRates).
+const QUANTITIES: [ChartQuantity; 4] =
     [("IOPS", format_count), ("bytes", format_rate), ("p50", format_latency), ("p99", format_latency)];
 
 /// Draws two charts per row, in as many rows as fit a label and a row of columns; rates come before latencies.
