@@ -55,13 +55,8 @@ fn settings(r: &BenchReport) -> Settings {
     ]
 }
 
-/// Both results as text, for a terminal of usual width.
-pub fn compare_text(a: &BenchReport, b: &BenchReport) -> Result<String, CompareError> {
-    compare_text_within(a, b, 80)
-}
-
 /// Both results as text, its table about `width` cells wide.
-pub fn compare_text_within(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, CompareError> {
+pub fn compare_text(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, CompareError> {
     if a.plan.profile != b.plan.profile {
         return Err(CompareError::Profiles(a.plan.profile.clone(), b.plan.profile.clone()));
     }
@@ -156,9 +151,9 @@ mod tests {
 
     #[test]
     fn small_differences_are_reported_as_none() {
-        let said = compare_text(&report_with_reads(1000), &report_with_reads(1050)).unwrap();
+        let said = compare_text(&report_with_reads(1000), &report_with_reads(1050), 80).unwrap();
         assert!(said.contains("No difference shown") && said.contains("cannot tell"), "{said}");
-        let said = compare_text(&report_with_reads(1000), &report_with_reads(3000)).unwrap();
+        let said = compare_text(&report_with_reads(1000), &report_with_reads(3000), 80).unwrap();
         assert!(said.contains("3.00x") && !said.contains("No difference"), "{said}");
     }
 
@@ -167,12 +162,12 @@ mod tests {
         let (a, mut b) = (report_with_reads(1000), report_with_reads(1000));
         b.plan.depth = 1;
         b.end = RunEnd::Cancelled;
-        let said = compare_text(&a, &b).unwrap();
+        let said = compare_text(&a, &b, 80).unwrap();
         assert!(
             said.contains("depth x jobs: 64 x 1 against 1 x 1") && said.contains("B did not run to its end"),
             "{said}"
         );
         b.plan.profile = "fsync".into();
-        assert!(compare_text(&a, &b).is_err());
+        assert!(compare_text(&a, &b, 80).is_err());
     }
 }

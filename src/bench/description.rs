@@ -10,16 +10,15 @@ use crate::units::format_bytes_long;
 pub fn describe_run(workload: &Workload, plan: &BenchPlan) -> String {
     let mut out = format!("{}: {}\n", workload.name, workload.about);
     if workload.needs_directory {
-        out.push_str(&format!(
-            "  in {}, {} of space\n",
-            sanitize(plan.directory.as_os_str().as_encoded_bytes()),
-            format_bytes_long((workload.footprint)(plan))
-        ));
+        let (directory, space) = (directory_of(plan), format_bytes_long((workload.footprint)(plan)));
+        out.push_str(&format!("  in {directory}, {space} of space\n"));
     }
-    for line in (workload.describe)(plan) {
-        out.push_str(&format!("  {line}\n"));
-    }
+    out.extend((workload.describe)(plan).into_iter().map(|line| format!("  {line}\n")));
     out
+}
+
+fn directory_of(plan: &BenchPlan) -> String {
+    sanitize(plan.directory.as_os_str().as_encoded_bytes())
 }
 
 /// What would be written, and where.
@@ -34,13 +33,14 @@ pub fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
         Some(n) => format!(", then at most {} more,", format_bytes_long(n)),
         None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
     };
-    let certain =
-        if written.guaranteed == 0 { String::new() } else { format!(" {}", format_bytes_long(written.guaranteed)) };
+    let certain = match written.guaranteed {
+        0 => String::new(),
+        bytes => format!(" {}", format_bytes_long(bytes)),
+    };
+    let (directory, space) = (directory_of(plan), format_bytes_long((workload.footprint)(plan)));
     format!(
-        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
-         is touched, and nothing stays.",
-        sanitize(plan.directory.as_os_str().as_encoded_bytes()),
-        format_bytes_long((workload.footprint)(plan))
+        "Writes{certain}{more} into nameless files of its own in {directory}; takes {space} of space meanwhile. Nothing \
+         that exists is touched, and nothing stays."
     )
 }
 
@@ -52,13 +52,10 @@ pub fn progress_line(p: &BenchProgress) -> String {
         line.push_str(" (ramp-up)");
     } else if p.op_counts.iter().any(|n| *n > 0) {
         let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}us", n as f64 / 1e3));
-        line.push_str(&format!(
-            "  {:.0} IOPS  {}/s  p50 {} p99 {}",
-            p.point.read_iops + p.point.write_iops,
-            format_bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64),
-            us(p.point.p50_ns),
-            us(p.point.p99_ns)
-        ));
+        let rate = p.point.read_iops + p.point.write_iops;
+        let bytes = format_bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64);
+        let [p50, p99] = [p.point.p50_ns, p.point.p99_ns].map(us);
+        line.push_str(&format!("  {rate:.0} IOPS  {bytes}/s  p50 {p50} p99 {p99}"));
     }
     if p.idle_ms >= 1000 {
         line.push_str(&format!("  nothing for {} s", p.idle_ms / 1000));

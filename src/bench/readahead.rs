@@ -15,7 +15,6 @@ use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
-use crate::tuning::restore::RestoreResult;
 use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 
 /// The kernel's default, KiB: used for a disk whose read-ahead is off.
@@ -72,12 +71,9 @@ impl ReadaheadDisk {
         if rustix::process::geteuid().is_root() || !root.is_live() {
             return Ok(());
         }
-        let why = format!(
-            "changing the read-ahead of {} needs root (it is {} KiB now)",
-            sanitize(self.name.as_bytes()),
-            self.current_kb
-        );
-        Err(BenchRefusal { reason: why, needs_privilege: true })
+        let (disk, now) = (sanitize(self.name.as_bytes()), self.current_kb);
+        let reason = format!("changing the read-ahead of {disk} needs root (it is {now} KiB now)");
+        Err(BenchRefusal { reason, needs_privilege: true })
     }
 
     /// Changes it to `kb` on a lease of `lease_secs`. `None` if it has that value already.
@@ -91,11 +87,11 @@ impl ReadaheadDisk {
             .map_err(|err| failed(describe_io_error(&err)))?;
         match reply {
             TunerReply::Applied { .. } => Ok(Some(ReadaheadLease { lease: held, lease_secs, disk: self.name.clone() })),
-            TunerReply::Refused(TuneError::Privilege(why)) => {
-                Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: true }))
+            TunerReply::Refused(TuneError::Privilege(reason)) => {
+                Err(BenchRefusal { reason, needs_privilege: true }.into())
             }
-            TunerReply::Refused(TuneError::Unsafe(why)) => {
-                Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: false }))
+            TunerReply::Refused(TuneError::Unsafe(reason)) => {
+                Err(BenchRefusal { reason, needs_privilege: false }.into())
             }
             TunerReply::Refused(other) => Err(failed(other.to_string())),
             other => Err(failed(format!("the tuner said {other:?}"))),
@@ -106,38 +102,31 @@ impl ReadaheadDisk {
 impl ReadaheadLease {
     /// Renews the lease. Fails if the tuner no longer holds the change.
     pub fn renew(&mut self) -> Result<(), RunError> {
-        let lost = |why: String| {
-            RunError::Failed(format!("the read-ahead of {} is no longer ours: {why}", sanitize(self.disk.as_bytes())))
+        let why = match self.lease.poll_event() {
+            TunerEvent::Reply(said) => format!("the tuner said {said:?}"),
+            TunerEvent::Ended => "the tuner ended".into(),
+            TunerEvent::Nothing => match self.lease.request(&TunerRequest::Renew { secs: self.lease_secs }) {
+                Ok(TunerReply::TimeLeft { .. }) => return Ok(()),
+                Ok(other) => format!("the tuner said {other:?}"),
+                Err(err) => describe_io_error(&err),
+            },
         };
-        match self.lease.poll_event() {
-            TunerEvent::Nothing => {}
-            TunerEvent::Reply(said) => return Err(lost(format!("the tuner said {said:?}"))),
-            TunerEvent::Ended => return Err(lost("the tuner ended".into())),
-        }
-        match self.lease.request(&TunerRequest::Renew { secs: self.lease_secs }) {
-            Ok(TunerReply::TimeLeft { .. }) => Ok(()),
-            Ok(other) => Err(lost(format!("the tuner said {other:?}"))),
-            Err(err) => Err(lost(describe_io_error(&err))),
-        }
+        let disk = sanitize(self.disk.as_bytes());
+        Err(RunError::Failed(format!("the read-ahead of {disk} is no longer ours: {why}")))
     }
 
     /// Restores the value. The error says what went wrong and what to do.
     pub fn restore(mut self) -> Result<(), RunError> {
-        let left = |why: String| {
-            Err(RunError::Failed(format!(
-                "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
-            )))
+        let why = match self.lease.request(&TunerRequest::Undo) {
+            Ok(TunerReply::Restored(all)) => match all.iter().find(|(_, result)| result.needs_attention()) {
+                Some((at, undone)) => format!("{at}: {undone}"),
+                None => return Ok(()),
+            },
+            Ok(other) => format!("the tuner said {other:?}"),
+            Err(err) => describe_io_error(&err),
         };
-        match self.lease.request(&TunerRequest::Undo) {
-            Ok(TunerReply::Restored(all)) => {
-                let bad = |u: &RestoreResult| u.needs_attention();
-                match all.iter().find(|(_, u)| bad(u)) {
-                    Some((at, undone)) => left(format!("{at}: {undone}")),
-                    None => Ok(()),
-                }
-            }
-            Ok(other) => left(format!("the tuner said {other:?}")),
-            Err(err) => left(describe_io_error(&err)),
-        }
+        Err(RunError::Failed(format!(
+            "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
+        )))
     }
 }

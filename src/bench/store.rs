@@ -133,11 +133,6 @@ impl ResultStore {
         (!foreign).then_some(Self { path, kind: T::KIND })
     }
 
-    /// A store in `path`, which is created when a result is saved.
-    pub fn in_directory(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), kind: BenchReport::KIND }
-    }
-
     /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -252,6 +247,10 @@ pub(crate) mod tests {
     use super::*;
     use crate::bench::plan::BenchPlan;
 
+    fn store_in(path: impl Into<PathBuf>) -> ResultStore {
+        ResultStore { path: path.into(), kind: BenchReport::KIND }
+    }
+
     pub(crate) fn empty_report(id: &str) -> BenchReport {
         BenchReport {
             schema: SCHEMA,
@@ -273,7 +272,7 @@ pub(crate) mod tests {
     fn saved_results_load_by_number_and_id() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        let store = ResultStore::in_directory(dir.path().join("state").join("bench"));
+        let store = store_in(dir.path().join("state").join("bench"));
         assert_eq!(store.ids().unwrap(), [""; 0]);
         assert_eq!(store.save(&empty_report("100-randrw")).unwrap(), "100-randrw");
         assert_eq!(store.save(&empty_report("100-randrw")).unwrap(), "100-randrw-1");
@@ -289,7 +288,7 @@ pub(crate) mod tests {
 
     #[test]
     fn ids_cannot_escape_the_directory() {
-        let store = ResultStore::in_directory("/nonexistent");
+        let store = store_in("/nonexistent");
         for name in ["../../etc/passwd", "", "a/b", "x\u{1b}[2J"] {
             assert!(store.load::<BenchReport>(name).is_err_and(|e| !e.to_string().contains('\u{1b}')), "{name:?}");
         }
@@ -298,7 +297,7 @@ pub(crate) mod tests {
     #[test]
     fn only_the_newest_results_are_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let store = ResultStore::in_directory(dir.path().join("b"));
+        let store = store_in(dir.path().join("b"));
         for n in 0..MAX_RESULTS + 5 {
             store.save(&empty_report(&format!("{}-x", 1000 + n))).unwrap();
         }

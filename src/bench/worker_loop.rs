@@ -310,7 +310,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::engine::null::NullEngine;
+    use crate::bench::engine::test_engine::NullEngine;
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -146,12 +146,12 @@ pub(super) fn load_stored<T: Storable>(name: &str) -> anyhow::Result<T> {
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    print_text(&compare::compare_text(&load_stored(a)?, &load_stored(b)?).map_err(usage)?)
+    print_text(&compare::compare_text(&load_stored(a)?, &load_stored(b)?, 80).map_err(usage)?)
 }
 
 fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
     Ok(match format {
-        BenchFormat::Text => report::text::text_report(report),
+        BenchFormat::Text => report::text::text_report(report, report::text::USUAL_WIDTH),
         BenchFormat::Markdown => report::markdown::markdown_report(report),
         BenchFormat::Json => serde_json::to_string(report)? + "\n",
         BenchFormat::Fio => serde_json::to_string_pretty(&report::fio_json::fio_document(report))? + "\n",

@@ -10,7 +10,7 @@ use super::tune::common::child_knob_io;
 use super::tune::show::format_reading;
 use super::worker_job::write_file;
 use crate::bench::report::BenchReport as BenchResult;
-use crate::bench::report::text::text_report as bench_text;
+use crate::bench::report::text::{USUAL_WIDTH, text_report as bench_text};
 use crate::experiment::report::{ExperimentReport as Experiment, ExperimentReportFormat};
 use crate::export::report::html::to_html;
 use crate::export::report::markdown::to_markdown;
@@ -157,7 +157,7 @@ fn stored_results(args: &ReportArgs) -> anyhow::Result<Vec<(String, String)>> {
     let mut out = Vec::new();
     for id in &args.bench {
         let report: BenchResult = load_stored(id).with_context(|| format!("--bench {id}"))?;
-        out.push((format!("Benchmark {}", report.id), bench_text(&report)));
+        out.push((format!("Benchmark {}", report.id), bench_text(&report, USUAL_WIDTH)));
     }
     for id in &args.experiment {
         let report: Experiment = load_stored(id).with_context(|| format!("--experiment {id}"))?;

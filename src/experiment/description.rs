@@ -41,18 +41,13 @@ pub fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> St
         }
     }
     let order: Vec<&str> = spec.arm_order().into_iter().map(Arm::name).collect();
+    let control = if spec.control { ", then the same with the control" } else { "" };
+    out.push_str(&format!("order {}{control}\ntime: {}\n", order.join(" "), describe_duration(spec)));
+    let (limit, calm) = (format_duration(spec.drain_limit_ms / 1000), spec.baseline_ms as f64 / 1e3);
+    let lease = format_duration(system_environment::LEASE_DURATION.as_secs());
     out.push_str(&format!(
-        "order {}{}\n",
-        order.join(" "),
-        if spec.control { ", then the same with the control" } else { "" }
-    ));
-    out.push_str(&format!("time: {}\n", describe_duration(spec)));
-    out.push_str(&format!(
-        "before each round dirty pages are drained (at most {}) and others watched for {} s; values are on a lease of {} \
-         that is renewed only while this runs, and put back after each round\n",
-        format_duration(spec.drain_limit_ms / 1000),
-        spec.baseline_ms as f64 / 1e3,
-        format_duration(system_environment::LEASE_DURATION.as_secs())
+        "before each round dirty pages are drained (at most {limit}) and others watched for {calm} s; values are on a \
+         lease of {lease} that is renewed only while this runs, and put back after each round\n"
     ));
     out.push_str(&match spec.on_complete {
         OnComplete::Undo => "at the end the old values are back\n".to_owned(),
@@ -68,16 +63,13 @@ pub fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> St
 fn describe_duration(spec: &ExperimentSpec) -> String {
     let one = |plan: &BenchPlan| (plan.time_ms + plan.ramp_ms + spec.baseline_ms) * u64::from(2 * spec.rounds) / 1000;
     let plans: Vec<BenchPlan> = std::iter::once(spec.plan.clone()).chain(spec.control_plan()).collect();
-    let files = plans.iter().filter_map(|p| workloads::find_workload(&p.profile).map(|w| (w.footprint)(p))).max();
-    let files = files.filter(|bytes| *bytes > 0);
-    let rounds = spec.total_rounds();
-    let bytes =
-        files.map_or(String::new(), |b| format!(", and making a file of up to {} each time", format_bytes_long(b)));
+    let footprint = |p: &BenchPlan| Some((workloads::find_workload(&p.profile)?.footprint)(p));
+    let files = plans.iter().filter_map(footprint).max().filter(|bytes| *bytes > 0);
+    let files = files.map(|b| format!(", and making a file of up to {} each time", format_bytes_long(b)));
+    let (rounds, files) = (spec.total_rounds(), files.unwrap_or_default());
     match plans.iter().all(|p| p.time_ms > 0) {
-        true => {
-            format!("{} of measuring in {rounds} rounds{bytes}", format_duration(plans.iter().map(one).sum()))
-        }
-        false => format!("{rounds} rounds until their work is done{bytes}"),
+        true => format!("{} of measuring in {rounds} rounds{files}", format_duration(plans.iter().map(one).sum())),
+        false => format!("{rounds} rounds until their work is done{files}"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::report::verdict::TrialOutcome;
 use super::report::{Baseline, ExperimentReport, SCHEMA, compare, markdown, text};
 use super::run::{ExperimentOutcome, run_experiment};
 use super::spec::{Arm, ExperimentSpec, OnComplete};
-use crate::bench::engine::null::NullEngine;
+use crate::bench::engine::test_engine::NullEngine;
 use crate::bench::io_spec::{IoSpec, RunLimits};
 use crate::bench::measure::recorder::OpRecorder;
 use crate::bench::message::BenchProgress;
@@ -237,7 +237,7 @@ fn the_control_runs_after_the_trial_and_shows_no_difference() {
     let control = &done.trials[1];
     assert!(control.is_control && control.plan.direct);
     assert_eq!(control.verdict.outcome, TrialOutcome::NoDifference);
-    let written = text::text_report(&report(ExperimentSpec { control: true, ..spec() }, done));
+    let written = text::text_report(&report(ExperimentSpec { control: true, ..spec() }, done), usize::MAX);
     assert!(written.contains("It shows no difference, as it"), "{written}");
 }
 
@@ -304,10 +304,10 @@ fn reports_have_every_round_and_sanitized_names() {
     let done = run(&spec(), &mut FakeEnvironment::new(100_000)).0.unwrap();
     let report = report(spec(), done);
     insta::with_settings!({ snapshot_path => "../../tests/snapshots" }, {
-        insta::assert_snapshot!("experiment_text", text::text_report(&report));
+        insta::assert_snapshot!("experiment_text", text::text_report(&report, usize::MAX));
         insta::assert_snapshot!("experiment_markdown", markdown::markdown_report(&report));
     });
-    for written in [text::text_report(&report), markdown::markdown_report(&report)] {
+    for written in [text::text_report(&report, usize::MAX), markdown::markdown_report(&report)] {
         assert!(!written.contains('\u{1b}'));
         for has in ["p = 0.029", "B is better", "97", "20 % (4 GiB)", "mean of 4 rounds", "processors were busy"] {
             assert!(written.contains(has), "{has}:\n{written}");
@@ -330,7 +330,9 @@ fn dirty_totals_of_short_rounds_are_omitted_with_a_warning() {
     }
     report.warnings = super::report::warnings::warnings_for(&report);
     assert!(said(&report), "{:?}", report.warnings);
-    for text in [super::report::text::text_report(&report), super::report::markdown::markdown_report(&report)] {
+    for text in
+        [super::report::text::text_report(&report, usize::MAX), super::report::markdown::markdown_report(&report)]
+    {
         assert!(text.contains("vm.stat_interval") && !text.contains(" 0 B "), "{text}");
     }
     assert!(serde_json::to_string(&report).unwrap().contains("\"dirtied\":null"));

@@ -1,9 +1,11 @@
 //! How operations are submitted to the kernel: a trait of a few functions, one engine per file.
 
-pub mod null;
 pub mod threads;
 pub mod uring;
 pub mod uring_unavailable;
+
+#[cfg(test)]
+pub mod test_engine;
 
 use super::measure::recorder::OpKind;
 use std::io;
@@ -32,7 +34,7 @@ pub struct Completion {
 pub trait IoEngine {
     /// Whether [`IoEngine::submit`] returns only when everything submitted has completed.
     const SYNCHRONOUS: bool;
-    /// The clock of latencies: CLOCK_MONOTONIC in ns, except in [`null::NullEngine`].
+    /// The clock of latencies: CLOCK_MONOTONIC in ns, except in the tests' engine.
     fn now(&mut self) -> u64;
     /// The buffer of `slot`, which must not be in flight.
     fn buffer(&mut self, slot: u32) -> &mut [u8];

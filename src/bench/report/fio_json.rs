@@ -49,9 +49,10 @@ fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
         let pairs = file.lines().filter_map(|l| l.split_once('='));
         return pairs.map(|(k, v)| (k.to_owned(), json!(v))).collect();
     }
-    let all = [("bs", p.block.to_string()), ("iodepth", p.depth.to_string()), ("numjobs", p.jobs.to_string())];
-    let size = ("size", r.plan.size.to_string());
-    all.into_iter().chain([size]).map(|(k, v)| (k.to_owned(), json!(v))).collect()
+    [("bs", p.block.into()), ("iodepth", p.depth.into()), ("numjobs", p.jobs.into()), ("size", r.plan.size)]
+        .map(|(key, n): (&str, u64)| (key.to_owned(), json!(n.to_string())))
+        .into_iter()
+        .collect()
 }
 
 fn job_json(p: &Measurement, r: &BenchReport) -> Value {
@@ -90,7 +91,8 @@ fn job_json(p: &Measurement, r: &BenchReport) -> Value {
 
 fn direction_json(p: &Measurement, d: &DirectionStats) -> Value {
     let (lo, hi, mean, dev, n) = iops_statistics(p, d);
-    let bw = |x: f64| (x * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0) as u64;
+    // KiB per second at so many operations per second.
+    let bw = |iops: f64| iops * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0;
     let bytes = p.rate_of(d.bytes);
     json!({
         "io_bytes": d.bytes,
@@ -105,11 +107,11 @@ fn direction_json(p: &Measurement, d: &DirectionStats) -> Value {
         "slat_ns": latency_json(&d.slat),
         "clat_ns": latency_json(&d.clat),
         "lat_ns": latency_json(&d.lat),
-        "bw_min": bw(lo),
-        "bw_max": bw(hi),
+        "bw_min": bw(lo) as u64,
+        "bw_max": bw(hi) as u64,
         "bw_agg": if d.ios > 0 { 100.0 } else { 0.0 },
-        "bw_mean": mean * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0,
-        "bw_dev": dev * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0,
+        "bw_mean": bw(mean),
+        "bw_dev": bw(dev),
         "bw_samples": n,
         "iops_min": lo as u64,
         "iops_max": hi as u64,

@@ -14,19 +14,14 @@ pub fn markdown_report(r: &BenchReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "## {} on {}, {}\n", escape_cell(&r.plan.profile), escape_cell(&r.host), r.time);
     if let Some(t) = &r.target {
-        let _ = writeln!(
-            out,
-            "`{}` on {} ({}), kernel {}\n",
-            escape_cell(&t.directory),
-            escape_cell(&t.filesystem),
-            escape_cell(&t.source),
-            escape_cell(&r.kernel)
-        );
+        let [directory, filesystem, source, kernel] =
+            [&t.directory, &t.filesystem, &t.source, &r.kernel].map(|text| escape_cell(text));
+        let _ = writeln!(out, "`{directory}` on {filesystem} ({source}), kernel {kernel}\n");
     }
     let _ = writeln!(out, "Ended: {}\n", escape_cell(&super::format::describe_end(&r.end)));
     let _ = writeln!(out, "| {} |\n|---|---{}|", COLUMN_HEADERS.join(" | "), "|--:".repeat(COLUMN_HEADERS.len() - 2));
-    for p in &r.measurements {
-        write_rows(&mut out, p);
+    for row in r.measurements.iter().flat_map(table_cells) {
+        let _ = writeln!(out, "| {} |", row.map(|c| escape_cell(&c)).join(" | "));
     }
     if super::data::is_sweep(r) {
         let _ = write!(out, "\n```\n{}```\n", super::sweep::draw_charts(r));
@@ -38,13 +33,8 @@ pub fn markdown_report(r: &BenchReport) -> String {
     if !figures.is_empty() {
         out.push_str("\n| part | figure | value |\n|---|---|--:|\n");
         for (p, f) in figures {
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} |",
-                escape_cell(&p.label),
-                escape_cell(&f.name),
-                super::format::format_value(f.value, &f.unit)
-            );
+            let value = super::format::format_value(f.value, &f.unit);
+            let _ = writeln!(out, "| {} | {} | {value} |", escape_cell(&p.label), escape_cell(&f.name));
         }
     }
     for sentence in super::interpretation::interpret(r) {
@@ -60,12 +50,6 @@ pub fn markdown_report(r: &BenchReport) -> String {
         let _ = writeln!(out, "- {}", escape_cell(w));
     }
     out
-}
-
-fn write_rows(out: &mut String, p: &Measurement) {
-    for row in table_cells(p) {
-        let _ = writeln!(out, "| {} |", row.map(|c| escape_cell(&c)).join(" | "));
-    }
 }
 
 /// Headers of the columns of [`table_cells`].

@@ -4,6 +4,7 @@
 
 use super::chart::{self, ChartSeries};
 use super::data::{BenchReport, Measurement};
+use super::format::format_latency;
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
@@ -111,20 +112,14 @@ pub fn text_table(r: &BenchReport) -> String {
     for block in block_sizes(r) {
         let mut line = format!("{:>8}", format_bytes_long(block.into()));
         for s in &all {
-            match s.measurements.iter().find(|p| p.block == block) {
-                None => line.push_str(&format!("{:>9}{:>9}{:>8}{:>9}", "", "", "", "")),
-                Some(p) => {
-                    let lat = p.combined_lat();
-                    let p99 = lat.percentile(99.0).map_or("-".into(), |ns| super::format::format_latency(ns as f64));
-                    let _ = write!(
-                        line,
-                        "{:>9.0}{:>9.1}{:>8}{p99:>9}",
-                        p.iops(),
-                        p.bytes_per_s() / MIB,
-                        super::format::format_latency(lat.mean_ns)
-                    );
-                }
-            }
+            let Some(p) = s.measurements.iter().find(|p| p.block == block) else {
+                let _ = write!(line, "{:35}", "");
+                continue;
+            };
+            let (lat, rate) = (p.combined_lat(), p.bytes_per_s() / MIB);
+            let (mean, p99) = (format_latency(lat.mean_ns), lat.percentile(99.0));
+            let p99 = p99.map_or("-".into(), |ns| format_latency(ns as f64));
+            let _ = write!(line, "{:>9.0}{rate:>9.1}{mean:>8}{p99:>9}", p.iops());
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -171,19 +166,15 @@ fn median_rate(p: &Measurement) -> f64 {
 /// give the expected bandwidth, so that a single slow step does not look like a jump after it.
 fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measurement)> {
     let rate = |n: usize| s.measurements[n].bytes_per_s();
-    let ios = |p: &Measurement| p.ios();
+    let counts = |p: &Measurement| p.ios() >= MIN_OPERATIONS;
     let mut best: Option<(f64, usize)> = None;
     for n in 2..s.measurements.len() {
-        let doubled = s.measurements[n].block == s.measurements[n - 1].block * 2;
-        if !doubled
-            || rate(n - 1) <= 0.0
-            || ios(s.measurements[n - 1]) < MIN_OPERATIONS
-            || ios(s.measurements[n]) < MIN_OPERATIONS
-        {
+        let (before, this) = (s.measurements[n - 1], s.measurements[n]);
+        if this.block != before.block * 2 || rate(n - 1) <= 0.0 || !counts(before) || !counts(this) {
             continue;
         }
-        let excess = excess_ratio(&s.measurements[n - 2..=n], Measurement::bytes_per_s)
-            .min(excess_ratio(&s.measurements[n - 2..=n], median_rate));
+        let three = &s.measurements[n - 2..=n];
+        let excess = excess_ratio(three, Measurement::bytes_per_s).min(excess_ratio(three, median_rate));
         let stays = (n + 1..s.measurements.len()).all(|later| rate(later) >= JUMP_RETENTION * rate(n));
         if excess >= JUMP_EXCESS && stays && best.is_none_or(|b| excess > b.0) {
             best = Some((excess, n));
@@ -193,23 +184,20 @@ fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measu
 }
 
 fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[DeviceSizeHint]) -> String {
-    let rates = (from.bytes_per_s() / MIB, to.bytes_per_s() / MIB);
-    let between = |s: &&DeviceSizeHint| s.bytes >= u64::from(from.block) && s.bytes <= u64::from(to.block);
-    let why: Vec<String> =
-        sizes.iter().filter(between).map(|s| format!("{} is {}", s.name, format_bytes_long(s.bytes))).collect();
+    let (slow, fast) = (from.bytes_per_s() / MIB, to.bytes_per_s() / MIB);
+    let between = |s: &&DeviceSizeHint| (u64::from(from.block)..=u64::from(to.block)).contains(&s.bytes);
+    let named = |s: &DeviceSizeHint| format!("{} is {}", s.name, format_bytes_long(s.bytes));
+    let why: Vec<String> = sizes.iter().filter(between).map(named).collect();
     let why = if why.is_empty() {
         "no size the kernel knows of the device lies there; a stripe or a cache of what is behind it may".into()
     } else {
         format!("{} here", why.join(", "))
     };
+    let [small, large] = [from, to].map(|p| format_bytes_long(p.block.into()));
     format!(
-        "{name}: from {} to {} blocks bandwidth rises {:.1} times ({:.1} to {:.1} MiB/s); twice the block explains 2 \
-         times: {why}",
-        format_bytes_long(from.block.into()),
-        format_bytes_long(to.block.into()),
-        rates.1 / rates.0,
-        rates.0,
-        rates.1
+        "{name}: from {small} to {large} blocks bandwidth rises {:.1} times ({slow:.1} to {fast:.1} MiB/s); twice the \
+         block explains 2 times: {why}",
+        fast / slow
     )
 }
 
@@ -238,12 +226,11 @@ fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint]) -> Option<S
         Some(n) => format!(" (max_sectors_kb would allow {})", format_bytes_long(n)),
         None => String::new(),
     };
+    let (name, requests) = (s.name, each[first].unwrap_or_default());
+    let [last, block] = [last, block].map(|bytes| format_bytes_long(bytes.into()));
     Some(format!(
-        "{}: the device gets {:.1} requests for one operation of {}: {} is the largest that goes as one{limit}",
-        s.name,
-        each[first].unwrap_or_default(),
-        format_bytes_long(block.into()),
-        format_bytes_long(last.into())
+        "{name}: the device gets {requests:.1} requests for one operation of {block}: {last} is the largest that goes as \
+         one{limit}"
     ))
 }
 
@@ -266,15 +253,12 @@ fn describe_readahead(off: &SweepSeries, on: &SweepSeries) -> Option<String> {
             false => "read-ahead is of no use here: no block size is read a quarter faster with it".into(),
         });
     }
+    let (block, off_rate, on_rate) = (format_bytes_long(most.0.into()), most.1, most.2);
     let mut said = format!(
-        "{}: {} blocks are read at {:.1} MiB/s with it and at {:.1} without, {ratio:.1} times",
-        on.name,
-        format_bytes_long(most.0.into()),
-        most.2,
-        most.1
+        "{}: {block} blocks are read at {on_rate:.1} MiB/s with it and at {off_rate:.1} without, {ratio:.1} times",
+        on.name
     );
-    let alike = pairs.iter().rev().take_while(|p| same(p)).last();
-    if let Some(first) = alike {
+    if let Some(first) = pairs.iter().rev().take_while(|p| same(p)).last() {
         let _ = write!(said, "; from {} on the two are within a quarter", format_bytes_long(first.0.into()));
     }
     Some(said)

@@ -153,7 +153,7 @@ fn a_skipped_step_leaves_a_gap() {
 #[test]
 fn sweep_reports_have_charts_instead_of_full_measurements() {
     let r = sweep(&[("sequential", &RAID), ("random", &SEEKS)]);
-    let text = super::super::text::text_report(&r);
+    let text = super::super::text::text_report(&r, 90);
     assert!(text.contains("Bandwidth, MiB/s") && text.contains("bandwidth rises 15.0"), "{text}");
     assert!(!text.contains("slat") && !text.contains("program : device"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");

@@ -1,7 +1,9 @@
 //! A report as text, in fio's terms.
 
+use super::chart::WIDTH;
 use super::data::{BenchReport, Measurement, is_sweep, operation_rows};
 pub use super::format::{describe_end, format_latency, format_value};
+use super::sweep;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
@@ -9,13 +11,11 @@ use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
 
-/// The whole report, for a terminal of usual width.
-pub fn text_report(r: &BenchReport) -> String {
-    text_report_within(r, 90)
-}
+/// Width of a terminal for which reports are written when there is none, cells.
+pub const USUAL_WIDTH: usize = 90;
 
 /// The whole report with charts of at most `width` cells.
-pub fn text_report_within(r: &BenchReport, width: usize) -> String {
+pub fn text_report(r: &BenchReport, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
     if let Some(t) = &r.target {
@@ -38,12 +38,8 @@ pub fn text_report_within(r: &BenchReport, width: usize) -> String {
         let _ = write!(out, "\n{}", wrap_words(&sentence));
     }
     if let Some(p) = &r.reference {
-        let _ = write!(
-            out,
-            "\n{}\n{}\n",
-            super::reference_classes::draw_scale(p, width.saturating_sub(16).clamp(16, 64)),
-            p.sentence
-        );
+        let scale = super::reference_classes::draw_scale(p, width.saturating_sub(16).clamp(16, 64));
+        let _ = write!(out, "\n{scale}\n{}\n", p.sentence);
     }
     for (n, w) in r.warnings.iter().enumerate() {
         let _ = writeln!(out, "{}! {w}", if n == 0 { "\n" } else { "" });
@@ -54,19 +50,14 @@ pub fn text_report_within(r: &BenchReport, width: usize) -> String {
 /// A sweep as a table and three charts instead of twenty measurements in full.
 fn write_sweep(out: &mut String, r: &BenchReport, width: usize) {
     let engine = r.measurements.first().map_or("", |p| p.engine.as_str());
-    let charts = match width < super::chart::WIDTH {
-        true => format!("The charts need {} columns.\n", super::chart::WIDTH),
-        false => super::sweep::draw_charts(r),
-    };
-    let _ = write!(
-        out,
-        "  depth {}, jobs {}, {}, {engine}\n\n{}\n{charts}",
-        r.plan.depth,
-        r.plan.jobs,
-        if r.plan.direct { "direct I/O" } else { "through the page cache" },
-        super::sweep::text_table(r)
-    );
-    for finding in super::sweep::findings(r) {
+    let way = if r.plan.direct { "direct I/O" } else { "through the page cache" };
+    let _ =
+        writeln!(out, "  depth {}, jobs {}, {way}, {engine}\n\n{}", r.plan.depth, r.plan.jobs, sweep::text_table(r));
+    match width < WIDTH {
+        true => out.push_str(&format!("The charts need {WIDTH} columns.\n")),
+        false => out.push_str(&sweep::draw_charts(r)),
+    }
+    for finding in sweep::findings(r) {
         let _ = write!(out, "\n{}", wrap_words(&sanitize(&finding)));
     }
 }
@@ -85,19 +76,12 @@ fn write_comparison_table(out: &mut String, r: &BenchReport) {
                 mib if mib < 1.0 => format!("{mib:.3}"),
                 mib => format!("{mib:.1}"),
             };
-            let time = |percent| {
+            let [p50, p99] = [50.0, 99.0].map(|percent| {
                 let known = has_enough_samples(row.lat.count, percent).then(|| row.lat.percentile(percent)).flatten();
                 known.map_or("-".into(), |ns| format_latency(ns as f64))
-            };
-            let _ = writeln!(
-                out,
-                "  {:<20}{:>10.1}{mib:>10}{:>9}{:>9}{:>9}",
-                row.operation,
-                p.rate_of(row.ios),
-                time(50.0),
-                time(99.0),
-                format_latency(row.lat.max_ns as f64)
-            );
+            });
+            let (name, rate, max) = (row.operation, p.rate_of(row.ios), format_latency(row.lat.max_ns as f64));
+            let _ = writeln!(out, "  {name:<20}{rate:>10.1}{mib:>10}{p50:>9}{p99:>9}{max:>9}");
         }
     }
 }
@@ -108,18 +92,16 @@ fn wrap_words(text: &str) -> String {
     let mut column = 0;
     for word in text.split(' ') {
         let len = word.chars().count();
-        if column > 0 && column + 1 + len > 80 {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
+        let fits = column + 1 + len <= 80;
+        match column {
+            0 => {}
+            _ if fits => out.push(' '),
+            _ => out.push('\n'),
         }
+        column = if column > 0 && fits { column + 1 + len } else { len };
         out.push_str(word);
-        column += len;
     }
-    out.push('\n');
-    out
+    out + "\n"
 }
 
 /// Whether `n` samples are enough for a percentile: at least one must lie beyond it.
@@ -156,7 +138,7 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
         };
         let _ = writeln!(out, "  {verb:<6} {}{calls}, {:.1}/s", p.sync.ios, p.rate_of(p.sync.ios));
         write_latency(out, "lat", &p.sync.lat);
-        write_percentiles(out, "lat", &p.sync.lat);
+        write_percentiles(out, &p.sync.lat);
     }
     for f in &p.metrics {
         let _ = writeln!(out, "  {:<34} {}", f.name, format_value(f.value, &f.unit));
@@ -184,14 +166,10 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
             app_to_device_suffix(p)
         );
     }
-    let longest = p.stalls.longest_ns as f64 / 1e6;
+    let (stalls, longest) = (p.stalls.count, p.stalls.longest_ns as f64 / 1e6);
     // Workloads without I/O have no completions.
     if longest > 0.0 && p.timed_operation.is_empty() {
-        let _ = writeln!(
-            out,
-            "  stalls {} of 100 ms or more; longest without a completion {longest:.1} ms",
-            p.stalls.count
-        );
+        let _ = writeln!(out, "  stalls {stalls} of 100 ms or more; longest without a completion {longest:.1} ms");
     }
 }
 
@@ -211,39 +189,28 @@ fn write_direction(out: &mut String, p: &Measurement, name: &str, d: &DirectionS
         b if b < MIB => format!("{:.1} KiB/s ({:.1} kB/s)", b / 1024.0, b / 1e3),
         b => format!("{:.1} MiB/s ({:.1} MB/s)", b / MIB, b / 1e6),
     };
-    let _ = writeln!(
-        out,
-        "  {name:<6} IOPS {:.0}, {rate}, {} in {} operations",
-        p.rate_of(d.ios),
-        format_bytes_long(d.bytes),
-        d.ios
-    );
+    let (iops, size) = (p.rate_of(d.ios), format_bytes_long(d.bytes));
+    let _ = writeln!(out, "  {name:<6} IOPS {iops:.0}, {rate}, {size} in {} operations", d.ios);
     // A synchronous engine has no separate submission.
     if d.slat.max_ns > 0 {
         write_latency(out, "slat", &d.slat);
         write_latency(out, "clat", &d.clat);
     }
     write_latency(out, "lat", &d.lat);
-    write_percentiles(out, "lat", &d.lat);
+    write_percentiles(out, &d.lat);
 }
 
 fn write_latency(out: &mut String, name: &str, l: &LatencyStats) {
-    let _ = writeln!(
-        out,
-        "    {name:<4} min {}, mean {}, stddev {}, max {}",
-        format_latency(l.min_ns as f64),
-        format_latency(l.mean_ns),
-        format_latency(l.stddev_ns),
-        format_latency(l.max_ns as f64)
-    );
+    let [min, mean, stddev, max] = [l.min_ns as f64, l.mean_ns, l.stddev_ns, l.max_ns as f64].map(format_latency);
+    let _ = writeln!(out, "    {name:<4} min {min}, mean {mean}, stddev {stddev}, max {max}");
 }
 
-fn write_percentiles(out: &mut String, name: &str, l: &LatencyStats) {
+fn write_percentiles(out: &mut String, l: &LatencyStats) {
     use crate::bench::measure::histogram::PERCENTILES;
     let sound = PERCENTILES.iter().filter(|p| has_enough_samples(l.count, **p));
     let all: Vec<_> =
         sound.filter_map(|p| Some(format!("p{p} {}", format_latency(l.percentile(*p)? as f64)))).collect();
     for row in all.chunks(6) {
-        let _ = writeln!(out, "    {name} {}", row.join("  "));
+        let _ = writeln!(out, "    lat {}", row.join("  "));
     }
 }

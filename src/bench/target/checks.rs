@@ -19,15 +19,11 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
     let fd = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => {
-            let why = match std::fs::read_link(path) {
-                Ok(to) => {
-                    format!("{} is a symlink to {}, which points to nothing", display_path(path), display_path(&to))
-                }
-                Err(_) => {
-                    format!("{} does not exist; name a directory on the storage to test", display_path(path))
-                }
-            };
-            return refuse(why);
+            let shown = display_path(path);
+            return refuse(match std::fs::read_link(path) {
+                Ok(to) => format!("{shown} is a symlink to {}, which points to nothing", display_path(&to)),
+                Err(_) => format!("{shown} does not exist; name a directory on the storage to test"),
+            });
         }
         Err(errno) => return Err(refusal_from_errno(path, errno)),
     };
@@ -92,20 +88,17 @@ pub fn reserved_bytes(size: u64) -> u64 {
 /// Refuses `bytes` that would not leave the reserve free on a file system of `size` bytes, of which `free` are left.
 pub fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), BenchRefusal> {
     let reserve = reserved_bytes(size);
-    if free.saturating_sub(reserve) >= bytes {
+    let room = free.saturating_sub(reserve);
+    if room >= bytes {
         return Ok(());
     }
-    let room = free.saturating_sub(reserve);
-    let instead = if room >= 1 << 20 {
-        format!("at most --size {}M fits", room >> 20)
-    } else {
-        "choose another directory".into()
+    let instead = match room >> 20 {
+        0 => "choose another directory".into(),
+        mib => format!("at most --size {mib}M fits"),
     };
+    let [free, bytes, reserve] = [free, bytes, reserve].map(format_bytes_long);
     refuse(format!(
-        "{} has {} free; {} would not leave the reserve of {} (5 %, at least 2 GiB): {instead}",
-        display_path(path),
-        format_bytes_long(free),
-        format_bytes_long(bytes),
-        format_bytes_long(reserve)
+        "{} has {free} free; {bytes} would not leave the reserve of {reserve} (5 %, at least 2 GiB): {instead}",
+        display_path(path)
     ))
 }

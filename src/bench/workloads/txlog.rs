@@ -231,33 +231,25 @@ fn describe(plan: &BenchPlan) -> Vec<String> {
         (t.write_store, "writing the records back"),
     ];
     let left_out: Vec<_> = stages.iter().filter(|(on, _)| !on).map(|(_, what)| *what).collect();
+    let layout = match t.layout {
+        CacheLayout::Small => "in 4 KiB writes and pinned in the page cache (folios of 4 KiB)",
+        CacheLayout::Large => {
+            "in 1 MiB writes and pinned in the page cache (large folios, where the file system has them: a record then \
+             makes up to 1 MiB dirty)"
+        }
+        CacheLayout::Cold => "in 1 MiB writes and dropped from the page cache (records are read from the device)",
+    };
+    let work = match (t.transactions, plan.time_ms) {
+        (0, ms) => format!("transactions for {} s", ms as f64 / 1e3),
+        (n, 0) => format!("{n} transactions"),
+        (n, ms) => format!("{n} transactions, at most {} s,", ms as f64 / 1e3),
+    };
+    let (least, most, block) = (t.min_records, t.max_records, plan.block);
+    let way = if t.mmap { "through a memory mapping" } else { "by pread and pwrite" };
+    let [store, log] = [plan.size, max_log_bytes(plan)].map(format_bytes_long);
     let mut lines = vec![
-        format!(
-            "a nameless store of {}, filled with random data {}; a log of at most {}",
-            format_bytes_long(plan.size),
-            match t.layout {
-                CacheLayout::Small => "in 4 KiB writes and pinned in the page cache (folios of 4 KiB)",
-                CacheLayout::Large => {
-                    "in 1 MiB writes and pinned in the page cache (large folios, where the file system has them: a \
-                     record then makes up to 1 MiB dirty)"
-                }
-                CacheLayout::Cold =>
-                    "in 1 MiB writes and dropped from the page cache (records are read from the device)",
-            },
-            format_bytes_long(max_log_bytes(plan))
-        ),
-        format!(
-            "{} of {} to {} records of {} bytes; the store {}",
-            match (t.transactions, plan.time_ms) {
-                (0, ms) => format!("transactions for {} s", ms as f64 / 1e3),
-                (n, 0) => format!("{n} transactions"),
-                (n, ms) => format!("{n} transactions, at most {} s,", ms as f64 / 1e3),
-            },
-            t.min_records,
-            t.max_records,
-            plan.block,
-            if t.mmap { "through a memory mapping" } else { "by pread and pwrite" }
-        ),
+        format!("a nameless store of {store}, filled with random data {layout}; a log of at most {log}"),
+        format!("{work} of {least} to {most} records of {block} bytes; the store {way}"),
     ];
     if !left_out.is_empty() {
         lines.push(format!("without {}", left_out.join(", ")));

@@ -13,14 +13,9 @@ pub fn markdown_report(r: &ExperimentReport) -> String {
     let _ =
         writeln!(out, "## Experiment: {} on {}, {}\n", escape_cell(&r.spec.plan.profile), escape_cell(&r.host), r.time);
     if let Some(t) = r.target() {
-        let _ = writeln!(
-            out,
-            "- `{}` on {} ({}), kernel {}",
-            escape_cell(&t.directory),
-            escape_cell(&t.filesystem),
-            escape_cell(&t.source),
-            escape_cell(&r.kernel)
-        );
+        let [directory, filesystem, source, kernel] =
+            [&t.directory, &t.filesystem, &t.source, &r.kernel].map(|text| escape_cell(text));
+        let _ = writeln!(out, "- `{directory}` on {filesystem} ({source}), kernel {kernel}");
     }
     for arm in [Arm::A, Arm::B] {
         let _ = writeln!(out, "- {}: {}", arm.name(), escape_cell(&tables::describe_arm(r, arm)));

@@ -26,7 +26,7 @@ impl ExperimentReport {
     /// The report in a format.
     pub fn render(&self, form: ExperimentReportFormat) -> String {
         match form {
-            ExperimentReportFormat::Text => text::text_report(self),
+            ExperimentReportFormat::Text => text::text_report(self, usize::MAX),
             ExperimentReportFormat::Markdown => markdown::markdown_report(self),
             // Plain data: there is nothing in it that has no JSON.
             ExperimentReportFormat::Json => serde_json::to_string(self).unwrap_or_default() + "\n",

@@ -89,17 +89,10 @@ pub fn median_table(trial: &Trial) -> ReportTable {
 
 /// The ratio with its interval and p, and how they were computed.
 pub fn describe_ratio(c: &ArmComparison) -> Vec<String> {
-    let interval = c.interval.map_or_else(
-        || "too few rounds for an interval of 95 %".to_owned(),
-        |i| {
-            format!(
-                "{} to {}, {:.1} % confidence",
-                verdict::format_ratio(i.low),
-                verdict::format_ratio(i.high),
-                i.confidence_pct
-            )
-        },
-    );
+    let interval = c.interval.map_or("too few rounds for an interval of 95 %".into(), |i| {
+        let [low, high] = [i.low, i.high].map(verdict::format_ratio);
+        format!("{low} to {high}, {:.1} % confidence", i.confidence_pct)
+    });
     vec![
         format!("B/A {} ({interval}); Mann-Whitney {}", verdict::format_ratio(c.ratio), verdict::format_p(c.p)),
         format!(
@@ -129,12 +122,10 @@ pub fn describe_memory(report: &ExperimentReport) -> String {
     let m = &report.memory;
     let bytes = |n: Option<u64>| or_dash(n.map(format_bytes_long));
     let secs = |n: Option<u64>| or_dash(n.map(|c| format!("{} s", c as f64 / 100.0)));
+    let [total, dirtyable] = [m.total_bytes, m.dirtyable_bytes].map(bytes);
+    let [expire, writeback] = [m.expire_centisecs, m.writeback_centisecs].map(secs);
     format!(
-        "{} in all, {} of it dirtyable (what ratios apply to); a page dirty for {} is written (dirty_expire), looked \
-         for every {}",
-        bytes(m.total_bytes),
-        bytes(m.dirtyable_bytes),
-        secs(m.expire_centisecs),
-        secs(m.writeback_centisecs)
+        "{total} in all, {dirtyable} of it dirtyable (what ratios apply to); a page dirty for {expire} is written \
+         (dirty_expire), looked for every {writeback}"
     )
 }

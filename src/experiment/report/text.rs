@@ -7,22 +7,11 @@ use super::{graph, verdict};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
-/// The whole report, of any width.
-pub fn text_report(r: &ExperimentReport) -> String {
-    text_report_within(r, usize::MAX)
-}
-
 /// The whole report with tables and graphs of at most `width` columns, as far as possible.
-pub fn text_report_within(r: &ExperimentReport, width: usize) -> String {
+pub fn text_report(r: &ExperimentReport, width: usize) -> String {
     let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "Experiment: {} on {} (kernel {}), {}",
-        r.spec.plan.profile,
-        sanitize(&r.host),
-        sanitize(&r.kernel),
-        r.time
-    );
+    let (host, kernel) = (sanitize(&r.host), sanitize(&r.kernel));
+    let _ = writeln!(out, "Experiment: {} on {host} (kernel {kernel}), {}", r.spec.plan.profile, r.time);
     if let Some(t) = r.target() {
         let device = t.device.as_deref().unwrap_or("none of its own");
         let _ = writeln!(out, "  in {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);

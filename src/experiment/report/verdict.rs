@@ -57,15 +57,13 @@ pub fn judge(metric: &PrimaryMetric, comparison: Option<&ArmComparison>) -> Tria
     }
     let what = format!("{} of B is {} times that of A", metric.name, format_ratio(c.ratio));
     let between = c.interval.map_or(String::new(), |i| {
-        format!(" (between {} and {}, {:.0} % confidence)", format_ratio(i.low), format_ratio(i.high), i.confidence_pct)
+        let [low, high] = [i.low, i.high].map(format_ratio);
+        format!(" (between {low} and {high}, {:.0} % confidence)", i.confidence_pct)
     });
     let p = format_p(c.p);
     if !c.is_shown() {
-        let seen = c.detectable().map_or(String::new(), |f| {
-            format!(
-                " With figures that scatter like these a difference by a factor of {} would have been seen.",
-                format_ratio(f)
-            )
+        let seen = c.detectable().map(format_ratio).map_or(String::new(), |factor| {
+            format!(" With figures that scatter like these a difference by a factor of {factor} would have been seen.")
         });
         return say(TrialOutcome::NoDifference, format!("No difference shown: {what}{between}, {p}.{seen}"));
     }

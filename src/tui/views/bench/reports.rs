@@ -1,7 +1,7 @@
 //! Results: as text for a page, compared, and as tables.
 
 use super::BenchForm;
-use crate::bench::compare::compare_text_within;
+use crate::bench::compare::compare_text;
 use crate::bench::report::{BenchReport, markdown, sparkline, text};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
@@ -25,7 +25,7 @@ impl RunReports for BenchForm {
         if let Some(place) = &report.reference {
             out.extend([(sanitize(&place.sentence), TextStyle::Strong), blank()]);
         }
-        out.extend(report_text(&text::text_report_within(report, width.into())));
+        out.extend(report_text(&text::text_report(report, width.into())));
         let sparklines = sparkline::sparklines(report, usize::from(width).clamp(20, 120) - 2);
         if !sparklines.is_empty() {
             out.push(blank());
@@ -35,7 +35,7 @@ impl RunReports for BenchForm {
     }
 
     fn compare([a, b]: &[BenchReport; 2], width: u16) -> Result<String, String> {
-        compare_text_within(a, b, width.into()).map_err(|why| format!("{why}; mark a result of the same profile"))
+        compare_text(a, b, width.into()).map_err(|why| format!("{why}; mark a result of the same profile"))
     }
 
     /// A row for each measurement and direction, everything else as notes.

@@ -28,7 +28,7 @@ impl RunReports for ExperimentForm {
         out.extend(report.trials.first().map(|trial| (sanitize(&trial.verdict.text), TextStyle::Strong)));
         out.push((change_status_text(report, shared), TextStyle::Dim));
         out.push((String::new(), TextStyle::Plain));
-        out.extend(report_text(&text::text_report_within(report, width.into())));
+        out.extend(report_text(&text::text_report(report, width.into())));
         out
     }
 

@@ -1,5 +1,4 @@
-//! A simulated device for tests of limits, progress, cancelling and reports, and for measuring
-//! what the loop itself costs. Its clock advances only when an operation completes.
+//! A simulated device for tests of limits, progress, cancelling and reports. Its clock advances only when an operation completes.
 
 use super::{Completion, IoEngine, IoOp};
 use crate::bench::measure::recorder::OpKind;
