@@ -148,25 +148,19 @@ pub struct ProcessRow<'a> {
 }
 
 impl<'a> ProcessRow<'a> {
-    pub(super) fn new(
-        row: &'a StoredRow,
-        rates: TaskRates,
-        acc: AccumulatedCounters,
-        wchan: Option<&'a Arc<str>>,
-        user: Option<&'a Arc<str>>,
-    ) -> Self {
+    pub(super) fn new(row: &'a StoredRow, rates: TaskRates, acc: AccumulatedCounters) -> Self {
         let raw = &row.raw;
         let bytes = raw.io.bytes();
         let names = row.names.as_deref();
         let [throttled_pct, reclaim_pct] = rates.stalled_pct;
         Self {
             stored: row,
-            user: user.map(|u| &**u),
+            user: None,
             pid: raw.key.pid,
             tid: raw.key.tid,
             starttime: raw.key.starttime,
             state: raw.state as char,
-            wchan: wchan.map(|w| &**w),
+            wchan: None,
             read_bytes_per_s: rates.read,
             write_bytes_per_s: rates.write,
             cancelled_bytes_per_s: rates.cancelled,
@@ -192,6 +186,11 @@ impl<'a> ProcessRow<'a> {
             accumulated_io_delay_ns: raw.delays.map(|_| acc.blkio_ns),
             accumulated_swapin_delay_ns: raw.delays.and_then(|d| d.swapin_ns).map(|_| acc.swapin_ns),
         }
+    }
+
+    /// The same with its wait channel and its user's name.
+    pub(super) fn with_names(self, wchan: Option<&'a Arc<str>>, user: Option<&'a Arc<str>>) -> Self {
+        Self { wchan: wchan.map(|w| &**w), user: user.map(|u| &**u), ..self }
     }
 
     /// Identity of the task.

@@ -344,8 +344,12 @@ impl ProcessTable {
     }
 
     pub(super) fn row_of<'a>(&'a self, row: &'a StoredRow) -> ProcessRow<'a> {
-        let (rates, accumulated) = (self.rates_of(row), self.accumulated_of(row));
-        let mut shown = ProcessRow::new(row, rates, accumulated, self.wait_channel(row), self.user_name(row));
+        self.unnamed_row(row).with_names(self.wait_channel(row), self.user_name(row))
+    }
+
+    /// The row without what needs a look-up by name: all that most sort keys need.
+    pub(super) fn unnamed_row<'a>(&'a self, row: &'a StoredRow) -> ProcessRow<'a> {
+        let mut shown = ProcessRow::new(row, self.rates_of(row), self.accumulated_of(row));
         // Traced I/O is by process, not by thread.
         if !self.rows_are_threads {
             shown.attributed_io = self.io_attribution.rates_of(row.raw.key.pid);

@@ -18,7 +18,8 @@ pub struct TaskSnapshot {
 impl TaskSnapshot {
     /// The row.
     pub fn row(&self) -> ProcessRow<'_> {
-        ProcessRow::new(&self.row, self.rates, self.accumulated, self.wait_channel.as_ref(), self.user.as_ref())
+        ProcessRow::new(&self.row, self.rates, self.accumulated)
+            .with_names(self.wait_channel.as_ref(), self.user.as_ref())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::row::{AccumulatedCounters, ProcessRow, StoredRow, TaskRates};
 use super::selection::ProcessQuery;
 use super::table::ProcessTable;
-use crate::model::columns::process::SortKey;
+use crate::model::columns::process::{ProcessColumn, SortKey};
 
 impl ProcessTable {
     /// The row at an index from [`ProcessTable::window`]; the main thread of a process in `folded`
@@ -17,7 +17,7 @@ impl ProcessTable {
         let mut acc = AccumulatedCounters::default();
         self.threads(key.pid).for_each(|r| acc.add(&self.accumulated_of(r)));
         let rates = self.threads(key.pid).map(|r| self.rates_of(r)).reduce(sum_rates).unwrap_or_default();
-        ProcessRow::new(row, rates, acc, self.wait_channel(row), self.user_name(row))
+        ProcessRow::new(row, rates, acc).with_names(self.wait_channel(row), self.user_name(row))
     }
 
     fn threads(&self, pid: u32) -> impl Iterator<Item = &StoredRow> {
@@ -27,11 +27,12 @@ impl ProcessTable {
     /// Sort key of a row; for a folded process the sum over its threads.
     pub(super) fn folded_sort_key<'a>(&'a self, row: &'a StoredRow, query: &ProcessQuery) -> SortKey<'a> {
         let (pid, folded, column) = (row.raw.key.pid, &query.filter.folded_pids, query.sort_by.spec());
-        let key = column.sort_key(&self.row_of(row));
+        let needs_names = query.sort_by == ProcessColumn::User;
+        let key = column.sort_key(&if needs_names { self.row_of(row) } else { self.unnamed_row(row) });
         if !column.is_additive() || !folded.contains(&pid) {
             return key;
         }
-        let numbers = self.threads(pid).map(|r| column.sort_key(&self.row_of(r)).number).filter(|n| !n.is_nan());
+        let numbers = self.threads(pid).map(|r| column.sort_key(&self.unnamed_row(r)).number).filter(|n| !n.is_nan());
         SortKey { number: numbers.reduce(|a, b| a + b).unwrap_or(f64::NAN), ..key }
     }
 }
