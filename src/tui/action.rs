@@ -54,7 +54,6 @@ pub enum Action {
     Redraw,
     ShowView(ViewId),
     NextView,
-    PreviousView,
     NextPane,
     Zoom,
     Open,

@@ -67,14 +67,13 @@ impl ArmCheck {
     }
 }
 
-/// An event of the Tune view.
+/// An event of the Tune view; `id` is the number of a change.
 #[derive(Debug)]
 pub enum TuneEvent {
     /// A new snapshot.
     Refreshed(KnobSnapshot),
     /// A change was applied.
     Applied {
-        /// Number of the change.
         id: u64,
         /// Length of its lease, seconds; `None` if all values were set already.
         lease_secs: Option<u64>,
@@ -85,7 +84,6 @@ pub enum TuneEvent {
     Refused(String),
     /// Time left of a lease.
     LeaseTime {
-        /// Number of the change.
         id: u64,
         /// Seconds left.
         secs_left: u64,
@@ -98,7 +96,6 @@ pub enum TuneEvent {
     Detached(u64),
     /// A change was reverted.
     Undone {
-        /// Number of the change.
         id: u64,
         /// Time of the revert, CLOCK_BOOTTIME in ns.
         boot_ns: u64,
@@ -154,11 +151,6 @@ pub enum ReplayEvent {
 impl ReplayEvent {
     /// Whether the event changes what is on screen.
     pub fn needs_redraw(&self) -> bool {
-        match self {
-            ReplayEvent::Reset(_) => false,
-            ReplayEvent::Ticks { is_settled: settled, .. } => *settled,
-            ReplayEvent::Searching { .. } | ReplayEvent::SearchEnded { .. } => true,
-            ReplayEvent::EndReached | ReplayEvent::Failed(_) => true,
-        }
+        !matches!(self, ReplayEvent::Reset(_) | ReplayEvent::Ticks { is_settled: false, .. })
     }
 }

@@ -28,8 +28,7 @@ impl App {
                 self.screen.overlay = (!is_open).then_some(Overlay::Help(0));
             }
             Action::ShowView(tab) => self.navigate(Target::Tab(tab), effects),
-            Action::NextView => self.navigate(Target::Tab(self.neighbour_tab(1)), effects),
-            Action::PreviousView => self.navigate(Target::Tab(self.neighbour_tab(-1)), effects),
+            Action::NextView => self.navigate(Target::Tab(self.next_tab()), effects),
             Action::NextPane if !self.screen.zoomed => {
                 self.screen.focus = (self.screen.focus + 1) % self.arrange().0.panes.len().max(1);
             }
@@ -120,11 +119,11 @@ impl App {
         }
     }
 
-    fn neighbour_tab(&self, by: isize) -> ViewId {
+    fn next_tab(&self) -> ViewId {
         let is_allowed = |tab: &ViewId| self.refusal_reason(Action::ShowView(*tab)).is_none();
         let tabs: Vec<ViewId> = ViewId::ALL.into_iter().filter(is_allowed).collect();
         let at = tabs.iter().position(|tab| *tab == self.screen.view).unwrap_or(0);
-        tabs[(at as isize + by).rem_euclid(tabs.len() as isize) as usize]
+        tabs[(at + 1) % tabs.len()]
     }
 
     /// Undoes the topmost thing: overlay, detail page, what the view has open, zoom, frozen tick, filters.
