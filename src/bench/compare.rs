@@ -24,16 +24,16 @@ pub enum CompareError {
 }
 
 /// Named values of two results.
-pub type Settings = Vec<(&'static str, String)>;
+pub type ComparedSettings = Vec<(&'static str, String)>;
 
 /// Those values that differ, as `name: x against y`.
-pub fn describe_differences(a: Settings, b: Settings) -> Vec<String> {
+pub fn describe_differences(a: ComparedSettings, b: ComparedSettings) -> Vec<String> {
     let differ = a.into_iter().zip(b).filter(|((_, x), (_, y))| x != y);
     differ.map(|((what, x), (_, y))| format!("{what}: {} against {}", sanitize(x), sanitize(y))).collect()
 }
 
 /// What may differ between two runs besides their results.
-fn settings(r: &BenchReport) -> Settings {
+fn settings(r: &BenchReport) -> ComparedSettings {
     let (place, p) = (r.target.clone().unwrap_or_default(), &r.plan);
     vec![
         ("host", r.host.clone()),

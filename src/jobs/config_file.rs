@@ -1,5 +1,6 @@
 //! The config file, read in a child because its file system may not answer.
 
+use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -32,7 +33,7 @@ pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     // The same file, whatever its name leads to by now.
     let fd = rustix::fs::openat(
         CWD,
-        format!("/proc/self/fd/{}", file.as_raw_fd()),
+        Root::live().proc(&format!("self/fd/{}", file.as_raw_fd())),
         OFlags::RDONLY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;

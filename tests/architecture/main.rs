@@ -23,7 +23,7 @@ struct Known {
     long_functions: usize,
 }
 
-const KNOWN: Known = Known { in_cycles: &[], long_functions: 1 };
+const KNOWN: Known = Known { in_cycles: &[], long_functions: 0 };
 
 fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {

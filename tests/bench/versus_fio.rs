@@ -236,6 +236,16 @@ fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
     }
 }
 
+/// Reads progress four times a second, as the real program does, until `over`.
+fn read_progress(watch: Arc<RunProgress>, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            std::hint::black_box(watch.snapshot(iotop_plus::bench::engine::monotonic_ns()));
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    })
+}
+
 fn run(o: &Options) -> Result<(), RunError> {
     let plan = BenchPlan {
         directory: o.dir.clone(),
@@ -251,16 +261,7 @@ fn run(o: &Options) -> Result<(), RunError> {
     let place = session.open_target()?;
     let file = session.lay_out_file(&place, plan.size)?;
     let over = Arc::new(AtomicBool::new(false));
-    // As in the real program, progress is read four times a second.
-    let progress_reader = {
-        let over = over.clone();
-        std::thread::spawn(move || {
-            while !over.load(Ordering::Relaxed) {
-                std::hint::black_box(watch.snapshot(iotop_plus::bench::engine::monotonic_ns()));
-                std::thread::sleep(Duration::from_millis(250));
-            }
-        })
-    };
+    let progress_reader = read_progress(watch, over.clone());
     for pattern in &o.patterns {
         let read_pct = match pattern.as_str() {
             "randread" => 100,

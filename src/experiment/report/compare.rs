@@ -4,7 +4,7 @@ use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, ConfidenceInterval};
 use super::data::ExperimentReport;
 use super::{tables, verdict};
-use crate::bench::compare::{CompareError, Settings, describe_differences};
+use crate::bench::compare::{CompareError, ComparedSettings, describe_differences};
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String
 }
 
 /// What else may differ.
-fn settings(r: &ExperimentReport) -> Settings {
+fn settings(r: &ExperimentReport) -> ComparedSettings {
     let (p, memory) = (&r.spec.plan, &r.memory);
     vec![
         ("host", r.host.clone()),
