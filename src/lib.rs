@@ -2,6 +2,9 @@
 //!
 //! Imports run strictly downwards; `tests/architecture` checks it.
 
+// Tests are part of no interface and may panic.
+#![cfg_attr(not(test), warn(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used))]
+
 // Lets unit tests use the fixture in tests/fixture unchanged.
 #[cfg(test)]
 extern crate self as iotop_plus;

@@ -171,7 +171,7 @@ fn changed_values_are_marked_without_colour() {
 
 #[test]
 fn hostile_names_are_sanitized() {
-    let tree = Tree::new();
+    let tree = Tree::at_defaults();
     let mounts = "21 1 254:0 / /a\\033[2J\u{202e}x rw,relatime - ext4 /dev/vda rw\n";
     std::fs::write(tree.dir.path().join("proc/self/mountinfo"), mounts).unwrap();
     let mut app = fixture::app((120, 40));

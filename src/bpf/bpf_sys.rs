@@ -41,14 +41,14 @@ struct MapBatchAttr {
 const BATCH_BYTES: usize = 32 << 10;
 
 /// A map with keys of `K` bytes.
-pub struct BpfMap<const K: usize> {
+pub(super) struct BpfMap<const K: usize> {
     pub fd: OwnedFd,
     /// Bytes of a value as read by user space: for per-CPU maps the values of all CPUs.
     pub value_len: usize,
 }
 
 impl<const K: usize> BpfMap<K> {
-    pub fn try_clone(&self) -> io::Result<Self> {
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()?, value_len: self.value_len })
     }
 
@@ -63,23 +63,23 @@ impl<const K: usize> BpfMap<K> {
     }
 
     /// Reads a value into `value`; false if there is none.
-    pub fn get(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<bool> {
+    pub(super) fn get(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<bool> {
         match self.element(BPF_MAP_LOOKUP_ELEM, key, value) {
             Err(err) if err.raw_os_error() == Some(libc::ENOENT) => Ok(false),
             other => other.map(|()| true),
         }
     }
 
-    pub fn insert(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<()> {
+    pub(super) fn insert(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<()> {
         self.element(BPF_MAP_UPDATE_ELEM, key, value)
     }
 
-    pub fn remove(&self, key: &[u8; K]) {
+    pub(super) fn remove(&self, key: &[u8; K]) {
         let _ = self.element(BPF_MAP_DELETE_ELEM, key, &mut vec![0; self.value_len]);
     }
 
     /// Returns the sum of a per-CPU counter.
-    pub fn sum_cpus(&self, key: &[u8; K]) -> io::Result<u64> {
+    pub(super) fn sum_cpus(&self, key: &[u8; K]) -> io::Result<u64> {
         let mut value = vec![0; self.value_len];
         self.get(key, &mut value)?;
         Ok(value.as_chunks().0.iter().map(|n| u64::from_ne_bytes(*n)).fold(0, u64::wrapping_add))
@@ -88,7 +88,7 @@ impl<const K: usize> BpfMap<K> {
     /// Visits the elements of a hash map, about `most` at the most. If the map changes meanwhile, elements may be
     /// missed. Reads in batches: `io_accounting` reads thousands of accounts per second, and a batch saves two system
     /// calls per element (`cargo bench --bench tracing -- overhead`).
-    pub fn for_each(&self, most: usize, mut each: impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
+    pub(super) fn for_each(&self, most: usize, mut each: impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
         let mut capacity = (BATCH_BYTES / self.value_len).clamp(1, most);
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         let (mut from, mut to) = (0u32, 0u32);
@@ -145,13 +145,13 @@ fn create_fd(command: libc::c_int, attr: &[u32]) -> io::Result<OwnedFd> {
 }
 
 /// Creates the link that keeps an iterator program attached.
-pub fn create_iter_link(program: BorrowedFd) -> io::Result<OwnedFd> {
+pub(super) fn create_iter_link(program: BorrowedFd) -> io::Result<OwnedFd> {
     // Program, no target, attach type, no flags.
     create_fd(BPF_LINK_CREATE, &[program.as_raw_fd() as u32, 0, BPF_TRACE_ITER, 0])
 }
 
 /// Creates an iterator: reading its descriptor runs the program from the start. The link keeps the program loaded.
-pub fn create_iter(link: BorrowedFd) -> io::Result<OwnedFd> {
+pub(super) fn create_iter(link: BorrowedFd) -> io::Result<OwnedFd> {
     create_fd(BPF_ITER_CREATE, &[link.as_raw_fd() as u32, 0])
 }
 

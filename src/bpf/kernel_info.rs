@@ -70,7 +70,7 @@ fn check_capabilities() -> Result<(), ProbeUnavailable> {
 /// Checks that the process ids of programs are those of `/proc`: programs know tasks by their ids in the initial PID
 /// namespace, and in another one these are the numbers of other tasks.
 /// Errors: the reason why tasks cannot be named.
-pub fn check_pid_namespace(root: &Root) -> Result<(), ProbeUnavailable> {
+pub(super) fn check_pid_namespace(root: &Root) -> Result<(), ProbeUnavailable> {
     match std::fs::metadata(root.proc("self/ns/pid")).map(|namespace| namespace.ino()) {
         Ok(INITIAL_PID_NAMESPACE) => Ok(()),
         Ok(_) => Err(ProbeUnavailable::Absent(

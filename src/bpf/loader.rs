@@ -10,7 +10,11 @@ use std::os::fd::AsFd;
 
 /// Creates the maps of an object and sets its constants (`const volatile` of one byte). Its programs are loaded by
 /// [`attach_all`] and [`attach_tracefs`].
-pub fn open_object(kernel: &KernelInfo, object: &[u8], settings: &[(&str, bool)]) -> Result<Ebpf, ProbeUnavailable> {
+pub(super) fn open_object(
+    kernel: &KernelInfo,
+    object: &[u8],
+    settings: &[(&str, bool)],
+) -> Result<Ebpf, ProbeUnavailable> {
     let values: Vec<(&str, u8)> = settings.iter().map(|(name, is_set)| (*name, u8::from(*is_set))).collect();
     let mut loader = EbpfLoader::new();
     loader.btf(Some(&kernel.btf));
@@ -22,7 +26,11 @@ pub fn open_object(kernel: &KernelInfo, object: &[u8], settings: &[(&str, bool)]
 
 /// Opens a map with keys of `K` bytes. `value_len`: bytes of a value as read by user space. The object keeps its own
 /// descriptor of the map, which its programs refer to until they are loaded.
-pub fn open_map<const K: usize>(programs: &Ebpf, name: &str, value_len: usize) -> Result<BpfMap<K>, ProbeUnavailable> {
+pub(super) fn open_map<const K: usize>(
+    programs: &Ebpf,
+    name: &str,
+    value_len: usize,
+) -> Result<BpfMap<K>, ProbeUnavailable> {
     let Some(Map::PerCpuHashMap(map) | Map::HashMap(map) | Map::PerCpuArray(map) | Map::Array(map)) =
         programs.map(name)
     else {
@@ -34,7 +42,7 @@ pub fn open_map<const K: usize>(programs: &Ebpf, name: &str, value_len: usize) -
 }
 
 /// Loads and attaches programs that are useful only together: pairs of program and tracepoint. Attaches all or none.
-pub fn attach_all(programs: &mut Ebpf, btf: &Btf, pairs: &[(&str, &str)]) -> Result<(), ProbeUnavailable> {
+pub(super) fn attach_all(programs: &mut Ebpf, btf: &Btf, pairs: &[(&str, &str)]) -> Result<(), ProbeUnavailable> {
     let attach_one = |programs: &mut Ebpf, name: &str, point: &str| -> Result<(), ProgramError> {
         let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
         let program: &mut BtfTracePoint = program.try_into()?;
@@ -55,7 +63,11 @@ pub fn attach_all(programs: &mut Ebpf, btf: &Btf, pairs: &[(&str, &str)]) -> Res
 }
 
 /// Loads a program and attaches it to a tracepoint of tracefs, which must be readable.
-pub fn attach_tracefs(programs: &mut Ebpf, name: &str, (group, point): (&str, &str)) -> Result<(), ProbeUnavailable> {
+pub(super) fn attach_tracefs(
+    programs: &mut Ebpf,
+    name: &str,
+    (group, point): (&str, &str),
+) -> Result<(), ProbeUnavailable> {
     let attach_one = |programs: &mut Ebpf| -> Result<(), ProgramError> {
         let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
         let program: &mut TracePoint = program.try_into()?;

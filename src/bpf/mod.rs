@@ -36,16 +36,21 @@ use unavailable::ProbeUnavailable;
 #[derive(Clone)]
 pub struct Tracer {
     root: Root,
+    /// Latency of block requests by device.
     pub latency: ProbeHandle<LatencyProbe>,
+    /// Tasks stalled by memory.
     pub stalls: ProbeHandle<MemoryStallProbe>,
     /// Syncs by file; loaded only on request.
     pub syncs: ProbeHandle<SyncProbe>,
+    /// All tasks at once.
     pub tasks: ProbeHandle<TaskIterProbe>,
     sync_control: SyncControl,
+    /// I/O by process and control group.
     pub io_accounting: ProbeHandle<IoAccountingProbe>,
 }
 
 impl Tracer {
+    /// Creates the tracer; nothing is loaded.
     pub fn new(root: &Root) -> Self {
         let syncs = ProbeHandle::new();
         Self {
@@ -82,6 +87,7 @@ impl Tracer {
         self.tasks.load(&kernel);
     }
 
+    /// Disables tracing.
     pub fn disable(&self) {
         let why = "tracing is off (--no-tracing, or tracing = false in the config file)";
         self.set_all_unavailable(&ProbeUnavailable::Absent(why.into()));

@@ -42,6 +42,7 @@ impl<P: Probe> ProbeHandle<P> {
         }
     }
 
+    /// Unloads the programs, if they are loaded.
     pub fn unload(&self) {
         self.replace(Err(ProbeUnavailable::Absent("this probe was unloaded".into())));
     }

@@ -11,18 +11,18 @@ const BSS_MAP: &str = ".bss";
 
 /// What every object that counts has: a flag that is set when anything was counted (`assets/trace/news.h`), and the
 /// number of events dropped because a map was full (`assets/trace/lost.h`).
-pub struct ChangeMaps {
+pub(super) struct ChangeMaps {
     dirty_flag: BpfMap<4>,
     drops: BpfMap<4>,
 }
 
 impl ChangeMaps {
-    pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self { dirty_flag: open_map(programs, BSS_MAP, 4)?, drops: open_map(programs, "lost", 8 * cpus)? })
     }
 
     /// Reads and clears the flag. Call it before reading the counters.
-    pub fn take_dirty_flag(&self) -> io::Result<bool> {
+    pub(super) fn take_dirty_flag(&self) -> io::Result<bool> {
         let mut value = [0; 4];
         self.dirty_flag.get(&[0; 4], &mut value)?;
         let any = value != [0; 4];
@@ -32,14 +32,14 @@ impl ChangeMaps {
         Ok(any)
     }
 
-    pub fn dropped(&self) -> io::Result<u64> {
+    pub(super) fn dropped(&self) -> io::Result<u64> {
         self.drops.sum_cpus(&[0; 4])
     }
 }
 
 /// The last reading, valid until the dirty flag is set.
 #[derive(Default)]
-pub struct ReadingCache<T> {
+pub(super) struct ReadingCache<T> {
     cached: Option<T>,
     /// Uses of the cached reading in a row.
     hits: u32,
@@ -48,7 +48,7 @@ pub struct ReadingCache<T> {
 impl<T: Clone> ReadingCache<T> {
     /// Returns the cached reading if nothing changed, at most `most` times in a row. `None`: read the maps and
     /// [`store`](Self::store) the result.
-    pub fn get(&mut self, is_dirty: bool, most: u32) -> Option<T> {
+    pub(super) fn get(&mut self, is_dirty: bool, most: u32) -> Option<T> {
         if is_dirty || self.hits >= most {
             self.cached = None;
             return None;
@@ -58,11 +58,11 @@ impl<T: Clone> ReadingCache<T> {
     }
 
     /// Number of reads since the last store, including this one.
-    pub fn reads_since_store(&self) -> u32 {
+    pub(super) fn reads_since_store(&self) -> u32 {
         self.hits + 1
     }
 
-    pub fn store(&mut self, read: &T) {
+    pub(super) fn store(&mut self, read: &T) {
         *self = Self { cached: Some(read.clone()), hits: 0 };
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Controls the probe of syncs; clones control the same one.
 #[derive(Clone)]
-pub struct SyncControl {
+pub(super) struct SyncControl {
     root: Root,
     probe: ProbeHandle<SyncProbe>,
     request: Arc<Mutex<SyncRequest>>,
@@ -31,12 +31,12 @@ struct SyncRequest {
 }
 
 impl SyncControl {
-    pub fn new(root: &Root, probe: ProbeHandle<SyncProbe>) -> Self {
+    pub(super) fn new(root: &Root, probe: ProbeHandle<SyncProbe>) -> Self {
         Self { root: root.clone(), probe, request: Arc::default() }
     }
 
     /// Permits loading, and fulfils an earlier request.
-    pub fn allow(&self) {
+    pub(super) fn allow(&self) {
         self.set_unavailable(NOT_REQUESTED);
         self.lock().is_allowed = true;
         if self.lock().threshold.is_some() {
@@ -44,17 +44,17 @@ impl SyncControl {
         }
     }
 
-    pub fn forbid(&self) {
+    pub(super) fn forbid(&self) {
         self.lock().is_allowed = false;
     }
 
     /// Requests syncs with this threshold, or no syncs.
-    pub fn request(&self, threshold: Option<Duration>) {
+    pub(super) fn request(&self, threshold: Option<Duration>) {
         self.lock().threshold = threshold;
         self.start_worker();
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         !self.lock().is_worker_running
     }
 

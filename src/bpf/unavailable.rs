@@ -4,17 +4,17 @@ use crate::model::reading::{Reading, describe_io_error};
 use std::io;
 
 /// Why a probe is not loaded: never `Ok`.
-pub type ProbeUnavailable = Reading<()>;
+pub(super) type ProbeUnavailable = Reading<()>;
 
 /// Adds why programs that a probe can do without are missing, to its notes.
-pub fn note_missing(notes: &mut Vec<String>, what: &str, attached: &Result<(), ProbeUnavailable>) {
+pub(super) fn note_missing(notes: &mut Vec<String>, what: &str, attached: &Result<(), ProbeUnavailable>) {
     if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) = attached {
         notes.push(format!("{what}: {why}"));
     }
 }
 
 /// Describes a failure in one line by its root cause, without the verifier log.
-pub fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) -> ProbeUnavailable {
+pub(super) fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) -> ProbeUnavailable {
     let mut cause: &(dyn std::error::Error + 'static) = err;
     while let Some(deeper) = cause.source() {
         cause = deeper;

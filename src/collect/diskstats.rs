@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Reads `/proc/diskstats`.
-pub fn source(root: &Root) -> Source {
+pub(super) fn source(root: &Root) -> Source {
     let mut names = HashMap::new();
     Source::from_file(
         "/proc/diskstats",

@@ -8,7 +8,7 @@ use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.
-pub fn source(root: &Root) -> Source {
+pub(super) fn source(root: &Root) -> Source {
     Source::from_file(
         "/proc/meminfo",
         PersistentFile::whole(root.proc("meminfo")),
@@ -18,7 +18,7 @@ pub fn source(root: &Root) -> Source {
 }
 
 /// Parses the whole file, kB as bytes; `None` without MemTotal.
-pub fn parse(text: &[u8]) -> Option<MemRaw> {
+pub(super) fn parse(text: &[u8]) -> Option<MemRaw> {
     let mut raw = MemRaw::default();
     for (name, kb) in lines(text).filter_map(key_value) {
         let bytes = kb.saturating_mul(1024);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const SPEED_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reads the byte counters of every interface in one system call.
-pub fn source(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Source {
+pub(super) fn source(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Source {
     let mut reader = InterfaceReader::new(root, has_network_mounts);
     Source::new("/proc/net/dev", |s| &mut s.nics, move || reader.read_nics())
 }

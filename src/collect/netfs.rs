@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const ROUTE_REREAD_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reads `/proc/self/mountstats` and `/proc/fs/cifs/Stats` if there are such mounts.
-pub fn source(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Source {
+pub(super) fn source(root: &Root, has_network_mounts: Arc<AtomicBool>) -> Source {
     let mut reader = NetFsReader::new(root, has_network_mounts);
     Source::new("/proc/self/mountstats", |s| &mut s.netfs, move || reader.read_rows())
 }

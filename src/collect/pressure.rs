@@ -8,7 +8,7 @@ use crate::parse::pressure;
 use crate::root::Root;
 
 /// Reads the three pressure files.
-pub fn source(root: &Root) -> Source {
+pub(super) fn source(root: &Root) -> Source {
     let mut files = PressureFiles::new(root);
     Source::new("/proc/pressure", |s| &mut s.pressure, move || files.read())
 }

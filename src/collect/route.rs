@@ -29,7 +29,7 @@ struct Route {
 
 impl RouteTable {
     /// Reads the current routes; a disabled address family has none.
-    pub fn read(root: &Root) -> Self {
+    pub(super) fn read(root: &Root) -> Self {
         let mut buf = Vec::new();
         let mut routes = Vec::new();
         if let Ok(text) = read_once(&root.proc("net/route"), &mut buf) {
@@ -42,7 +42,7 @@ impl RouteTable {
     }
 
     /// The interface towards an address in the form of mount options (`10.0.0.5`, `fe80::1%eth0`).
-    pub fn interface_to(&self, address: &str) -> Option<String> {
+    pub(super) fn interface_to(&self, address: &str) -> Option<String> {
         let bare = address.trim_start_matches('[').split(']').next()?;
         let (host, scope) = bare.split_once('%').map_or((bare, None), |(h, s)| (h, Some(s)));
         if let Some(scope) = scope.filter(|s| parse_u64(s.as_bytes()).is_none()) {

@@ -8,7 +8,7 @@ use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 
 /// Reads `/proc/stat`.
-pub fn source(root: &Root) -> Source {
+pub(super) fn source(root: &Root) -> Source {
     Source::from_file(
         "/proc/stat",
         PersistentFile::whole(root.proc("stat")),
@@ -18,7 +18,7 @@ pub fn source(root: &Root) -> Source {
 }
 
 /// Parses the whole file; `None` without the `cpu` line.
-pub fn parse(text: &[u8]) -> Option<CpuRaw> {
+pub(super) fn parse(text: &[u8]) -> Option<CpuRaw> {
     let mut raw = CpuRaw::default();
     let mut seen = false;
     for line in lines(text) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const EMPTY_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reads `/proc/swaps`.
-pub fn source(root: &Root) -> Source {
+pub(super) fn source(root: &Root) -> Source {
     let mut file = PersistentFile::new(root.proc("swaps"));
     let mut buf = Vec::new();
     // When the list was last seen empty.

@@ -4,7 +4,7 @@ use super::source::Source;
 use crate::bpf::Tracer;
 
 /// Reads latency histograms, memory stalls, syncs and I/O accounts.
-pub fn sources(tracer: &Tracer) -> [Source; 4] {
+pub(super) fn sources(tracer: &Tracer) -> [Source; 4] {
     let [latency, stalls, syncs, accounts] = std::array::from_fn(|_| tracer.clone());
     [
         Source::new("tracing", |s| &mut s.latency, move || latency.latency.read()),

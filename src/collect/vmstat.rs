@@ -8,7 +8,7 @@ use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
-pub fn source(root: &Root) -> Source {
+pub(super) fn source(root: &Root) -> Source {
     let page_size = rustix::param::page_size() as u64;
     Source::from_file(
         "/proc/vmstat",
@@ -19,7 +19,7 @@ pub fn source(root: &Root) -> Source {
 }
 
 /// Parses the lines that are used; missing ones are `None`.
-pub fn parse(text: &[u8], page_size: u64) -> VmRaw {
+pub(super) fn parse(text: &[u8], page_size: u64) -> VmRaw {
     let mut raw = VmRaw { page_size, ..Default::default() };
     for (name, value) in lines(text).filter_map(key_value) {
         if let Some(slot) = field_mut(&mut raw, name) {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// A config file's text, at most 64 KiB; `None` if there is none. Refused, when run as root, if it is
 /// another user's: its owner could control a root program.
-pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
+pub(super) fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     // Looked at before it is opened: opening a device node can have effects.
     let file = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(file) => file,

@@ -12,6 +12,7 @@ use crate::sanitize::sanitize;
 pub const MAX_ROWS: usize = 65_536;
 const MAX_REASONS: usize = 64;
 
+/// Why bytes cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(pub &'static str);
@@ -21,7 +22,9 @@ pub type Coded = Result<(), DecodeError>;
 
 /// One direction of a payload.
 pub enum Wire<'a> {
+    /// Appends to these bytes.
     Write(&'a mut Vec<u8>),
+    /// Takes from the front of these bytes.
     Read(&'a [u8]),
 }
 
@@ -35,6 +38,7 @@ pub fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
+/// The bytes of a layout.
 pub fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
     let mut out = Vec::new();
     // Only reading can fail.
@@ -64,14 +68,17 @@ pub fn next_section<'a>(payload: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])
 }
 
 impl<'a> Wire<'a> {
+    /// Whether values are read, not written.
     pub fn is_read(&self) -> bool {
         matches!(self, Wire::Read(_))
     }
 
+    /// Whether everything has been read.
     pub fn is_at_end(&self) -> bool {
         matches!(self, Wire::Read([]))
     }
 
+    /// One byte.
     pub fn byte(&mut self, value: &mut u8) -> Coded {
         match self {
             Wire::Write(out) => out.push(*value),
@@ -110,6 +117,7 @@ impl<'a> Wire<'a> {
         Err(DecodeError("a number has more than 64 bits"))
     }
 
+    /// The values of several fields.
     pub fn nums<T: Copy + Into<u64> + TryFrom<u64>, const N: usize>(&mut self, values: [&mut T; N]) -> Coded {
         values.into_iter().try_for_each(|value| self.num(value))
     }
@@ -137,6 +145,7 @@ impl<'a> Wire<'a> {
         Ok(())
     }
 
+    /// A yes or no.
     pub fn flag(&mut self, value: &mut bool) -> Coded {
         let mut n = u64::from(*value);
         self.num(&mut n)?;

@@ -18,6 +18,7 @@ const SYNC_FLUSH_MARKER: [u8; 4] = [0, 0, 0xff, 0xff];
 const COMPRESSION_LEVEL: i32 = 6;
 const RAW_WINDOW_BITS: i32 = -15;
 
+/// The compressing side.
 pub struct Compressor(Box<CompressorOxide>);
 
 impl Default for Compressor {
@@ -51,6 +52,7 @@ impl Compressor {
     }
 }
 
+/// The decompressing side.
 pub struct Decompressor(Box<InflateState>);
 
 impl Default for Decompressor {

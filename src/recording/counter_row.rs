@@ -43,14 +43,17 @@ impl Cells<'_> {
         }
     }
 
+    /// The next cells.
     pub fn nums<const N: usize>(&mut self, values: [&mut u64; N]) {
         values.into_iter().for_each(|value| self.num(value));
     }
 
+    /// Skips the cell of flags.
     pub fn flags(&mut self) {
         self.next += 1;
     }
 
+    /// A bit of the flags.
     pub fn flag(&mut self, bit: usize, value: &mut bool) {
         let cell = &mut self.row[self.flags];
         match self.is_read {
@@ -110,6 +113,7 @@ pub trait CounterRow: Clone {
     const CELLS: usize;
     /// The index of the cell of flags, if there is one.
     const FLAGS: usize = 0;
+    /// How many texts.
     const LABELS: usize = 0;
 
     /// Codes its cells in the order of the file.
@@ -124,6 +128,7 @@ pub trait CounterRow: Clone {
     }
 }
 
+/// The texts of one row.
 pub struct Labels<'w, 'b> {
     wire: &'w mut Wire<'b>,
     left: usize,

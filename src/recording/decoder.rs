@@ -6,14 +6,18 @@ use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
 use crate::model::observation::Observation;
 
+/// What a frame contains.
 #[derive(Debug, PartialEq)]
 pub struct DecodedTick {
+    /// Its number in the file.
     pub number: u32,
+    /// Wall clock of the tick, ns.
     pub wall_ns: i64,
     /// What was known before it as observations, if the frames before it were not read.
     pub full_state: Option<Vec<Observation>>,
     /// A key frame could not be read: tasks that have not changed since are missing.
     pub is_partial: bool,
+    /// The observations of the tick.
     pub observations: Vec<Observation>,
 }
 

@@ -5,9 +5,11 @@ use super::frame::{FrameHeader, FrameKind};
 use super::state::CodecState;
 use crate::model::observation::Observation;
 
+/// Frames from one checkpoint to the next.
 pub const CHECKPOINT_INTERVAL: u32 = 60;
 const CHECKPOINTS_PER_KEY: u32 = 15;
 
+/// Encodes ticks as frames.
 pub struct FrameEncoder {
     state: CodecState,
     compressor: Compressor,
@@ -45,6 +47,7 @@ impl FrameEncoder {
         self.frames_since_key = 0;
     }
 
+    /// The kind of the next frame.
     pub fn next_kind(&self) -> FrameKind {
         match self.frames_since_key % (self.checkpoint_interval * self.checkpoints_per_key) {
             0 => FrameKind::Key,

@@ -17,6 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
+/// The hidden subcommand.
 pub const SUBCOMMAND: &str = "record-io";
 /// The longest message, bytes.
 const MAX_MESSAGE_BYTES: u32 = 80 << 20;
@@ -25,9 +26,12 @@ const MAX_COMMAND_BYTES: u64 = 64 << 10;
 /// The most that is read at once, bytes.
 const MAX_READ_BYTES: u32 = 1 << 20;
 
+/// What a child is started for.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FileWorkerTask {
+    /// Write files as commanded.
     Write,
+    /// Read pieces of this file.
     Read(PathBuf),
 }
 
@@ -36,24 +40,31 @@ pub enum FileWorkerTask {
 pub enum WriteCommand {
     /// Start this file; the one before is complete.
     Open {
+        /// Its path.
         path: PathBuf,
         /// Whether an existing file may be replaced, once the first frame of the new one is on disk.
         replace: bool,
     },
     /// Append as many bytes, which follow.
     Data(u32),
+    /// Sync the file to the disk.
     Sync,
+    /// Remove a file of this recording.
     Remove(PathBuf),
 }
 
+/// A reply of the writing child.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteReply {
+    /// Bytes written to files so far.
     Written(u64),
     /// An error; nothing more is written.
     Failed(String),
+    /// Everything is written and on disk.
     Done,
 }
 
+/// Starts a child for `task`.
 pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
     if let Some(pipe) = &mut child.stdin {
@@ -62,11 +73,13 @@ pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     Ok(child)
 }
 
+/// A message as a line of JSON.
 pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
     // Messages hold nothing without a JSON form.
     frame::to_line(message).unwrap_or_default()
 }
 
+/// The main function of the child.
 pub fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter();
@@ -110,14 +123,19 @@ fn run_writer(mut commands: impl BufRead, mut out: impl Write) -> anyhow::Result
 /// Why a file cannot be read or written, and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
+    /// The file system refused it.
     #[error("{}: {}{}", .0.display(), describe_io_error(.1), next_step(.1))]
     Io(PathBuf, #[source] io::Error),
+    /// The child process that reads cannot be used.
     #[error("{}: the reading process: {}", .0.display(), describe_io_error(.1))]
     Worker(PathBuf, #[source] io::Error),
+    /// A directory, a device or the like.
     #[error("{}: is not a regular file", .0.display())]
     NotRegular(PathBuf),
+    /// Data came before the name of a file.
     #[error("no file is open")]
     NotOpen,
+    /// The rights of the owner of the directory cannot be taken.
     #[error("cannot act as the owner of the directory: {0}")]
     Owner(#[source] io::Error),
     /// As the child reports it.
@@ -305,6 +323,7 @@ pub struct RemoteFile {
 }
 
 impl RemoteFile {
+    /// Opens the file.
     pub fn open(root: &Root, path: &Path) -> Result<Self, FileError> {
         let broken = |err: io::Error| FileError::Worker(path.to_owned(), err);
         let mut child = spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)?;

@@ -17,6 +17,7 @@ use crate::model::system_state::HostInfo;
 use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// The start of a recording.
 pub const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
 /// The start of a frame: neither ASCII nor UTF-8.
 pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
@@ -24,6 +25,7 @@ pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
 pub const FORMAT_VERSION: u16 = 1;
 /// The newest format that can be read.
 pub const COMPATIBLE_VERSION: u16 = 1;
+/// Bytes of a frame's header.
 pub const FRAME_HEADER_LEN: usize = 36;
 /// Bytes of the file header before its text.
 pub const HEADER_LEN: usize = 20;
@@ -33,14 +35,19 @@ pub const MAX_HEADER_TEXT: usize = 64 << 10;
 /// Why a file is not a recording that can be read, to follow its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
+    /// The file begins with something else.
     #[error("is not a recording of iotop-plus")]
     NotARecording,
+    /// A later version of the format.
     #[error("was written by a newer iotop-plus (format {0}; this one reads up to {COMPATIBLE_VERSION})")]
     Newer(u16),
+    /// The file is shorter than its header.
     #[error("ends within its header")]
     Truncated,
+    /// The checksum of the header is wrong.
     #[error("its header is damaged")]
     Damaged,
+    /// The checksum is right, the text is not.
     #[error("its header cannot be parsed")]
     Malformed,
 }
@@ -49,19 +56,25 @@ pub enum HeaderError {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingHeader {
+    /// The program that wrote it, with its version.
     pub program: String,
+    /// Host name.
     pub host: String,
+    /// Kernel release.
     pub kernel: String,
+    /// Clocks at the start.
     #[serde(rename = "at")]
     pub started_at: Timestamp,
     /// CLOCK_MONOTONIC at the start, ns: the kernel log's clock.
     pub mono_ns: u64,
+    /// Time between ticks, ns.
     pub interval_ns: u64,
     /// The recorder's time zone, seconds east of UTC.
     pub utc_offset_secs: i64,
 }
 
 impl RecordingHeader {
+    /// The host's names, sanitized.
     pub fn host(&self) -> HostInfo {
         use crate::sanitize::sanitize;
         HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
@@ -72,6 +85,7 @@ impl RecordingHeader {
         LogClock { mono_ns: self.mono_ns, wall_ns: self.started_at.wall_ns }
     }
 
+    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.truncate(MAX_HEADER_TEXT);
@@ -101,6 +115,7 @@ impl RecordingHeader {
         }
     }
 
+    /// Parses the whole header.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HeaderError> {
         let len = Self::parse_text_len(bytes)?;
         let text = bytes.get(HEADER_LEN..HEADER_LEN + len).ok_or(HeaderError::Truncated)?;
@@ -114,6 +129,7 @@ impl RecordingHeader {
     }
 }
 
+/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameKind {
     /// Differences to the frame before.
@@ -127,20 +143,25 @@ pub enum FrameKind {
     Log,
 }
 
+/// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
+    /// The kind of frame.
     pub kind: FrameKind,
     /// Counts up by one; a gap means frames that could not be written.
     pub number: u32,
     /// Compressed bytes that follow.
     pub packed_len: u32,
+    /// Their uncompressed size.
     pub raw_len: u32,
+    /// Wall clock of its tick, ns.
     pub wall_ns: i64,
     /// Checksum of the compressed bytes.
     pub crc: u32,
 }
 
 impl FrameHeader {
+    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
         let mut out = [0; FRAME_HEADER_LEN];
         out[..4].copy_from_slice(FRAME_MAGIC);

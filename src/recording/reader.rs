@@ -17,6 +17,7 @@ const WINDOW_BYTES: usize = 256 << 10;
 const MAX_LOG_LINES: usize = 4_096;
 const MAX_LOG_FRAMES: usize = 1_024;
 
+/// The source of a recording's bytes.
 pub trait ReadAt {
     /// Fills as much of `buf` as the file has from offset `at` on.
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize>;
@@ -39,9 +40,13 @@ struct SeekPoint {
 /// What a recording covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordingSpan {
+    /// Wall clock of the first tick, ns.
     pub first_ns: i64,
+    /// Wall clock of the last tick, ns.
     pub last_ns: i64,
+    /// Number of the first tick.
     pub first_number: u32,
+    /// Number of the last tick.
     pub last_number: u32,
     /// Ticks with an intact header.
     pub ticks: u64,
@@ -52,16 +57,21 @@ pub struct RecordingSpan {
 /// Why a recording cannot be opened, to follow the file's name.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// The header is not that of a recording.
     #[error(transparent)]
     Header(#[from] HeaderError),
+    /// The file cannot be read.
     #[error("{}", describe_io_error(.0))]
     Io(#[from] io::Error),
+    /// There is nothing to play.
     #[error("holds no complete frame")]
     Empty,
 }
 
+/// An open recording.
 pub struct RecordingReader<B> {
     source: B,
+    /// The file's header.
     pub header: RecordingHeader,
     window: Vec<u8>,
     window_offset: u64,
@@ -77,6 +87,7 @@ pub struct RecordingReader<B> {
 }
 
 impl<B: ReadAt> RecordingReader<B> {
+    /// Reads the header and indexes the frames.
     pub fn open(bytes: B) -> Result<Self, OpenError> {
         let mut reader = Self {
             source: bytes,
@@ -102,6 +113,7 @@ impl<B: ReadAt> RecordingReader<B> {
         Ok(reader)
     }
 
+    /// What the recording covers.
     pub fn span(&self) -> RecordingSpan {
         self.span
     }

@@ -24,22 +24,22 @@ const MAX_JSON_BYTES: usize = 8 << 20;
 
 /// Sections of a frame. A number is never reused.
 mod tag {
-    pub const SAMPLE: u64 = 1;
-    pub const TASKS: u64 = 2;
-    pub const TOPOLOGY: u64 = 3;
-    pub const QUEUES: u64 = 4;
-    pub const UNAVAILABLE: u64 = 5;
-    pub const KERNEL_LOG: u64 = 6;
-    pub const KERNEL_LOG_STATE: u64 = 7;
-    pub const BLOCKED: u64 = 8;
-    pub const HUNG_TASK_WARNINGS: u64 = 9;
-    pub const FACTS: u64 = 10;
-    pub const DISK_SPACE: u64 = 11;
+    pub(super) const SAMPLE: u64 = 1;
+    pub(super) const TASKS: u64 = 2;
+    pub(super) const TOPOLOGY: u64 = 3;
+    pub(super) const QUEUES: u64 = 4;
+    pub(super) const UNAVAILABLE: u64 = 5;
+    pub(super) const KERNEL_LOG: u64 = 6;
+    pub(super) const KERNEL_LOG_STATE: u64 = 7;
+    pub(super) const BLOCKED: u64 = 8;
+    pub(super) const HUNG_TASK_WARNINGS: u64 = 9;
+    pub(super) const FACTS: u64 = 10;
+    pub(super) const DISK_SPACE: u64 = 11;
     /// The key frame that a base refers to; then what was known before this frame.
-    pub const BASE_KEY: u64 = 31;
-    pub const BASE_SAMPLE: u64 = 32;
-    pub const BASE_TASKS: u64 = 33;
-    pub const BASE_SLOW_STATE: u64 = 34;
+    pub(super) const BASE_KEY: u64 = 31;
+    pub(super) const BASE_SAMPLE: u64 = 32;
+    pub(super) const BASE_TASKS: u64 = 33;
+    pub(super) const BASE_SLOW_STATE: u64 = 34;
 }
 
 #[derive(Serialize, Deserialize)]
@@ -246,7 +246,9 @@ impl CodecState {
                 Observation::KernelLog(records, LogClock { mono_ns, wall_ns })
             }
             tag::KERNEL_LOG_STATE => Observation::KernelLogState(from_json_with(body, sanitize_reading)?),
-            tag::BLOCKED => Observation::BlockedSources(from_json_with(body, sanitize_blocked)?),
+            tag::BLOCKED => {
+                Observation::BlockedSources(from_json_with(body, |list: &mut Vec<_>| sanitize_blocked(list))?)
+            }
             tag::HUNG_TASK_WARNINGS => Observation::HungTaskWarnings(from_json(body)?),
             tag::FACTS => Observation::Facts(Box::new(from_json_with(body, sanitize_facts)?)),
             tag::DISK_SPACE => Observation::DiskSpace(from_json_with(body, sanitize_disk_space)?),
@@ -311,7 +313,7 @@ fn sanitize_reading<T>(reading: &mut Reading<T>) {
     }
 }
 
-fn sanitize_blocked(list: &mut Vec<BlockedRead>) {
+fn sanitize_blocked(list: &mut [BlockedRead]) {
     sanitize_all(list.iter_mut().map(|b| &mut b.waiting_on));
 }
 
@@ -354,7 +356,7 @@ fn sanitize_slow_state(state: &mut SlowState) {
     state.topology.iter_mut().for_each(sanitize_topology);
     state.queues.iter_mut().for_each(sanitize_queues);
     state.log_state.iter_mut().for_each(sanitize_reading);
-    state.blocked.iter_mut().for_each(sanitize_blocked);
+    state.blocked.iter_mut().for_each(|list| sanitize_blocked(list));
     if let Some(facts) = &mut state.facts {
         facts.latest.iter_mut().chain(&mut facts.previous).for_each(sanitize_facts);
         facts.local_space.iter_mut().chain(&mut facts.network_space).for_each(sanitize_disk_space);

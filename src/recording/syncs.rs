@@ -8,6 +8,7 @@ use crate::model::syncs::{SlowSync, SyncCall, SyncCounts, SyncFile, SyncsRaw};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// One reading.
 pub fn syncs(w: &mut Wire, base: &SyncsRaw, cur: &mut SyncsRaw) -> Coded {
     let mut head = head_row(cur);
     if w.is_read() {

@@ -4,6 +4,7 @@ use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
 
 /// Values that change from tick to tick.
 pub trait DeltaRow {
+    /// Whether any value differs from `base`.
     fn differs(&self, base: &Self) -> bool;
     /// Codes the values as differences to `base`.
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded;
@@ -13,6 +14,7 @@ pub trait DeltaRow {
 pub trait TableRow: DeltaRow + Clone + Default {
     /// Whether both rows are about the same thing, under the same names.
     fn is_same(&self, other: &Self) -> bool;
+    /// Codes the identities of all rows.
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded;
 }
 

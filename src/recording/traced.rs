@@ -10,6 +10,7 @@ use crate::model::reading::Reading;
 use crate::model::request_pattern::RequestPattern;
 use std::sync::Arc;
 
+/// The histograms of all devices.
 pub fn latency(w: &mut Wire, base: &Arc<LatencyRaw>, cur: &mut Arc<LatencyRaw>) -> Coded {
     let cur = Arc::make_mut(cur);
     w.num(&mut cur.dropped)?;
@@ -86,6 +87,7 @@ impl DeltaRow for DevicePatterns {
     }
 }
 
+/// The stalls of all processes.
 pub fn memory_stalls(w: &mut Wire, base: &MemoryStallsRaw, cur: &mut MemoryStallsRaw) -> Coded {
     let [dirty, reclaim] = cur.is_counted;
     let mut is_counted = u64::from(dirty) | u64::from(reclaim) << 1;

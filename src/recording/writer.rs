@@ -25,11 +25,14 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A file ends before its maximum size if the next frame could exceed it by this fraction.
 const SIZE_MARGIN_DIVISOR: u64 = 4;
 
+/// What to record where.
 #[derive(Debug, Clone)]
 pub struct RecorderOptions {
     /// The file; with `rotate` a number is appended to its name.
     pub path: PathBuf,
+    /// Whether an existing file may be replaced.
     pub replace: bool,
+    /// Bytes of a file at most.
     pub max_size: Option<u64>,
     /// Files kept, of which a full one is followed by the next. Without it a full file ends the recording.
     pub rotate: Option<u32>,
@@ -48,21 +51,30 @@ impl RecorderOptions {
     }
 }
 
+/// Whether the recording goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RecorderState {
+    /// Frames are being written.
     #[default]
     Running,
+    /// The file has its maximum size.
     Full,
+    /// It was ended, and everything is on disk.
     Done,
     /// It failed: why, and what to do next.
     Failed(String),
 }
 
+/// The progress of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecorderStatus {
+    /// The file; with `rotate` a number is appended to its name.
     pub path: PathBuf,
+    /// Frames sent to the child.
     pub frames_sent: u64,
+    /// Bytes sent to the child.
     pub bytes_sent: u64,
+    /// Bytes that the child has written.
     pub bytes_written: u64,
     /// Frames dropped because the disk does not respond.
     pub frames_dropped: u64,
@@ -70,6 +82,7 @@ pub struct RecorderStatus {
     pub is_stuck: bool,
     /// It was ended, and the child has everything: this process may exit.
     pub is_handed_over: bool,
+    /// Whether the recording goes on.
     pub state: RecorderState,
 }
 
@@ -112,6 +125,7 @@ impl RecordingWriter {
         self.sender = None;
     }
 
+    /// The progress.
     pub fn status(&self) -> RecorderStatus {
         lock_unpoisoned(&self.status).clone()
     }
@@ -332,6 +346,7 @@ pub fn default_file_name(host: &str, wall_ns: i64) -> String {
     format!("{host}-{}.iotop", time.get(..19).unwrap_or(&time).replace(':', ""))
 }
 
+/// Whether a path has a file name.
 pub fn has_file_name(path: &Path) -> bool {
     path.file_name().is_some()
 }

@@ -74,6 +74,7 @@ pub enum TuneEvent {
     Refreshed(KnobSnapshot),
     /// A change was applied.
     Applied {
+        /// Number of the change.
         id: u64,
         /// Length of its lease, seconds; `None` if all values were set already.
         lease_secs: Option<u64>,
@@ -84,6 +85,7 @@ pub enum TuneEvent {
     Refused(String),
     /// Time left of a lease.
     LeaseTime {
+        /// Number of the change.
         id: u64,
         /// Seconds left.
         secs_left: u64,
@@ -96,6 +98,7 @@ pub enum TuneEvent {
     Detached(u64),
     /// A change was reverted.
     Undone {
+        /// Number of the change.
         id: u64,
         /// Time of the revert, CLOCK_BOOTTIME in ns.
         boot_ns: u64,

@@ -13,23 +13,41 @@ use std::sync::LazyLock;
 /// Where a key acts; its title says it. A more specific context wins over a more general one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyContext {
+    /// Everywhere but in a line of input or a dialog.
     Global,
+    /// Whatever scrolls: lists, details, the help.
     Scroll,
+    /// Any list.
     List,
+    /// The Devices pane.
     Devices,
+    /// The Processes pane.
     Processes,
+    /// The Kernel pane.
     Kernel,
+    /// The Bench view.
     Bench,
+    /// The Tune view.
     Tune,
+    /// The experiments of the Tune view.
     Experiment,
+    /// The Findings view.
     Findings,
+    /// The question about leases when leaving.
     TuneLeave,
+    /// A detail page.
     Detail,
+    /// The detail page of a device.
     DeviceDetail,
+    /// The detail page of a process.
     ProcessDetail,
+    /// The detail page of a kernel message.
     KernelDetail,
+    /// While a recording is on the screen.
     Replay,
+    /// The help screen.
     Help,
+    /// A question.
     Dialog,
 }
 

@@ -14,6 +14,7 @@ pub struct ChangeSet {
     pub lease_secs: Option<u64>,
     /// Whether it was confirmed to stay until it is undone.
     pub is_kept: bool,
+    /// Its knobs, in the order they were written.
     pub members: Vec<KnobChange>,
 }
 
@@ -87,6 +88,7 @@ pub fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &KnobId)
         .map(|(_, value)| value.as_str())
 }
 
+/// The id of the next change set.
 pub fn next_id(changes: &[ChangeSet]) -> u64 {
     changes.iter().map(|c| c.id).max().unwrap_or(0) + 1
 }

@@ -64,6 +64,7 @@ pub struct ChildKnobIo {
 }
 
 impl ChildKnobIo {
+    /// `program` is the path of this program.
     pub fn new(root: &Root, program: PathBuf) -> Self {
         let direct = DirectKnobIo::new(root.clone());
         Self { direct, root: root.clone(), program, timeout: DEFAULT_TIMEOUT, abandoned: BTreeMap::new() }

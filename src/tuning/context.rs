@@ -13,8 +13,11 @@ pub const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What applying and restoring work on.
 pub struct TuningContext<'a> {
+    /// Reads and writes knobs.
     pub io: &'a mut dyn KnobIo,
+    /// The journal of this boot.
     pub journal: Journal,
+    /// Where tests kill processes.
     pub kill_points: KillPoints,
 }
 

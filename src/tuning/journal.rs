@@ -20,6 +20,7 @@ const MAX_JOURNAL: u64 = 8 << 20;
 
 const RUN_SUBDIR: &str = "iotop-plus";
 
+/// The journal of this boot.
 #[derive(Debug)]
 pub struct Journal {
     dir: OwnedFd,

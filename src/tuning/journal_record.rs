@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The longest record, bytes: enough for several mount points of PATH_MAX.
 pub const MAX_RECORD: usize = 32 * 1024;
 
+/// A knob and its value.
 pub type KnobValuePair = (KnobId, String);
 
 /// One knob of a change set.
@@ -18,6 +19,7 @@ pub struct KnobChange {
     /// Its position in the change set, from 0.
     #[serde(rename = "n")]
     pub index: u32,
+    /// The knob.
     #[serde(rename = "at")]
     pub knob: KnobId,
     /// Distinguishes the device, mount or process from a later one of the same name.
@@ -25,6 +27,7 @@ pub struct KnobChange {
     pub identity: String,
     /// The values to restore: the knob itself first, then its linked knobs.
     pub before: Vec<KnobValuePair>,
+    /// The value to write.
     #[serde(rename = "want")]
     pub target: String,
     /// The values read back; `None` if the tuner died before recording them.
@@ -45,12 +48,14 @@ impl KnobChange {
 /// How a knob of a change was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestoreOutcome {
+    /// The old value was restored.
     Restored,
     /// The knob already had its old value.
     #[serde(rename = "Already")]
     AlreadyRestored,
     /// Somebody else changed the knob in the meantime; their value was kept.
     Conflict {
+        /// The value found.
         #[serde(rename = "now")]
         current: String,
     },
@@ -58,6 +63,7 @@ pub enum RestoreOutcome {
     Gone,
     /// A later change of the same knob will restore the old value instead.
     HandedOver {
+        /// The id of that change.
         #[serde(rename = "to")]
         change_id: u64,
     },
@@ -66,7 +72,9 @@ pub enum RestoreOutcome {
 /// One step of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalRecord {
+    /// A change begins.
     Begin {
+        /// The change's id.
         id: u64,
         /// When, ns since 1970.
         wall_ns: i64,
@@ -75,6 +83,7 @@ pub enum JournalRecord {
     },
     /// A knob is about to be written.
     Intend {
+        /// The change's id.
         id: u64,
         /// The knob and its current values.
         #[serde(flatten)]
@@ -82,27 +91,37 @@ pub enum JournalRecord {
     },
     /// The knob was written and read back.
     Applied {
+        /// The change's id.
         id: u64,
+        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
         /// The values read back: the knob itself first, then its linked knobs.
         after: Vec<KnobValuePair>,
     },
+    /// The change stays.
     Kept {
+        /// The change's id.
         id: u64,
     },
     /// The knob needs no further action.
     Closed {
+        /// The change's id.
         id: u64,
+        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
+        /// How it was closed.
         outcome: RestoreOutcome,
     },
     /// The knob takes over the values that an earlier change would have restored.
     Inherit {
+        /// The change's id.
         id: u64,
+        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
+        /// The current values: the knob itself first, then its linked knobs.
         before: Vec<KnobValuePair>,
     },
 }

@@ -27,10 +27,12 @@ impl KillPoints {
         Self { passed: 0, plan }
     }
 
+    /// Whether there is a plan.
     pub fn is_armed(&self) -> bool {
         self.plan.is_some()
     }
 
+    /// The number of points reached.
     pub fn count(&self) -> u32 {
         self.passed
     }

@@ -2,19 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The heading a knob is listed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnobGroup {
+    /// When dirty pages are written back, and when writers are throttled.
     Writeback,
+    /// Reclaim, swap and reserves.
     Memory,
+    /// Transparent huge pages.
     HugePages,
+    /// Accounting and hung task detection.
     Kernel,
+    /// The request queue of one block device.
     Device,
+    /// A device's share of the dirty limits.
     Bdi,
+    /// Options of one mount.
     Mount,
+    /// Limits of one process.
     Process,
 }
 
 impl KnobGroup {
+    /// The heading.
     pub fn title(self) -> &'static str {
         match self {
             KnobGroup::Writeback => "Writeback",
@@ -32,12 +42,19 @@ impl KnobGroup {
 /// The unit of a knob's bare number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobUnit {
+    /// Percent of what the knob's description names.
     Percent,
+    /// Bytes.
     Bytes,
+    /// KiB.
     KiB,
+    /// Hundredths of a second.
     Centisecs,
+    /// Seconds.
     Seconds,
+    /// Microseconds.
     Microsecs,
+    /// A plain number.
     Count,
     /// Off or on.
     Switch,
@@ -48,10 +65,13 @@ pub enum KnobUnit {
 /// A bound of a range, in the knob's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeBound {
+    /// A fixed number.
     Fixed(i64),
     /// A number of pages, in bytes.
     Pages(i64),
+    /// The page size in KiB.
     PageKb,
+    /// The size of memory.
     Memory,
     /// The size of memory in KiB, divided by this.
     MemoryKb(i64),
@@ -59,6 +79,7 @@ pub enum RangeBound {
     HwSectorsKb,
 }
 
+/// The values that may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedValues {
     /// Whole numbers between both bounds, inclusive.
@@ -95,6 +116,7 @@ pub enum KnobLocation {
 /// Which other knobs change when this one is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobLink {
+    /// No other knob.
     Independent,
     /// Two forms of one setting: writing one sets the other to 0.
     Pair(&'static str),
@@ -115,12 +137,16 @@ pub enum PersistMethod {
     Manual(&'static str),
 }
 
+/// One kernel setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Knob {
     /// The name to type: the sysctl name where there is one.
     pub name: &'static str,
+    /// The heading it is listed under.
     pub group: KnobGroup,
+    /// The unit of the bare number.
     pub unit: KnobUnit,
+    /// The values that may be written.
     pub values: AllowedValues,
     /// The kernel's default, as it would be written, if it is the same on every machine.
     pub default: Option<&'static str>,
@@ -128,10 +154,13 @@ pub struct Knob {
     pub default_text: &'static str,
     /// Two sentences: what it does and what it costs.
     pub description: &'static str,
+    /// The document the description follows.
     pub source: &'static str,
     /// Where the value is read and written.
     pub location: KnobLocation,
+    /// Which other knobs change with it.
     pub link: KnobLink,
+    /// How it is made persistent.
     pub persist_method: PersistMethod,
     /// The privilege or kernel version that writing requires.
     pub requires: &'static str,
@@ -181,13 +210,16 @@ impl Knob {
         matches!(self.link, KnobLink::Pair(_))
     }
 
+    /// The default value, or its description.
     pub fn default_display(&self) -> &'static str {
         self.default.unwrap_or(self.default_text)
     }
 }
 
+/// The current state of a knob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnobReading {
+    /// The value, as it would be written.
     pub value: String,
     /// The words to choose from, if the kernel lists them.
     pub choices: Vec<String>,

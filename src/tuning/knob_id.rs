@@ -15,11 +15,13 @@ pub struct KnobId {
     instance: Option<String>,
 }
 
+/// Why a text is not a knob id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobIdError {
     /// No knob has this name; the second text is a hint, or empty.
     #[error("{0}: no such knob; `iotop-plus tune list` shows them all{1}")]
     Unknown(String, String),
+    /// A knob of the whole machine was given with an instance.
     #[error("{0}: applies to the whole machine, so nothing may follow it")]
     NoInstance(&'static str),
     /// The knob, and what of a device, mount point or pid is missing.
@@ -47,6 +49,7 @@ impl KnobId {
         Ok(Self { name: knob.name, instance })
     }
 
+    /// The knob's definition.
     pub fn definition(&self) -> &'static Knob {
         // `name` was taken from KNOBS when the id was made.
         find_knob(self.name).unwrap_or(&KNOBS[0])

@@ -21,6 +21,7 @@ use std::os::fd::AsFd;
 pub enum KnobError {
     /// This kernel, device, mount or process does not have the knob.
     Absent(String),
+    /// A privilege is missing.
     Denied(String),
     /// The kernel rejects the value, or its own value is not understood.
     Invalid(String),
@@ -41,6 +42,7 @@ impl KnobError {
     }
 }
 
+/// Reads and writes knobs.
 pub trait KnobIo {
     /// The current value.
     fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError>;
@@ -49,6 +51,7 @@ pub trait KnobIo {
     /// Distinguishes the device, mount or process from a later one of the same name.
     fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError>;
 
+    /// Reads several knobs.
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
         all.iter().map(|knob_id| self.read(knob_id)).collect()
     }
@@ -61,6 +64,7 @@ pub struct DirectKnobIo {
 }
 
 impl DirectKnobIo {
+    /// For the machine or tree at `root`.
     pub fn new(root: Root) -> Self {
         Self { root }
     }

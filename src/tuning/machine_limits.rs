@@ -6,7 +6,9 @@ use crate::root::Root;
 /// Limits of this machine. What could not be read is `None` and bounds nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MachineLimits {
+    /// The page size in bytes.
     pub page_bytes: u64,
+    /// The size of memory in bytes.
     pub memory_bytes: Option<u64>,
     /// Dirtyable memory in bytes, which vm.dirty_ratio is a percentage of.
     pub dirtyable_bytes: Option<u64>,

@@ -13,9 +13,11 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{0}")]
 pub enum TuneError {
+    /// The input is wrong.
     Usage(String),
     /// It would not be safe now.
     Unsafe(String),
+    /// A privilege is missing.
     Privilege(String),
     /// A write failed; what had been written was rolled back.
     Failed(String),
@@ -43,10 +45,14 @@ impl From<StalledDevice> for TuneError {
     }
 }
 
+/// A knob to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedWrite {
+    /// The knob.
     pub knob: KnobId,
+    /// Its current state.
     pub current: KnobReading,
+    /// The value to write.
     pub target: String,
     /// The other half of a pair, which the kernel will set to 0, and its current value.
     pub zeroed_partner: Option<(KnobId, String)>,

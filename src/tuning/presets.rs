@@ -6,16 +6,22 @@ use super::knob_io::{KnobError, KnobIo};
 use super::knobs::KNOBS;
 use super::plan::TuneError;
 
+/// Settings that belong together.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Preset {
+    /// The name to type.
     pub name: &'static str,
+    /// The workload it is for.
     pub title: &'static str,
+    /// What it does and what it costs.
     pub description: &'static str,
+    /// The documents it follows.
     pub source: &'static str,
     /// Knobs and values; empty: the kernel's defaults for every writeback and memory knob.
     pub settings: &'static [(&'static str, &'static str)],
 }
 
+/// All presets.
 pub static PRESETS: &[Preset] = &[
     Preset {
         name: "database",

@@ -20,7 +20,9 @@ pub type RequestCounts = (u64, u64);
     ms = (SAMPLE_INTERVAL * SAMPLES).as_millis()
 )]
 pub struct StalledDevice {
+    /// The knob that was to be written.
     pub knob: KnobId,
+    /// Requests in flight.
     pub in_flight: u64,
 }
 

@@ -22,6 +22,7 @@ pub enum TunerRequest {
     },
     /// Restarts the lease.
     Renew {
+        /// Its new duration.
         secs: u64,
     },
     /// Keeps the change; the tuner exits.
@@ -30,31 +31,38 @@ pub enum TunerRequest {
     Undo,
     /// From now on the tuner ignores the end of the pipe; only the lease counts.
     Detach,
+    /// Asks for the time left.
     Status,
 }
 
 /// A reply of the tuner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TunerReply {
+    /// The change was made.
     Applied {
+        /// The change's id.
         id: u64,
         /// The knobs that were changed.
         members: Vec<AppliedKnob>,
         /// The lease in seconds; `None`: without a lease.
         lease_secs: Option<u64>,
     },
+    /// The change was not made.
     Refused(TuneError),
     /// The time left of the lease.
     TimeLeft {
         /// Seconds until the old values come back.
         secs: u64,
     },
+    /// The change stays.
     Kept,
+    /// The old values were restored.
     Restored(Vec<(KnobId, RestoreResult)>),
     /// The request was invalid or could not be carried out.
     Error(String),
 }
 
+/// A changed knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedKnob {
     /// The values before: the knob itself first, then its linked knobs.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
+/// The result of restoring one knob.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum RestoreResult {
     /// The knob needs no further action.
@@ -29,6 +30,7 @@ impl RestoreResult {
         }
     }
 
+    /// Whether the knob has its old value.
     pub fn is_restored(&self) -> bool {
         matches!(self.outcome(), Some(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
     }

@@ -26,8 +26,11 @@ pub struct LeaseHandle {
 /// An event of the tuner that was not a reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TunerEvent {
+    /// No event.
     Nothing,
+    /// The tuner sent this.
     Reply(TunerReply),
+    /// The tuner has exited.
     Ended,
 }
 
@@ -56,6 +59,7 @@ impl LeaseHandle {
         Ok((handle, reply))
     }
 
+    /// The tuner's pid.
     pub fn pid(&self) -> u32 {
         self.pid
     }

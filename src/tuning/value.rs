@@ -10,8 +10,11 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} {problem}; allowed: {allowed}")]
 pub struct ValueError {
+    /// What was typed.
     pub text: String,
+    /// What is wrong with it.
     pub problem: Cow<'static, str>,
+    /// The allowed values.
     pub allowed: String,
 }
 
@@ -74,6 +77,7 @@ pub fn is_plausible(knob: &Knob, value: &str) -> bool {
     }
 }
 
+/// Describes the allowed values.
 pub fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
     match knob.values {
         AllowedValues::Range(min, max) => {

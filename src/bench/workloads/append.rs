@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The workload of this module.
-pub const APPEND: Workload = Workload {
+pub(super) const APPEND: Workload = Workload {
     name: "append",
     about: "an append-only log: sync always, every second in a second thread, never, side by side",
     params: "size block time rate rate-bytes io-size idle stall-limit seed",

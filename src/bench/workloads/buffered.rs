@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A workload with such a plan; the rest is its own.
-pub const BUFFERED: Workload = Workload {
+pub(super) const BUFFERED: Workload = Workload {
     name: "",
     about: "",
     needs_directory: true,
@@ -28,11 +28,11 @@ pub const BUFFERED: Workload = Workload {
 };
 
 /// One call at a time through the page cache, without a time limit.
-pub fn one_call_plan() -> BenchPlan {
+pub(super) fn one_call_plan() -> BenchPlan {
     BenchPlan { depth: 1, direct: false, ramp_ms: 0, time_ms: 0, ..BenchPlan::default() }
 }
 
-pub fn check_one_call(plan: &BenchPlan) -> Result<(), PlanError> {
+pub(super) fn check_one_call(plan: &BenchPlan) -> Result<(), PlanError> {
     let name = &plan.profile;
     if plan.direct {
         return Err(format!("{name} works through the page cache: leave out --direct").into());
@@ -44,19 +44,19 @@ pub fn check_one_call(plan: &BenchPlan) -> Result<(), PlanError> {
 }
 
 /// Limits the rate by sleeping.
-pub struct RateLimiter {
+pub(super) struct RateLimiter {
     interval_ns: u64,
     due_ns: u64,
 }
 
 impl RateLimiter {
     /// The plan's rate limit for calls of `block` bytes, from now on.
-    pub fn new(plan: &BenchPlan, block: u32) -> Self {
+    pub(super) fn new(plan: &BenchPlan, block: u32) -> Self {
         Self { interval_ns: plan.op_interval_ns(block), due_ns: monotonic_ns() }
     }
 
     /// Waits until the next operation may begin; returns the time after that.
-    pub fn wait_for_turn(&mut self) -> u64 {
+    pub(super) fn wait_for_turn(&mut self) -> u64 {
         let now = monotonic_ns();
         if self.interval_ns == 0 {
             return now;
@@ -72,12 +72,12 @@ impl RateLimiter {
 }
 
 /// When the plan's time is over, if counting begins now.
-pub fn end_of_time(plan: &BenchPlan) -> u64 {
+pub(super) fn end_of_time(plan: &BenchPlan) -> u64 {
     if plan.time_ms == 0 { u64::MAX } else { monotonic_ns() + plan.time_ms * 1_000_000 }
 }
 
 /// Records a call that began at `start`: returns the bytes it moved, and the time now.
-pub fn record_call(
+pub(super) fn record_call(
     recorder: &OpRecorder,
     kind: OpKind,
     start: u64,
@@ -90,7 +90,7 @@ pub fn record_call(
 }
 
 /// fdatasync, recorded; returns the time after it.
-pub fn record_fdatasync(recorder: &OpRecorder, file: &BenchFile, what: &str) -> Result<u64, RunError> {
+pub(super) fn record_fdatasync(recorder: &OpRecorder, file: &BenchFile, what: &str) -> Result<u64, RunError> {
     let start = monotonic_ns();
     let call = rustix::fs::fdatasync(file.buffered_fd());
     let call = call.map(|()| 0).map_err(|e| RunError::from_errno(what, e));
@@ -98,7 +98,7 @@ pub fn record_fdatasync(recorder: &OpRecorder, file: &BenchFile, what: &str) -> 
 }
 
 /// Writes all of `data`; `what` names the work in errors.
-pub fn write_all(file: &BenchFile, data: &[u8], at: u64, what: &str) -> Result<usize, RunError> {
+pub(super) fn write_all(file: &BenchFile, data: &[u8], at: u64, what: &str) -> Result<usize, RunError> {
     let mut done = 0;
     while done < data.len() {
         done += rustix::io::pwrite(file.buffered_fd(), &data[done..], at + done as u64)
@@ -109,7 +109,7 @@ pub fn write_all(file: &BenchFile, data: &[u8], at: u64, what: &str) -> Result<u
 
 /// How [`append_records`] writes.
 #[derive(Clone, Copy)]
-pub struct AppendMode {
+pub(super) struct AppendMode {
     /// Syncs each record.
     pub sync_each: bool,
     /// Starts again at the end of the file, as write-ahead logs are recycled; else ends there.
@@ -117,7 +117,7 @@ pub struct AppendMode {
 }
 
 /// Appends records until the time or size limit, or until `done`.
-pub fn append_records(
+pub(super) fn append_records(
     session: &BenchSession,
     recorder: &OpRecorder,
     file: &BenchFile,

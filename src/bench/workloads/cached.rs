@@ -11,7 +11,7 @@ use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub const CACHED: Workload = Workload {
+pub(super) const CACHED: Workload = Workload {
     name: "cached",
     about: "the same file read three times through the page cache: cold, second, third",
     plan: || BenchPlan { size: 512 << 20, block: 1 << 20, read_pct: 100, ..one_call_plan() },

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The workload of this module.
-pub const CHUNKS: Workload = Workload {
+pub(super) const CHUNKS: Workload = Workload {
     name: "chunks",
     about: "a big file in 6 MiB pieces: sync each or once at the end, and how long others' syncs stall meanwhile",
     plan: || BenchPlan { size: 1 << 30, block: 6 << 20, read_pct: 0, ..one_call_plan() },

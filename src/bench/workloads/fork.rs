@@ -16,7 +16,7 @@ use crate::root::Root;
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub const FORK: Workload = Workload {
+pub(super) const FORK: Workload = Workload {
     name: "fork",
     about: "what fork() costs a process of 1 GiB (--size): databases that snapshot by forking stand still so long",
     needs_directory: false,

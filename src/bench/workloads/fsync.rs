@@ -10,7 +10,7 @@ use crate::units::format_bytes_long;
 use std::sync::atomic::AtomicBool;
 
 /// The workload of this module.
-pub const FSYNC: Workload = Workload {
+pub(super) const FSYNC: Workload = Workload {
     name: "fsync",
     about: "2,300-byte records, each with fdatasync: etcd's rule, p99 under 10 ms",
     params: "size block time rate rate-bytes io-size idle stall-limit seed",

@@ -11,7 +11,7 @@ use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
 
 /// The workload of this module.
-pub const INTRINSIC: Workload = Workload {
+pub(super) const INTRINSIC: Workload = Workload {
     name: "intrinsic",
     about: "the machine's own latency: how long a task that only computes is not run",
     needs_directory: false,

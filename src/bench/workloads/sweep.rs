@@ -14,7 +14,7 @@ use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub const SWEEP: Workload = Workload {
+pub(super) const SWEEP: Workload = Workload {
     name: "sweep",
     about: "sequential and random reads over block sizes 512 B to 1 MiB, depth 1",
     params: "size depth jobs read-pct readahead direct fsync refill rate rate-bytes time ramp io-size stall-limit \

@@ -18,7 +18,7 @@ use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
 
 /// The workload of this module.
-pub const TXLOG: Workload = Workload {
+pub(super) const TXLOG: Workload = Workload {
     name: "txlog",
     about: "a database's write test: mapped store, synced log, records written back (dirty thresholds matter)",
     params: "size block transactions min max layout time mmap readrecords writelog synclog writestore idle stall-limit \

@@ -18,7 +18,7 @@ const KEY_LEN: usize = 24;
 const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
 const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.
-pub const IDLE_READS: u32 = 60;
+pub(super) const IDLE_READS: u32 = 60;
 
 /// Kinds as numbered by the kernel side; its 3 is never counted.
 fn parse_kind(n: u32) -> Option<AccountKind> {
@@ -65,7 +65,7 @@ impl AccountSum {
     }
 }
 
-pub struct AccountReader {
+pub(super) struct AccountReader {
     map: BpfMap<KEY_LEN>,
     /// Bytes and requests at the last change, and the number of readings since.
     last_seen: BTreeMap<AccountKey, (u64, u64, u32)>,
@@ -74,14 +74,14 @@ pub struct AccountReader {
 }
 
 impl AccountReader {
-    pub fn open(programs: &Ebpf) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf) -> Result<Self, ProbeUnavailable> {
         let map = open_map(programs, "accounts", VALUE_LEN)?;
         Ok(Self { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() })
     }
 
     /// Reads all accounts, by key, and removes idle ones of exited processes. `reads`: number of readings that this one
     /// stands for.
-    pub fn read(&mut self, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
+    pub(super) fn read(&mut self, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
         let mut sums: BTreeMap<AccountKey, AccountSum> = BTreeMap::new();
         // An account created meanwhile may be missed; the next reading has it.
         self.map.for_each(MAX_ACCOUNTS, |key_bytes, value| {
@@ -101,7 +101,7 @@ impl AccountReader {
     }
 
     /// Whether the process did I/O before the last reading.
-    pub fn has_moved(&self, pid: u32) -> bool {
+    pub(super) fn has_moved(&self, pid: u32) -> bool {
         self.moved.contains(&pid)
     }
 

@@ -14,14 +14,14 @@ const MAX_DIRECTORIES: usize = 20_000;
 const RETRY_READS: u32 = 60;
 
 #[derive(Default)]
-pub struct CgroupPaths {
+pub(super) struct CgroupPaths {
     paths: BTreeMap<u64, Option<Arc<str>>>,
     reads_since_search: u32,
 }
 
 impl CgroupPaths {
     /// Returns the paths of the `wanted` IDs, where they can be found.
-    pub fn resolve(&mut self, root: &Root, wanted: impl Iterator<Item = u64>) -> Vec<(u64, Arc<str>)> {
+    pub(super) fn resolve(&mut self, root: &Root, wanted: impl Iterator<Item = u64>) -> Vec<(u64, Arc<str>)> {
         let wanted: BTreeSet<u64> = wanted.collect();
         self.paths.retain(|id, _| wanted.contains(id));
         self.reads_since_search += 1;

@@ -25,7 +25,7 @@ const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(8);
 const MAX_REQUESTED: usize = 64;
 
 /// A packed device number and an index into [`KINDS`].
-pub type HistogramKey = (u32, u32);
+pub(super) type HistogramKey = (u32, u32);
 
 fn key_bytes((dev, kind): HistogramKey) -> [u8; 8] {
     let mut out = [0; 8];
@@ -39,7 +39,7 @@ fn parse_key(bytes: [u8; 8]) -> HistogramKey {
 }
 
 /// The existing histograms.
-pub struct HistogramMaps {
+pub(super) struct HistogramMaps {
     map: BpfMap<8>,
     /// Histograms that requests asked for.
     requested: BpfMap<8>,
@@ -51,7 +51,7 @@ pub struct HistogramMaps {
 }
 
 impl HistogramMaps {
-    pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             map: open_map(programs, "histograms", cpus * VALUE_LEN)?,
             requested: open_map(programs, "unknown", 4)?,
@@ -62,7 +62,7 @@ impl HistogramMaps {
         })
     }
 
-    pub fn add(&mut self, key: HistogramKey) -> io::Result<()> {
+    pub(super) fn add(&mut self, key: HistogramKey) -> io::Result<()> {
         if self.known.contains(&key) || key.1 as usize >= REQUEST_KINDS.len() {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl HistogramMaps {
     }
 
     /// Creates the histograms that requests asked for since the last call.
-    pub fn add_requested(&mut self) -> io::Result<()> {
+    pub(super) fn add_requested(&mut self) -> io::Result<()> {
         let mut keys = Vec::new();
         self.requested.for_each(MAX_REQUESTED, |key, _| keys.push(*key))?;
         for key in keys {
@@ -88,12 +88,12 @@ impl HistogramMaps {
     }
 
     /// Describes what is missing because of the limit.
-    pub fn capacity_note(&self) -> Option<String> {
+    pub(super) fn capacity_note(&self) -> Option<String> {
         let capacity = capacity(self.buf.len());
         self.is_full.then(|| format!("limit of {capacity} histograms reached; further devices have none"))
     }
 
-    pub fn read(&mut self) -> io::Result<Vec<DeviceHistograms>> {
+    pub(super) fn read(&mut self) -> io::Result<Vec<DeviceHistograms>> {
         let mut out: Vec<DeviceHistograms> = Vec::new();
         for &(dev, kind) in &self.known {
             if !self.map.get(&key_bytes((dev, kind)), &mut self.buf)? {

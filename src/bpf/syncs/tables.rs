@@ -41,7 +41,7 @@ const MAX_IN_FLIGHT_REPORTED: usize = 64;
 type SyncKey = [u8; KEY_LEN];
 
 /// The maps of the kernel side, and what is kept between readings.
-pub struct SyncTables {
+pub(super) struct SyncTables {
     files: BpfMap<KEY_LEN>,
     in_flight: BpfMap<8>,
     slow_map: BpfMap<SLOW_KEY_LEN>,
@@ -79,7 +79,7 @@ fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
 }
 
 impl SyncTables {
-    pub fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             files: open_map(programs, "files", COUNTS_LEN)?,
             in_flight: open_map(programs, "flying", IN_FLIGHT_LEN)?,
@@ -92,13 +92,13 @@ impl SyncTables {
     }
 
     /// Starts sampling what the syncs in flight wait on.
-    pub fn start_wait_sampler(&self, root: &Root) -> io::Result<WaitSampler> {
+    pub(super) fn start_wait_sampler(&self, root: &Root) -> io::Result<WaitSampler> {
         WaitSampler::start(root, self.in_flight.try_clone()?)
     }
 
     /// Reads all tables; the rest of the reading is empty. `boot_offset`: CLOCK_BOOTTIME minus the kernel side's clock,
     /// ns.
-    pub fn read(&mut self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncsRaw> {
+    pub(super) fn read(&mut self, sampler: &WaitSampler, boot_offset: u64) -> io::Result<SyncsRaw> {
         let files = self.read_files(boot_offset)?;
         self.drain_slow(sampler, boot_offset)?;
         let in_flight = self.read_in_flight(sampler, boot_offset)?;

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// `max_entries` of `flying` in `assets/trace/syncs.bpf.c`.
-pub const MAX_IN_FLIGHT: usize = 4096;
+pub(super) const MAX_IN_FLIGHT: usize = 4096;
 /// `struct begun`: start time and key of a sync.
-pub const IN_FLIGHT_LEN: usize = 8 + 24;
+pub(super) const IN_FLIGHT_LEN: usize = 8 + 24;
 /// `struct slow_key`: start time and thread.
-pub const SLOW_KEY_LEN: usize = 16;
+pub(super) const SLOW_KEY_LEN: usize = 16;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Most syncs in one sample.
 const MAX_PER_SAMPLE: usize = 256;
@@ -28,7 +28,7 @@ type SlowSyncKey = [u8; SLOW_KEY_LEN];
 type WaitCounts = HashMap<SlowSyncKey, Vec<(String, u32)>>;
 
 /// The sampling thread; dropping this ends it.
-pub struct WaitSampler {
+pub(super) struct WaitSampler {
     counts: Arc<Mutex<WaitCounts>>,
     /// The thread ends when this is dropped.
     _stop: SyncSender<()>,
@@ -36,7 +36,7 @@ pub struct WaitSampler {
 
 impl WaitSampler {
     /// Starts sampling the map of syncs in flight.
-    pub fn start(root: &Root, in_flight: BpfMap<8>) -> io::Result<Self> {
+    pub(super) fn start(root: &Root, in_flight: BpfMap<8>) -> io::Result<Self> {
         let (end, ended) = sync_channel(0);
         let (counts, root) = (Arc::new(Mutex::new(WaitCounts::new())), root.clone());
         let shared = counts.clone();
@@ -49,19 +49,19 @@ impl WaitSampler {
     }
 
     /// Returns the function in which a sync was seen most often.
-    pub fn most_frequent(&self, key: &SlowSyncKey) -> Option<String> {
+    pub(super) fn most_frequent(&self, key: &SlowSyncKey) -> Option<String> {
         let seen = lock(&self.counts);
         seen.get(key)?.iter().max_by_key(|(_, n)| *n).map(|(function, _)| function.clone())
     }
 
     /// Forgets all syncs but these, which are in flight.
-    pub fn retain(&self, in_flight: &[SlowSyncKey]) {
+    pub(super) fn retain(&self, in_flight: &[SlowSyncKey]) {
         lock(&self.counts).retain(|key, _| in_flight.contains(key));
     }
 }
 
 /// Returns the key that a sync in flight will have among slow syncs: start time and thread.
-pub fn slow_key(id: &[u8; 8], started: &[u8]) -> [u8; SLOW_KEY_LEN] {
+pub(super) fn slow_key(id: &[u8; 8], started: &[u8]) -> [u8; SLOW_KEY_LEN] {
     let mut key = [0; SLOW_KEY_LEN];
     key[..8].copy_from_slice(&started[..8]);
     key[8..].copy_from_slice(id);

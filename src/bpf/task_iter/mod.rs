@@ -39,6 +39,7 @@ struct TaskIterPrograms {
     passes: AtomicU64,
 }
 
+/// Starts passes over all tasks.
 #[derive(Clone, Default)]
 pub struct TaskIter(Option<Arc<TaskIterPrograms>>);
 

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-pub const RECORD_LEN: usize = 14 * 4 + 15 * 8 + 2 * 16;
+pub(super) const RECORD_LEN: usize = 14 * 4 + 15 * 8 + 2 * 16;
 
 const RECORD_MAGIC: u32 = 0x6b73_6174;
 
@@ -19,18 +19,25 @@ const HAS_ALL: u32 = 31;
 /// Counters that are summed over the threads of a process. Times are in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskCounters {
+    /// Page faults that needed I/O.
     pub majflt: u64,
-    /// User and system time as sampled, and total time as measured.
+    /// User time, as sampled.
     pub utime: u64,
+    /// System time, as sampled.
     pub stime: u64,
+    /// Total time, as measured.
     pub runtime: u64,
+    /// Number of timeslices.
     pub runs: u64,
-    /// Bytes read from storage, dirtied, and dirtied but never written.
+    /// Bytes read from storage.
     pub read: u64,
+    /// Bytes dirtied.
     pub write: u64,
+    /// Bytes dirtied but never written.
     pub cancelled: u64,
-    /// Time waited for block I/O and for swap-in.
+    /// Time waited for block I/O.
     pub blkio_ns: u64,
+    /// Time waited for swap-in.
     pub swapin_ns: u64,
 }
 
@@ -53,18 +60,27 @@ impl AddAssign for TaskCounters {
 /// One task. For threads that are only added to their process just `counters` is valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskRecord {
+    /// Which fields are present.
     pub flags_present: u32,
+    /// Thread ID.
     pub tid: u32,
+    /// Process ID.
     pub pid: u32,
+    /// Parent process.
     pub ppid: u32,
+    /// Real user ID.
     pub uid: u32,
-    /// `__state` and `exit_state` of `struct task_struct`, its flags (PF_), policy and `static_prio`.
+    /// `__state` of `struct task_struct`.
     pub state: u32,
+    /// `exit_state` of `struct task_struct`.
     pub exit_state: u32,
+    /// Its flags (PF_).
     pub flags: u32,
     /// Threads of the process, including those waiting to be reaped.
     pub thread_count: u32,
+    /// Scheduling policy.
     pub policy: u32,
+    /// `static_prio` of `struct task_struct`.
     pub static_prio: u32,
     /// I/O class and level, packed as in the kernel; class 0: never set.
     pub ioprio: u32,
@@ -74,20 +90,25 @@ pub struct TaskRecord {
     pub start_ns: u64,
     /// Counters of the thread, or those of the process's exited threads added.
     pub counters: TaskCounters,
-    /// Resident and swapped-out pages.
+    /// Resident pages.
     pub rss_pages: u64,
+    /// Swapped-out pages.
     pub swap_pages: u64,
     /// ID of its cgroup v2 control group.
     pub raw_cgroup_id: u64,
+    /// Address of its stack.
     pub start_stack: u64,
+    /// Name.
     pub comm: [u8; 16],
     /// Work item of a kernel worker: `+` (current) or `-` (last) and a name.
     pub worker_item: [u8; 16],
 }
 
+/// One item of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // one at a time, never kept
 pub enum TaskIterItem {
+    /// Full record.
     Full(TaskRecord),
     /// Thread ID of a kernel thread that was not given a CPU since it was last reported.
     Unchanged(u32),
@@ -106,6 +127,7 @@ impl TaskIterItem {
         is_valid_tid(tid).then_some((Self::Unchanged(tid), behind))
     }
 
+    /// Returns its thread ID.
     pub fn tid(&self) -> u32 {
         match self {
             Self::Full(record) => record.tid,
@@ -189,6 +211,7 @@ impl TaskRecord {
         self.flags_present & HAS_MM != 0
     }
 
+    /// Whether its I/O is counted.
     pub fn has_io(&self) -> bool {
         self.flags_present & HAS_IO != 0
     }

@@ -12,7 +12,7 @@ const FIRST_PERSON_UID: u32 = 1000;
 const NOBODY_UID: u32 = 65534;
 
 /// The replacements.
-pub struct CaptureRedactor {
+pub(super) struct CaptureRedactor {
     replacements: Vec<(String, String)>,
     redacted_passwd: String,
     ipv4: Regex,
@@ -21,7 +21,7 @@ pub struct CaptureRedactor {
 
 impl CaptureRedactor {
     /// Collects the names of the machine at `root` and of its users.
-    pub fn from_root(root: &Root) -> Self {
+    pub(super) fn from_root(root: &Root) -> Self {
         let host = fs::read_to_string(root.proc("sys/kernel/hostname")).unwrap_or_default();
         let mut words = vec![(host.trim().to_owned(), "host".to_owned())];
         words.extend(host.trim().split_once('.').map(|(short, _)| (short.to_owned(), "host".to_owned())));
@@ -41,19 +41,21 @@ impl CaptureRedactor {
         // Very short or very common names cannot be told from other text.
         words.retain(|(word, _)| word.len() > 2 && !["localhost", "(none)", "user"].contains(&&**word));
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
-        let ipv4 = Regex::new(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b").expect("a fixed pattern");
-        let mac = Regex::new(r"\b[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\b").expect("a fixed pattern");
+        #[expect(clippy::expect_used, reason = "the patterns are fixed")]
+        let fixed = |pattern| Regex::new(pattern).expect("a fixed pattern");
+        let ipv4 = fixed(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b");
+        let mac = fixed(r"\b[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\b");
         Self { replacements: words, redacted_passwd: passwd, ipv4, mac }
     }
 
     /// The redacted user list, with names and uids only.
-    pub fn passwd(&self) -> &str {
+    pub(super) fn passwd(&self) -> &str {
         &self.redacted_passwd
     }
 
     /// Replaces names and addresses in a text. Bytes that are not UTF-8 are kept, because hostile names are worth
     /// testing.
-    pub fn redact(&self, raw: &[u8]) -> Vec<u8> {
+    pub(super) fn redact(&self, raw: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(raw.len());
         for chunk in raw.utf8_chunks() {
             let mut text = self.mac.replace_all(chunk.valid(), "02:00:00:00:00:00").into_owned();
@@ -68,7 +70,7 @@ impl CaptureRedactor {
     }
 
     /// The newest `most` kernel log records; empty if the log cannot be read.
-    pub fn redacted_kernel_log(&self, root: &Root, most: usize) -> Vec<u8> {
+    pub(super) fn redacted_kernel_log(&self, root: &Root, most: usize) -> Vec<u8> {
         let Reading::Ok(mut reader) = KmsgReader::open(root) else { return Vec::new() };
         let mut records = Vec::new();
         while let Ok(Some(record)) = reader.next_record() {
@@ -80,7 +82,7 @@ impl CaptureRedactor {
 }
 
 /// Keeps the program and plain options of a command line; other arguments might be passwords or file names.
-pub fn redact_arguments(cmdline: &[u8]) -> Vec<u8> {
+pub(super) fn redact_arguments(cmdline: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for (i, arg) in cmdline.split(|b| *b == 0).filter(|a| !a.is_empty()).enumerate() {
         let value = arg.iter().position(|b| *b == b'=');

@@ -15,7 +15,7 @@ use clap::Subcommand;
 
 /// Subcommands of `tune`.
 #[derive(Debug, Subcommand)]
-pub enum TuneCommand {
+pub(super) enum TuneCommand {
     /// List all knobs: current value, allowed values, kernel default.
     List {
         /// Only knobs whose name contains this.
@@ -101,7 +101,7 @@ pub enum TuneCommand {
 }
 
 /// Runs the subcommand.
-pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
+pub(super) fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
     match action {
         TuneCommand::List { part } => show::list(root, part.as_deref()),
         TuneCommand::Get { knobs } => show::get(root, &knobs),
@@ -122,7 +122,7 @@ pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
 }
 
 /// The tuner process started by `tune set`; `kill` is a test's plan.
-pub fn run_tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
+pub(super) fn run_tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
     let plan = kill.map(str::parse).transpose().map_err(anyhow::Error::msg::<String>)?;
     crate::tuning::tuner::run_tuner_process(root, plan)?;
     Ok(EXIT_OK)

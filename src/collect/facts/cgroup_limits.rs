@@ -16,7 +16,7 @@ const MAX_GROUPS: usize = 256;
 const MAX_ANCESTORS: usize = 16;
 
 /// The control groups of these tasks and their ancestors, if they have a limit.
-pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<CgroupFacts> {
+pub(super) fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<CgroupFacts> {
     let mut seen: Vec<(PathBuf, CgroupHierarchy, CgroupFacts)> = Vec::new();
     for task in tasks {
         let Ok(text) = read_once(&root.proc(&format!("{}/cgroup", task.pid)), buf) else { continue };

@@ -21,7 +21,7 @@ const PAUSE_SCANS: u32 = 60;
 
 /// Result of checking one task for activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeResult {
+pub(super) enum ProbeResult {
     /// Run counts (see [`TaskStats::runs`]) and, from taskstats, delays; `covers_all_threads` if they include every
     /// thread.
     RunCounts { counts: [u64; 3], delays: Option<TaskDelays>, covers_all_threads: bool },
@@ -33,7 +33,7 @@ pub enum ProbeResult {
 
 impl ProbeResult {
     /// Converts a reply of taskstats.
-    pub fn from_stats(stats: &TaskStats) -> Self {
+    pub(super) fn from_stats(stats: &TaskStats) -> Self {
         ProbeResult::RunCounts { counts: stats.runs, delays: Some(stats.delays), covers_all_threads: true }
     }
 }
@@ -56,14 +56,14 @@ impl TaskstatsQuery {
 
 /// Queries taskstats. Every thread has its own socket, opened at the first query.
 #[derive(Default)]
-pub struct TaskstatsClient {
+pub(super) struct TaskstatsClient {
     socket: Option<TaskstatsSocket>,
     has_failed: bool,
 }
 
 impl TaskstatsClient {
     /// Sends the query. On an error there are fewer answers than IDs.
-    pub fn query(&mut self, query: &TaskstatsQuery, answers: &mut Vec<TaskstatsAnswer>) {
+    pub(super) fn query(&mut self, query: &TaskstatsQuery, answers: &mut Vec<TaskstatsAnswer>) {
         answers.clear();
         if self.socket.is_none() && !self.has_failed {
             self.socket = TaskstatsSocket::open().ok();
@@ -77,7 +77,7 @@ impl TaskstatsClient {
 }
 
 /// Decides how activity is detected.
-pub struct ActivityFilter {
+pub(super) struct ActivityFilter {
     /// Whether taskstats works, or why it does not.
     pub taskstats: Reading<()>,
     paused_scans: u32,
@@ -86,18 +86,18 @@ pub struct ActivityFilter {
 
 impl ActivityFilter {
     /// Tries taskstats if `is_live`: if the task IDs are valid on this machine.
-    pub fn new(is_live: bool) -> Self {
+    pub(super) fn new(is_live: bool) -> Self {
         let taskstats = if is_live { check_taskstats() } else { Reading::Absent(FOREIGN_PROC.into()) };
         Self { taskstats, paused_scans: 0, buf: vec![0; 256] }
     }
 
     /// Never uses taskstats.
-    pub fn without_taskstats() -> Self {
+    pub(super) fn without_taskstats() -> Self {
         Self::new(false)
     }
 
     /// Builds the queries for these tasks, in order; none if taskstats is unavailable or paused.
-    pub fn plan_queries(&mut self, targets: &[(u32, TaskPath)], queries: &mut Vec<TaskstatsQuery>) {
+    pub(super) fn plan_queries(&mut self, targets: &[(u32, TaskPath)], queries: &mut Vec<TaskstatsQuery>) {
         queries.clear();
         self.paused_scans = self.paused_scans.saturating_sub(1);
         if self.taskstats.ok().is_none() || self.paused_scans > 0 {
@@ -111,12 +111,12 @@ impl ActivityFilter {
     }
 
     /// Stops using taskstats for a while, because a query hung.
-    pub fn pause_taskstats(&mut self) {
+    pub(super) fn pause_taskstats(&mut self) {
         self.paused_scans = PAUSE_SCANS;
     }
 
     /// Reads `schedstat`, which never blocks.
-    pub fn read_schedstat(&mut self, proc: BorrowedFd<'_>, location: TaskPath) -> ProbeResult {
+    pub(super) fn read_schedstat(&mut self, proc: BorrowedFd<'_>, location: TaskPath) -> ProbeResult {
         read_schedstat(proc, location, &mut self.buf)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Path of a control group and the container it belongs to.
 #[derive(Debug, Clone, Default)]
-pub struct TaskCgroup {
+pub(super) struct TaskCgroup {
     /// Path, sanitized.
     pub path: Arc<str>,
     /// See [`container_hint`].
@@ -17,7 +17,7 @@ pub struct TaskCgroup {
 
 /// Control groups by raw path.
 #[derive(Debug, Default)]
-pub struct CgroupCache {
+pub(super) struct CgroupCache {
     by_raw_path: HashMap<Box<[u8]>, TaskCgroup>,
     has_v1_lines: bool,
 }
@@ -27,7 +27,7 @@ const MAX_CACHED: usize = 20_000;
 
 impl CgroupCache {
     /// Returns the group for the text of `/proc/PID/cgroup`.
-    pub fn lookup(&mut self, text: &[u8]) -> TaskCgroup {
+    pub(super) fn lookup(&mut self, text: &[u8]) -> TaskCgroup {
         let raw = select_path(text);
         self.has_v1_lines |= lines(text).any(|line| !line.starts_with(b"0::"));
         if let Some(group) = self.by_raw_path.get(raw) {
@@ -44,7 +44,7 @@ impl CgroupCache {
     }
 
     /// Whether there are hierarchies of cgroup v1: then the v2 cgroup ID does not reveal every move.
-    pub fn has_v1_hierarchies(&self) -> bool {
+    pub(super) fn has_v1_hierarchies(&self) -> bool {
         self.has_v1_lines
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct DeadlineExecutor {
 
 impl DeadlineExecutor {
     /// Returns what `job` returns; `None` if it hangs, if an earlier one still hangs, or if there is no thread for it.
-    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(super) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if self.is_busy.swap(true, Relaxed) {
             return None;
         }

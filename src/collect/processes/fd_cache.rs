@@ -23,14 +23,14 @@ struct CachedFd {
 
 /// Open descriptors by task and file.
 #[derive(Default)]
-pub struct FdCache {
+pub(super) struct FdCache {
     slots: Vec<CachedFd>,
     scan: u32,
 }
 
 impl FdCache {
     /// Starts a scan: closes idle descriptors.
-    pub fn begin_scan(&mut self) {
+    pub(super) fn begin_scan(&mut self) {
         self.scan = self.scan.wrapping_add(1);
         let scan = self.scan;
         self.slots.retain(|slot| scan.wrapping_sub(slot.last_used) <= MAX_IDLE_SCANS);
@@ -38,7 +38,7 @@ impl FdCache {
 
     /// Reads a file from its start with one call. Returns `None` without a cached descriptor, or if its task has
     /// exited: another task may have the same ID now.
-    pub fn read(&mut self, path: TaskPath, file: usize, buf: &mut [u8]) -> Option<Result<usize, Errno>> {
+    pub(super) fn read(&mut self, path: TaskPath, file: usize, buf: &mut [u8]) -> Option<Result<usize, Errno>> {
         let index = self.slots.iter().position(|slot| slot.path == path && slot.file == file)?;
         self.slots[index].last_used = self.scan;
         let read = loop {
@@ -54,12 +54,12 @@ impl FdCache {
     }
 
     /// Whether one more descriptor fits.
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.slots.len() < MAX_FDS
     }
 
     /// Adds a descriptor.
-    pub fn insert(&mut self, path: TaskPath, file: usize, fd: OwnedFd) {
+    pub(super) fn insert(&mut self, path: TaskPath, file: usize, fd: OwnedFd) {
         self.slots.push(CachedFd { path, file, last_used: self.scan, fd });
     }
 }

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const MAX_CMDLINE: usize = 4096;
 
 /// The files of a task; a [`ProgressMarker`] publishes an index into this list.
-pub const FILES: [&str; 7] = ["stat", "io", "status", "wchan", "cmdline", "cgroup", "comm"];
+pub(super) const FILES: [&str; 7] = ["stat", "io", "status", "wchan", "cmdline", "cgroup", "comm"];
 const STAT_FILE: usize = 0;
 const IO_FILE: usize = 1;
 const STATUS_FILE: usize = 2;
 const WCHAN_FILE: usize = 3;
 /// Of these files only this one blocks for a task stuck in a page fault.
-pub const CMDLINE_FILE: usize = 4;
+pub(super) const CMDLINE_FILE: usize = 4;
 const CGROUP_FILE: usize = 5;
 const COMM_FILE: usize = 6;
 
@@ -73,7 +73,7 @@ impl ReadJob {
 
 /// What was read of one task; `None` for files that were not requested or not readable.
 #[derive(Debug, Default)]
-pub struct TaskFiles {
+pub(super) struct TaskFiles {
     /// When `io` (or the first file) was read, CLOCK_BOOTTIME in ns.
     pub at_ns: u64,
     /// The task has exited.
@@ -97,7 +97,7 @@ pub struct TaskFiles {
 
 /// The file that a thread is reading, published for the thread that watches it.
 #[derive(Debug, Default)]
-pub struct ProgressMarker(AtomicUsize);
+pub(super) struct ProgressMarker(AtomicUsize);
 
 impl ProgressMarker {
     fn set(&self, file: usize) {
@@ -105,13 +105,13 @@ impl ProgressMarker {
     }
 
     /// Returns the index in [`FILES`].
-    pub fn get(&self) -> usize {
+    pub(super) fn get(&self) -> usize {
         self.0.load(Relaxed)
     }
 }
 
 /// Reads files; each thread has its own reader.
-pub struct TaskFileReader {
+pub(super) struct TaskFileReader {
     proc_fd: Arc<OwnedFd>,
     is_live: bool,
     buf: Vec<u8>,
@@ -120,17 +120,17 @@ pub struct TaskFileReader {
 
 impl TaskFileReader {
     /// Reads below the open directory `proc`; `is_live` permits system calls on tasks.
-    pub fn new(proc: Arc<OwnedFd>, is_live: bool) -> Self {
+    pub(super) fn new(proc: Arc<OwnedFd>, is_live: bool) -> Self {
         Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE.max(4096)], fd_cache: FdCache::default() }
     }
 
     /// Starts a scan.
-    pub fn begin_scan(&mut self) {
+    pub(super) fn begin_scan(&mut self) {
         self.fd_cache.begin_scan();
     }
 
     /// Reads the files of one task. `marker` publishes the file being read, for the thread that watches for hangs.
-    pub fn run(&mut self, job: &ReadJob, marker: &ProgressMarker) -> TaskFiles {
+    pub(super) fn run(&mut self, job: &ReadJob, marker: &ProgressMarker) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
         if job.files.nonblocking_only {
             self.fill_nonblocking(job, marker, &mut out);
@@ -156,7 +156,7 @@ impl TaskFileReader {
     }
 
     /// Reads only what never blocks.
-    pub fn read_nonblocking(&mut self, job: &ReadJob) -> TaskFiles {
+    pub(super) fn read_nonblocking(&mut self, job: &ReadJob) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
         self.fill_nonblocking(job, &ProgressMarker::default(), &mut out);
         out

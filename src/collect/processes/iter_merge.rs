@@ -21,7 +21,12 @@ const NICE_0_PRIO: i64 = 120;
 
 impl TaskState {
     /// Applies a record of the iterator.
-    pub fn apply_iter_record(&mut self, record: &TaskRecord, delays: DelaySource, page_size: u64) -> TaskChanges {
+    pub(super) fn apply_iter_record(
+        &mut self,
+        record: &TaskRecord,
+        delays: DelaySource,
+        page_size: u64,
+    ) -> TaskChanges {
         let mut changes = TaskChanges::default();
         let starttime = record.start_ns / TICK_NS;
         if self.has_been_read && starttime != self.raw.key.starttime {

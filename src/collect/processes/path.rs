@@ -11,7 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Whether process IDs in this `/proc` are valid for system calls: not in a captured tree, and not where the `/proc` of
 /// another PID namespace is mounted, as in containers that are given the host's.
-pub fn is_own_pid_namespace(root: &Root) -> bool {
+pub(super) fn is_own_pid_namespace(root: &Root) -> bool {
     let own = rustix::process::getpid().as_raw_nonzero().to_string();
     root.is_live() && std::fs::read_link(root.proc("self")).is_ok_and(|link| link.as_os_str() == own.as_str())
 }
@@ -28,13 +28,13 @@ pub struct TaskPath {
 }
 
 /// A relative path in a fixed buffer.
-pub struct ProcPath {
+pub(super) struct ProcPath {
     buf: [u8; 64],
 }
 
 impl ProcPath {
     /// Builds `PID/FILE` or `PID/task/TID/FILE`; FILE has at most 16 bytes.
-    pub fn for_task(task: TaskPath, file: &str) -> Self {
+    pub(super) fn for_task(task: TaskPath, file: &str) -> Self {
         let mut buf = [0; 64];
         let mut rest = &mut buf[..];
         // The longest path takes 44 bytes.
@@ -46,25 +46,25 @@ impl ProcPath {
     }
 
     /// Returns the path for a system call.
-    pub fn as_cstr(&self) -> &CStr {
+    pub(super) fn as_cstr(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.buf).unwrap_or(c"")
     }
 }
 
 /// Opens, reads and closes a file that fits into `buf`. A kernel file of one record is returned by one read, so no
 /// second read checks for the end.
-pub fn read_at<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+pub(super) fn read_at<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let n = read(&open_at(proc, path)?, buf)?;
     Ok(&buf[..n])
 }
 
 /// Opens a file for reading.
-pub fn open_at(proc: BorrowedFd<'_>, path: &ProcPath) -> Result<OwnedFd, Errno> {
+pub(super) fn open_at(proc: BorrowedFd<'_>, path: &ProcPath) -> Result<OwnedFd, Errno> {
     openat(proc, path.as_cstr(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Reads with one call.
-pub fn read(fd: &OwnedFd, buf: &mut [u8]) -> Result<usize, Errno> {
+pub(super) fn read(fd: &OwnedFd, buf: &mut [u8]) -> Result<usize, Errno> {
     loop {
         match rustix::io::read(fd, &mut *buf) {
             Err(Errno::INTR) => {}
@@ -74,7 +74,7 @@ pub fn read(fd: &OwnedFd, buf: &mut [u8]) -> Result<usize, Errno> {
 }
 
 /// Reads up to `buf.len()` bytes with as many reads as needed, for files returned in pieces.
-pub fn read_all<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+pub(super) fn read_all<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let fd = open_at(proc, path)?;
     let mut len = 0;
     while len < buf.len() {
@@ -87,12 +87,12 @@ pub fn read_all<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u8]) ->
 }
 
 /// Whether the error means that the task has exited.
-pub fn is_gone(err: Errno) -> bool {
+pub(super) fn is_gone(err: Errno) -> bool {
     matches!(err, Errno::NOENT | Errno::SRCH | Errno::NOTDIR)
 }
 
 /// Whether the error means that access to the task is denied.
-pub fn is_denied(err: Errno) -> bool {
+pub(super) fn is_denied(err: Errno) -> bool {
     matches!(err, Errno::ACCESS | Errno::PERM)
 }
 

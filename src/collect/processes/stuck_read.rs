@@ -6,11 +6,11 @@ use crate::model::process::{BlockedTask, TaskKey};
 use crate::root::Root;
 
 /// Most threads that may hang in a read; with more tasks stuck than that, no read that may block is started.
-pub const MAX_STUCK_THREADS: usize = 8;
+pub(super) const MAX_STUCK_THREADS: usize = 8;
 
 /// One read that does not return.
 #[derive(Debug, Clone)]
-pub struct StuckRead {
+pub(super) struct StuckRead {
     /// The task.
     pub path: TaskPath,
     /// Index into [`FILES`].
@@ -21,7 +21,7 @@ pub struct StuckRead {
 
 impl StuckRead {
     /// Records a read that exceeded its deadline, on the thread with this ID.
-    pub fn new(path: TaskPath, file_index: usize, thread: u32, since_boot_ns: u64) -> Self {
+    pub(super) fn new(path: TaskPath, file_index: usize, thread: u32, since_boot_ns: u64) -> Self {
         let file = FILES.get(file_index).copied().unwrap_or("a file");
         let on = match thread_wchan(thread) {
             Some(wchan) => format!("its {file} ({wchan})"),
@@ -31,12 +31,12 @@ impl StuckRead {
     }
 
     /// Whether only the command line hangs: the task is stuck in a page fault, but its counters are readable.
-    pub fn is_cmdline_only(&self) -> bool {
+    pub(super) fn is_cmdline_only(&self) -> bool {
         self.file_index == CMDLINE_FILE
     }
 
     /// Converts it for an update.
-    pub fn to_blocked_task(&self, key: TaskKey) -> BlockedTask {
+    pub(super) fn to_blocked_task(&self, key: TaskKey) -> BlockedTask {
         BlockedTask {
             key,
             since_boot_ns: self.since_boot_ns,
@@ -48,7 +48,7 @@ impl StuckRead {
 
 /// Whether one of our own threads is running or waits for a CPU, so that it is slow but not stuck. Our own `stat` never
 /// blocks, because none of our threads is in exec.
-pub fn is_thread_runnable(thread: u32) -> bool {
+pub(super) fn is_thread_runnable(thread: u32) -> bool {
     let text = std::fs::read(Root::live().proc(&format!("self/task/{thread}/stat")));
     text.ok().and_then(|text| crate::parse::task::stat(&text)).is_some_and(|stat| stat.state == b'R')
 }

@@ -5,7 +5,7 @@ use crate::parse::bytes::{lines, parse_u64};
 use crate::root::Root;
 
 /// Compares the swap counters of `/proc/vmstat` from scan to scan.
-pub struct SwapActivity {
+pub(super) struct SwapActivity {
     file: PersistentFile,
     buf: Vec<u8>,
     is_live: bool,
@@ -15,7 +15,7 @@ pub struct SwapActivity {
 
 impl SwapActivity {
     /// Reads below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub(super) fn new(root: &Root) -> Self {
         Self {
             file: PersistentFile::new(root.proc("vmstat")),
             buf: Vec::new(),
@@ -26,7 +26,7 @@ impl SwapActivity {
     }
 
     /// Whether pages moved since the last call; true if unknown.
-    pub fn has_changed(&mut self) -> bool {
+    pub(super) fn has_changed(&mut self) -> bool {
         // One cheap system call avoids reading the file where nothing is swapped out.
         if self.is_live {
             let info = rustix::system::sysinfo();
@@ -43,7 +43,7 @@ impl SwapActivity {
     }
 
     /// Whether anything is swapped out, as of the last call of [`SwapActivity::has_changed`].
-    pub fn is_swap_used(&self) -> bool {
+    pub(super) fn is_swap_used(&self) -> bool {
         self.is_in_use
     }
 }

@@ -16,7 +16,7 @@ const MAX_SCANS_WITHOUT_LISTING: u32 = 10;
 /// `/proc/loadavg` ends with the last process ID that was assigned. Comparing it costs far less than listing 20,000
 /// directories or reading `/proc/stat`, and it counts processes and threads of our own PID namespace. Exits are
 /// detected when the tasks are checked.
-pub struct ForkDetector {
+pub(super) struct ForkDetector {
     file: PersistentFile,
     buf: Vec<u8>,
     last_pid: Option<u64>,
@@ -25,7 +25,7 @@ pub struct ForkDetector {
 
 impl ForkDetector {
     /// Reads below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub(super) fn new(root: &Root) -> Self {
         Self {
             file: PersistentFile::whole(root.proc("loadavg")),
             buf: Vec::new(),
@@ -35,7 +35,7 @@ impl ForkDetector {
     }
 
     /// Whether tasks may have been created since the last call; true if unknown.
-    pub fn may_have_new_tasks(&mut self) -> bool {
+    pub(super) fn may_have_new_tasks(&mut self) -> bool {
         let last = self.file.read(&mut self.buf).ok().and_then(|text| parse_u64(words(text).nth(4)?));
         let changed = last.is_none() || last != self.last_pid;
         self.last_pid = last;
@@ -49,7 +49,7 @@ impl ForkDetector {
 }
 
 /// Lists the numeric entries of a directory: process IDs in `/proc`, thread IDs in `PID/task`. Sorted.
-pub fn list_ids(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
+pub(super) fn list_ids(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
     out.clear();
     if buf.capacity() < 32 * 1024 {
         buf.reserve(32 * 1024);
@@ -69,7 +69,12 @@ pub fn list_ids(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> R
 }
 
 /// Lists the threads of a process.
-pub fn list_thread_ids(proc: BorrowedFd<'_>, pid: u32, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
+pub(super) fn list_thread_ids(
+    proc: BorrowedFd<'_>,
+    pid: u32,
+    buf: &mut Vec<u8>,
+    out: &mut Vec<u32>,
+) -> Result<(), Errno> {
     use std::os::fd::AsFd;
     let path = ProcPath::for_task(TaskPath { pid, tid: pid, is_thread: false }, "task");
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

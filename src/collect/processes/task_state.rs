@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// One task.
 #[derive(Debug, Clone, Default)]
-pub struct TaskState {
+pub(super) struct TaskState {
     /// Values of the last reading.
     pub raw: TaskRaw,
     /// Run counts of the last activity check.
@@ -73,7 +73,7 @@ pub struct TaskState {
 
 /// What applying a reading changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TaskChanges {
+pub(super) struct TaskChanges {
     /// The row is new or differs from the one reported.
     pub has_row_changed: bool,
     /// Key of an earlier task with the same ID.
@@ -84,7 +84,7 @@ pub struct TaskChanges {
 
 impl TaskState {
     /// Creates a task that has not been read.
-    pub fn new(pid: u32, tid: u32, is_thread: bool) -> Self {
+    pub(super) fn new(pid: u32, tid: u32, is_thread: bool) -> Self {
         let raw = TaskRaw { key: TaskKey { pid, tid, starttime: 0 }, state: b'?', ..TaskRaw::default() };
         let default_prio = IoPrio { class: 2, level: 4 };
         Self {
@@ -99,17 +99,17 @@ impl TaskState {
     }
 
     /// Location of its files.
-    pub fn path(&self) -> TaskPath {
+    pub(super) fn path(&self) -> TaskPath {
         TaskPath { pid: self.raw.key.pid, tid: self.raw.key.tid, is_thread: self.is_thread }
     }
 
     /// Whether it is a thread other than the main thread: it has the names of its process.
-    pub fn is_secondary_thread(&self) -> bool {
+    pub(super) fn is_secondary_thread(&self) -> bool {
         self.raw.key.pid != self.raw.key.tid
     }
 
     /// Applies what was read from files.
-    pub fn apply_files(&mut self, files: &TaskFiles, delays: DelaySource, page_size: u64) -> TaskChanges {
+    pub(super) fn apply_files(&mut self, files: &TaskFiles, delays: DelaySource, page_size: u64) -> TaskChanges {
         let mut changes = TaskChanges::default();
         if let Some(stat) = &files.stat {
             if self.has_been_read && stat.starttime != self.raw.key.starttime {
@@ -217,7 +217,7 @@ impl TaskState {
 
 /// Source of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DelaySource {
+pub(super) enum DelaySource {
     /// taskstats, or the iterator.
     Taskstats,
     /// Ticks in `stat`: block I/O only, in steps of 10 ms.

@@ -27,11 +27,11 @@ const TYPE_AGGR_TGID: u16 = 5;
 const HEADER_LEN: usize = 20;
 
 /// Most tasks per send: their replies fit the default receive buffer.
-pub const MAX_IDS_PER_QUERY: usize = 64;
+pub(super) const MAX_IDS_PER_QUERY: usize = 64;
 
 /// Contents of one reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskStats {
+pub(super) struct TaskStats {
     /// ns on a CPU, ns waiting for a CPU, number of timeslices: the fields of `schedstat`, summed over all live threads
     /// of the process (or for the one thread queried).
     pub runs: [u64; 3],
@@ -41,7 +41,7 @@ pub struct TaskStats {
 
 /// Answer for one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskstatsAnswer {
+pub(super) enum TaskstatsAnswer {
     /// The values.
     Stats(TaskStats),
     /// No such task.
@@ -51,7 +51,7 @@ pub enum TaskstatsAnswer {
 }
 
 /// A socket to the taskstats family.
-pub struct TaskstatsSocket {
+pub(super) struct TaskstatsSocket {
     socket: OwnedFd,
     family: u16,
     request: Vec<u8>,
@@ -64,7 +64,7 @@ impl TaskstatsSocket {
     /// # Errors
     ///
     /// ENOENT if the kernel, or this network namespace, does not have taskstats.
-    pub fn open() -> Result<Self, Errno> {
+    pub(super) fn open() -> Result<Self, Errno> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
@@ -85,7 +85,12 @@ impl TaskstatsSocket {
     }
 
     /// Queries up to [`MAX_IDS_PER_QUERY`] processes, or threads. `answers` gets one entry per ID, in order.
-    pub fn query(&mut self, ids: &[u32], threads: bool, answers: &mut Vec<TaskstatsAnswer>) -> Result<(), Errno> {
+    pub(super) fn query(
+        &mut self,
+        ids: &[u32],
+        threads: bool,
+        answers: &mut Vec<TaskstatsAnswer>,
+    ) -> Result<(), Errno> {
         let attr = if threads { CMD_ATTR_PID } else { CMD_ATTR_TGID };
         self.request.clear();
         for (n, id) in ids.iter().enumerate() {

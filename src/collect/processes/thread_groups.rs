@@ -7,7 +7,7 @@
 use crate::bpf::task_iter::{TaskCounters, TaskRecord};
 
 /// A process and the sum over its reported threads.
-pub struct ThreadGroup {
+pub(super) struct ThreadGroup {
     /// Record of the main thread, with the counters of all threads.
     pub record: TaskRecord,
     /// When it was reported, CLOCK_BOOTTIME in ns.
@@ -17,14 +17,14 @@ pub struct ThreadGroup {
 
 impl ThreadGroup {
     /// Whether all threads were reported.
-    pub fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.reported_threads == self.record.thread_count
     }
 }
 
 /// The processes of one pass.
 #[derive(Default)]
-pub struct ThreadGroups {
+pub(super) struct ThreadGroups {
     /// Sorted by pid, because main threads are reported in that order.
     processes: Vec<ThreadGroup>,
     /// Threads reported before their process, because thread IDs are reused.
@@ -33,13 +33,13 @@ pub struct ThreadGroups {
 
 impl ThreadGroups {
     /// Clears the last pass.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.processes.clear();
         self.early_threads.clear();
     }
 
     /// Adds a thread of a multi-threaded process; main threads in ascending order.
-    pub fn add(&mut self, record: &TaskRecord, at_ns: u64) {
+    pub(super) fn add(&mut self, record: &TaskRecord, at_ns: u64) {
         match record.tid == record.pid {
             true => self.processes.push(ThreadGroup { record: *record, at_ns, reported_threads: 1 }),
             false if !self.add_thread(record.pid, record.counters) => {
@@ -61,7 +61,7 @@ impl ThreadGroups {
 
     /// Returns all processes. Threads of a process that started after its ID was passed are dropped: they are in the
     /// next pass.
-    pub fn processes(&mut self) -> &[ThreadGroup] {
+    pub(super) fn processes(&mut self) -> &[ThreadGroup] {
         for (pid, sums) in std::mem::take(&mut self.early_threads) {
             self.add_thread(pid, sums);
         }

@@ -42,7 +42,7 @@ fn parse_passwd(text: &[u8]) -> HashMap<u32, Arc<str>> {
 }
 
 /// User names, and which of them were reported.
-pub struct UserNames {
+pub(super) struct UserNames {
     path: PathBuf,
     executor: DeadlineExecutor,
     stamp: Option<FileStamp>,
@@ -53,7 +53,7 @@ pub struct UserNames {
 
 impl UserNames {
     /// Reads below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub(super) fn new(root: &Root) -> Self {
         Self {
             path: root.etc("passwd"),
             executor: DeadlineExecutor::default(),
@@ -65,12 +65,12 @@ impl UserNames {
     }
 
     /// Forgets what was reported, for a full update.
-    pub fn forget_reported(&mut self) {
+    pub(super) fn forget_reported(&mut self) {
         self.reported.clear();
     }
 
     /// Returns names not reported yet: of the `wanted` users, and of users whose name changed.
-    pub fn take_unreported(&mut self, wanted: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<str>)> {
+    pub(super) fn take_unreported(&mut self, wanted: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<str>)> {
         if self.scans == 0 {
             self.refresh();
         }

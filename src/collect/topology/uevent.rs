@@ -22,7 +22,7 @@ pub(super) struct UeventListener {
 
 impl UeventListener {
     /// A listener, or `None` if the kernel refuses.
-    pub fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(KOBJECT_UEVENT)).ok()?;
         let _ = sockopt::set_socket_recv_buffer_size(&fd, SOCKET_BUFFER_BYTES);
@@ -31,7 +31,7 @@ impl UeventListener {
     }
 
     /// Whether a block device was announced since the last call, or announcements were lost.
-    pub fn has_block_event(&mut self) -> bool {
+    pub(super) fn has_block_event(&mut self) -> bool {
         let mut heard = false;
         for _ in 0..MAX_MESSAGES_PER_CALL {
             match recv(&self.fd, &mut self.buf[..], RecvFlags::DONTWAIT) {

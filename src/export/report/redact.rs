@@ -23,6 +23,7 @@ pub struct Redactor {
 
 impl Default for Redactor {
     fn default() -> Self {
+        #[expect(clippy::expect_used, reason = "the patterns are fixed")]
         let fixed = |pattern| Regex::new(pattern).expect("a fixed pattern");
         Self {
             replacements: Vec::new(),

@@ -15,7 +15,7 @@ pub(super) struct InheritedIo(HashMap<u32, IoBytes>);
 
 impl InheritedIo {
     /// For the tasks that exited; `last` returns their last counters.
-    pub fn from_exited<'a>(gone: &[TaskKey], last: impl Fn(&TaskKey) -> Option<&'a TaskRaw>) -> Self {
+    pub(super) fn from_exited<'a>(gone: &[TaskKey], last: impl Fn(&TaskKey) -> Option<&'a TaskRaw>) -> Self {
         if gone.is_empty() {
             return Self::default();
         }
@@ -37,7 +37,7 @@ impl InheritedIo {
 
     /// The counters before the interval plus the inherited bytes. Unchanged where the growth is less than that: then
     /// the parent has not waited for the child, or another process has.
-    pub fn adjust_previous(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
+    pub(super) fn adjust_previous(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
         let Some(more) = self.0.get(&pid) else { return before };
         let mut with = before;
         with.add(*more);

@@ -20,22 +20,22 @@ pub(super) struct ProcessIoAttribution {
 
 impl ProcessIoAttribution {
     /// Rates of a process, 0 without I/O; `None` if nothing is traced.
-    pub fn rates_of(&self, pid: u32) -> Option<IoRates> {
+    pub(super) fn rates_of(&self, pid: u32) -> Option<IoRates> {
         Some(self.current.as_ref()?.process(pid).map(|t| t.total).unwrap_or_default())
     }
 
     /// The processes with I/O.
-    pub fn pids(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.current.iter().flat_map(|c| c.processes.iter().map(|p| p.owner))
     }
 
     /// Whether a process had any I/O, or pages of it were written back.
-    pub fn has_io(&self, pid: u32) -> bool {
+    pub(super) fn has_io(&self, pid: u32) -> bool {
         self.current.as_ref().is_some_and(|c| c.process(pid).is_some())
     }
 
     /// Stores the row of an exited process if pages of it may still be written.
-    pub fn keep_exited(&mut self, row: StoredRow) {
+    pub(super) fn keep_exited(&mut self, row: StoredRow) {
         if self.current.is_none() || row.raw.io.bytes().is_some_and(|b| b.write == 0) {
             return;
         }
@@ -44,7 +44,7 @@ impl ProcessIoAttribution {
     }
 
     /// The row of an exited process: the stored one, or one made from its name alone.
-    pub fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
+    pub(super) fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
         let known =
             self.exited_rows.iter().position(|r| r.raw.key.pid == pid).and_then(|at| self.exited_rows.remove(at));
         let row = known.unwrap_or_else(|| {

@@ -4,10 +4,10 @@ use super::super::codec::{Coded, DecodeError, Wire};
 use super::super::counter_row::{Cells, CounterRow};
 use crate::model::process::{BlockedTask, IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
 
-pub const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
+pub(super) const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
 /// What a new task is compared with: every cell is 0.
-pub const EMPTY: TaskRaw = TaskRaw {
+pub(super) const EMPTY: TaskRaw = TaskRaw {
     key: TaskKey { pid: 0, tid: 0, starttime: 0 },
     comm: [0; 16],
     state: 0,
@@ -88,13 +88,13 @@ impl CounterRow for TaskRaw {
     }
 }
 
-pub fn task_key(w: &mut Wire, key: &mut TaskKey) -> Coded {
+pub(super) fn task_key(w: &mut Wire, key: &mut TaskKey) -> Coded {
     w.nums([&mut key.tid, &mut key.pid])?;
     w.num(&mut key.starttime)
 }
 
 /// A task number as the difference to the one before it.
-pub fn chained_tid(w: &mut Wire, last: &mut u64, tid: &mut u32) -> Coded {
+pub(super) fn chained_tid(w: &mut Wire, last: &mut u64, tid: &mut u32) -> Coded {
     let mut n = u64::from(*tid);
     w.chained(last, &mut n)?;
     *tid = u32::try_from(n).map_err(|_| TID_TOO_LARGE)?;
@@ -102,13 +102,13 @@ pub fn chained_tid(w: &mut Wire, last: &mut u64, tid: &mut u32) -> Coded {
 }
 
 /// Names; those that are only ever shown are sanitized when they are read.
-pub fn task_names(w: &mut Wire, names: &mut TaskNames) -> Coded {
+pub(super) fn task_names(w: &mut Wire, names: &mut TaskNames) -> Coded {
     w.optional_blob(&mut names.cmdline)?;
     w.shown_text(&mut names.cgroup)?;
     w.optional_shown_text(&mut names.container)
 }
 
-pub fn blocked_task(w: &mut Wire, task: &mut BlockedTask) -> Coded {
+pub(super) fn blocked_task(w: &mut Wire, task: &mut BlockedTask) -> Coded {
     task_key(w, &mut task.key)?;
     w.num(&mut task.since_boot_ns)?;
     w.shown_text(&mut task.waiting_on)?;

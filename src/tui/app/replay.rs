@@ -19,7 +19,7 @@ use crate::tui::shared::{NOT_IN_REPLAY, SPEEDS};
 use std::path::PathBuf;
 
 /// Whether an effect is allowed in a replay: nothing may be requested from the viewer's own machine.
-pub fn is_allowed_in_replay(effect: &Effect) -> bool {
+pub(super) fn is_allowed_in_replay(effect: &Effect) -> bool {
     match effect {
         Effect::Quit
         | Effect::Suspend

@@ -19,7 +19,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A recording under way, if there is one.
 #[derive(Default)]
-pub struct ActiveRecording {
+pub(super) struct ActiveRecording {
     recorder: Option<RecordingWriter>,
     /// Observations of the tick that is not complete.
     pending_events: Vec<Observation>,
@@ -28,7 +28,7 @@ pub struct ActiveRecording {
 
 impl ActiveRecording {
     /// Starts a recording with everything known so far.
-    pub fn start(&mut self, root: &Root, path: PathBuf, app: &App) -> Result<(), String> {
+    pub(super) fn start(&mut self, root: &Root, path: PathBuf, app: &App) -> Result<(), String> {
         let (at, log_clock) = (clock::now(), clock::now_log_clock());
         let header = RecordingHeader {
             program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
@@ -61,7 +61,7 @@ impl ActiveRecording {
     }
 
     /// Ends it; [`Self::observe_event`] returns its last status once everything is written.
-    pub fn stop(&mut self, wall_ns: i64) {
+    pub(super) fn stop(&mut self, wall_ns: i64) {
         self.flush(wall_ns);
         if let Some(recorder) = &mut self.recorder {
             recorder.finish();
@@ -70,7 +70,7 @@ impl ActiveRecording {
     }
 
     /// Ends it because the program ends: waits briefly until the writing child has received everything.
-    pub fn finish(&mut self, wall_ns: i64) {
+    pub(super) fn finish(&mut self, wall_ns: i64) {
         self.stop(wall_ns);
         let since = std::time::Instant::now();
         let open = |r: &RecordingWriter| {
@@ -83,7 +83,7 @@ impl ActiveRecording {
     }
 
     /// Copies an observation. Returns the status after each tick.
-    pub fn observe_event(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
+    pub(super) fn observe_event(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
         self.recorder.as_ref()?;
         let (Event::Observed(entry) | Event::JobReply(_, WorkerReply::Observed(entry))) = event else { return None };
         let tick = matches!(entry, Observation::Sample(_));

@@ -8,12 +8,18 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
 /// Number of positions that a page of `lines` lines can be scrolled to; at the last one its end is visible.
-pub fn scroll_positions(lines: usize, height: u16) -> usize {
+pub(super) fn scroll_positions(lines: usize, height: u16) -> usize {
     lines.saturating_sub(usize::from(height)) + 1
 }
 
 /// Draws the lines of the open detail page from its scroll position on; `true` marks an emphasised line.
-pub fn draw_detail_lines(cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[(String, bool)]) {
+pub(super) fn draw_detail_lines(
+    cx: &Context,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    lines: &[(String, bool)],
+) {
     let last = lines.len().saturating_sub(usize::from(area.height));
     let skip = cx.screen.detail_scroll.selected.min(last);
     for ((line, strong), y) in lines.iter().skip(skip).zip(area.top()..area.bottom()) {
@@ -22,7 +28,7 @@ pub fn draw_detail_lines(cx: &Context, theme: &Theme, area: Rect, buf: &mut Cell
 }
 
 /// The page as a table with one column; `subject` is its title.
-pub fn detail_table(subject: &str, cx: &Context, lines: Vec<(String, bool)>) -> Table {
+pub(super) fn detail_table(subject: &str, cx: &Context, lines: Vec<(String, bool)>) -> Table {
     let mut table = Table::new(cx.shared.table_title(subject), &[("", false)]);
     table.rows.extend(lines.into_iter().map(|line| vec![line.0]));
     table

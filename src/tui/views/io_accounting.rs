@@ -35,7 +35,7 @@ fn figures_line(name: &str, f: &IoRates) -> (String, bool) {
 }
 
 /// Appends the I/O of a process at each device, or why it is unknown. `group`: path of its control group.
-pub fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, out: &mut DetailLines) {
+pub(super) fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, out: &mut DetailLines) {
     out.push((String::new(), false));
     let snap = shared.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
@@ -64,7 +64,7 @@ pub fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, out: &mut
 }
 
 /// Appends the processes and groups that did the I/O of a device, or why they are unknown.
-pub fn push_device_io(shared: &Shared, id: DevId, out: &mut DetailLines) {
+pub(super) fn push_device_io(shared: &Shared, id: DevId, out: &mut DetailLines) {
     out.push((String::new(), false));
     let snap = shared.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {

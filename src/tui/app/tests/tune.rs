@@ -203,7 +203,7 @@ fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
 
 #[test]
 fn restoring_orphaned_changes_is_offered_once() {
-    let tree = Tree::new();
+    let tree = Tree::at_defaults();
     let id = tree.set(&["vm.swappiness=10"]);
     let mut app = app(SIZE);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);

@@ -6,11 +6,11 @@ use crate::bench::message::BenchProgress;
 const MAX_POINTS: usize = 1200;
 
 /// Operations per second, bytes per second, median and 99th percentile of the latency in ns; `None`: not measured.
-pub type OperationRates = [Option<f64>; 4];
+pub(super) type OperationRates = [Option<f64>; 4];
 /// Index of the median among [`OperationRates`]; before it are rates.
 const MEDIAN: usize = 2;
 /// Reads, writes and syncs over a short time.
-pub type BenchRates = [OperationRates; 3];
+pub(super) type BenchRates = [OperationRates; 3];
 
 /// What a run has sent: the points of all measurements so far; of the preparation, until the first measurement starts.
 #[derive(Debug, Default)]

@@ -159,7 +159,7 @@ fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
 }
 
 /// Current rates of a device, named as in iostat(1).
-pub fn format_device_rates(r: &DiskRate) -> String {
+pub(super) fn format_device_rates(r: &DiskRate) -> String {
     let stalled = if r.stalled { format!(", STALLED with {} in flight", r.in_flight) } else { String::new() };
     format!(
         "{}: {:.0} tps, {:.1} MB_read/s, {:.1} MB_wrtn/s, await {:.1} ms, aqu-sz {:.1}, util {:.0} %{stalled}",

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 
 /// A quantity over time.
 #[derive(Clone, Copy)]
-pub struct GraphQuantity {
+pub(super) struct GraphQuantity {
     /// Name and unit.
     pub name: &'static str,
     /// Reads its value.
@@ -27,7 +27,7 @@ const fn quantity(name: &'static str, value: fn(&DiskRate) -> f64) -> GraphQuant
 }
 
 /// Pairs of quantities, drawn one above the other.
-pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
+pub(super) const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
     [quantity("MB read/s", |r| r.read_mb_per_s), quantity("MB written/s", |r| r.write_mb_per_s)],
     [quantity("reads/s", |r| r.reads_per_s), quantity("writes/s", |r| r.writes_per_s)],
     [quantity("r_await ms", |r| r.read_await_ms), quantity("w_await ms", |r| r.write_await_ms)],
@@ -41,7 +41,7 @@ pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
 /// The values of a quantity in the stored history, oldest first.
-pub fn quantity_history(
+pub(super) fn quantity_history(
     shared: &Shared,
     id: DevId,
     value: fn(&DiskRate) -> f64,
@@ -50,7 +50,7 @@ pub fn quantity_history(
 }
 
 /// Draws a graph with its label.
-pub fn draw_graph(
+pub(super) fn draw_graph(
     shared: &Shared,
     theme: &Theme,
     area: Rect,

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 
 /// A part of a request's latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LatencyPart {
+pub(super) enum LatencyPart {
     /// Queued and in service.
     Total,
     /// In service.
@@ -37,12 +37,12 @@ impl LatencyPart {
 }
 
 /// The rates of a device in the stored history, oldest first; `None` where it did not exist.
-pub fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
+pub(super) fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
     shared.history_to_shown().map(move |f| f.snapshot.device(id))
 }
 
 /// Appends the table of percentiles, or why there is none.
-pub fn push_percentiles(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+pub(super) fn push_percentiles(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     let snap = shared.snapshot();
     out.push((String::new(), false));
     let Some(latency) = snap.device(id).and_then(|d| d.latency.as_ref()) else {
@@ -88,7 +88,7 @@ fn unavailable_reason(shared: &Shared, id: DevId) -> String {
 }
 
 /// Kinds of requests that a heat map of this width has data of.
-pub fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
+pub(super) fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
     let frames = || device_history(shared, id).rev().take(heatmap_column_count(width)).flatten();
     let any = |kind: usize| {
         frames().filter_map(|d| d.latency.as_ref()).any(|l| !part.distribution(&l.kinds[kind]).1.bins().is_empty())
@@ -97,7 +97,7 @@ pub fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16
 }
 
 /// Draws the heat map of a kind of request with its label.
-pub fn draw_latency_heatmap(
+pub(super) fn draw_latency_heatmap(
     shared: &Shared,
     theme: &Theme,
     area: Rect,

@@ -10,7 +10,7 @@ const BAR_WIDTH: usize = 20;
 const COLUMN_WIDTH: usize = BAR_WIDTH + 8;
 
 /// Appends bars of reads and writes side by side; nothing where requests are not traced, which the latency table explains.
-pub fn push_request_sizes(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+pub(super) fn push_request_sizes(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(latency) = shared.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
     let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
     let used = |at: usize| shapes.iter().any(|s| s.sizes[at] > 0);

@@ -19,9 +19,9 @@ const DEFAULT_WORKLOAD: &str = "txlog";
 const DURATION_PARAMS: [&str; 3] = ["time", "io-size", "transactions"];
 const WORKLOAD: &str = "workload";
 /// The line of what arm B sets.
-pub const ARM_B: &str = "B sets";
+pub(super) const ARM_B: &str = "B sets";
 /// Shown when a start is requested while the arms are still being checked.
-pub const KNOBS_PENDING: &str = "the knobs are still being read; confirmation follows";
+pub(super) const KNOBS_PENDING: &str = "the knobs are still being read; confirmation follows";
 
 /// The next experiment.
 pub struct ExperimentForm {
@@ -325,7 +325,7 @@ impl RunForms for ExperimentForm {
 }
 
 /// Joins words into a line, quoted for a shell.
-pub fn shell_join(words: &[String]) -> String {
+pub(super) fn shell_join(words: &[String]) -> String {
     words.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" ")
 }
 

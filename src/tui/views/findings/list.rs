@@ -18,7 +18,7 @@ use ratatui::style::Style;
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
 
 /// The style of a severity.
-pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
+pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
     match severity {
         Severity::Note => theme.text,
         Severity::Warn => theme.warn,

@@ -3,7 +3,7 @@
 //! Tasks that stay in state D come first, whether or not the kernel reports them.
 
 use super::KernelLogView;
-pub use crate::export::kernel_log::class_label;
+pub(super) use crate::export::kernel_log::class_label;
 use crate::export::kernel_log::hung_task_text;
 use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};

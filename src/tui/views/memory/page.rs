@@ -193,7 +193,7 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
 }
 
 /// The figures as a table, also for the Writeback pane.
-pub fn build_table(shared: &Shared) -> Table {
+pub(super) fn build_table(shared: &Shared) -> Table {
     let title = shared.table_title("Memory");
     export::memory::build_table(title, shared.snapshot(), shared.system.now().boot_ns)
 }

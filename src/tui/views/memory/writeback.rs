@@ -1,6 +1,6 @@
 //! The Writeback pane: dirty pages and their thresholds, swap traffic.
 
-pub use crate::export::memory::format_optional_bytes;
+pub(super) use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
@@ -80,7 +80,7 @@ fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 }
 
 /// Draws the bar of dirty + writeback against the thresholds, and its legend.
-pub fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+pub(super) fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let Some(w) = shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
@@ -102,7 +102,7 @@ pub fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut Cel
 }
 
 /// Draws dirty + writeback over time, scaled to the peak.
-pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 2 {
         return;
     }
@@ -128,7 +128,7 @@ pub fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mu
 
 /// Columns of a graph of this width, counted from the right edge, in which a process was stalled by memory, with their
 /// labels: `t` throttled, `r` reclaim, `x` both.
-pub fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'static str)> {
+pub(super) fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'static str)> {
     let ticks = shared.history_to_shown().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {
         let stalls = frame.snapshot.memory_stalls.ok()?;

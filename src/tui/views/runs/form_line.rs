@@ -6,7 +6,7 @@ use crate::bench::workloads::Workload;
 use crate::tui::bench_target::BenchTarget;
 
 /// Name of the line of the directory to measure in.
-pub const DIRECTORY: &str = "directory";
+pub(super) const DIRECTORY: &str = "directory";
 
 /// A line of a form.
 pub struct FormLine {

@@ -154,7 +154,7 @@ fn current_run_text<K: RunKind>(run: &Run<K>) -> String {
 }
 
 /// A stored result, `*11-21 15:49 randrw 51k`.
-pub fn stored_text(stored: &StoredReport, is_marked: bool, utc_offset_secs: i64) -> String {
+pub(crate) fn stored_text(stored: &StoredReport, is_marked: bool, utc_offset_secs: i64) -> String {
     let mark = if is_marked { '*' } else { ' ' };
     if stored.is_damaged {
         return format!("{mark}{} unreadable", sanitize(&stored.id));

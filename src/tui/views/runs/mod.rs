@@ -15,7 +15,7 @@ pub use form_line::FormLine;
 pub use kind::{RunForms, RunKind, RunReports, RunStatus};
 pub use list::list_and_page;
 #[cfg(test)]
-pub use list::stored_text;
+pub(crate) use list::stored_text;
 pub use page::report_text;
 pub use state::{OpenedResult, Run, RunEnding, RunRow, RunView};
 pub use types::{RunTexts, RunTypes};

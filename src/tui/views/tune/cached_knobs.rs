@@ -29,7 +29,7 @@ impl KnobIo for CachedKnobs<'_> {
 
 /// The effect of a change on one knob, ready for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnobDiff {
+pub(super) struct KnobDiff {
     /// The knob, unsanitized.
     pub name: String,
     /// Old and new value, sanitized: `vm.dirty_ratio: 20 % (4.05 GiB here) -> 80 % (16.2 GiB here)`.
@@ -39,7 +39,7 @@ pub struct KnobDiff {
 }
 
 /// Checks `KNOB=VALUE` assignments as the tuner will, and returns what would change.
-pub fn diff_assignments(snapshot: &KnobSnapshot, assignments: &[String]) -> Result<Vec<KnobDiff>, TuneError> {
+pub(super) fn diff_assignments(snapshot: &KnobSnapshot, assignments: &[String]) -> Result<Vec<KnobDiff>, TuneError> {
     let planned = plan_writes(&mut CachedKnobs(snapshot), &snapshot.machine, assignments)?;
     Ok(planned.iter().map(|write| knob_diff(snapshot, write)).collect())
 }
@@ -58,7 +58,7 @@ fn knob_diff(snapshot: &KnobSnapshot, write: &PlannedWrite) -> KnobDiff {
 }
 
 /// The assignments of a preset for knobs this machine has, and those it lacks, `KNOB=VALUE` each.
-pub fn preset_assignments(
+pub(super) fn preset_assignments(
     snapshot: &KnobSnapshot,
     preset: &crate::tuning::presets::Preset,
 ) -> (Vec<String>, Vec<String>) {
@@ -66,19 +66,19 @@ pub fn preset_assignments(
 }
 
 /// Converts typed text to the value the kernel would be given.
-pub fn canonical_value(snapshot: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
+pub(super) fn canonical_value(snapshot: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
     let row = snapshot.rows.iter().find(|r| r.name == name).ok_or("this knob no longer exists")?;
     let reading = row.reading.as_ref().map_err(|fail| fail.to_string())?;
     value::parse_value(row.id.definition(), text, &snapshot.machine, reading).map_err(|error| error.to_string())
 }
 
 /// Describes a value as it is being typed.
-pub fn describe_value(snapshot: &KnobSnapshot, name: &str, value: &str) -> String {
+pub(super) fn describe_value(snapshot: &KnobSnapshot, name: &str, value: &str) -> String {
     let Some(row) = snapshot.rows.iter().find(|r| r.name == name) else { return String::new() };
     crate::sanitize::sanitize(value::format_with_meaning(row.id.definition(), value, &snapshot.machine))
 }
 
 /// Formats a value in few characters.
-pub fn short_value(knob_id: &KnobId, value: &str) -> String {
+pub(super) fn short_value(knob_id: &KnobId, value: &str) -> String {
     crate::sanitize::sanitize(value::format_short(knob_id.definition(), value))
 }

@@ -15,17 +15,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Sends events to the event loop; callable from any thread.
-pub type TuneEventSink = Arc<dyn Fn(TuneEvent) + Send + Sync>;
+pub(super) type TuneEventSink = Arc<dyn Fn(TuneEvent) + Send + Sync>;
 
 /// Senders to the threads of leased changes, by change number.
-pub type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
+pub(super) type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
 
 /// Interval between updates of the countdown.
 const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A command to the thread of a leased change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseCommand {
+pub(super) enum LeaseCommand {
     /// Keep the change.
     Keep,
     /// Revert the change.
@@ -37,7 +37,7 @@ pub enum LeaseCommand {
 }
 
 /// Applies a change on a lease and follows it until it has ended.
-pub fn apply_with_lease(
+pub(super) fn apply_with_lease(
     root: &Root,
     assignments: Vec<String>,
     lease_secs: u64,
@@ -66,7 +66,7 @@ pub fn apply_with_lease(
 }
 
 /// Applies a change without a lease.
-pub fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
+pub(super) fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
     let refused = |why: String| TuneEvent::Refused(sanitize(why));
     match LeaseHandle::start(Root::self_exe(), root, assignments, None) {
         Ok((_, TunerReply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
@@ -177,7 +177,7 @@ impl LeaseThread<'_> {
 }
 
 /// The event that reports the outcome for each knob.
-pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
+pub(super) fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
     TuneEvent::Undone {
         id,
         boot_ns: clock::now().boot_ns,

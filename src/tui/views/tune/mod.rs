@@ -383,7 +383,8 @@ impl View for TuneView {
     }
 
     fn on_quit(&mut self, _: &Context, out: &mut Outbox) -> bool {
-        let asks = !self.is_quitting && !(self.knobs.leases.is_empty() && self.busy_with.is_none());
+        let is_idle = self.knobs.leases.is_empty() && self.busy_with.is_none();
+        let asks = !self.is_quitting && !is_idle;
         if asks {
             self.ask_before_quit(out);
         }
