@@ -54,7 +54,7 @@ fn a_flood_in_the_kernel_log_draws_at_most_ten_frames_a_second() {
 
 #[test]
 fn too_few_descriptors_end_the_program_with_the_reason() {
-    for limit in [16, 20, 24] {
+    for limit in [16, 17] {
         let command = format!("ulimit -n {limit}; exec {BINARY}");
         let program = Path::new("/bin/sh");
         let mut t = Terminal::start(TerminalOptions { program, args: vec!["-c", &command], ..Default::default() });

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn files_take_precedence_in_procps_order() {
-        let t = Tree::at_defaults();
+        let t = Tree::new();
         assert_eq!(t.effective("vm.swappiness"), None);
         t.file("usr/lib/sysctl.d/50-a.conf", "vm.swappiness = 1\n");
         assert_eq!(t.effective("vm.swappiness"), decided("1", "/usr/lib/sysctl.d/50-a.conf:1"));
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_masked_file_is_ignored() {
-        let t = Tree::at_defaults();
+        let t = Tree::new();
         t.file("usr/lib/sysctl.d/50-a.conf", "vm.swappiness = 1\n").mask("etc/sysctl.d/50-a.conf");
         assert_eq!(t.effective("vm.swappiness"), None);
         let next = BootSysctls::read(&Root::at(t.0.path()));
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_other_half_of_a_pair_zeroes_a_value() {
-        let t = Tree::at_defaults();
+        let t = Tree::new();
         t.file("etc/sysctl.d/10.conf", "vm.dirty_ratio=40\n").file("etc/sysctl.d/20.conf", "vm.dirty_bytes=8192\n");
         assert_eq!(t.effective("vm.dirty_ratio"), decided("0", "/etc/sysctl.d/20.conf:1"));
         assert_eq!(t.effective("vm.dirty_bytes"), decided("8192", "/etc/sysctl.d/20.conf:1"));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn patterns_and_separators_follow_sysctl_d() {
-        let t = Tree::at_defaults();
+        let t = Tree::new();
         t.file("etc/sysctl.d/1.conf", "vm.swapp* = 11\nvm.dirty_expire_centisec? = 12\n*/page-cluster=1\nvm.*=x\n");
         assert_eq!(t.effective("vm.dirty_expire_centisecs").unwrap().0, "x");
         assert!(matches_pattern("vm/swapp*", "vm/swappiness") && !matches_pattern("v*s", "vm/swappiness"));
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn overridden_lines_are_reported() {
-        let t = Tree::at_defaults();
+        let t = Tree::new();
         t.file("etc/sysctl.d/99-zz-iotop-plus.conf", "vm.swappiness=1\n").file("etc/sysctl.conf", "vm.swappiness=2\n");
         let got = BootSysctls::read(&Root::at(t.0.path())).effective(&KnobId::parse("vm.swappiness").unwrap()).unwrap();
         assert_eq!(got.overridden, ["/etc/sysctl.d/99-zz-iotop-plus.conf:1"]);

@@ -273,7 +273,7 @@ pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
         row("write", p.write.ios, p.write.bytes, &p.write.lat),
         row(timed, p.sync.ios, 0, &p.sync.lat),
     ];
-    all.into_iter().filter(|row| row.ios > 0).collect()
+    all.into_iter().filter(|row| row.ios > 0 || row.lat.count > 0).collect()
 }
 
 /// The comparison of a result with the classes.
