@@ -123,6 +123,35 @@ fn report_is_written_to_a_new_private_file() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
 }
 
+/// Root of a user namespace, as in a rootless container, meets directories of users that have no number there.
+#[test]
+fn root_of_a_user_namespace_writes_a_report() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let name = "root_of_a_user_namespace_writes_a_report";
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped {name}: needs root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (program, file) = (dir.path().join("iotop-plus"), dir.path().join("own/report.md"));
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::copy(BINARY, &program).unwrap();
+    std::fs::create_dir(dir.path().join("own")).unwrap();
+    chown(dir.path().join("own"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let as_nobody = |program: &str| {
+        let mut command = Command::new(program);
+        command.uid(NOBODY).gid(NOBODY).current_dir("/").env("HOME", dir.path().join("own"));
+        command
+    };
+    if !as_nobody("unshare").args(["-r", "true"]).status().is_ok_and(|status| status.success()) {
+        return println!("skipped {name}: no user namespaces for ordinary users");
+    }
+    let mut command = as_nobody("unshare");
+    let out = command.arg("-r").arg(&program).args(["report", "--for", "1", "-o"]).arg(&file).output().unwrap();
+    assert!(out.status.success() && file.exists(), "{out:?}");
+}
+
 #[test]
 fn ctrl_c_ends_sampling_and_writes_the_report() {
     let mut t = Terminal::with_args(&["report", "--for", "10m"]);
