@@ -25,7 +25,7 @@ impl App {
         }
     }
 
-    /// Hands an event to the view it is for.
+    /// Passes an event to the view it is for.
     fn offer_event(&mut self, event: Event, effects: &mut Vec<Effect>) {
         let mut pending = Some(event);
         self.visit_views(effects, |view, cx, out| {
@@ -66,7 +66,7 @@ impl App {
         }
     }
 
-    /// Tells the views that the machine has changed.
+    /// Lets the views follow a change of the machine.
     pub(super) fn tell_views(&mut self, change: Change, effects: &mut Vec<Effect>) {
         if !matches!(change, Change::Other | Change::None) {
             self.visit_views(effects, |view, cx, out| -> Option<()> {

@@ -1,4 +1,4 @@
-//! Hands events and requests to the views, and does what they ask for.
+//! Passes events and requests to the views, and performs what they request.
 
 use super::state::App;
 use crate::doctor::finding::NavTarget;
@@ -46,7 +46,7 @@ impl App {
         })
     }
 
-    /// Hands something to one view after the other until one returns a result, and does what they ask for.
+    /// Calls one view after the other until one returns a result, and performs what they request.
     pub(super) fn visit_views<R>(
         &mut self,
         effects: &mut Vec<Effect>,

@@ -87,12 +87,12 @@ pub(super) fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &
     if area.height >= 2 {
         let used = dirty + w.writeback_bytes.unwrap_or(0);
         let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
-        let marks = [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "f"), (max as f64, "┃")];
+        let marks = [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "s"), (max as f64, "┃")];
         draw_bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.header);
     }
     if area.height > 0 {
         let text = format!(
-            "b background {}  f free-run {}  ┃ limit {}",
+            "b background {}  s slowed {}  ┃ limit {}",
             level(w.background_threshold_bytes),
             level(w.freerun_bytes),
             format_bytes(max)
