@@ -96,7 +96,7 @@ fn collect_changed_cells(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::widgets::text::draw_text;
+    use crate::tui::widgets::draw_text;
     use proptest::prelude::*;
     use ratatui::buffer::Buffer;
     use ratatui::style::{Color, Modifier, Style};

@@ -4,15 +4,14 @@
 //! itself, and asks for everything else (a job, another view, a prompt, a message) through [`Outbox`]. A tab is a layout
 //! of panes, possibly of several views.
 
-use super::action::{Action, ViewId};
-use super::effect::Effect;
-use super::event::Event;
-use super::keymap::KeyContext;
+pub(crate) use super::action::{Action, ExperimentAction, ReplayAction, RunAction, TuneAction, ViewId};
+pub(crate) use super::effect::{Effect, RecordingEffect, ReplayEffect, RunEffect, TuneEffect};
+pub(crate) use super::event::{ArmCheck, Event, ReplayEvent, TuneEvent};
+pub(crate) use super::keymap::KeyContext;
 pub use super::pane::PaneId;
-use super::screen::{Dialog, PendingChange, Prompt, PromptPurpose, ScreenState};
-use super::shared::Shared;
-use super::widgets::cell_buffer::CellBuffer;
-use super::widgets::theme::Theme;
+pub(crate) use super::screen::{Confirmation, Dialog, Overlay, PendingChange, Prompt, PromptPurpose, ScreenState};
+pub(crate) use super::shared::{Running, Shared};
+use super::widgets::{CellBuffer, Theme};
 use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::model::observation::Change;

@@ -3,10 +3,8 @@
 use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
 use crate::export::screenshot::{FORMATS, Screenshot, ScreenshotFormat, crop};
 use crate::export::table::Table;
-use crate::tui::screen::Overlay;
-use crate::tui::shared::Shared;
-use crate::tui::view::PaneId;
-use crate::tui::widgets::theme::ThemeName;
+use crate::tui::view::{Overlay, PaneId, Shared};
+use crate::tui::widgets::ThemeName;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

@@ -2,9 +2,9 @@
 
 use super::prompt::parse_interval;
 use super::state::App;
-use crate::tui::effect::Effect;
 use crate::tui::shared::NOT_IN_REPLAY;
-use crate::tui::widgets::theme::ThemeName;
+use crate::tui::view::Effect;
+use crate::tui::widgets::ThemeName;
 
 impl App {
     /// Runs a command, of the program or of a view, or returns what is wrong with it.

@@ -4,7 +4,7 @@ use super::state::App;
 use crate::doctor::{fact_requests, finding::FindingSubject, incident::Incident};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::reading::Reading;
-use crate::tui::effect::Effect;
+use crate::tui::view::Effect;
 
 /// Shortest time between evaluations while there are no incidents, ns: every second tick at the default interval. The rules
 /// look at several seconds, so a finding comes at most one tick later.

@@ -2,12 +2,9 @@
 
 use super::help;
 use super::state::App;
-use crate::tui::action::{Action, ViewId};
-use crate::tui::effect::Effect;
-use crate::tui::screen::{Overlay, Prompt, PromptPurpose};
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::view::{PaneId, Target};
-use crate::tui::widgets::theme::ThemeName;
+use crate::tui::view::{Action, Effect, Overlay, PaneId, Prompt, PromptPurpose, Target, ViewId};
+use crate::tui::widgets::ThemeName;
 use std::time::Duration;
 
 impl App {

@@ -6,13 +6,10 @@ use super::help::draw_help;
 use super::layout;
 use super::state::App;
 use crate::export::table::Table;
-use crate::tui::keymap::KeyContext;
-use crate::tui::screen::{Confirmation, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_input, draw_popup, wrap};
-use crate::tui::widgets::text::{clear_area, draw_text};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{
+    Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt, PromptPurpose,
+};
+use crate::tui::widgets::{CellBuffer, Theme, clear_area, draw_input, draw_popup, draw_text, wrap};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

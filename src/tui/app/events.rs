@@ -3,8 +3,7 @@
 use super::state::App;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::{Change, Observation};
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
+use crate::tui::view::{Effect, Event};
 use crate::units::format_bytes_long;
 
 impl App {

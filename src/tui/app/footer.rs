@@ -1,11 +1,9 @@
 //! The line at the bottom: tabs and keys, or a message.
 
 use super::state::App;
-use crate::tui::action::{Action, ViewId};
 use crate::tui::keymap::{self, KeyBinding};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::text::{draw_text, patch_style};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Action, ViewId};
+use crate::tui::widgets::{CellBuffer, Theme, draw_text, patch_style};
 use ratatui::layout::Rect;
 
 /// An item of the footer, which can be clicked.

@@ -1,10 +1,8 @@
 //! The help, made from the table of keys.
 
-use crate::tui::keymap::{BINDINGS, KeyBinding, KeyContext};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_popup;
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::keymap::{BINDINGS, KeyBinding};
+use crate::tui::view::KeyContext;
+use crate::tui::widgets::{CellBuffer, Theme, draw_popup, draw_text};
 
 /// Headings and keys of the help, made from the key table.
 pub fn help_lines() -> Vec<(String, String)> {

@@ -3,8 +3,7 @@
 //! On a low screen the Overview drops panes in this order: kernel log, writeback, findings, devices; processes stay.
 
 use super::state::App;
-use crate::tui::action::ViewId;
-use crate::tui::view::{Context, PaneId, ScreenLayout};
+use crate::tui::view::{Context, PaneId, ScreenLayout, ViewId};
 use crate::tui::views::findings::FindingsView;
 use ratatui::layout::Rect;
 

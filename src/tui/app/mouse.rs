@@ -3,10 +3,7 @@
 use super::footer::FooterItem;
 use super::layout;
 use super::state::App;
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::screen::Overlay;
-use crate::tui::view::{PaneClick, PaneId};
+use crate::tui::view::{Action, Effect, Overlay, PaneClick, PaneId};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Margin, Position, Rect};
 

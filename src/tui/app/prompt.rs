@@ -1,10 +1,8 @@
 //! Editing a prompt, and what Enter does.
 
 use super::state::App;
-use crate::tui::effect::Effect;
-use crate::tui::screen::{Overlay, Prompt, PromptPurpose};
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::view::PaneId;
+use crate::tui::view::{Effect, Overlay, PaneId, Prompt, PromptPurpose};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input, bytes.

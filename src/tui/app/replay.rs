@@ -11,11 +11,10 @@ use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::time_spec;
 use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
-use crate::tui::action::{Action, ReplayAction, ViewId};
-use crate::tui::effect::{Effect, RecordingEffect, ReplayEffect};
-use crate::tui::event::ReplayEvent;
-use crate::tui::screen::PromptPurpose;
 use crate::tui::shared::{NOT_IN_REPLAY, SPEEDS};
+use crate::tui::view::{
+    Action, Effect, PromptPurpose, RecordingEffect, ReplayAction, ReplayEffect, ReplayEvent, ViewId,
+};
 use std::path::PathBuf;
 
 /// Whether an effect is allowed in a replay: nothing may be requested from the viewer's own machine.

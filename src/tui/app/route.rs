@@ -2,11 +2,8 @@
 
 use super::state::App;
 use crate::doctor::finding::NavTarget;
-use crate::tui::action::ViewId;
-use crate::tui::effect::Effect;
-use crate::tui::screen::Overlay;
-use crate::tui::view::{Context, Outbox, PaneId, Request, Target, View};
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{Context, Effect, Outbox, Overlay, PaneId, Request, Target, View, ViewId};
+use crate::tui::widgets::Scroll;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 

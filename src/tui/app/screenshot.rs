@@ -7,8 +7,7 @@ use crate::export::screenshot::{FORMATS, format_of_file};
 use crate::export::table::Table;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::WorkerJob;
-use crate::tui::effect::Effect;
-use crate::tui::screen::{Prompt, PromptPurpose};
+use crate::tui::view::{Effect, Prompt, PromptPurpose};
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 

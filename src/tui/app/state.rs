@@ -4,11 +4,8 @@ use super::capture::ScreenshotState;
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::ProcessColumn;
 use crate::model::system_state::SystemState;
-use crate::tui::action::ViewId;
-use crate::tui::screen::ScreenState;
 use crate::tui::settings::Settings;
-use crate::tui::shared::Shared;
-use crate::tui::view::{PaneId, View};
+use crate::tui::view::{PaneId, ScreenState, Shared, View, ViewId};
 use crate::tui::views::{
     bench::BenchView, devices::DevicesView, experiments::ExperimentsView, findings::FindingsView,
     kernel_log::KernelLogView, memory::MemoryView, path::PathView, processes::ProcessesView, syncs::SyncsView,

@@ -2,9 +2,7 @@
 
 use crate::export::table::Table;
 use crate::tui::view::Context;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::widgets::{CellBuffer, Theme, draw_text};
 use ratatui::layout::Rect;
 
 /// Number of positions that a page of `lines` lines can be scrolled to; at the last one its end is visible.

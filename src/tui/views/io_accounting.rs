@@ -5,7 +5,7 @@ use crate::model::disk::DevId;
 use crate::model::io_accounting::{IoAttribution, IoRates};
 use crate::model::topology::DeviceKind;
 use crate::sanitize::{fit_width, sanitize};
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 use crate::units::format_bytes;
 
 /// Most tasks listed for a device.

@@ -2,13 +2,20 @@
 
 use super::text::{clear_area, draw_text, fill_area};
 use super::theme::Theme;
-pub use crate::sanitize::wrap;
+pub(crate) use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
 
 /// Draws a frame with a title at the left of its top edge and a note at the right; returns the inside.
-pub fn draw_frame(buf: &mut CellBuffer, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
+pub(crate) fn draw_frame(
+    buf: &mut CellBuffer,
+    area: Rect,
+    title: &str,
+    note: &str,
+    focused: bool,
+    theme: &Theme,
+) -> Rect {
     let style = if focused { theme.border_focused } else { theme.border };
     draw_border(buf, area, style);
     if area.width > 6 {
@@ -48,7 +55,14 @@ fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
 }
 
 /// Draws an empty framed box in the middle of `area`; returns the inside.
-pub fn draw_popup(buf: &mut CellBuffer, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
+pub(crate) fn draw_popup(
+    buf: &mut CellBuffer,
+    area: Rect,
+    title: &str,
+    width: u16,
+    height: u16,
+    theme: &Theme,
+) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     let at = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     clear_area(buf, at);
@@ -57,7 +71,7 @@ pub fn draw_popup(buf: &mut CellBuffer, area: Rect, title: &str, width: u16, hei
 
 /// Draws an input line with a label and a block cursor (a byte offset of `text` at a character boundary). Cuts off the
 /// start of a long text so that the cursor stays visible.
-pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
+pub(crate) fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
     let mut x = area.x;
     let mut style = |buf: &mut CellBuffer, s: &str, style: Style| {
         x += draw_text(buf, x, area.y, s, area.right().saturating_sub(x), style);
@@ -90,7 +104,7 @@ pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cur
 }
 
 /// Draws why there is no data, wrapped.
-pub fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
+pub(crate) fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
     let lines = wrap(&format!("- {text}"), usize::from(area.width));
     for (i, line) in lines.iter().take(usize::from(area.height)).enumerate() {
         draw_text(buf, area.x, area.y + i as u16, line, area.width, style);

@@ -10,7 +10,7 @@ const MIN_ROWS: u16 = 3;
 
 /// Positions of the lines on screen.
 #[derive(Debug, PartialEq, Eq)]
-pub struct FormLayout {
+pub(crate) struct FormLayout {
     /// Index and area of each visible line.
     pub cells: Vec<(usize, Rect)>,
     /// Number of lines that do not fit, before and after the visible ones.
@@ -24,7 +24,7 @@ pub struct FormLayout {
 /// Places `count` lines, the first `wide` of them over the whole width, so that `selected` is visible. `needed` rows are
 /// left for the plan below, if possible. If several wide lines do not fit, all lines get the same width, one below the
 /// other.
-pub fn form_layout(inner: Rect, count: usize, wide: usize, selected: usize, needed: usize) -> FormLayout {
+pub(crate) fn form_layout(inner: Rect, count: usize, wide: usize, selected: usize, needed: usize) -> FormLayout {
     let tight = wide > 1 && usize::from(inner.height) < wide + usize::from(MIN_ROWS) + 1;
     let columns = if tight { 1 } else { (inner.width / COLUMN_WIDTH).clamp(1, 3) };
     let first = if tight { 0 } else { wide.min(count) };

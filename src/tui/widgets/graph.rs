@@ -9,7 +9,7 @@ const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"
 
 /// Draws `values` (oldest first, `None` for a gap, drawn as `·`) right-aligned, scaled to `max`. A value above 0 is at
 /// least one step high.
-pub fn draw_columns(
+pub(crate) fn draw_columns(
     buf: &mut CellBuffer,
     area: Rect,
     values: impl DoubleEndedIterator<Item = Option<f64>>,
@@ -32,7 +32,7 @@ pub fn draw_columns(
 }
 
 /// Marks columns, counted from the right edge, with a dashed line over their whole height.
-pub fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], style: Style) {
+pub(crate) fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], style: Style) {
     for at in columns.iter().filter(|at| **at < usize::from(area.width)) {
         for y in area.y..area.bottom() {
             draw_text(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
@@ -41,7 +41,7 @@ pub fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], 
 }
 
 /// Draws a symbol at the top of columns, counted from the right edge.
-pub fn draw_column_labels(buf: &mut CellBuffer, area: Rect, columns: &[(usize, &str)], style: Style) {
+pub(crate) fn draw_column_labels(buf: &mut CellBuffer, area: Rect, columns: &[(usize, &str)], style: Style) {
     if area.height > 0 {
         for (at, symbol) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
             draw_text(buf, area.right() - 1 - *at as u16, area.y, symbol, 1, style);
@@ -57,7 +57,7 @@ fn filled_steps(value: f64, max: f64, steps: u32) -> u32 {
 }
 
 /// A horizontal bar of `value` against `max`, with a tick at each of `marks`.
-pub fn draw_bar(
+pub(crate) fn draw_bar(
     buf: &mut CellBuffer,
     area: Rect,
     value: f64,
@@ -81,7 +81,7 @@ pub fn draw_bar(
 }
 
 /// Rounds the maximum of a scale up to 1, 2 or 5 times a power of ten, so that the scale rarely changes.
-pub fn round_up_scale(max: f64) -> f64 {
+pub(crate) fn round_up_scale(max: f64) -> f64 {
     if max <= 0.0 || !max.is_finite() {
         return 1.0;
     }

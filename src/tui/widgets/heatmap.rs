@@ -11,16 +11,16 @@ const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 const AXIS_WIDTH: u16 = 7;
 
 /// A column: the buckets that are not empty, with their counts; `None` for a gap.
-pub type HeatmapColumn<'a> = Option<&'a [(u8, u32)]>;
+pub(crate) type HeatmapColumn<'a> = Option<&'a [(u8, u32)]>;
 
 /// Number of columns that an area of this width has room for.
-pub fn heatmap_column_count(width: u16) -> usize {
+pub(crate) fn heatmap_column_count(width: u16) -> usize {
     usize::from(width.saturating_sub(AXIS_WIDTH))
 }
 
 /// Draws `columns`, oldest first, right-aligned. `label` gives the lower bound of a bucket. Where there are more buckets
 /// than rows, a row sums several. Shades are logarithmic, so that a count of one shows beside thousands.
-pub fn draw_heatmap<'a>(
+pub(crate) fn draw_heatmap<'a>(
     buf: &mut CellBuffer,
     area: Rect,
     columns: impl DoubleEndedIterator<Item = HeatmapColumn<'a>> + Clone,

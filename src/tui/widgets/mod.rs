@@ -1,11 +1,21 @@
 //! Drawing blocks that know no kernel: a pane hands them text and numbers.
 
 pub mod cell_buffer;
-pub mod dialog;
-pub mod form_layout;
-pub mod graph;
-pub mod heatmap;
-pub mod styled_lines;
-pub mod table;
-pub mod text;
+mod dialog;
+mod form_layout;
+mod graph;
+mod heatmap;
+mod styled_lines;
+pub(crate) mod table;
+mod text;
 pub mod theme;
+
+pub(crate) use self::cell_buffer::CellBuffer;
+pub(crate) use self::dialog::{draw_frame, draw_input, draw_popup, draw_reason, wrap};
+pub(crate) use self::form_layout::{FormLayout, form_layout};
+pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns, round_up_scale};
+pub(crate) use self::heatmap::{draw_heatmap, heatmap_column_count};
+pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
+pub(crate) use self::table::{FittedColumns, Scroll, highlight_row};
+pub(crate) use self::text::{clear_area, draw_text, draw_text_right, draw_truncated, patch_style};
+pub(crate) use self::theme::{Theme, ThemeName};

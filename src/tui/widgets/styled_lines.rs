@@ -34,10 +34,10 @@ impl TextStyle {
 }
 
 /// A line of text with its style.
-pub type StyledLine = (String, TextStyle);
+pub(crate) type StyledLine = (String, TextStyle);
 
 /// Wraps lines at blanks to `width`; continuation lines are indented by two more cells.
-pub fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
+pub(crate) fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
     let width = width.max(12);
     let mut out = Vec::with_capacity(lines.len());
     for (line, tone) in lines {
@@ -67,7 +67,7 @@ pub fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
 }
 
 /// Draws the lines from index `from` on.
-pub fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[StyledLine], from: usize) {
+pub(crate) fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[StyledLine], from: usize) {
     for (i, (line, tone)) in lines.iter().skip(from).take(usize::from(area.height)).enumerate() {
         draw_text(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
     }

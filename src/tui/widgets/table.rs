@@ -59,7 +59,7 @@ pub struct FittedColumns {
 
 /// Fits columns into a width. The column of width 0 takes the rest; if that is less than `least`, columns are dropped from
 /// the end, except the flexible one and those in `keep`.
-pub fn fit_columns<C, V>(
+pub(crate) fn fit_columns<C, V>(
     columns: &[ColumnSpec<C, V>],
     width: u16,
     least: u16,
@@ -98,7 +98,7 @@ impl FittedColumns {
 }
 
 /// Draws the header; the sort column has an arrow.
-pub fn draw_header<C, V>(
+pub(crate) fn draw_header<C, V>(
     buf: &mut CellBuffer,
     area: Rect,
     columns: &[ColumnSpec<C, V>],
@@ -133,7 +133,7 @@ pub fn draw_header<C, V>(
 }
 
 /// The style of a cell: that of its emphasis, or `normal`.
-pub fn cell_style<C: Copy, V: Copy>(
+pub(crate) fn cell_style<C: Copy, V: Copy>(
     column: &ColumnSpec<C, V>,
     cell: &CellValue<'_>,
     normal: Style,
@@ -148,7 +148,7 @@ pub fn cell_style<C: Copy, V: Copy>(
 
 /// Draws a row; `scratch` is a reused buffer.
 #[allow(clippy::too_many_arguments)]
-pub fn draw_row<'v, C, V: Copy>(
+pub(crate) fn draw_row<'v, C, V: Copy>(
     buf: &mut CellBuffer,
     area: Rect,
     y: u16,
@@ -179,7 +179,7 @@ pub fn draw_row<'v, C, V: Copy>(
 }
 
 /// Highlights a row over its whole width.
-pub fn highlight_row(buf: &mut CellBuffer, area: Rect, y: u16, theme: &Theme) {
+pub(crate) fn highlight_row(buf: &mut CellBuffer, area: Rect, y: u16, theme: &Theme) {
     // One style for the whole row: reversed dim cells would look like holes.
     patch_style(buf, area.x, y, area.width, Style::reset().patch(theme.selected));
 }

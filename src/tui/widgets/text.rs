@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Draws sanitized `text` at `x`, `y` in at most `width` cells; returns the cells used.
-pub fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+pub(crate) fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
     if text.is_ascii() {
         let dress = canvas.style_id(style);
         let cells = canvas.cells_mut(x, y, width);
@@ -52,7 +52,7 @@ fn draw_graphemes(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u1
 }
 
 /// Fills `area` with a symbol of one column.
-pub fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style) {
+pub(crate) fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style) {
     let area = area.intersection(canvas.area);
     let symbol = canvas.pack_symbol(symbol);
     for y in area.top()..area.bottom() {
@@ -61,14 +61,14 @@ pub fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style
 }
 
 /// Clears `area`.
-pub fn clear_area(canvas: &mut CellBuffer, area: Rect) {
+pub(crate) fn clear_area(canvas: &mut CellBuffer, area: Rect) {
     for y in area.top()..area.bottom() {
         canvas.cells_mut(area.x, y, area.width).fill(PackedCell::BLANK);
     }
 }
 
 /// Draws `text` right-aligned in `width` cells.
-pub fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+pub(crate) fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let cells = match text.is_ascii() {
         true => text.len(),
         false => unicode_width::UnicodeWidthStr::width(text),
@@ -78,7 +78,7 @@ pub fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, widt
 }
 
 /// Draws text; a mark shows where it was cut off.
-pub fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+pub(crate) fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
     if fits.len() == text.len() {
         draw_text(canvas, x, y, text, width, style);
@@ -90,7 +90,7 @@ pub fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width
 }
 
 /// Applies a style to `width` cells of a row and keeps their text.
-pub fn patch_style(canvas: &mut CellBuffer, x: u16, y: u16, width: u16, style: Style) {
+pub(crate) fn patch_style(canvas: &mut CellBuffer, x: u16, y: u16, width: u16, style: Style) {
     canvas.draw_over((x, y), width, style, |before| Some(before.symbol()));
 }
 

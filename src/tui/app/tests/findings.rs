@@ -11,9 +11,7 @@ use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::model::timestamp::Timestamp;
 use crate::tui::app::App;
 use crate::tui::app::update;
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::view::PaneId;
+use crate::tui::view::{Effect, Event, PaneId};
 
 /// The view with this story selected, and the keys on its page at this way on.
 fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {

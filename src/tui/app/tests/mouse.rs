@@ -2,13 +2,10 @@
 
 use super::fixture::{app, press};
 use super::{SIZE, draw_screen, find_text, state_summary, visible_effects};
-use crate::tui::action::ViewId;
 use crate::tui::app::App;
 use crate::tui::app::footer::FooterItem;
 use crate::tui::app::update;
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::view::PaneId;
+use crate::tui::view::{Effect, Event, PaneId, ViewId};
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 pub fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {

@@ -3,8 +3,8 @@
 use super::draw_screen;
 use super::fixture::{self, app, send_processes};
 use crate::tui::app::update;
-use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
+use crate::tui::view::Event;
 use crossterm::event::{KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 

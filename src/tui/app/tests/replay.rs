@@ -14,15 +14,10 @@ use crate::model::timestamp::Timestamp;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::RecordingSpan;
 use crate::recording::writer::{RecorderState, RecorderStatus};
-use crate::tui::action::ViewId;
 use crate::tui::app::App;
-use crate::tui::effect::Effect;
-use crate::tui::effect::RecordingEffect;
-use crate::tui::effect::ReplayEffect;
-use crate::tui::event::Event;
-use crate::tui::event::ReplayEvent;
 use crate::tui::shared::NOT_IN_REPLAY;
 use crate::tui::shared::ReplayUi;
+use crate::tui::view::{Effect, Event, RecordingEffect, ReplayEffect, ReplayEvent, ViewId};
 
 const SEC: i64 = 1_000_000_000;
 

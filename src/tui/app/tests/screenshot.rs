@@ -5,13 +5,10 @@ use super::{SIZE, state_summary, visible_effects};
 use crate::export::screenshot::FORMATS;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::action::ViewId;
 use crate::tui::app::App;
 use crate::tui::app::update;
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::screen::Overlay;
-use crate::tui::widgets::theme::ThemeName;
+use crate::tui::view::{Effect, Event, Overlay, ViewId};
+use crate::tui::widgets::ThemeName;
 
 /// What the keys have written: the name, and the content.
 fn capture_file(app: &mut App, keys: &str) -> (String, Vec<u8>) {

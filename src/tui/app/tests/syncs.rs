@@ -4,10 +4,9 @@ use super::fixture::syncs::{tell, waiting};
 use super::fixture::{app, press};
 use super::{SIZE, state_summary};
 use crate::model::reading::Reading;
-use crate::tui::action::ViewId;
 use crate::tui::app::App;
-use crate::tui::effect::Effect;
 use crate::tui::settings::Settings;
+use crate::tui::view::{Effect, ViewId};
 use std::time::Duration;
 
 /// What the collector was told of syncs.

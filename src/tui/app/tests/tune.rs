@@ -8,12 +8,8 @@ use crate::model::change_impact::MIN_WINDOW_TICKS;
 use crate::model::observation::Observation;
 use crate::tui::app::App;
 use crate::tui::app::update;
-use crate::tui::effect::Effect;
-use crate::tui::effect::TuneEffect;
-use crate::tui::event::Event;
-use crate::tui::event::TuneEvent;
 use crate::tui::knob_snapshot::ChangeStatus;
-use crate::tui::screen::Overlay;
+use crate::tui::view::{Effect, Event, Overlay, TuneEffect, TuneEvent};
 
 /// To the knob of that name, as a person finds it.
 fn filter_keys(knob: &str) -> String {

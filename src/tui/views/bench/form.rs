@@ -9,9 +9,9 @@ use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::model::disk::DiskRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 use crate::tui::views::runs::{FormLine, RunForms};
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::units::format_bytes_long;
 use std::path::{Path, PathBuf};
 

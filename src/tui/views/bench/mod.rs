@@ -16,12 +16,9 @@ use crate::bench::report::BenchReport;
 use crate::bench::workloads::WORKLOADS;
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::action::ViewId;
-use crate::tui::effect::{Effect, RunEffect};
-use crate::tui::event::Event;
-use crate::tui::keymap::KeyContext;
-use crate::tui::shared::Running;
-use crate::tui::view::{Context, Outbox, PaneId, PaneSpec, Target};
+use crate::tui::view::{
+    Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, RunEffect, Running, Target, ViewId,
+};
 use figures::BenchFigures;
 use ratatui::layout::Rect;
 

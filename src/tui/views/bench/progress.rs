@@ -7,10 +7,7 @@ use crate::bench::report::text::format_latency;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId};
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::graph::{draw_columns, round_up_scale};
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
-use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::{CellBuffer, StyledLine, TextStyle, draw_columns, draw_text, round_up_scale};
 use crate::units::{format_bytes, write_count};
 use ratatui::layout::Rect;
 

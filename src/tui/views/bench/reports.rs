@@ -5,9 +5,9 @@ use crate::bench::compare::compare_text;
 use crate::bench::report::{BenchReport, markdown, sparkline, text};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 use crate::tui::views::runs::{RunReports, report_text};
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::tui::widgets::{StyledLine, TextStyle};
 
 impl RunReports for BenchForm {
     fn outcome_text(_: &BenchReport) -> &'static str {

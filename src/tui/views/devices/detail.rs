@@ -9,11 +9,8 @@ use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
-use crate::tui::view::Context;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame};
 use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 

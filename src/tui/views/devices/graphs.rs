@@ -3,12 +3,10 @@
 use super::DevicesView;
 use super::latency::{self, LatencyPart, device_history};
 use crate::model::disk::{DevId, DiskRate};
-use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::{draw_column_markers, draw_columns, round_up_scale};
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::Shared;
+use crate::tui::widgets::{
+    CellBuffer, Theme, draw_column_markers, draw_columns, draw_frame, draw_text, round_up_scale,
+};
 use ratatui::layout::Rect;
 
 /// A quantity over time.

@@ -2,12 +2,8 @@
 
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
-use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::graph::draw_column_markers;
-use crate::tui::widgets::heatmap::{draw_heatmap, heatmap_column_count};
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::Shared;
+use crate::tui::widgets::{CellBuffer, Theme, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count};
 use crate::units::format_micros;
 use ratatui::layout::Rect;
 

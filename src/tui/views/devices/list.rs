@@ -8,12 +8,8 @@ use crate::model::columns::device::{DeviceColumn, DeviceColumnSet, DeviceColumnS
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
-use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, draw_reason};
-use crate::tui::widgets::table;
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::Shared;
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_reason, draw_text, table};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 

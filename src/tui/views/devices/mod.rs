@@ -9,12 +9,8 @@ mod request_sizes;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
-use crate::tui::action::Action;
-use crate::tui::keymap::KeyContext;
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Shared, Target, View};
+use crate::tui::widgets::{CellBuffer, Scroll};
 use ratatui::layout::Rect;
 
 const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];

@@ -2,7 +2,7 @@
 
 use crate::model::disk::DevId;
 use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 
 /// Width of a bar.
 const BAR_WIDTH: usize = 20;

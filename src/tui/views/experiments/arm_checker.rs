@@ -4,7 +4,7 @@ use crate::experiment::arm_settings::validate;
 use crate::experiment::spec::ExperimentSpec;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tui::event::ArmCheck;
+use crate::tui::view::ArmCheck;
 use std::sync::Arc;
 
 /// Takes the result of a check; callable from any thread.

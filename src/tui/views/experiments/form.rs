@@ -7,10 +7,9 @@ use crate::experiment::arm_settings::ValidatedSpec;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::sanitize::sanitize;
-use crate::tui::event::ArmCheck;
-use crate::tui::shared::Shared;
+use crate::tui::view::{ArmCheck, Shared};
 use crate::tui::views::runs::{FormLine, RunForms};
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::tuning::sudo::shell_quote;
 
 /// The workload offered first; it shows the effect of page cache settings.

@@ -20,13 +20,10 @@ use crate::experiment::spec::ExperimentSpec;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::action::{Action, ExperimentAction, ViewId};
-use crate::tui::effect::{Effect, RunEffect};
-use crate::tui::event::{ArmCheck, Event};
-use crate::tui::keymap::KeyContext;
-use crate::tui::screen::PromptPurpose;
-use crate::tui::shared::Running;
-use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, PaneSpec, Target, ViewRequest};
+use crate::tui::view::{
+    Action, ArmCheck, Context, Effect, Event, ExperimentAction, ExperimentArm, KeyContext, Outbox, PaneId, PaneSpec,
+    PromptPurpose, RunEffect, Running, Target, ViewId, ViewRequest,
+};
 use form::{ARM_B, KNOBS_PENDING};
 use progress::ExperimentFigures;
 use ratatui::layout::Rect;

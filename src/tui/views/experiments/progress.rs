@@ -12,9 +12,7 @@ use crate::experiment::spec::Arm;
 use crate::sanitize::sanitize;
 use crate::tui::view::Context;
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
-use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::{CellBuffer, StyledLine, TextStyle, draw_lines, draw_text, wrap_lines};
 use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 

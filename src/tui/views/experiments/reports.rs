@@ -7,9 +7,9 @@ use crate::experiment::spec::Arm;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::ChangeStatus;
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 use crate::tui::views::runs::{RunReports, report_text};
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle};
+use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::units::format_duration;
 
 impl RunReports for ExperimentForm {

@@ -4,13 +4,8 @@ use super::FindingsView;
 use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
-use crate::tui::shared::Shared;
-use crate::tui::view::PaneId;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::table;
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, table, wrap};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 

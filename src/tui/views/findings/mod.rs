@@ -5,11 +5,8 @@ pub(in crate::tui) mod page;
 mod summary_strip;
 
 use crate::export::table::Table;
-use crate::tui::action::{Action, ViewId};
-use crate::tui::keymap::KeyContext;
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId};
+use crate::tui::widgets::{CellBuffer, Scroll};
 use ratatui::layout::Rect;
 
 const KEYS: &[KeyContext] = &[KeyContext::Findings, KeyContext::Scroll];

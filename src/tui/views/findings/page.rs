@@ -7,12 +7,8 @@ use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
 use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::text::{draw_text, patch_style};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, patch_style, wrap};
 use ratatui::layout::Rect;
 
 /// Width of the labels at the left.

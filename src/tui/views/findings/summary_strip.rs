@@ -3,11 +3,8 @@
 use super::FindingsView;
 use super::list::draw_incidents;
 use crate::export::findings::summarize;
-use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::Shared;
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text};
 use ratatui::layout::Rect;
 
 /// Most incidents shown here; the Findings tab has all.

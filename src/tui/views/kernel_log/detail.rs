@@ -6,11 +6,8 @@ use super::log::class_label;
 use crate::export::table::Table;
 use crate::model::kernel_log::LogEntry;
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, Target};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, Shared, Target};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, wrap};
 use ratatui::layout::Rect;
 
 impl KernelLogView {

@@ -7,13 +7,10 @@ use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
 use crate::model::observation::Change;
-use crate::tui::action::{Action, ViewId};
-use crate::tui::keymap::KeyContext;
-use crate::tui::screen::PromptPurpose;
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{
+    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Shared, Target, View, ViewId,
+};
+use crate::tui::widgets::{CellBuffer, Scroll};
 use ratatui::layout::Rect;
 
 /// The Kernel log view.

@@ -7,7 +7,7 @@ pub use crate::export::memory::format_optional_bytes;
 
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, PaneSpec, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::CellBuffer;
 use ratatui::layout::Rect;
 
 /// The Memory view.

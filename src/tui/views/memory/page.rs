@@ -5,12 +5,11 @@ use crate::export::memory::{MemoryFact, format_millis, memory_facts};
 use crate::export::{self, table::Table};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
-use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::{draw_column_labels, draw_column_markers, draw_columns, round_up_scale};
-use crate::tui::widgets::text::{draw_text, draw_text_right};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::Shared;
+use crate::tui::widgets::{
+    CellBuffer, Theme, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text, draw_text_right,
+    round_up_scale,
+};
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
 

@@ -4,12 +4,10 @@ pub(super) use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
-use crate::tui::shared::Shared;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns};
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::Shared;
+use crate::tui::widgets::{
+    CellBuffer, Theme, draw_bar, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text,
+};
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
 

@@ -5,11 +5,8 @@ mod page;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::keymap::KeyContext;
-use crate::tui::view::{Context, Outbox, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Target, View};
+use crate::tui::widgets::CellBuffer;
 use ratatui::layout::Rect;
 
 /// The page.

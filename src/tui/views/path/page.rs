@@ -6,11 +6,8 @@ use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::sanitize::sanitize;
 use crate::subprocess::pool::PoolJob as _;
-use crate::tui::shared::Shared;
-use crate::tui::view::Context;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, wrap};
 use ratatui::layout::Rect;
 
 impl PathView {

@@ -8,12 +8,8 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
-use crate::tui::view::Context;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text};
 use crate::units::{format_bytes, format_duration};
 use ratatui::layout::Rect;
 

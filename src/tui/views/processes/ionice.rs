@@ -1,8 +1,7 @@
 //! The I/O priority of a task: what can be typed, and the question before it is set.
 
 use crate::model::process::{IoPrio, TaskKey};
-use crate::tui::screen::{Dialog, PendingChange};
-use crate::tui::shared::Shared;
+use crate::tui::view::{Dialog, PendingChange, Shared};
 
 /// Parses a class and level: `rt/0`, `be/4`, `idle`.
 ///

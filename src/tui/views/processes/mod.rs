@@ -12,14 +12,11 @@ use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::Change;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::keymap::KeyContext;
-use crate::tui::screen::{PendingChange, PromptPurpose};
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{
+    Action, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, PromptPurpose,
+    Target, View,
+};
+use crate::tui::widgets::{CellBuffer, Scroll};
 use ratatui::layout::Rect;
 
 /// The Processes view.

@@ -3,7 +3,7 @@
 use super::ProcessesView;
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessRow, ProcessWindow};
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 use ratatui::layout::Rect;
 
 impl ProcessesView {

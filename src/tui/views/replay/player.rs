@@ -4,8 +4,7 @@
 
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
-use crate::tui::effect::ReplayEffect;
-use crate::tui::event::ReplayEvent;
+use crate::tui::view::{ReplayEffect, ReplayEvent};
 use crate::tui::views::replay::HISTORY_TICKS;
 use crate::tui::views::replay::search::{FindingSearch, FoundTick, SearchProgress};
 use std::io;

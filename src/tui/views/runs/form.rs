@@ -4,14 +4,11 @@ use super::form_line::{DIRECTORY, FormLine};
 use super::kind::RunKind;
 use super::state::{PAGE_FOCUS, RunRow, RunView};
 use crate::export::table::Table;
-use crate::tui::screen::{Overlay, Prompt, PromptPurpose};
-use crate::tui::view::{Context, Outbox, PaneClick};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_input;
-use crate::tui::widgets::form_layout::{FormLayout, form_layout};
-use crate::tui::widgets::styled_lines::{StyledLine, draw_lines, wrap_lines};
-use crate::tui::widgets::table::highlight_row;
-use crate::tui::widgets::text::{draw_text, draw_truncated};
+use crate::tui::view::{Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose};
+use crate::tui::widgets::{
+    CellBuffer, FormLayout, StyledLine, draw_input, draw_lines, draw_text, draw_truncated, form_layout, highlight_row,
+    wrap_lines,
+};
 use ratatui::layout::Rect;
 
 /// Width of a line's name.

@@ -4,12 +4,8 @@ use super::form_line::FormLine;
 use super::state::{Run, RunView};
 use super::types::RunTypes;
 use crate::export::table::Table;
-use crate::tui::action::Action;
-use crate::tui::event::Event;
-use crate::tui::shared::{Running, Shared};
-use crate::tui::view::{Context, Outbox, PaneId, Target, ViewRequest};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::styled_lines::StyledLine;
+use crate::tui::view::{Action, Context, Event, Outbox, PaneId, Running, Shared, Target, ViewRequest};
+use crate::tui::widgets::{CellBuffer, StyledLine};
 use ratatui::layout::Rect;
 
 /// The forms; the type itself is their state.

@@ -5,12 +5,8 @@ use super::state::{Run, RunEnding, RunRow, RunView};
 use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
-use crate::tui::view::Context;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::table::highlight_row;
-use crate::tui::widgets::text::draw_truncated;
+use crate::tui::view::{Context, Shared};
+use crate::tui::widgets::{CellBuffer, draw_frame, draw_truncated, highlight_row};
 use crate::units::format_rfc3339;
 use ratatui::layout::Rect;
 

@@ -21,12 +21,11 @@ pub use state::{OpenedResult, Run, RunEnding, RunRow, RunView};
 pub use types::{RunTexts, RunTypes};
 
 use crate::export::table::Table;
-use crate::tui::action::Action;
-use crate::tui::event::Event;
-use crate::tui::screen::{PendingChange, Prompt, PromptPurpose};
-use crate::tui::shared::{Running, Shared};
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewRequest};
-use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::view::{
+    Action, Context, Event, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, Prompt, PromptPurpose, Running, Shared,
+    Target, View, ViewRequest,
+};
+use crate::tui::widgets::CellBuffer;
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 

@@ -6,11 +6,7 @@ use crate::bench::store::Storable;
 use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
 use crate::tui::view::Context;
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::draw_bar;
-use crate::tui::widgets::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
-use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::{CellBuffer, StyledLine, TextStyle, draw_bar, draw_frame, draw_lines, draw_text, wrap_lines};
 use ratatui::layout::Rect;
 
 /// Maximum number of notes of a run under way that are visible.

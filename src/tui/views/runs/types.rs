@@ -4,8 +4,7 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::store::Storable;
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::effect::{Effect, RunEffect};
-use crate::tui::view::PaneSpec;
+use crate::tui::view::{Effect, PaneSpec, RunEffect};
 
 /// Texts that differ between the kinds.
 pub struct RunTexts {

@@ -6,10 +6,7 @@ use crate::bench::store::Storable;
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::WorkerReply;
 use crate::subprocess::runner::ChildEvent;
-use crate::tui::action::RunAction;
-use crate::tui::effect::{Effect, RunEffect};
-use crate::tui::screen::{Dialog, PendingChange};
-use crate::tui::view::{Context, Outbox, PaneId};
+use crate::tui::view::{Context, Dialog, Effect, Outbox, PaneId, PendingChange, RunAction, RunEffect};
 
 impl<R> OpenedResult<R> {
     /// A page of one result, or a comparison of two.

@@ -5,12 +5,8 @@ use crate::export::{self, table::Table};
 use crate::model::column::CellValue;
 use crate::model::syncs::columns::{SYNC_COLUMNS, SyncColumnSpec, SyncRow};
 use crate::model::syncs::list::{self, SyncQuery};
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, draw_reason};
-use crate::tui::widgets::table::{self, FittedColumns};
-use crate::tui::widgets::text::draw_text;
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, FittedColumns, draw_frame, draw_reason, draw_text, table};
 use ratatui::layout::Rect;
 
 /// Cells the path keeps at least.

@@ -5,13 +5,11 @@ mod slow;
 
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::syncs::columns::SYNC_COLUMNS;
-use crate::tui::action::{Action, ViewId};
-use crate::tui::effect::Effect;
-use crate::tui::keymap::KeyContext;
 use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{
+    Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
+};
+use crate::tui::widgets::{CellBuffer, Scroll};
 use crate::{export::table::Table, sanitize::sanitize};
 use ratatui::layout::Rect;
 use std::time::Duration;

@@ -4,12 +4,8 @@ use super::SyncsView;
 use crate::export::{self, table::Table};
 use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
 use crate::model::syncs::{SlowSyncRow, list};
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::table;
-use crate::tui::widgets::text::draw_text;
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, draw_frame, draw_text, table};
 use ratatui::layout::Rect;
 
 /// Cells the path keeps at least.

@@ -3,11 +3,8 @@
 use super::{TuneView, cached_knobs};
 use crate::jobs::job::WorkerJob;
 use crate::sanitize::sanitize;
-use crate::tui::action::TuneAction;
-use crate::tui::effect::{Effect, TuneEffect};
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, KnobSnapshot};
-use crate::tui::screen::{Confirmation, Dialog, PendingChange};
-use crate::tui::view::{Context, Outbox, PaneId};
+use crate::tui::view::{Confirmation, Context, Dialog, Effect, Outbox, PaneId, PendingChange, TuneAction, TuneEffect};
 use crate::tuning::knob::KnobLink;
 use crate::tuning::plan::TuneError;
 use crate::tuning::presets::PRESETS;

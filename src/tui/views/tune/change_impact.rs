@@ -4,7 +4,7 @@ use super::TuneView;
 use crate::model::change_impact::{ChangeImpact, ChangeTimes, compare};
 use crate::model::disk::DevId;
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
-use crate::tui::shared::Shared;
+use crate::tui::view::Shared;
 
 impl TuneView {
     /// The periods to compare for a change; `None` if its time is not known.

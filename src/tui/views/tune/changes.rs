@@ -6,12 +6,8 @@ use crate::model::change_impact::{
     ChangeImpact, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
 };
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, draw_reason, wrap};
-use crate::tui::widgets::text::{draw_text, draw_truncated, patch_style};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_reason, draw_text, draw_truncated, patch_style, wrap};
 use crate::units::{format_duration, write_bytes};
 use ratatui::layout::Rect;
 

@@ -2,9 +2,8 @@
 
 use super::{TuneView, cached_knobs};
 use crate::sanitize::sanitize;
-use crate::tui::screen::{Prompt, PromptPurpose};
 use crate::tui::settings::LEASE_SECS_RANGE;
-use crate::tui::view::Outbox;
+use crate::tui::view::{Outbox, Prompt, PromptPurpose};
 use crate::tuning::knob::{AllowedValues, KnobLink, KnobUnit};
 use crossterm::event::KeyCode;
 

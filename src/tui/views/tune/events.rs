@@ -4,11 +4,8 @@ use super::TuneView;
 use super::apply::orphaned_changes;
 use crate::jobs::job::WorkerReply;
 use crate::sanitize::sanitize;
-use crate::tui::action::ViewId;
-use crate::tui::effect::{Effect, TuneEffect};
-use crate::tui::event::TuneEvent;
 use crate::tui::knob_snapshot::{ActiveLease, ChangeStatus, KnobSnapshot};
-use crate::tui::view::{Context, Outbox, ViewRequest};
+use crate::tui::view::{Context, Effect, Outbox, TuneEffect, TuneEvent, ViewId, ViewRequest};
 use crate::units::format_duration;
 use std::sync::Arc;
 

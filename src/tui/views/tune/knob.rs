@@ -3,12 +3,8 @@
 use super::{TuneView, cached_knobs};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::text::draw_text;
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, wrap};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 

@@ -4,7 +4,7 @@
 use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tui::event::TuneEvent;
+use crate::tui::view::TuneEvent;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;

@@ -4,12 +4,8 @@ use super::{KnobListLine, TuneView, cached_knobs};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::text::{draw_text, draw_truncated, patch_style};
-use crate::tui::widgets::theme::Theme;
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, draw_truncated, patch_style, wrap};
 use ratatui::layout::Rect;
 
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.

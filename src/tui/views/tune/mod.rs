@@ -18,16 +18,12 @@ mod value_prompt;
 use crate::export::table::Table;
 use crate::jobs::job::WorkerJob;
 use crate::model::observation::Change;
-use crate::tui::action::{Action, ExperimentAction, TuneAction, ViewId};
-use crate::tui::effect::{Effect, TuneEffect};
-use crate::tui::event::Event;
-use crate::tui::keymap::KeyContext;
 use crate::tui::knob_snapshot::{ChangeRow, KnobRow, KnobState};
-use crate::tui::screen::{PendingChange, Prompt, PromptPurpose};
-use crate::tui::shared::Shared;
-use crate::tui::view::{Context, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewRequest};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{
+    Action, Context, Effect, Event, ExperimentAction, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
+    Prompt, PromptPurpose, Shared, Target, TuneAction, TuneEffect, View, ViewId, ViewRequest,
+};
+use crate::tui::widgets::{CellBuffer, Scroll};
 use crate::tuning::boot_value::BootValue;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::presets::PRESETS;

@@ -1,9 +1,8 @@
 //! Moving within the view and to other views: panes, requested knobs, graphs, experiments.
 
 use super::{KnobListLine, TuneView};
-use crate::tui::action::ViewId;
-use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Target};
-use crate::tui::widgets::table::Scroll;
+use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Target, ViewId};
+use crate::tui::widgets::Scroll;
 use crate::tuning::presets::PRESETS;
 
 /// Maximum number of knobs the user can add to the list.

@@ -4,9 +4,8 @@
 use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tui::effect::TuneEffect;
-use crate::tui::event::TuneEvent;
 use crate::tui::knob_snapshot::take_snapshot;
+use crate::tui::view::{TuneEffect, TuneEvent};
 use crate::tui::views::tune::lease_thread::{self, LeaseCommand, LeaseThreads, TuneEventSink};
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::lifecycle;

@@ -1,11 +1,8 @@
 //! The prompt for a knob's value, with the allowed values and the meaning of the typed text.
 
 use super::TuneView;
-use crate::tui::screen::Prompt;
-use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::cell_buffer::CellBuffer;
-use crate::tui::widgets::dialog::{draw_frame, draw_input, wrap};
-use crate::tui::widgets::text::{clear_area, draw_text};
+use crate::tui::view::{Context, PaneId, Prompt};
+use crate::tui::widgets::{CellBuffer, clear_area, draw_frame, draw_input, draw_text, wrap};
 use ratatui::layout::Rect;
 
 impl TuneView {

@@ -16,9 +16,7 @@ use crate::tui::app::App;
 use crate::tui::app::tests::fixture::{app, press};
 use crate::tui::app::tests::{SIZE, click, state_summary, visible_effects};
 use crate::tui::app::update;
-use crate::tui::effect::{Effect, RunEffect};
-use crate::tui::event::Event;
-use crate::tui::screen::Overlay;
+use crate::tui::view::{Effect, Event, Overlay, RunEffect};
 use crate::tui::views::runs::{OpenedResult, Run, RunEnding, RunForms, RunKind, RunRow, RunStatus, stored_text};
 
 use ratatui::layout::Rect;
