@@ -10,8 +10,8 @@
  * Only request-based devices are seen, not bio-based ones (zram, dm, md).
  */
 #include "block.h"
-#include "lost.h"
-#include "news.h"
+#include "drops.h"
+#include "dirty_flag.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -223,7 +223,7 @@ INLINE void submit(struct request *rq, bool anew)
 			p->tgid[1] = tgid;
 			return;
 		}
-		count_lost();
+		count_drop();
 	}
 	p->rq[0] = id;
 	p->group[0] = group;
@@ -264,7 +264,7 @@ INLINE struct account *account(struct key *key)
 	map_update(&accounts, key, zero, 1 /* unless another CPU was first */);
 	a = map_lookup(&accounts, key);
 	if (!a)
-		count_lost();
+		count_drop();
 	return a;
 }
 
@@ -429,7 +429,7 @@ int rq_complete(u64 *ctx)
 	direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
 	if (key.kind == WRITE && (flags & direct) != direct)
 		written_back(rq, &key, done);
-	note();
+	mark_dirty();
 	return 0;
 }
 

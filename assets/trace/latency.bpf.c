@@ -12,8 +12,8 @@
  * present. A missing entry is requested in `unknown` and created at the next reading.
  */
 #include "block.h"
-#include "lost.h"
-#include "news.h"
+#include "drops.h"
+#include "dirty_flag.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -125,7 +125,7 @@ INLINE struct histogram *find(struct key *key)
 
 	if (!h) {
 		map_update(&unknown, key, &one, 0);
-		note();
+		mark_dirty();
 	}
 	return h;
 }
@@ -231,7 +231,7 @@ int rq_issue(u64 *ctx)
 			p->ns[1] = now;
 			return 0;
 		}
-		count_lost();
+		count_drop();
 	}
 	p->rq[0] = rq;
 	p->ns[0] = now;
@@ -294,7 +294,7 @@ int rq_complete(u64 *ctx)
 	/* A flush without data is a write of 0 bytes. */
 	if (left)
 		count_size(h, left);
-	note();
+	mark_dirty();
 	return 0;
 }
 
@@ -322,7 +322,7 @@ int bio_queue(u64 *ctx)
 	s.bytes = bio->bi_iter.bi_size;
 	s.follows = follows((u64)s.key.dev << 6, s.key.op, bio->bi_iter.bi_sector, s.bytes);
 	if (map_update(&submitted, &key, &s, 0))
-		count_lost();
+		count_drop();
 	return 0;
 }
 
@@ -345,6 +345,6 @@ int bio_complete(u64 *ctx)
 		count_order(h, of.follows);
 		count_size(h, of.bytes);
 	}
-	note();
+	mark_dirty();
 	return 0;
 }

@@ -5,8 +5,8 @@
  * Both are rare paths on which the task sleeps or scans pages anyway, so the cost here does not matter. Memory may be
  * short at that time, so everything is preallocated.
  */
-#include "lost.h"
-#include "news.h"
+#include "drops.h"
+#include "dirty_flag.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -79,8 +79,8 @@ struct {
 
 INLINE void lose(void)
 {
-	count_lost();
-	note();
+	count_drop();
+	mark_dirty();
 }
 
 /* Returns the entry of the current process. */
@@ -130,7 +130,7 @@ INLINE void count(struct stall *s, u64 time)
 INLINE void add(struct stall *s, u64 time)
 {
 	count(s, time);
-	note();
+	mark_dirty();
 }
 
 SEC("tp_btf/balance_dirty_pages")

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * One record per task: the contents of /proc/PID files that change from scan to scan.
  *
- * Three iterators: `processes` reports each process as its files do, including its exited threads, and
- * the counters of its other threads, to be added; `changes` does the same, but reports idle kernel
- * threads only by their ID; `threads` reports each thread by itself. The values come from the same
- * kernel fields that fs/proc reads. No lock is taken and no page is touched, so no task can block
- * this.
+ * Two iterators: `processes` reports each process as its files do, including its exited threads, and
+ * the counters of its other threads, to be added; `threads` reports each thread by itself. The values come from the
+ * same kernel fields that fs/proc reads. No lock is taken and no page is touched, so no task can block this.
  */
 #include "kernel.h"
 
@@ -114,7 +112,6 @@ struct task_struct {
 	u64 self_exec_id;
 	struct sched_entity se;
 	struct sched_info sched_info;
-	int on_cpu; /* not there where there is but one CPU */
 	struct task_io_accounting ioac;
 	struct task_delay_info *delays;
 	struct io_context *io_context;
@@ -132,7 +129,6 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 #define MARK 0x6b736174
-#define MARK_CALM 0x6d6c6163
 enum { HAS_MM = 1, HAS_IO = 2, HAS_DELAYS = 4, HAS_CGROUP = 8, HAS_EXACT = 16 };
 
 /* src/bpf/task_iter/record.rs has the same. */
@@ -169,63 +165,6 @@ struct entry {
 	char comm[16];
 	char work[16];
 };
-
-/* Short record of an unchanged kernel thread. */
-struct calm_entry {
-	u32 mark;
-	u32 tid;
-};
-
-/* A kernel thread as last reported. If several share a slot, they are reported in full each
- * time. */
-struct calm {
-	u32 tid;
-	u32 state;
-	u64 start_ns;
-	u64 runs;
-	u32 static_prio;
-	u32 policy;
-};
-
-enum { CALMS = 1024 };
-struct {
-	MAP_UINT(type, MAP_ARRAY);
-	MAP_UINT(max_entries, CALMS);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct calm);
-} calms SEC(".maps");
-
-/* Whether a kernel thread was not given a CPU since it was last reported; marks it as reported. Call it before
- * reading its counters: what it does meanwhile counts as one more run. The number of runs is read before checking
- * whether it is running, because the last run may still be in progress. */
-INLINE bool is_calm(struct task_struct *t)
-{
-	struct calm now = {};
-	struct calm *told;
-	u32 at;
-
-	if (!HAS(struct sched_info, pcount) || !HAS(struct task_struct, on_cpu) || !HAS(struct task_struct, __state))
-		return 0;
-	now.runs = *(volatile unsigned long *)&t->sched_info.pcount;
-	now.tid = t->pid;
-	at = now.tid % CALMS;
-	told = map_lookup(&calms, &at);
-	if (!told)
-		return 0;
-	now.state = *(volatile unsigned int *)&t->__state;
-	if (*(volatile int *)&t->on_cpu || !now.state) {
-		told->tid = 0;
-		return 0;
-	}
-	now.start_ns = t->start_boottime;
-	now.static_prio = t->static_prio;
-	now.policy = t->policy;
-	if (told->tid == now.tid && told->runs == now.runs && told->state == now.state &&
-	    told->start_ns == now.start_ns && told->static_prio == now.static_prio && told->policy == now.policy)
-		return 1;
-	*told = now;
-	return 0;
-}
 
 /* Counters of the thread itself: all that is needed of the other threads of a process. */
 INLINE void count_own(struct entry *e, struct task_struct *t)
@@ -361,7 +300,7 @@ INLINE void describe(struct entry *e, struct task_struct *t, struct signal_struc
 		memory(e, mm);
 }
 
-enum tell { THREADS, PROCESSES, CHANGES };
+enum tell { THREADS, PROCESSES };
 
 INLINE int tell(struct bpf_iter__task *ctx, enum tell what)
 {
@@ -372,12 +311,6 @@ INLINE int tell(struct bpf_iter__task *ctx, enum tell what)
 
 	if (!t)
 		return 0;
-	if (what != THREADS && t->flags & PF_KTHREAD && is_calm(t) && what == CHANGES) {
-		struct calm_entry calm = { .mark = MARK_CALM, .tid = t->pid };
-
-		seq_write(seq, &calm, sizeof(calm));
-		return 0;
-	}
 	s = t->signal;
 	/* It has exited. */
 	if (!s)
@@ -397,12 +330,6 @@ SEC("iter/task")
 int processes(struct bpf_iter__task *ctx)
 {
 	return tell(ctx, PROCESSES);
-}
-
-SEC("iter/task")
-int changes(struct bpf_iter__task *ctx)
-{
-	return tell(ctx, CHANGES);
 }
 
 SEC("iter/task")

@@ -1,6 +1,7 @@
 //! System calls for BPF maps and iterators (bpf(2)).
 #![allow(unsafe_code)]
 
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -133,6 +134,12 @@ impl<const K: usize> BpfMap<K> {
         }
         Ok(())
     }
+}
+
+/// The time of a clock, ns.
+pub(super) fn clock_ns(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Runs a command that returns a file descriptor.

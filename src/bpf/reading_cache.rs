@@ -9,8 +9,8 @@ use std::io;
 /// The map of an object's zero-initialised variables.
 const BSS_MAP: &str = ".bss";
 
-/// What every object that counts has: a flag that is set when anything was counted (`assets/trace/news.h`), and the
-/// number of events dropped because a map was full (`assets/trace/lost.h`).
+/// What every object that counts has: a flag that is set when anything was counted (`assets/trace/dirty_flag.h`), and the
+/// number of events dropped because a map was full (`assets/trace/drops.h`).
 pub(super) struct ChangeMaps {
     dirty_flag: BpfMap<4>,
     drops: BpfMap<4>,
@@ -18,7 +18,7 @@ pub(super) struct ChangeMaps {
 
 impl ChangeMaps {
     pub(super) fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
-        Ok(Self { dirty_flag: open_map(programs, BSS_MAP, 4)?, drops: open_map(programs, "lost", 8 * cpus)? })
+        Ok(Self { dirty_flag: open_map(programs, BSS_MAP, 4)?, drops: open_map(programs, "drops", 8 * cpus)? })
     }
 
     /// Reads and clears the flag. Call it before reading the counters.

@@ -6,7 +6,7 @@
 mod tables;
 mod wait_sampler;
 
-use super::bpf_sys::BpfMap;
+use super::bpf_sys::{BpfMap, clock_ns};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
 use super::probe::Probe;
@@ -15,7 +15,7 @@ use crate::model::reading::describe_io_error;
 use crate::model::syncs::{SyncCall, SyncsRaw};
 use crate::root::Root;
 use aya::{Ebpf, include_bytes_aligned};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use std::io;
 use std::time::Duration;
 use tables::SyncTables;
@@ -147,11 +147,6 @@ fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
         }
     };
     Err(ProbeUnavailable::Absent(format!("tracing of syncs: {text}")))
-}
-
-fn clock_ns(clock: ClockId) -> u64 {
-    let t = clock_gettime(clock);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -12,15 +12,17 @@ use super::loader;
 use super::probe::Probe;
 use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::model::process::USER_HZ;
+use crate::parse::task;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf, include_bytes_aligned};
-pub use record::{TaskCounters, TaskIterItem, TaskRecord};
+pub use record::{TaskCounters, TaskRecord};
+use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
+use rustix::time::ClockId;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/tasks.bpf.o");
@@ -34,25 +36,12 @@ pub struct TaskIterProbe(Arc<TaskIterPrograms>);
 struct TaskIterPrograms {
     _programs: Ebpf,
     processes: OwnedFd,
-    changes: OwnedFd,
     threads: OwnedFd,
-    passes: AtomicU64,
 }
 
-/// Starts passes over all tasks.
+/// Reports all tasks.
 #[derive(Clone, Default)]
 pub struct TaskIter(Option<Arc<TaskIterPrograms>>);
-
-/// One pass over all tasks, in order of their thread IDs.
-pub struct TaskIterPass {
-    fd: OwnedFd,
-    last_tid: u32,
-    generation: PassGeneration,
-}
-
-/// Number of a pass over processes. The pass directly after it may report unchanged tasks in short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassGeneration(u64);
 
 impl Probe for TaskIterProbe {
     type Output = TaskIter;
@@ -63,12 +52,11 @@ impl Probe for TaskIterProbe {
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &[])?;
         let mut link =
             |name| attach_iter(&mut programs, name, &kernel.btf).map_err(|err| load_failure("the task iterator", &err));
-        let (processes, changes, threads) = (link("processes")?, link("changes")?, link("threads")?);
-        let turns = AtomicU64::new(0);
-        let held = TaskIterPrograms { _programs: programs, processes, changes, threads, passes: turns };
-        let task_iter = TaskIter(Some(Arc::new(held)));
+        let (processes, threads) = (link("processes")?, link("threads")?);
+        let programs = Arc::new(TaskIterPrograms { _programs: programs, processes, threads });
+        let task_iter = TaskIter(Some(programs.clone()));
         check_own_record(&kernel.root, &task_iter)?;
-        task_iter.0.map(Self).ok_or_else(|| ProbeUnavailable::Absent("tracing: no task iterator".into()))
+        Ok(Self(programs))
     }
 
     fn read(&mut self) -> io::Result<TaskIter> {
@@ -98,122 +86,50 @@ fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
 /// Checks that the iterator reports our own process as `/proc` does. It does not in a time namespace, or if a layout is
 /// misunderstood.
 fn check_own_record(root: &Root, task_iter: &TaskIter) -> Result<(), ProbeUnavailable> {
-    let wrong = |what: &str| ProbeUnavailable::Absent(format!("the task iterator {what}"));
     let text = std::fs::read(root.proc("self/stat"))
         .map_err(|err| ProbeUnavailable::from_io_error("/proc/self/stat", &err))?;
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
-    let (mut item, mut buf) = (None, Vec::new());
-    let failed = |err| ProbeUnavailable::from_io_error("the task iterator", &err);
-    let mut pass = task_iter.start_pass(false, None).map_err(failed)?;
-    while let Some(records) = pass.next_records(&mut buf).map_err(failed)? {
-        for record in records {
-            match record.ok_or_else(|| wrong("reports a malformed record"))? {
-                TaskIterItem::Full(record) if record.tid == own => {
-                    item = Some(record.start_ns / (1_000_000_000 / USER_HZ));
-                }
-                _ => {}
-            }
+    let mut reported = None;
+    let read = task_iter.read_all(false, &mut Vec::new(), |record, _| {
+        if record.tid == own {
+            reported = Some(record.start_ns / (1_000_000_000 / USER_HZ));
         }
+    });
+    read.map_err(|err| ProbeUnavailable::from_io_error("the task iterator", &err))?;
+    match task::stat(&text) {
+        Some(stat) if reported == Some(stat.starttime) => Ok(()),
+        _ => Err(ProbeUnavailable::Absent(
+            "the task iterator reports another start time than /proc: is this a time namespace?".into(),
+        )),
     }
-    match (item, parse_starttime(&text)) {
-        (Some(item), Some(started)) if item == started => Ok(()),
-        _ => Err(wrong("reports another start time than /proc: is this a time namespace?")),
-    }
-}
-
-/// Returns field 22 of a `stat` line (proc_pid_stat(5)).
-fn parse_starttime(stat: &[u8]) -> Option<u64> {
-    let close = stat.iter().rposition(|b| *b == b')')?;
-    let fields = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
-    fields.split_whitespace().nth(19)?.parse().ok()
 }
 
 impl TaskIter {
-    /// Starts a pass over threads, or over processes with the threads to be added to them. `after`: the previous pass,
-    /// if it was read to its end. If that was the last pass over processes, idle kernel threads are reported as
-    /// [`TaskIterItem::Unchanged`], which spares reading and comparing hundreds of them at every scan.
-    pub fn start_pass(&self, threads: bool, after: Option<PassGeneration>) -> io::Result<TaskIterPass> {
-        let held = self.0.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        let previous = if threads { 0 } else { held.passes.fetch_add(1, Relaxed) };
-        let link = match after {
-            _ if threads => &held.threads,
-            Some(PassGeneration(after)) if after == previous => &held.changes,
-            _ => &held.processes,
-        };
-        Ok(TaskIterPass {
-            fd: bpf_sys::create_iter(link.as_fd())?,
-            last_tid: 0,
-            generation: PassGeneration(previous + 1),
-        })
-    }
-}
-
-impl TaskIterPass {
-    /// Identifies this pass for the next one.
-    pub fn generation(&self) -> PassGeneration {
-        self.generation
-    }
-
-    /// Returns the next tasks; `None` after the last one. A malformed record is `None`.
-    pub fn next_records<'a>(
-        &'a mut self,
-        buf: &'a mut Vec<u8>,
-    ) -> io::Result<Option<impl Iterator<Item = Option<TaskIterItem>> + 'a>> {
+    /// Calls `each` with the record of every task and the time when it was read (CLOCK_BOOTTIME, ns), in the order of
+    /// the thread IDs: all threads, or all processes with the threads to be added to them.
+    ///
+    /// # Errors
+    ///
+    /// The kernel returns one, or a record is malformed.
+    pub fn read_all(&self, threads: bool, buf: &mut Vec<u8>, mut each: impl FnMut(&TaskRecord, u64)) -> io::Result<()> {
+        let programs = self.0.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        let fd = bpf_sys::create_iter(if threads { &programs.threads } else { &programs.processes }.as_fd())?;
+        let mut last_tid = 0;
         buf.resize(READ_LEN, 0);
-        let read = loop {
-            match rustix::io::read(&self.fd, &mut buf[..]) {
-                // The kernel returns this after very many tasks without output.
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                other => break other?,
+        loop {
+            let now = bpf_sys::clock_ns(ClockId::Boottime);
+            let len = match rustix::io::read(&fd, &mut buf[..]) {
+                Ok(0) => return Ok(()),
+                // The kernel returns EAGAIN after very many tasks without output.
+                Err(Errno::INTR | Errno::AGAIN) => continue,
+                read => read?,
+            };
+            for bytes in buf[..len].chunks(size_of::<TaskRecord>()) {
+                let record = TaskRecord::parse(bytes).filter(|record| record.tid > last_tid);
+                let record = record.ok_or_else(|| io::Error::other("invalid record"))?;
+                last_tid = record.tid;
+                each(&record, now);
             }
-        };
-        Ok((read > 0).then(|| parse_ascending(&buf[..read], &mut self.last_tid)))
-    }
-}
-
-/// Parses records whose thread IDs ascend from `last`; anything else is malformed.
-fn parse_ascending<'a>(bytes: &'a [u8], last: &'a mut u32) -> impl Iterator<Item = Option<TaskIterItem>> + 'a {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let item = match TaskIterItem::parse(rest) {
-            _ if rest.is_empty() => return None,
-            Some((item, behind)) => {
-                rest = behind;
-                Some(item).filter(|item| item.tid() > *last)
-            }
-            None => {
-                rest = &[];
-                None
-            }
-        };
-        *last = item.as_ref().map_or(*last, TaskIterItem::tid);
-        Some(item)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::record::tests::{record_bytes, unchanged_bytes};
-    use super::*;
-
-    #[test]
-    fn only_ascending_thread_ids_are_accepted() {
-        let record = |tid| record_bytes(&TaskRecord { tid, pid: 3, ..TaskRecord::default() });
-        let mut last = 0;
-        let bytes = [record(3), unchanged_bytes(5), record(7), record(7), unchanged_bytes(6), record(9)].concat();
-        let item: Vec<_> = parse_ascending(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid())).collect();
-        assert_eq!(
-            item,
-            [Some(3), Some(5), Some(7), None, None, None],
-            "the same one twice, one too late, and half a record"
-        );
-        assert_eq!(last, 7);
-    }
-
-    #[test]
-    fn the_start_time_is_found_after_any_name() {
-        let line = b"7 (a) b 1 (c)) S 1 1 1 0 -1 64 0 0 9 0 1 2 0 0 20 0 1 0 4711 0 3";
-        assert_eq!(parse_starttime(line), Some(4711));
-        assert_eq!((parse_starttime(b"7 (a"), parse_starttime(b"7 (a) S 1")), (None, None));
+        }
     }
 }

@@ -12,18 +12,13 @@ use super::scan_steps::{CAUTIOUS_FROM, HOT_STREAK, push_change};
 use super::task_scanner::{IterScanner, TaskScan, TaskScanner};
 use super::task_state::TaskState;
 use crate::bpf::ProbeHandle;
-use crate::bpf::task_iter::{TaskIter, TaskIterItem, TaskIterProbe, TaskRecord};
-use crate::collect::clock::boot_ns;
+use crate::bpf::task_iter::{TaskIter, TaskIterProbe, TaskRecord};
 use crate::model::reading::describe_io_error;
 use std::io;
 use std::ops::Range;
 
 /// Scans between two listings of `/proc`.
 const LISTING_INTERVAL_SCANS: u64 = 60;
-
-/// Scans between two passes that report idle kernel threads in full: their I/O priority or control group may have been
-/// changed by others.
-const FULL_PASS_INTERVAL_SCANS: u64 = 5;
 
 /// Scans in which every task is read once from files for what the iterator does not report, a few tasks at a time.
 const ROUND_SCANS: usize = 200;
@@ -69,9 +64,6 @@ impl TaskScanner {
     pub(super) fn scan_by_iter(&mut self, task_iter: &TaskIter, scan: &mut TaskScan) -> bool {
         let is_first_pass = !std::mem::replace(&mut self.iter_scanner.was_active, true);
         scan.may_have_new_tasks = is_first_pass || scan.update.reset || self.seq.is_multiple_of(LISTING_INTERVAL_SCANS);
-        if scan.may_have_new_tasks || self.seq.is_multiple_of(FULL_PASS_INTERVAL_SCANS) {
-            self.iter_scanner.last_pass = None;
-        }
         let listed = if scan.may_have_new_tasks { self.list_processes().map_err(io::Error::from) } else { Ok(()) };
         match listed.and_then(|()| self.run_iter(task_iter, scan)) {
             Ok(()) => {
@@ -121,54 +113,18 @@ impl TaskScanner {
         cursor: &mut IterCursor,
         scan: &mut TaskScan,
     ) -> io::Result<()> {
-        let after = iter.last_pass.take().filter(|(_, delays)| *delays == scan.delay_source);
-        let mut iter_pass = task_iter.start_pass(self.is_per_thread, after.map(|(generation, _)| generation))?;
-        let mut all_known = true;
+        let is_per_thread = self.is_per_thread;
         iter.thread_groups.clear();
-        loop {
-            let now = boot_ns();
-            let Some(records) = iter_pass.next_records(&mut iter.buf)? else { break };
-            for record in records {
-                match record.ok_or_else(|| io::Error::other("invalid record"))? {
-                    TaskIterItem::Unchanged(tid) => all_known &= self.apply_unchanged(tid, now, cursor),
-                    TaskIterItem::Full(record) if self.is_per_thread || record.thread_count == 1 => {
-                        self.apply_record(&record, true, now, cursor, scan);
-                    }
-                    TaskIterItem::Full(record) => iter.thread_groups.add(&record, now),
-                }
+        task_iter.read_all(is_per_thread, &mut iter.buf, |record, now| {
+            match is_per_thread || record.thread_count == 1 {
+                true => self.apply_record(record, true, now, cursor, scan),
+                false => iter.thread_groups.add(record, now),
             }
-        }
-        iter.last_pass = (all_known && !self.is_per_thread).then(|| (iter_pass.generation(), scan.delay_source));
+        })?;
         for process in iter.thread_groups.processes() {
             self.apply_record(&process.record, process.is_complete(), process.at_ns, cursor, scan);
         }
         Ok(())
-    }
-
-    /// Marks a kernel thread as unchanged. Returns false if this scanner has not seen its full record: then it is read
-    /// from files until the next full pass.
-    fn apply_unchanged(&mut self, tid: u32, now: u64, cursor: &mut IterCursor) -> bool {
-        let known = &mut self.tasks[..cursor.known_tasks];
-        match find_task(known, cursor.next_index, (tid, tid)) {
-            Ok(index) => {
-                let task = &mut known[index];
-                cursor.next_index = index + 1;
-                task.is_missing_from_iter = task.exec_count.is_none() || task.last_iter_seq + 1 != self.seq;
-                task.last_iter_seq = self.seq;
-                task.has_exited = false;
-                task.scanned_ns = if task.is_missing_from_iter { task.scanned_ns } else { now };
-                !task.is_missing_from_iter
-            }
-            Err(_) => {
-                let unknown_task = TaskState {
-                    is_missing_from_iter: true,
-                    last_iter_seq: self.seq,
-                    ..TaskState::new(tid, tid, false)
-                };
-                self.tasks.push(unknown_task);
-                false
-            }
-        }
     }
 
     fn apply_record(
@@ -285,20 +241,5 @@ mod tests {
         let notes = &scan.update.notes;
         assert!(notes[0].contains("task iterator failed") && notes[0].ends_with("reading files instead"));
         assert!(tasks.tasks.iter().any(|e| e.raw.key.pid == std::process::id() && !e.has_exited));
-    }
-
-    #[test]
-    fn idle_kernel_threads_are_read_from_files_when_unknown() {
-        let mut tasks = TaskScanner::new(&Root::live());
-        tasks.seq = 9;
-        let record =
-            |tid, seen| TaskState { exec_count: Some(0), last_iter_seq: seen, ..TaskState::new(tid, tid, false) };
-        // The previous scan reported the first one, an earlier scan the second, none the third.
-        tasks.tasks = vec![record(7, 8), record(8, 6)];
-        let mut cursor = IterCursor { known_tasks: 2, next_index: 0 };
-        assert_eq!([7, 8, 9].map(|tid| tasks.apply_unchanged(tid, 5, &mut cursor)), [true, false, false]);
-        let taken: Vec<_> =
-            tasks.tasks.iter().map(|e| (e.is_missing_from_iter, e.last_iter_seq, e.scanned_ns)).collect();
-        assert_eq!(taken, [(false, 9, 5), (true, 9, 0), (true, 9, 0)]);
     }
 }

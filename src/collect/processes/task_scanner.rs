@@ -9,7 +9,7 @@ use super::task_state::{DelaySource, TaskState};
 use super::thread_groups::ThreadGroups;
 use super::{cgroups, path, swap_activity, user_names};
 use crate::bpf::ProbeHandle;
-use crate::bpf::task_iter::{PassGeneration, TaskIter, TaskIterProbe};
+use crate::bpf::task_iter::{TaskIter, TaskIterProbe};
 use crate::collect::kernel_file::PersistentFile;
 use crate::model::process::ProcessUpdate;
 use crate::model::timestamp::Timestamp;
@@ -102,8 +102,6 @@ pub struct IterScanner {
     pub(super) thread_groups: ThreadGroups,
     /// The last scan used the iterator.
     pub(super) was_active: bool,
-    /// The last pass and its source of delays; `None` if the next pass must report all tasks in full.
-    pub(super) last_pass: Option<(PassGeneration, DelaySource)>,
 }
 
 impl TaskScanner {

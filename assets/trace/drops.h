@@ -9,12 +9,12 @@ struct {
 	MAP_UINT(max_entries, 1);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u64);
-} lost SEC(".maps");
+} drops SEC(".maps");
 
-INLINE void count_lost(void)
+INLINE void count_drop(void)
 {
 	u32 zero = 0;
-	u64 *n = map_lookup(&lost, &zero);
+	u64 *n = map_lookup(&drops, &zero);
 
 	if (n)
 		(*n)++;
