@@ -203,7 +203,7 @@ fn names_to_redact(root: &Root, state: &SystemState) -> Redactor {
             }
         }
     }
-    for row in state.processes.iter().filter(|row| row.uid().is_some_and(is_person)) {
+    for row in state.processes.iter().filter(|row| row.raw.uid.is_some_and(is_person)) {
         scrub.add_user(row.user().as_deref().unwrap_or_default());
     }
     for mount in state.snapshot.netfs.ok().into_iter().flatten() {

@@ -18,12 +18,12 @@ const MAX_TASKS: usize = 48;
 pub fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
     let (ctx, processes) = (RuleContext::new(system), &system.processes);
     let largest = ProcessQuery { sort_by: ProcessColumn::Rss, height: MAX_TASKS / 3, ..ProcessQuery::default() };
-    let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(index, _)| processes.key_at(*index));
+    let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(row, _)| row.key());
     let hung = system.hung_tasks.iter().take(MAX_TASKS / 6);
     let candidates = servers
         .chain(hung.map(HungTask::key))
-        .chain(ctx.busiest_tasks().iter().take(MAX_TASKS / 3).map(|task| task.key))
-        .chain(processes.window(&largest).rows.into_iter().map(|index| processes.key_at(index)));
+        .chain(ctx.top_io_tasks(1.0).into_iter().take(MAX_TASKS / 3).map(|task| task.key))
+        .chain(processes.window(&largest).rows.into_iter().map(|index| processes.row(index).key()));
     let mut out: Vec<TaskKey> = Vec::new();
     for key in candidates {
         if out.len() < MAX_TASKS && !out.iter().any(|k| k.pid == key.pid) {

@@ -8,7 +8,7 @@ use super::storage_class::{StorageClass, storage_class};
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
-use crate::model::process::{TaskActivity, TaskKey};
+use crate::model::process::{ProcessRow, TaskKey};
 use crate::model::reading::Reading;
 use crate::model::slow_facts::SystemFacts;
 use crate::model::snapshot::Snapshot;
@@ -101,29 +101,28 @@ pub(super) struct AttributedProcess {
 
 /// Tasks that rules look at closely, from one pass over all tasks.
 #[derive(Default)]
-pub(super) struct TaskSurvey {
-    /// Row index and kind of each known server.
-    pub(super) servers: Vec<(u32, ServerKind)>,
-    /// Row indexes of tasks with much in swap.
-    pub(super) swapped_tasks: Vec<u32>,
+pub(super) struct TaskSurvey<'a> {
+    /// Each known server and its kind.
+    pub(super) servers: Vec<(ProcessRow<'a>, ServerKind)>,
+    /// Tasks with much in swap.
+    pub(super) swapped_tasks: Vec<ProcessRow<'a>>,
 }
 
-impl TaskSurvey {
-    pub(super) fn is_server(&self, row_index: u32) -> bool {
-        self.servers.iter().any(|server| server.0 == row_index)
+impl TaskSurvey<'_> {
+    pub(super) fn is_server(&self, key: TaskKey) -> bool {
+        self.servers.iter().any(|(row, _)| row.key() == key)
     }
 }
 
 /// The system state with answers derived from it for rules.
 pub(super) struct RuleContext<'a> {
     pub(super) system: &'a SystemState,
-    task_survey: OnceCell<TaskSurvey>,
-    busiest_tasks: OnceCell<Vec<TaskActivity>>,
+    task_survey: OnceCell<TaskSurvey<'a>>,
 }
 
 impl<'a> RuleContext<'a> {
     pub(super) fn new(system: &'a SystemState) -> Self {
-        Self { system, task_survey: OnceCell::new(), busiest_tasks: OnceCell::new() }
+        Self { system, task_survey: OnceCell::new() }
     }
 
     /// CLOCK_BOOTTIME now, ns.
@@ -300,47 +299,26 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Known servers and tasks with much in swap.
-    pub(super) fn task_survey(&self) -> &TaskSurvey {
+    pub(super) fn task_survey(&self) -> &TaskSurvey<'a> {
         self.task_survey.get_or_init(|| {
             let mut out = TaskSurvey::default();
-            for (index, task) in self.system.processes.live_tasks() {
-                if task.key.pid != task.key.tid || task.kernel_thread {
+            for row in self.system.processes.iter().filter(|row| !row.has_exited()) {
+                if row.tid() != row.pid() || row.raw.kernel_thread {
                     continue;
                 }
-                let java = || java_server_kind(task.comm(), self.system.processes.cmdline_at(index)?);
-                out.servers.extend(server_kind(task.comm()).or_else(java).map(|kind| (index, kind)));
-                if task.swap_bytes.is_some_and(|n| n >= MIN_SWAPPED_BYTES) {
-                    out.swapped_tasks.push(index);
+                let java = || java_server_kind(row.raw.comm(), row.raw_cmdline()?);
+                out.servers.extend(server_kind(row.raw.comm()).or_else(java).map(|kind| (row, kind)));
+                if row.raw.swap_bytes.is_some_and(|n| n >= MIN_SWAPPED_BYTES) {
+                    out.swapped_tasks.push(row);
                 }
             }
             out
         })
     }
 
-    /// Row indexes of the servers of a kind.
-    pub(super) fn servers(&self, kind: ServerKind) -> impl Iterator<Item = u32> {
+    /// The servers of a kind.
+    pub(super) fn servers(&self, kind: ServerKind) -> impl Iterator<Item = ProcessRow<'a>> {
         self.task_survey().servers.iter().filter(move |server| server.1 == kind).map(|server| server.0)
-    }
-
-    /// Processes with I/O in the last interval, busiest first; threads are summed.
-    pub(super) fn busiest_tasks(&self) -> &[TaskActivity] {
-        self.busiest_tasks.get_or_init(|| {
-            let active = self.system.processes.active_tasks();
-            let mut all: Vec<TaskActivity> = active.filter(|task| task.bytes_per_s() > 0.0).collect();
-            if self.system.processes.rows_are_threads() {
-                all.sort_unstable_by_key(|task| task.key.pid);
-                all.dedup_by(|next, first| {
-                    let same = next.key.pid == first.key.pid;
-                    if same {
-                        first.read = Some(first.read.unwrap_or(0.0) + next.read.unwrap_or(0.0));
-                        first.write = Some(first.write.unwrap_or(0.0) + next.write.unwrap_or(0.0));
-                    }
-                    same
-                });
-            }
-            all.sort_unstable_by(|a, b| b.bytes_per_s().total_cmp(&a.bytes_per_s()));
-            all
-        })
     }
 
     /// Mean I/O of processes over the last `secs` seconds, busiest first, as far as they were among the busiest of a
@@ -353,20 +331,19 @@ impl<'a> RuleContext<'a> {
             let interval = frame.snapshot.interval_secs;
             // A tick whose task scan has not arrived yet does not count.
             covered += if frame.tasks.is_empty() { 0.0 } else { interval };
-            for task in &frame.tasks {
-                let row = task.row();
-                let index = out.iter().position(|t| t.key.pid == row.pid).unwrap_or_else(|| {
+            for row in frame.tasks.iter() {
+                let index = out.iter().position(|t| t.key.pid == row.pid()).unwrap_or_else(|| {
                     out.push(IoTask {
                         key: row.key(),
-                        name: format::task(&row.comm(), row.pid),
+                        name: row.label(),
                         read_bytes_per_s: 0.0,
                         write_bytes_per_s: 0.0,
-                        is_kernel_thread: row.kernel_thread,
+                        is_kernel_thread: row.raw.kernel_thread,
                     });
                     out.len() - 1
                 });
-                out[index].read_bytes_per_s += row.read_bytes_per_s.unwrap_or(0.0) * interval;
-                out[index].write_bytes_per_s += row.write_bytes_per_s.unwrap_or(0.0) * interval;
+                out[index].read_bytes_per_s += row.read_bytes_per_s().unwrap_or(0.0) * interval;
+                out[index].write_bytes_per_s += row.write_bytes_per_s().unwrap_or(0.0) * interval;
             }
         }
         for task in &mut out {
@@ -429,7 +406,7 @@ impl<'a> RuleContext<'a> {
         largest.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
         // Looking up a process costs a search among all tasks.
         largest.truncate(MAX_ATTRIBUTED_PROCESSES);
-        let is_kernel_thread = |pid| self.system.processes.find_by_pid(pid).is_some_and(|row| row.kernel_thread);
+        let is_kernel_thread = |pid| self.system.processes.find_by_pid(pid).is_some_and(|row| row.raw.kernel_thread);
         largest.retain(|(pid, _)| !is_kernel_thread(*pid));
         let process = |(pid, (sum, name)): (u32, (f64, Option<Arc<str>>))| AttributedProcess {
             pid,
@@ -437,12 +414,6 @@ impl<'a> RuleContext<'a> {
             bytes_per_s: sum / covered,
         };
         (covered > 0.0).then(|| largest.into_iter().map(process).collect())
-    }
-
-    /// `fio (1234)`, sanitized.
-    pub(super) fn task_name(&self, row_index: u32) -> String {
-        let row = self.system.processes.row(row_index);
-        format::task(&row.comm(), row.pid)
     }
 
     /// Messages of the kernel itself (not of programs) of a class in the last `secs` seconds, newest first.

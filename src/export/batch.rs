@@ -33,7 +33,7 @@ pub fn batch_report(system: &SystemState, options: BatchOptions) -> String {
     let elapsed = system.processes.time().boot_ns.saturating_sub(system.processes.counters_since().boot_ns);
     for at in system.processes.window(&query).rows {
         let row = system.processes.row(at);
-        if !row.exited || options.is_accumulated {
+        if !row.has_exited() || options.is_accumulated {
             push_row(&mut out, &row, options, elapsed);
         }
     }
@@ -67,23 +67,23 @@ fn push_header(out: &mut String, system: &SystemState, options: BatchOptions) {
 fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elapsed_ns: u64) {
     let share = |ns: Option<u64>| ns.filter(|_| elapsed_ns > 0).map(|n| n as f64 * 100.0 / elapsed_ns as f64);
     let (read, written, swapin, io, suffix) = if options.is_accumulated {
-        let (read, written) = (row.accumulated.map(|b| b.read as f64), row.accumulated.map(|b| b.write as f64));
-        (read, written, share(row.accumulated_swapin_delay_ns), share(row.accumulated_io_delay_ns), "")
+        let (read, written) = (row.accumulated().map(|b| b.read as f64), row.accumulated().map(|b| b.write as f64));
+        (read, written, share(row.accumulated_swapin_delay_ns()), share(row.accumulated_io_delay_ns()), "")
     } else {
-        (row.read_bytes_per_s, row.write_bytes_per_s, row.swapin_delay_pct, row.io_delay_pct, "/s")
+        (row.read_bytes_per_s(), row.write_bytes_per_s(), row.swapin_delay_pct(), row.io_delay_pct(), "/s")
     };
     let percent = |n: Option<f64>| n.map_or("- %".into(), |n| format!("{n:.2} %"));
     let _ = writeln!(
         out,
         "{:>7} {:<5} {:<8} {:>11} {:>11} {:>8} {:>8} {:>10}  {}",
-        row.tid,
+        row.tid(),
         row.ionice().as_deref().unwrap_or("-"),
         row.user().as_deref().unwrap_or("-"),
         format_bytes(read, suffix),
         format_bytes(written, suffix),
         percent(swapin),
         percent(io),
-        format_bytes(row.swap_bytes.map(|n| n as f64), ""),
+        format_bytes(row.raw.swap_bytes.map(|n| n as f64), ""),
         command_text(row)
     );
 }

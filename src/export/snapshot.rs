@@ -147,7 +147,7 @@ fn task_table(system: &SystemState) -> Table {
     let swapped = ProcessQuery { sort_by: ProcessColumn::Swap, height: MAX_SWAPPED_TASKS, ..ProcessQuery::default() };
     let mut rows = system.processes.window(&busy).rows;
     for at in system.processes.window(&swapped).rows {
-        if !rows.contains(&at) && system.processes.row(at).swap_bytes.is_some_and(|n| n > 0) {
+        if !rows.contains(&at) && system.processes.row(at).raw.swap_bytes.is_some_and(|n| n > 0) {
             rows.push(at);
         }
     }

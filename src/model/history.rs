@@ -3,7 +3,7 @@
 use super::disk::DiskRate;
 use super::memory_stalls::MemoryStalls;
 use super::pressure::PressureRaw;
-use super::process::{ProcessRow, TaskSnapshot};
+use super::process::ProcessTable;
 use super::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,43 +24,27 @@ fn unshared_bytes<T>(shared: &Arc<T>, bytes: usize) -> usize {
     if Arc::strong_count(shared) > 1 { 0 } else { bytes }
 }
 
-/// One tick of the past. `R` is a task's stored row.
-#[derive(Debug, Clone)]
-pub struct HistoryFrame<R> {
+/// One tick of the past.
+#[derive(Debug)]
+pub struct HistoryFrame {
     /// Rates of the counters.
     pub snapshot: Arc<Snapshot>,
-    /// The busiest tasks.
-    pub tasks: Vec<R>,
+    /// The busiest tasks, in this order.
+    pub tasks: ProcessTable,
     bytes: usize,
-}
-
-impl HistoryFrame<TaskSnapshot> {
-    /// The row of one of its tasks, with the I/O that tracing attributed to it in that tick.
-    pub fn process_row<'a>(&'a self, task: &'a TaskSnapshot) -> ProcessRow<'a> {
-        let mut row = task.row();
-        let attribution = self.snapshot.io_attribution.ok().filter(|_| row.pid == row.tid);
-        row.attributed_io = attribution.map(|c| c.process(row.pid).map(|t| t.total).unwrap_or_default());
-        row
-    }
 }
 
 /// Ticks, oldest first.
-#[derive(Debug, Clone)]
-pub struct History<R> {
-    frames: VecDeque<HistoryFrame<R>>,
+#[derive(Debug, Default)]
+pub struct History {
+    frames: VecDeque<HistoryFrame>,
     bytes: usize,
 }
 
-impl<R> Default for History<R> {
-    fn default() -> Self {
-        Self { frames: VecDeque::new(), bytes: 0 }
-    }
-}
-
-impl<R> History<R> {
+impl History {
     /// Appends the newest tick, and drops the oldest ones that exceed a limit.
     pub fn push(&mut self, snap: Arc<Snapshot>) {
-        let bytes = size_of::<HistoryFrame<R>>()
+        let bytes = size_of::<HistoryFrame>()
             + size_of::<Snapshot>()
             + snap.devices.ok().map_or(0, |d| d.iter().map(device_bytes).sum())
             + snap.syncs.ok().map_or(0, |s| s.heap_bytes())
@@ -68,15 +52,15 @@ impl<R> History<R> {
             + snap.pressure.ok().map_or(0, |p| unshared_bytes(p, size_of::<PressureRaw>()))
             + snap.io_attribution.ok().map_or(0, |c| unshared_bytes(c, c.heap_bytes()))
             + snap.swap_areas.ok().map_or(0, |s| s.len() * 100);
-        self.frames.push_back(HistoryFrame { snapshot: snap, tasks: Vec::new(), bytes });
+        self.frames.push_back(HistoryFrame { snapshot: snap, tasks: ProcessTable::default(), bytes });
         self.bytes += bytes;
         self.trim();
     }
 
     /// Adds the busiest tasks to the tick with this number, if it is still stored.
-    pub fn attach_tasks(&mut self, seq: u64, tasks: Vec<R>) {
+    pub fn attach_tasks(&mut self, seq: u64, tasks: ProcessTable) {
         let Some(frame) = self.frames.iter_mut().rev().find(|f| f.snapshot.seq == seq) else { return };
-        let more = tasks.len() * size_of::<R>();
+        let more = tasks.heap_bytes();
         frame.tasks = tasks;
         frame.bytes += more;
         self.bytes += more;
@@ -105,17 +89,17 @@ impl<R> History<R> {
     pub fn up_to(
         &self,
         seq: u64,
-    ) -> impl DoubleEndedIterator<Item = &HistoryFrame<R>> + ExactSizeIterator + Clone + use<'_, R> {
+    ) -> impl DoubleEndedIterator<Item = &HistoryFrame> + ExactSizeIterator + Clone + use<'_> {
         self.frames.range(..self.frames.partition_point(|f| f.snapshot.seq <= seq))
     }
 
     /// All ticks, oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame<R>> + Clone {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame> + Clone {
         self.frames.iter()
     }
 
     /// The tick with this number, or the nearest one that is still stored.
-    pub fn nearest(&self, seq: u64) -> Option<&HistoryFrame<R>> {
+    pub fn nearest(&self, seq: u64) -> Option<&HistoryFrame> {
         let at = self.frames.partition_point(|f| f.snapshot.seq < seq);
         self.frames.get(at.min(self.frames.len().saturating_sub(1)))
     }
@@ -130,6 +114,7 @@ impl<R> History<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::process::{ProcessUpdate, TaskChange};
     use super::super::reading::Reading;
     use super::*;
 
@@ -140,13 +125,15 @@ mod tests {
 
     #[test]
     fn steps_stay_within_the_stored_ticks() {
-        let mut h: History<u8> = History::default();
+        let mut h: History = History::default();
         for seq in 1..=5 {
             h.push(snapshot(seq, 1));
         }
         assert_eq!((h.step_from(5, -2), h.step_from(3, -9), h.step_from(3, 9)), (Some(3), Some(1), Some(5)));
-        h.attach_tasks(4, vec![1, 2]);
-        assert_eq!(h.nearest(4).unwrap().tasks, vec![1, 2]);
+        let mut tasks = ProcessTable::new();
+        tasks.apply(&ProcessUpdate { changed: vec![TaskChange::default()], ..ProcessUpdate::default() });
+        h.attach_tasks(4, tasks);
+        assert_eq!((h.nearest(4).unwrap().tasks.len(), h.nearest(3).unwrap().tasks.len()), (1, 0));
         assert_eq!(h.nearest(99).unwrap().snapshot.seq, 5);
         let seqs = |seq| h.up_to(seq).map(|f| f.snapshot.seq).collect::<Vec<_>>();
         assert_eq!((seqs(0), seqs(3), seqs(9)), (vec![], vec![1, 2, 3], vec![1, 2, 3, 4, 5]));
@@ -154,7 +141,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_with_many_devices_and_with_many_ticks() {
-        let mut h: History<u8> = History::default();
+        let mut h: History = History::default();
         for seq in 0..2 * MAX_FRAMES as u64 {
             h.push(snapshot(seq, 1));
         }

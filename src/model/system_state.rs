@@ -8,7 +8,7 @@ use super::history::History;
 use super::kernel_log::hung_tasks::{DStateTask, HungTask, HungTaskDetector};
 use super::kernel_log::{KernelLog, KernelLogLimits, LogClock};
 use super::observation::{Change, Observation};
-use super::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessTable, ProcessUpdate, TaskSnapshot};
+use super::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessTable, ProcessUpdate};
 use super::queue::QueueAttrs;
 use super::reading::{BlockedRead, Reading};
 use super::sample::Sample;
@@ -50,7 +50,7 @@ pub struct SystemState {
     /// Queue settings by device name, as far as they were read.
     pub queues: BTreeMap<String, QueueAttrs>,
     /// The history.
-    pub history: History<TaskSnapshot>,
+    pub history: History,
     /// The newest sample.
     pub last_sample: Option<Sample>,
     /// Reads and child processes that do not return.
@@ -150,19 +150,19 @@ impl SystemState {
     }
 
     fn detect_hung_tasks(&mut self, now_boot_ns: u64) {
-        let tasks = self.processes.tasks_in_d_state().map(|(task, runs)| DStateTask {
+        let tasks = self.processes.iter().filter(|task| task.is_in_d_state()).map(|task| DStateTask {
             key: task.key(),
             comm: task.comm(),
-            wchan: task.wchan,
-            timeslices: (runs > 0).then_some(runs),
+            wchan: task.wait_channel(),
+            timeslices: Some(task.raw.timeslices).filter(|runs| *runs > 0),
         });
         self.hung_tasks = self.hung_task_detector.scan(now_boot_ns, tasks);
     }
 
-    fn busiest_tasks(&self) -> Vec<TaskSnapshot> {
+    fn busiest_tasks(&self) -> ProcessTable {
         let filter = ProcessFilter { only_active: true, ..Default::default() };
         let query = ProcessQuery { sort_by: ProcessColumn::Io, filter, height: TASKS_PER_TICK, ..Default::default() };
-        self.processes.window(&query).rows.into_iter().map(|at| self.processes.task_snapshot(at)).collect()
+        self.processes.copy_rows(&self.processes.window(&query).rows)
     }
 
     /// Whole devices with I/O since boot, whose queue settings are worth reading.

@@ -6,7 +6,6 @@ use super::widgets::theme::{Theme, ThemeName};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
 use crate::model::kernel_log::LogClock;
-use crate::model::process::TaskSnapshot;
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::{HostInfo, SystemState};
@@ -94,9 +93,7 @@ impl Shared {
     }
 
     /// The ticks up to the one on screen, oldest first.
-    pub fn history_to_shown(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
+    pub fn history_to_shown(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame> + ExactSizeIterator + Clone {
         self.system.history.up_to(self.snapshot().seq)
     }
 

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::doctor::mounts::has_option;
-use crate::model::process::TaskActivity;
+use crate::doctor::rule_context::IoTask;
 use crate::model::topology::MountRef;
 
 /// Reads of the device that make a database busy.
@@ -19,15 +19,13 @@ fn updates_access_times(mount: &MountRef) -> bool {
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let topology = ctx.require(&ctx.system.topology)?;
-    let reads =
-        |task: &&TaskActivity| task.read.is_some_and(|n| n > 0.0) && ctx.task_survey().is_server(task.row_index);
-    let Some(reader) = ctx.busiest_tasks().iter().find(reads) else { return Ok(()) };
-    let reader = ctx.task_name(reader.row_index);
+    let reads = |task: &IoTask| task.read_bytes_per_s > 0.0 && ctx.task_survey().is_server(task.key);
+    let Some(reader) = ctx.top_io_tasks(WINDOW_SECS).into_iter().find(reads) else { return Ok(()) };
     for device in topology.devices.iter().filter(|d| d.mounts.iter().any(updates_access_times)) {
         let reads_per_s = ctx.device_mean(device.id, WINDOW_SECS, |d| d.reads_per_s).unwrap_or(0.0);
         if reads_per_s >= BUSY_READS_PER_S {
             let mounts = device.mounts.iter().filter(|m| updates_access_times(m));
-            out.extend(mounts.map(|m| build_finding(ctx, device.id, m, reads_per_s, &reader)));
+            out.extend(mounts.map(|m| build_finding(ctx, device.id, m, reads_per_s, &reader.name)));
         }
     }
     Ok(())

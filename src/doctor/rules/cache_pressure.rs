@@ -37,7 +37,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         return Ok(());
     }
     let reclaim = tick.reclaim.unwrap_or_default();
-    let busiest = ctx.busiest_tasks().first().map(|task| ctx.task_name(task.row_index));
+    let busiest = ctx.top_io_tasks(WINDOW_SECS).into_iter().next().map(|task| task.name);
     let stalled = ctx.stalled_tasks(WINDOW_SECS, RECLAIM).into_iter().find(|t| t.ms_per_s >= NOTICEABLE_MS_PER_S);
     let title = format!(
         "streaming I/O fills the page cache ({} of memory) and pushes programs out",

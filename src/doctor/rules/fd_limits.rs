@@ -16,14 +16,17 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         }
         let Some(row) = ctx.system.processes.get(&files.key) else { continue };
         let severity = Severity::critical_if(used_pct >= CRITICAL_PCT);
-        let title = format!("{} has {} of {soft} files open", format::task(&row.comm(), row.pid), files.open);
+        let title = format!("{} has {} of {soft} files open", row.label(), files.open);
         Finding::of_task(severity, files.key, &row.comm(), title)
             .fact("open", files.open.to_string())
             .fact("soft limit", soft.to_string())
             .fact("hard limit", files.hard.map_or("unlimited".into(), |n| n.to_string()))
             .fact("used", format::percent(used_pct))
             .why("At the limit, opening files and accepting connections fails; databases stop or lose their log.")
-            .advise_at("raise its limit now (databases recommend 40,000 and more)", knob(format!("nofile@{}", row.pid)))
+            .advise_at(
+                "raise its limit now (databases recommend 40,000 and more)",
+                knob(format!("nofile@{}", row.pid())),
+            )
             .costs("kernel memory for each file; lasts until it exits, so set LimitNOFILE= or limits.conf as well")
             .advise("check for a leak: does the number only grow?")
             .report(out);

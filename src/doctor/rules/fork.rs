@@ -3,7 +3,6 @@
 
 use super::prelude::*;
 use crate::doctor::known_servers::ServerKind;
-use crate::model::process::ProcessRow;
 
 /// A page table entry is 8 bytes for each 4 KiB (x86-64, and arm64 with 4 KiB pages): 48 MiB for 24 GiB.
 const PAGE_TABLE_SHARE: f64 = 8.0 / 4096.0;
@@ -15,19 +14,15 @@ const NOTICEABLE_MS: f64 = 100.0;
 const MIN_BYTES: u64 = 4 << 30;
 const GIB: f64 = 1_073_741_824.0;
 
-fn snapshot_servers<'c>(ctx: &'c RuleContext<'_>) -> impl Iterator<Item = ProcessRow<'c>> {
-    ctx.servers(ServerKind::ForksForSnapshots).map(move |index| ctx.system.processes.row(index))
-}
-
 pub(super) fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     if ctx.require_facts("kernel settings")?.thp.as_deref() != Some("always") {
         return Ok(());
     }
-    for row in snapshot_servers(ctx) {
-        let title = format!("transparent huge pages are `always` while {} runs", format::task(&row.comm(), row.pid));
+    for row in ctx.servers(ServerKind::ForksForSnapshots) {
+        let title = format!("transparent huge pages are `always` while {} runs", row.label());
         Finding::of_task(Severity::Warn, row.key(), &row.comm(), title)
             .fact("transparent_hugepage", "always")
-            .fact("resident", format::bytes(row.rss_bytes as f64))
+            .fact("resident", format::bytes(row.raw.rss_bytes as f64))
             .why(
                 "While its child saves a snapshot, the first write to each page copies 2 MiB instead of 4 KiB: \
                  latency rises, and memory use grows up to double.",
@@ -46,8 +41,8 @@ pub(super) fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     ctx.require(&ctx.system.processes_status)?;
     let facts = ctx.system.slow_facts.latest.as_ref();
     let measured = facts.and_then(|facts| facts.results.iter().find_map(|result| result.fork_ms_per_gb));
-    for row in snapshot_servers(ctx) {
-        let bytes = row.rss_bytes + row.swap_bytes.unwrap_or(0);
+    for row in ctx.servers(ServerKind::ForksForSnapshots) {
+        let bytes = row.raw.rss_bytes + row.raw.swap_bytes.unwrap_or(0);
         if bytes < MIN_BYTES {
             continue;
         }
@@ -61,7 +56,7 @@ pub(super) fn evaluate_fork_cost(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
             }
         };
         let severity = if low >= NOTICEABLE_MS { Severity::Warn } else { Severity::Note };
-        let title = format!("fork() stops {} for about {duration}", format::task(&row.comm(), row.pid));
+        let title = format!("fork() stops {} for about {duration}", row.label());
         Finding::of_task(severity, row.key(), &row.comm(), title)
             .fact("memory", format::bytes(bytes as f64))
             .fact("page tables to copy", format::bytes(bytes as f64 * PAGE_TABLE_SHARE))

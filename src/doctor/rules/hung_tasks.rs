@@ -45,7 +45,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         let row = ctx.system.processes.get(&task.key());
         let report = ctx.system.kernel_log.latest_hung_task(task.tid);
         // Some drivers' kernel threads sleep in state D for ever; only the kernel knows which of them hang.
-        if row.as_ref().is_some_and(|row| row.kernel_thread) && report.is_none() {
+        if row.as_ref().is_some_and(|row| row.raw.kernel_thread) && report.is_none() {
             continue;
         }
         hung += 1;
@@ -59,7 +59,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     add_kernel_reports(ctx, out);
     ctx.require(&ctx.system.processes_status)?;
     let watched_secs: f64 = ctx.ticks().map(|tick| tick.interval_secs).take(WATCH_TICKS).sum();
-    let any_in_d_state = || ctx.system.processes.tasks_in_d_state().any(|(task, _)| !task.kernel_thread);
+    let any_in_d_state = || ctx.system.processes.iter().any(|row| row.is_in_d_state() && !row.raw.kernel_thread);
     if ctx.system.history.len() < 2 {
         Err(RuleSkipped::NeedsMoreData("several task scans"))
     } else if hung == 0 && watched_secs < WATCH_SECS && any_in_d_state() {
@@ -118,7 +118,7 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
         }
         reported.push(pid);
         let name = entry.comm.as_deref().map_or("?".into(), sanitize);
-        let (severity, now) = match ctx.system.processes.find_by_pid(pid).is_some_and(|row| row.state == 'D') {
+        let (severity, now) = match ctx.system.processes.find_by_pid(pid).is_some_and(|row| row.state() == 'D') {
             true => (Severity::Critical, "it is still in state D"),
             false => (Severity::Warn, "it has continued or exited since"),
         };

@@ -36,7 +36,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTask]) -> Finding {
     let severity = Severity::critical_if(first.ms_per_s >= CRITICAL_MS_PER_S);
     let row = ctx.system.processes.get(&first.key);
-    let cgroup = row.as_ref().and_then(|row| row.cgroup).map(sanitize).filter(|cgroup| cgroup != "/");
+    let cgroup = row.as_ref().and_then(|row| row.cgroup()).map(sanitize).filter(|cgroup| cgroup != "/");
     let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| format::percent(psi.avg10));
     let title = format!("{} spends {} of its time in direct reclaim", first.name, first.percent());
 

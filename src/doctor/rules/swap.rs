@@ -53,8 +53,8 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         .fact_opt("memory pressure, full", full_pct.map(format::percent))
         .fact_opt("major faults", ctx.system.snapshot.major_faults_per_s.map(format::per_s));
     for row in faulting_tasks(ctx) {
-        let faults = format::per_s(row.major_faults_per_s.unwrap_or(0.0));
-        finding = finding.fact("faulting", format!("{}, {faults}", format::task(&row.comm(), row.pid)));
+        let faults = format::per_s(row.major_faults_per_s().unwrap_or(0.0));
+        finding = finding.fact("faulting", format!("{}, {faults}", row.label()));
     }
     finding
         .since(since)
@@ -114,7 +114,7 @@ fn faulting_tasks<'a>(ctx: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
         ..ProcessQuery::default()
     };
     let rows = ctx.system.processes.window(&query).rows.into_iter().map(|index| ctx.system.processes.row(index));
-    rows.filter(|row| row.major_faults_per_s.is_some_and(|n| n >= MIN_FAULTS_PER_S)).collect()
+    rows.filter(|row| row.major_faults_per_s().is_some_and(|n| n >= MIN_FAULTS_PER_S)).collect()
 }
 
 pub(super) fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -147,15 +147,14 @@ pub(super) fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
     let swap_in = ctx.mean(WINDOW_SECS, |tick| tick.swap.ok()?.in_bytes_per_s);
     let is_swapping_in = swap_in.is_some_and(|n| n >= MIN_SWAP_IN_BYTES_PER_S);
     let survey = ctx.task_survey();
-    for index in &survey.swapped_tasks {
-        let row = ctx.system.processes.row(*index);
-        let Some(swapped) = row.swap_bytes else { continue };
-        let swapped_pct = swapped as f64 * 100.0 / (swapped + row.rss_bytes).max(1) as f64;
-        let faults_per_s = row.major_faults_per_s.unwrap_or(0.0);
-        let is_server = survey.is_server(*index);
+    for row in &survey.swapped_tasks {
+        let Some(swapped) = row.raw.swap_bytes else { continue };
+        let swapped_pct = swapped as f64 * 100.0 / (swapped + row.raw.rss_bytes).max(1) as f64;
+        let faults_per_s = row.major_faults_per_s().unwrap_or(0.0);
+        let is_server = survey.is_server(row.key());
         let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in;
         if swapped_pct >= SERVER_SWAPPED_PCT && (is_server || misses_memory) {
-            out.push(server_finding(&row, is_server, swapped, swapped_pct, faults_per_s));
+            out.push(server_finding(row, is_server, swapped, swapped_pct, faults_per_s));
         }
     }
     Ok(())
@@ -164,11 +163,11 @@ pub(super) fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
 fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_pct: f64, faults_per_s: f64) -> Finding {
     let (swapped, share) = (format::bytes(swapped as f64), format::percent(swapped_pct));
     let what = if is_server { "server " } else { "" };
-    let title = format!("{what}{} has {swapped} of its memory in swap ({share})", format::task(&row.comm(), row.pid));
+    let title = format!("{what}{} has {swapped} of its memory in swap ({share})", row.label());
 
     Finding::of_task(Severity::Warn, row.key(), &row.comm(), title)
         .fact("in swap", swapped)
-        .fact("resident", format::bytes(row.rss_bytes as f64))
+        .fact("resident", format::bytes(row.raw.rss_bytes as f64))
         .fact("share in swap", share)
         .fact("major faults", format::per_s(faults_per_s))
         .why(

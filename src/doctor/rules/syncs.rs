@@ -189,8 +189,8 @@ fn wait_summary(waiter: &SyncWaiter) -> String {
 fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter, title: String) -> Finding {
     let (device, row) = (ctx.device_name(waiter.device), &waiter.file);
     let comm = row.file.comm.sanitized();
-    let subject = match ctx.system.processes.live_tasks().map(|task| task.1.key).find(|key| key.pid == waiter.pid) {
-        Some(key) => FindingSubject::Task(key, comm),
+    let subject = match ctx.system.processes.find_live(waiter.pid) {
+        Some(row) => FindingSubject::Task(row.key(), comm),
         None => FindingSubject::Pid(waiter.pid, comm),
     };
     let critical_ms = ctx.storage_class(waiter.device).limits().critical_ms;

@@ -247,7 +247,7 @@ fn java_servers_are_found_by_command_line() {
     let update = ProcessUpdate { seq: 9, time: machine.now(), names: vec![(key, names)], ..ProcessUpdate::default() };
     machine.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
     let ctx = RuleContext::new(&machine.system);
-    let servers: Vec<_> = ctx.servers(ServerKind::Database).map(|index| ctx.task_name(index)).collect();
+    let servers: Vec<_> = ctx.servers(ServerKind::Database).map(|row| row.label()).collect();
     assert_eq!(servers, ["java (77)"]);
 }
 

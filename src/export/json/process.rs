@@ -26,7 +26,7 @@ impl Serialize for ProcessesJson<'_> {
         let (system, table) = (self.system, &self.system.processes);
         let rows = self.rows.iter().map(|at| table.row(*at));
         // An exited task has no rates, but its pages may still be written.
-        let wanted = rows.filter(|row| !row.exited || table.has_exited_with_io(row));
+        let wanted = rows.filter(|row| !row.has_exited() || row.has_exited_with_io());
         serializer.collect_seq(wanted.map(|row| ProcessJson { system, row }))
     }
 }
@@ -40,28 +40,28 @@ impl Serialize for ProcessJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (system, row) = (self.system, &self.row);
         // Traced I/O is by process, not by thread.
-        let traced = row.attributed_io;
+        let traced = row.attributed_io();
         let accounts = system.last_sample.as_ref().and_then(|s| s.io_accounts.ok()).filter(|_| traced.is_some());
         let ms_per_s = |pct: Option<f64>| pct.map(|pct| pct * 10.0);
         let stalls = json!({
-            "throttle": ms_per_s(row.throttled_pct),
-            "reclaim": ms_per_s(row.reclaim_pct),
-            "swapin": ms_per_s(row.swapin_delay_pct),
+            "throttle": ms_per_s(row.throttled_pct()),
+            "reclaim": ms_per_s(row.reclaim_pct()),
+            "swapin": ms_per_s(row.swapin_delay_pct()),
         });
         let mut object = serializer.serialize_map(None)?;
         let texts = ProcessTexts::new(row);
         COLUMNS.iter().try_for_each(|column| column.serialize_entry(&mut object, &texts))?;
-        object.serialize_entry("starttime", &row.starttime)?;
+        object.serialize_entry("starttime", &row.raw.key.starttime)?;
         object.serialize_entry("comm", &row.comm())?;
         object.serialize_entry("command", &row.command())?;
-        object.serialize_entry("wchan", &row.wchan.map(|w| sanitize_cow(w.as_bytes())))?;
-        object.serialize_entry("read_bytes_total", &row.read_bytes_total)?;
-        object.serialize_entry("write_bytes_total", &row.write_bytes_total)?;
+        object.serialize_entry("wchan", &row.wait_channel().map(|w| sanitize_cow(w.as_bytes())))?;
+        object.serialize_entry("read_bytes_total", &row.raw.io.bytes().map(|b| b.read))?;
+        object.serialize_entry("write_bytes_total", &row.raw.io.bytes().map(|b| b.write))?;
         object.serialize_entry("stalled_ms_per_s", &stalls)?;
-        object.serialize_entry("cgroup", &row.cgroup.map(|c| sanitize_cow(c.as_bytes())))?;
-        object.serialize_entry("ended", &row.exited)?;
-        object.serialize_entry("writeback_bytes_total", &accounts.map(|a| a.written_back_bytes(row.pid, None)))?;
-        object.serialize_entry("devices", &traced.and_then(|_| io_attribution::process_devices(system, row.pid)))?;
+        object.serialize_entry("cgroup", &row.cgroup().map(|c| sanitize_cow(c.as_bytes())))?;
+        object.serialize_entry("ended", &row.has_exited())?;
+        object.serialize_entry("writeback_bytes_total", &accounts.map(|a| a.written_back_bytes(row.pid(), None)))?;
+        object.serialize_entry("devices", &traced.and_then(|_| io_attribution::process_devices(system, row.pid())))?;
         object.end()
     }
 }

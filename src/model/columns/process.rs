@@ -55,12 +55,10 @@ pub struct ProcessValue {
     kind: ValueKind,
 }
 
-/// The values of the threads of a process add up. Memory is shared, so it does not.
-const ADDITIVE: u8 = 1;
 /// The smallest value or A comes first, unless reversed.
-const ASCENDING: u8 = 2;
+const ASCENDING: u8 = 1;
 /// 0 and unknown are dimmed.
-const DIM: u8 = 4;
+const DIM: u8 = 2;
 
 type Text = &'static str;
 type Get<T> = fn(&ProcessRow<'_>) -> T;
@@ -134,89 +132,90 @@ const TRACED: u16 = Set::FullTraced.bit() | TRACED_EXPORT;
 
 /// Every column, in display order.
 pub static COLUMNS: &[ProcessColumnSpec] = &[
-    rate(Col::Io, "io", "IO/s", 7, |r| Some(r.read_bytes_per_s? + r.write_bytes_per_s?)).with(
+    rate(Col::Io, "io", "IO/s", 7, |r| Some(r.read_bytes_per_s()? + r.write_bytes_per_s()?)).with(
         0,
-        ADDITIVE,
+        0,
         "bytes read and written per second",
     ),
-    bytes(Col::AccIo, "io_sum", "IO", 7, |r| r.accumulated.map(|a| a.read + a.write)).with(
+    bytes(Col::AccIo, "io_sum", "IO", 7, |r| r.accumulated().map(|a| a.read + a.write)).with(
         0,
-        ADDITIVE,
+        0,
         "bytes read and written since the start, or since a reset with D",
     ),
-    whole(Col::Tid, "tid", "TID", 7, |r| r.tid).with(NARROW_THREADS | WIDE_THREADS, ASCENDING, "thread id").json("tid"),
-    whole(Col::Pid, "pid", "PID", 7, |r| r.pid).with(ALL & !NARROW_THREADS, ASCENDING, "process id").json("pid"),
+    whole(Col::Tid, "tid", "TID", 7, |r| r.tid())
+        .with(NARROW_THREADS | WIDE_THREADS, ASCENDING, "thread id")
+        .json("tid"),
+    whole(Col::Pid, "pid", "PID", 7, |r| r.pid()).with(ALL & !NARROW_THREADS, ASCENDING, "process id").json("pid"),
     text(Col::Ionice, "prio", "PRIO", 5, |t| CellValue::text(t.ionice.as_deref()), io_priority_key)
         .with(WIDE | EXPORT, ASCENDING, "I/O class and level; ? if never set")
         .json("ionice"),
     text(Col::User, "user", "USER", 8, |t| CellValue::text(t.user.as_deref()), user_key)
         .with(ALL, ASCENDING, "owner")
         .json("user"),
-    text(Col::State, "state", "S", 1, |t| CellValue::Letter(t.row.state), state_key)
+    text(Col::State, "state", "S", 1, |t| CellValue::Letter(t.row.state()), state_key)
         .with(ALL, 0, "state; D: uninterruptible, usually waiting for I/O")
         .json("state"),
-    rate(Col::Read, "read", "READ/s", 7, |r| r.read_bytes_per_s)
-        .with(RATES, ADDITIVE | DIM, "bytes fetched from storage per second")
+    rate(Col::Read, "read", "READ/s", 7, |r| r.read_bytes_per_s())
+        .with(RATES, DIM, "bytes fetched from storage per second")
         .json("read_bytes_per_s"),
-    rate(Col::Write, "write", "WRITE/s", 7, |r| r.write_bytes_per_s)
-        .with(RATES, ADDITIVE | DIM, "bytes dirtied per second, by the process that dirtied them, not the flusher")
+    rate(Col::Write, "write", "WRITE/s", 7, |r| r.write_bytes_per_s())
+        .with(RATES, DIM, "bytes dirtied per second, by the process that dirtied them, not the flusher")
         .json("write_bytes_per_s"),
-    bytes(Col::AccRead, "read_sum", "READ", 7, |r| r.accumulated.map(|a| a.read)).with(
+    bytes(Col::AccRead, "read_sum", "READ", 7, |r| r.accumulated().map(|a| a.read)).with(
         TOTALS,
-        ADDITIVE,
+        0,
         "bytes fetched since the start, or since a reset with D",
     ),
-    bytes(Col::AccWrite, "write_sum", "WRITE", 7, |r| r.accumulated.map(|a| a.write)).with(
+    bytes(Col::AccWrite, "write_sum", "WRITE", 7, |r| r.accumulated().map(|a| a.write)).with(
         TOTALS,
-        ADDITIVE,
+        0,
         "bytes dirtied since the start, or since a reset with D",
     ),
-    rate(Col::Writeback, "writeback", "WBACK/s", 7, |r| r.attributed_io.map(|io| io.writeback_bytes_per_s))
+    rate(Col::Writeback, "writeback", "WBACK/s", 7, |r| r.attributed_io().map(|io| io.writeback_bytes_per_s))
         .with(TRACED, DIM, "bytes per second of page cache that it dirtied and that was written back, from tracing")
         .json("writeback_bytes_per_s"),
-    number(Col::Iops, "iops", "IOPS", 6, Unit::PerSecond, |r| r.attributed_io.map(|io| io.iops())).with(
+    number(Col::Iops, "iops", "IOPS", 6, Unit::PerSecond, |r| r.attributed_io().map(|io| io.iops())).with(
         TRACED,
         DIM,
         "reads and writes submitted by it and completed per second, from tracing",
     ),
-    number(Col::IoLatency, "p99", "P99ms", 7, Unit::Millis, |r| Some(r.attributed_io?.p99_us? / 1e3)).with(
+    number(Col::IoLatency, "p99", "P99ms", 7, Unit::Millis, |r| Some(r.attributed_io()?.p99_us? / 1e3)).with(
         TRACED,
         0,
         "99th percentile of their latency in milliseconds, from tracing",
     ),
-    number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.io_delay_pct)
-        .with(ALL & !STALLS, ADDITIVE | DIM, "share of time waiting for block I/O (needs delay accounting)")
+    number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.io_delay_pct())
+        .with(ALL & !STALLS, DIM, "share of time waiting for block I/O (needs delay accounting)")
         .thresholds(50.0, f64::INFINITY)
         .json("io_delay_pct"),
-    number(Col::SwapinDelay, "swapin", "SWAPIN%", 7, Unit::Percent, |r| r.swapin_delay_pct)
-        .with(WIDE | EXPORT, ADDITIVE | DIM, "share of time waiting for pages from swap (needs delay accounting)")
+    number(Col::SwapinDelay, "swapin", "SWAPIN%", 7, Unit::Percent, |r| r.swapin_delay_pct())
+        .with(WIDE | EXPORT, DIM, "share of time waiting for pages from swap (needs delay accounting)")
         .json("swapin_delay_pct"),
-    bytes(Col::Swap, "swap", "SWAP", 6, |r| r.swap_bytes)
+    bytes(Col::Swap, "swap", "SWAP", 6, |r| r.raw.swap_bytes)
         .with(ALL & !STALLS, DIM, "VmSwap: private memory in swap, without shared memory")
         .json("swap_bytes"),
-    number(Col::Throttled, "throttled", "THROT%", 6, Unit::Percent, |r| r.throttled_pct)
+    number(Col::Throttled, "throttled", "THROT%", 6, Unit::Percent, |r| r.throttled_pct())
         .with(
             WIDE_PROCESSES | STALLS,
             DIM,
             "share of time throttled for too many dirty pages, over all threads, from tracing",
         )
         .thresholds(20.0, f64::INFINITY),
-    number(Col::Reclaim, "reclaim", "RECL%", 6, Unit::Percent, |r| r.reclaim_pct)
+    number(Col::Reclaim, "reclaim", "RECL%", 6, Unit::Percent, |r| r.reclaim_pct())
         .with(WIDE_PROCESSES | STALLS, DIM, "share of time in direct reclaim, over all threads, from tracing")
         .thresholds(20.0, f64::INFINITY),
-    number(Col::MajorFaults, "majflt", "MAJF/s", 6, Unit::PerSecond, |r| r.major_faults_per_s)
-        .with(WIDE | EXPORT | TRACED_EXPORT, ADDITIVE | DIM, "page faults that needed I/O, per second")
+    number(Col::MajorFaults, "majflt", "MAJF/s", 6, Unit::PerSecond, |r| r.major_faults_per_s())
+        .with(WIDE | EXPORT | TRACED_EXPORT, DIM, "page faults that needed I/O, per second")
         .json("major_faults_per_s"),
-    bytes(Col::Rss, "rss", "RSS", 6, |r| Some(r.rss_bytes)).with(WIDE | EXPORT, 0, "resident memory").json("rss_bytes"),
-    rate(Col::Cancelled, "cancelled", "CANC/s", 6, |r| r.cancelled_bytes_per_s)
-        .with(WIDE, ADDITIVE | DIM, "bytes dirtied and truncated before they were written, per second")
+    bytes(Col::Rss, "rss", "RSS", 6, |r| Some(r.raw.rss_bytes))
+        .with(WIDE | EXPORT, 0, "resident memory")
+        .json("rss_bytes"),
+    rate(Col::Cancelled, "cancelled", "CANC/s", 6, |r| r.cancelled_bytes_per_s())
+        .with(WIDE, DIM, "bytes dirtied and truncated before they were written, per second")
         .json("cancelled_bytes_per_s"),
-    whole(Col::Threads, "threads", "THR", 4, |r| r.num_threads).with(WIDE_PROCESSES, 0, "threads of the process"),
-    text(Col::Cgroup, "cgroup", "CGROUP", 20, |t| CellValue::text(t.row.container.or(t.row.cgroup)), cgroup_key).with(
-        WIDE,
-        ASCENDING,
-        "container or control group",
-    ),
+    whole(Col::Threads, "threads", "THR", 4, |r| r.raw.num_threads).with(WIDE_PROCESSES, 0, "threads of the process"),
+    text(Col::Cgroup, "cgroup", "CGROUP", 20, |t| CellValue::text(t.row.container().or(t.row.cgroup())), cgroup_key)
+        .with(WIDE, ASCENDING, "container or control group"),
     text(Col::Command, "command", "COMMAND", 0, |t| CellValue::Text(&t.command), |r| SortKey::text(r.raw_cmdline()))
         .with(
             ALL,
@@ -260,11 +259,6 @@ impl ProcessColumnSpec {
 
     const fn json(self, key: &'static str) -> Self {
         Self { value: ProcessValue { json: Some(key), ..self.value }, ..self }
-    }
-
-    /// Whether the values of the threads of a process add up. Memory is shared, so it does not.
-    pub fn is_additive(&self) -> bool {
-        self.value.flags & ADDITIVE != 0
     }
 
     /// Whether the smallest value or A comes first, unless reversed.
@@ -356,27 +350,26 @@ impl<'a> SortKey<'a> {
 
 /// Users without a name come first, by their number.
 fn user_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
-    let number = if row.user_name().is_some() { f64::INFINITY } else { row.uid().map_or(-1.0, f64::from) };
+    let number = if row.user_name().is_some() { f64::INFINITY } else { row.raw.uid.map_or(-1.0, f64::from) };
     SortKey { number, text: row.user_name().map(str::as_bytes) }
 }
 
 /// The highest priority comes first.
 fn io_priority_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
-    SortKey::number(row.io_priority().map(|p| f64::from(p.class) * 8.0 + f64::from(p.level)))
+    SortKey::number(row.raw.ioprio.map(|p| f64::from(p.class) * 8.0 + f64::from(p.level)))
 }
 
 fn cgroup_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
-    SortKey::text(row.cgroup.map(str::as_bytes))
+    SortKey::text(row.cgroup().map(str::as_bytes))
 }
 
 /// D comes first.
 fn state_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
     let order = ["I", "S", "Tt", "Z", "R", "D"];
-    SortKey::number(Some(order.iter().position(|letters| letters.contains(row.state)).map_or(-1.0, |at| at as f64)))
+    SortKey::number(Some(order.iter().position(|letters| letters.contains(row.state())).map_or(-1.0, |at| at as f64)))
 }
 
 /// A row with its formatted texts, made once for all its cells.
-#[derive(Debug)]
 pub struct ProcessTexts<'a> {
     row: ProcessRow<'a>,
     user: Option<Cow<'a, str>>,
@@ -394,10 +387,10 @@ impl<'a> ProcessTexts<'a> {
 /// The text of the command column: the wait channel of a task in D state, then its command line.
 pub fn command_text(row: &ProcessRow<'_>) -> String {
     let mut out = String::new();
-    if let Some(wchan) = row.wchan.filter(|_| row.state == 'D') {
+    if let Some(wchan) = row.wait_channel().filter(|_| row.state() == 'D') {
         let _ = write!(out, "[D {wchan}] ");
     }
-    if row.tid != row.pid && !row.kernel_thread {
+    if row.tid() != row.pid() && !row.raw.kernel_thread {
         let _ = write!(out, "{{{}}} ", row.comm());
     }
     match row.command() {

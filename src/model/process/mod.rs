@@ -3,9 +3,9 @@
 //!
 //! A scan sends only what changed ([`ProcessUpdate`]); the table belongs to the thread that draws.
 
-mod activity;
 mod child_io;
 mod container;
+mod copy;
 mod detail;
 mod io_attribution;
 mod row;
@@ -13,7 +13,6 @@ mod selection;
 mod stall_percentages;
 mod table;
 mod task;
-mod task_snapshot;
 mod thread_folding;
 mod update;
 
@@ -21,12 +20,11 @@ mod update;
 mod tests;
 
 pub use crate::model::columns::process::ProcessColumn;
-pub use activity::TaskActivity;
 pub use container::hint as container_hint;
 pub use detail::{MappingSummary, MemoryMapping, ResourceLimit, TaskDetail};
 pub use row::{CommandLine, ProcessRow};
 pub use selection::{ProcessFilter, ProcessQuery, ProcessWindow};
 pub use table::{ProcessTable, ProcessTotals};
 pub use task::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw, USER_HZ};
-pub use task_snapshot::TaskSnapshot;
+pub use thread_folding::ThreadSums;
 pub use update::{BlockedTask, ProcessUpdate, TaskChange};

@@ -1,7 +1,9 @@
 //! A task as it is stored, and as it is displayed or exported.
 
-use super::task::{IoBytes, IoPrio, TaskKey, TaskNames, TaskRaw};
+use super::table::ProcessTable;
+use super::task::{IoBytes, TaskKey, TaskNames, TaskRaw};
 use crate::model::io_accounting::IoRates;
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::sanitize::sanitize_cow;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -53,8 +55,6 @@ pub(super) struct TaskRates {
     pub io_delay_pct: Option<f64>,
     pub swapin_delay_pct: Option<f64>,
     pub major_faults: Option<f64>,
-    /// Dirty throttling and direct reclaim, percent of the interval.
-    pub stalled_pct: [Option<f64>; 2],
 }
 
 /// Activity of a row since the counters were reset.
@@ -80,150 +80,181 @@ impl AccumulatedCounters {
     }
 }
 
-/// One task for display and sorting. Values that could not be read are `None`. Making one neither formats nor
-/// allocates; its texts are sanitized when they are asked for.
-#[derive(Debug, Clone, Copy)]
+/// One task of a table, for display and sorting. Values are computed, and texts sanitized, when they are asked for.
+/// Values that could not be read are `None`.
+#[derive(Clone, Copy)]
 pub struct ProcessRow<'a> {
+    table: &'a ProcessTable,
     stored: &'a StoredRow,
-    user: Option<&'a str>,
-    /// Process id.
-    pub pid: u32,
-    /// Thread id; equals the process id where rows are processes.
-    pub tid: u32,
-    /// Start time in 1/100 s since boot.
-    pub starttime: u64,
-    /// State letter.
-    pub state: char,
-    /// The kernel function it waits in, if that was requested.
-    pub wchan: Option<&'a str>,
-    /// Bytes read from storage per second.
-    pub read_bytes_per_s: Option<f64>,
-    /// Bytes dirtied for storage per second.
-    pub write_bytes_per_s: Option<f64>,
-    /// Dirtied bytes that were truncated before they were written, per second.
-    pub cancelled_bytes_per_s: Option<f64>,
-    /// Bytes read since the task started.
-    pub read_bytes_total: Option<u64>,
-    /// Bytes dirtied since the task started.
-    pub write_bytes_total: Option<u64>,
-    /// Time waiting for block I/O, percent of the interval. For a process the sum over its threads, up to 100 for
-    /// each thread.
-    pub io_delay_pct: Option<f64>,
-    /// Time waiting for pages from swap, percent of the interval.
-    pub swapin_delay_pct: Option<f64>,
-    /// Time throttled because too many pages were dirty, percent of the interval, summed over threads. From tracing.
-    pub throttled_pct: Option<f64>,
-    /// Time in direct reclaim, percent of the interval, summed over threads. From tracing.
-    pub reclaim_pct: Option<f64>,
-    /// Swapped-out private memory (VmSwap), bytes.
-    pub swap_bytes: Option<u64>,
-    /// Resident memory, bytes.
-    pub rss_bytes: u64,
-    /// Major page faults per second.
-    pub major_faults_per_s: Option<f64>,
-    /// Control group path.
-    pub cgroup: Option<&'a str>,
-    /// The container of its control group.
-    pub container: Option<&'a str>,
-    /// Parent process.
-    pub ppid: u32,
-    /// Number of threads.
-    pub num_threads: u32,
-    /// Whether it is a kernel thread.
-    pub kernel_thread: bool,
-    /// It exited in the last interval; the values are the last ones read.
-    pub exited: bool,
-    /// A read of its counters does not return; the values are old.
-    pub blocked: bool,
-    /// I/O attributed to the process by tracing; `None` if not traced.
-    pub attributed_io: Option<IoRates>,
-    /// CLOCK_BOOTTIME in ns when it was first seen in its present state.
-    pub state_since_ns: u64,
-    /// Bytes since the counters were reset (iotop -a); `None` if they cannot be read.
-    pub accumulated: Option<IoBytes>,
-    /// Time waiting for block I/O since the counters were reset, ns.
-    pub accumulated_io_delay_ns: Option<u64>,
-    /// Time waiting for swap since the counters were reset, ns.
-    pub accumulated_swapin_delay_ns: Option<u64>,
+    /// Its raw counters.
+    pub raw: &'a TaskRaw,
+    /// Index of the row, valid until the next update.
+    pub index: u32,
+    /// Sums over its threads, if those are folded into this row.
+    pub(super) sums: Option<&'a (TaskRates, AccumulatedCounters)>,
 }
 
 impl<'a> ProcessRow<'a> {
-    pub(super) fn new(row: &'a StoredRow, rates: TaskRates, acc: AccumulatedCounters) -> Self {
-        let raw = &row.raw;
-        let bytes = raw.io.bytes();
-        let names = row.names.as_deref();
-        let [throttled_pct, reclaim_pct] = rates.stalled_pct;
-        Self {
-            stored: row,
-            user: None,
-            pid: raw.key.pid,
-            tid: raw.key.tid,
-            starttime: raw.key.starttime,
-            state: raw.state as char,
-            wchan: None,
-            read_bytes_per_s: rates.read,
-            write_bytes_per_s: rates.write,
-            cancelled_bytes_per_s: rates.cancelled,
-            read_bytes_total: bytes.map(|b| b.read),
-            write_bytes_total: bytes.map(|b| b.write),
-            io_delay_pct: rates.io_delay_pct,
-            swapin_delay_pct: rates.swapin_delay_pct,
-            throttled_pct,
-            reclaim_pct,
-            swap_bytes: raw.swap_bytes,
-            rss_bytes: raw.rss_bytes,
-            major_faults_per_s: rates.major_faults,
-            cgroup: names.map(|n| &*n.cgroup).filter(|c| !c.is_empty()),
-            container: names.and_then(|n| n.container.as_deref()),
-            ppid: raw.ppid,
-            num_threads: raw.num_threads,
-            kernel_thread: raw.kernel_thread,
-            exited: row.exited,
-            blocked: row.blocked,
-            attributed_io: None,
-            state_since_ns: row.state_since_ns,
-            accumulated: bytes.map(|_| acc.io),
-            accumulated_io_delay_ns: raw.delays.map(|_| acc.blkio_ns),
-            accumulated_swapin_delay_ns: raw.delays.and_then(|d| d.swapin_ns).map(|_| acc.swapin_ns),
-        }
+    pub(super) fn new(table: &'a ProcessTable, index: u32) -> Self {
+        let stored = &table.rows[index as usize];
+        Self { table, stored, raw: &stored.raw, index, sums: None }
     }
 
-    /// The same with its wait channel and its user's name.
-    pub(super) fn with_names(self, wchan: Option<&'a Arc<str>>, user: Option<&'a Arc<str>>) -> Self {
-        Self { wchan: wchan.map(|w| &**w), user: user.map(|u| &**u), ..self }
+    fn rates(&self) -> TaskRates {
+        self.sums.map_or_else(|| self.table.rates_of(self.stored), |sums| sums.0)
+    }
+
+    fn accumulated_counters(&self) -> AccumulatedCounters {
+        self.sums.map_or_else(|| self.table.accumulated_of(self.stored), |sums| sums.1)
+    }
+
+    fn stall_percentages(&self) -> [Option<f64>; 2] {
+        // Stalls are counted for whole processes, so those of a thread are unknown.
+        if self.table.rows_are_threads { [None; 2] } else { self.table.stall_percentages.of(&self.key()) }
     }
 
     /// Identity of the task.
     pub fn key(&self) -> TaskKey {
-        self.stored.raw.key
+        self.raw.key
+    }
+
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.raw.key.pid
+    }
+
+    /// Thread id; equals the process id where rows are processes.
+    pub fn tid(&self) -> u32 {
+        self.raw.key.tid
+    }
+
+    /// State letter.
+    pub fn state(&self) -> char {
+        self.raw.state as char
+    }
+
+    /// Whether it is alive and in state D.
+    pub fn is_in_d_state(&self) -> bool {
+        self.raw.state == b'D' && !self.stored.exited
+    }
+
+    /// CLOCK_BOOTTIME in ns when it was first seen in its present state.
+    pub fn state_since_ns(&self) -> u64 {
+        self.stored.state_since_ns
+    }
+
+    /// Whether it exited in the last interval; the values are the last ones read.
+    pub fn has_exited(&self) -> bool {
+        self.stored.exited
+    }
+
+    /// Whether it has exited and its pages are still being written.
+    pub fn has_exited_with_io(&self) -> bool {
+        self.stored.exited && self.table.io_attribution.has_io(self.pid())
+    }
+
+    /// Whether a read of its counters does not return; the values are old.
+    pub fn is_blocked(&self) -> bool {
+        self.stored.blocked
+    }
+
+    /// The kernel function it waits in, if that was requested.
+    pub fn wait_channel(&self) -> Option<&'a str> {
+        self.table.wait_channel(self.stored).map(|wait| &**wait)
+    }
+
+    /// Control group path.
+    pub fn cgroup(&self) -> Option<&'a str> {
+        self.stored.names.as_deref().map(|names| &*names.cgroup).filter(|path| !path.is_empty())
+    }
+
+    /// The container of its control group.
+    pub fn container(&self) -> Option<&'a str> {
+        self.stored.names.as_deref()?.container.as_deref()
+    }
+
+    /// Bytes read from storage per second.
+    pub fn read_bytes_per_s(&self) -> Option<f64> {
+        self.rates().read
+    }
+
+    /// Bytes dirtied for storage per second.
+    pub fn write_bytes_per_s(&self) -> Option<f64> {
+        self.rates().write
+    }
+
+    /// Dirtied bytes that were truncated before they were written, per second.
+    pub fn cancelled_bytes_per_s(&self) -> Option<f64> {
+        self.rates().cancelled
+    }
+
+    /// Time waiting for block I/O, percent of the interval. For a process the sum over its threads, up to 100 for
+    /// each thread.
+    pub fn io_delay_pct(&self) -> Option<f64> {
+        self.rates().io_delay_pct
+    }
+
+    /// Time waiting for pages from swap, percent of the interval.
+    pub fn swapin_delay_pct(&self) -> Option<f64> {
+        self.rates().swapin_delay_pct
+    }
+
+    /// Major page faults per second.
+    pub fn major_faults_per_s(&self) -> Option<f64> {
+        self.rates().major_faults
+    }
+
+    /// Time throttled because too many pages were dirty, percent of the interval, summed over threads. From tracing.
+    pub fn throttled_pct(&self) -> Option<f64> {
+        self.stall_percentages()[THROTTLE]
+    }
+
+    /// Time in direct reclaim, percent of the interval, summed over threads. From tracing.
+    pub fn reclaim_pct(&self) -> Option<f64> {
+        self.stall_percentages()[RECLAIM]
+    }
+
+    /// I/O attributed to the process by tracing; `None` if not traced. It is by process, not by thread.
+    pub fn attributed_io(&self) -> Option<IoRates> {
+        if self.table.rows_are_threads { None } else { self.table.io_attribution.rates_of(self.pid()) }
+    }
+
+    /// Bytes since the counters were reset (iotop -a); `None` if they cannot be read.
+    pub fn accumulated(&self) -> Option<IoBytes> {
+        self.raw.io.bytes().map(|_| self.accumulated_counters().io)
+    }
+
+    /// Time waiting for block I/O since the counters were reset, ns.
+    pub fn accumulated_io_delay_ns(&self) -> Option<u64> {
+        self.raw.delays.map(|_| self.accumulated_counters().blkio_ns)
+    }
+
+    /// Time waiting for swap since the counters were reset, ns.
+    pub fn accumulated_swapin_delay_ns(&self) -> Option<u64> {
+        self.raw.delays?.swapin_ns.map(|_| self.accumulated_counters().swapin_ns)
     }
 
     /// Command name, sanitized.
     pub fn comm(&self) -> Cow<'a, str> {
-        sanitize_cow(self.stored.raw.comm())
+        sanitize_cow(self.raw.comm())
+    }
+
+    /// `fio (1234)`, sanitized.
+    pub fn label(&self) -> String {
+        format!("{} ({})", self.comm(), self.pid())
     }
 
     /// The command line; `None` until it was read.
     pub fn command(&self) -> Option<CommandLine<'a>> {
         let cmdline = self.raw_cmdline();
-        let in_brackets = self.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
-        let text = if in_brackets { self.stored.raw.comm() } else { cmdline? };
+        let in_brackets = self.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
+        let text = if in_brackets { self.raw.comm() } else { cmdline? };
         Some(CommandLine { text: sanitize_cow(text), in_brackets })
     }
 
     /// The user's name as it is in `/etc/passwd`.
     pub(crate) fn user_name(&self) -> Option<&'a str> {
-        self.user
-    }
-
-    /// Real user id.
-    pub(crate) fn uid(&self) -> Option<u32> {
-        self.stored.raw.uid
-    }
-
-    /// I/O class and level.
-    pub(crate) fn io_priority(&self) -> Option<IoPrio> {
-        self.stored.raw.ioprio
+        self.table.user_name(self.stored).map(|name| &**name)
     }
 
     /// The command line as raw bytes.
@@ -233,13 +264,13 @@ impl<'a> ProcessRow<'a> {
 
     /// The user's name, sanitized, or the uid if it has none.
     pub fn user(&self) -> Option<Cow<'a, str>> {
-        let name = self.user.map(|user| sanitize_cow(user.as_bytes()));
-        name.or_else(|| Some(self.uid()?.to_string().into()))
+        let name = self.user_name().map(|name| sanitize_cow(name.as_bytes()));
+        name.or_else(|| Some(self.raw.uid?.to_string().into()))
     }
 
     /// I/O class and level in iotop's format.
     pub fn ionice(&self) -> Option<String> {
-        self.io_priority().map(|prio| prio.to_string())
+        self.raw.ioprio.map(|prio| prio.to_string())
     }
 }
 

@@ -66,9 +66,10 @@ impl ProcessTable {
         let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
         let matching =
             self.rows.iter().zip(0..).filter(|(r, _)| self.matches_filter(r, &query.filter, needle.as_deref()));
+        let (column, sums) = (query.sort_by.spec(), self.thread_sums(&query.filter.folded_pids));
         let mut entries: Vec<SortEntry<'_>> = matching
             .map(|(row, row_index)| SortEntry {
-                key: self.folded_sort_key(row, query),
+                key: column.sort_key(&self.row_with_folded_threads(row_index, &sums)),
                 tie_breaker: (row.raw.kernel_thread, row.raw.key),
                 row_index,
             })
@@ -115,9 +116,10 @@ impl ProcessTable {
             return true;
         }
         let r = self.rates_of(row);
+        let stalls = if self.rows_are_threads { [None; 2] } else { self.stall_percentages.of(&row.raw.key) };
         [r.read, r.write, r.cancelled, r.io_delay_pct, r.swapin_delay_pct, r.major_faults]
             .into_iter()
-            .chain(r.stalled_pct)
+            .chain(stalls)
             .any(|rate| rate.is_some_and(|rate| rate > 0.0))
     }
 

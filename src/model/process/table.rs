@@ -34,8 +34,8 @@ pub struct ProcessTable {
     pub(super) rates: Vec<TaskRates>,
     pub(super) accumulated: Vec<AccumulatedCounters>,
     free_accumulated: Vec<u32>,
-    wait_channels: HashMap<TaskKey, Arc<str>>,
-    users: HashMap<u32, Arc<str>>,
+    pub(super) wait_channels: HashMap<TaskKey, Arc<str>>,
+    pub(super) users: HashMap<u32, Arc<str>>,
     exited_count: usize,
     has_blocked: bool,
     /// When the accumulated counters were reset.
@@ -44,10 +44,10 @@ pub struct ProcessTable {
     accumulated_io: IoBytes,
     time: Timestamp,
     hidden_count: usize,
-    rows_are_threads: bool,
+    pub(super) rows_are_threads: bool,
     delay_accounting: Reading<()>,
     blocked_tasks: Vec<BlockedTask>,
-    pub(super) stall_percentages: StallPercentages,
+    pub(super) stall_percentages: Arc<StallPercentages>,
     pub(super) io_attribution: ProcessIoAttribution,
     notes: Vec<String>,
 }
@@ -340,26 +340,22 @@ impl ProcessTable {
 
     /// The row at an index from [`ProcessTable::window`], before the next `apply`.
     pub fn row(&self, at: u32) -> ProcessRow<'_> {
-        self.row_of(&self.rows[at as usize])
+        ProcessRow::new(self, at)
     }
 
-    pub(super) fn row_of<'a>(&'a self, row: &'a StoredRow) -> ProcessRow<'a> {
-        self.unnamed_row(row).with_names(self.wait_channel(row), self.user_name(row))
-    }
-
-    /// The row without what needs a look-up by name: all that most sort keys need.
-    pub(super) fn unnamed_row<'a>(&'a self, row: &'a StoredRow) -> ProcessRow<'a> {
-        let mut shown = ProcessRow::new(row, self.rates_of(row), self.accumulated_of(row));
-        // Traced I/O is by process, not by thread.
-        if !self.rows_are_threads {
-            shown.attributed_io = self.io_attribution.rates_of(row.raw.key.pid);
-        }
-        shown
-    }
-
-    /// Every row, in no particular order.
+    /// Every row, in the order of their indexes.
     pub fn iter(&self) -> impl Iterator<Item = ProcessRow<'_>> {
         (0..self.rows.len() as u32).map(|at| self.row(at))
+    }
+
+    /// The task with this id.
+    pub fn find_by_pid(&self, pid: u32) -> Option<ProcessRow<'_>> {
+        self.iter().find(|row| row.tid() == pid)
+    }
+
+    /// A row of the process with this id, if it has not exited.
+    pub fn find_live(&self, pid: u32) -> Option<ProcessRow<'_>> {
+        self.iter().find(|row| row.pid() == pid && !row.has_exited())
     }
 
     pub(super) fn user_name(&self, row: &StoredRow) -> Option<&Arc<str>> {
@@ -376,13 +372,11 @@ impl ProcessTable {
 
     /// Rates of a row: 0 if it did not change, unknown if it cannot be read.
     pub(super) fn rates_of(&self, row: &StoredRow) -> TaskRates {
-        // Stalls are counted for whole processes, so those of a thread are unknown.
-        let stalled_pct = if self.rows_are_threads { [None; 2] } else { self.stall_percentages.of(&row.raw.key) };
         if row.exited || row.blocked {
-            return TaskRates { stalled_pct, ..TaskRates::default() };
+            return TaskRates::default();
         }
         if let Some(rates) = self.rates.get(row.rates_slot as usize) {
-            return TaskRates { stalled_pct, ..*rates };
+            return *rates;
         }
         let io = row.raw.io.bytes().map(|_| 0.0);
         TaskRates {
@@ -393,23 +387,17 @@ impl ProcessTable {
             io_delay_pct: row.raw.delays.map(|_| 0.0),
             swapin_delay_pct: row.raw.delays.and_then(|d| d.swapin_ns).map(|_| 0.0),
             major_faults: Some(0.0),
-            stalled_pct,
         }
     }
 
     /// Sets the stalls of the newest tick; processes that are not listed had none.
     pub fn set_stalls(&mut self, stalls: Option<&MemoryStalls>) {
-        self.stall_percentages = StallPercentages::new(stalls);
+        self.stall_percentages = Arc::new(StallPercentages::new(stalls));
     }
 
     /// Sets the attributed I/O of the interval; `None` if nothing is traced.
     pub fn set_io_attribution(&mut self, attribution: Option<Arc<IoAttribution>>) {
         self.io_attribution.current = attribution;
-    }
-
-    /// Whether a process has exited and its pages are still being written.
-    pub fn has_exited_with_io(&self, row: &ProcessRow<'_>) -> bool {
-        row.exited && self.io_attribution.has_io(row.pid)
     }
 
     /// Restores the rows of exited processes that have I/O in this interval.

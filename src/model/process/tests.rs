@@ -70,7 +70,7 @@ fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
         table.set_stalls(stalls.ok());
         let query = ProcessQuery { sort_by: ProcessColumn::Throttled, height: 9, ..ProcessQuery::default() };
         let rows: Vec<_> = table.window(&query).rows.iter().map(|at| table.row(*at)).collect();
-        rows.iter().map(|r| (r.pid, r.throttled_pct, r.reclaim_pct)).collect::<Vec<_>>()
+        rows.iter().map(|r| (r.pid(), r.throttled_pct(), r.reclaim_pct())).collect::<Vec<_>>()
     };
     let stalls = Reading::Ok(stalls);
     assert_eq!(rows_of(false, &stalls), [(2, Some(81.2), None), (1, Some(0.0), None)]);
@@ -82,19 +82,19 @@ fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
 fn a_rate_needs_two_scans_and_uses_its_own_interval() {
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(raw(1, 1000, 0), 0)]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, None, "no second look yet");
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_total, Some(1000));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), None, "no second look yet");
+    assert_eq!(table.get(&key(1)).unwrap().raw.io.bytes().map(|b| b.read), Some(1000));
     table.apply(&update_at(11, false, &[]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0), "looked at and unchanged");
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), Some(0.0), "looked at and unchanged");
     // The row's last scan was at 11.5 s: the rate is over half a second, not over the tick.
     let mut update = update_at(12, false, &[(raw(1, 3000, 500), 0)]);
     update.changed[0].previous_scan_ns = 23 * SEC / 2;
     table.apply(&update);
     let row = table.get(&key(1)).unwrap();
-    assert_eq!((row.read_bytes_per_s, row.write_bytes_per_s), (Some(4000.0), Some(1000.0)));
+    assert_eq!((row.read_bytes_per_s(), row.write_bytes_per_s()), (Some(4000.0), Some(1000.0)));
     assert_eq!(table.totals(), ProcessTotals { read_bytes_per_s: 4000.0, write_bytes_per_s: 1000.0 });
     table.apply(&update_at(13, false, &[]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), Some(0.0));
     assert_eq!(table.totals(), ProcessTotals::default());
 }
 
@@ -105,8 +105,8 @@ fn a_task_started_in_the_interval_counts_from_zero() {
     let young = TaskRaw { key: TaskKey { pid: 7, tid: 7, starttime: 1050 }, ..raw(7, 0, 4096) };
     let old = raw(8, 0, 4096);
     table.apply(&update_at(11, false, &[(young, 0), (old, 0)]));
-    assert_eq!(table.get(&young.key).unwrap().write_bytes_per_s, Some(4096.0));
-    assert_eq!(table.get(&old.key).unwrap().write_bytes_per_s, None, "was there before, only came into sight");
+    assert_eq!(table.get(&young.key).unwrap().write_bytes_per_s(), Some(4096.0));
+    assert_eq!(table.get(&old.key).unwrap().write_bytes_per_s(), None, "was there before, only came into sight");
 }
 
 #[test]
@@ -114,10 +114,10 @@ fn a_decreasing_counter_has_no_rate() {
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(raw(1, 5000, 0), 0)]));
     table.apply(&update_at(11, false, &[(raw(1, 100, 0), 10)]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, None);
-    assert_eq!(table.get(&key(1)).unwrap().accumulated.unwrap().read, 0);
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), None);
+    assert_eq!(table.get(&key(1)).unwrap().accumulated().unwrap().read, 0);
     table.apply(&update_at(12, false, &[(raw(1, 300, 0), 11)]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(200.0));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), Some(200.0));
 }
 
 /// `sh` (1) runs `sudo` (2), which runs `dd` (3); a parent that waits inherits the child's bytes.
@@ -127,14 +127,14 @@ fn io_of_an_exited_child_is_not_its_parents_rate() {
     let start = |table: &mut ProcessTable| {
         table.apply(&update_at(10, true, &[(below(1, 9, 50), 0), (below(2, 1, 5), 0), (below(3, 2, 700), 0)]));
     };
-    let written = |table: &ProcessTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s;
+    let written = |table: &ProcessTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s();
     // dd wrote 100 more before it exited: only those appear at its parent.
     let mut table = ProcessTable::new();
     start(&mut table);
     table.apply(&ProcessUpdate { exited: vec![key(3)], ..update_at(11, false, &[(below(2, 1, 805), 10)]) });
     assert_eq!(written(&table, 2), Some(100.0));
     assert_eq!(table.accumulated_io().write, 100);
-    assert_eq!(table.get(&key(2)).unwrap().write_bytes_total, Some(805), "the kernel's own count");
+    assert_eq!(table.get(&key(2)).unwrap().raw.io.bytes().map(|b| b.write), Some(805), "the kernel's own count");
     // Both exited: sh inherits their bytes through sudo.
     let mut table = ProcessTable::new();
     start(&mut table);
@@ -159,14 +159,14 @@ fn exited_rows_stay_for_one_interval() {
     table.apply(&update_at(10, true, &[(raw(1, 9, 9), 0), (raw(2, 0, 0), 0), (raw(3, 0, 0), 0)]));
     table.apply(&ProcessUpdate { exited: vec![key(1), key(1)], ..update_at(11, false, &[]) });
     let row = table.get(&key(1)).unwrap();
-    assert!(row.exited);
-    assert_eq!((row.read_bytes_total, row.read_bytes_per_s), (Some(9), None));
+    assert!(row.has_exited());
+    assert_eq!((row.raw.io.bytes().map(|b| b.read), row.read_bytes_per_s()), (Some(9), None));
     table.apply(&update_at(12, false, &[(raw(3, 5, 0), 11)]));
     assert!(table.get(&key(1)).is_none());
     assert_eq!(table.len(), 2);
     // The row that moved into the gap is still found by its key.
-    assert_eq!(table.get(&key(3)).unwrap().read_bytes_per_s, Some(5.0));
-    assert_eq!(table.get(&key(2)).unwrap().pid, 2);
+    assert_eq!(table.get(&key(3)).unwrap().read_bytes_per_s(), Some(5.0));
+    assert_eq!(table.get(&key(2)).unwrap().pid(), 2);
 }
 
 #[test]
@@ -176,16 +176,16 @@ fn unreadable_counters_are_not_zero() {
     table.apply(&update_at(10, true, &[(denied, 0), (raw(2, 1, 1), 0)]));
     table.apply(&update_at(11, false, &[(TaskRaw { timeslices: 5, ..denied }, 10)]));
     let row = table.get(&key(1)).unwrap();
-    assert_eq!((row.read_bytes_per_s, row.read_bytes_total, row.accumulated), (None, None, None));
-    assert_eq!((row.io_delay_pct, row.swap_bytes), (None, None));
+    assert_eq!((row.read_bytes_per_s(), row.raw.io.bytes().map(|b| b.read), row.accumulated()), (None, None, None));
+    assert_eq!((row.io_delay_pct(), row.raw.swap_bytes), (None, None));
     let blocked =
         BlockedTask { key: key(2), since_boot_ns: 10 * SEC, waiting_on: "its stat".into(), counters_readable: false };
     table.apply(&ProcessUpdate { blocked: vec![blocked], ..update_at(12, false, &[]) });
     let row = table.get(&key(2)).unwrap();
-    assert!(row.blocked);
-    assert_eq!((row.read_bytes_per_s, row.read_bytes_total), (None, Some(1)));
+    assert!(row.is_blocked());
+    assert_eq!((row.read_bytes_per_s(), row.raw.io.bytes().map(|b| b.read)), (None, Some(1)));
     table.apply(&update_at(13, false, &[]));
-    assert!(!table.get(&key(2)).unwrap().blocked);
+    assert!(!table.get(&key(2)).unwrap().is_blocked());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn counters_accumulate_until_reset() {
     table.apply(&update_at(10, true, &[(raw(1, 1000, 0), 0)]));
     table.apply(&update_at(11, false, &[(raw(1, 1500, 8), 10)]));
     table.apply(&update_at(12, false, &[(raw(1, 1600, 8), 11)]));
-    let acc = |table: &ProcessTable| table.get(&key(1)).unwrap().accumulated.unwrap();
+    let acc = |table: &ProcessTable| table.get(&key(1)).unwrap().accumulated().unwrap();
     assert_eq!((acc(&table).read, acc(&table).write), (600, 8));
     table.reset_counters(clock(12));
     assert_eq!(acc(&table), IoBytes::default());
@@ -214,9 +214,9 @@ fn delays_are_per_cent_of_the_interval() {
     table.apply(&update_at(10, true, &[(with(0, 0, 1), 0)]));
     table.apply(&update_at(11, false, &[(with(SEC / 4, SEC / 10, 2), 10)]));
     let row = table.get(&key(1)).unwrap();
-    assert_eq!((row.io_delay_pct, row.swapin_delay_pct), (Some(25.0), Some(10.0)));
+    assert_eq!((row.io_delay_pct(), row.swapin_delay_pct()), (Some(25.0), Some(10.0)));
     table.apply(&update_at(12, false, &[]));
-    assert_eq!(table.get(&key(1)).unwrap().io_delay_pct, Some(0.0));
+    assert_eq!(table.get(&key(1)).unwrap().io_delay_pct(), Some(0.0));
 }
 
 #[test]
@@ -225,9 +225,9 @@ fn a_state_lasts_only_until_the_task_runs() {
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(asleep(1), 0)]));
     table.apply(&update_at(11, false, &[(TaskRaw { rss_bytes: 1, ..asleep(1) }, 10)]));
-    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 10 * SEC);
+    assert_eq!(table.get(&key(1)).unwrap().state_since_ns(), 10 * SEC);
     table.apply(&update_at(12, false, &[(asleep(2), 11)]));
-    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 12 * SEC, "it woke and slept again");
+    assert_eq!(table.get(&key(1)).unwrap().state_since_ns(), 12 * SEC, "it woke and slept again");
 }
 
 #[test]
@@ -243,11 +243,14 @@ fn names_users_and_wait_channels_reach_the_row() {
     });
     let row = table.get(&key(1)).unwrap();
     assert_eq!(row.command().map(|c| c.to_string()).as_deref(), Some("evil \\x1b[2J"));
-    assert_eq!((row.user().as_deref(), row.wchan, row.cgroup), (Some("root"), Some("io_schedule"), Some("/a")));
+    assert_eq!(
+        (row.user().as_deref(), row.wait_channel(), row.cgroup()),
+        (Some("root"), Some("io_schedule"), Some("/a"))
+    );
     let row = table.get(&key(2)).unwrap();
     assert_eq!((row.user().as_deref(), row.command().map(|c| c.to_string()).as_deref()), (Some("42"), Some("[task]")));
     table.apply(&update_at(11, false, &[(raw(1, 7, 0), 10)]));
-    assert_eq!(table.get(&key(1)).unwrap().wchan, None, "it ran, so it waits elsewhere");
+    assert_eq!(table.get(&key(1)).unwrap().wait_channel(), None, "it ran, so it waits elsewhere");
 }
 
 #[test]
@@ -264,7 +267,7 @@ fn filters_select_rows() {
     let pids = |filter: ProcessFilter| -> Vec<u32> {
         let window =
             table.window(&ProcessQuery { sort_by: ProcessColumn::Pid, filter, height: 9, ..ProcessQuery::default() });
-        window.rows.iter().map(|at| table.row(*at).pid).collect()
+        window.rows.iter().map(|at| table.row(*at).pid()).collect()
     };
     assert_eq!(pids(ProcessFilter { only_active: true, ..ProcessFilter::default() }), [1, 3]);
     assert_eq!(pids(ProcessFilter { only_accumulated: true, ..ProcessFilter::default() }), [1]);
@@ -317,7 +320,7 @@ proptest! {
         prop_assert_eq!(window.matching, io.len());
         let want: Vec<u32> = all.rows.iter().copied().skip(offset).take(height).collect();
         prop_assert_eq!(window.rows, want);
-        let known = |at: &u32| table.row(*at).swap_bytes;
+        let known = |at: &u32| table.row(*at).raw.swap_bytes;
         if by == ProcessColumn::Swap && !reverse {
             let values: Vec<_> = all.rows.iter().map(known).collect();
             prop_assert!(values.is_sorted_by(|a, b| a >= b), "{values:?}");
@@ -346,7 +349,12 @@ fn an_exited_process_is_restored_while_its_pages_are_written() {
     let shown = |table: &ProcessTable| {
         let rows = table.window(&by_writeback).rows.into_iter().map(|at| table.row(at));
         let all = rows.map(|r| {
-            (r.pid, r.attributed_io.map(|c| c.writeback_bytes_per_s), r.exited, r.command().map(|c| c.to_string()))
+            (
+                r.pid(),
+                r.attributed_io().map(|c| c.writeback_bytes_per_s),
+                r.has_exited(),
+                r.command().map(|c| c.to_string()),
+            )
         });
         all.collect::<Vec<_>>()
     };
@@ -362,7 +370,7 @@ fn an_exited_process_is_restored_while_its_pages_are_written() {
         );
         let active = ProcessFilter { only_active: true, ..ProcessFilter::default() };
         assert_eq!(table.window(&ProcessQuery { filter: active, ..by_writeback.clone() }).matching, 2);
-        assert!(table.iter().all(|r| table.has_exited_with_io(&r) == r.exited));
+        assert!(table.iter().all(|r| r.has_exited_with_io() == r.has_exited()));
     }
     table.set_io_attribution(io_attribution(&[]));
     table.apply(&update_at(16, false, &[]));

@@ -159,9 +159,9 @@ fn threads_have_rows_of_their_own() {
     let mut table = ProcessTable::new();
     table.apply(&update);
     let row = table.get(&TaskKey { pid: 5, tid: 7, starttime: 1000 }).unwrap();
-    assert_eq!((&*row.comm(), row.read_bytes_total), ("side", Some(3)));
+    assert_eq!((&*row.comm(), row.raw.io.bytes().map(|b| b.read)), ("side", Some(3)));
     assert_eq!(row.command().map(|c| c.to_string()).as_deref(), Some("/bin/task --flag"), "borrowed from its process");
-    assert_eq!((row.uid(), row.user().as_deref()), (Some(1000), Some("pg")));
+    assert_eq!((row.raw.uid, row.user().as_deref()), (Some(1000), Some("pg")));
     assert_eq!(update.total, 2);
     // One thread starts later, and one exits.
     fake.write_thread(5, &FakeTask::new(8));

@@ -46,7 +46,7 @@ fn one_stuck_task_does_not_delay_the_others() {
     assert_eq!((stuck.raw.io, stuck.raw.comm()), (TaskIoRaw::Blocked, &b"task"[..]));
     let mut table = ProcessTable::new();
     table.apply(&update);
-    assert!(table.iter().all(|row| row.blocked == (row.pid == 6)));
+    assert!(table.iter().all(|row| row.is_blocked() == (row.pid() == 6)));
 
     // Its files are not read again: no second thread hangs.
     let update = scan(&mut collector);

@@ -50,8 +50,8 @@ fn written_bytes_match_the_kernel() {
         let pid = shell.0.id();
         let mut table = ProcessTable::new();
         table.apply(&scan(&mut collector, &ScanOptions::default()));
-        let row = table.iter().find(|row| row.pid == pid).expect("the child is there").key();
-        let before = table.get(&row).unwrap().write_bytes_total;
+        let row = table.iter().find(|row| row.pid() == pid).expect("the child is there").key();
+        let before = table.get(&row).unwrap().raw.io.bytes().map(|b| b.write);
         let Some(before) = before else {
             eprintln!("skipped: io of a child is not readable here");
             return;
@@ -61,19 +61,19 @@ fn written_bytes_match_the_kernel() {
         shell.run(&format!("printf %65536s x > {}", file.display()));
         table.apply(&scan(&mut collector, &ScanOptions::default()));
         let after = table.get(&row).unwrap();
-        if after.write_bytes_total == Some(before) {
+        if after.raw.io.bytes().map(|b| b.write) == Some(before) {
             eprintln!("skipped: the file system of {} counts no writes", dir.path().display());
             return;
         }
         // Directory and bitmap pages may be added to the 65,536 bytes: `io` is the reference.
         let io = std::fs::read(Root::live().proc(&format!("{pid}/io"))).unwrap();
         let kernel = crate::parse::task::io(&io).unwrap();
-        assert_eq!(after.write_bytes_total, Some(kernel.write));
-        assert_eq!(after.accumulated.unwrap().write, kernel.write - before);
+        assert_eq!(after.raw.io.bytes().map(|b| b.write), Some(kernel.write));
+        assert_eq!(after.accumulated().unwrap().write, kernel.write - before);
         assert!((65_536..65_536 + 32_768).contains(&(kernel.write - before)));
-        assert!(after.write_bytes_per_s.unwrap() > 0.0);
+        assert!(after.write_bytes_per_s().unwrap() > 0.0);
         table.apply(&scan(&mut collector, &ScanOptions::default()));
-        assert_eq!(table.get(&row).unwrap().write_bytes_per_s, Some(0.0));
+        assert_eq!(table.get(&row).unwrap().write_bytes_per_s(), Some(0.0));
     }
 }
 
@@ -88,15 +88,18 @@ fn a_child_process_appears_and_exits() {
         shell.run(":");
         let pid = shell.0.id();
         table.apply(&scan(&mut collector, &options));
-        let row = table.iter().find(|row| row.pid == pid).expect("seen in the next scan");
+        let row = table.iter().find(|row| row.pid() == pid).expect("seen in the next scan");
         assert_eq!((&*row.comm(), row.command().map(|c| c.to_string()).as_deref()), ("sh", Some("sh")));
-        assert_eq!(row.ppid, std::process::id());
+        assert_eq!(row.raw.ppid, std::process::id());
         assert!(row.ionice().is_some());
         let key = row.key();
-        assert!(row.read_bytes_total.is_none() || row.read_bytes_per_s.is_some(), "born since: has a rate");
+        assert!(
+            row.raw.io.bytes().map(|b| b.read).is_none() || row.read_bytes_per_s().is_some(),
+            "born since: has a rate"
+        );
         drop(shell);
         table.apply(&scan(&mut collector, &options));
-        assert!(table.get(&key).unwrap().exited);
+        assert!(table.get(&key).unwrap().has_exited());
         table.apply(&scan(&mut collector, &ScanOptions::default()));
         assert!(table.get(&key).is_none());
     }
@@ -116,8 +119,8 @@ fn own_threads_have_rows() {
         let update = scan(&mut collector, &ScanOptions { threads: true, ..ScanOptions::default() });
         let mut table = ProcessTable::new();
         table.apply(&update);
-        let row = table.iter().find(|row| row.tid == tid).expect("the thread is a row");
-        assert_eq!((&*row.comm(), row.pid), ("row-of-mine", std::process::id()));
+        let row = table.iter().find(|row| row.tid() == tid).expect("the thread is a row");
+        assert_eq!((&*row.comm(), row.pid()), ("row-of-mine", std::process::id()));
     }
     drop(go);
     thread.unwrap().join().unwrap();

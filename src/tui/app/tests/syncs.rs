@@ -50,7 +50,7 @@ fn a_configured_start_view_is_traced_from_the_first_event() {
 #[test]
 fn a_detail_page_keeps_tracing_on() {
     let mut app = waiting(SIZE);
-    let pid = app.shared.system.processes.live_tasks().next().unwrap().1.key.pid;
+    let pid = app.shared.system.processes.iter().next().unwrap().pid();
     tell(&mut app, |s| {
         let mut raw = super::fixture::syncs::reading(s, 9);
         for c in &mut raw.files {

@@ -205,9 +205,9 @@ fn busiest_task_text(shared: &Shared) -> Option<String> {
     let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
     Some(format!(
         "Busiest task, on any device: {} {}, reads {}, writes {}",
-        row.pid,
+        row.pid(),
         row.comm(),
-        rate(row.read_bytes_per_s),
-        rate(row.write_bytes_per_s)
+        rate(row.read_bytes_per_s()),
+        rate(row.write_bytes_per_s())
     ))
 }

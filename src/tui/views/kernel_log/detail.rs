@@ -96,7 +96,11 @@ fn device_status_text(shared: &Shared, name: &str) -> String {
 fn task_status_text(shared: &Shared, pid: u32) -> String {
     match shared.system.processes.find_by_pid(pid) {
         Some(row) => {
-            format!("  now in state {}{}", row.state, row.wchan.map_or(String::new(), |w| format!(" in {w}")))
+            format!(
+                "  now in state {}{}",
+                row.state(),
+                row.wait_channel().map_or(String::new(), |w| format!(" in {w}"))
+            )
         }
         None => "  no longer there".into(),
     }

@@ -122,7 +122,7 @@ fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBu
     type Get = fn(&crate::model::memory::SwapRate) -> Option<f64>;
     let both: [(&str, Get); 2] = [("si", |s| s.in_bytes_per_s), ("so", |s| s.out_bytes_per_s)];
     for (i, (name, get)) in both.into_iter().enumerate() {
-        let value = move |f: &crate::model::history::HistoryFrame<_>| f.snapshot.swap.ok().and_then(get);
+        let value = move |f: &crate::model::history::HistoryFrame| f.snapshot.swap.ok().and_then(get);
         let part = Rect { x: area.x + half * i as u16, width: half.saturating_sub(1), ..area };
         let max = shared.history_to_shown().rev().take(usize::from(part.width)).filter_map(value).fold(0.0, f64::max);
         let now = shared.snapshot().swap.ok().and_then(get);
@@ -169,7 +169,7 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
             let row = shared.system.processes.row(at);
             let Some(text) = cell(&row) else { continue };
             if y < area.bottom() {
-                let name = format!("{text:>14} {:>7} {}", row.pid, row.comm());
+                let name = format!("{text:>14} {:>7} {}", row.pid(), row.comm());
                 draw_text(buf, area.x, y, &name, area.width, theme.text);
                 y += 1;
                 any = true;
@@ -182,12 +182,12 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
     };
     let used = shared.snapshot().swap.ok().and_then(|s| s.used_bytes).unwrap_or(0);
     list(buf, "Largest in swap", Col::Swap, &|r| {
-        let n = r.swap_bytes.filter(|n| *n > 0)?;
+        let n = r.raw.swap_bytes.filter(|n| *n > 0)?;
         let share = if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
         Some(format!("{}{share}", format_bytes(n)))
     });
     list(buf, "Faulting (major faults/s)", Col::MajorFaults, &|r| {
-        r.major_faults_per_s.filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
+        r.major_faults_per_s().filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
     });
 }
 

@@ -104,7 +104,7 @@ pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, b
     if area.height < 2 {
         return;
     }
-    let value = |f: &crate::model::history::HistoryFrame<_>| {
+    let value = |f: &crate::model::history::HistoryFrame| {
         f.snapshot.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64)
     };
     let max = shared.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
@@ -128,7 +128,7 @@ pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, b
 /// labels: `t` throttled, `r` reclaim, `x` both.
 pub(super) fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'static str)> {
     let ticks = shared.history_to_shown().rev().take(width).enumerate();
-    let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {
+    let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame)| {
         let stalls = frame.snapshot.memory_stalls.ok()?;
         let sign = match (stalls.has_stalls(THROTTLE), stalls.has_stalls(RECLAIM)) {
             (true, true) => "x",

@@ -62,7 +62,7 @@ fn push_counters_and_facts(shared: &Shared, p: &TaskPage, out: &mut Vec<(String,
     match shared.system.processes.get(&p.key) {
         Some(row) => {
             push_counters(shared, &row, out);
-            super::super::io_accounting::push_process_io(shared, row.pid, row.cgroup, out);
+            super::super::io_accounting::push_process_io(shared, row.pid(), row.cgroup(), out);
             out.push((String::new(), false));
         }
         None => {
@@ -81,35 +81,38 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut Vec<(String, b
     let now = shared.system.now().boot_ns;
     out.push((row.command().map_or_else(|| row.comm().to_string(), |c| c.to_string()), true));
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
-    let kind = if row.kernel_thread { "kernel thread" } else { "program" };
-    let exited = if row.exited { ", ENDED" } else { "" };
-    let thread = if row.tid == row.pid { String::new() } else { format!("TID {}, ", row.tid) };
-    fact("task", format!("{thread}PID {}, PPID {}, {kind}{exited}", row.pid, row.ppid));
+    let kind = if row.raw.kernel_thread { "kernel thread" } else { "program" };
+    let exited = if row.has_exited() { ", ENDED" } else { "" };
+    let thread = if row.tid() == row.pid() { String::new() } else { format!("TID {}, ", row.tid()) };
+    fact("task", format!("{thread}PID {}, PPID {}, {kind}{exited}", row.pid(), row.raw.ppid));
     fact("name", row.comm().to_string());
     fact("user", row.user().as_deref().unwrap_or("-").into());
-    let wait = row.wchan.map_or(String::new(), |w| format!(", waits in {}", sanitize(w)));
-    let since = format_duration(now.saturating_sub(row.state_since_ns) / 1_000_000_000);
-    fact("state", format!("{} for {since}{wait}", row.state));
-    fact("threads", row.num_threads.to_string());
+    let wait = row.wait_channel().map_or(String::new(), |w| format!(", waits in {}", sanitize(w)));
+    let since = format_duration(now.saturating_sub(row.state_since_ns()) / 1_000_000_000);
+    fact("state", format!("{} for {since}{wait}", row.state()));
+    fact("threads", row.raw.num_threads.to_string());
     fact("io priority", row.ionice().as_deref().unwrap_or("-").into());
-    fact("read", format!("{}/s, {} in all", rate(row.read_bytes_per_s), level(row.read_bytes_total)));
-    fact("written", format!("{}/s, {} in all", rate(row.write_bytes_per_s), level(row.write_bytes_total)));
-    fact("cancelled", format!("{}/s", rate(row.cancelled_bytes_per_s)));
-    fact("I/O delay", pct(row.io_delay_pct));
-    fact("swapin delay", pct(row.swapin_delay_pct));
-    fact("throttled", stall_text(shared, row, row.throttled_pct, THROTTLE));
-    fact("reclaim", stall_text(shared, row, row.reclaim_pct, RECLAIM));
+    fact("read", format!("{}/s, {} in all", rate(row.read_bytes_per_s()), level(row.raw.io.bytes().map(|b| b.read))));
+    fact(
+        "written",
+        format!("{}/s, {} in all", rate(row.write_bytes_per_s()), level(row.raw.io.bytes().map(|b| b.write))),
+    );
+    fact("cancelled", format!("{}/s", rate(row.cancelled_bytes_per_s())));
+    fact("I/O delay", pct(row.io_delay_pct()));
+    fact("swapin delay", pct(row.swapin_delay_pct()));
+    fact("throttled", stall_text(shared, row, row.throttled_pct(), THROTTLE));
+    fact("reclaim", stall_text(shared, row, row.reclaim_pct(), RECLAIM));
     fact(
         "memory",
         format!(
             "{} resident, {} in swap (VmSwap; shared memory not counted)",
-            format_bytes(row.rss_bytes),
-            level(row.swap_bytes)
+            format_bytes(row.raw.rss_bytes),
+            level(row.raw.swap_bytes)
         ),
     );
-    fact("major faults", row.major_faults_per_s.map_or("-".into(), |n| format!("{n:.1}/s")));
-    fact("cgroup", row.cgroup.map_or("-".into(), sanitize));
-    if let Some(container) = row.container {
+    fact("major faults", row.major_faults_per_s().map_or("-".into(), |n| format!("{n:.1}/s")));
+    fact("cgroup", row.cgroup().map_or("-".into(), sanitize));
+    if let Some(container) = row.container() {
         fact("container", sanitize(container));
     }
 }

@@ -154,10 +154,10 @@ impl ProcessesView {
 
 fn cell_style(row: &ProcessRow<'_>, column: &ProcessColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
     match column.id {
-        _ if row.exited => theme.dim,
-        Col::State if row.state == 'D' || row.blocked => theme.crit,
-        Col::Command if row.state == 'D' => theme.warn,
-        Col::Command if row.kernel_thread => theme.dim,
+        _ if row.has_exited() => theme.dim,
+        Col::State if row.state() == 'D' || row.is_blocked() => theme.crit,
+        Col::Command if row.state() == 'D' => theme.warn,
+        Col::Command if row.raw.kernel_thread => theme.dim,
         _ if column.is_dim_when_zero() && !value.is_positive() => theme.dim,
         _ => table::cell_style(column, value, theme.text, theme),
     }

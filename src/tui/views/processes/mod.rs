@@ -107,7 +107,7 @@ impl ProcessesView {
         if !self.show_threads {
             return out.info("threads are folded; p shows them");
         }
-        let Some(pid) = self.selected_task(cx.shared).map(|row| row.pid) else { return };
+        let Some(pid) = self.selected_task(cx.shared).map(|row| row.pid()) else { return };
         let folded = &mut self.filter.folded_pids;
         match folded.iter().position(|p| *p == pid) {
             Some(i) => drop(folded.remove(i)),
@@ -281,7 +281,7 @@ impl View for ProcessesView {
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
         self.refresh_window(cx.shared, cx.layout.pane_area(PaneId::Processes));
         let tasks = &cx.shared.system.processes;
-        let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.key_at(*row)).collect();
+        let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.row(*row).key()).collect();
         if cx.screen.detail == Some(PaneId::ProcessDetail) {
             keys.extend(self.page.iter().map(|page| page.key));
         }

@@ -11,13 +11,12 @@ impl ProcessesView {
     pub fn for_each_visible_task(&self, shared: &Shared, height: usize, mut each: impl FnMut(usize, &ProcessRow<'_>)) {
         if let Some(seq) = shared.frozen_seq {
             let Some(frame) = shared.system.history.nearest(seq) else { return };
-            for (n, task) in frame.tasks.iter().skip(self.scroll.offset).take(height).enumerate() {
-                each(n, &frame.process_row(task));
-            }
-            return;
+            let rows = frame.tasks.iter().skip(self.scroll.offset).take(height);
+            return rows.enumerate().for_each(|(n, row)| each(n, &row));
         }
+        let folded = shared.system.processes.thread_sums(&self.filter.folded_pids);
         for (n, row) in self.window.rows.iter().take(height).enumerate() {
-            each(n, &shared.system.processes.row_with_folded_threads(*row, &self.filter.folded_pids));
+            each(n, &shared.system.processes.row_with_folded_threads(*row, &folded));
         }
     }
 
@@ -52,7 +51,7 @@ impl ProcessesView {
     pub fn selected_task<'a>(&self, shared: &'a Shared) -> Option<ProcessRow<'a>> {
         if let Some(seq) = shared.frozen_seq {
             let frame = shared.system.history.nearest(seq)?;
-            return Some(frame.process_row(frame.tasks.get(self.scroll.selected)?));
+            return frame.tasks.iter().nth(self.scroll.selected);
         }
         let row = *self.window.rows.get(self.scroll.selected.checked_sub(self.scroll.offset)?)?;
         Some(shared.system.processes.row(row))
@@ -63,10 +62,10 @@ impl ProcessesView {
         let contains = |row: &ProcessRow<'_>| {
             command_text(row).to_lowercase().contains(needle)
                 || row.comm().to_lowercase().contains(needle)
-                || row.tid.to_string() == *needle
+                || row.tid().to_string() == *needle
         };
         if let Some(frame) = shared.frozen_seq.and_then(|seq| shared.system.history.nearest(seq)) {
-            return frame.tasks.iter().map(|task| contains(&task.row())).collect();
+            return frame.tasks.iter().map(|row| contains(&row)).collect();
         }
         let all = shared.system.processes.window(&self.task_query(0, usize::MAX));
         all.rows.into_iter().map(|row| contains(&shared.system.processes.row(row))).collect()

@@ -101,8 +101,8 @@ impl SyncsView {
             _ => self.slow_syncs(cx.shared).get(self.slow_scroll.selected).map(|row| row.file.pid),
         };
         let Some(pid) = pid else { return };
-        match cx.shared.system.processes.live_tasks().map(|(_, raw)| raw.key).find(|key| key.pid == pid) {
-            Some(key) => out.navigate(Target::Task(key)),
+        match cx.shared.system.processes.find_live(pid) {
+            Some(row) => out.navigate(Target::Task(row.key())),
             None => out.error(format!("process {pid} has exited, or has not been scanned yet")),
         }
     }
