@@ -1,6 +1,6 @@
 //! Dirty pages above the thresholds of mm/page-writeback.c. Above the background threshold the flushers write while data
-//! is still being modified, so the same pages are written again and again. Above the freerun ceiling, (background +
-//! dirty) / 2, writers are throttled: put to sleep for up to 200 ms at a time.
+//! is still being modified, so the same pages are written again and again. Above the middle between it and the dirty
+//! threshold writers are throttled: put to sleep for up to 200 ms at a time.
 
 use super::prelude::*;
 use crate::doctor::rule_context::{IoTask, StalledTask};
@@ -69,7 +69,7 @@ fn add_counters(ctx: &RuleContext<'_>, finding: Finding, w: &WritebackRate) -> F
         .fact_opt("dirty", bytes(w.dirty_bytes))
         .fact_opt("writeback", bytes(w.writeback_bytes))
         .fact_opt("background threshold", bytes(w.background_threshold_bytes))
-        .fact_opt("freerun ceiling", bytes(w.freerun_bytes))
+        .fact_opt("writers slowed above", bytes(w.freerun_bytes))
         .fact_opt("dirty threshold", bytes(w.dirty_threshold_bytes))
         .fact_opt("dirtied", mean_rate(ctx, |w| w.dirtied_bytes_per_s).map(format::bytes_per_s))
         .fact_opt("written", mean_rate(ctx, |w| w.written_bytes_per_s).map(format::bytes_per_s))
@@ -111,13 +111,15 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
 
 fn throttled_title(ctx: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledTask]) -> String {
     let dirty = format::bytes(dirty_bytes(w).unwrap_or(0.0));
-    let ceiling = w.freerun_bytes.map_or("-".into(), |n| format::bytes(n as f64));
+    let slowed_above = w.freerun_bytes.map_or("-".into(), |n| format::bytes(n as f64));
     let share_above = ctx.mean(THROTTLED_SECS, |tick| is_above_freerun(tick).map(f64::from));
     let more = if writers.len() > 1 { format!(" and {} more", writers.len() - 1) } else { String::new() };
     let who = writers.first().map(|task| format!("{} sleeps {} of the time{more}; ", task.name, task.percent()));
     let cause = match who.is_none() || share_above.is_none_or(|share| share > 0.0) {
-        true => format!("{dirty} dirty and under writeback, above the freerun ceiling of {ceiling}"),
-        false => format!("limited by its device or cgroup ({dirty} dirty, the machine's freerun ceiling is {ceiling})"),
+        true => format!("{dirty} dirty and under writeback, writers are slowed above {slowed_above}"),
+        false => {
+            format!("limited by its device or cgroup ({dirty} dirty, the machine slows writers above {slowed_above})")
+        }
     };
     format!("writers are throttled: {}{cause}", who.unwrap_or_default())
 }

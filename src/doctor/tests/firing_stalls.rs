@@ -12,12 +12,18 @@ fn disable_stall_tracing(s: &mut Snapshot) {
 }
 
 pub const FIRING: &[FiringCase] = &[
-    firing_case("writers-throttled", "above the freerun ceiling", Warn, "writers are throttled: 3.50 GiB", |s| {
-        s.ticks(5, |t| {
-            set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
-            disable_stall_tracing(t);
-        });
-    }),
+    firing_case(
+        "writers-throttled",
+        "more dirty pages than writers may leave",
+        Warn,
+        "writers are throttled: 3.50 GiB",
+        |s| {
+            s.ticks(5, |t| {
+                set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
+                disable_stall_tracing(t);
+            });
+        },
+    ),
     firing_case("writers-throttled", "no task makes progress", Critical, "writers are throttled", |s| {
         s.ticks(14, |t| {
             set_dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
@@ -29,7 +35,7 @@ pub const FIRING: &[FiringCase] = &[
         "writers-throttled",
         "traced writers",
         Warn,
-        "dd (911) sleeps 81% of the time and 1 more; 3.50 GiB dirty and under writeback, above the freerun",
+        "dd (911) sleeps 81% of the time and 1 more; 3.50 GiB dirty and under writeback, writers are slowed above",
         |s| {
             s.ticks(5, |t| {
                 set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);

@@ -1,7 +1,7 @@
 //! I/O that tracing attributes to rows: requests at the devices and writeback. Restores rows of exited processes while
 //! their dirty pages are being written.
 
-use super::row::{NO_SLOT, StoredRow};
+use super::stored_row::{NO_SLOT, StoredRow};
 use super::task::{TaskKey, TaskNames, TaskRaw};
 use crate::model::io_accounting::{IoAttribution, IoRates};
 use std::collections::VecDeque;

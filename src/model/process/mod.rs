@@ -11,6 +11,7 @@ mod io_attribution;
 mod row;
 mod selection;
 mod stall_percentages;
+mod stored_row;
 mod table;
 mod task;
 mod thread_folding;

@@ -1,7 +1,7 @@
 //! Selects the rows of a window: filters, then picks the rows of the window by selection instead of sorting all
 //! 20,000 rows for 40 lines.
 
-use super::row::StoredRow;
+use super::stored_row::StoredRow;
 use super::table::ProcessTable;
 use super::task::TaskKey;
 use crate::model::columns::process::{ProcessColumn, SortKey};

@@ -3,8 +3,8 @@
 
 use super::child_io::InheritedIo;
 use super::io_attribution::ProcessIoAttribution;
-use super::row::{AccumulatedCounters, NO_SLOT, ProcessRow, StoredRow, TaskRates};
 use super::stall_percentages::StallPercentages;
+use super::stored_row::{AccumulatedCounters, NO_SLOT, StoredRow, TaskRates};
 use super::task::{IoBytes, TaskIoRaw, TaskKey, TaskRaw};
 use super::update::{BlockedTask, ProcessUpdate, TaskChange};
 use crate::model::io_accounting::IoAttribution;
@@ -30,7 +30,7 @@ pub struct ProcessTotals {
 #[derive(Debug, Default)]
 pub struct ProcessTable {
     pub(super) rows: Vec<StoredRow>,
-    index: HashMap<TaskKey, u32>,
+    pub(super) index: HashMap<TaskKey, u32>,
     pub(super) rates: Vec<TaskRates>,
     pub(super) accumulated: Vec<AccumulatedCounters>,
     free_accumulated: Vec<u32>,
@@ -331,31 +331,6 @@ impl ProcessTable {
         let mut all: Vec<_> = self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect();
         all.sort_by_key(|user| user.0);
         all
-    }
-
-    /// The row of `key`.
-    pub fn get(&self, key: &TaskKey) -> Option<ProcessRow<'_>> {
-        self.index.get(key).map(|at| self.row(*at))
-    }
-
-    /// The row at an index from [`ProcessTable::window`], before the next `apply`.
-    pub fn row(&self, at: u32) -> ProcessRow<'_> {
-        ProcessRow::new(self, at)
-    }
-
-    /// Every row, in the order of their indexes.
-    pub fn iter(&self) -> impl Iterator<Item = ProcessRow<'_>> {
-        (0..self.rows.len() as u32).map(|at| self.row(at))
-    }
-
-    /// The task with this id.
-    pub fn find_by_pid(&self, pid: u32) -> Option<ProcessRow<'_>> {
-        self.iter().find(|row| row.tid() == pid)
-    }
-
-    /// A row of the process with this id, if it has not exited.
-    pub fn find_live(&self, pid: u32) -> Option<ProcessRow<'_>> {
-        self.iter().find(|row| row.pid() == pid && !row.has_exited())
     }
 
     pub(super) fn user_name(&self, row: &StoredRow) -> Option<&Arc<str>> {

@@ -1,6 +1,6 @@
 //! Tests of the process table.
 
-use super::row::StoredRow;
+use super::stored_row::StoredRow;
 use super::*;
 use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo};
 use crate::model::timestamp::Timestamp;

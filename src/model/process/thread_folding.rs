@@ -1,6 +1,7 @@
 //! Folds the threads of a process into one row: the main thread, with the sums of all threads.
 
-use super::row::{AccumulatedCounters, ProcessRow, TaskRates};
+use super::row::ProcessRow;
+use super::stored_row::{AccumulatedCounters, TaskRates};
 use super::table::ProcessTable;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,0 +1,75 @@
+//! A task as the table stores it.
+
+use super::task::{IoBytes, TaskNames, TaskRaw};
+use std::sync::Arc;
+
+/// No entry in a side table.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+
+/// One task. Rates and accumulated counters are in side tables, because few rows have them at any time.
+#[derive(Debug, Clone)]
+pub(super) struct StoredRow {
+    pub raw: TaskRaw,
+    pub names: Option<Arc<TaskNames>>,
+    /// CLOCK_BOOTTIME in ns when the present state was first seen.
+    pub state_since_ns: u64,
+    pub rates_slot: u32,
+    pub accumulated_slot: u32,
+    pub exited: bool,
+    pub blocked: bool,
+}
+
+impl StoredRow {
+    pub(super) fn new(raw: TaskRaw, state_since_ns: u64) -> Self {
+        Self {
+            raw,
+            names: None,
+            state_since_ns,
+            rates_slot: NO_SLOT,
+            accumulated_slot: NO_SLOT,
+            exited: false,
+            blocked: false,
+        }
+    }
+
+    /// The command line as raw bytes, arguments separated by blanks.
+    pub(super) fn cmdline(&self) -> Option<&[u8]> {
+        self.names.as_ref()?.cmdline.as_deref()
+    }
+}
+
+/// Rates of a row that changed in the last update; `None` if unknown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TaskRates {
+    /// Index of the row.
+    pub row: u32,
+    pub read: Option<f64>,
+    pub write: Option<f64>,
+    pub cancelled: Option<f64>,
+    pub io_delay_pct: Option<f64>,
+    pub swapin_delay_pct: Option<f64>,
+    pub major_faults: Option<f64>,
+}
+
+/// Activity of a row since the counters were reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AccumulatedCounters {
+    pub io: IoBytes,
+    pub major_faults: u64,
+    pub blkio_ns: u64,
+    pub swapin_ns: u64,
+}
+
+impl AccumulatedCounters {
+    /// Adds the counts of `more`; saturates, because counters of a recording are untrusted.
+    pub(super) fn add(&mut self, more: &Self) {
+        self.io.add(more.io);
+        self.major_faults = self.major_faults.saturating_add(more.major_faults);
+        self.blkio_ns = self.blkio_ns.saturating_add(more.blkio_ns);
+        self.swapin_ns = self.swapin_ns.saturating_add(more.swapin_ns);
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.io == IoBytes::default() && (self.major_faults, self.blkio_ns, self.swapin_ns) == (0, 0, 0)
+    }
+}
