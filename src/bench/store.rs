@@ -7,11 +7,13 @@
 use super::report::{BenchReport, RunEnd, SCHEMA};
 use crate::model::reading::describe_io_error;
 use crate::units::{format_bytes_long, write_count};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Number of results that are stored.
@@ -143,33 +145,36 @@ impl ResultStore {
         StoreError::Io { directory, source: err.into() }
     }
 
-    fn open(&self) -> Result<OwnedFd, StoreError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|e| self.error(e))
+    fn file(&self, id: &str) -> PathBuf {
+        self.path.join(format!("{id}.json"))
+    }
+
+    /// Refuses a directory that is a symlink.
+    fn check_directory(&self) -> Result<(), StoreError> {
+        let meta = std::fs::symlink_metadata(&self.path).map_err(|e| self.error(e))?;
+        if meta.is_dir() { Ok(()) } else { Err(self.error(Errno::NOTDIR)) }
     }
 
     /// Saves `report` and removes the oldest results beyond [`MAX_RESULTS`]. Returns the ID, which may get a suffix.
     pub fn save<T: Storable>(&self, report: &T) -> Result<String, StoreError> {
-        use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|e| self.error(e))?;
-        let dir = self.open()?;
+        self.check_directory()?;
         let text = serde_json::to_vec(report).map_err(|e| StoreError::Unreadable(e.to_string()))?;
         for n in 0..100 {
             let id = if n == 0 { report.id().to_owned() } else { format!("{}-{n}", report.id()) };
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = match rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => fd,
-                Err(rustix::io::Errno::EXIST) => continue,
+            let path = self.file(&id);
+            let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => file,
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
                 Err(e) => return Err(self.error(e)),
             };
-            let remove = |id: &str| {
-                let _ = rustix::fs::unlinkat(&dir, format!("{id}.json"), AtFlags::empty());
-            };
-            if let Err(e) = std::fs::File::from(fd).write_all(&text) {
-                remove(&id);
+            if let Err(e) = file.write_all(&text) {
+                let _ = std::fs::remove_file(path);
                 return Err(self.error(e));
             }
-            self.ids()?.iter().skip(MAX_RESULTS).for_each(|old| remove(old));
+            for old in self.ids()?.iter().skip(MAX_RESULTS) {
+                let _ = std::fs::remove_file(self.file(old));
+            }
             return Ok(id);
         }
         Err(StoreError::Unreadable(format!("results: too many runs called {}", report.id())))
@@ -179,7 +184,7 @@ impl ResultStore {
     pub fn ids(&self) -> Result<Vec<String>, StoreError> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(self.error(e)),
         };
         let id = |name: &str| name.strip_suffix(".json").filter(|id| is_valid_id(id)).map(str::to_owned);
@@ -210,7 +215,7 @@ impl ResultStore {
     pub fn load<T: Storable>(&self, name: &str) -> Result<T, StoreError> {
         let kind = self.kind;
         let shown = crate::sanitize::sanitize(name);
-        let failed = |why: String| StoreError::Unreadable(why);
+        let failed = StoreError::Unreadable;
         let ids = self.ids()?;
         let id = match name.parse::<usize>() {
             Ok(n) if n >= 1 && n <= ids.len() => ids[n - 1].clone(),
@@ -218,12 +223,12 @@ impl ResultStore {
             _ if is_valid_id(name) => name.to_owned(),
             _ => return Err(failed(format!("{shown}: neither a number nor a name from `{kind} list`"))),
         };
-        let dir = self.open()?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::empty())
-            .map_err(|_| failed(format!("{shown}: no such result; `{kind} list` shows them")))?;
+        self.check_directory()?;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(self.file(&id));
+        let file = file.map_err(|_| failed(format!("{shown}: no such result; `{kind} list` shows them")))?;
         let mut text = Vec::new();
-        std::fs::File::from(fd).take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(|e| self.error(e))?;
+        file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(|e| self.error(e))?;
         let report: T = serde_json::from_slice(&text).map_err(|e| failed(format!("result {id} is damaged: {e}")))?;
         match report.schema() {
             form if form == T::SCHEMA => Ok(report),

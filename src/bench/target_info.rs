@@ -1,6 +1,7 @@
 //! What is known about a directory before a run: its file system, free space, reasons
 //! against it. A child process collects it; the plan is checked against it on each change.
 
+use super::report::ReportTarget;
 use super::target::checks::{self, BenchRefusal};
 use crate::model::disk::DevId;
 use crate::model::path::DeviceChainEntry;
@@ -21,24 +22,12 @@ pub struct TargetInspection {
 /// The file system of a directory. All names are sanitized.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetInfo {
-    /// File system type.
-    pub filesystem: String,
-    /// What it was mounted from.
-    pub source: String,
-    /// Mount point.
-    pub mount_point: String,
-    /// Mount and superblock options.
-    pub options: String,
+    /// What reports say of it.
+    pub report: ReportTarget,
     /// The device whose counters include its I/O.
     pub device: Option<DevId>,
     /// From the file system down to the physical disks.
     pub chain: Vec<DeviceChainEntry>,
-    /// Its files are in memory.
-    pub is_memory: bool,
-    /// A network file system: a run needs a second confirmation.
-    pub is_network: bool,
-    /// It passes I/O on to other file systems (overlay).
-    pub is_stacked: bool,
     /// Bytes of the file system.
     pub size: u64,
     /// Bytes free for this user.
@@ -57,14 +46,17 @@ impl TargetInspection {
 
     /// Conditions that distort the results.
     pub fn warnings(&self, direct: bool) -> Vec<String> {
-        let Some(place) = &self.info else { return Vec::new() };
-        let (fs, source) = (&place.filesystem, &place.source);
+        let Some(TargetInfo { report, device, .. }) = &self.info else { return Vec::new() };
+        let (fs, source) = (&report.filesystem, &report.source);
         let all = [
-            (place.is_memory, "in memory (tmpfs): the figures say nothing about a disk".into()),
-            (place.is_network, format!("a network mount ({fs} from {source}): the load hits a server that others use")),
-            (place.is_stacked, format!("{fs} passes I/O on to other file systems: their caches take part")),
+            (report.is_memory, "in memory (tmpfs): the figures say nothing about a disk".into()),
             (
-                place.device.is_some_and(|d| d.major == 7),
+                report.is_network,
+                format!("a network mount ({fs} from {source}): the load hits a server that others use"),
+            ),
+            (report.is_stacked, format!("{fs} passes I/O on to other file systems: their caches take part")),
+            (
+                device.is_some_and(|d| d.major == 7),
                 "on a loop device: the cache of the file system below it may answer".into(),
             ),
             (!direct, "through the page cache, which takes part in the figures".into()),

@@ -9,6 +9,7 @@ use super::worker_job::write_file;
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::progress_line;
 use crate::bench::report::RunEnd;
+use crate::bench::store::StoredReport;
 use crate::bench::workloads;
 use crate::experiment::arm_settings;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
@@ -18,7 +19,7 @@ use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::experiment::{child, system_environment};
 use crate::root::Root;
 use crate::units::format_bytes_long;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ pub(super) enum ExperimentCommand {
         result: String,
         /// Output format.
         #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-        format: ExperimentFormat,
+        format: ExperimentReportFormat,
         /// Write to this file instead of standard output; existing files are not replaced.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -93,7 +94,7 @@ pub(super) struct ExperimentRunArgs {
     pub(super) load: WorkloadArgs,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub(super) format: ExperimentFormat,
+    pub(super) format: ExperimentReportFormat,
     /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -106,16 +107,6 @@ pub(super) struct ExperimentRunArgs {
     /// Print no progress on stderr.
     #[arg(short, long)]
     pub(super) quiet: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ExperimentFormat {
-    /// Plain text.
-    Text,
-    /// One JSON object with everything, including the full report of each round.
-    Json,
-    /// Markdown tables.
-    Markdown,
 }
 
 fn parse_on_complete(text: &str) -> Result<OnComplete, String> {
@@ -154,24 +145,17 @@ fn list_stored() -> anyhow::Result<u8> {
     if entries.is_empty() {
         return print_text("No experiment is kept.\n");
     }
-    let mut out = String::new();
-    for e in entries {
-        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::sanitize::sanitize(e.summary)));
-    }
-    print_text(&out)
+    let line = |e: StoredReport| format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::sanitize::sanitize(e.summary));
+    print_text(&entries.into_iter().map(line).collect::<String>())
 }
 
 fn output_report(
     root: &Root,
     report: &ExperimentReport,
-    format: ExperimentFormat,
+    format: ExperimentReportFormat,
     output: Option<&Path>,
 ) -> anyhow::Result<u8> {
-    let written = report.render(match format {
-        ExperimentFormat::Text => ExperimentReportFormat::Text,
-        ExperimentFormat::Markdown => ExperimentReportFormat::Markdown,
-        ExperimentFormat::Json => ExperimentReportFormat::Json,
-    });
+    let written = report.render(format);
     match output {
         Some(path) => write_file(root, path, written.into()),
         None => print_text(&written),

@@ -2,8 +2,9 @@
 
 use super::exit::EXIT_OK;
 use crate::jobs::WorkerPool;
-use crate::jobs::atomic_write::{FileContents, IfExists};
+use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::raw_bytes::RawBytes;
 use crate::root::Root;
 use anyhow::{anyhow, bail};
 use std::path::Path;
@@ -26,10 +27,10 @@ pub(super) fn run_job(root: &Root, job: WorkerJob, within: Duration) -> anyhow::
 }
 
 /// Writes a new file.
-pub(super) fn write_file(root: &Root, path: &Path, contents: FileContents) -> anyhow::Result<u8> {
+pub(super) fn write_file(root: &Root, path: &Path, contents: RawBytes) -> anyhow::Result<u8> {
     let path = std::path::absolute(path)?;
     let shown = path.display().to_string();
-    let within = FILE_WRITE_TIMEOUT + FILE_WRITE_TIMEOUT_PER_KB * (contents.bytes().len() / 1000) as u32;
+    let within = FILE_WRITE_TIMEOUT + FILE_WRITE_TIMEOUT_PER_KB * (contents.as_bytes().len() / 1000) as u32;
     let job = WorkerJob::WriteFile { path, contents, existing: IfExists::Fail, make_dir: false };
     match run_job(root, job, within)? {
         Some(WorkerReply::FileWritten { .. }) => Ok(EXIT_OK),

@@ -3,48 +3,15 @@
 
 use crate::model::reading::describe_io_error;
 use crate::subprocess::owner;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Numbered names tried beside an existing file.
 const MAX_NUMBERED_NAMES: u32 = 99;
-
-/// The contents of a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum FileContents {
-    /// Text.
-    Text(String),
-    /// Other data.
-    Bytes(Vec<u8>),
-}
-
-impl FileContents {
-    /// The bytes to write.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            FileContents::Text(text) => text.as_bytes(),
-            FileContents::Bytes(bytes) => bytes,
-        }
-    }
-}
-
-impl From<String> for FileContents {
-    fn from(text: String) -> Self {
-        FileContents::Text(text)
-    }
-}
-
-impl From<Vec<u8>> for FileContents {
-    /// Text travels as text, which is shorter on the way.
-    fn from(bytes: Vec<u8>) -> Self {
-        String::from_utf8(bytes).map_or_else(|err| FileContents::Bytes(err.into_bytes()), FileContents::Text)
-    }
-}
 
 /// What to do if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,46 +54,34 @@ pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bo
     }
     let _acting = owner.map(owner::act_as).transpose()?;
     if make_dir && !dir.exists() {
-        use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let at = rustix::fs::openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let temporary = format!(".{name}.{}", std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(&at, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
-    let mut file = std::fs::File::from(fd);
-    let done = file
+    let temporary = dir.join(format!(".{name}.{}", std::process::id()));
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let written = file
         .write_all(contents)
         .and_then(|()| file.sync_all())
-        .and_then(|()| rename_into_place(&at, &temporary, &name, existing));
-    match done {
-        Ok(name) => {
-            let _ = rustix::fs::fsync(&at);
-            Ok(dir.join(name))
-        }
-        Err(err) => {
-            let _ = rustix::fs::unlinkat(&at, &temporary, AtFlags::empty());
-            Err(err)
-        }
+        .and_then(|()| rename_into_place(&temporary, &path, &name, existing));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+        return written;
     }
+    let _ = std::fs::File::open(dir).and_then(|dir| dir.sync_all());
+    written
 }
 
-/// Renames the complete file.
-fn rename_into_place(dir: &OwnedFd, temporary: &str, name: &str, existing: IfExists) -> io::Result<String> {
+/// Renames the complete file; returns its path.
+fn rename_into_place(temporary: &Path, path: &Path, name: &str, existing: IfExists) -> io::Result<PathBuf> {
     let names = match existing {
-        IfExists::Replace => {
-            rustix::fs::renameat(dir, temporary, dir, name)?;
-            return Ok(name.to_owned());
-        }
+        IfExists::Replace => return std::fs::rename(temporary, path).map(|()| path.to_owned()),
         IfExists::Fail => 1,
         IfExists::AddNumber => MAX_NUMBERED_NAMES,
     };
     for n in 1..=names {
-        let name = numbered_name(name, n);
-        match rename_no_replace(dir, temporary, &name) {
-            Err(Errno::EXIST) => {}
-            Err(err) => return Err(err.into()),
-            Ok(()) => return Ok(name),
+        let path = path.with_file_name(numbered_name(name, n));
+        match rename_no_replace(temporary, &path) {
+            Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
+            renamed => return renamed.map(|()| path),
         }
     }
     Err(io::Error::new(ErrorKind::AlreadyExists, "exists already; name another file"))
@@ -142,14 +97,14 @@ fn numbered_name(name: &str, n: u32) -> String {
 }
 
 /// Renames to a name that nothing has, not even a dangling symlink.
-fn rename_no_replace(dir: &OwnedFd, temporary: &str, name: &str) -> rustix::io::Result<()> {
-    match rustix::fs::renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
+fn rename_no_replace(temporary: &Path, path: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         // NFS has no such rename; a hard link fails likewise if the name exists.
         Err(Errno::INVAL | Errno::NOSYS) => {
-            rustix::fs::linkat(dir, temporary, dir, name, AtFlags::empty())?;
-            rustix::fs::unlinkat(dir, temporary, AtFlags::empty())
+            std::fs::hard_link(temporary, path)?;
+            std::fs::remove_file(temporary)
         }
-        other => other,
+        renamed => Ok(renamed?),
     }
 }
 
@@ -242,14 +197,5 @@ mod tests {
         assert_eq!(said(30), "/x/f not written: read-only file system; write elsewhere");
         assert!(said(13).ends_with("permission denied; name a directory you may write in"));
         assert!(said(2).ends_with("name a directory that exists"));
-    }
-
-    #[test]
-    fn contents_survive_serialization() {
-        for contents in [FileContents::from(b"text \x1b".to_vec()), FileContents::from(vec![0x89, b'P', 0, 255])] {
-            let sent = serde_json::to_string(&contents).unwrap();
-            assert_eq!(serde_json::from_str::<FileContents>(&sent).unwrap(), contents);
-        }
-        assert_eq!(FileContents::from("é".as_bytes().to_vec()), FileContents::Text("é".into()));
     }
 }

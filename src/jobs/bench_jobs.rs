@@ -17,29 +17,19 @@ pub(super) fn inspect_target(root: &Root, directory: &Path) -> TargetInspection 
     // Accept a network mount: the screen asks for confirmation.
     let opened = TargetDirectory::open_checked(root, directory, true)
         .and_then(|place| place.size_and_free().map(|space| (place.filesystem, space)));
-    let (fs, (size, free)) = match opened {
-        Ok(opened) => opened,
-        Err(refused) => {
-            return TargetInspection { directory: directory.to_owned(), refusal: Some(refused), info: None };
-        }
-    };
-    let report = fs.report;
-    // The chain of devices is optional.
-    let chain = inspect_path(root, directory).map(|r| r.chain).unwrap_or_default();
-    let info = TargetInfo {
-        filesystem: report.filesystem,
-        source: report.source,
-        mount_point: report.mount,
-        options: report.options,
+    let info = opened.map(|(fs, (size, free))| TargetInfo {
+        report: fs.report,
         device: fs.device,
-        chain,
-        is_memory: report.is_memory,
-        is_network: report.is_network,
-        is_stacked: report.is_stacked,
+        // The chain of devices is optional.
+        chain: inspect_path(root, directory).map(|r| r.chain).unwrap_or_default(),
         size,
         free,
-    };
-    TargetInspection { directory: directory.to_owned(), refusal: None, info: Some(info) }
+    });
+    let directory = directory.to_owned();
+    match info {
+        Ok(info) => TargetInspection { directory, refusal: None, info: Some(info) },
+        Err(refusal) => TargetInspection { directory, refusal: Some(refusal), info: None },
+    }
 }
 
 pub(super) fn open_store<T: Storable>() -> Result<ResultStore, StoreError> {

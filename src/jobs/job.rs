@@ -1,6 +1,6 @@
 //! The jobs of worker children and their replies.
 
-use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
+use super::atomic_write::{IfExists, write_error_message, write_file};
 use super::bench_jobs::{self, StoreJob};
 use super::config_file::read_config_file;
 use crate::bench::report::BenchReport;
@@ -93,7 +93,7 @@ pub enum WorkerJob {
         /// Where; its directory must exist unless `make_dir`.
         path: PathBuf,
         /// The content.
-        contents: FileContents,
+        contents: RawBytes,
         /// What to do if the file exists.
         existing: IfExists,
         /// Whether to make the missing directory (0700).
@@ -234,8 +234,8 @@ impl WorkerJob {
                 reply(text.map_err(|e| format!("{}: {}", path.display(), describe_io_error(&e))), WorkerReply::File)
             }
             WorkerJob::WriteFile { path, contents, existing, make_dir } => {
-                let bytes = contents.bytes().len() as u64;
-                match write_file(path, contents.bytes(), *existing, *make_dir) {
+                let bytes = contents.as_bytes().len() as u64;
+                match write_file(path, contents.as_bytes(), *existing, *make_dir) {
                     Ok(path) => WorkerReply::FileWritten { path, bytes },
                     Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
                 }

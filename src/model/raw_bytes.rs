@@ -66,6 +66,12 @@ impl From<Vec<u8>> for RawBytes {
     }
 }
 
+impl From<String> for RawBytes {
+    fn from(text: String) -> Self {
+        text.into_bytes().into()
+    }
+}
+
 impl From<&str> for RawBytes {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().into())

@@ -109,7 +109,7 @@ impl BenchTarget {
 
     /// What to ask before a plan that nobody has confirmed for the network runs on a network mount.
     pub fn network_question(&self, plan: &BenchPlan) -> Option<String> {
-        let place = self.inspection()?.info.as_ref().filter(|place| place.is_network)?;
+        let place = self.inspection()?.info.as_ref().map(|info| &info.report).filter(|place| place.is_network)?;
         let needs_directory = find_workload(&plan.profile).is_some_and(|w| w.needs_directory);
         if plan.network.is_some() || !needs_directory || plan.directory != self.directory {
             return None;

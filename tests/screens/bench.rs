@@ -31,10 +31,13 @@ fn sizes() -> impl Iterator<Item = (u16, u16)> {
 fn target_info() -> TargetInspection {
     let path = inspect_path(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
     let place = TargetInfo {
-        filesystem: path.mount.fs_type.sanitized(),
-        source: path.mount.source.sanitized(),
-        mount_point: path.mount.mount_point.sanitized(),
-        options: path.mount.options.sanitized(),
+        report: ReportTarget {
+            filesystem: path.mount.fs_type.sanitized(),
+            source: path.mount.source.sanitized(),
+            mount: path.mount.mount_point.sanitized(),
+            options: path.mount.options.sanitized(),
+            ..ReportTarget::default()
+        },
         device: path.chain.first().map(|d| d.id),
         chain: path.chain,
         size: 64 << 30,
@@ -120,6 +123,7 @@ fn refused() {
 fn network_file_system() {
     let mut far = target_info();
     let place = far.info.as_mut().unwrap();
+    let place = &mut place.report;
     (place.is_network, place.filesystem, place.source) = (true, "nfs4".into(), "server:/export".into());
     let mut app = open_bench_with((80, 24), far);
     press(&mut app, "<enter>y");

@@ -12,14 +12,14 @@ pub mod warnings;
 pub use self::data::*;
 
 /// The format of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExperimentReportFormat {
-    /// For people.
+    /// Plain text.
     Text,
-    /// Tables for a ticket.
-    Markdown,
-    /// One object with everything, including the reports of the rounds.
+    /// One JSON object with everything, including the full report of each round.
     Json,
+    /// Markdown tables.
+    Markdown,
 }
 
 impl ExperimentReport {

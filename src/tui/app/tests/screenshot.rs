@@ -18,7 +18,7 @@ fn capture_file(app: &mut App, keys: &str) -> (String, Vec<u8>) {
     else {
         panic!("{keys}: {effects:?}")
     };
-    (path.to_string_lossy().into_owned(), contents.bytes().to_vec())
+    (path.to_string_lossy().into_owned(), contents.as_bytes().to_vec())
 }
 
 fn capture_text(app: &mut App, keys: &str) -> String {

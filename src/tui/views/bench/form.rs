@@ -3,6 +3,7 @@
 use crate::bench::description::describe_writes;
 use crate::bench::params;
 use crate::bench::plan::BenchPlan;
+use crate::bench::report::ReportTarget;
 use crate::bench::target::checks::reserved_bytes;
 use crate::bench::target_info::TargetInfo;
 use crate::bench::workloads::{WORKLOADS, Workload};
@@ -115,8 +116,8 @@ pub(super) fn confirmation_text(workload: &Workload, plan: &BenchPlan, shared: &
     if let Some(found) = shared.target.inspection().filter(|_| workload.needs_directory) {
         if let Some(place) = &found.info {
             let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
-            let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
-            out.push_str(&format!("\nThe file system is {} on {on}.", place.filesystem));
+            let on = if chain.is_empty() { place.report.source.clone() } else { chain.join(" > ") };
+            out.push_str(&format!("\nThe file system is {} on {on}.", place.report.filesystem));
         }
         for warning in found.warnings(plan.direct) {
             out.push_str(&format!("\n! {warning}"));
@@ -130,8 +131,8 @@ pub(super) fn confirmation_text(workload: &Workload, plan: &BenchPlan, shared: &
 
 /// File system, and devices down to the disk, in one line.
 fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
-    let mount =
-        if place.mount_point.is_empty() { String::new() } else { format!(", mounted on {}", place.mount_point) };
+    let ReportTarget { filesystem, source, mount, .. } = &place.report;
+    let mount = if mount.is_empty() { String::new() } else { format!(", mounted on {mount}") };
     let chain: Vec<String> = place
         .chain
         .iter()
@@ -142,7 +143,7 @@ fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
         })
         .collect();
     let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
-    out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), TextStyle::Plain));
+    out.push((format!("{filesystem} from {source}{mount}{below}"), TextStyle::Plain));
 }
 
 fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {

@@ -3,7 +3,7 @@
 use super::BenchForm;
 use crate::bench::message::{BenchMessage, BenchProgress};
 use crate::bench::plan::BenchPlan;
-use crate::bench::report::{BenchReport, RunEnd, SCHEMA};
+use crate::bench::report::{BenchReport, ReportTarget, RunEnd, SCHEMA};
 use crate::bench::store::StoredReport;
 use crate::bench::target::checks::BenchRefusal;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
@@ -34,7 +34,7 @@ fn line_names(app: &App) -> Vec<&'static str> {
 
 fn target_info(change: impl FnOnce(&mut TargetInfo)) -> TargetInspection {
     let mut seen = TargetInfo {
-        filesystem: "ext4".into(),
+        report: ReportTarget { filesystem: "ext4".into(), ..ReportTarget::default() },
         size: 1 << 40,
         free: 1 << 39,
         device: Some(DevId { major: 7, minor: 0 }),
@@ -253,14 +253,14 @@ fn refused_plans_open_no_confirmation() {
 #[test]
 fn a_network_mount_needs_a_second_confirmation() {
     let mut app = opened();
-    send_target(&mut app, target_info(|s| s.is_network = true));
+    send_target(&mut app, target_info(|s| s.report.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>y")), []);
     assert_eq!(state_summary(&app), "Bench/BenchResults dialog \"Over the network?\"");
     let started = visible_effects(press(&mut app, "y"));
     let plan = BenchPlan { directory: DIR.into(), network: Some(DIR.into()), ..BenchPlan::default() };
     assert_eq!(started, [Effect::Bench(RunEffect::Start { run: 1, plan: Box::new(plan) })]);
     let mut app = opened();
-    send_target(&mut app, target_info(|s| s.is_network = true));
+    send_target(&mut app, target_info(|s| s.report.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>yn")), []);
     assert!(app.views.bench.run.is_none());
 }

@@ -254,7 +254,7 @@ fn confirming_starts_exactly_the_plan_shown() {
 fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
     let (mut app, _tree) = planned(SIZE);
     let mut far = look();
-    far.info.as_mut().unwrap().is_network = true;
+    far.info.as_mut().unwrap().report.is_network = true;
     update(
         &mut app,
         Event::JobReply(
@@ -403,7 +403,7 @@ fn stored_experiments_are_shown_compared_and_exported() {
             panic!("{effects:?}")
         };
         assert_eq!(*path, PathBuf::from(DIR).join(name));
-        assert!(contents.bytes().starts_with(begins.as_bytes()), "{name}: {contents:?}");
+        assert!(contents.as_bytes().starts_with(begins.as_bytes()), "{name}: {contents:?}");
     }
     press(&mut app, "o<c-u><enter>");
     assert_eq!(state_summary(&app), "Tune/ExperimentPage prompt \"\" wrong");
