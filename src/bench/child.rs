@@ -7,6 +7,7 @@ use super::plan::BenchPlan;
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
+use super::target::checks::BenchRefusal;
 use super::workloads::{self, Workload};
 use crate::root::Root;
 use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
@@ -22,12 +23,6 @@ use tokio::sync::mpsc;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a cancelled run may take to stop before the report is sent without waiting for it.
 const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
-
-/// How the run ended.
-enum RunOutcome {
-    Finished(Result<(), RunError>),
-    Abandoned(RunEnd),
-}
 
 /// Reads a plan and commands from standard input, measures, writes messages to standard output.
 /// Ends the process instead of returning, since threads may be stuck.
@@ -84,16 +79,12 @@ async fn run_workload(
         session.recheck_target();
         let _ = finished.send(ended);
     })?;
-    let outcome = supervise(&watch, &plan, input, &mut done).await;
-    let end = match outcome {
-        RunOutcome::Abandoned(end) => end,
-        RunOutcome::Finished(Ok(())) => RunEnd::Complete,
-        RunOutcome::Finished(Err(RunError::Cancelled)) => RunEnd::Cancelled,
-        RunOutcome::Finished(Err(RunError::Refused(refused))) => {
+    let end = match supervise(&watch, &plan, input, &mut done).await {
+        Ok(end) => end,
+        Err(refused) => {
             send(&BenchMessage::Refused(refused));
             return Ok(());
         }
-        RunOutcome::Finished(Err(RunError::Failed(why))) => RunEnd::Failed(why),
     };
     let report = build_report(workload, plan, &watch, end, wall);
     let nothing = report.measurements.is_empty();
@@ -104,13 +95,13 @@ async fn run_workload(
     Ok(())
 }
 
-/// Sends progress until the run ends, is cancelled, or stalls.
+/// Sends progress until the run ends, is cancelled, or stalls; returns how it ended.
 async fn supervise(
     watch: &RunProgress,
     plan: &BenchPlan,
     input: &mut mpsc::UnboundedReceiver<String>,
     done: &mut mpsc::UnboundedReceiver<Result<(), RunError>>,
-) -> RunOutcome {
+) -> Result<RunEnd, BenchRefusal> {
     let mut tick = tokio::time::interval(PROGRESS_INTERVAL);
     let mut signals = stop_signals(&[SignalKind::terminate(), SignalKind::interrupt()]);
     let mut notes = 0;
@@ -124,8 +115,11 @@ async fn supervise(
                 let ended = ended.unwrap_or_else(|| Err(RunError::Failed("the measuring thread broke off".into())));
                 flush_notes(watch, &mut notes);
                 return match (ended, stopping) {
-                    (Err(RunError::Cancelled), Some((_, end @ RunEnd::Stalled(_)))) => RunOutcome::Abandoned(end),
-                    (ended, _) => RunOutcome::Finished(ended),
+                    (Ok(()), _) => Ok(RunEnd::Complete),
+                    (Err(RunError::Cancelled), Some((_, end))) => Ok(end),
+                    (Err(RunError::Cancelled), None) => Ok(RunEnd::Cancelled),
+                    (Err(RunError::Failed(why)), _) => Ok(RunEnd::Failed(why)),
+                    (Err(RunError::Refused(refused)), _) => Err(refused),
                 };
             }
             line = input.recv(), if stopping.is_none() => {
@@ -142,7 +136,7 @@ async fn supervise(
                 watch.add_note(format!(
                     "the file is still being given back after {secs} s: the device is behind with its dirty pages"
                 ));
-                return RunOutcome::Finished(Ok(()));
+                return Ok(RunEnd::Complete);
             }
             stop = Some(RunEnd::Stalled(format!(
                 "{}: nothing has moved for {secs} s: is the file system frozen, its server gone, or the device hung?",
@@ -159,7 +153,7 @@ async fn supervise(
                 watch.stop_requested.store(true, Ordering::Relaxed);
                 stopping = Some((now, end));
             }
-            (Some((since, end)), _) if now > since + STOP_TIMEOUT_NS => return RunOutcome::Abandoned(end.clone()),
+            (Some((since, end)), _) if now > since + STOP_TIMEOUT_NS => return Ok(end.clone()),
             _ => {}
         }
     }
@@ -214,7 +208,7 @@ mod tests {
         let (_input, mut input) = mpsc::unbounded_channel();
         let (_done, mut done) = mpsc::unbounded_channel();
         let outcome = supervise(&watch, &plan, &mut input, &mut done).await;
-        assert!(matches!(outcome, RunOutcome::Finished(Ok(()))));
+        assert_eq!(outcome, Ok(RunEnd::Complete));
         assert!(watch.notes_from(0)[0].contains("given back"));
     }
 }

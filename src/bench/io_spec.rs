@@ -45,6 +45,10 @@ pub struct IoSpec {
     pub submit_max: u32,
     /// Completions waited for at a time, at most `depth`.
     pub complete_min: u32,
+    /// Ramp-up, ns: operations in it are not counted.
+    pub ramp_ns: u64,
+    /// Counted time in ns; 0: no limit.
+    pub time_ns: u64,
     /// Counted bytes after which the worker ends; 0: no limit.
     pub byte_limit: u64,
     /// The plan's seed and the worker's number.
@@ -66,17 +70,10 @@ impl IoSpec {
             op_interval_ns: 0,
             submit_max: 16,
             complete_min: 1,
+            ramp_ns: 0,
+            time_ns: 0,
             byte_limit: len,
             seed: (seed, u64::MAX),
         }
     }
-}
-
-/// When to stop.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RunLimits {
-    /// Ramp-up, ns: operations in it are not counted.
-    pub ramp_ns: u64,
-    /// Counted time in ns; 0: no limit.
-    pub time_ns: u64,
 }

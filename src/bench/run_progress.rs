@@ -1,38 +1,17 @@
 //! The state that measuring threads share: progress, the watchdog's heartbeat, and the
 //! partial report of a run whose threads are stuck.
 
+use super::engine::monotonic_ns;
 use super::measure::histogram::Histogram;
+use super::measure::latency::LatencyStats;
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::message::BenchProgress;
-use super::report::{Measurement, ReportTarget, SeriesPoint, StallStats};
+use super::report::{Measurement, ReportTarget, SeriesPoint};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most points of a measurement's series; when it is full, pairs of neighbours are averaged.
 const MAX_SERIES_POINTS: usize = 1200;
-
-/// The current phase.
-#[derive(Default)]
-pub struct MeasurementPhase {
-    /// The measurement without its results: label, engine, sizes.
-    pub measurement: Measurement,
-    /// Number of the measurement, `None` in preparation.
-    pub measurement_index: Option<u32>,
-    /// Time limit in ns and byte limit; 0: none.
-    pub goal: (u64, u64),
-    /// The workers.
-    pub recorders: Vec<Arc<OpRecorder>>,
-}
-
-impl MeasurementPhase {
-    /// Operations and bytes of one kind so far.
-    fn ops_and_bytes(&self, kind: OpKind) -> (u64, u64) {
-        let all = self.recorders.iter().map(|r| r.ops_and_bytes(kind));
-        all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-    }
-}
-
-const OP_KINDS: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Sync];
 
 /// Shared between the measuring threads and the one that sends progress. Locks are taken between measurements and
 /// four times a second, never in a hot loop.
@@ -49,22 +28,30 @@ pub struct RunProgress {
 
 #[derive(Default)]
 struct ProgressState {
-    phase: MeasurementPhase,
+    phase: Phase,
     measurements: Vec<Measurement>,
     target: Option<ReportTarget>,
     notes: Vec<String>,
-    series: Vec<SeriesPoint>,
-    stride: u32,
-    pending: Vec<SeriesPoint>,
-    last: LastSample,
 }
 
+/// The current measurement or preparation.
 #[derive(Default)]
-struct LastSample {
-    now: u64,
-    counting_since_ns: u64,
-    counts: [(u64, u64); 3],
-    histograms: [Histogram; 3],
+struct Phase {
+    /// Label, engine, sizes; no results.
+    measurement: Measurement,
+    /// Whether it is a measurement.
+    is_measured: bool,
+    /// Time limit in ns and byte limit; 0: none.
+    goal: (u64, u64),
+    /// The workers.
+    recorders: Vec<Arc<OpRecorder>>,
+    series: Vec<SeriesPoint>,
+    /// Snapshots in each point of the series, and those of the next one.
+    stride: usize,
+    pending: Vec<SeriesPoint>,
+    /// Time and counts of the previous snapshot; 0: none since counting began.
+    last_ns: u64,
+    last: Measurement,
 }
 
 impl RunProgress {
@@ -78,27 +65,30 @@ impl RunProgress {
     }
 
     /// The last progress of any kind.
-    pub fn last_heartbeat_ns(&self) -> u64 {
+    fn last_heartbeat_ns(&self) -> u64 {
         let inner = self.lock();
         let workers = inner.phase.recorders.iter().map(|r| r.last_heartbeat_ns()).max();
         workers.unwrap_or(0).max(self.heartbeat_ns.load(Relaxed))
     }
 
-    /// Starts a phase.
-    pub fn begin_phase(&self, phase: MeasurementPhase, now: u64) {
-        let mut inner = self.lock();
-        let (measurements, target) = (std::mem::take(&mut inner.measurements), inner.target.take());
-        let notes = std::mem::take(&mut inner.notes);
-        *inner = ProgressState { phase, measurements, target, notes, stride: 1, ..ProgressState::default() };
-        drop(inner);
-        self.heartbeat(now);
+    /// Starts a phase: a measurement without its results, its limits of time (ns) and bytes, 0 for none, and its workers.
+    pub fn begin_phase(
+        &self,
+        measurement: &Measurement,
+        is_measured: bool,
+        goal: (u64, u64),
+        recorders: &[Arc<OpRecorder>],
+    ) {
+        let (measurement, recorders) = (measurement.clone(), recorders.to_vec());
+        self.lock().phase = Phase { measurement, is_measured, goal, recorders, stride: 1, ..Phase::default() };
+        self.heartbeat(monotonic_ns());
     }
 
     /// Ends the phase and returns its time series.
     pub fn end_phase(&self) -> Vec<SeriesPoint> {
         let mut inner = self.lock();
         inner.phase.recorders.clear();
-        std::mem::take(&mut inner.series)
+        std::mem::take(&mut inner.phase.series)
     }
 
     /// Adds a finished measurement.
@@ -121,19 +111,14 @@ impl RunProgress {
         self.lock().notes.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// Number of finished measurements.
-    pub fn finished_count(&self) -> u32 {
-        self.lock().measurements.len() as u32
-    }
-
     /// Takes the finished measurements, the counts of the unfinished one if there are any, and the target.
     pub fn take_results(&self, now: u64) -> (Vec<Measurement>, Option<ReportTarget>) {
         let mut inner = self.lock();
         let mut parts = std::mem::take(&mut inner.measurements);
         let phase = std::mem::take(&mut inner.phase);
-        if phase.measurement_index.is_some() && phase.recorders.iter().any(|r| r.counting_since().is_some()) {
+        if phase.is_measured && phase.counting_since().is_some() {
             let mut part = merge_recorders(phase.measurement, &phase.recorders);
-            part.series = std::mem::take(&mut inner.series);
+            part.series = phase.series;
             // The present gap without completions has no end yet.
             let last = phase.recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(now);
             let gap = now.saturating_sub(last);
@@ -153,68 +138,64 @@ impl RunProgress {
     pub fn snapshot(&self, now: u64) -> BenchProgress {
         let idle_ms = now.saturating_sub(self.last_heartbeat_ns()) / 1_000_000;
         let mut inner = self.lock();
-        let began = inner.phase.recorders.iter().filter_map(|r| r.counting_since()).min();
-        let (point, lat) = inner.next_point(now, began);
-        if began.is_some() && point.at_ms > 0 && inner.phase.measurement_index.is_some() {
-            inner.push_point(point);
-        }
-        let counts = OP_KINDS.map(|kind| inner.phase.ops_and_bytes(kind));
-        let (goal_ns, goal_bytes) = inner.phase.goal;
+        let measurement_index = inner.phase.is_measured.then_some(inner.measurements.len() as u32);
+        let phase = &mut inner.phase;
+        let began = phase.counting_since();
+        let totals = merge_recorders(Measurement::default(), &phase.recorders);
+        let op_counts = [totals.read.ios, totals.write.ios, totals.sync.ios];
         let share = |n: u64, of: u64| (of > 0).then(|| (n as f64 / of as f64).min(1.0));
-        let time_share = share(began.map_or(0, |b| now.saturating_sub(b)), goal_ns);
+        let time_share = share(began.map_or(0, |b| now.saturating_sub(b)), phase.goal.0);
+        let fraction_done = time_share.or(share(totals.bytes(), phase.goal.1));
+        let (point, lat) = began.map(|began| phase.next_point(now, began, totals)).unwrap_or_default();
+        if point.at_ms > 0 && phase.is_measured {
+            phase.push_point(point);
+        }
         BenchProgress {
-            phase: inner.phase.measurement.label.clone(),
-            measurement_index: inner.phase.measurement_index,
-            fraction_done: time_share.or(share(counts.iter().map(|c| c.1).sum(), goal_bytes)),
-            is_ramping: began.is_none() && !inner.phase.recorders.is_empty(),
+            phase: phase.measurement.label.clone(),
+            measurement_index,
+            fraction_done,
+            is_ramping: began.is_none() && !phase.recorders.is_empty(),
             point,
-            op_counts: counts.map(|c| c.0),
+            op_counts,
             lat,
             idle_ms,
         }
     }
 }
 
-impl ProgressState {
+impl Phase {
+    fn counting_since(&self) -> Option<u64> {
+        self.recorders.iter().filter_map(|r| r.counting_since()).min()
+    }
+
     /// Rates since the last point, and `lat` of each kind of operation.
-    fn next_point(&mut self, now: u64, began: Option<u64>) -> (SeriesPoint, [[Option<u64>; 2]; 3]) {
-        let Some(began) = began else { return Default::default() };
-        if self.last.counting_since_ns != began {
-            self.last = LastSample { now: began, counting_since_ns: began, ..LastSample::default() };
-        }
-        let counts = OP_KINDS.map(|kind| self.phase.ops_and_bytes(kind));
-        let histograms = OP_KINDS.map(|kind| {
-            let mut all = Histogram::default();
-            self.phase.recorders.iter().for_each(|r| all.merge_from(&r.lat_histogram(kind)));
-            all
-        });
-        let secs = now.saturating_sub(self.last.now) as f64 / 1e9;
-        let per_s = |new: u64, old: u64| if secs > 0.0 { new.saturating_sub(old) as f64 / secs } else { 0.0 };
-        let mut recent = Histogram::default();
-        let mut lat = [[None; 2]; 3];
-        for (i, (new, old)) in histograms.iter().zip(&self.last.histograms).enumerate() {
-            let since = new.since(old);
-            lat[i] = [since.percentile(50.0), since.percentile(99.0)];
-            recent.merge_from(&since);
-        }
-        let old = self.last.counts;
+    fn next_point(&mut self, now: u64, began: u64, totals: Measurement) -> (SeriesPoint, [[Option<u64>; 2]; 3]) {
+        let secs = now.saturating_sub(self.last_ns.max(began)) as f64 / 1e9;
+        let per_s = |of: fn(&Measurement) -> u64| match of(&totals).saturating_sub(of(&self.last)) {
+            more if secs > 0.0 => more as f64 / secs,
+            _ => 0.0,
+        };
+        let lat: [fn(&Measurement) -> &LatencyStats; 3] = [|m| &m.read.lat, |m| &m.write.lat, |m| &m.sync.lat];
+        let recent = lat.map(|of| of(&totals).samples_since(of(&self.last)));
+        let mut all = Histogram::default();
+        recent.iter().for_each(|one| all.merge_from(one));
         let point = SeriesPoint {
             at_ms: now.saturating_sub(began) / 1_000_000,
-            read_iops: per_s(counts[0].0, old[0].0),
-            write_iops: per_s(counts[1].0, old[1].0),
-            read_bytes_per_s: per_s(counts[0].1, old[0].1),
-            write_bytes_per_s: per_s(counts[1].1, old[1].1),
-            p50_ns: recent.percentile(50.0),
-            p99_ns: recent.percentile(99.0),
+            read_iops: per_s(|m| m.read.ios),
+            write_iops: per_s(|m| m.write.ios),
+            read_bytes_per_s: per_s(|m| m.read.bytes),
+            write_bytes_per_s: per_s(|m| m.write.bytes),
+            p50_ns: all.percentile(50.0),
+            p99_ns: all.percentile(99.0),
         };
-        self.last = LastSample { now, counting_since_ns: began, counts, histograms };
-        (point, lat)
+        (self.last_ns, self.last) = (now, totals);
+        (point, recent.map(|one| [one.percentile(50.0), one.percentile(99.0)]))
     }
 
     /// Adds to the time series, which stays bounded however long the run is.
     fn push_point(&mut self, point: SeriesPoint) {
         self.pending.push(point);
-        if self.pending.len() < self.stride as usize {
+        if self.pending.len() < self.stride {
             return;
         }
         let point = average_points(&self.pending);
@@ -247,19 +228,13 @@ pub fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder>]) -> 
     let began = recorders.iter().filter_map(|r| r.counting_since()).min().unwrap_or(0);
     let last = recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(0);
     part.elapsed_ns = last.saturating_sub(began);
-    let mut stalls = StallStats::default();
     for r in recorders {
         part.read = part.read.merge(&r.direction_stats(OpKind::Read));
         part.write = part.write.merge(&r.direction_stats(OpKind::Write));
         part.sync = part.sync.merge(&r.sync_stats());
         part.depths = part.depths.merge(&r.depth_counts());
-        let (count, total, longest) = r.stall_totals();
-        // Workers stall together with the device: take the maximum, not the sum.
-        stalls.count = stalls.count.max(count);
-        stalls.total_ns = stalls.total_ns.max(total);
-        stalls.longest_ns = stalls.longest_ns.max(longest);
+        part.stalls = part.stalls.max(&r.stall_stats());
     }
-    part.stalls = stalls;
     part
 }
 
@@ -269,19 +244,16 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn phase(recorder: &Arc<OpRecorder>) -> MeasurementPhase {
-        MeasurementPhase {
-            measurement: Measurement { label: "x".into(), ..Measurement::default() },
-            measurement_index: Some(0),
-            goal: (10 * SECOND, 0),
-            recorders: vec![recorder.clone()],
-        }
+    fn begin(watch: &RunProgress, recorder: &Arc<OpRecorder>) {
+        let measurement = Measurement { label: "x".into(), ..Measurement::default() };
+        watch.begin_phase(&measurement, true, (10 * SECOND, 0), &[recorder.clone()]);
+        watch.heartbeat(SECOND);
     }
 
     #[test]
     fn progress_shows_rates_since_the_previous_snapshot() {
         let (watch, recorder) = (RunProgress::default(), Arc::<OpRecorder>::default());
-        watch.begin_phase(phase(&recorder), SECOND);
+        begin(&watch, &recorder);
         assert!(watch.snapshot(SECOND).is_ramping);
         recorder.start_counting(SECOND);
         for _ in 0..100 {
@@ -299,7 +271,7 @@ mod tests {
     #[test]
     fn a_stuck_worker_still_contributes_its_counts() {
         let (watch, recorder) = (RunProgress::default(), Arc::<OpRecorder>::default());
-        watch.begin_phase(phase(&recorder), SECOND);
+        begin(&watch, &recorder);
         recorder.start_counting(SECOND);
         recorder.record_op(OpKind::Write, 4096, 0, 10, 1000);
         recorder.record_completion_time(3 * SECOND);
@@ -310,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_series_stays_bounded() {
-        let mut inner = ProgressState { stride: 1, ..ProgressState::default() };
+        let mut inner = Phase { stride: 1, ..Phase::default() };
         for n in 0..100_000 {
             inner.push_point(SeriesPoint { at_ms: n, read_iops: 5.0, ..SeriesPoint::default() });
         }

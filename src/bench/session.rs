@@ -3,12 +3,12 @@
 use super::engine::threads::ThreadEngine;
 use super::engine::uring::{UringEngine, UringOptions};
 use super::engine::{EngineUnavailable, monotonic_ns};
-use super::io_spec::{IoSpec, RunLimits};
+use super::io_spec::IoSpec;
 use super::measure::depth::DepthCounts;
 use super::measure::recorder::OpRecorder;
 use super::plan::{BenchPlan, EngineChoice};
 use super::report::{CpuUsage, Measurement, ReportTarget};
-use super::run_progress::{MeasurementPhase, RunProgress, merge_recorders};
+use super::run_progress::{RunProgress, merge_recorders};
 use super::syscalls::ResourceUsage;
 use super::target::checks::BenchRefusal;
 use super::target::filesystem::TargetFilesystem;
@@ -62,13 +62,12 @@ pub struct BenchSession {
     use_threads: bool,
 }
 
-/// A measurement to be made by worker threads; without a number it is preparation.
+/// A measurement to be made by worker threads, or preparation.
 #[derive(Clone)]
 struct SpecRun<'f> {
     measurement: Measurement,
-    number: Option<u32>,
+    is_measured: bool,
     file: BorrowedFd<'f>,
-    limits: RunLimits,
 }
 
 /// A measurement, and how it ended.
@@ -155,7 +154,7 @@ impl BenchSession {
         // A rate limit protects other users of the disk, so it applies to the layout, too.
         spec.op_interval_ns = self.plan.op_interval_ns(MIB) / u64::from(self.plan.jobs.max(1));
         let measurement = Measurement { label: "writing the file's data".into(), ..Measurement::default() };
-        let run = SpecRun { measurement, number: None, file: file.io_fd(), limits: RunLimits::default() };
+        let run = SpecRun { measurement, is_measured: false, file: file.io_fd() };
         self.run_specs(run, &[spec])?.1
     }
 
@@ -167,13 +166,7 @@ impl BenchSession {
     /// Starts a preparation phase, which counts nothing.
     pub fn begin_preparation(&self, what: &str) {
         let part = Measurement { label: what.into(), ..Measurement::default() };
-        self.begin_phase(&part, None, (0, 0), &[]);
-    }
-
-    fn begin_phase(&self, part: &Measurement, number: Option<u32>, goal: (u64, u64), recorders: &[Arc<OpRecorder>]) {
-        let (measurement, recorders) = (part.clone(), recorders.to_vec());
-        let phase = MeasurementPhase { measurement, measurement_index: number, goal, recorders };
-        self.progress.begin_phase(phase, monotonic_ns());
+        self.progress.begin_phase(&part, false, (0, 0), &[]);
     }
 
     /// Marks all measurements as done. The kernel frees a file with dirty pages only after the writeback in progress,
@@ -185,16 +178,9 @@ impl BenchSession {
 
     /// Runs `specs`, one worker thread each, as the next measurement. It is part of the report even if it
     /// ends early.
-    pub fn measure(
-        &mut self,
-        label: &str,
-        file: BorrowedFd<'_>,
-        specs: Vec<IoSpec>,
-        limits: RunLimits,
-    ) -> Result<Measurement, RunError> {
+    pub fn measure(&mut self, label: &str, file: BorrowedFd<'_>, specs: &[IoSpec]) -> Result<Measurement, RunError> {
         let measurement = Measurement { label: label.into(), ..Measurement::default() };
-        let number = Some(self.progress.finished_count());
-        let (part, ended) = self.run_specs(SpecRun { measurement, number, file, limits }, &specs)?;
+        let (part, ended) = self.run_specs(SpecRun { measurement, is_measured: true, file }, specs)?;
         self.progress.add_measurement(part.clone());
         ended.map(|()| part)
     }
@@ -211,7 +197,7 @@ impl BenchSession {
         let recorders = [recorder.clone()];
         part.jobs = part.jobs.max(1);
         part.depth = part.depth.max(1);
-        self.begin_phase(&part, Some(self.progress.finished_count()), goal, &recorders);
+        self.progress.begin_phase(&part, true, goal, &recorders);
         let before = CounterSnapshot::read(&self.counters);
         recorder.start_counting(before.at_ns);
         let ended = work(self, &recorder, &mut part);
@@ -240,7 +226,7 @@ impl BenchSession {
                 return Err(RunError::Failed(why));
             }
             // Preparation uses other buffers than measuring, so its refusal says nothing about measuring.
-            if run.number.is_some() {
+            if run.is_measured {
                 if !self.plan.fits_threads() {
                     return Err(RunError::Failed(format!("{why}. Too deep for threads instead: use --depth 64")));
                 }
@@ -258,7 +244,7 @@ impl BenchSession {
     }
 
     fn run_on_uring(&self, mut run: SpecRun<'_>, specs: &[IoSpec]) -> Result<Measured, EngineUnavailable> {
-        let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && run.number.is_some() };
+        let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && run.is_measured };
         let file = run.file;
         let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask);
         // A trial ring shows whether the kernel grants one, and with which flags.
@@ -277,9 +263,10 @@ impl BenchSession {
         make: impl Fn(&IoSpec) -> Result<E, EngineUnavailable> + Sync,
     ) -> Result<Measured, EngineUnavailable> {
         let recorders: Vec<_> = specs.iter().map(|_| Arc::<OpRecorder>::default()).collect();
-        let (part, limits) = (run.measurement, run.limits);
-        let goal = (limits.time_ns, specs.iter().map(|s| s.byte_limit).sum());
-        self.begin_phase(&part, run.number, goal, &recorders);
+        let part = run.measurement;
+        let time_ns = specs.first().map_or(0, |s| s.time_ns);
+        let goal = (time_ns, specs.iter().map(|s| s.byte_limit).sum());
+        self.progress.begin_phase(&part, run.is_measured, goal, &recorders);
         let (before, refused) = (OnceLock::new(), OnceLock::new());
         let all_set_up = Barrier::new(specs.len());
         let (progress, counters) = (&self.progress, &self.counters);
@@ -294,7 +281,7 @@ impl BenchSession {
             let mut begin = || {
                 before.get_or_init(|| CounterSnapshot::read(counters));
             };
-            let ended = run_worker_loop(&mut engine, spec, limits, recorder, &progress.stop_requested, &mut begin);
+            let ended = run_worker_loop(&mut engine, spec, recorder, &progress.stop_requested, &mut begin);
             if matches!(ended, WorkerExit::Failed { .. }) {
                 // Stop the other workers.
                 progress.stop_requested.store(true, Ordering::Relaxed);

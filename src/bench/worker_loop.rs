@@ -5,7 +5,7 @@
 //! which is also the start time of the operations that are prepared next).
 
 use super::engine::{Completion, IoEngine, IoOp};
-use super::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
+use super::io_spec::{AccessOrder, BufferFill, IoSpec};
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +97,6 @@ struct WorkerLoop<'a, E: IoEngine> {
 pub fn run_worker_loop<E: IoEngine>(
     engine: &mut E,
     spec: &IoSpec,
-    limits: RunLimits,
     recorder: &OpRecorder,
     stop: &AtomicBool,
     on_begin: &mut dyn FnMut(),
@@ -127,14 +126,14 @@ pub fn run_worker_loop<E: IoEngine>(
         is_counting: false,
         engine,
     };
-    this.run(limits, stop, on_begin)
+    this.run(stop, on_begin)
 }
 
 impl<E: IoEngine> WorkerLoop<'_, E> {
-    fn run(&mut self, limits: RunLimits, stop: &AtomicBool, on_begin: &mut dyn FnMut()) -> WorkerExit {
+    fn run(&mut self, stop: &AtomicBool, on_begin: &mut dyn FnMut()) -> WorkerExit {
         let mut now = self.engine.now();
-        let ramp_end = now + limits.ramp_ns;
-        let end = if limits.time_ns == 0 { u64::MAX } else { ramp_end.saturating_add(limits.time_ns) };
+        let ramp_end = now + self.spec.ramp_ns;
+        let end = if self.spec.time_ns == 0 { u64::MAX } else { ramp_end.saturating_add(self.spec.time_ns) };
         let depth = self.slots.len();
         let mut ended = None;
         let mut give_up = u64::MAX;
@@ -302,7 +301,11 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
                 self.recorder.record_op(s.op.kind, u64::from(s.op.len), s.start, s.issue, now);
             }
         }
-        self.recorder.record_completion_time(now);
+        if self.is_counting {
+            self.recorder.record_completion_time(now);
+        } else {
+            self.recorder.heartbeat(now);
+        }
         failed.map_or(Ok(now), Err)
     }
 }
@@ -327,22 +330,28 @@ mod tests {
             op_interval_ns: 0,
             submit_max: 16,
             complete_min: 1,
+            ramp_ns: 0,
+            time_ns: SECOND,
             byte_limit: 0,
             seed: (1, 0),
         }
     }
 
-    fn run(engine: &mut NullEngine, spec: &IoSpec, limits: RunLimits) -> (WorkerExit, OpRecorder) {
+    fn run(engine: &mut NullEngine, spec: &IoSpec) -> (WorkerExit, OpRecorder) {
         let recorder = OpRecorder::default();
-        let ended = run_worker_loop(engine, spec, limits, &recorder, &AtomicBool::new(false), &mut || {});
+        let ended = run_worker_loop(engine, spec, &recorder, &AtomicBool::new(false), &mut || {});
         (ended, recorder)
+    }
+
+    fn ops(recorder: &OpRecorder) -> u64 {
+        recorder.direction_stats(OpKind::Read).ios + recorder.direction_stats(OpKind::Write).ios
     }
 
     #[test]
     fn time_limit_and_ramp_up_are_kept_at_the_device_rate() {
         let mut engine = NullEngine::new(4096, 100_000);
-        let limits = RunLimits { ramp_ns: SECOND, time_ns: 2 * SECOND };
-        let (ended, recorder) = run(&mut engine, &spec(), limits);
+        let spec = IoSpec { ramp_ns: SECOND, time_ns: 2 * SECOND, ..spec() };
+        let (ended, recorder) = run(&mut engine, &spec);
         assert_eq!(ended, WorkerExit::LimitReached);
         let (r, w) = (recorder.direction_stats(OpKind::Read), recorder.direction_stats(OpKind::Write));
         assert!((r.ios + w.ios).abs_diff(20_000) <= 8, "{} + {}", r.ios, w.ios);
@@ -360,9 +369,10 @@ mod tests {
         let mut engine = NullEngine::new(1 << 20, 10);
         engine.op_log = Some(Vec::new());
         let spec = IoSpec::for_layout((5 << 20) + 512, 1 << 20, 4, 1);
-        let (ended, recorder) = run(&mut engine, &spec, RunLimits::default());
+        let (ended, recorder) = run(&mut engine, &spec);
         assert_eq!(ended, WorkerExit::LimitReached);
-        assert_eq!(recorder.ops_and_bytes(OpKind::Write), (6, spec.len));
+        let written = recorder.direction_stats(OpKind::Write);
+        assert_eq!((written.ios, written.bytes), (6, spec.len));
         let ops = engine.op_log.unwrap();
         assert_eq!(ops.last(), Some(&IoOp { kind: OpKind::Write, offset: 5 << 20, len: 512 }));
     }
@@ -372,8 +382,7 @@ mod tests {
         let ops = |seed| {
             let mut engine = NullEngine::new(4096, 1000);
             engine.op_log = Some(Vec::new());
-            let spec = IoSpec { seed, ..spec() };
-            run(&mut engine, &spec, RunLimits { time_ns: 1_000_000, ..RunLimits::default() });
+            run(&mut engine, &IoSpec { seed, time_ns: 1_000_000, ..spec() });
             engine.op_log.unwrap()
         };
         let all = ops((1, 0));
@@ -386,9 +395,9 @@ mod tests {
     #[test]
     fn rate_cap_is_kept() {
         let mut engine = NullEngine::new(4096, 10);
-        let spec = IoSpec { op_interval_ns: 1_000_000, ..spec() };
-        let (_, recorder) = run(&mut engine, &spec, RunLimits { time_ns: 3 * SECOND, ..RunLimits::default() });
-        let n = recorder.ops_and_bytes(OpKind::Read).0 + recorder.ops_and_bytes(OpKind::Write).0;
+        let spec = IoSpec { op_interval_ns: 1_000_000, time_ns: 3 * SECOND, ..spec() };
+        let (_, recorder) = run(&mut engine, &spec);
+        let n = ops(&recorder);
         assert!(n.abs_diff(3000) <= 1, "{n}");
     }
 
@@ -396,8 +405,8 @@ mod tests {
     fn a_sync_follows_every_fsync_every_writes() {
         let mut engine = NullEngine::new(4096, 1000);
         engine.op_log = Some(Vec::new());
-        let spec = IoSpec { read_pct: 0, fsync_every: 3, depth: 1, ..spec() };
-        run(&mut engine, &spec, RunLimits { time_ns: 100_000, ..RunLimits::default() });
+        let spec = IoSpec { read_pct: 0, fsync_every: 3, depth: 1, time_ns: 100_000, ..spec() };
+        run(&mut engine, &spec);
         let kinds: Vec<_> = engine.op_log.unwrap().iter().map(|o| o.kind).take(8).collect();
         use OpKind::{Sync, Write};
         assert_eq!(kinds, [Write, Write, Write, Sync, Write, Write, Write, Sync]);
@@ -406,9 +415,9 @@ mod tests {
     #[test]
     fn an_error_ends_the_run_and_keeps_its_counts() {
         let mut engine = NullEngine::new(4096, 1000).with_failure_at(100, libc::EIO);
-        let (ended, recorder) = run(&mut engine, &spec(), RunLimits { time_ns: SECOND, ..RunLimits::default() });
+        let (ended, recorder) = run(&mut engine, &spec());
         assert!(matches!(ended, WorkerExit::Failed { op: Some(_), errno: libc::EIO }));
-        let n = recorder.ops_and_bytes(OpKind::Read).0 + recorder.ops_and_bytes(OpKind::Write).0;
+        let n = ops(&recorder);
         assert!((99..110).contains(&n), "{n}");
     }
 
@@ -417,14 +426,13 @@ mod tests {
         let mut engine = NullEngine::new(4096, 1000).with_hang_after(50);
         let recorder = OpRecorder::default();
         let stop = AtomicBool::new(false);
-        let limits = RunLimits { ramp_ns: 0, time_ns: SECOND };
         // The device hangs and the time is over when the stop is requested.
         let ended = std::thread::scope(|s| {
-            let worker = s.spawn(|| run_worker_loop(&mut engine, &spec(), limits, &recorder, &stop, &mut || {}));
+            let worker = s.spawn(|| run_worker_loop(&mut engine, &spec(), &recorder, &stop, &mut || {}));
             stop.store(true, Ordering::Relaxed);
             worker.join().unwrap()
         });
         assert!(matches!(ended, WorkerExit::LimitReached | WorkerExit::Stopped));
-        assert!(recorder.ops_and_bytes(OpKind::Read).0 + recorder.ops_and_bytes(OpKind::Write).0 <= 50);
+        assert!(ops(&recorder) <= 50);
     }
 }

@@ -7,7 +7,7 @@ use super::report::{Baseline, ExperimentReport, SCHEMA, compare, markdown, text}
 use super::run::{ExperimentOutcome, run_experiment};
 use super::spec::{Arm, ExperimentSpec, OnComplete};
 use crate::bench::engine::test_engine::NullEngine;
-use crate::bench::io_spec::{IoSpec, RunLimits};
+use crate::bench::io_spec::IoSpec;
 use crate::bench::measure::recorder::OpRecorder;
 use crate::bench::message::BenchProgress;
 use crate::bench::plan::BenchPlan;
@@ -52,7 +52,7 @@ fn measured_report(plan: &BenchPlan, ns: u64, n: u64) -> BenchReport {
     let recorder = Arc::new(OpRecorder::default());
     let spec = IoSpec { byte_limit: n * 4096, fsync_every: 10, ..IoSpec::for_layout(n * 4096, 4096, 1, 1) };
     let stop = AtomicBool::new(false);
-    run_worker_loop(&mut NullEngine::new(4096, ns), &spec, RunLimits::default(), &recorder, &stop, &mut || {});
+    run_worker_loop(&mut NullEngine::new(4096, ns), &spec, &recorder, &stop, &mut || {});
     let part = merge_recorders(Measurement { label: "randwrite".into(), ..Measurement::default() }, &[recorder]);
     BenchReport {
         plan: plan.clone(),

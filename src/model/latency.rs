@@ -17,6 +17,14 @@ pub(crate) struct BucketScale {
 }
 
 impl BucketScale {
+    /// The bucket of a time of at least `2^min_exponent` ns.
+    #[inline(always)]
+    pub(crate) fn index(&self, ns: u64) -> u64 {
+        let exp = ns.ilog2();
+        (u64::from(exp - self.min_exponent) << self.sub_bits)
+            | ((ns >> (exp - self.sub_bits)) & ((1 << self.sub_bits) - 1))
+    }
+
     /// Lower bound (inclusive) and upper bound (exclusive) of a bucket, in ns.
     pub(crate) fn bounds(&self, slot: u16) -> (u64, u64) {
         let (per_octave, slot) = (1 << self.sub_bits, u64::from(slot));
@@ -34,13 +42,7 @@ const BUCKETS_PER_BIN: u16 = 8;
 
 /// The bucket of a time, as the BPF programs compute it.
 pub fn bucket_index(ns: u64) -> u16 {
-    let BucketScale { sub_bits, min_exponent } = SCALE;
-    if ns < 1 << min_exponent {
-        return 0;
-    }
-    let exp = ns.ilog2();
-    let slot = (u64::from(exp - min_exponent) << sub_bits) | ((ns >> (exp - sub_bits)) & ((1 << sub_bits) - 1));
-    slot.min(BUCKETS as u64 - 1) as u16
+    SCALE.index(ns.max(1 << SCALE.min_exponent)).min(BUCKETS as u64 - 1) as u16
 }
 
 /// Lower bound (inclusive) and upper bound (exclusive) of a bucket, in ns. For the first and the last bucket these are
@@ -83,12 +85,8 @@ impl SparseHistogram {
 
     /// What was counted since `before`.
     pub fn since(&self, before: &Self) -> Self {
-        let mut old = before.0.iter().peekable();
         // A count that wrapped to 0 has no bucket here and is missed: one bucket in one tick of an hour.
-        Self::from_sparse(self.0.iter().map(|&(slot, n)| {
-            while old.next_if(|b| b.0 < slot).is_some() {}
-            (slot, n.wrapping_sub(old.next_if(|b| b.0 == slot).map_or(0, |b| b.1)))
-        }))
+        Self::from_sparse(self.0.iter().map(|&(slot, n)| (slot, n.wrapping_sub(before.count_at(slot)))))
     }
 
     /// The bucket of the request with this rank (from 1, shortest first): its index, its count, the rank within it.

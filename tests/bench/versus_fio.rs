@@ -160,7 +160,7 @@ fn run_ours(
     for spec in &mut specs {
         (spec.submit_max, spec.complete_min) = batch.unwrap_or((spec.submit_max, spec.complete_min));
     }
-    let part = session.measure("run", fd, specs, io::run_limits(plan))?;
+    let part = session.measure("run", fd, &specs)?;
     let lat = part.combined_lat();
     let us = |p| lat.percentile(p).unwrap_or(0) as f64 / 1e3;
     let cpu_ns = part.cpu.map_or(0.0, |c| c.ns_per_io);

@@ -3,12 +3,14 @@
 //! 29 groups of 64 buckets, log-linear, at most 0.8 % wide each side (fio, `stat.h`:
 //! `FIO_IO_U_PLAT_BITS` 6, `FIO_IO_U_PLAT_GROUP_NR` 29; `stat.c`: `plat_val_to_idx`).
 
+use crate::model::latency::BucketScale;
 use serde::{Deserialize, Serialize};
 
-const GROUP_BITS: u32 = 6;
-const BUCKETS_PER_GROUP: usize = 1 << GROUP_BITS;
+/// Above the first buckets, which are 1 ns wide.
+const SCALE: BucketScale = BucketScale { sub_bits: 6, min_exponent: 6 };
+const FIRST_BUCKETS: usize = 1 << SCALE.min_exponent;
 /// Buckets of a histogram.
-pub const BUCKET_COUNT: usize = 29 * BUCKETS_PER_GROUP;
+pub const BUCKET_COUNT: usize = 29 << SCALE.sub_bits;
 
 /// fio's default percentile list (`stat.h`, `FIO_IO_U_LIST_MAX_LEN` and `init.c`).
 pub const PERCENTILES: [f64; 17] =
@@ -17,26 +19,17 @@ pub const PERCENTILES: [f64; 17] =
 /// The index of the bucket of `ns`.
 #[inline(always)]
 pub fn bucket_index(ns: u64) -> usize {
-    // Below 2^(BITS+1) every value has a bucket of its own.
-    let msb = 63 - (ns | 1).leading_zeros();
-    if msb <= GROUP_BITS {
+    if ns < FIRST_BUCKETS as u64 {
         return ns as usize;
     }
-    let error_bits = msb - GROUP_BITS;
-    let base = (error_bits as usize + 1) << GROUP_BITS;
-    let offset = (ns >> error_bits) as usize & (BUCKETS_PER_GROUP - 1);
-    (base + offset).min(BUCKET_COUNT - 1)
+    (FIRST_BUCKETS + SCALE.index(ns) as usize).min(BUCKET_COUNT - 1)
 }
 
 /// The middle of bucket `index`, in ns (fio's `plat_idx_to_val`).
 pub fn bucket_midpoint(index: usize) -> u64 {
-    if index < BUCKETS_PER_GROUP << 1 {
-        return index as u64;
-    }
-    let error_bits = (index >> GROUP_BITS) as u32 - 1;
-    let base = 1u64 << (error_bits + GROUP_BITS);
-    let k = (index % BUCKETS_PER_GROUP) as f64;
-    base + ((k + 0.5) * (1u64 << error_bits) as f64) as u64
+    let Some(slot) = index.checked_sub(FIRST_BUCKETS) else { return index as u64 };
+    let (low, high) = SCALE.bounds(slot as u16);
+    low + (high - low) / 2
 }
 
 /// A finished histogram: only the buckets that counted something, as (bucket, count), ascending.
@@ -69,16 +62,9 @@ impl Histogram {
 
     /// The samples added since `earlier`, an older state of this histogram.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
-        let mut old = earlier.buckets.iter().peekable();
-        let mut buckets = Vec::with_capacity(self.buckets.len());
-        for &(i, n) in &self.buckets {
-            while old.next_if(|(o, _)| *o < i).is_some() {}
-            let before = old.next_if(|(o, _)| *o == i).map_or(0, |(_, n)| *n);
-            if n > before {
-                buckets.push((i, n - before));
-            }
-        }
-        Histogram { buckets }
+        let before = |i| earlier.buckets.binary_search_by_key(&i, |b| b.0).map_or(0, |at| earlier.buckets[at].1);
+        let more = self.buckets.iter().map(|&(i, n)| (i, n.saturating_sub(before(i))));
+        Histogram { buckets: more.filter(|(_, n)| *n > 0).collect() }
     }
 
     /// The value in ns below or at which `percent` of the samples are, as fio computes it; `None`

@@ -46,6 +46,12 @@ impl LatencyStats {
         Some(exact.clamp(self.min_ns, self.max_ns))
     }
 
+    /// The samples added since `earlier`, an older state of these statistics.
+    pub fn samples_since(&self, earlier: &LatencyStats) -> Histogram {
+        let now = self.histogram.clone().unwrap_or_default();
+        earlier.histogram.as_ref().map_or(now.clone(), |old| now.since(old))
+    }
+
     /// The statistics over both sets of samples.
     pub fn merge(&self, other: &LatencyStats) -> LatencyStats {
         let n = self.count + other.count;
@@ -125,6 +131,28 @@ impl SyncStats {
     /// The statistics over both.
     pub fn merge(&self, other: &SyncStats) -> SyncStats {
         SyncStats { ios: self.ios + other.ios, lat: self.lat.merge(&other.lat) }
+    }
+}
+
+/// Gaps without any completion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallStats {
+    /// Number of gaps of at least 100 ms.
+    pub count: u64,
+    /// The sum of these, ns.
+    pub total_ns: u64,
+    /// The longest gap, whether a stall or not, ns.
+    pub longest_ns: u64,
+}
+
+impl StallStats {
+    /// The gaps of two workers, which stall together with the device: the maximum, not the sum.
+    pub fn max(&self, other: &StallStats) -> StallStats {
+        StallStats {
+            count: self.count.max(other.count),
+            total_ns: self.total_ns.max(other.total_ns),
+            longest_ns: self.longest_ns.max(other.longest_ns),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::depth::{DEPTH_BUCKETS, DepthCounts, batch_bucket, level_bucket};
 use super::histogram::{BUCKET_COUNT, Histogram, bucket_index};
-use super::latency::{DirectionStats, LatencyStats, SyncStats};
+use super::latency::{DirectionStats, LatencyStats, StallStats, SyncStats};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The kind of an operation.
@@ -50,12 +50,9 @@ impl MomentCounters {
     }
 
     fn latency(&self, n: u64, histogram: Option<Histogram>) -> LatencyStats {
-        let [sum, min, max, squares] = self.all().map(|c| c.load(Relaxed));
+        let [sum, min, max, squares] =
+            [&self.sum, &self.min_inverted, &self.max, &self.squares].map(|c| c.load(Relaxed));
         LatencyStats::from_sums(n, sum, f64::from_bits(squares), !min, max, histogram)
-    }
-
-    fn all(&self) -> [&AtomicU64; 4] {
-        [&self.sum, &self.min_inverted, &self.max, &self.squares]
     }
 }
 
@@ -89,13 +86,6 @@ struct OpCounters {
     lat_histogram: HistogramCounters,
 }
 
-impl OpCounters {
-    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        let moments = [&self.slat, &self.clat, &self.lat].into_iter().flat_map(MomentCounters::all);
-        [&self.ios, &self.bytes].into_iter().chain(moments).chain(&self.clat_histogram.0).chain(&self.lat_histogram.0)
-    }
-}
-
 /// One worker's counters. Times are CLOCK_MONOTONIC in ns.
 #[derive(Default)]
 #[repr(align(128))]
@@ -119,13 +109,8 @@ pub struct OpRecorder {
 pub const STALL_NS: u64 = 100_000_000;
 
 impl OpRecorder {
-    /// Starts counting: resets what the ramp-up left.
+    /// Starts counting; the caller records nothing but heartbeats before.
     pub fn start_counting(&self, now: u64) {
-        let stalls = [&self.stall_count, &self.stalled_ns, &self.longest_gap_ns].into_iter();
-        let depths = self.level.iter().chain(&self.submit).chain(&self.complete);
-        for counter in self.op_counters.iter().flat_map(OpCounters::all).chain(stalls).chain(depths) {
-            counter.store(0, Relaxed);
-        }
         self.last_completion.store(now, Relaxed);
         self.counting_since_ns.store(now.max(1), Relaxed);
     }
@@ -177,14 +162,9 @@ impl OpRecorder {
             self.longest_gap_ns.store(gap, Relaxed);
         }
         if gap >= STALL_NS {
-            self.record_stall(gap);
+            add_relaxed(&self.stall_count, 1);
+            add_relaxed(&self.stalled_ns, gap);
         }
-    }
-
-    #[cold]
-    fn record_stall(&self, gap: u64) {
-        add_relaxed(&self.stall_count, 1);
-        add_relaxed(&self.stalled_ns, gap);
     }
 
     /// Reports progress without a completion.
@@ -208,21 +188,11 @@ impl OpRecorder {
         self.last_completion.load(Relaxed)
     }
 
-    /// Number of stalls, ns in them, longest gap without a completion in ns.
-    pub fn stall_totals(&self) -> (u64, u64, u64) {
-        (self.stall_count.load(Relaxed), self.stalled_ns.load(Relaxed), self.longest_gap_ns.load(Relaxed))
-    }
-
-    /// Completed operations and bytes of one kind.
-    #[inline]
-    pub fn ops_and_bytes(&self, kind: OpKind) -> (u64, u64) {
-        let side = &self.op_counters[kind as usize];
-        (side.ios.load(Relaxed), side.bytes.load(Relaxed))
-    }
-
-    /// The histogram of `lat` of one kind.
-    pub fn lat_histogram(&self, kind: OpKind) -> Histogram {
-        self.op_counters[kind as usize].lat_histogram.histogram()
+    /// The gaps without a completion.
+    pub fn stall_stats(&self) -> StallStats {
+        let [count, total_ns, longest_ns] =
+            [&self.stall_count, &self.stalled_ns, &self.longest_gap_ns].map(|c| c.load(Relaxed));
+        StallStats { count, total_ns, longest_ns }
     }
 
     /// The statistics of reads or writes.
@@ -265,17 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn start_counting_discards_the_ramp_up() {
+    fn depths_are_counted_by_batch() {
         let r = OpRecorder::default();
-        r.record_op(OpKind::Write, 4096, 0, 0, 900_000_000);
-        r.start_counting(1_000_000_000);
-        assert_eq!(r.direction_stats(OpKind::Write).ios, 0);
-        assert_eq!(r.direction_stats(OpKind::Write).lat.histogram, Some(Histogram::default()));
         r.record_submit(16, 64);
         r.record_reap(8);
         assert_eq!((r.depth_counts().level[6], r.depth_counts().submit[3], r.depth_counts().complete[2]), (16, 1, 1));
-        r.start_counting(2_000_000_000);
-        assert_eq!(r.depth_counts(), DepthCounts::default());
     }
 
     #[test]
@@ -285,6 +249,7 @@ mod tests {
         r.record_completion_time(2_000);
         r.record_completion_time(2_000 + 3 * STALL_NS);
         r.record_completion_time(2_000 + 4 * STALL_NS);
-        assert_eq!(r.stall_totals(), (2, 4 * STALL_NS, 3 * STALL_NS));
+        let expected = StallStats { count: 2, total_ns: 4 * STALL_NS, longest_ns: 3 * STALL_NS };
+        assert_eq!(r.stall_stats(), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! A finished run as plain data: what is stored, sent by the child, and formatted by the other modules.
 
 use crate::bench::measure::depth::DepthCounts;
-use crate::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
+use crate::bench::measure::latency::{DirectionStats, LatencyStats, StallStats, SyncStats};
 use crate::bench::plan::BenchPlan;
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::model::disk::DiskRate;
@@ -109,17 +109,6 @@ pub struct CpuUsage {
     pub major_faults: u64,
     /// Minor page faults.
     pub minor_faults: u64,
-}
-
-/// Gaps without any completion.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StallStats {
-    /// Number of gaps of at least 100 ms.
-    pub count: u64,
-    /// The sum of these, ns.
-    pub total_ns: u64,
-    /// The longest gap, whether a stall or not, ns.
-    pub longest_ns: u64,
 }
 
 /// A named result that only one workload has.

@@ -2,7 +2,7 @@
 
 use super::primary_metric::{IOPS, bandwidth};
 use super::workload::{PlannedWrites, Workload, duration_line, file_line};
-use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
+use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec};
 use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
@@ -98,15 +98,12 @@ pub fn worker_specs(plan: &BenchPlan, order: AccessOrder, block: u32, read_pct: 
             op_interval_ns: plan.op_interval_ns(block),
             submit_max: batch,
             complete_min: batch,
+            ramp_ns: plan.ramp_ms * 1_000_000,
+            time_ns: plan.time_ms * 1_000_000,
             byte_limit: plan.io_bytes.div_ceil(jobs),
             seed: (plan.seed, job),
         })
         .collect()
-}
-
-/// The plan's limits.
-pub fn run_limits(plan: &BenchPlan) -> RunLimits {
-    RunLimits { ramp_ns: plan.ramp_ms * 1_000_000, time_ns: plan.time_ms * 1_000_000 }
 }
 
 fn check(plan: &BenchPlan) -> Result<(), PlanError> {
@@ -145,7 +142,7 @@ fn run(session: &mut BenchSession) -> Result<(), RunError> {
     let place = session.open_target()?;
     let file = session.lay_out_file(&place, plan.size)?;
     let specs = worker_specs(&plan, order_of(&plan), plan.block, plan.read_pct);
-    session.measure(&plan.profile, file.io_fd(), specs, run_limits(&plan))?;
+    session.measure(&plan.profile, file.io_fd(), &specs)?;
     session.finish_measuring();
     Ok(())
 }

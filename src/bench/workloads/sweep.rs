@@ -5,7 +5,7 @@
 use super::io;
 use super::primary_metric::{higher_is_better, mib_per_s};
 use super::workload::{PlannedWrites, Workload, file_line};
-use crate::bench::io_spec::{AccessOrder, RunLimits};
+use crate::bench::io_spec::AccessOrder;
 use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};
 use crate::bench::report::sweep::{READAHEAD_OFF, step_label};
@@ -129,7 +129,7 @@ fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(
                 continue;
             }
             let specs = io::worker_specs(&plan, order, block, plan.read_pct);
-            session.measure(&step_label(name, block), file.io_fd(), specs, io::run_limits(&plan))?;
+            session.measure(&step_label(name, block), file.io_fd(), &specs)?;
         }
     }
     Ok(())
@@ -181,10 +181,10 @@ fn measure_cold_series(
         let mut specs = io::worker_specs(&plan, AccessOrder::Sequential, block, plan.read_pct);
         for spec in &mut specs {
             spec.byte_limit = if spec.byte_limit == 0 { spec.len } else { spec.byte_limit.min(spec.len) };
+            // What a ramp-up reads would be missing from the single pass.
+            spec.ramp_ns = 0;
         }
-        // No ramp-up: what it reads would be missing from the single pass.
-        let limits = RunLimits { ramp_ns: 0, ..io::run_limits(&plan) };
-        session.measure(&step_label(name, block), file.io_fd(), specs, limits)?;
+        session.measure(&step_label(name, block), file.io_fd(), &specs)?;
     }
     Ok(())
 }

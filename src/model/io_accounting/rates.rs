@@ -255,12 +255,7 @@ mod tests {
 
     /// As `bucket` in `assets/trace/charge.bpf.c` computes it.
     fn bucket_index(ns: u64) -> u16 {
-        match ns.checked_ilog2() {
-            Some(exp) if exp >= SCALE.min_exponent => {
-                (((exp - SCALE.min_exponent) << 1) as u64 | ns >> (exp - 1) & 1).min(LATENCY_BUCKETS as u64 - 1) as u16
-            }
-            _ => 0,
-        }
+        SCALE.index(ns.max(1 << SCALE.min_exponent)).min(LATENCY_BUCKETS as u64 - 1) as u16
     }
 
     #[test]
