@@ -3,6 +3,7 @@
 //! would mislead.
 
 use super::plan::{BenchPlan, EngineChoice, PlanError};
+use crate::units::parse_bytes;
 use std::path::PathBuf;
 
 /// fio's `rw`, the profile that does the same, its share of reads if that is fixed.
@@ -208,17 +209,7 @@ fn into_plan(job: JobOptions) -> Result<BenchPlan, PlanError> {
 /// fio's sizes: powers of 1024 for k, m, g, t with or without `iB`.
 fn parse_size(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
-    let text = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match &text[digits.len()..] {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+    parse_bytes(lower.strip_suffix("ib").unwrap_or(&lower).trim_end_matches('b')).ok()
 }
 
 /// fio's times in ms: seconds, or with a unit.

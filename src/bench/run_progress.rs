@@ -177,8 +177,7 @@ impl Phase {
         };
         let lat: [fn(&Measurement) -> &LatencyStats; 3] = [|m| &m.read.lat, |m| &m.write.lat, |m| &m.sync.lat];
         let recent = lat.map(|of| of(&totals).samples_since(of(&self.last)));
-        let mut all = Histogram::default();
-        recent.iter().for_each(|one| all.merge_from(one));
+        let all = recent.iter().fold(Histogram::default(), |all, one| all.merge(one));
         let point = SeriesPoint {
             at_ms: now.saturating_sub(began) / 1_000_000,
             read_iops: per_s(|m| m.read.ios),

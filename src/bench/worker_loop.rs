@@ -45,42 +45,14 @@ struct InFlightOp {
     op: IoOp,
 }
 
-/// Generates the offsets of operations.
-struct OffsetSequence {
-    order: AccessOrder,
-    block: u64,
-    start: u64,
-    len: u64,
-    next_offset: u64,
-}
-
-impl OffsetSequence {
-    fn new(spec: &IoSpec) -> Self {
-        Self { order: spec.order, block: u64::from(spec.block), start: spec.start, len: spec.len, next_offset: 0 }
-    }
-
-    /// Offset and length.
-    #[inline(always)]
-    fn next_range(&mut self, rng: &mut Rng) -> (u64, u32) {
-        match self.order {
-            AccessOrder::Random => (self.start + rng.below(self.len / self.block) * self.block, self.block as u32),
-            AccessOrder::Sequential => {
-                let at = if self.next_offset >= self.len { 0 } else { self.next_offset };
-                let len = self.block.min(self.len - at);
-                self.next_offset = at + len;
-                (self.start + at, len as u32)
-            }
-        }
-    }
-}
-
 /// The state of the loop.
 struct WorkerLoop<'a, E: IoEngine> {
     engine: &'a mut E,
     spec: &'a IoSpec,
     recorder: &'a OpRecorder,
     rng: Rng,
-    positions: OffsetSequence,
+    /// Of the next sequential operation, from the start of the region.
+    next_offset: u64,
     slots: Vec<InFlightOp>,
     free_slots: Vec<u32>,
     unsubmitted: Vec<u32>,
@@ -113,7 +85,7 @@ pub fn run_worker_loop<E: IoEngine>(
         spec,
         recorder,
         rng,
-        positions: OffsetSequence::new(spec),
+        next_offset: 0,
         slots: vec![idle; depth as usize],
         free_slots: (0..depth).rev().collect(),
         unsubmitted: Vec::with_capacity(depth as usize),
@@ -216,7 +188,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
             100.. => true,
             pct => self.rng.below(100) < u64::from(pct),
         };
-        let (offset, len) = self.positions.next_range(&mut self.rng);
+        let (offset, len) = self.next_range();
         if read {
             return IoOp { kind: OpKind::Read, offset, len };
         }
@@ -232,6 +204,22 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
             }
         }
         IoOp { kind: OpKind::Write, offset, len }
+    }
+
+    /// Offset and length.
+    #[inline(always)]
+    fn next_range(&mut self) -> (u64, u32) {
+        let &IoSpec { order, block, start, len, .. } = self.spec;
+        let bytes = u64::from(block);
+        match order {
+            AccessOrder::Random => (start + self.rng.below(len / bytes) * bytes, block),
+            AccessOrder::Sequential => {
+                let at = if self.next_offset >= len { 0 } else { self.next_offset };
+                let bytes = bytes.min(len - at);
+                self.next_offset = at + bytes;
+                (start + at, bytes as u32)
+            }
+        }
     }
 
     /// Submits new operations, waits if none has completed, records completions. Returns the time after that.

@@ -1,7 +1,7 @@
 //! The operations of an experiment on the machine, behind a trait, so that tests can run
 //! experiments without changing a machine.
 
-use super::report::{Baseline, DirtyPagesPoint};
+use super::report::{Baseline, DirtyPagesPoint, DirtyThresholds};
 use crate::bench::message::BenchProgress;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
@@ -50,8 +50,8 @@ pub trait Environment {
     fn watch_baseline(&mut self) -> Result<Baseline, StepError>;
     /// Sets values on a lease, all or none; without assignments it does nothing.
     fn apply(&mut self, words: &[String]) -> Result<(), StepError>;
-    /// Background threshold and limit in force, bytes.
-    fn thresholds(&mut self) -> (Option<u64>, Option<u64>);
+    /// The thresholds in force.
+    fn thresholds(&mut self) -> DirtyThresholds;
     /// Runs a workload to its end.
     fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent))
     -> Result<RoundResult, StepError>;

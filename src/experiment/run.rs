@@ -35,7 +35,16 @@ pub fn run_experiment(
         environment: lab,
         emit: say,
         thresholds: Default::default(),
-        rounds_done: 0,
+        progress: ExperimentProgress {
+            is_control: false,
+            round: 0,
+            total_rounds: spec.total_rounds(),
+            arm: Arm::A,
+            phase: RoundPhase::Drain,
+            bench: None,
+            dirty_point: None,
+            thresholds: DirtyThresholds::default(),
+        },
         restore_failed: false,
     };
     let mut trials = Vec::new();
@@ -64,8 +73,8 @@ struct ExperimentRunner<'a> {
     environment: &'a mut dyn Environment,
     emit: &'a mut dyn FnMut(ExperimentMessage),
     thresholds: [DirtyThresholds; 2],
-    /// Finished rounds of all trials.
-    rounds_done: u32,
+    /// The current step.
+    progress: ExperimentProgress,
     /// Values of a round could not be restored.
     restore_failed: bool,
 }
@@ -75,9 +84,11 @@ impl ExperimentRunner<'_> {
     fn run_trial(&mut self, control: bool, plan: BenchPlan) -> (Trial, Option<StepError>) {
         let mut rounds = Vec::new();
         let mut fail = None;
+        self.progress.is_control = control;
         for (n, arm) in (1..).zip(self.spec.arm_order()) {
-            let (round, failed) = self.run_round(control, &plan, n, arm);
-            self.rounds_done += 1;
+            self.progress.round += 1;
+            self.progress.arm = arm;
+            let (round, failed) = self.run_round(&plan, n, arm);
             if let Some(round) = round {
                 (self.emit)(ExperimentMessage::Round(Box::new(round.clone())));
                 rounds.push(round);
@@ -108,25 +119,17 @@ impl ExperimentRunner<'_> {
     }
 
     /// Runs a round, as far as it came; one that was measured but is not reliable comes with its error.
-    fn run_round(
-        &mut self,
-        control: bool,
-        plan: &BenchPlan,
-        number: u32,
-        arm: Arm,
-    ) -> (Option<Round>, Option<StepError>) {
-        let begun = self.begin_round(control, plan, arm);
-        let (drained_ms, baseline) = match begun {
+    fn run_round(&mut self, plan: &BenchPlan, number: u32, arm: Arm) -> (Option<Round>, Option<StepError>) {
+        let (drained_ms, baseline) = match self.begin_round(plan) {
             Ok(begun) => begun,
             Err(failed) => return (None, Some(failed)),
         };
-        self.emit_phase(control, arm, RoundPhase::Apply);
+        self.emit_phase(RoundPhase::Apply);
         let measured = self.environment.apply(self.spec.assignments(arm)).and_then(|()| {
-            let (background, limit) = self.environment.thresholds();
-            self.thresholds[arm.index()] = DirtyThresholds { background, limit };
-            self.run_workload(control, plan, arm)
+            self.thresholds[arm.index()] = self.environment.thresholds();
+            self.run_workload(plan, self.thresholds[arm.index()])
         });
-        self.emit_phase(control, arm, RoundPhase::Restore);
+        self.emit_phase(RoundPhase::Restore);
         // Restore first, whatever the result of the round.
         let restored = self.environment.restore().err();
         self.restore_failed |= restored.is_some();
@@ -158,16 +161,15 @@ impl ExperimentRunner<'_> {
     }
 
     /// Drains dirty pages (for how long, ms) and watches what others do.
-    fn begin_round(&mut self, control: bool, plan: &BenchPlan, arm: Arm) -> Result<(u64, Baseline), StepError> {
-        self.emit_phase(control, arm, RoundPhase::Drain);
+    fn begin_round(&mut self, plan: &BenchPlan) -> Result<(u64, Baseline), StepError> {
+        self.emit_phase(RoundPhase::Drain);
         let drained_ms = self.environment.drain_dirty_pages(plan)?;
-        self.emit_phase(control, arm, RoundPhase::Baseline);
+        self.emit_phase(RoundPhase::Baseline);
         Ok((drained_ms, self.environment.watch_baseline()?))
     }
 
-    fn run_workload(&mut self, control: bool, plan: &BenchPlan, arm: Arm) -> Result<RoundResult, StepError> {
-        let thresholds = self.thresholds[arm.index()];
-        let base = ExperimentProgress { thresholds, ..self.progress(control, arm, RoundPhase::Work) };
+    fn run_workload(&mut self, plan: &BenchPlan, thresholds: DirtyThresholds) -> Result<RoundResult, StepError> {
+        let base = ExperimentProgress { thresholds, phase: RoundPhase::Work, ..self.progress.clone() };
         let emit = &mut *self.emit;
         self.environment.run_workload(plan, &mut |seen| {
             emit(match seen {
@@ -181,22 +183,9 @@ impl ExperimentRunner<'_> {
         })
     }
 
-    fn emit_phase(&mut self, control: bool, arm: Arm, phase: RoundPhase) {
-        let progress = self.progress(control, arm, phase);
-        (self.emit)(ExperimentMessage::Progress(progress));
-    }
-
-    fn progress(&self, is_control: bool, arm: Arm, phase: RoundPhase) -> ExperimentProgress {
-        ExperimentProgress {
-            is_control,
-            round: self.rounds_done + 1,
-            total_rounds: self.spec.total_rounds(),
-            arm,
-            phase,
-            bench: None,
-            dirty_point: None,
-            thresholds: DirtyThresholds::default(),
-        }
+    fn emit_phase(&mut self, phase: RoundPhase) {
+        self.progress.phase = phase;
+        (self.emit)(ExperimentMessage::Progress(self.progress.clone()));
     }
 
     /// Sets B again if that was requested and B is better; returns a sentence about it.

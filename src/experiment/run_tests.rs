@@ -3,7 +3,7 @@
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::message::{ExperimentMessage, RoundPhase};
 use super::report::verdict::TrialOutcome;
-use super::report::{Baseline, ExperimentReport, SCHEMA, compare, markdown, text};
+use super::report::{Baseline, DirtyThresholds, ExperimentReport, SCHEMA, compare, markdown, text};
 use super::run::{ExperimentOutcome, run_experiment};
 use super::spec::{Arm, ExperimentSpec, OnComplete};
 use crate::bench::engine::test_engine::NullEngine;
@@ -89,8 +89,10 @@ impl Environment for FakeEnvironment {
         Ok(())
     }
 
-    fn thresholds(&mut self) -> (Option<u64>, Option<u64>) {
-        if self.assignments.is_empty() { (Some(16 * MIB), Some(256 * MIB)) } else { (Some(8 << 30), Some(16 << 30)) }
+    fn thresholds(&mut self) -> DirtyThresholds {
+        let [background, limit] =
+            if self.assignments.is_empty() { [16 * MIB, 256 * MIB] } else { [8 << 30, 16 << 30] }.map(Some);
+        DirtyThresholds { background, limit }
     }
 
     fn run_workload(

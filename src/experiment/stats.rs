@@ -92,24 +92,29 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a, b);
     let (observed, total) = (ranks[..a.len()].iter().sum::<usize>(), ranks.iter().sum::<usize>());
-    // Ways to choose so many of the ranks with each sum.
-    let mut ways = vec![vec![0.0f64; total + 1]; a.len() + 1];
+    let ways = rank_sum_ways(&ranks, a.len());
+    let n = ranks.len();
+    // Sums are compared times n: the expected one, a.len() / n of the total, need not be whole.
+    let far = |sum: usize| (sum * n).abs_diff(a.len() * total);
+    let all: f64 = ways.iter().sum();
+    let extreme: f64 = ways.iter().enumerate().filter(|(sum, _)| far(*sum) >= far(observed)).map(|(_, w)| w).sum();
+    (extreme / all).min(1.0)
+}
+
+/// In how many ways `k` of the ranks have the sum 0, 1, ...
+fn rank_sum_ways(ranks: &[usize], k: usize) -> Vec<f64> {
+    let total: usize = ranks.iter().sum();
+    let mut ways = vec![vec![0.0f64; total + 1]; k + 1];
     ways[0][0] = 1.0;
-    for rank in &ranks {
-        for k in (1..=a.len()).rev() {
+    for rank in ranks {
+        for k in (1..=k).rev() {
             let (fewer, same) = ways.split_at_mut(k);
             for (to, from) in same[0][*rank..].iter_mut().zip(&fewer[k - 1]) {
                 *to += from;
             }
         }
     }
-    let n = ranks.len();
-    // Sums are compared times n: the expected one, a.len() / n of the total, need not be whole.
-    let far = |sum: usize| (sum * n).abs_diff(a.len() * total);
-    let all: f64 = ways[a.len()].iter().sum();
-    let extreme: f64 =
-        ways[a.len()].iter().enumerate().filter(|(sum, _)| far(*sum) >= far(observed)).map(|(_, w)| w).sum();
-    (extreme / all).min(1.0)
+    ways.swap_remove(k)
 }
 
 /// Ranks of a's figures, then of b's, among all, times two: equal ones share the mean of their ranks, which may
@@ -145,24 +150,12 @@ fn confidence_interval(differences: &[f64], n: usize, m: usize) -> Option<Confid
     })
 }
 
-/// In how many orders of n and m untied figures the statistic U is 0, 1, ... n * m.
+/// In how many orders of n and m untied figures the statistic U is 0, 1, ... n * m: the rank sum of the n figures less
+/// its smallest value.
 fn u_counts(n: usize, m: usize) -> Vec<f64> {
-    // The largest figure belongs to the first group, and beats all of the second, or to the second.
-    let mut rows: Vec<Vec<f64>> = vec![vec![1.0]; m + 1];
-    for i in 1..=n {
-        rows[0] = vec![1.0];
-        for j in 1..=m {
-            let mut now = vec![0.0; i * j + 1];
-            for (u, ways) in rows[j].iter().enumerate() {
-                now[u + j] += ways;
-            }
-            for (u, ways) in rows[j - 1].iter().enumerate() {
-                now[u] += ways;
-            }
-            rows[j] = now;
-        }
-    }
-    rows.swap_remove(m)
+    let ranks: Vec<usize> = (1..=n + m).collect();
+    let least = n * (n + 1) / 2;
+    rank_sum_ways(&ranks, n)[least..=least + n * m].to_vec()
 }
 
 fn binomial(n: usize, k: usize) -> f64 {

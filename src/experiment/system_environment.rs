@@ -4,7 +4,7 @@
 use super::dirty_pages::{DirtyPagesMonitor, SystemCounters};
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::message::ExperimentMessage;
-use super::report::Baseline;
+use super::report::{Baseline, DirtyThresholds};
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
@@ -278,10 +278,11 @@ impl Environment for SystemEnvironment {
         Ok(())
     }
 
-    fn thresholds(&mut self) -> (Option<u64>, Option<u64>) {
+    fn thresholds(&mut self) -> DirtyThresholds {
         let vm = self.counters.read().vm;
-        let bytes = |pages: Option<u64>| pages.map(|n| n * vm.page_size);
-        (bytes(vm.nr_dirty_background_threshold), bytes(vm.nr_dirty_threshold))
+        let [background, limit] =
+            [vm.nr_dirty_background_threshold, vm.nr_dirty_threshold].map(|pages| Some(pages? * vm.page_size));
+        DirtyThresholds { background, limit }
     }
 
     fn run_workload(

@@ -47,28 +47,24 @@ impl UringEngine {
         slot_bytes: usize,
         ask: UringOptions,
     ) -> Result<Self, EngineUnavailable> {
-        let (ring, mut features) = build_ring(depth, ask).map_err(EngineUnavailable::from_setup_error)?;
+        let (ring, features) = build_ring(depth, ask).map_err(EngineUnavailable::from_setup_error)?;
         ring.submitter().register_files(&[file.as_raw_fd()]).map_err(EngineUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
         let memory = MappedMemory::anonymous(len, len >= 2 << 20).map_err(EngineUnavailable::out_of_memory)?;
         let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.size() };
         // One registration may span at most 1 GiB; plans are capped below that.
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
-        match unsafe { ring.submitter().register_buffers(&[whole]) } {
-            Ok(()) => {
-                features.insert(features.iter().take_while(|f| !f.ends_with("POLL")).count(), "registered buffers")
-            }
-            Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => {
-                return Err(EngineUnavailable::memlock_exceeded(len));
-            }
-            Err(err) => return Err(EngineUnavailable::from_setup_error(err)),
-        }
+        let registered = unsafe { ring.submitter().register_buffers(&[whole]) };
+        registered.map_err(|err| match err.raw_os_error() {
+            Some(libc::ENOMEM) => EngineUnavailable::memlock_exceeded(len),
+            _ => EngineUnavailable::from_setup_error(err),
+        })?;
         Ok(Self { ring, memory, slot_bytes, queued: 0, sqpoll: ask.sqpoll, features })
     }
 
     /// The options that this kernel granted, for the report.
     pub fn describe(&self) -> String {
-        if self.features.is_empty() { "plain".into() } else { self.features.join(", ") }
+        self.features.join(", ")
     }
 }
 
@@ -93,6 +89,8 @@ fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, Vec<&'stati
         set(defer, "DEFER_TASKRUN", |b| b.setup_single_issuer().setup_defer_taskrun());
         set(coop, "COOP_TASKRUN", |b| b.setup_coop_taskrun());
         set(no_sqarray, "NO_SQARRAY", |b| b.setup_no_sqarray());
+        // Always: without them the engine is refused.
+        set(true, "registered buffers", |b| b);
         set(ask.sqpoll, "SQPOLL", |b| b.setup_sqpoll(1000));
         set(ask.iopoll, "IOPOLL", |b| b.setup_iopoll());
         match builder.build(depth.next_power_of_two()) {

@@ -64,11 +64,7 @@ impl LatencyStats {
         };
         let total = sum(self) + sum(other);
         let histogram = match (&self.histogram, &other.histogram) {
-            (Some(a), Some(b)) => {
-                let mut both = a.clone();
-                both.merge_from(b);
-                Some(both)
-            }
+            (Some(a), Some(b)) => Some(a.merge(b)),
             (a, b) => a.clone().or_else(|| b.clone()),
         };
         LatencyStats {

@@ -25,14 +25,9 @@ pub struct ChartSeries {
     pub points: Vec<(usize, f64)>,
 }
 
-/// Rounds to 1, 2 or 5 times a power of ten, downwards if `down`, else upwards.
-fn round_1_2_5(x: f64, down: bool) -> f64 {
-    let ten = 10f64.powf(x.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * ten);
-    // A small tolerance, because powers of ten are not exact.
-    let fits = |s: &&f64| if down { **s <= x * 1.0001 } else { **s >= x * 0.9999 };
-    let found = if down { steps.iter().rev().find(fits) } else { steps.iter().find(fits) };
-    found.copied().unwrap_or(x)
+/// 1, 2 and 5 times every power of ten, ascending.
+fn round_values() -> impl DoubleEndedIterator<Item = f64> {
+    (-9..=15).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)))
 }
 
 /// A label of the y axis: `0.5`, `20`, `5k`, `1M`.
@@ -55,10 +50,9 @@ impl LogScale {
     fn from_series(series: &[ChartSeries]) -> Option<Self> {
         let all = || series.iter().flat_map(|s| &s.points).map(|p| p.1).filter(|v| v.is_finite() && *v > 0.0);
         let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
-        let (low, mut high) = (round_1_2_5(least, true), round_1_2_5(most, false));
-        if high <= low {
-            high = round_1_2_5(low * 1.5, false);
-        }
+        // A small tolerance, because powers of ten are not exact.
+        let low = round_values().rfind(|s| *s <= least * 1.0001)?;
+        let high = round_values().find(|s| *s > low && *s >= most * 0.9999)?;
         Some(Self { low, high })
     }
 
@@ -71,15 +65,13 @@ impl LogScale {
     /// Rows and values of its labels: 1-2-5 steps over a small range, else powers of ten.
     fn tick_marks(&self) -> Vec<(usize, f64)> {
         let wide = (self.high / self.low).log10() > 2.5;
-        let mut at = self.low;
         let mut out: Vec<(usize, f64)> = Vec::new();
-        while at <= self.high * 1.0001 {
+        for at in round_values().filter(|s| (self.low..=self.high).contains(s)) {
             let ten = (at.log10() - at.log10().round()).abs() < 1e-6;
             let row = self.row(at);
             if (ten || !wide) && out.last().is_none_or(|l| l.0 != row) {
                 out.push((row, at));
             }
-            at = round_1_2_5(at * 1.01, false);
         }
         out
     }
@@ -193,8 +185,9 @@ Bandwidth, MiB/s
 
     #[test]
     fn axis_values_round_outwards_and_have_short_labels() {
-        assert_eq!((round_1_2_5(0.3, true), round_1_2_5(0.3, false)), (0.2, 0.5));
-        assert_eq!((round_1_2_5(1000.0, true), round_1_2_5(1000.0, false)), (1000.0, 1000.0));
+        let ends = |values: &[f64]| LogScale::from_series(&[series('S', '-', values)]).map(|s| (s.low, s.high));
+        assert_eq!(ends(&[0.3, 30.0]), Some((0.2, 50.0)));
+        assert_eq!((ends(&[10.0, 1000.0]), ends(&[1000.0])), (Some((10.0, 1000.0)), Some((1000.0, 2000.0))));
         let said = [0.02, 0.5, 1.0, 50.0, 1000.0, 20_000.0, 1e6].map(axis_label);
         assert_eq!(said, ["0.02", "0.5", "1", "50", "1k", "20k", "1M"]);
     }

@@ -5,7 +5,7 @@ use super::data::{BenchReport, Measurement, is_sweep, operation_rows};
 pub use super::format::{describe_end, format_latency, format_value};
 use super::sweep;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
-use crate::sanitize::sanitize;
+use crate::sanitize::{sanitize, wrap};
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
@@ -86,22 +86,9 @@ fn write_comparison_table(out: &mut String, r: &BenchReport) {
     }
 }
 
-/// Wraps a sentence at 80 columns.
+/// A sentence in lines of at most 80 columns.
 fn wrap_words(text: &str) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        let len = word.chars().count();
-        let fits = column + 1 + len <= 80;
-        match column {
-            0 => {}
-            _ if fits => out.push(' '),
-            _ => out.push('\n'),
-        }
-        column = if column > 0 && fits { column + 1 + len } else { len };
-        out.push_str(word);
-    }
-    out + "\n"
+    wrap(text, 80).join("\n") + "\n"
 }
 
 /// Whether `n` samples are enough for a percentile: at least one must lie beyond it.
