@@ -26,7 +26,7 @@ const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
 
 /// Reads a plan and commands from standard input, measures, writes messages to standard output.
 /// Ends the process instead of returning, since threads may be stuck.
-pub fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
+pub(crate) fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root, counters))?;
@@ -115,11 +115,8 @@ async fn supervise(
                 let ended = ended.unwrap_or_else(|| Err(RunError::Failed("the measuring thread broke off".into())));
                 flush_notes(watch, &mut notes);
                 return match (ended, stopping) {
-                    (Ok(()), _) => Ok(RunEnd::Complete),
                     (Err(RunError::Cancelled), Some((_, end))) => Ok(end),
-                    (Err(RunError::Cancelled), None) => Ok(RunEnd::Cancelled),
-                    (Err(RunError::Failed(why)), _) => Ok(RunEnd::Failed(why)),
-                    (Err(RunError::Refused(refused)), _) => Err(refused),
+                    (ended, _) => run_end(ended),
                 };
             }
             line = input.recv(), if stopping.is_none() => {
@@ -159,6 +156,15 @@ async fn supervise(
     }
 }
 
+fn run_end(ended: Result<(), RunError>) -> Result<RunEnd, BenchRefusal> {
+    match ended {
+        Ok(()) => Ok(RunEnd::Complete),
+        Err(RunError::Cancelled) => Ok(RunEnd::Cancelled),
+        Err(RunError::Failed(why)) => Ok(RunEnd::Failed(why)),
+        Err(RunError::Refused(refused)) => Err(refused),
+    }
+}
+
 fn flush_notes(watch: &RunProgress, sent: &mut usize) {
     for note in watch.notes_from(*sent) {
         send(&BenchMessage::Note(note));
@@ -190,7 +196,7 @@ fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: 
 }
 
 /// Now, ns since 1970.
-pub fn wall_clock_ns() -> i64 {
+pub(crate) fn wall_clock_ns() -> i64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }

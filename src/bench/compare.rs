@@ -11,7 +11,7 @@ const NOISE_RATIO: f64 = 0.10;
 
 /// Why two results cannot be compared.
 #[derive(Debug, thiserror::Error)]
-pub enum CompareError {
+pub(crate) enum CompareError {
     /// They are of these two profiles.
     #[error("{0} and {1} measure different things")]
     Profiles(String, String),
@@ -24,10 +24,10 @@ pub enum CompareError {
 }
 
 /// Named values of two results.
-pub type ComparedSettings = Vec<(&'static str, String)>;
+pub(crate) type ComparedSettings = Vec<(&'static str, String)>;
 
 /// Those values that differ, as `name: x against y`.
-pub fn describe_differences(a: ComparedSettings, b: ComparedSettings) -> Vec<String> {
+pub(crate) fn describe_differences(a: ComparedSettings, b: ComparedSettings) -> Vec<String> {
     let differ = a.into_iter().zip(b).filter(|((_, x), (_, y))| x != y);
     differ.map(|((what, x), (_, y))| format!("{what}: {} against {}", sanitize(x), sanitize(y))).collect()
 }
@@ -56,7 +56,7 @@ fn settings(r: &BenchReport) -> ComparedSettings {
 }
 
 /// Both results as text, its table about `width` cells wide.
-pub fn compare_text(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, CompareError> {
+pub(crate) fn compare_text(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, CompareError> {
     if a.plan.profile != b.plan.profile {
         return Err(CompareError::Profiles(a.plan.profile.clone(), b.plan.profile.clone()));
     }

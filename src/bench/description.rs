@@ -7,7 +7,7 @@ use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
 /// The workload, its directory, and what it does, one line each.
-pub fn describe_run(workload: &Workload, plan: &BenchPlan) -> String {
+pub(crate) fn describe_run(workload: &Workload, plan: &BenchPlan) -> String {
     let mut out = format!("{}: {}\n", workload.name, workload.about);
     if workload.needs_directory {
         let (directory, space) = (directory_of(plan), format_bytes_long((workload.footprint)(plan)));
@@ -22,7 +22,7 @@ fn directory_of(plan: &BenchPlan) -> String {
 }
 
 /// What would be written, and where.
-pub fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
+pub(crate) fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
     if !workload.needs_directory {
         return "Touches no file and no device.".into();
     }
@@ -45,7 +45,7 @@ pub fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
 }
 
 /// Progress in one line.
-pub fn progress_line(p: &BenchProgress) -> String {
+pub(crate) fn progress_line(p: &BenchProgress) -> String {
     let done = p.fraction_done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
     let mut line = format!("{}{done}", p.phase);
     if p.is_ramping {

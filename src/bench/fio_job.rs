@@ -16,7 +16,7 @@ const PATTERNS: [(&str, &str, Option<u8>); 5] = [
 ];
 
 /// The job file that does the work of `plan`. An error for workloads that fio does not have.
-pub fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
+pub(crate) fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
     let profile = match (plan.profile.as_str(), plan.read_pct) {
         ("randrw", 100) => "randread",
         ("randrw", 0) => "randwrite",
@@ -90,7 +90,7 @@ struct JobOptions {
 }
 
 /// The plan of a job file with one job.
-pub fn parse_job_file(text: &str) -> Result<BenchPlan, PlanError> {
+pub(crate) fn parse_job_file(text: &str) -> Result<BenchPlan, PlanError> {
     let plan = BenchPlan { depth: 1, direct: false, time_ms: 0, ramp_ms: 0, ..BenchPlan::default() };
     let mut job = JobOptions { plan, ..JobOptions::default() };
     let mut inside = false;

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// A parameter of a plan.
-pub struct BenchParam {
+pub(crate) struct BenchParam {
     /// The option of `bench run`, or the key of its `--set`.
     pub name: &'static str,
     /// Unit of a number; empty for sizes and choices.
@@ -144,7 +144,7 @@ fn adapt_direct_to_readahead(plan: &mut BenchPlan) {
 }
 
 /// All parameters, the most used ones first.
-pub const PARAMS: &[BenchParam] = params! {
+pub(crate) const PARAMS: &[BenchParam] = params! {
     "size" "" Bytes<u64>, size, "one block to 1P (k, M, G, T)", "bytes of the file (of the memory, for fork)";
     "block" "" Bytes<u32>, block, "1 to 64M; with direct I/O a multiple of 512",
         "bytes of one operation, record or piece";
@@ -185,12 +185,12 @@ pub const PARAMS: &[BenchParam] = params! {
 };
 
 /// The parameter called `name`.
-pub fn find_param(name: &str) -> Option<&'static BenchParam> {
+pub(crate) fn find_param(name: &str) -> Option<&'static BenchParam> {
     PARAMS.iter().find(|p| p.name == name)
 }
 
 /// Sets the parameter called `name` from `text`. The error names both.
-pub fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), PlanError> {
+pub(crate) fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), PlanError> {
     let param = find_param(name).ok_or_else(|| format!("{name}: no such parameter"))?;
     (param.set)(plan, text)
         .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::sanitize::sanitize(text), param.range).into())

@@ -21,7 +21,7 @@ use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 const DEFAULT_READAHEAD_KB: u64 = 128;
 
 /// A disk whose read-ahead can be changed.
-pub struct ReadaheadDisk {
+pub(crate) struct ReadaheadDisk {
     /// Its name in `/sys/block`.
     pub name: String,
     /// Present read-ahead, KiB.
@@ -29,7 +29,7 @@ pub struct ReadaheadDisk {
 }
 
 /// A changed read-ahead; dropping it restores the value.
-pub struct ReadaheadLease {
+pub(crate) struct ReadaheadLease {
     lease: LeaseHandle,
     lease_secs: u64,
     disk: String,
@@ -38,7 +38,7 @@ pub struct ReadaheadLease {
 impl ReadaheadDisk {
     /// The disk whose read-ahead applies to files in `place`: that of the file system's device number, or the
     /// whole disk if that is a partition.
-    pub fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
+    pub(crate) fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
         let fs = &place.filesystem;
         let path = sanitize(place.path.as_os_str().as_encoded_bytes());
         let is_its_own =
@@ -62,12 +62,12 @@ impl ReadaheadDisk {
     }
 
     /// The two settings, KiB: off, and the disk's present value or, if that is 0, the kernel's default.
-    pub fn settings(&self) -> [u64; 2] {
+    pub(crate) fn settings(&self) -> [u64; 2] {
         [0, if self.current_kb > 0 { self.current_kb } else { DEFAULT_READAHEAD_KB }]
     }
 
     /// Whether this process may change it.
-    pub fn check_permission(&self, root: &Root) -> Result<(), BenchRefusal> {
+    pub(crate) fn check_permission(&self, root: &Root) -> Result<(), BenchRefusal> {
         if rustix::process::geteuid().is_root() || !root.is_live() {
             return Ok(());
         }
@@ -77,7 +77,12 @@ impl ReadaheadDisk {
     }
 
     /// Changes it to `kb` on a lease of `lease_secs`. `None` if it has that value already.
-    pub fn lease_value(&self, root: &Root, kb: u64, lease_secs: u64) -> Result<Option<ReadaheadLease>, RunError> {
+    pub(crate) fn lease_value(
+        &self,
+        root: &Root,
+        kb: u64,
+        lease_secs: u64,
+    ) -> Result<Option<ReadaheadLease>, RunError> {
         if kb == self.current_kb {
             return Ok(None);
         }
@@ -101,7 +106,7 @@ impl ReadaheadDisk {
 
 impl ReadaheadLease {
     /// Renews the lease. Fails if the tuner no longer holds the change.
-    pub fn renew(&mut self) -> Result<(), RunError> {
+    pub(crate) fn renew(&mut self) -> Result<(), RunError> {
         let why = match self.lease.poll_event() {
             TunerEvent::Reply(said) => format!("the tuner said {said:?}"),
             TunerEvent::Ended => "the tuner ended".into(),
@@ -116,7 +121,7 @@ impl ReadaheadLease {
     }
 
     /// Restores the value. The error says what went wrong and what to do.
-    pub fn restore(mut self) -> Result<(), RunError> {
+    pub(crate) fn restore(mut self) -> Result<(), RunError> {
         let why = match self.lease.request(&TunerRequest::Undo) {
             Ok(TunerReply::Restored(all)) => match all.iter().find(|(_, result)| result.needs_attention()) {
                 Some((at, undone)) => format!("{at}: {undone}"),

@@ -4,11 +4,11 @@
 
 /// Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016).
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// `stream` is the number of the worker.
-    pub fn new(seed: u64, stream: u64) -> Self {
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // splitmix64: neighbouring seeds must not give neighbouring sequences, and 0 is not allowed.
         let mut z = seed.wrapping_add(stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +18,7 @@ impl Rng {
 
     /// 64 random bits.
     #[inline(always)]
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -27,12 +27,12 @@ impl Rng {
 
     /// Uniform in `0..n` (Lemire's multiply-shift; its bias is below n / 2^64). `n` = 0 gives 0.
     #[inline(always)]
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Fills with random bytes: data that neither compresses nor deduplicates.
-    pub fn fill_bytes(&mut self, buf: &mut [u8]) {
+    pub(crate) fn fill_bytes(&mut self, buf: &mut [u8]) {
         let mut chunks = buf.chunks_exact_mut(8);
         for chunk in &mut chunks {
             chunk.copy_from_slice(&self.next_u64().to_le_bytes());

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 
 /// CPU time of this process, all its threads and the kernel's io_uring workers in it, up to now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResourceUsage {
+pub(crate) struct ResourceUsage {
     /// In user mode, ns.
     pub user_ns: u64,
     /// In the kernel, ns.
@@ -24,7 +24,7 @@ pub struct ResourceUsage {
 
 impl ResourceUsage {
     /// Of the whole process.
-    pub fn of_self() -> Self {
+    pub(crate) fn of_self() -> Self {
         // SAFETY: rusage is plain numbers, for which all zeroes are valid; the kernel writes into a
         // live, exclusively borrowed struct of the right type.
         let usage = unsafe {
@@ -45,7 +45,7 @@ impl ResourceUsage {
 
 /// Puts the calling thread, and every thread it starts from now on, into the idle I/O class
 /// (Documentation/block/ioprio.rst): served only when no other process uses the disk.
-pub fn set_idle_io_priority() -> io::Result<()> {
+pub(crate) fn set_idle_io_priority() -> io::Result<()> {
     const WHO_PROCESS: i32 = 1;
     const CLASS_IDLE: i32 = 3 << 13;
     // SAFETY: plain integers; 0 means the calling thread.
@@ -54,7 +54,7 @@ pub fn set_idle_io_priority() -> io::Result<()> {
 }
 
 /// Forks; the child ends at once. Returns how long the call took the parent, ns.
-pub fn timed_fork() -> io::Result<u64> {
+pub(crate) fn timed_fork() -> io::Result<u64> {
     let begin = std::time::Instant::now();
     // SAFETY: the child calls nothing but _exit, which is async-signal-safe, so it does not matter
     // what other threads held at that moment.
@@ -75,7 +75,7 @@ pub fn timed_fork() -> io::Result<u64> {
 
 /// A page-aligned mapping that lives until dropped. Anonymous memory is handed to the kernel, which writes into it
 /// while an operation is in flight, so access goes through one slot at a time.
-pub struct MappedMemory {
+pub(crate) struct MappedMemory {
     base: *mut u8,
     len: usize,
 }
@@ -85,7 +85,7 @@ unsafe impl Send for MappedMemory {}
 
 impl MappedMemory {
     /// `len` zeroed bytes; `huge` requests huge pages, which the kernel may not grant.
-    pub fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
+    pub(crate) fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
         let len = len.max(1).next_multiple_of(if huge { 2 << 20 } else { 4096 });
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
         let base = unsafe {
@@ -99,7 +99,7 @@ impl MappedMemory {
     }
 
     /// The first `len` bytes of an unlinked file, which no other process can truncate, shared with it.
-    pub fn of_file(file: impl AsFd, len: usize) -> io::Result<Self> {
+    pub(crate) fn of_file(file: impl AsFd, len: usize) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file is an unlinked one
         // of our own that is emptied only after its mapping is gone (txlog drops them in this order).
         let base = unsafe {
@@ -109,31 +109,31 @@ impl MappedMemory {
     }
 
     /// madvise(2) for all of it.
-    pub fn advise(&self, advice: Advice) -> io::Result<()> {
+    pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
         // SAFETY: exactly this mapping, of which nothing is borrowed mutably.
         unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, advice)?) }
     }
 
     /// Locks `len` bytes from `at` on, which must be the start of a page, in memory. Missing pages are read; none
     /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or enough RLIMIT_MEMLOCK.
-    pub fn lock_range(&self, at: usize, len: usize) -> io::Result<()> {
+    pub(crate) fn lock_range(&self, at: usize, len: usize) -> io::Result<()> {
         let at = at.min(self.len);
         // SAFETY: within the mapping, by the two bounds; locking changes no content.
         unsafe { Ok(rustix::mm::mlock(self.base.add(at).cast(), len.min(self.len - at))?) }
     }
 
     /// Its bytes, rounded up to whole pages if anonymous.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.len
     }
 
     /// Its address, for the kernel.
-    pub fn as_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.base
     }
 
     /// Bytes `at..at + len`. The caller ensures that no operation on them is in flight.
-    pub fn slice(&mut self, at: usize, len: usize) -> &mut [u8] {
+    pub(crate) fn slice(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "outside the buffer");
         // SAFETY: inside the mapping (just checked), initialised (by the kernel), and
         // exclusively borrowed through `&mut self`.

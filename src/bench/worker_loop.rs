@@ -23,7 +23,7 @@ const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorkerExit {
+pub(crate) enum WorkerExit {
     /// The time or size limit was reached.
     LimitReached,
     /// It was asked to stop.
@@ -66,7 +66,7 @@ struct WorkerLoop<'a, E: IoEngine> {
 
 /// Runs `spec` on `engine` until a limit, a failure, or `stop`. `on_begin` is called once, when the
 /// ramp-up is over and counting begins.
-pub fn run_worker_loop<E: IoEngine>(
+pub(crate) fn run_worker_loop<E: IoEngine>(
     engine: &mut E,
     spec: &IoSpec,
     recorder: &OpRecorder,

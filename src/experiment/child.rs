@@ -20,7 +20,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 /// Reads a spec and commands from standard input, conducts, writes messages to standard output; ends the process.
-pub fn main(root: Root) -> anyhow::Result<()> {
+pub(crate) fn main(root: Root) -> anyhow::Result<()> {
     child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root))?;

@@ -18,7 +18,7 @@ const TX_PARAMS: [&str; 3] = ["transactions", "min", "max"];
 
 /// The arguments after the program's name. Defaults are left out, except those that decide
 /// how long a round lasts.
-pub fn command_args(spec: &ExperimentSpec) -> Vec<String> {
+pub(crate) fn command_args(spec: &ExperimentSpec) -> Vec<String> {
     let mut out = vec!["experiment".to_owned(), "--workload".into(), spec.plan.profile.clone()];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
     let needs = workloads::find_workload(&spec.plan.profile).is_some_and(|w| w.needs_directory);

@@ -14,7 +14,7 @@ const EXPIRE_MARGIN: f64 = 1.3;
 
 /// Makes rounds of a buffered workload longer than pages stay dirty. Not for rounds with a chosen length,
 /// nor for workloads that end by themselves.
-pub fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &ValidatedSpec) {
+pub(crate) fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &ValidatedSpec) {
     let plan = &mut spec.plan;
     let txlog = plan.profile == "txlog";
     let timed = txlog || (plan.time_ms > 0 && plan.profile != "sweep");
@@ -30,7 +30,7 @@ pub fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &ValidatedSp
 }
 
 /// Everything that will happen, one line each.
-pub fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> String {
+pub(crate) fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> String {
     let mut out = format!("Experiment, {} rounds of each arm\n", spec.rounds);
     let stands = if spec.base_assignments.is_empty() { "as it stands: " } else { "" };
     out.push_str(&format!("A {stands}{}\nB {}\n", checked.arm_line(Arm::A), checked.arm_line(Arm::B)));

@@ -16,11 +16,11 @@ const MAX_POINTS: usize = 960;
 const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 
 /// Reads the files that never block: CPU, devices, dirty pages.
-pub struct SystemCounters(Vec<Source>);
+pub(crate) struct SystemCounters(Vec<Source>);
 
 /// A sample of the counters.
 #[derive(Debug, Clone)]
-pub struct SystemCounterSnapshot {
+pub(crate) struct SystemCounterSnapshot {
     taken_at: Instant,
     /// Dirty pages and thresholds.
     pub vm: VmRaw,
@@ -30,13 +30,13 @@ pub struct SystemCounterSnapshot {
 
 impl SystemCounters {
     /// Of the machine below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub(crate) fn new(root: &Root) -> Self {
         let wanted = ["/proc/diskstats", "/proc/stat", "/proc/vmstat"];
         Self(collect::sources(root).into_iter().filter(|s| wanted.contains(&s.name())).collect())
     }
 
     /// Reads them. What cannot be read is missing.
-    pub fn read(&mut self) -> SystemCounterSnapshot {
+    pub(crate) fn read(&mut self) -> SystemCounterSnapshot {
         let mut sample = Sample::default();
         for source in &mut self.0 {
             source.read()(&mut sample);
@@ -51,7 +51,7 @@ impl SystemCounters {
 }
 
 /// The activity between two samples.
-pub fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSnapshot) -> Baseline {
+pub(crate) fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSnapshot) -> Baseline {
     let secs = after.taken_at.duration_since(before.taken_at).as_secs_f64().max(1e-3);
     let cpu = before.cpu.zip(after.cpu).and_then(|(a, b)| CpuRate::derive(&a, &b));
     let mut disks = Vec::new();
@@ -68,11 +68,11 @@ pub fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSna
 
 /// The shortest time over which pages are counted, ms. Each processor adds its own count to the kernel's
 /// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so shorter times are not reliable.
-pub const MIN_COUNTED_MS: u64 = 2_000;
+pub(crate) const MIN_COUNTED_MS: u64 = 2_000;
 
 /// Samples dirty pages during a round.
 #[derive(Debug, Default)]
-pub struct DirtyPagesMonitor {
+pub(crate) struct DirtyPagesMonitor {
     /// Samples while the workload counted.
     pub points: Vec<DirtyPagesPoint>,
     first: Option<(Instant, VmRaw)>,
@@ -84,7 +84,7 @@ pub struct DirtyPagesMonitor {
 
 impl DirtyPagesMonitor {
     /// Takes a sample if the workload counts.
-    pub fn sample_if_counting(
+    pub(crate) fn sample_if_counting(
         &mut self,
         progress: &BenchProgress,
         counters: &mut SystemCounters,
@@ -118,7 +118,7 @@ impl DirtyPagesMonitor {
 
     /// Bytes made dirty and written back since counting began; `None` also if that was for less than
     /// [`LEAST_MS`].
-    pub fn dirtied_and_written(&self) -> (Option<u64>, Option<u64>) {
+    pub(crate) fn dirtied_and_written(&self) -> (Option<u64>, Option<u64>) {
         let (Some((begun, first)), Some((at, last))) = (&self.first, &self.last) else { return (None, None) };
         if at.duration_since(*begun).as_millis() < MIN_COUNTED_MS.into() {
             return (None, None);

@@ -9,7 +9,7 @@ use crate::tuning::plan::TuneError;
 
 /// Why a step did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StepError {
+pub(crate) enum StepError {
     /// Cancelled.
     #[error("stopped")]
     Cancelled,
@@ -23,7 +23,7 @@ pub enum StepError {
 
 /// The result of a round.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RoundResult {
+pub(crate) struct RoundResult {
     /// The workload's report, complete or not.
     pub report: BenchReport,
     /// Dirty pages over the counted time.
@@ -35,7 +35,7 @@ pub struct RoundResult {
 }
 
 /// An event while the workload runs.
-pub enum WorkloadEvent<'a> {
+pub(crate) enum WorkloadEvent<'a> {
     /// Progress, and dirty pages if it counts.
     Progress(&'a BenchProgress, Option<DirtyPagesPoint>),
     /// A notice.
@@ -43,7 +43,7 @@ pub enum WorkloadEvent<'a> {
 }
 
 /// The machine that an experiment runs on.
-pub trait Environment {
+pub(crate) trait Environment {
     /// Writes back dirty pages; returns the ms that took.
     fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, StepError>;
     /// Measures the activity of other processes for a moment.

@@ -7,17 +7,17 @@
 //! [`crate::bench`] runs the workload.
 
 pub mod arm_settings;
-pub mod child;
-pub mod command_line;
-pub mod description;
-pub mod dirty_pages;
-pub mod environment;
+pub(crate) mod child;
+pub(crate) mod command_line;
+pub(crate) mod description;
+pub(crate) mod dirty_pages;
+pub(crate) mod environment;
 pub mod message;
 pub mod report;
-pub mod run;
+pub(crate) mod run;
 pub mod spec;
 pub mod stats;
-pub mod system_environment;
+pub(crate) mod system_environment;
 
 #[cfg(test)]
 mod run_tests;

@@ -13,7 +13,7 @@ use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
 use crate::tuning::plan::TuneError;
 
 /// The result of an experiment.
-pub struct ExperimentOutcome {
+pub(crate) struct ExperimentOutcome {
     /// The experiment, and the control if there is one.
     pub trials: Vec<Trial>,
     /// Thresholds of both arms.
@@ -25,7 +25,7 @@ pub struct ExperimentOutcome {
 }
 
 /// Runs `spec`. `Err`: refused before the end of the first round.
-pub fn run_experiment(
+pub(crate) fn run_experiment(
     spec: &ExperimentSpec,
     lab: &mut dyn Environment,
     say: &mut dyn FnMut(ExperimentMessage),

@@ -31,7 +31,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The lease of a round's values, which this process renews.
-pub const LEASE_DURATION: Duration = Duration::from_secs(60);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(60);
 /// Interval of renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval of samples of dirty pages.
@@ -42,7 +42,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 const OTHER_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The machine this process runs on.
-pub struct SystemEnvironment {
+pub(crate) struct SystemEnvironment {
     root: Root,
     stop: Arc<AtomicBool>,
     counters: SystemCounters,
@@ -59,7 +59,7 @@ pub struct SystemEnvironment {
 
 impl SystemEnvironment {
     /// `stop` cancels the current step.
-    pub fn new(root: Root, stop: Arc<AtomicBool>, drain_limit: Duration, calm: Duration) -> Self {
+    pub(crate) fn new(root: Root, stop: Arc<AtomicBool>, drain_limit: Duration, calm: Duration) -> Self {
         let counters = SystemCounters::new(&root);
         Self {
             root,
@@ -328,7 +328,7 @@ impl Environment for SystemEnvironment {
 }
 
 /// The child that syncs one file system, or all.
-pub fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
+pub(crate) fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     use rustix::fs::{CWD, Mode, OFlags};
     child::enter();
     let Some(directory) = directory else {

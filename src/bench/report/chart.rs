@@ -8,13 +8,13 @@ const COLUMN_STEP: usize = 6;
 /// Columns left of the axis: the largest label and a blank.
 const LABEL_WIDTH: usize = 7;
 /// Columns a chart of twelve block sizes takes.
-pub const WIDTH: usize = LABEL_WIDTH + 1 + 12 * COLUMN_STEP;
+pub(crate) const WIDTH: usize = LABEL_WIDTH + 1 + 12 * COLUMN_STEP;
 /// Mark of a cell that two series share.
 const SHARED_MARK: char = '*';
 
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChartSeries {
+pub(crate) struct ChartSeries {
     /// Mark of its points.
     pub mark: char,
     /// Character of the line between them.
@@ -78,7 +78,7 @@ impl LogScale {
 }
 
 /// The chart with its title, and `ticks` below it. Empty without a value.
-pub fn draw_chart(title: &str, series: &[ChartSeries], ticks: &[String]) -> String {
+pub(crate) fn draw_chart(title: &str, series: &[ChartSeries], ticks: &[String]) -> String {
     let Some(scale) = LogScale::from_series(series) else { return String::new() };
     let width = ticks.len().saturating_sub(1) * COLUMN_STEP + 3;
     let mut cells = vec![vec![' '; width]; ROWS];
@@ -118,7 +118,7 @@ pub fn draw_chart(title: &str, series: &[ChartSeries], ticks: &[String]) -> Stri
 }
 
 /// `S sequential   R random   * both`.
-pub fn chart_legend(series: &[ChartSeries]) -> String {
+pub(crate) fn chart_legend(series: &[ChartSeries]) -> String {
     let mut all: Vec<String> = series.iter().map(|s| format!("{} {}", s.mark, s.name)).collect();
     if series.len() > 1 {
         all.push(format!("{SHARED_MARK} both"));

@@ -12,7 +12,7 @@ use crate::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
 use serde_json::{Map, Value, json};
 
 /// The whole document.
-pub fn fio_document(r: &BenchReport) -> Value {
+pub(crate) fn fio_document(r: &BenchReport) -> Value {
     let direct = u8::from(r.plan.direct).to_string();
     let mut document = json!({
         "fio version": format!("iotop-plus-{}", r.version),

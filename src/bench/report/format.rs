@@ -3,7 +3,7 @@
 use super::data::RunEnd;
 
 /// How a run ended.
-pub fn describe_end(end: &RunEnd) -> String {
+pub(crate) fn describe_end(end: &RunEnd) -> String {
     match end {
         RunEnd::Complete => "complete".into(),
         RunEnd::Cancelled => "cancelled: the figures are those up to then".into(),
@@ -13,7 +13,7 @@ pub fn describe_end(end: &RunEnd) -> String {
 }
 
 /// A value with its unit; digits depend on the size.
-pub fn format_value(value: f64, unit: &str) -> String {
+pub(crate) fn format_value(value: f64, unit: &str) -> String {
     let digits = match value.abs() {
         v if v == v.trunc() && v < 1e15 => 0,
         v if v >= 1000.0 => 0,
@@ -24,7 +24,7 @@ pub fn format_value(value: f64, unit: &str) -> String {
 }
 
 /// A time; digits depend on the size: `1.23us`, `12.3ms`, `1.2s`.
-pub fn format_latency(ns: f64) -> String {
+pub(crate) fn format_latency(ns: f64) -> String {
     match ns {
         n if n < 10_000.0 => format!("{:.2}us", n / 1e3),
         n if n < 10_000_000.0 => format!("{:.0}us", n / 1e3),

@@ -9,7 +9,7 @@ use crate::units::format_bytes_long;
 const FULL_CORE_PCT: f64 = 95.0;
 
 /// The sentences about this report; none if a measurement is missing.
-pub fn interpret(r: &BenchReport) -> Vec<String> {
+pub(crate) fn interpret(r: &BenchReport) -> Vec<String> {
     let said = match r.plan.profile.as_str() {
         "fork" => interpret_fork(r),
         "intrinsic" => interpret_intrinsic(r),

@@ -5,12 +5,12 @@ use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
 /// `text` inside a table cell.
-pub fn escape_cell(text: &str) -> String {
+pub(crate) fn escape_cell(text: &str) -> String {
     sanitize(text).replace('|', "\\|")
 }
 
 /// The whole report.
-pub fn markdown_report(r: &BenchReport) -> String {
+pub(crate) fn markdown_report(r: &BenchReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "## {} on {}, {}\n", escape_cell(&r.plan.profile), escape_cell(&r.host), r.time);
     if let Some(t) = &r.target {
@@ -53,11 +53,11 @@ pub fn markdown_report(r: &BenchReport) -> String {
 }
 
 /// Headers of the columns of [`table_cells`].
-pub const COLUMN_HEADERS: [&str; 9] =
+pub(crate) const COLUMN_HEADERS: [&str; 9] =
     ["part", "what", "IOPS", "MiB/s", "mean µs", "p50 µs", "p99 µs", "p99.9 µs", "max µs"];
 
 /// A measurement as table rows, one for each kind of operation; labels are not sanitized.
-pub fn table_cells(p: &Measurement) -> Vec<[String; 9]> {
+pub(crate) fn table_cells(p: &Measurement) -> Vec<[String; 9]> {
     let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
     let row = |row: super::data::OperationRow| {
         [

@@ -1,15 +1,15 @@
 //! The report of a run: its data, and one file per format.
 
-pub mod chart;
+pub(crate) mod chart;
 pub mod data;
-pub mod fio_json;
-pub mod format;
-pub mod interpretation;
-pub mod markdown;
+pub(crate) mod fio_json;
+pub(crate) mod format;
+pub(crate) mod interpretation;
+pub(crate) mod markdown;
 pub mod reference_classes;
-pub mod sparkline;
-pub mod sweep;
-pub mod text;
+pub(crate) mod sparkline;
+pub(crate) mod sweep;
+pub(crate) mod text;
 pub mod warnings;
 
 pub use self::data::*;

@@ -13,7 +13,7 @@ fn format_count(n: f64) -> String {
 
 /// Rates of each measurement over time, one line each, at most `width` cells wide. Short measurements
 /// have none.
-pub fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
+pub(crate) fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
     let mut out = Vec::new();
     for part in r.measurements.iter().filter(|p| p.series.len() >= 8) {
         let each = part.series.len().div_ceil(width.max(1)).max(1);

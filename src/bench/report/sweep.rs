@@ -21,7 +21,7 @@ const JUMP_RETENTION: f64 = 0.7;
 const MIN_OPERATIONS: u64 = 20;
 
 /// Name of the series without read-ahead.
-pub const READAHEAD_OFF: &str = "read-ahead off";
+pub(crate) const READAHEAD_OFF: &str = "read-ahead off";
 
 /// The steps of one series, smallest block first.
 struct SweepSeries<'a> {
@@ -30,7 +30,7 @@ struct SweepSeries<'a> {
 }
 
 /// The label of a step.
-pub fn step_label(series: &str, block: u32) -> String {
+pub(crate) fn step_label(series: &str, block: u32) -> String {
     format!("{series} {}", format_bytes_long(block.into()))
 }
 
@@ -70,7 +70,7 @@ fn mean_lat_us(p: &Measurement) -> f64 {
 }
 
 /// The three charts with their legend, at most 80 columns wide.
-pub fn draw_charts(r: &BenchReport) -> String {
+pub(crate) fn draw_charts(r: &BenchReport) -> String {
     let blocks = block_sizes(r);
     let ticks: Vec<String> = blocks.iter().map(|b| tick_label(*b)).collect();
     let marks = if r.plan.readahead { READAHEAD_MARKS } else { SERIES_MARKS };
@@ -97,7 +97,7 @@ pub fn draw_charts(r: &BenchReport) -> String {
 }
 
 /// One line per block size, the series side by side.
-pub fn text_table(r: &BenchReport) -> String {
+pub(crate) fn text_table(r: &BenchReport) -> String {
     let all = sweep_series(r);
     let mut out = format!("{:>8}", "");
     for s in &all {
@@ -127,7 +127,7 @@ pub fn text_table(r: &BenchReport) -> String {
 }
 
 /// What the results show.
-pub fn findings(r: &BenchReport) -> Vec<String> {
+pub(crate) fn findings(r: &BenchReport) -> Vec<String> {
     // Direct I/O is not read ahead, so this size explains nothing.
     let counts = |z: &&DeviceSizeHint| z.name != "read_ahead_kb";
     let sizes: Vec<DeviceSizeHint> = r.target.iter().flat_map(|t| &t.size_hints).filter(counts).cloned().collect();

@@ -2,7 +2,7 @@
 
 use super::chart::WIDTH;
 use super::data::{BenchReport, Measurement, is_sweep, operation_rows};
-pub use super::format::{describe_end, format_latency, format_value};
+pub(crate) use super::format::{describe_end, format_latency, format_value};
 use super::sweep;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use crate::sanitize::{sanitize, wrap};
@@ -12,10 +12,10 @@ use std::fmt::Write as _;
 const MIB: f64 = 1_048_576.0;
 
 /// Width of a terminal for which reports are written when there is none, cells.
-pub const USUAL_WIDTH: usize = 90;
+pub(crate) const USUAL_WIDTH: usize = 90;
 
 /// The whole report with charts of at most `width` cells.
-pub fn text_report(r: &BenchReport, width: usize) -> String {
+pub(crate) fn text_report(r: &BenchReport, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
     if let Some(t) = &r.target {

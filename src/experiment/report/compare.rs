@@ -10,7 +10,7 @@ use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
 /// Both as text; an error if their figures are not of one kind.
-pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String, CompareError> {
+pub(crate) fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String, CompareError> {
     let (Some(tx), Some(ty)) = (x.trials.first(), y.trials.first()) else {
         return Err(CompareError::NoRounds);
     };

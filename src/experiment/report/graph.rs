@@ -7,7 +7,7 @@ use crate::units::format_bytes_long;
 /// Rows of one arm's graph.
 const GRAPH_ROWS: usize = 6;
 /// Columns of both, where there is room.
-pub const GRAPH_COLUMNS: usize = 64;
+pub(crate) const GRAPH_COLUMNS: usize = 64;
 /// Columns before the graph.
 const LABEL_WIDTH: usize = 11;
 const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -16,7 +16,7 @@ const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', 
 type ColumnMean = Option<(f64, f64)>;
 
 /// The curve of an arm.
-pub struct DirtyPagesCurve<'p> {
+pub(crate) struct DirtyPagesCurve<'p> {
     /// Dirty pages at moments since counting began, in any order.
     pub points: Vec<&'p DirtyPagesPoint>,
     /// Where background writing begins, bytes.
@@ -26,10 +26,10 @@ pub struct DirtyPagesCurve<'p> {
 }
 
 /// The legend.
-pub const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
+pub(crate) const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
 
 /// Both arms of a trial within `width` columns; empty without samples.
-pub fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize) -> String {
+pub(crate) fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize) -> String {
     let curve = |arm: Arm| DirtyPagesCurve {
         points: trial.complete_rounds(arm).flat_map(|r| &r.dirty_points).collect(),
         threshold: report.thresholds[arm.index()].background,
@@ -44,7 +44,7 @@ pub fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize) -> Str
 
 /// A above B on common scales of bytes and time: `width` columns, `rows` rows each. Empty
 /// without samples.
-pub fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize) -> Vec<String> {
+pub(crate) fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize) -> Vec<String> {
     let columns = width.saturating_sub(LABEL_WIDTH).clamp(8, 1000);
     let end = curves.iter().flat_map(|c| &c.points).map(|p| p.at_ms).max().unwrap_or(0);
     let courses = curves.each_ref().map(|c| column_means(c.points.iter().copied(), end, columns));

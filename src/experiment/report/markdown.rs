@@ -8,7 +8,7 @@ use crate::bench::report::markdown::escape_cell;
 use std::fmt::Write as _;
 
 /// The whole report.
-pub fn markdown_report(r: &ExperimentReport) -> String {
+pub(crate) fn markdown_report(r: &ExperimentReport) -> String {
     let mut out = String::new();
     let _ =
         writeln!(out, "## Experiment: {} on {}, {}\n", escape_cell(&r.spec.plan.profile), escape_cell(&r.host), r.time);

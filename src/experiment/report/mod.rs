@@ -1,13 +1,13 @@
 //! The report of an experiment: its data, and one file per format.
 
-pub mod compare;
+pub(crate) mod compare;
 pub mod data;
-pub mod graph;
-pub mod markdown;
-pub mod tables;
-pub mod text;
+pub(crate) mod graph;
+pub(crate) mod markdown;
+pub(crate) mod tables;
+pub(crate) mod text;
 pub mod verdict;
-pub mod warnings;
+pub(crate) mod warnings;
 
 pub use self::data::*;
 

@@ -9,7 +9,7 @@ use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::units::format_bytes_long;
 
 /// Headers and rows.
-pub type ReportTable = (Vec<String>, Vec<Vec<String>>);
+pub(crate) type ReportTable = (Vec<String>, Vec<Vec<String>>);
 
 /// Up to this many latencies are shown with all percentiles, more with two.
 const MAX_FULL_LATENCIES: usize = 6;
@@ -20,12 +20,12 @@ fn or_dash(text: Option<String>) -> String {
 }
 
 /// Every round.
-pub fn rounds_table(trial: &Trial) -> ReportTable {
+pub(crate) fn rounds_table(trial: &Trial) -> ReportTable {
     rounds_table_of(&trial.metric, &trial.rounds)
 }
 
 /// Rounds that are compared by a figure.
-pub fn rounds_table_of(m: &PrimaryMetric, rounds: &[Round]) -> ReportTable {
+pub(crate) fn rounds_table_of(m: &PrimaryMetric, rounds: &[Round]) -> ReportTable {
     let name = if m.unit.is_empty() { m.name.clone() } else { format!("{} ({})", m.name, m.unit) };
     let heads = ["round", "arm", &name, "counted", "longest stall", "made dirty", "written back", "drained before"];
     let row = |r: &Round| {
@@ -49,7 +49,7 @@ pub fn rounds_table_of(m: &PrimaryMetric, rounds: &[Round]) -> ReportTable {
 }
 
 /// Latency percentiles of both arms, all rounds of an arm together.
-pub fn latency_table(trial: &Trial) -> ReportTable {
+pub(crate) fn latency_table(trial: &Trial) -> ReportTable {
     let (a, b) = (trial.latencies(Arm::A), trial.latencies(Arm::B));
     let percents: &[f64] = if a.len() > MAX_FULL_LATENCIES { &[50.0, 99.0] } else { &[50.0, 90.0, 99.0, 99.9] };
     let mut rows = Vec::new();
@@ -69,7 +69,7 @@ pub fn latency_table(trial: &Trial) -> ReportTable {
 }
 
 /// Medians of both arms: the metric, and the bytes made dirty and written.
-pub fn median_table(trial: &Trial) -> ReportTable {
+pub(crate) fn median_table(trial: &Trial) -> ReportTable {
     let mut rows = Vec::new();
     let mut row = |name: &str, of: &dyn Fn(&Round) -> Option<f64>, shown: &dyn Fn(f64) -> String| {
         let one = |arm| median(&trial.complete_rounds(arm).filter_map(of).collect::<Vec<_>>());
@@ -88,7 +88,7 @@ pub fn median_table(trial: &Trial) -> ReportTable {
 }
 
 /// The ratio with its interval and p, and how they were computed.
-pub fn describe_ratio(c: &ArmComparison) -> Vec<String> {
+pub(crate) fn describe_ratio(c: &ArmComparison) -> Vec<String> {
     let interval = c.interval.map_or("too few rounds for an interval of 95 %".into(), |i| {
         let [low, high] = [i.low, i.high].map(verdict::format_ratio);
         format!("{low} to {high}, {:.1} % confidence", i.confidence_pct)
@@ -104,7 +104,7 @@ pub fn describe_ratio(c: &ArmComparison) -> Vec<String> {
 }
 
 /// The settings of an arm, and the resulting thresholds.
-pub fn describe_arm(report: &ExperimentReport, arm: Arm) -> String {
+pub(crate) fn describe_arm(report: &ExperimentReport, arm: Arm) -> String {
     let stands = if arm == Arm::A && report.spec.base_assignments.is_empty() { "as it stands: " } else { "" };
     let line = super::super::arm_settings::settings_line(&report.settings, arm);
     let DirtyThresholds { background, limit } = report.thresholds[arm.index()];
@@ -118,7 +118,7 @@ pub fn describe_arm(report: &ExperimentReport, arm: Arm) -> String {
 }
 
 /// The state of memory in a sentence.
-pub fn describe_memory(report: &ExperimentReport) -> String {
+pub(crate) fn describe_memory(report: &ExperimentReport) -> String {
     let m = &report.memory;
     let bytes = |n: Option<u64>| or_dash(n.map(format_bytes_long));
     let secs = |n: Option<u64>| or_dash(n.map(|c| format!("{} s", c as f64 / 100.0)));

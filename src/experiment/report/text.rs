@@ -8,7 +8,7 @@ use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
 /// The whole report with tables and graphs of at most `width` columns, as far as possible.
-pub fn text_report(r: &ExperimentReport, width: usize) -> String {
+pub(crate) fn text_report(r: &ExperimentReport, width: usize) -> String {
     let mut out = String::new();
     let (host, kernel) = (sanitize(&r.host), sanitize(&r.kernel));
     let _ = writeln!(out, "Experiment: {} on {host} (kernel {kernel}), {}", r.spec.plan.profile, r.time);
@@ -67,7 +67,7 @@ fn write_trial(out: &mut String, r: &ExperimentReport, t: &Trial, width: usize) 
 
 /// Columns as wide as their cells; all but the first right-aligned. If they exceed `most`, headers take two
 /// lines.
-pub fn write_table(out: &mut String, (heads, rows): &ReportTable, most: usize) {
+pub(crate) fn write_table(out: &mut String, (heads, rows): &ReportTable, most: usize) {
     let needed = |heads: &[Vec<String>]| -> Vec<usize> {
         let one = |c: usize| {
             let cells = heads.iter().chain(rows).filter_map(|r| r.get(c));
