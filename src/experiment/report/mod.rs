@@ -7,7 +7,7 @@ pub(crate) mod markdown;
 pub(crate) mod tables;
 pub(crate) mod text;
 pub mod verdict;
-pub(crate) mod warnings;
+pub mod warnings;
 
 pub use self::data::*;
 

@@ -12,7 +12,7 @@ const FOREIGN_BYTES_PER_S: f64 = 1_048_576.0;
 const BUSY_CPU_PCT: f64 = 25.0;
 
 /// All warnings about `report`.
-pub(crate) fn warnings_for(report: &ExperimentReport) -> Vec<String> {
+pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
     let mut all = Vec::new();
     let rounds = report.spec.rounds as usize;
     if rounds < MIN_ROUNDS {
