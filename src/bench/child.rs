@@ -19,7 +19,6 @@ use std::time::Duration;
 use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
-/// Interval of progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a cancelled run may take to stop before the report is sent without waiting for it.
 const STOP_TIMEOUT_NS: u64 = 3_000_000_000;

@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 /// A smaller difference between single runs is noise: storage varies more than that by itself.
 const NOISE_RATIO: f64 = 0.10;
 
-/// Why two results cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompareError {
     /// They are of these two profiles.
@@ -23,7 +22,6 @@ pub(crate) enum CompareError {
     NoRounds,
 }
 
-/// Named values of two results.
 pub(crate) type ComparedSettings = Vec<(&'static str, String)>;
 
 /// Those values that differ, as `name: x against y`.
@@ -32,7 +30,6 @@ pub(crate) fn describe_differences(a: ComparedSettings, b: ComparedSettings) -> 
     differ.map(|((what, x), (_, y))| format!("{what}: {} against {}", sanitize(x), sanitize(y))).collect()
 }
 
-/// What may differ between two runs besides their results.
 fn settings(r: &BenchReport) -> ComparedSettings {
     let (place, p) = (r.target.clone().unwrap_or_default(), &r.plan);
     vec![
@@ -104,7 +101,6 @@ fn write_rows(out: &mut String, width: usize, a: &Measurement, b: &Measurement) 
     }
 }
 
-/// The conclusions, as sentences.
 fn conclusions(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     for (name, r) in [("A", a), ("B", b)] {

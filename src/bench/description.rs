@@ -21,7 +21,6 @@ fn directory_of(plan: &BenchPlan) -> String {
     sanitize(plan.directory.as_os_str().as_encoded_bytes())
 }
 
-/// What would be written, and where.
 pub(crate) fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
     if !workload.needs_directory {
         return "Touches no file and no device.".into();
@@ -44,7 +43,6 @@ pub(crate) fn describe_writes(workload: &Workload, plan: &BenchPlan) -> String {
     )
 }
 
-/// Progress in one line.
 pub(crate) fn progress_line(p: &BenchProgress) -> String {
     let done = p.fraction_done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
     let mut line = format!("{}{done}", p.phase);

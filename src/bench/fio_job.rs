@@ -77,7 +77,6 @@ pub(crate) fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
     Ok(head + &lines.collect::<String>())
 }
 
-/// A job file as far as it has been read.
 #[derive(Default)]
 struct JobOptions {
     plan: BenchPlan,

@@ -7,7 +7,6 @@ use std::fmt::Display;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-/// A parameter of a plan.
 pub(crate) struct BenchParam {
     /// The option of `bench run`, or the key of its `--set`.
     pub name: &'static str,
@@ -34,7 +33,6 @@ trait Notation {
     fn parse(text: &str) -> Result<Self::Value, PlanError>;
 }
 
-/// Digits.
 struct Count<T>(PhantomData<T>);
 
 impl<T: FromStr + Display> Notation for Count<T> {
@@ -52,7 +50,6 @@ impl<T: FromStr + Display> Notation for Count<T> {
     }
 }
 
-/// Bytes with a unit.
 struct Bytes<T>(PhantomData<T>);
 
 impl<T: Copy + Into<u64> + TryFrom<u64>> Notation for Bytes<T> {
@@ -143,7 +140,6 @@ fn adapt_direct_to_readahead(plan: &mut BenchPlan) {
     plan.direct = !plan.readahead;
 }
 
-/// All parameters, the most used ones first.
 pub(crate) const PARAMS: &[BenchParam] = params! {
     "size" "" Bytes<u64>, size, "one block to 1P (k, M, G, T)", "bytes of the file (of the memory, for fork)";
     "block" "" Bytes<u32>, block, "1 to 64M; with direct I/O a multiple of 512",
@@ -184,7 +180,6 @@ pub(crate) const PARAMS: &[BenchParam] = params! {
     "seed" "" Count<u64>, seed, "any whole number", "of positions and data: the same seed, the same work";
 };
 
-/// The parameter called `name`.
 pub(crate) fn find_param(name: &str) -> Option<&'static BenchParam> {
     PARAMS.iter().find(|p| p.name == name)
 }

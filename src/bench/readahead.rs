@@ -66,7 +66,6 @@ impl ReadaheadDisk {
         [0, if self.current_kb > 0 { self.current_kb } else { DEFAULT_READAHEAD_KB }]
     }
 
-    /// Whether this process may change it.
     pub(crate) fn check_permission(&self, root: &Root) -> Result<(), BenchRefusal> {
         if rustix::process::geteuid().is_root() || !root.is_live() {
             return Ok(());

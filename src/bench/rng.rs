@@ -16,7 +16,6 @@ impl Rng {
         Self((z ^ (z >> 31)) | 1)
     }
 
-    /// 64 random bits.
     #[inline(always)]
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;

@@ -39,11 +39,9 @@ struct ProgressState {
 struct Phase {
     /// Label, engine, sizes; no results.
     measurement: Measurement,
-    /// Whether it is a measurement.
     is_measured: bool,
     /// Time limit in ns and byte limit; 0: none.
     goal: (u64, u64),
-    /// The workers.
     recorders: Vec<Arc<OpRecorder>>,
     series: Vec<SeriesPoint>,
     /// Snapshots in each point of the series, and those of the next one.
@@ -64,7 +62,6 @@ impl RunProgress {
         self.heartbeat_ns.store(now, Relaxed);
     }
 
-    /// The last progress of any kind.
     fn last_heartbeat_ns(&self) -> u64 {
         let inner = self.lock();
         let workers = inner.phase.recorders.iter().map(|r| r.last_heartbeat_ns()).max();

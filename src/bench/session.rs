@@ -70,10 +70,8 @@ struct SpecRun<'f> {
     file: BorrowedFd<'f>,
 }
 
-/// A measurement, and how it ended.
 type Measured = (Measurement, Result<(), RunError>);
 
-/// Counters at the start or the end of a measurement.
 #[derive(Default)]
 struct CounterSnapshot {
     cpu: ResourceUsage,
@@ -303,7 +301,6 @@ impl BenchSession {
         Ok((part, combine_exits(&ends)))
     }
 
-    /// Adds CPU time, device counters and the time series.
     fn complete_measurement(
         &self,
         mut part: Measurement,
@@ -357,7 +354,6 @@ fn split_to_depth_one(spec: &IoSpec) -> Vec<IoSpec> {
         .collect()
 }
 
-/// Combines how the workers ended.
 fn combine_exits(ends: &[WorkerExit]) -> Result<(), RunError> {
     for end in ends {
         if let WorkerExit::Failed { op, errno } = end {

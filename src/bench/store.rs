@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Number of results that are stored.
 pub const MAX_RESULTS: usize = 200;
-/// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Why results cannot be stored, listed or loaded.

@@ -23,7 +23,6 @@ pub(crate) struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// Of the whole process.
     pub(crate) fn of_self() -> Self {
         // SAFETY: rusage is plain numbers, for which all zeroes are valid; the kernel writes into a
         // live, exclusively borrowed struct of the right type.
@@ -108,7 +107,6 @@ impl MappedMemory {
         Ok(Self { base: base.cast(), len })
     }
 
-    /// madvise(2) for all of it.
     pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
         // SAFETY: exactly this mapping, of which nothing is borrowed mutably.
         unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, advice)?) }
@@ -127,7 +125,6 @@ impl MappedMemory {
         self.len
     }
 
-    /// Its address, for the kernel.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.base
     }

@@ -21,14 +21,11 @@ const SPIN_NS: u64 = 500_000;
 /// How long a stopped worker waits for operations in flight, ns.
 const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// Why a worker ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerExit {
     /// The time or size limit was reached.
     LimitReached,
-    /// It was asked to stop.
     Stopped,
-    /// An operation failed.
     Failed {
         /// The operation; `None` if the submission failed.
         op: Option<IoOp>,
@@ -37,7 +34,6 @@ pub(crate) enum WorkerExit {
     },
 }
 
-/// An operation in flight.
 #[derive(Clone, Copy)]
 struct InFlightOp {
     start: u64,
@@ -45,7 +41,6 @@ struct InFlightOp {
     op: IoOp,
 }
 
-/// The state of the loop.
 struct WorkerLoop<'a, E: IoEngine> {
     engine: &'a mut E,
     spec: &'a IoSpec,
@@ -206,7 +201,6 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         IoOp { kind: OpKind::Write, offset, len }
     }
 
-    /// Offset and length.
     #[inline(always)]
     fn next_range(&mut self) -> (u64, u32) {
         let &IoSpec { order, block, start, len, .. } = self.spec;

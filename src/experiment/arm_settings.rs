@@ -63,7 +63,6 @@ pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, Tun
     Ok(checked)
 }
 
-/// [`validate`] on a given kernel.
 fn validate_with(
     io: &mut dyn KnobIo,
     machine: &MachineLimits,

@@ -58,7 +58,6 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     }
 }
 
-/// The last message.
 fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>) -> ExperimentMessage {
     let checked =
         match spec.check().map_err(|why| TuneError::Usage(why.0)).and_then(|()| arm_settings::validate(root, &spec)) {

@@ -54,7 +54,6 @@ pub(crate) fn command_args(spec: &ExperimentSpec) -> Vec<String> {
     out
 }
 
-/// The options of the work itself.
 fn workload_args(plan: &BenchPlan) -> Vec<String> {
     let Some(workload) = workloads::find_workload(&plan.profile) else { return Vec::new() };
     let default = workload.defaults();

@@ -29,7 +29,6 @@ pub(crate) fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &Vali
     }
 }
 
-/// Everything that will happen, one line each.
 pub(crate) fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec) -> String {
     let mut out = format!("Experiment, {} rounds of each arm\n", spec.rounds);
     let stands = if spec.base_assignments.is_empty() { "as it stands: " } else { "" };
@@ -59,7 +58,6 @@ pub(crate) fn describe_experiment(spec: &ExperimentSpec, checked: &ValidatedSpec
     out
 }
 
-/// How long all of it takes, as far as that is known.
 fn describe_duration(spec: &ExperimentSpec) -> String {
     let one = |plan: &BenchPlan| (plan.time_ms + plan.ramp_ms + spec.baseline_ms) * u64::from(2 * spec.rounds) / 1000;
     let plans: Vec<BenchPlan> = std::iter::once(spec.plan.clone()).chain(spec.control_plan()).collect();

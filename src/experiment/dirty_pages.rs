@@ -18,7 +18,6 @@ const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 /// Reads the files that never block: CPU, devices, dirty pages.
 pub(crate) struct SystemCounters(Vec<Source>);
 
-/// A sample of the counters.
 #[derive(Debug, Clone)]
 pub(crate) struct SystemCounterSnapshot {
     taken_at: Instant,
@@ -29,7 +28,6 @@ pub(crate) struct SystemCounterSnapshot {
 }
 
 impl SystemCounters {
-    /// Of the machine below `root`.
     pub(crate) fn new(root: &Root) -> Self {
         let wanted = ["/proc/diskstats", "/proc/stat", "/proc/vmstat"];
         Self(collect::sources(root).into_iter().filter(|s| wanted.contains(&s.name())).collect())
@@ -50,7 +48,6 @@ impl SystemCounters {
     }
 }
 
-/// The activity between two samples.
 pub(crate) fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSnapshot) -> Baseline {
     let secs = after.taken_at.duration_since(before.taken_at).as_secs_f64().max(1e-3);
     let cpu = before.cpu.zip(after.cpu).and_then(|(a, b)| CpuRate::derive(&a, &b));
@@ -70,14 +67,12 @@ pub(crate) fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCou
 /// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so shorter times are not reliable.
 pub(crate) const MIN_COUNTED_MS: u64 = 2_000;
 
-/// Samples dirty pages during a round.
 #[derive(Debug, Default)]
 pub(crate) struct DirtyPagesMonitor {
     /// Samples while the workload counted.
     pub points: Vec<DirtyPagesPoint>,
     first: Option<(Instant, VmRaw)>,
     last: Option<(Instant, VmRaw)>,
-    /// Samples per point.
     stride: usize,
     skipped: usize,
 }

@@ -7,21 +7,17 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
 use crate::tuning::plan::TuneError;
 
-/// Why a step did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StepError {
-    /// Cancelled.
     #[error("stopped")]
     Cancelled,
     /// Refused; nothing was changed.
     #[error("{0}")]
     Refused(TuneError),
-    /// An error.
     #[error("{0}")]
     Failed(String),
 }
 
-/// The result of a round.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoundResult {
     /// The workload's report, complete or not.
@@ -34,11 +30,9 @@ pub(crate) struct RoundResult {
     pub written_bytes: Option<u64>,
 }
 
-/// An event while the workload runs.
 pub(crate) enum WorkloadEvent<'a> {
     /// Progress, and dirty pages if it counts.
     Progress(&'a BenchProgress, Option<DirtyPagesPoint>),
-    /// A notice.
     Note(&'a str),
 }
 
@@ -50,9 +44,7 @@ pub(crate) trait Environment {
     fn watch_baseline(&mut self) -> Result<Baseline, StepError>;
     /// Sets values on a lease, all or none; without assignments it does nothing.
     fn apply(&mut self, words: &[String]) -> Result<(), StepError>;
-    /// The thresholds in force.
     fn thresholds(&mut self) -> DirtyThresholds;
-    /// Runs a workload to its end.
     fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent))
     -> Result<RoundResult, StepError>;
     /// Restores what [`Environment::apply`] set, if anything. May be called twice.

@@ -12,7 +12,6 @@ use crate::bench::report::RunEnd;
 use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
 use crate::tuning::plan::TuneError;
 
-/// The result of an experiment.
 pub(crate) struct ExperimentOutcome {
     /// The experiment, and the control if there is one.
     pub trials: Vec<Trial>,
@@ -73,9 +72,7 @@ struct ExperimentRunner<'a> {
     environment: &'a mut dyn Environment,
     emit: &'a mut dyn FnMut(ExperimentMessage),
     thresholds: [DirtyThresholds; 2],
-    /// The current step.
     progress: ExperimentProgress,
-    /// Values of a round could not be restored.
     restore_failed: bool,
 }
 

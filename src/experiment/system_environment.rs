@@ -32,16 +32,13 @@ use std::time::{Duration, Instant};
 
 /// The lease of a round's values, which this process renews.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(60);
-/// Interval of renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// Interval of samples of dirty pages.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Silence after which the measuring process, which sends progress four times a second, is abandoned.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a sync of all other file systems may take.
 const OTHER_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The machine this process runs on.
 pub(crate) struct SystemEnvironment {
     root: Root,
     stop: Arc<AtomicBool>,
@@ -58,7 +55,6 @@ pub(crate) struct SystemEnvironment {
 }
 
 impl SystemEnvironment {
-    /// `stop` cancels the current step.
     pub(crate) fn new(root: Root, stop: Arc<AtomicBool>, drain_limit: Duration, calm: Duration) -> Self {
         let counters = SystemCounters::new(&root);
         Self {
@@ -112,7 +108,6 @@ impl SystemEnvironment {
         }
     }
 
-    /// Renews the lease; an error if the tuner no longer holds the values.
     fn renew_lease(&mut self) -> Result<(), StepError> {
         let Some((held, id)) = &mut self.lease else { return Ok(()) };
         let why = match held.poll_event() {
@@ -327,7 +322,6 @@ impl Environment for SystemEnvironment {
     }
 }
 
-/// The child that syncs one file system, or all.
 pub(crate) fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     use rustix::fs::{CWD, Mode, OFlags};
     child::enter();

@@ -70,7 +70,6 @@ pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bo
     written
 }
 
-/// Renames the complete file; returns its path.
 fn rename_into_place(temporary: &Path, path: &Path, name: &str, existing: IfExists) -> io::Result<PathBuf> {
     let names = match existing {
         IfExists::Replace => return std::fs::rename(temporary, path).map(|()| path.to_owned()),

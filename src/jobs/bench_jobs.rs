@@ -48,7 +48,6 @@ pub enum StoreJob<R> {
 }
 
 impl<R: Storable> StoreJob<R> {
-    /// Names the work.
     pub(super) fn key(&self) -> String {
         match self {
             Self::List => format!("listing the {} reports kept", R::KIND),
@@ -58,7 +57,6 @@ impl<R: Storable> StoreJob<R> {
     }
 }
 
-/// The metric of the fork profile.
 const FORK_COST: &str = "fork per GiB";
 /// Newest results that diagnosis rules use.
 const MAX_DOCTOR_RESULTS: usize = 12;

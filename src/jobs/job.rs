@@ -258,7 +258,6 @@ fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<Str
     persist_plan::write_and_report(root, &wanted)
 }
 
-/// Lists, saves or loads reports; `loaded` wraps what was loaded.
 fn run_store_job<R: Storable>(job: &StoreJob<R>, loaded: fn(Vec<R>) -> WorkerReply) -> WorkerReply {
     let open = bench_jobs::open_store::<R>;
     match job {

@@ -1,7 +1,6 @@
 //! A chart in plain characters with logarithmic axes, for terminals, tickets and mail: readable
 //! without colour and at most 80 columns wide.
 
-/// Rows of the drawing area.
 const ROWS: usize = 11;
 /// Columns from one block size to the next.
 const COLUMN_STEP: usize = 6;
@@ -9,10 +8,8 @@ const COLUMN_STEP: usize = 6;
 const LABEL_WIDTH: usize = 7;
 /// Columns a chart of twelve block sizes takes.
 pub(crate) const WIDTH: usize = LABEL_WIDTH + 1 + 12 * COLUMN_STEP;
-/// Mark of a cell that two series share.
 const SHARED_MARK: char = '*';
 
-/// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChartSeries {
     /// Mark of its points.
@@ -40,7 +37,6 @@ fn axis_label(x: f64) -> String {
     }
 }
 
-/// The logarithmic y axis.
 struct LogScale {
     low: f64,
     high: f64,

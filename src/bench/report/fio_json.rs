@@ -11,7 +11,6 @@ use crate::bench::measure::histogram::PERCENTILES;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
 use serde_json::{Map, Value, json};
 
-/// The whole document.
 pub(crate) fn fio_document(r: &BenchReport) -> Value {
     let direct = u8::from(r.plan.direct).to_string();
     let mut document = json!({
@@ -37,7 +36,6 @@ fn time_milliseconds(time: &str) -> u64 {
     time.rsplit_once('.').and_then(|(_, ms)| ms.trim_end_matches('Z').parse().ok()).unwrap_or(0)
 }
 
-/// fio's name of the engine.
 fn engine_name(r: &BenchReport) -> &'static str {
     let ring = r.measurements.first().is_some_and(|p| p.engine.starts_with("io_uring"));
     if ring { "io_uring" } else { "psync" }

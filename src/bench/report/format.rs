@@ -2,7 +2,6 @@
 
 use super::data::RunEnd;
 
-/// How a run ended.
 pub(crate) fn describe_end(end: &RunEnd) -> String {
     match end {
         RunEnd::Complete => "complete".into(),

@@ -8,7 +8,6 @@ use crate::units::format_bytes_long;
 /// A task that only computes and gets less of a core than this has to share it.
 const FULL_CORE_PCT: f64 = 95.0;
 
-/// The sentences about this report; none if a measurement is missing.
 pub(crate) fn interpret(r: &BenchReport) -> Vec<String> {
     let said = match r.plan.profile.as_str() {
         "fork" => interpret_fork(r),

@@ -9,7 +9,6 @@ pub(crate) fn escape_cell(text: &str) -> String {
     sanitize(text).replace('|', "\\|")
 }
 
-/// The whole report.
 pub(crate) fn markdown_report(r: &BenchReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "## {} on {}, {}\n", escape_cell(&r.plan.profile), escape_cell(&r.host), r.time);
@@ -52,7 +51,6 @@ pub(crate) fn markdown_report(r: &BenchReport) -> String {
     out
 }
 
-/// Headers of the columns of [`table_cells`].
 pub(crate) const COLUMN_HEADERS: [&str; 9] =
     ["part", "what", "IOPS", "MiB/s", "mean µs", "p50 µs", "p99 µs", "p99.9 µs", "max µs"];
 

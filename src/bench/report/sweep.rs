@@ -29,7 +29,6 @@ struct SweepSeries<'a> {
     measurements: Vec<&'a Measurement>,
 }
 
-/// The label of a step.
 pub(crate) fn step_label(series: &str, block: u32) -> String {
     format!("{series} {}", format_bytes_long(block.into()))
 }
@@ -47,7 +46,6 @@ fn sweep_series(r: &BenchReport) -> Vec<SweepSeries<'_>> {
     all
 }
 
-/// Every block size that occurs, smallest first.
 fn block_sizes(r: &BenchReport) -> Vec<u32> {
     let mut all: Vec<u32> = r.measurements.iter().map(|p| p.block).collect();
     all.sort_unstable();
@@ -64,7 +62,6 @@ fn tick_label(block: u32) -> String {
     }
 }
 
-/// Mean `lat` in us.
 fn mean_lat_us(p: &Measurement) -> f64 {
     p.combined_lat().mean_ns / 1e3
 }
@@ -96,7 +93,6 @@ pub(crate) fn draw_charts(r: &BenchReport) -> String {
     out
 }
 
-/// One line per block size, the series side by side.
 pub(crate) fn text_table(r: &BenchReport) -> String {
     let all = sweep_series(r);
     let mut out = format!("{:>8}", "");
@@ -126,7 +122,6 @@ pub(crate) fn text_table(r: &BenchReport) -> String {
     out
 }
 
-/// What the results show.
 pub(crate) fn findings(r: &BenchReport) -> Vec<String> {
     // Direct I/O is not read ahead, so this size explains nothing.
     let counts = |z: &&DeviceSizeHint| z.name != "read_ahead_kb";

@@ -62,7 +62,6 @@ fn write_sweep(out: &mut String, r: &BenchReport, width: usize) {
     }
 }
 
-/// A table that compares the measurements.
 fn write_comparison_table(out: &mut String, r: &BenchReport) {
     let _ = writeln!(out, "\n{:<22}{:>10}{:>10}{:>9}{:>9}{:>9}", "", "per s", "MiB/s", "p50", "p99", "max");
     for p in &r.measurements {
@@ -86,7 +85,6 @@ fn write_comparison_table(out: &mut String, r: &BenchReport) {
     }
 }
 
-/// A sentence in lines of at most 80 columns.
 fn wrap_words(text: &str) -> String {
     wrap(text, 80).join("\n") + "\n"
 }

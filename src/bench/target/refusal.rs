@@ -21,7 +21,6 @@ pub fn refuse<T>(why: impl Into<String>) -> Result<T, BenchRefusal> {
     Err(BenchRefusal { reason: why.into(), needs_privilege: false })
 }
 
-/// `path`, sanitized.
 pub(super) fn display_path(path: &Path) -> String {
     sanitize(path.as_os_str().as_encoded_bytes())
 }

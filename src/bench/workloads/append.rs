@@ -13,7 +13,6 @@ use crate::units::format_bytes_long;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The workload of this module.
 pub(super) const APPEND: Workload = Workload {
     name: "append",
     about: "an append-only log: sync always, every second in a second thread, never, side by side",

@@ -43,7 +43,6 @@ pub(super) fn check_one_call(plan: &BenchPlan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Limits the rate by sleeping.
 pub(super) struct RateLimiter {
     interval_ns: u64,
     due_ns: u64,
@@ -97,7 +96,6 @@ pub(super) fn record_fdatasync(recorder: &OpRecorder, file: &BenchFile, what: &s
     Ok(record_call(recorder, OpKind::Sync, start, call)?.1)
 }
 
-/// Writes all of `data`; `what` names the work in errors.
 pub(super) fn write_all(file: &BenchFile, data: &[u8], at: u64, what: &str) -> Result<usize, RunError> {
     let mut done = 0;
     while done < data.len() {
@@ -107,7 +105,6 @@ pub(super) fn write_all(file: &BenchFile, data: &[u8], at: u64, what: &str) -> R
     Ok(done)
 }
 
-/// How [`append_records`] writes.
 #[derive(Clone, Copy)]
 pub(super) struct AppendMode {
     /// Syncs each record.

@@ -10,7 +10,6 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
-/// The workload of this module.
 pub(super) const CACHED: Workload = Workload {
     name: "cached",
     about: "the same file read three times through the page cache: cold, second, third",

@@ -16,7 +16,6 @@ use crate::units::format_bytes_long;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The workload of this module.
 pub(super) const CHUNKS: Workload = Workload {
     name: "chunks",
     about: "a big file in 6 MiB pieces: sync each or once at the end, and how long others' syncs stall meanwhile",

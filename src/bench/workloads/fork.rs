@@ -15,7 +15,6 @@ use crate::bench::target::checks::refuse;
 use crate::root::Root;
 use crate::units::format_bytes_long;
 
-/// The workload of this module.
 pub(super) const FORK: Workload = Workload {
     name: "fork",
     about: "what fork() costs a process of 1 GiB (--size): databases that snapshot by forking stand still so long",
@@ -40,7 +39,6 @@ const FORKS: u32 = 10;
 /// Bytes touched between two checks for cancellation.
 const TOUCH_BYTES: usize = 64 << 20;
 
-/// MemAvailable in bytes.
 fn available_memory(root: &Root) -> Option<u64> {
     let text = std::fs::read_to_string(root.proc("meminfo")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;

@@ -9,7 +9,6 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 use std::sync::atomic::AtomicBool;
 
-/// The workload of this module.
 pub(super) const FSYNC: Workload = Workload {
     name: "fsync",
     about: "2,300-byte records, each with fdatasync: etcd's rule, p99 under 10 ms",

@@ -10,7 +10,6 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
 
-/// The workload of this module.
 pub(super) const INTRINSIC: Workload = Workload {
     name: "intrinsic",
     about: "the machine's own latency: how long a task that only computes is not run",

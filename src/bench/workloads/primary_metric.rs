@@ -15,7 +15,6 @@ pub struct PrimaryMetric {
     pub higher_is_better: bool,
 }
 
-/// A primary metric and how to compute it.
 pub(super) struct MetricDefinition {
     pub name: &'static str,
     pub unit: &'static str,

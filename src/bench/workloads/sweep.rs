@@ -13,7 +13,6 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
-/// The workload of this module.
 pub(super) const SWEEP: Workload = Workload {
     name: "sweep",
     about: "sequential and random reads over block sizes 512 B to 1 MiB, depth 1",
@@ -113,7 +112,6 @@ fn describe_readahead(plan: &BenchPlan) -> Vec<String> {
     ]
 }
 
-/// Sequential, then random.
 fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(), RunError> {
     let plan = session.plan.clone();
     let least = if plan.direct { file.alignment().1 } else { 1 };
@@ -135,7 +133,6 @@ fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(
     Ok(())
 }
 
-/// Sequential reads with the disk's read-ahead off, then on.
 fn measure_readahead_settings(
     session: &mut BenchSession,
     disk: &ReadaheadDisk,

@@ -17,7 +17,6 @@ use crate::bench::syscalls::MappedMemory;
 use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
 
-/// The workload of this module.
 pub(super) const TXLOG: Workload = Workload {
     name: "txlog",
     about: "a database's write test: mapped store, synced log, records written back (dirty thresholds matter)",
@@ -66,7 +65,6 @@ impl RecordStore<'_> {
     }
 }
 
-/// Totals of a run.
 #[derive(Default)]
 struct TransactionTotals {
     transactions: u64,
@@ -202,7 +200,6 @@ fn add_totals(part: &mut Measurement, t: &TransactionTotals, ns: u64) {
     }
 }
 
-/// The largest size of the log, bytes.
 fn max_log_bytes(plan: &BenchPlan) -> u64 {
     let TxLogParams { transactions, max_records, .. } = plan.txlog;
     if transactions == 0 {

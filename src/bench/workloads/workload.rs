@@ -15,7 +15,6 @@ pub struct Workload {
     pub needs_directory: bool,
     /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it, separated by blanks.
     pub(super) params: &'static str,
-    /// Its default plan, without profile and directory.
     pub(super) plan: fn() -> BenchPlan,
     /// Checks a plan beyond [`BenchPlan::check`].
     pub check: fn(&BenchPlan) -> Result<(), PlanError>,
@@ -27,7 +26,6 @@ pub struct Workload {
     pub describe: fn(&BenchPlan) -> Vec<String>,
     /// Whether its results can be compared with the reference classes.
     pub has_reference_classes: fn(&BenchPlan) -> bool,
-    /// By what two runs are compared.
     pub(super) metric: MetricDefinition,
     /// Runs it.
     pub run: fn(&mut BenchSession) -> Result<(), RunError>,

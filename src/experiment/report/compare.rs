@@ -51,7 +51,6 @@ pub(crate) fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result
     Ok(out)
 }
 
-/// What else may differ.
 fn settings(r: &ExperimentReport) -> ComparedSettings {
     let (p, memory) = (&r.spec.plan, &r.memory);
     vec![

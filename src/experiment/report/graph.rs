@@ -4,18 +4,15 @@ use super::super::spec::Arm;
 use super::data::{DirtyPagesPoint, ExperimentReport, Trial};
 use crate::units::format_bytes_long;
 
-/// Rows of one arm's graph.
 const GRAPH_ROWS: usize = 6;
 /// Columns of both, where there is room.
 pub(crate) const GRAPH_COLUMNS: usize = 64;
-/// Columns before the graph.
 const LABEL_WIDTH: usize = 11;
 const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Mean dirty and writeback bytes of one column.
 type ColumnMean = Option<(f64, f64)>;
 
-/// The curve of an arm.
 pub(crate) struct DirtyPagesCurve<'p> {
     /// Dirty pages at moments since counting began, in any order.
     pub points: Vec<&'p DirtyPagesPoint>,
@@ -25,7 +22,6 @@ pub(crate) struct DirtyPagesCurve<'p> {
     pub caption: String,
 }
 
-/// The legend.
 pub(crate) const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
 
 /// Both arms of a trial within `width` columns; empty without samples.
@@ -65,7 +61,6 @@ pub(crate) fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize
     out
 }
 
-/// The mean of all rounds in each column.
 fn column_means<'p>(points: impl Iterator<Item = &'p DirtyPagesPoint>, end: u64, columns: usize) -> Vec<ColumnMean> {
     let mut sums = vec![(0.0, 0.0, 0u32); columns];
     for p in points {

@@ -7,7 +7,6 @@ use super::{graph, verdict};
 use crate::bench::report::markdown::escape_cell;
 use std::fmt::Write as _;
 
-/// The whole report.
 pub(crate) fn markdown_report(r: &ExperimentReport) -> String {
     let mut out = String::new();
     let _ =

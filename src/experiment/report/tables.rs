@@ -8,18 +8,15 @@ use crate::bench::report::text::format_latency;
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::units::format_bytes_long;
 
-/// Headers and rows.
 pub(crate) type ReportTable = (Vec<String>, Vec<Vec<String>>);
 
 /// Up to this many latencies are shown with all percentiles, more with two.
 const MAX_FULL_LATENCIES: usize = 6;
 
-/// A value, or `-`.
 fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".into())
 }
 
-/// Every round.
 pub(crate) fn rounds_table(trial: &Trial) -> ReportTable {
     rounds_table_of(&trial.metric, &trial.rounds)
 }
@@ -117,7 +114,6 @@ pub(crate) fn describe_arm(report: &ExperimentReport, arm: Arm) -> String {
     format!("{stands}{line}{thresholds}")
 }
 
-/// The state of memory in a sentence.
 pub(crate) fn describe_memory(report: &ExperimentReport) -> String {
     let m = &report.memory;
     let bytes = |n: Option<u64>| or_dash(n.map(format_bytes_long));

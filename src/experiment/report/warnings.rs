@@ -68,7 +68,6 @@ fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> 
     all
 }
 
-/// A warning about rounds too short for the kernel's page counts.
 fn short_rounds_warning(trial: &Trial) -> Option<String> {
     let seen = |r: &Round| r.dirty_points.last().map_or(0, |p| p.at_ms);
     let short = |r: &&Round| {
@@ -85,7 +84,6 @@ fn short_rounds_warning(trial: &Trial) -> Option<String> {
     })
 }
 
-/// Warnings about other load.
 fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
     let mut all = Vec::new();
     let n = trial.rounds.len();
@@ -109,7 +107,6 @@ fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String
     all
 }
 
-/// Warnings that every round has.
 fn repeated_bench_warnings(trial: &Trial) -> Vec<String> {
     let Some((first, rest)) = trial.rounds.split_first() else { return Vec::new() };
     let always = |w: &&String| rest.iter().all(|r| r.bench.warnings.contains(w));
