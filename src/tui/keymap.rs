@@ -12,42 +12,25 @@ use std::sync::LazyLock;
 
 /// Where a key acts; its title says it. A more specific context wins over a more general one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "their titles say it")]
 pub enum KeyContext {
-    /// Everywhere but in a line of input or a dialog.
     Global,
-    /// Whatever scrolls: lists, details, the help.
     Scroll,
-    /// Any list.
     List,
-    /// The Devices pane.
     Devices,
-    /// The Processes pane.
     Processes,
-    /// The Kernel pane.
     Kernel,
-    /// The Bench view.
     Bench,
-    /// The Tune view.
     Tune,
-    /// The experiments of the Tune view.
     Experiment,
-    /// The Findings view.
     Findings,
-    /// The question about leases when leaving.
     TuneLeave,
-    /// A detail page.
     Detail,
-    /// The detail page of a device.
     DeviceDetail,
-    /// The detail page of a process.
     ProcessDetail,
-    /// The detail page of a kernel message.
     KernelDetail,
-    /// While a recording is on the screen.
     Replay,
-    /// The help screen.
     Help,
-    /// A question.
     Dialog,
 }
 
@@ -55,24 +38,24 @@ impl KeyContext {
     /// Its heading in the help.
     pub fn title(self) -> &'static str {
         match self {
-            KeyContext::Global => "Everywhere",
-            KeyContext::Scroll => "Moving",
-            KeyContext::List => "In lists",
-            KeyContext::Devices => "Devices",
-            KeyContext::Processes => "Processes",
-            KeyContext::Kernel => "Kernel log",
-            KeyContext::Bench => "Bench",
-            KeyContext::Tune => "Tune",
-            KeyContext::Experiment => "Experiments, a page of Tune",
-            KeyContext::Findings => "Findings",
-            KeyContext::TuneLeave => "Leaving with a change on lease",
-            KeyContext::Detail => "In a detail",
-            KeyContext::DeviceDetail => "Detail of a device",
-            KeyContext::ProcessDetail => "Detail of a process",
-            KeyContext::KernelDetail => "Detail of a kernel message",
-            KeyContext::Replay => "In a recording",
-            KeyContext::Help => "In this help",
-            KeyContext::Dialog => "In a question",
+            Global => "Everywhere",
+            Scroll => "Moving",
+            List => "In lists",
+            Devices => "Devices",
+            Processes => "Processes",
+            Kernel => "Kernel log",
+            Bench => "Bench",
+            Tune => "Tune",
+            Experiment => "Experiments, a page of Tune",
+            Findings => "Findings",
+            TuneLeave => "Leaving with a change on lease",
+            Detail => "In a detail",
+            DeviceDetail => "Detail of a device",
+            ProcessDetail => "Detail of a process",
+            KernelDetail => "Detail of a kernel message",
+            Replay => "In a recording",
+            Help => "In this help",
+            Dialog => "In a question",
         }
     }
 }
@@ -98,20 +81,20 @@ pub struct KeyBinding {
 
 /// Every key, in the order of the help.
 pub static BINDINGS: LazyLock<Vec<KeyBinding>> = LazyLock::new(|| {
-    let binding = |&(context, name, action, footer, help): &KeyRow| {
-        let (code, ctrl) = parse_key(name);
-        KeyBinding { context, name, code, ctrl, action, footer, help }
-    };
-    KEYS.iter().map(binding).collect()
+    let bindings = KEYS.iter().flat_map(|&(context, names, action, footer, help)| {
+        names.split(' ').map(move |name| {
+            let (code, ctrl) = parse_key(name);
+            KeyBinding { context, name, code, ctrl, action, footer, help }
+        })
+    });
+    bindings.collect()
 });
 
-/// Context, key, action, word in the footer, line in the help.
+/// Context, keys, action, word in the footer, line in the help.
 type KeyRow = (KeyContext, &'static str, Action, &'static str, &'static str);
 
 const KEYS: &[KeyRow] = &[
-    (Global, "?", A::Help, "help", "this help"),
-    (Global, "h", A::Help, "", "this help"),
-    (Global, "F1", A::Help, "", "this help"),
+    (Global, "? h F1", A::Help, "help", "this help"),
     (Global, "1", A::ShowView(ViewId::Overview), "", "Overview"),
     (Global, "2", A::ShowView(ViewId::Devices), "", "Devices"),
     (Global, "3", A::ShowView(ViewId::Processes), "", "Processes"),
@@ -131,8 +114,7 @@ const KEYS: &[KeyRow] = &[
     (Global, "Space", A::Freeze, "freeze", "hold the picture; sampling goes on"),
     (Global, ",", A::StepBack, "", "the tick before (freezes)"),
     (Global, ".", A::StepForward, "", "the tick after"),
-    (Global, "End", A::MoveToLast, "", "live again; in a list that is live, its end"),
-    (Global, "G", A::MoveToLast, "", "live again; in a list that is live, its end"),
+    (Global, "End G", A::MoveToLast, "", "live again; in a list that is live, its end"),
     (Global, "+", A::LongerInterval, "", "a longer interval"),
     (Global, "-", A::ShorterInterval, "", "a shorter interval"),
     (Global, "d", A::SetInterval, "", "ask for the interval in seconds"),
@@ -172,8 +154,7 @@ const KEYS: &[KeyRow] = &[
     ),
     (Replay, "(", A::Replay(P::JumpToFinding { forward: false }), "", "to the finding before (pauses)"),
     (Replay, "^", A::Replay(P::First), "", "to the first sample"),
-    (Replay, "End", A::Replay(P::Last), "", "to the last sample"),
-    (Replay, "G", A::Replay(P::Last), "", "to the last sample"),
+    (Replay, "End G", A::Replay(P::Last), "", "to the last sample"),
     (Scroll, "↑", A::MoveSelection(-1), "", "selection up"),
     (Scroll, "↓", A::MoveSelection(1), "", "selection down"),
     (Scroll, "k", A::MoveSelection(-1), "", "selection up"),
@@ -265,9 +246,7 @@ const KEYS: &[KeyRow] = &[
     (TuneLeave, "u", A::Tune(T::QuitUndo), "undo", "take the change back now, and leave"),
     (TuneLeave, "k", A::Tune(T::QuitKeep), "keep", "let the change stay, and leave"),
     (TuneLeave, "l", A::Tune(T::QuitDetach), "lease", "leave; the change takes itself back when its time is over"),
-    (TuneLeave, "Esc", A::Back, "stay", "do not leave"),
-    (TuneLeave, "n", A::Back, "", "do not leave"),
-    (TuneLeave, "q", A::Back, "", "do not leave"),
+    (TuneLeave, "Esc n q", A::Back, "stay", "do not leave"),
     (TuneLeave, "^C", A::Tune(T::QuitUndo), "", "take the change back now, and leave"),
     (
         Findings,
@@ -276,10 +255,8 @@ const KEYS: &[KeyRow] = &[
         "go there",
         "to the knob, the benchmark, the device or the task that the finding points to",
     ),
-    (Findings, "→", A::NextPane, "ways on", "to the page of the story and its ways on, and back"),
-    (Findings, "←", A::NextPane, "", "to the page of the story and its ways on, and back"),
-    (Detail, "Esc", A::Back, "back", "back to the list"),
-    (Detail, "Backspace", A::Back, "", "back to the list"),
+    (Findings, "→ ←", A::NextPane, "ways on", "to the page of the story and its ways on, and back"),
+    (Detail, "Esc Backspace", A::Back, "back", "back to the list"),
     (DeviceDetail, "g", A::NextGraph, "graph", "another quantity in the graphs"),
     (ProcessDetail, "t", A::TaskKnobs, "tune", "its limit of open files and I/O priority in the Tune view"),
     (ProcessDetail, "m", A::LoadMappings, "mappings", "read Size, Rss and Swap of its mappings; walks its page tables"),
@@ -287,11 +264,8 @@ const KEYS: &[KeyRow] = &[
     (Dialog, "y", A::Confirm, "yes", "do it"),
     (Dialog, "s", A::Screenshot, "", "the screen, question and all, to a file"),
     (Dialog, "Enter", A::Confirm, "", "do it"),
-    (Dialog, "n", A::Back, "no", "leave it"),
-    (Dialog, "Esc", A::Back, "", "leave it"),
-    (Dialog, "q", A::Back, "", "leave it"),
-    (Help, "Esc", A::Back, "close", "close the help"),
-    (Help, "q", A::Back, "", "close the help"),
+    (Dialog, "n Esc q", A::Back, "no", "leave it"),
+    (Help, "Esc q", A::Back, "close", "close the help"),
 ];
 
 /// The key of a name, and whether it is pressed with the control key.
