@@ -4,9 +4,8 @@ use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
 use crate::export::screenshot::{FORMATS, Screenshot, ScreenshotFormat, crop};
 use crate::export::table::Table;
 use crate::tui::view::{Overlay, PaneId, Shared};
-use crate::tui::widgets::ThemeName;
+use crate::tui::widgets::{Rect, ThemeName};
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 /// Longest host name in a file name, characters.
 const MAX_HOST_NAME_LEN: usize = 48;

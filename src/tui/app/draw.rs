@@ -9,9 +9,8 @@ use crate::export::table::Table;
 use crate::tui::view::{
     Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt, PromptPurpose,
 };
-use crate::tui::widgets::{CellBuffer, Theme, clear_area, draw_input, draw_popup, draw_text, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, Theme, clear_area, draw_input, draw_popup, draw_text, wrap};
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 /// Draws the screen.
 pub fn draw(app: &App, buf: &mut CellBuffer) {

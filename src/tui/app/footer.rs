@@ -3,8 +3,7 @@
 use super::state::App;
 use crate::tui::keymap::{self, KeyBinding};
 use crate::tui::view::{Action, ViewId};
-use crate::tui::widgets::{CellBuffer, Theme, draw_text, patch_style};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text, patch_style};
 
 /// An item of the footer, which can be clicked.
 #[derive(Clone, Copy)]

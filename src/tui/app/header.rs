@@ -6,10 +6,8 @@ use crate::recording::writer::RecorderStatus;
 use crate::sanitize::{fit_width, sanitize};
 use crate::tui::shared::ReplayUi;
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Theme, draw_text};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text};
 use crate::units::{format_bytes, format_duration};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// A text and its style.
 type HeaderPart = (String, Style);

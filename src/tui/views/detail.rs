@@ -2,8 +2,7 @@
 
 use crate::export::table::Table;
 use crate::tui::view::Context;
-use crate::tui::widgets::{CellBuffer, Theme, draw_text};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text};
 
 /// Number of positions that a page of `lines` lines can be scrolled to; at the last one its end is visible.
 pub(super) fn scroll_positions(lines: usize, height: u16) -> usize {

@@ -19,3 +19,4 @@ pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_line
 pub(crate) use self::table::{FittedColumns, Scroll, highlight_row};
 pub(crate) use self::text::{clear_area, draw_text, draw_text_right, draw_truncated, patch_style};
 pub(crate) use self::theme::{Theme, ThemeName};
+pub(crate) use ratatui::{layout::Rect, style::Style};

@@ -7,9 +7,8 @@ use crate::bench::report::text::format_latency;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId};
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
-use crate::tui::widgets::{CellBuffer, StyledLine, TextStyle, draw_columns, draw_text, round_up_scale};
+use crate::tui::widgets::{CellBuffer, Rect, StyledLine, TextStyle, draw_columns, draw_text, round_up_scale};
 use crate::units::{format_bytes, write_count};
-use ratatui::layout::Rect;
 
 /// Time without a completed request after which a run is shown as blocked, ms.
 const BLOCKED_AFTER_MS: u64 = 2000;

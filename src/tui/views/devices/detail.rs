@@ -10,9 +10,8 @@ use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame};
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame};
 use crate::units::format_bytes_long;
-use ratatui::layout::Rect;
 
 fn device_name(shared: &Shared, id: DevId) -> String {
     let topo = shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());

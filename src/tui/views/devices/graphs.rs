@@ -5,9 +5,8 @@ use super::latency::{self, LatencyPart, device_history};
 use crate::model::disk::{DevId, DiskRate};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Theme, draw_column_markers, draw_columns, draw_frame, draw_text, round_up_scale,
+    CellBuffer, Rect, Theme, draw_column_markers, draw_columns, draw_frame, draw_text, round_up_scale,
 };
-use ratatui::layout::Rect;
 
 /// A quantity over time.
 #[derive(Clone, Copy)]

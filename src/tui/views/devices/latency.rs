@@ -3,9 +3,10 @@
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Theme, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Theme, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count,
+};
 use crate::units::format_micros;
-use ratatui::layout::Rect;
 
 /// A part of a request's latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,7 @@ use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_reason, draw_text, table};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
 
 impl DevicesView {
     /// Rows of the network file systems, the header included.

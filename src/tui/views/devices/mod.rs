@@ -10,8 +10,7 @@ use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Shared, Target, View};
-use crate::tui::widgets::{CellBuffer, Scroll};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
 const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
 

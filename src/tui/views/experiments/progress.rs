@@ -12,9 +12,8 @@ use crate::experiment::spec::Arm;
 use crate::sanitize::sanitize;
 use crate::tui::view::Context;
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
-use crate::tui::widgets::{CellBuffer, StyledLine, TextStyle, draw_lines, draw_text, wrap_lines};
+use crate::tui::widgets::{CellBuffer, Rect, StyledLine, TextStyle, draw_lines, draw_text, wrap_lines};
 use crate::units::format_bytes_long;
-use ratatui::layout::Rect;
 
 /// Maximum number of points of the current round; then every second one is dropped.
 const MAX_POINTS: usize = 960;

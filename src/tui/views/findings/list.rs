@@ -5,9 +5,7 @@ use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
 use crate::tui::view::{PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, table, wrap};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text, table, wrap};
 
 /// From this width on the page is beside the list instead of below it.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;

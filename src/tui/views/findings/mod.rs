@@ -6,8 +6,7 @@ mod summary_strip;
 
 use crate::export::table::Table;
 use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId};
-use crate::tui::widgets::{CellBuffer, Scroll};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
 const KEYS: &[KeyContext] = &[KeyContext::Findings, KeyContext::Scroll];
 /// Index of the page among the panes of the tab.

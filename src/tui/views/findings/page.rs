@@ -8,8 +8,7 @@ use crate::doctor::incident::Incident;
 use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, patch_style, wrap};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text, patch_style, wrap};
 
 /// Width of the labels at the left.
 const LABEL_WIDTH: u16 = 9;

@@ -4,8 +4,7 @@ use super::FindingsView;
 use super::list::draw_incidents;
 use crate::export::findings::summarize;
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text};
 
 /// Most incidents shown here; the Findings tab has all.
 const MAX_INCIDENTS: usize = 4;

@@ -7,8 +7,7 @@ use crate::export::table::Table;
 use crate::model::kernel_log::LogEntry;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, Shared, Target};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, wrap};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, wrap};
 
 impl KernelLogView {
     /// The task that the entry names if it still exists, else the device.

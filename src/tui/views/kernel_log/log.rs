@@ -9,9 +9,7 @@ use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_reason, draw_text, table};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
 use std::fmt::Write as _;
 
 impl KernelLogView {

@@ -10,8 +10,7 @@ use crate::model::observation::Change;
 use crate::tui::view::{
     Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Shared, Target, View, ViewId,
 };
-use crate::tui::widgets::{CellBuffer, Scroll};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
 /// The Kernel log view.
 #[derive(Debug)]

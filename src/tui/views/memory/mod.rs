@@ -7,8 +7,7 @@ pub use crate::export::memory::format_optional_bytes;
 
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, PaneSpec, View};
-use crate::tui::widgets::CellBuffer;
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect};
 
 /// The Memory view.
 #[derive(Debug, Default)]

@@ -7,11 +7,10 @@ use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Theme, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text, draw_text_right,
-    round_up_scale,
+    CellBuffer, Rect, Theme, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text,
+    draw_text_right, round_up_scale,
 };
 use crate::units::format_bytes;
-use ratatui::layout::Rect;
 
 pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let inner = draw_frame(buf, area, "Memory", &shared.interval_text(), focused, theme);

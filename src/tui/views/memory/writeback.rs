@@ -6,10 +6,9 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Theme, draw_bar, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text,
+    CellBuffer, Rect, Theme, draw_bar, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text,
 };
 use crate::units::format_bytes;
-use ratatui::layout::Rect;
 
 pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let snap = shared.snapshot();

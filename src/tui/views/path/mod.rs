@@ -6,8 +6,7 @@ use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Target, View};
-use crate::tui::widgets::CellBuffer;
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect};
 
 /// The page.
 #[derive(Debug, Default)]

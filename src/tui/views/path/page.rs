@@ -7,8 +7,7 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::sanitize::sanitize;
 use crate::subprocess::pool::PoolJob as _;
 use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, wrap};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, wrap};
 
 impl PathView {
     pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {

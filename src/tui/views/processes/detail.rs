@@ -9,9 +9,8 @@ use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text};
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text};
 use crate::units::{format_bytes, format_duration};
-use ratatui::layout::Rect;
 
 impl ProcessesView {
     pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {

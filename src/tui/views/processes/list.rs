@@ -7,10 +7,8 @@ use crate::model::column::CellValue;
 use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_reason, draw_text, table};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
 use crate::units::format_bytes;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 impl ProcessesView {
     /// The column set for a pane of this width.

@@ -16,8 +16,7 @@ use crate::tui::view::{
     Action, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, PromptPurpose,
     Target, View,
 };
-use crate::tui::widgets::{CellBuffer, Scroll};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
 /// The Processes view.
 #[derive(Debug, Clone, Default)]

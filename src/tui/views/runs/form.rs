@@ -6,10 +6,9 @@ use super::state::{PAGE_FOCUS, RunRow, RunView};
 use crate::export::table::Table;
 use crate::tui::view::{Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose};
 use crate::tui::widgets::{
-    CellBuffer, FormLayout, StyledLine, draw_input, draw_lines, draw_text, draw_truncated, form_layout, highlight_row,
-    wrap_lines,
+    CellBuffer, FormLayout, Rect, StyledLine, draw_input, draw_lines, draw_text, draw_truncated, form_layout,
+    highlight_row, wrap_lines,
 };
-use ratatui::layout::Rect;
 
 /// Width of a line's name.
 const NAME_WIDTH: u16 = 13;

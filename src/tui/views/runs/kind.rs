@@ -5,8 +5,7 @@ use super::state::{Run, RunView};
 use super::types::RunTypes;
 use crate::export::table::Table;
 use crate::tui::view::{Action, Context, Event, Outbox, PaneId, Running, Shared, Target, ViewRequest};
-use crate::tui::widgets::{CellBuffer, StyledLine};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, StyledLine};
 
 /// The forms; the type itself is their state.
 pub trait RunForms: RunTypes + Default {

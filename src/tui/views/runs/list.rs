@@ -6,9 +6,8 @@ use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, draw_frame, draw_truncated, highlight_row};
+use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_truncated, highlight_row};
 use crate::units::format_rfc3339;
-use ratatui::layout::Rect;
 
 /// A line of the list.
 enum ListLine {

@@ -25,9 +25,8 @@ use crate::tui::view::{
     Action, Context, Event, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, Prompt, PromptPurpose, Running, Shared,
     Target, View, ViewRequest,
 };
-use crate::tui::widgets::CellBuffer;
+use crate::tui::widgets::{CellBuffer, Rect};
 use crossterm::event::KeyCode;
-use ratatui::layout::Rect;
 
 impl<K: RunKind> View for RunView<K> {
     fn panes(&self) -> &'static [PaneSpec] {

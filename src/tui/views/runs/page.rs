@@ -6,8 +6,9 @@ use crate::bench::store::Storable;
 use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
 use crate::tui::view::Context;
-use crate::tui::widgets::{CellBuffer, StyledLine, TextStyle, draw_bar, draw_frame, draw_lines, draw_text, wrap_lines};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{
+    CellBuffer, Rect, StyledLine, TextStyle, draw_bar, draw_frame, draw_lines, draw_text, wrap_lines,
+};
 
 /// Maximum number of notes of a run under way that are visible.
 const MAX_VISIBLE_NOTES: usize = 2;

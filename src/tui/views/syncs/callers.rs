@@ -6,8 +6,7 @@ use crate::model::column::CellValue;
 use crate::model::syncs::columns::{SYNC_COLUMNS, SyncColumnSpec, SyncRow};
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, FittedColumns, draw_frame, draw_reason, draw_text, table};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, FittedColumns, Rect, draw_frame, draw_reason, draw_text, table};
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 16;

@@ -9,9 +9,8 @@ use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
 use crate::tui::view::{
     Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
-use crate::tui::widgets::{CellBuffer, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 use crate::{export::table::Table, sanitize::sanitize};
-use ratatui::layout::Rect;
 use std::time::Duration;
 
 const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];

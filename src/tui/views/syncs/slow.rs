@@ -5,8 +5,7 @@ use crate::export::{self, table::Table};
 use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
 use crate::model::syncs::{SlowSyncRow, list};
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, draw_frame, draw_text, table};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_text, table};
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 14;

@@ -7,9 +7,10 @@ use crate::model::change_impact::{
 };
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_reason, draw_text, draw_truncated, patch_style, wrap};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Theme, draw_frame, draw_reason, draw_text, draw_truncated, patch_style, wrap,
+};
 use crate::units::{format_duration, write_bytes};
-use ratatui::layout::Rect;
 
 impl TuneView {
     /// Status of a change, and whether it needs attention.

@@ -4,9 +4,7 @@ use super::{TuneView, cached_knobs};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, wrap};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text, wrap};
 
 const LABEL_WIDTH: u16 = 10;
 

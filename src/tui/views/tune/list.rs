@@ -5,8 +5,7 @@ use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, draw_truncated, patch_style, wrap};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text, draw_truncated, patch_style, wrap};
 
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
 fn column_widths(width: u16) -> [u16; 6] {

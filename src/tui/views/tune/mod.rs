@@ -23,12 +23,11 @@ use crate::tui::view::{
     Action, Context, Effect, Event, ExperimentAction, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
     Prompt, PromptPurpose, Shared, Target, TuneAction, TuneEffect, View, ViewId, ViewRequest,
 };
-use crate::tui::widgets::{CellBuffer, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 use crate::tuning::boot_value::BootValue;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::presets::PRESETS;
 use crossterm::event::KeyCode;
-use ratatui::layout::Rect;
 use std::collections::BTreeMap;
 
 const KEYS: &[KeyContext] = &[KeyContext::Tune, KeyContext::Scroll];

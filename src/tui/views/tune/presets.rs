@@ -4,10 +4,8 @@ use super::{TuneView, cached_knobs};
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobSnapshot;
 use crate::tui::view::Context;
-use crate::tui::widgets::{CellBuffer, Theme, draw_frame, draw_text, patch_style, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text, patch_style, wrap};
 use crate::tuning::presets::{PRESETS, Preset};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 impl TuneView {
     /// Draws the presets, with the one at index `at` selected.

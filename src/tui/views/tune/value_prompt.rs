@@ -2,8 +2,7 @@
 
 use super::TuneView;
 use crate::tui::view::{Context, PaneId, Prompt};
-use crate::tui::widgets::{CellBuffer, clear_area, draw_frame, draw_input, draw_text, wrap};
-use ratatui::layout::Rect;
+use crate::tui::widgets::{CellBuffer, Rect, clear_area, draw_frame, draw_input, draw_text, wrap};
 
 impl TuneView {
     /// Draws it below the selected row, or above where there is no room below.
