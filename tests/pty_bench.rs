@@ -7,8 +7,7 @@ use iotop_plus::bench::workloads::WORKLOADS;
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::model::system_state::{HostInfo, SystemState};
 use iotop_plus::tui::shared::Shared;
-use iotop_plus::tui::views::bench::BenchForm;
-use iotop_plus::tui::views::runs::RunForms;
+use iotop_plus::tui::{BenchForm, RunForms};
 use pty_harness::{Terminal, TerminalOptions, count_sequence};
 use std::path::Path;
 

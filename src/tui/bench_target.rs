@@ -17,7 +17,6 @@ pub struct BenchTarget {
     working_directory: PathBuf,
     /// The directory last inspected, with the result.
     inspection: Option<(PathBuf, Result<TargetInspection, String>)>,
-    /// The directory being inspected.
     inspecting: Option<PathBuf>,
 }
 
@@ -37,7 +36,6 @@ impl BenchTarget {
         }
     }
 
-    /// The directory as shown.
     pub fn display_name(&self) -> String {
         sanitize(self.directory.as_os_str().as_encoded_bytes())
     }
@@ -56,7 +54,6 @@ impl BenchTarget {
         self.inspection.as_ref().filter(|(directory, _)| *directory == self.directory).map(|(_, result)| result)
     }
 
-    /// The block device below the directory.
     pub fn device(&self) -> Option<DevId> {
         self.inspection()?.info.as_ref()?.device
     }
@@ -70,7 +67,6 @@ impl BenchTarget {
         Some(WorkerJob::InspectTarget { directory: self.directory.clone() })
     }
 
-    /// Takes the reply of that job.
     pub fn on_inspected(&mut self, directory: PathBuf, reply: WorkerReply) {
         if self.inspecting.as_ref() == Some(&directory) {
             self.inspecting = None;

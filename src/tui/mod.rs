@@ -2,7 +2,7 @@
 
 pub mod action;
 pub mod app;
-pub mod bench_target;
+pub(crate) mod bench_target;
 pub mod diff_renderer;
 pub mod effect;
 pub mod event;
@@ -12,11 +12,14 @@ mod keymap_tests;
 pub mod knob_snapshot;
 mod pane;
 pub mod runtime;
-pub mod screen;
+pub(crate) mod screen;
 pub mod settings;
 pub mod shared;
 pub mod terminal;
-pub mod timezone;
-pub mod view;
-pub mod views;
+pub(crate) mod timezone;
+pub(crate) mod view;
+pub(crate) mod views;
 pub mod widgets;
+
+pub use self::view::Target;
+pub use self::views::{bench::BenchForm, experiments::ExperimentForm, runs::RunForms};

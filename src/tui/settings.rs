@@ -8,76 +8,55 @@ use serde::{Deserialize, Serialize};
 /// The content of the config file. Every field is optional; an unknown one is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct Settings {
-    /// Seconds between samples, 0.1 to 3600.
     pub interval: f64,
-    /// dark, light, mono or high-contrast.
     pub theme: ThemeName,
-    /// The view to start with.
     pub view: ViewId,
-    /// Whether the mouse is used.
     pub mouse: bool,
-    /// Whether latencies are measured by programs loaded into the kernel (BPF).
     pub tracing: bool,
-    /// The Devices pane.
     pub devices: DeviceSettings,
-    /// The Processes pane.
     pub processes: ProcessSettings,
-    /// The Kernel pane.
     pub kernel: KernelSettings,
-    /// The Tune view.
     pub tune: TuneSettings,
-    /// The Syncs view.
     pub syncs: SyncsSettings,
-    /// The Bench view.
     pub bench: BenchSettings,
-    /// Screenshots.
     pub screenshot: ScreenshotSettings,
 }
 
-/// `[devices]`
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct DeviceSettings {
-    /// The columns of `iostat -x`.
     pub extended: bool,
-    /// Only devices that do I/O.
     pub only_active: bool,
 }
 
-/// `[processes]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct ProcessSettings {
-    /// Column to sort by, by the name shown in the help.
     pub sort: String,
-    /// Smallest first.
     pub reverse: bool,
-    /// Only tasks that do I/O.
     pub only_active: bool,
-    /// Sums since the start.
     pub accumulated: bool,
-    /// Threads instead of processes.
     pub threads: bool,
 }
 
-/// `[kernel]`
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct KernelSettings {
-    /// Only lines that match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
-    /// Not lines that match; left out: the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude: Option<String>,
 }
 
-/// `[syncs]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct SyncsSettings {
-    /// Syncs of at least this many milliseconds are listed one by one, 0 to 3600000.
     pub threshold_ms: u64,
 }
 
@@ -87,11 +66,10 @@ impl Default for SyncsSettings {
     }
 }
 
-/// `[tune]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct TuneSettings {
-    /// Seconds after which a change is reverted, 1 to 86400.
     pub lease: u64,
 }
 
@@ -101,11 +79,10 @@ impl Default for TuneSettings {
     }
 }
 
-/// `[bench]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct BenchSettings {
-    /// Where to measure; a relative one is taken from where the program is started.
     pub directory: String,
 }
 
@@ -115,13 +92,11 @@ impl Default for BenchSettings {
     }
 }
 
-/// `[screenshot]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct ScreenshotSettings {
-    /// png, svg, html, markdown, text, ansi or json.
     pub format: String,
-    /// Where files go; a relative one is taken from where the program is started.
     pub directory: String,
 }
 
@@ -234,7 +209,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The file's text.
+    /// The text of the file.
     pub fn to_toml(&self) -> String {
         let body = toml::to_string(self).unwrap_or_default();
         format!("# iotop-plus settings, written by the key W.\n{body}")

@@ -2,7 +2,7 @@
 
 /// Seconds east of Greenwich at `wall_ns`, by the C library (TZ or the system's zone); 0 if it does not say.
 #[allow(unsafe_code)]
-pub fn utc_offset_secs(wall_ns: i64) -> i64 {
+pub(crate) fn utc_offset_secs(wall_ns: i64) -> i64 {
     let secs: libc::time_t = wall_ns.div_euclid(1_000_000_000);
     // SAFETY: `tm` is a plain C struct that may be all zero, and both pointers are to live locals.
     // localtime_r reads TZ; no thread of this program ever changes the environment.

@@ -8,7 +8,7 @@ pub(crate) use super::action::{Action, ExperimentAction, ReplayAction, RunAction
 pub(crate) use super::effect::{Effect, RecordingEffect, ReplayEffect, RunEffect, TuneEffect};
 pub(crate) use super::event::{ArmCheck, Event, ReplayEvent, TuneEvent};
 pub(crate) use super::keymap::KeyContext;
-pub use super::pane::PaneId;
+pub(crate) use super::pane::PaneId;
 pub(crate) use super::screen::{Confirmation, Dialog, Overlay, PendingChange, Prompt, PromptPurpose, ScreenState};
 pub(crate) use super::shared::{Running, Shared};
 use super::widgets::{CellBuffer, Theme};
@@ -23,7 +23,6 @@ use std::path::PathBuf;
 
 /// What the program must know of a pane beside what its view draws.
 pub struct PaneSpec {
-    /// The pane.
     pub id: PaneId,
     /// Key contexts that apply while it is focused, most specific first; `Global` follows them.
     pub contexts: &'static [KeyContext],
@@ -32,11 +31,9 @@ pub struct PaneSpec {
 /// Areas of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScreenLayout {
-    /// The line at the top.
     pub header: Rect,
     /// The panes, in focus order.
     pub panes: Vec<(PaneId, Rect)>,
-    /// The line at the bottom.
     pub footer: Rect,
 }
 
@@ -54,7 +51,6 @@ impl ScreenLayout {
     }
 }
 
-/// What a view may read.
 pub struct Context<'a> {
     /// The machine, the findings, settings.
     pub shared: &'a Shared,
@@ -62,12 +58,10 @@ pub struct Context<'a> {
     pub screen: &'a ScreenState,
     /// The areas of the panes; empty while the layout itself is computed.
     pub layout: &'a ScreenLayout,
-    /// The focused pane.
     pub focused: PaneId,
 }
 
 impl Context<'_> {
-    /// The theme in force.
     pub fn theme(&self) -> Theme {
         self.shared.theme()
     }
@@ -87,13 +81,10 @@ impl Context<'_> {
 /// A click inside the frame of a pane.
 #[derive(Debug, Clone, Copy)]
 pub struct PaneClick {
-    /// The pane.
     pub pane: PaneId,
     /// The pane without its frame.
     pub inner: Rect,
-    /// Column of the screen.
     pub x: u16,
-    /// Row of the screen.
     pub y: u16,
 }
 
@@ -150,7 +141,6 @@ pub enum ViewRequest {
     OfferRootCommand {
         /// What needs root, the start of a sentence.
         what: &'static str,
-        /// Arguments of this program.
         args: Vec<String>,
     },
     /// Tune: read the knobs and the changes again.
@@ -162,11 +152,8 @@ pub enum ViewRequest {
 /// What a view asks of the program above it.
 #[derive(Debug)]
 pub enum Request {
-    /// Send the user somewhere.
     Navigate(Target),
-    /// Show a message.
     Info(String),
-    /// Show an error.
     Error(String),
     /// Ask for a line of input; the view of this pane gets it by [`View::on_input`].
     OpenPrompt(Option<PaneId>, Prompt),
@@ -174,15 +161,11 @@ pub enum Request {
     OpenDialog(Option<PaneId>, Dialog),
     /// Show a detail page in place of the tab.
     OpenPage(PaneId),
-    /// Focus the visible pane of that index.
     FocusPane(usize),
     /// Show a pane of the tab, not zoomed, and focus it.
     ShowPane(PaneId),
-    /// Something that another view does.
     Ask(ViewRequest),
-    /// Measure in this directory.
     SetDirectory(PathBuf),
-    /// Inspect the directory to measure in.
     InspectTarget,
 }
 
@@ -191,70 +174,57 @@ pub enum Request {
 pub struct Outbox {
     /// A pane of the view that asks.
     pub owner: Option<PaneId>,
-    /// For the runtime.
     pub effects: Vec<Effect>,
     /// For the program above the views, in order.
     pub requests: Vec<Request>,
 }
 
 impl Outbox {
-    /// Asks the runtime for something.
     pub fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
-    /// Sends the user somewhere.
     pub fn navigate(&mut self, target: Target) {
         self.requests.push(Request::Navigate(target));
     }
 
-    /// Shows a message.
     pub fn info(&mut self, text: impl Into<String>) {
         self.requests.push(Request::Info(text.into()));
     }
 
-    /// Shows an error.
     pub fn error(&mut self, text: impl Into<String>) {
         self.requests.push(Request::Error(text.into()));
     }
 
-    /// Asks for a line of input.
     pub fn open_prompt(&mut self, purpose: PromptPurpose, text: impl Into<String>) {
         let text = text.into();
         self.requests.push(Request::OpenPrompt(self.owner, Prompt { purpose, cursor: text.len(), text, error: None }));
     }
 
-    /// Asks for a confirmation.
     pub fn open_dialog(&mut self, dialog: Dialog) {
         self.requests.push(Request::OpenDialog(self.owner, dialog));
     }
 
-    /// Shows a detail page.
     pub fn open_page(&mut self, pane: PaneId) {
         self.requests.push(Request::OpenPage(pane));
     }
 
-    /// Focuses the visible pane of that index.
     pub fn focus_pane(&mut self, index: usize) {
         self.requests.push(Request::FocusPane(index));
     }
 
-    /// Shows and focuses a pane of the tab.
     pub fn show_pane(&mut self, pane: PaneId) {
         self.requests.push(Request::ShowPane(pane));
     }
 
-    /// Changes the directory to measure in.
     pub fn set_directory(&mut self, directory: PathBuf) {
         self.requests.push(Request::SetDirectory(directory));
     }
 
-    /// Inspects the directory to measure in.
     pub fn inspect_target(&mut self) {
         self.requests.push(Request::InspectTarget);
     }
 
-    /// Asks another view for something.
     pub fn ask(&mut self, request: ViewRequest) {
         self.requests.push(Request::Ask(request));
     }
@@ -262,7 +232,6 @@ impl Outbox {
 
 /// A view. Only `panes`, `render` and `table` are required.
 pub trait View {
-    /// Its panes.
     fn panes(&self) -> &'static [PaneSpec];
 
     /// Panes of its tab with their areas in `body`, in focus order. Default: the first pane fills it.
@@ -291,7 +260,6 @@ pub trait View {
         false
     }
 
-    /// Handles a click.
     fn on_click(&mut self, _click: PaneClick, _cx: &Context, _out: &mut Outbox) {}
 
     /// Called for every new sample, and after every change that may alter which rows are visible.
@@ -375,11 +343,9 @@ pub trait View {
         Vec::new()
     }
 
-    /// The selected row of a pane.
     fn selected_row(&self, _pane: PaneId) -> usize {
         0
     }
 
-    /// Selects a row of a pane.
     fn select_row(&mut self, _pane: PaneId, _row: usize, _cx: &Context) {}
 }

@@ -7,8 +7,7 @@ use crate::screen::{KNOB, different_value, open_tune_view, wait_for_value};
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::model::system_state::{HostInfo, SystemState};
 use iotop_plus::tui::shared::Shared;
-use iotop_plus::tui::views::experiments::ExperimentForm;
-use iotop_plus::tui::views::runs::RunForms;
+use iotop_plus::tui::{ExperimentForm, RunForms};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 

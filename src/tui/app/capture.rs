@@ -21,12 +21,9 @@ pub struct ScreenshotState {
     pub(super) pending: Option<Box<ScreenCapture>>,
 }
 
-/// The screen at one moment.
 #[derive(Debug, PartialEq)]
 pub struct ScreenCapture {
-    /// All cells.
     pub(super) cells: Buffer,
-    /// The focused pane and its area.
     pub(super) pane: (PaneId, Rect),
     /// The tables of all panes, that of the focused one first.
     pub(super) tables: Vec<Table>,
@@ -35,24 +32,20 @@ pub struct ScreenCapture {
     /// Time of the tick shown, and the same in local time for the file name.
     pub(super) timestamp: String,
     pub(super) file_timestamp: String,
-    /// Only the focused pane is written.
     pub(super) pane_only: bool,
     /// What lay over the view, and the view that opened it.
     pub(super) overlay: Option<(Overlay, Option<PaneId>)>,
 }
 
 impl ScreenshotState {
-    /// The format chosen last.
     pub fn format(&self) -> &'static ScreenshotFormat {
         &FORMATS[self.format_index.min(FORMATS.len() - 1)]
     }
 
-    /// Chooses a format by its name.
     pub fn select_format(&mut self, name: &str) {
         self.format_index = FORMATS.iter().position(|f| f.name == name).unwrap_or(self.format_index);
     }
 
-    /// A file name below the directory.
     pub(super) fn path_for(&self, name: &str) -> String {
         match self.directory.trim_end_matches('/') {
             "" | "." => name.to_owned(),
@@ -61,7 +54,6 @@ impl ScreenshotState {
     }
 }
 
-/// The colours of pictures of this screen.
 pub(super) fn palette_for(shared: &Shared) -> &'static Palette {
     if shared.theme_name == ThemeName::Light && !shared.no_color { &LIGHT } else { &DARK }
 }
@@ -77,7 +69,6 @@ impl ScreenCapture {
         format!("{}-{}-{}.{}", sanitize_file_name(&self.host), self.subject(), self.file_timestamp, format.extension)
     }
 
-    /// What is written.
     pub fn to_screenshot(&self) -> Screenshot {
         let (cells, tables) = match self.pane_only {
             true => (crop(&self.cells, self.pane.1), self.tables[..1].to_vec()),

@@ -103,7 +103,6 @@ impl App {
         }
     }
 
-    /// Opens a prompt of the program itself.
     pub(super) fn open_prompt(&mut self, purpose: PromptPurpose, text: String) {
         self.open_overlay(Overlay::Prompt(Prompt { purpose, cursor: text.len(), text, error: None }), None);
     }

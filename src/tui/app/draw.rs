@@ -67,12 +67,10 @@ impl App {
         out
     }
 
-    /// The content of a pane as a table.
     pub(super) fn table(&self, pane: PaneId) -> Table {
         self.with_view(pane, |view, cx| view.table(pane, cx)).unwrap_or_default()
     }
 
-    /// The label of a prompt of the program itself.
     fn prompt_label(&self, purpose: PromptPurpose) -> String {
         match purpose {
             PromptPurpose::Search => "search: ".into(),
@@ -89,7 +87,6 @@ impl App {
     }
 }
 
-/// Width of a dialog and its wrapped lines.
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
     let width =
         size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Start(PaneId::ExperimentPage)) {

@@ -7,7 +7,6 @@ use crate::tui::view::{Effect, Event};
 use crate::units::format_bytes_long;
 
 impl App {
-    /// Handles an event that is not user input.
     pub(super) fn on_event(&mut self, event: Event, effects: &mut Vec<Effect>) {
         match event {
             Event::Observed(observation) => self.on_observation(observation, effects),
@@ -24,7 +23,6 @@ impl App {
         }
     }
 
-    /// Passes an event to the view it is for.
     fn offer_event(&mut self, event: Event, effects: &mut Vec<Effect>) {
         let mut pending = Some(event);
         self.visit_views(effects, |view, cx, out| {
@@ -65,7 +63,6 @@ impl App {
         }
     }
 
-    /// Lets the views follow a change of the machine.
     pub(super) fn tell_views(&mut self, change: Change, effects: &mut Vec<Effect>) {
         if !matches!(change, Change::Other | Change::None) {
             self.visit_views(effects, |view, cx, out| -> Option<()> {

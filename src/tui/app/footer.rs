@@ -8,9 +8,7 @@ use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text, patch_style};
 /// An item of the footer, which can be clicked.
 #[derive(Clone, Copy)]
 pub(super) enum FooterItem {
-    /// A view.
     Tab(ViewId),
-    /// A key.
     Key(&'static KeyBinding),
 }
 

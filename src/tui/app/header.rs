@@ -9,7 +9,6 @@ use crate::tui::view::Shared;
 use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text};
 use crate::units::{format_bytes, format_duration};
 
-/// A text and its style.
 type HeaderPart = (String, Style);
 
 /// Draws the line; a narrow screen cuts off its end.
@@ -66,7 +65,6 @@ fn push_status(shared: &Shared, theme: &Theme, width: u16, out: &mut Vec<HeaderP
     out.extend(shared.running.iter().map(|running| (format!("  {}", running.status), theme.warn)));
 }
 
-/// CPU, blocked tasks and pressure.
 fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
     let alert = |is_high| if is_high { theme.crit } else { theme.text };
     match snapshot.cpu.ok() {
@@ -100,7 +98,6 @@ fn mode_text(shared: &Shared, snapshot: &Snapshot) -> String {
     }
 }
 
-/// State of the replay.
 fn replay_status_text(replay: &ReplayUi) -> String {
     let span = replay.span;
     let place = format!(

@@ -26,7 +26,6 @@ pub fn help_lines() -> Vec<(String, String)> {
     out
 }
 
-/// Number of lines on screen.
 pub(super) fn visible_lines(size: (u16, u16)) -> u16 {
     size.1.saturating_sub(4)
 }

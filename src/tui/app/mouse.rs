@@ -8,7 +8,6 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Margin, Position, Rect};
 
 impl App {
-    /// Handles a mouse event.
     pub(super) fn on_mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
         match event.kind {
             MouseEventKind::ScrollUp => self.on_wheel(event, -3, effects),

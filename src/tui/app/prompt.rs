@@ -9,7 +9,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 const MAX_INPUT_BYTES: usize = 1024;
 
 impl App {
-    /// Handles a key while a prompt is open.
     pub(super) fn on_prompt_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
         let Some(Overlay::Prompt(mut prompt)) = self.screen.overlay.take() else { return };
         let owner = self.screen.overlay_owner;

@@ -61,7 +61,6 @@ impl App {
         Some(format!("{what}: {NOT_IN_REPLAY}"))
     }
 
-    /// Applies an action.
     pub(super) fn apply_replay_action(&mut self, action: ReplayAction, effects: &mut Vec<Effect>) {
         let Some(replay) = &mut self.shared.replay else { return };
         let effect = match action {
@@ -100,7 +99,6 @@ impl App {
         effects.push(Effect::Replay(effect));
     }
 
-    /// Goes to a typed time.
     pub(super) fn seek_to_typed_time(&self, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
         let Some(replay) = &self.shared.replay else { return Ok(()) };
         let at = time_spec::parse(text, &replay.span, self.shared.utc_offset_secs).map_err(|why| why.to_string())?;
@@ -108,7 +106,6 @@ impl App {
         Ok(())
     }
 
-    /// Handles an event of the player.
     pub(super) fn on_replay_event(&mut self, event: ReplayEvent, effects: &mut Vec<Effect>) {
         let Some(replay) = &mut self.shared.replay else { return };
         match event {
@@ -196,7 +193,6 @@ impl App {
         self.open_prompt(PromptPurpose::RecordingPath, text);
     }
 
-    /// Starts a recording in the typed file.
     pub(super) fn start_recording(&mut self, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
         let path = PathBuf::from(text);
         if !has_file_name(&path) {
@@ -207,7 +203,6 @@ impl App {
         Ok(())
     }
 
-    /// Handles a status of the recorder.
     pub(super) fn on_recorder_status(&mut self, status: RecorderStatus) {
         match &status.state {
             RecorderState::Running | RecorderState::Full => return self.shared.recording_status = Some(status),
@@ -222,7 +217,6 @@ impl App {
     }
 }
 
-/// Describes the outcome of a search for a finding.
 fn search_result_text(forward: bool, onsets: Option<&[FindingTransition]>) -> String {
     let Some(onsets) = onsets else { return "search stopped; still at the same sample".into() };
     let Some((first, others)) = onsets.split_first() else {

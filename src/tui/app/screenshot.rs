@@ -75,7 +75,6 @@ impl App {
         screenshot.pending = Some(capture);
     }
 
-    /// The label of the prompt.
     pub(super) fn capture_prompt_label(&self) -> String {
         let capture = self.screenshot.pending.as_deref();
         let other = if capture.is_some_and(|c| c.pane_only) { "screen" } else { "pane" };
@@ -100,7 +99,6 @@ impl App {
         Ok(())
     }
 
-    /// Discards the capture.
     pub(super) fn cancel_capture(&mut self) {
         if let Some(capture) = self.screenshot.pending.take() {
             self.close_capture(*capture);

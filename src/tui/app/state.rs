@@ -38,7 +38,6 @@ pub(super) struct FactRequests {
     pub(super) disk_space: [bool; 2],
 }
 
-/// Every view.
 #[derive(Default)]
 #[expect(missing_docs, reason = "each field is the view of its name")]
 pub struct Views {

@@ -8,13 +8,9 @@ use crate::sanitize::{fit_width, sanitize};
 use crate::tui::view::Shared;
 use crate::units::format_bytes;
 
-/// Most tasks listed for a device.
 const MAX_TASKS: usize = 8;
-/// Most control groups listed for a device.
 const MAX_GROUPS: usize = 4;
-/// Width of a name.
 const NAME_WIDTH: usize = 24;
-/// Widths of the figures.
 const COLUMN_WIDTHS: [usize; 7] = [7, 7, 8, 8, 8, 8, 8];
 
 /// Lines of text; `true`: emphasised.

@@ -1,16 +1,16 @@
 //! The views, one directory each: state, keys, layout, rendering and tests.
 
-pub mod bench;
+pub(crate) mod bench;
 mod detail;
-pub mod devices;
-pub mod experiments;
-pub mod findings;
+pub(crate) mod devices;
+pub(crate) mod experiments;
+pub(crate) mod findings;
 mod io_accounting;
-pub mod kernel_log;
-pub mod memory;
-pub mod path;
-pub mod processes;
-pub mod replay;
-pub mod runs;
-pub mod syncs;
-pub mod tune;
+pub(crate) mod kernel_log;
+pub(crate) mod memory;
+pub(crate) mod path;
+pub(crate) mod processes;
+pub(crate) mod replay;
+pub(crate) mod runs;
+pub(crate) mod syncs;
+pub(crate) mod tune;

@@ -15,7 +15,6 @@ pub(super) type BenchRates = [OperationRates; 3];
 /// What a run has sent: the points of all measurements so far; of the preparation, until the first measurement starts.
 #[derive(Debug, Default)]
 pub struct BenchFigures {
-    /// The last progress message.
     pub last: Option<BenchProgress>,
     /// Whether there were reads, writes, syncs.
     pub has_ops: [bool; 3],
@@ -26,7 +25,6 @@ pub struct BenchFigures {
 }
 
 impl BenchFigures {
-    /// Takes a progress message.
     pub fn push(&mut self, p: BenchProgress) {
         if p.measurement_index.is_some() && !self.is_measuring {
             // Drop the points of the preparation.
@@ -67,7 +65,6 @@ impl BenchFigures {
         }
     }
 
-    /// The newest point.
     pub fn newest(&self) -> Option<&BenchRates> {
         self.pending.last().or(self.points.last())
     }

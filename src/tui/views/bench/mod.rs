@@ -24,8 +24,7 @@ use ratatui::layout::Rect;
 
 const KEYS: &[KeyContext] = &[KeyContext::Bench, KeyContext::Scroll];
 
-/// The Bench view.
-pub type BenchView = RunView<BenchForm>;
+pub(crate) type BenchView = RunView<BenchForm>;
 
 impl RunTypes for BenchForm {
     type Plan = BenchPlan;

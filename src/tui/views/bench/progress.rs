@@ -12,7 +12,6 @@ use crate::units::{format_bytes, write_count};
 
 /// Time without a completed request after which a run is shown as blocked, ms.
 const BLOCKED_AFTER_MS: u64 = 2000;
-/// Rows of a chart with its label.
 const MAX_CHART_HEIGHT: u16 = 8;
 
 impl RunStatus for BenchForm {

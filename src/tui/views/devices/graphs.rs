@@ -8,12 +8,10 @@ use crate::tui::widgets::{
     CellBuffer, Rect, Theme, draw_column_markers, draw_columns, draw_frame, draw_text, round_up_scale,
 };
 
-/// A quantity over time.
 #[derive(Clone, Copy)]
 pub(super) struct GraphQuantity {
     /// Name and unit.
     pub name: &'static str,
-    /// Reads its value.
     pub value: fn(&DiskRate) -> f64,
     /// Top of the scale; `None`: the largest value, rounded up.
     pub scale_max: Option<f64>,
@@ -37,7 +35,6 @@ pub(super) const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
 /// Heat maps, chosen after the last pair.
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
-/// The values of a quantity in the stored history, oldest first.
 pub(super) fn quantity_history(
     shared: &Shared,
     id: DevId,
@@ -46,7 +43,6 @@ pub(super) fn quantity_history(
     device_history(shared, id).map(move |d| d.map(value))
 }
 
-/// Draws a graph with its label.
 pub(super) fn draw_graph(
     shared: &Shared,
     theme: &Theme,

@@ -93,7 +93,6 @@ pub(super) fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, wid
     (0..REQUEST_KINDS.len()).filter(|kind| any(*kind)).collect()
 }
 
-/// Draws the heat map of a kind of request with its label.
 pub(super) fn draw_latency_heatmap(
     shared: &Shared,
     theme: &Theme,

@@ -17,7 +17,6 @@ impl DevicesView {
         shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
     }
 
-    /// The column set for a pane of this width.
     pub fn column_set(&self, width: u16) -> &'static [DeviceColumnSpec] {
         let set = match (self.extended, width) {
             (true, _) => DeviceColumnSet::Extended,
@@ -34,7 +33,6 @@ impl DevicesView {
         (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, self.column_offset, keep))
     }
 
-    /// The rows that match, in order.
     pub fn device_lines(&self, shared: &Shared) -> Vec<ListedDevice> {
         let d = self;
         let set = self.column_set(u16::MAX);

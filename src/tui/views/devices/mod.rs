@@ -14,36 +14,27 @@ use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
 const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
 
-/// The Devices view.
 #[derive(Debug, Clone, Default)]
 pub struct DevicesView {
-    /// Selection.
     pub scroll: Scroll,
     /// Index of the sort column in the widest column set, largest first; `None`: the tree.
     pub sort_column: Option<usize>,
-    /// Smallest first.
     pub reverse: bool,
-    /// The columns of `iostat -x`.
     pub extended: bool,
-    /// Hides idle devices.
     pub only_active: bool,
-    /// Rows must contain this text.
     pub filter: String,
     /// Number of columns scrolled past after the name.
     pub column_offset: usize,
-    /// Index of the quantity that the graphs show.
     pub graph_index: usize,
     /// The device whose page was opened last.
     pub page: Option<DevId>,
 }
 
 impl DevicesView {
-    /// The selected device.
     pub fn selected(&self, shared: &Shared) -> Option<DevId> {
         self.device_lines(shared).get(self.scroll.selected).map(|line| line.id)
     }
 
-    /// Selects a device, if it is listed.
     pub fn select(&mut self, id: DevId, shared: &Shared) {
         if let Some(row) = self.device_lines(shared).iter().position(|line| line.id == id) {
             self.scroll.selected = row;

@@ -4,7 +4,6 @@ use crate::model::disk::DevId;
 use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
 use crate::tui::view::Shared;
 
-/// Width of a bar.
 const BAR_WIDTH: usize = 20;
 /// Width of a column: a bar and its percentage.
 const COLUMN_WIDTH: usize = BAR_WIDTH + 8;

@@ -8,22 +8,20 @@ use crate::tui::view::ArmCheck;
 use std::sync::Arc;
 
 /// Takes the result of a check; callable from any thread.
-pub type ArmCheckSink = Arc<dyn Fn(ArmCheck) + Send + Sync>;
+pub(crate) type ArmCheckSink = Arc<dyn Fn(ArmCheck) + Send + Sync>;
 
-/// Checks arms.
-pub struct ArmChecker {
+pub(crate) struct ArmChecker {
     root: Root,
     sink: ArmCheckSink,
 }
 
 impl ArmChecker {
-    /// Creates the checker without a thread.
-    pub fn new(root: Root, sink: ArmCheckSink) -> Self {
+    pub(crate) fn new(root: Root, sink: ArmCheckSink) -> Self {
         Self { root, sink }
     }
 
     /// Starts a check. A failure to start is returned as its result.
-    pub fn request(&self, spec: ExperimentSpec) -> Option<ArmCheck> {
+    pub(crate) fn request(&self, spec: ExperimentSpec) -> Option<ArmCheck> {
         let (root, sink, checked) = (self.root.clone(), self.sink.clone(), spec.clone());
         let thread = std::thread::Builder::new().name("arms".into()).stack_size(512 * 1024);
         let started = thread.spawn(move || {

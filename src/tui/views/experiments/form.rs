@@ -134,7 +134,6 @@ const SPEC_LINES: [SpecLine; 7] = [
     },
 ];
 
-/// Parses a number within a range.
 fn parse_number(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let n = text.parse::<u64>().ok().filter(|n| (least..=most).contains(n));
     n.ok_or_else(|| format!("\"{text}\": must be {least} to {most}"))
@@ -159,7 +158,6 @@ impl SpecLine {
 }
 
 impl ExperimentForm {
-    /// The selected workload.
     fn selected_workload(&self) -> &'static Workload {
         WORKLOADS[self.workload]
     }
@@ -186,7 +184,6 @@ impl ExperimentForm {
         spec
     }
 
-    /// Whether the user chose how long a round takes.
     fn has_custom_duration(&self) -> bool {
         self.plans[self.workload].1
     }
@@ -323,12 +320,10 @@ impl RunForms for ExperimentForm {
     }
 }
 
-/// Joins words into a line, quoted for a shell.
 pub(super) fn shell_join(words: &[String]) -> String {
     words.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" ")
 }
 
-/// Splits a line into words as a shell does.
 fn shell_split(text: &str) -> Result<Vec<String>, String> {
     shlex::split(text).ok_or_else(|| "a quote is not closed".into())
 }

@@ -1,7 +1,7 @@
 //! Experiments: does a setting help? They are shown in place of the knobs in the Tune view, where the changes to try come
 //! from.
 
-pub mod arm_checker;
+pub(crate) mod arm_checker;
 mod form;
 mod progress;
 mod reports;
@@ -31,8 +31,7 @@ use ratatui::layout::Rect;
 const KEYS: &[KeyContext] = &[KeyContext::Experiment, KeyContext::Scroll];
 const NO_REPORT: &str = "show a report first (Enter): this key acts on its arm B";
 
-/// The experiments.
-pub type ExperimentsView = RunView<ExperimentForm>;
+pub(crate) type ExperimentsView = RunView<ExperimentForm>;
 
 impl RunTypes for ExperimentForm {
     type Plan = ExperimentSpec;
@@ -204,7 +203,6 @@ impl RunKind for ExperimentForm {
     }
 }
 
-/// The request that applies arm B of a report.
 fn apply_request(report: &ExperimentReport, on_lease: bool) -> ViewRequest {
     ViewRequest::ApplyKnobs { assignments: report.spec.set_assignments.clone(), on_lease }
 }

@@ -23,14 +23,11 @@ const SILENT_AFTER_MS: u64 = 5000;
 /// Minimum rows for the graphs: two headings, axis, legend, and a few rows for each arm.
 const MIN_GRAPHS_HEIGHT: usize = 10;
 
-/// What an experiment has sent.
 #[derive(Debug, Default)]
 pub struct ExperimentFigures {
-    /// The last progress message.
     last: Option<ExperimentProgress>,
     /// Finished rounds of the experiment and of the control.
     rounds: [Vec<Round>; 2],
-    /// Dirty pages in the current round.
     points: Vec<DirtyPagesPoint>,
     /// Dirty thresholds of both arms, as far as they have been in effect.
     thresholds: [DirtyThresholds; 2],
@@ -176,7 +173,6 @@ fn primary_metric(run: &Run<ExperimentForm>) -> Option<PrimaryMetric> {
     workloads::primary_metric(&plan.as_ref().unwrap_or(&run.plan.plan).profile)
 }
 
-/// A table of the finished rounds.
 fn rounds_table(run: &Run<ExperimentForm>, width: usize) -> Vec<StyledLine> {
     let Some(metric) = primary_metric(run).filter(|_| !run.progress.finished_rounds().is_empty()) else {
         return Vec::new();

@@ -10,7 +10,6 @@ use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text,
 /// From this width on the page is beside the list instead of below it.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
 
-/// The style of a severity.
 pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
     match severity {
         Severity::Note => theme.text,
@@ -43,7 +42,6 @@ pub(super) fn draw_incidents(
 }
 
 impl FindingsView {
-    /// Areas of the list and the page.
     pub(super) fn list_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
         if body.width >= SIDE_BY_SIDE_WIDTH {
             let left = body.width * 2 / 5;

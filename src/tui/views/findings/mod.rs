@@ -12,17 +12,14 @@ const KEYS: &[KeyContext] = &[KeyContext::Findings, KeyContext::Scroll];
 /// Index of the page among the panes of the tab.
 const PAGE: usize = 1;
 
-/// The Findings view.
 #[derive(Debug, Default)]
 pub struct FindingsView {
-    /// Selection among the incidents.
     pub scroll: Scroll,
     /// Selection among the targets of the incident's page.
     pub selected_target: usize,
 }
 
 impl FindingsView {
-    /// Selects an incident.
     pub fn select(&mut self, row: usize) {
         (self.scroll.selected, self.selected_target) = (row, 0);
     }

@@ -10,10 +10,8 @@ use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text, patch_style, wrap};
 
-/// Width of the labels at the left.
 const LABEL_WIDTH: u16 = 9;
 
-/// A line of the page.
 struct PageLine {
     label: &'static str,
     text: String,
@@ -23,7 +21,6 @@ struct PageLine {
 }
 
 impl FindingsView {
-    /// The selected incident.
     pub fn selected_incident<'a>(&self, shared: &'a Shared) -> Option<&'a Incident> {
         let stories = shared.findings.incidents();
         stories.get(self.scroll.selected.min(stories.len().checked_sub(1)?))

@@ -81,7 +81,6 @@ impl KernelLogView {
     }
 }
 
-/// Current rates of the device.
 fn device_status_text(shared: &Shared, name: &str) -> String {
     let rate = shared.snapshot().devices.ok().and_then(|d| d.iter().find(|d| &*d.name == name));
     match rate {
@@ -91,7 +90,6 @@ fn device_status_text(shared: &Shared, name: &str) -> String {
     }
 }
 
-/// Current state of the task.
 fn task_status_text(shared: &Shared, pid: u32) -> String {
     match shared.system.processes.find_by_pid(pid) {
         Some(row) => {

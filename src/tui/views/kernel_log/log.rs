@@ -96,7 +96,6 @@ impl KernelLogView {
         }
     }
 
-    /// Rows of an entry.
     fn entry_rows(&self, entry: &LogEntry) -> usize {
         1 + if self.is_unfolded { entry.folded.len() } else { 0 }
     }
@@ -195,7 +194,6 @@ fn recent_class_counts(shared: &Shared) -> String {
     if out.is_empty() { String::new() } else { format!("{out}in 10 min") }
 }
 
-/// Rows at the top for hung tasks.
 fn hung_task_rows(shared: &Shared, height: u16) -> u16 {
     (height / 2).min(shared.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
 }

@@ -12,20 +12,16 @@ use crate::tui::view::{
 };
 use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
-/// The Kernel log view.
 #[derive(Debug)]
 pub struct KernelLogView {
     /// Selection among the visible entries, newest last.
     pub scroll: Scroll,
     /// The selection stays at the newest entry.
     pub follows_newest: bool,
-    /// The compiled patterns.
     pub patterns: LogPatterns,
-    /// The include pattern as typed.
     pub include: Option<String>,
     /// The exclude pattern as typed; `None`: the default.
     pub exclude: Option<String>,
-    /// Rows must contain this text.
     pub filter: String,
     /// Folded lines (traces) are shown below their entries.
     pub is_unfolded: bool,

@@ -3,13 +3,12 @@
 mod page;
 mod writeback;
 
-pub use crate::export::memory::format_optional_bytes;
+pub(crate) use crate::export::memory::format_optional_bytes;
 
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, PaneSpec, View};
 use crate::tui::widgets::{CellBuffer, Rect};
 
-/// The Memory view.
 #[derive(Debug, Default)]
 pub struct MemoryView;
 

@@ -8,10 +8,8 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Target, View};
 use crate::tui::widgets::{CellBuffer, Rect};
 
-/// The page.
 #[derive(Debug, Default)]
 pub struct PathView {
-    /// The path as typed.
     pub path: String,
     /// What a child process has found; `None` until it replies, because the file system may hang.
     pub reply: Option<WorkerReply>,

@@ -7,7 +7,7 @@ use crate::tui::view::{Dialog, PendingChange, Shared};
 ///
 /// # Errors
 /// The text is none of these.
-pub fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
+pub(crate) fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
     let wrong = || format!("\"{text}\": class and level are rt/0 to rt/7, be/0 to be/7, or idle");
     if text == "idle" {
         return Ok(IoPrio { class: 3, level: 0 });

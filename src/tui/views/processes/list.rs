@@ -11,7 +11,6 @@ use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reaso
 use crate::units::format_bytes;
 
 impl ProcessesView {
-    /// The column set for a pane of this width.
     pub fn column_set(&self, shared: &Shared, width: u16) -> &'static [ProcessColumnSpec] {
         let (wide, sums) = (width >= 90, self.show_totals);
         let set = match (self.show_threads, wide, sums) {
@@ -29,7 +28,6 @@ impl ProcessesView {
         set.columns()
     }
 
-    /// The columns that fit into a width.
     pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
         let set = self.column_set(shared, width);
         // Reads, writes and the sort column are dropped last.

@@ -5,7 +5,7 @@ mod ionice;
 mod list;
 mod selection;
 
-pub use ionice::parse_io_priority;
+pub(crate) use ionice::parse_io_priority;
 
 use super::detail::scroll_positions;
 use crate::export::table::Table;
@@ -18,24 +18,17 @@ use crate::tui::view::{
 };
 use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
-/// The Processes view.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessesView {
     /// Selection among the rows that match.
     pub scroll: Scroll,
-    /// Sort column.
     pub sort_column: ProcessColumn,
-    /// Smallest first.
     pub reverse: bool,
-    /// Which rows are listed.
     pub filter: ProcessFilter,
     /// Number of columns scrolled past after the first.
     pub column_offset: usize,
-    /// Totals instead of rates.
     pub show_totals: bool,
-    /// Threads instead of processes.
     pub show_threads: bool,
-    /// The rows on screen.
     pub window: ProcessWindow,
     /// The task whose page was opened last, and what was read for the page.
     pub page: Option<TaskPage>,
@@ -43,10 +36,8 @@ pub struct ProcessesView {
     pub watched_tasks: Vec<TaskKey>,
 }
 
-/// The page of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskPage {
-    /// The task.
     pub key: TaskKey,
     /// Limits and parents, read by a child process.
     facts: Option<WorkerReply>,
@@ -57,7 +48,6 @@ pub struct TaskPage {
 }
 
 impl ProcessesView {
-    /// The page of that process, if it is open.
     fn page_of(&mut self, pid: u32, starttime: u64) -> Option<&mut TaskPage> {
         self.page.as_mut().filter(|page| (page.key.pid, page.key.starttime) == (pid, starttime))
     }
@@ -101,7 +91,6 @@ impl ProcessesView {
         self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
     }
 
-    /// Folds or unfolds the threads of the selected process.
     fn toggle_fold(&mut self, cx: &Context, out: &mut Outbox) {
         if !self.show_threads {
             return out.info("threads are folded; p shows them");

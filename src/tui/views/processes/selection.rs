@@ -20,7 +20,6 @@ impl ProcessesView {
         }
     }
 
-    /// Number of tasks that match.
     pub fn matching_task_count(&self, shared: &Shared) -> usize {
         match shared.frozen_seq {
             Some(seq) => shared.system.history.nearest(seq).map_or(0, |frame| frame.tasks.len()),
@@ -47,7 +46,6 @@ impl ProcessesView {
         self.window = window;
     }
 
-    /// The selected task, if it is on screen.
     pub fn selected_task<'a>(&self, shared: &'a Shared) -> Option<ProcessRow<'a>> {
         if let Some(seq) = shared.frozen_seq {
             let frame = shared.system.history.nearest(seq)?;

@@ -2,8 +2,8 @@
 //!
 //! Recorded observations are applied like those of the collectors, so every view shows what it would have shown then.
 
-pub mod player;
-pub mod search;
+pub(crate) mod player;
+pub(crate) mod search;
 #[cfg(test)]
 mod tests;
 

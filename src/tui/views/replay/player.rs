@@ -19,19 +19,18 @@ const MAX_GAP: Duration = Duration::from_secs(5);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Sends an event to the event loop; false: the loop has ended.
-pub type ReplayEventSink = Box<dyn Fn(ReplayEvent) -> bool + Send>;
+pub(crate) type ReplayEventSink = Box<dyn Fn(ReplayEvent) -> bool + Send>;
 
 enum PlayerCommand {
     Effect(ReplayEffect),
     Acknowledge,
 }
 
-/// Handle of the player's thread.
-pub struct ReplayPlayer(Sender<PlayerCommand>);
+pub(crate) struct ReplayPlayer(Sender<PlayerCommand>);
 
 impl ReplayPlayer {
     /// Starts playing at `at` (wall clock, ns since 1970), or at the beginning.
-    pub fn start<B: ReadAt + Send + 'static>(
+    pub(crate) fn start<B: ReadAt + Send + 'static>(
         reader: RecordingReader<B>,
         at: Option<i64>,
         sink: ReplayEventSink,
@@ -56,19 +55,17 @@ impl ReplayPlayer {
         Ok(Self(to))
     }
 
-    /// Sends an effect to the player.
-    pub fn run_effect(&self, effect: ReplayEffect) {
+    pub(crate) fn run_effect(&self, effect: ReplayEffect) {
         let _ = self.0.send(PlayerCommand::Effect(effect));
     }
 
     /// Tells the player that its last event was applied.
-    pub fn acknowledge(&self) {
+    pub(crate) fn acknowledge(&self) {
         let _ = self.0.send(PlayerCommand::Acknowledge);
     }
 }
 
 enum PlayerError {
-    /// The event loop has ended.
     LoopGone,
     Failed(io::Error),
 }
@@ -170,7 +167,6 @@ impl<B: ReadAt> PlayerThread<B> {
         Ok(())
     }
 
-    /// Sends the next tick.
     fn step_forward(&mut self) -> Result<(), PlayerError> {
         let next = match self.next_tick.take() {
             Some(next) => Some(next),

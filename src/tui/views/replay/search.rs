@@ -15,10 +15,8 @@ use std::ops::Range;
 /// Ticks searched at once when going back; the last transition among them counts.
 const CHUNK_TICKS: u32 = 1200;
 
-/// A tick at which findings begin.
 #[derive(Debug, PartialEq, Eq)]
-pub struct FoundTick {
-    /// Its number.
+pub(crate) struct FoundTick {
     pub number: u32,
     /// The findings that begin; at least one.
     pub transitions: Vec<FindingTransition>,
@@ -26,17 +24,16 @@ pub struct FoundTick {
 
 /// Outcome of a search step.
 #[derive(Debug)]
-pub enum SearchProgress {
+pub(crate) enum SearchProgress {
     /// Not finished; holds the wall clock reached, ns since 1970.
     Searching(i64),
-    /// Found.
     Found(FoundTick),
     /// There is no such tick in this direction.
     NotFound,
 }
 
 /// A search under way. It moves the reader; the caller must reposition it afterwards.
-pub struct FindingSearch {
+pub(crate) struct FindingSearch {
     forward: bool,
     first_tick: u32,
     /// Ticks of this chunk whose transitions count.
@@ -50,7 +47,7 @@ pub struct FindingSearch {
 
 impl FindingSearch {
     /// Starts at the tick with this number, whose own transitions do not count.
-    pub fn new<B: ReadAt>(reader: &RecordingReader<B>, from: u32, forward: bool) -> Self {
+    pub(crate) fn new<B: ReadAt>(reader: &RecordingReader<B>, from: u32, forward: bool) -> Self {
         let span = reader.span();
         let range = match forward {
             true => from.saturating_add(1)..span.last_number.saturating_add(1),
@@ -59,8 +56,7 @@ impl FindingSearch {
         Self { forward, first_tick: span.first_number, range, scan: None, last_found: None, wall_ns: 0 }
     }
 
-    /// Searches one more tick.
-    pub fn step<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>) -> io::Result<SearchProgress> {
+    pub(crate) fn step<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>) -> io::Result<SearchProgress> {
         if self.range.is_empty() {
             return Ok(SearchProgress::NotFound);
         }

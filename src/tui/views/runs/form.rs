@@ -10,7 +10,6 @@ use crate::tui::widgets::{
     highlight_row, wrap_lines,
 };
 
-/// Width of a line's name.
 const NAME_WIDTH: u16 = 13;
 
 impl<K: RunKind> RunView<K> {
@@ -41,7 +40,6 @@ impl<K: RunKind> RunView<K> {
         self.after_edit(result, cx, out);
     }
 
-    /// Resets the selected line to its default.
     pub(super) fn reset_line(&mut self, cx: &Context, out: &mut Outbox) {
         let Some(form) = self.shown_form() else { return };
         let lines = self.form.lines(form, cx.shared);
@@ -56,7 +54,6 @@ impl<K: RunKind> RunView<K> {
         }
     }
 
-    /// Sets a line from the prompt.
     pub(super) fn set_typed_line(
         &mut self,
         at: usize,
@@ -91,7 +88,6 @@ impl<K: RunKind> RunView<K> {
         (lines, layout, text)
     }
 
-    /// The line of the form at a click.
     pub(super) fn form_line_at(&self, click: PaneClick, cx: &Context) -> Option<usize> {
         let (_, layout, _) = self.page_layout(self.shown_form()?, click.inner, cx);
         let hit = |r: &Rect| r.contains((click.x, click.y).into());
@@ -107,7 +103,6 @@ impl<K: RunKind> RunView<K> {
         self.text_offset = to - self.form_line;
     }
 
-    /// Draws a form within its frame.
     pub(super) fn render_form(&self, form: usize, cx: &Context, area: Rect, inner: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (cx.theme(), cx.is_focused(Self::PAGE));
         let (lines, layout, text) = self.page_layout(form, inner, cx);
@@ -167,7 +162,6 @@ impl<K: RunKind> RunView<K> {
         hidden + &text
     }
 
-    /// The form as a table for export.
     pub(super) fn form_table(&self, form: usize, title: String, cx: &Context) -> Table {
         let mut table = Table::new(title, &[("parameter", false), ("value", false)]);
         let lines = self.form.lines(form, cx.shared);

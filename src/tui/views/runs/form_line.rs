@@ -8,7 +8,6 @@ use crate::tui::bench_target::BenchTarget;
 /// Name of the line of the directory to measure in.
 pub(super) const DIRECTORY: &str = "directory";
 
-/// A line of a form.
 pub struct FormLine {
     /// Its name, the same as on the command line.
     pub name: &'static str,

@@ -33,7 +33,6 @@ pub trait RunForms: RunTypes + Default {
     }
 }
 
-/// A run under way.
 pub trait RunStatus: RunTypes {
     /// Takes a message of its child process.
     fn receive(run: &mut Run<Self>, message: Self::Message);
@@ -41,11 +40,9 @@ pub trait RunStatus: RunTypes {
     fn status_text(run: &Run<Self>) -> String;
     /// What hangs.
     fn blocked_text(run: &Run<Self>, now_ns: u64) -> Option<String>;
-    /// What it is doing.
     fn phase_text(run: &Run<Self>) -> String;
     /// Finished share, 0 to 1.
     fn fraction_done(run: &Run<Self>) -> Option<f64>;
-    /// The newest figures.
     fn figure_lines(run: &Run<Self>, width: usize) -> Vec<StyledLine>;
     /// Further figures for the export.
     fn summary_lines(_run: &Run<Self>) -> Vec<StyledLine> {
@@ -55,7 +52,6 @@ pub trait RunStatus: RunTypes {
     fn draw_graphs(run: &Run<Self>, cx: &Context, area: Rect, buf: &mut CellBuffer);
 }
 
-/// Reports.
 pub trait RunReports: RunTypes {
     /// The outcome in the list, in few words.
     fn outcome_text(report: &Self::Report) -> &'static str;
@@ -68,7 +64,6 @@ pub trait RunReports: RunTypes {
     /// # Errors
     /// Why they cannot be compared, and what to do.
     fn compare(both: &[Self::Report; 2], width: u16) -> Result<String, String>;
-    /// A report as a table.
     fn report_table(report: &Self::Report) -> Table;
 }
 
@@ -90,9 +85,7 @@ pub trait RunKind: RunForms + RunStatus + RunReports {
     fn on_request(_view: &mut RunView<Self>, _request: &ViewRequest, _cx: &Context, _out: &mut Outbox) -> bool {
         false
     }
-    /// Called after a line of a form was changed.
     fn on_edited(_view: &mut RunView<Self>, _cx: &Context, _out: &mut Outbox) {}
-    /// Called when a run has ended.
     fn on_ended(_view: &mut RunView<Self>, _cx: &Context, _out: &mut Outbox) {}
     /// Handles an action that only this kind has. False: it has no meaning.
     fn on_action(_view: &mut RunView<Self>, _action: Action, _cx: &Context, _out: &mut Outbox) -> bool {

@@ -9,14 +9,13 @@ use crate::tui::view::{Context, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_truncated, highlight_row};
 use crate::units::format_rfc3339;
 
-/// A line of the list.
 enum ListLine {
     Heading(String),
     Row(RunRow),
 }
 
 /// The list beside the page where there is room for both, else above it.
-pub fn list_and_page(area: Rect, side_by_side: bool, width: u16, height: u16) -> [Rect; 2] {
+pub(crate) fn list_and_page(area: Rect, side_by_side: bool, width: u16, height: u16) -> [Rect; 2] {
     if side_by_side {
         return [Rect { width, ..area }, Rect { x: area.x + width, width: area.width - width, ..area }];
     }
@@ -25,7 +24,6 @@ pub fn list_and_page(area: Rect, side_by_side: bool, width: u16, height: u16) ->
 }
 
 impl<K: RunKind> RunView<K> {
-    /// The rows of the list.
     pub fn rows(&self) -> Vec<RunRow> {
         let current = self.run.is_some().then_some(RunRow::CurrentRun);
         let stored = self.stored_results().iter().map(|stored| RunRow::Stored(stored.id.clone()));

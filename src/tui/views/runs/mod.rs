@@ -11,14 +11,15 @@ mod state;
 mod types;
 mod update;
 
-pub use form_line::FormLine;
-pub use kind::{RunForms, RunKind, RunReports, RunStatus};
-pub use list::list_and_page;
 #[cfg(test)]
-pub(crate) use list::stored_text;
-pub use page::report_text;
-pub use state::{OpenedResult, Run, RunEnding, RunRow, RunView};
-pub use types::{RunTexts, RunTypes};
+pub(crate) use self::{list::stored_text, state::OpenedResult};
+pub(crate) use form_line::FormLine;
+pub use kind::RunForms;
+pub(crate) use kind::{RunKind, RunReports, RunStatus};
+pub(crate) use list::list_and_page;
+pub(crate) use page::report_text;
+pub(crate) use state::{Run, RunEnding, RunRow, RunView};
+pub(crate) use types::{RunTexts, RunTypes};
 
 use crate::export::table::Table;
 use crate::tui::view::{

@@ -14,7 +14,7 @@ use crate::tui::widgets::{
 const MAX_VISIBLE_NOTES: usize = 2;
 
 /// A report as the command line prints it, styled.
-pub fn report_text(text: &str) -> impl Iterator<Item = StyledLine> {
+pub(crate) fn report_text(text: &str) -> impl Iterator<Item = StyledLine> {
     text.lines().map(|line| {
         let style = match line.chars().next() {
             Some('!') => TextStyle::Warn,
@@ -31,7 +31,6 @@ impl<K: RunKind> RunView<K> {
         self.shown_run().filter(|run| run.ending.is_none())
     }
 
-    /// Title of the page, and its keys.
     fn page_title(&self, focused: bool) -> (String, String) {
         let texts = K::TEXTS;
         if let Some(form) = self.shown_form() {
@@ -54,7 +53,6 @@ impl<K: RunKind> RunView<K> {
         (title, keys.into())
     }
 
-    /// Draws the page.
     pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (cx.theme(), cx.is_focused(Self::PAGE));
         let (title, note) = self.page_title(focused);
@@ -127,7 +125,6 @@ impl<K: RunKind> RunView<K> {
         ]
     }
 
-    /// The page as a table for export.
     pub(super) fn page_table(&self, cx: &Context) -> Table {
         if let Some(report) = self.shown_report() {
             return K::report_table(report);
@@ -147,7 +144,6 @@ impl<K: RunKind> RunView<K> {
     }
 }
 
-/// How the run of this session ended.
 fn outcome_lines<K: RunReports>(run: &Run<K>, cx: &Context, width: u16) -> Vec<StyledLine> {
     let mut out = match &run.ending {
         None => Vec::new(),
@@ -192,7 +188,6 @@ fn render_running<K: RunStatus>(run: &Run<K>, cx: &Context, inner: Rect, buf: &m
     K::draw_graphs(run, cx, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
 }
 
-/// Summary of a run under way for export.
 fn summary_lines<K: RunStatus>(run: &Run<K>) -> Vec<StyledLine> {
     let mut out = vec![(K::phase_text(run), TextStyle::Plain)];
     out.extend(K::figure_lines(run, usize::MAX));

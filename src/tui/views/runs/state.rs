@@ -7,20 +7,15 @@ use crate::tui::view::PaneId;
 /// Indices of the panes in focus order.
 pub(super) const LIST_FOCUS: usize = 0;
 pub(super) const PAGE_FOCUS: usize = 1;
-/// Maximum number of notes stored.
 const MAX_NOTES: usize = 50;
 
 /// A view of benchmarks or experiments.
 pub struct RunView<K: RunTypes> {
-    /// The forms.
     pub form: K,
     /// Whether it is shown in place of the view whose tab it shares.
     pub is_open: bool,
-    /// The selected row of the list.
     pub selected: RunRow,
-    /// First visible line of the list.
     pub(super) list_offset: usize,
-    /// The selected line of the form.
     pub form_line: usize,
     /// First visible line of a page of text.
     pub text_offset: usize,
@@ -30,7 +25,6 @@ pub struct RunView<K: RunTypes> {
     pub stored: Option<Result<Vec<StoredReport>, String>>,
     /// Name of the result marked for comparison.
     pub marked: Option<String>,
-    /// Whether the stored results are being loaded.
     pub(super) is_listing: bool,
     /// The run under way, or the last one of this session.
     pub run: Option<Run<K>>,
@@ -57,12 +51,9 @@ impl<K: RunTypes + Default> Default for RunView<K> {
     }
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunRow {
-    /// The run under way, or the last one.
     CurrentRun,
-    /// A form.
     Form(usize),
     /// A stored result, by its name.
     Stored(String),
@@ -79,21 +70,16 @@ impl Default for RunRow {
 pub enum OpenedResult<R> {
     /// The results of these names are being loaded.
     Loading(Vec<String>),
-    /// One result.
     Result(Box<R>),
-    /// Two results to compare.
     Comparison(Box<[R; 2]>),
     /// Why nothing can be shown.
     Failed(String),
 }
 
-/// A run of this session.
 pub struct Run<K: RunTypes> {
     /// Its number, which its events carry.
     pub number: u64,
-    /// What was confirmed.
     pub plan: K::Plan,
-    /// Its workload.
     pub profile: String,
     /// PID of the child process, once it has started.
     pub pid: Option<u32>,
@@ -103,7 +89,6 @@ pub struct Run<K: RunTypes> {
     pub notes: Vec<String>,
     /// Time of the last message, CLOCK_BOOTTIME in ns.
     pub last_message_ns: u64,
-    /// Whether it was asked to end.
     pub is_stopping: bool,
     /// How it ended; `None` while it runs.
     pub ending: Option<RunEnding<K::Report>>,
@@ -111,14 +96,11 @@ pub struct Run<K: RunTypes> {
     pub stored: Option<Result<String, String>>,
 }
 
-/// How a run ended.
 #[derive(Debug)]
 pub enum RunEnding<R> {
     /// With a report, complete or partial.
     Report(Box<R>),
-    /// Refused before the start.
     Refused(String),
-    /// Without a report.
     Failed(String),
 }
 
@@ -139,7 +121,6 @@ impl<K: RunTypes> Run<K> {
         }
     }
 
-    /// Adds a note of the child process.
     pub fn add_note(&mut self, note: String) {
         if self.notes.len() < MAX_NOTES {
             self.notes.push(crate::sanitize::sanitize(note));
@@ -163,13 +144,11 @@ impl<K: RunTypes> RunView<K> {
         self.stored.as_ref().and_then(|all| all.as_deref().ok()).unwrap_or_default()
     }
 
-    /// The selected stored result.
     pub(super) fn selected_result(&self) -> Option<&StoredReport> {
         let RunRow::Stored(id) = &self.selected else { return None };
         self.stored_results().iter().find(|stored| stored.id == *id)
     }
 
-    /// The form on the page.
     pub fn shown_form(&self) -> Option<usize> {
         match (&self.opened, &self.selected) {
             (None, RunRow::Form(form)) => Some(*form),
@@ -177,7 +156,6 @@ impl<K: RunTypes> RunView<K> {
         }
     }
 
-    /// The run under way.
     pub fn active_run(&self) -> Option<&Run<K>> {
         self.run.as_ref().filter(|run| run.ending.is_none())
     }
@@ -187,7 +165,6 @@ impl<K: RunTypes> RunView<K> {
         self.run.as_ref().filter(|_| self.opened.is_none() && self.selected == RunRow::CurrentRun)
     }
 
-    /// The report on the page.
     pub fn shown_report(&self) -> Option<&K::Report> {
         if let Some(OpenedResult::Result(report)) = &self.opened {
             return Some(report);

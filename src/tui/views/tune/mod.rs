@@ -12,7 +12,7 @@ mod lease_thread;
 mod list;
 mod navigate;
 mod presets;
-pub mod runner;
+pub(crate) mod runner;
 mod value_prompt;
 
 use crate::export::table::Table;

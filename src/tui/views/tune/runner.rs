@@ -13,7 +13,7 @@ use crate::tuning::plan::TuneError;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The threads of the Tune view.
-pub struct TuneEffectRunner {
+pub(crate) struct TuneEffectRunner {
     root: Root,
     sink: TuneEventSink,
     refresh_requests: Sender<Vec<String>>,
@@ -22,7 +22,7 @@ pub struct TuneEffectRunner {
 
 impl TuneEffectRunner {
     /// Starts with a snapshot: the view shows the values this program found at its start.
-    pub fn new(root: Root, sink: TuneEventSink) -> Self {
+    pub(crate) fn new(root: Root, sink: TuneEventSink) -> Self {
         let (refresh_requests, requests) = channel();
         let _ = refresh_requests.send(Vec::new());
         let (r, s) = (root.clone(), sink.clone());
@@ -36,7 +36,7 @@ impl TuneEffectRunner {
     /// # Errors
     ///
     /// When no thread can be started for it.
-    pub fn run_effect(&mut self, effect: TuneEffect) -> Result<(), String> {
+    pub(crate) fn run_effect(&mut self, effect: TuneEffect) -> Result<(), String> {
         match effect {
             TuneEffect::Refresh(extra) => {
                 self.refresh_requests.send(extra).map_err(|_| "the thread that reads the knobs has ended".into())
