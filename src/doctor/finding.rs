@@ -6,7 +6,8 @@ use crate::model::raw_bytes::RawBytes;
 use crate::sanitize::sanitize;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; not a problem by itself.
     #[default]
@@ -25,11 +26,7 @@ impl Severity {
 
     /// The word in JSON and on screen.
     pub fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warn => "warn",
-            Severity::Critical => "critical",
-        }
+        self.into()
     }
 
     /// The symbol before a title, so that severity does not depend on colour.
@@ -43,7 +40,8 @@ impl Severity {
 }
 
 /// What a finding is about. Names are sanitized.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FindingSubject {
     /// The whole machine.
     #[default]
@@ -53,26 +51,21 @@ pub enum FindingSubject {
     /// A running task.
     Task(TaskKey, String),
     /// A task named by the kernel or by tracing that is not in the task list.
+    #[strum(serialize = "task")]
     Pid(u32, String),
     /// A mounted file system.
     Mount(RawBytes),
     /// A control group.
     Cgroup(String),
     /// A name from the kernel log that is no block device: `ata4.00`, a server.
+    #[strum(serialize = "named")]
     KernelName(String),
 }
 
 impl FindingSubject {
     /// The word in JSON.
     pub fn kind(&self) -> &'static str {
-        match self {
-            FindingSubject::Machine => "machine",
-            FindingSubject::Device(..) => "device",
-            FindingSubject::Task(..) | FindingSubject::Pid(..) => "task",
-            FindingSubject::Mount(_) => "mount",
-            FindingSubject::Cgroup(_) => "cgroup",
-            FindingSubject::KernelName(_) => "named",
-        }
+        self.into()
     }
 
     /// The name, sanitized; empty for the machine.

@@ -8,7 +8,6 @@
 use super::device_id::DevId;
 use super::request_pattern::RequestPattern;
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, LazyLock};
 
 /// Log-linear buckets: `2^sub_bits` equal ones per power of two nanoseconds, from `2^min_exponent` on.
 pub(crate) struct BucketScale {
@@ -240,12 +239,6 @@ impl DeviceLatency {
                 }
             }),
         }
-    }
-
-    /// Latency of an interval without requests, one shared value.
-    pub fn idle() -> Arc<Self> {
-        static IDLE: LazyLock<Arc<DeviceLatency>> = LazyLock::new(Arc::default);
-        IDLE.clone()
     }
 
     /// Estimated size in bytes.

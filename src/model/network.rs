@@ -65,8 +65,9 @@ impl NicRate {
 }
 
 /// Kind of network file system.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum NetFsKind {
     /// `/proc/self/mountstats`.
     #[default]
@@ -78,10 +79,7 @@ pub enum NetFsKind {
 impl NetFsKind {
     /// The name used in JSON and on screen.
     pub fn name(self) -> &'static str {
-        match self {
-            NetFsKind::Nfs => "nfs",
-            NetFsKind::Cifs => "cifs",
-        }
+        self.into()
     }
 }
 

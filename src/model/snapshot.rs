@@ -169,11 +169,6 @@ fn derive_devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec
 fn derive_latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<Arc<DeviceLatency>> {
     let now = device_histograms(cur, id).filter(|_| prev.is_none_or(|p| is_countable(&p.latency)))?;
     let before = prev.and_then(|p| device_histograms(p, id));
-    // The same reading again means that nothing was counted.
-    let same = |before: &DeviceHistograms| std::ptr::eq(before, now) || before == now;
-    if before.is_some_and(same) {
-        return Some(DeviceLatency::idle());
-    }
     Some(Arc::new(DeviceLatency::derive(before, now)))
 }
 
@@ -291,7 +286,7 @@ mod tests {
     fn ticks_share_unchanged_devices() {
         let rate = |minor, tps| {
             let id = DevId { major: 8, minor };
-            Arc::new(DiskRate { id, tps, latency: Some(DeviceLatency::idle()), ..Default::default() })
+            Arc::new(DiskRate { id, tps, latency: Some(Arc::default()), ..Default::default() })
         };
         let tick = |rates: Vec<_>| Snapshot { devices: Reading::Ok(rates), ..Default::default() };
         let before = tick(vec![rate(0, 5.0), rate(1, 0.0), rate(2, 0.0)]);

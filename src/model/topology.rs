@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Kind of a block device. Serialized in lowercase.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum DeviceKind {
     /// A whole disk as the hardware or hypervisor provides it (SCSI, NVMe, virtio, MMC ...).
     #[default]
@@ -55,27 +56,7 @@ pub enum DeviceKind {
 impl DeviceKind {
     /// The name used in JSON and on screen.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 18] = [
-            "disk",
-            "partition",
-            "dm",
-            "lvm",
-            "crypt",
-            "multipath",
-            "md",
-            "loop",
-            "zram",
-            "ram",
-            "nbd",
-            "drbd",
-            "bcache",
-            "zvol",
-            "pmem",
-            "cdrom",
-            "floppy",
-            "mtd",
-        ];
-        NAMES[self as usize]
+        self.into()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::latency::BUCKETS;
 use crate::model::syncs::{SlowSync, SyncCall, SyncCounts, SyncFile, SyncsRaw};
 use std::collections::HashMap;
 use std::sync::Arc;
+use strum::VariantArray as _;
 
 /// One reading.
 pub fn syncs(w: &mut Wire, base: &SyncsRaw, cur: &mut SyncsRaw) -> Coded {
@@ -88,7 +89,7 @@ fn file_identity(w: &mut Wire, file: &mut SyncFile) -> Coded {
     let mut call = file.call as u64;
     w.num(&mut file.pid)?;
     w.num(&mut call)?;
-    file.call = *SyncCall::ALL.get(call as usize).ok_or(DecodeError("a sync is of an unknown call"))?;
+    file.call = *SyncCall::VARIANTS.get(call as usize).ok_or(DecodeError("a sync is of an unknown call"))?;
     w.nums([&mut file.device.major, &mut file.device.minor])?;
     w.num(&mut file.ino)?;
     w.flag(&mut file.is_full_path)?;
@@ -157,7 +158,7 @@ mod tests {
             let names = RawBytes::from(name.as_bytes());
             Arc::new(SyncFile {
                 pid,
-                call: SyncCall::ALL[call],
+                call: SyncCall::VARIANTS[call],
                 device: dev,
                 ino,
                 comm: names.clone(),

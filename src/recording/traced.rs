@@ -9,6 +9,7 @@ use crate::model::memory_stalls::{MemoryStallsRaw, TaskStallCounters};
 use crate::model::reading::Reading;
 use crate::model::request_pattern::RequestPattern;
 use std::sync::Arc;
+use strum::VariantArray as _;
 
 /// The histograms of all devices.
 pub fn latency(w: &mut Wire, base: &Arc<LatencyRaw>, cur: &mut Arc<LatencyRaw>) -> Coded {
@@ -172,7 +173,7 @@ fn account_key(w: &mut Wire, key: &mut AccountKey) -> Coded {
     let mut kind = key.kind as u64;
     w.nums([&mut key.pid, &mut key.device.major, &mut key.device.minor])?;
     w.nums([&mut key.cgroup_id, &mut kind])?;
-    key.kind = *AccountKind::ALL.get(kind as usize).ok_or(DecodeError("an account is of an unknown kind"))?;
+    key.kind = *AccountKind::VARIANTS.get(kind as usize).ok_or(DecodeError("an account is of an unknown kind"))?;
     Ok(())
 }
 
@@ -238,10 +239,11 @@ mod tests {
     }
 
     fn any_accounts() -> impl Strategy<Value = Reading<Arc<IoAccountsRaw>>> {
-        let key = (0..5u32, 0..3u32, any::<u8>(), 0..AccountKind::ALL.len()).prop_map(|(pid, minor, group, kind)| {
-            let device = DevId { major: 8, minor };
-            AccountKey { pid, device, cgroup_id: u64::from(group), kind: AccountKind::ALL[kind] }
-        });
+        let key =
+            (0..5u32, 0..3u32, any::<u8>(), 0..AccountKind::VARIANTS.len()).prop_map(|(pid, minor, group, kind)| {
+                let device = DevId { major: 8, minor };
+                AccountKey { pid, device, cgroup_id: u64::from(group), kind: AccountKind::VARIANTS[kind] }
+            });
         let values = (any::<u64>(), any::<u64>(), any::<u64>(), any_histogram(LATENCY_BUCKETS));
         let accounts = proptest::collection::btree_map(key, values, 0..6);
         let names = proptest::collection::btree_map(0..9u32, "[a-z]{0,9}", 0..4);

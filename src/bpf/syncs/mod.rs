@@ -18,6 +18,7 @@ use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::ClockId;
 use std::io;
 use std::time::Duration;
+use strum::VariantArray as _;
 use tables::SyncTables;
 use wait_sampler::WaitSampler;
 
@@ -98,7 +99,7 @@ impl SyncProbe {
     fn attach(&mut self) -> Result<(), ProbeUnavailable> {
         let mut attached = 0;
         let mut why = None;
-        for call in SyncCall::ALL.map(SyncCall::name) {
+        for call in SyncCall::VARIANTS.iter().map(|call| call.name()) {
             let pair = ["exit", "enter"].map(|side| (format!("{side}_{call}"), format!("sys_{side}_{call}")));
             let attach_one = |(program, point): &(String, String)| {
                 loader::attach_tracefs(&mut self._programs, program, ("syscalls", point))

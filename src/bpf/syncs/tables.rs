@@ -17,6 +17,7 @@ use aya::Ebpf;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
+use strum::VariantArray as _;
 
 /// `struct key`.
 const KEY_LEN: usize = 24;
@@ -55,7 +56,7 @@ pub(super) struct SyncTables {
 fn parse_key(key: &[u8]) -> SyncFile {
     SyncFile {
         pid: read_u32(key, 12),
-        call: SyncCall::ALL.get(read_u32(key, 16) as usize).copied().unwrap_or_default(),
+        call: SyncCall::VARIANTS.get(read_u32(key, 16) as usize).copied().unwrap_or_default(),
         device: unpack_device(read_u32(key, 8)),
         ino: read_u64(key, 0),
         ..SyncFile::default()

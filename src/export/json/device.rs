@@ -1,10 +1,8 @@
-//! `devices[]`: iostat's values under readable names; `network_filesystems[]`.
+//! `devices[]`: iostat's values under readable names.
 
 use crate::model::disk::DiskRate;
 use crate::model::latency::{LatencySummary, RequestLatency};
-use crate::model::network::NetFsRate;
 use crate::model::request_pattern::RequestPattern;
-use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
 use crate::sanitize::sanitize;
@@ -87,21 +85,4 @@ fn reads_and_writes<T: Serialize>(r: &DiskRate, get: fn(&RequestPattern) -> Opti
         get(&kind.pattern).filter(|_| known)
     };
     json!({ "read": of(0), "write": of(1) })
-}
-
-pub(super) fn network_filesystems(snapshot: &Snapshot) -> Option<Vec<Value>> {
-    let one = |fs: &NetFsRate| {
-        json!({
-            "mount": fs.mount,
-            "kind": fs.kind.name(),
-            "server": fs.server,
-            "read_mb_per_s": fs.read_mb_per_s,
-            "write_mb_per_s": fs.write_mb_per_s,
-            "rtt_ms": fs.rtt_ms,
-            "retransmits_per_s": fs.retransmits_per_s,
-            "interface": fs.interface,
-            "link_used_pct": fs.link_used_pct,
-        })
-    };
-    Some(snapshot.netfs.ok()?.iter().map(one).collect())
 }

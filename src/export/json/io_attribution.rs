@@ -1,30 +1,25 @@
 //! `processes[].devices[]` and `cgroups[]`: traced I/O by owner and device.
 
-use crate::model::io_accounting::OwnerIo;
+use crate::model::io_accounting::{IoRates, OwnerIo};
 use crate::model::system_state::SystemState;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-fn devices<W>(system: &SystemState, owner: &OwnerIo<W>) -> Vec<Value> {
-    let device = owner.devices.iter().map(|on| {
-        let rates = &on.rates;
-        json!({
-            "name": system.device_name(on.device),
-            "reads_per_s": rates.reads_per_s,
-            "writes_per_s": rates.writes_per_s,
-            "flushes_per_s": rates.flushes_per_s,
-            "read_bytes_per_s": rates.read_bytes_per_s,
-            "write_bytes_per_s": rates.write_bytes_per_s,
-            "mean_us": rates.mean_us,
-            "p99_us": rates.p99_us,
-            "writeback_bytes_per_s": rates.writeback_bytes_per_s,
-        })
-    });
-    device.collect()
+/// I/O on a device.
+#[derive(Serialize)]
+pub(super) struct DeviceIoJson<'a> {
+    name: String,
+    #[serde(flatten)]
+    rates: &'a IoRates,
+}
+
+fn devices<'a, W>(system: &SystemState, owner: &'a OwnerIo<W>) -> Vec<DeviceIoJson<'a>> {
+    owner.devices.iter().map(|on| DeviceIoJson { name: system.device_name(on.device), rates: &on.rates }).collect()
 }
 
 /// The devices of a process; `None` where I/O is not traced.
-pub(super) fn process_devices(system: &SystemState, pid: u32) -> Option<Vec<Value>> {
+pub(super) fn process_devices(system: &SystemState, pid: u32) -> Option<Vec<DeviceIoJson<'_>>> {
     let process = system.snapshot.io_attribution.ok()?.process(pid);
     Some(process.map(|process| devices(system, process)).unwrap_or_default())
 }

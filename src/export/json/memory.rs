@@ -1,6 +1,6 @@
 //! `cpu`, `writeback`, `swap`, `pressure` and `stalls`. These objects always have all keys; only values are `null`.
 
-use crate::model::memory::SwapArea;
+use crate::model::memory::{SwapArea, WritebackRate};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, StallRate, THROTTLE};
 use crate::model::pressure::ResourcePressure;
 use crate::model::snapshot::Snapshot;
@@ -18,17 +18,8 @@ pub(super) fn cpu(snapshot: &Snapshot) -> Value {
     })
 }
 
-pub(super) fn writeback(snapshot: &Snapshot) -> Value {
-    let writeback = snapshot.writeback.ok();
-    json!({
-        "dirty_bytes": writeback.map(|w| w.dirty_bytes),
-        "writeback_bytes": writeback.map(|w| w.writeback_bytes),
-        "background_threshold_bytes": writeback.map(|w| w.background_threshold_bytes),
-        "freerun_bytes": writeback.map(|w| w.freerun_bytes),
-        "dirty_threshold_bytes": writeback.map(|w| w.dirty_threshold_bytes),
-        "dirtied_bytes_per_s": writeback.map(|w| w.dirtied_bytes_per_s),
-        "written_bytes_per_s": writeback.map(|w| w.written_bytes_per_s),
-    })
+pub(super) fn writeback(snapshot: &Snapshot) -> WritebackRate {
+    snapshot.writeback.ok().copied().unwrap_or_default()
 }
 
 pub(super) fn swap(snapshot: &Snapshot) -> Value {

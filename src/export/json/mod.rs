@@ -57,7 +57,7 @@ pub fn snapshot_json(
     object.serialize_entry("cpu", &memory::cpu(snapshot))?;
     if scope.devices {
         object.serialize_entry("devices", &device::devices(system))?;
-        object.serialize_entry("network_filesystems", &device::network_filesystems(snapshot))?;
+        object.serialize_entry("network_filesystems", &snapshot.netfs.ok())?;
     }
     if scope.memory {
         object.serialize_entry("writeback", &memory::writeback(snapshot))?;

@@ -18,8 +18,10 @@ pub use rates::{DeviceIo, IoAttribution, IoRates, OwnerIo, UnattributedIo};
 /// `assets/trace/charge.bpf.c`.
 pub const LATENCY_BUCKETS: usize = 44;
 
-/// Kind of I/O that is counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Kind of I/O that is counted. Recordings number the kinds in this order.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
     /// Reads, by the process that submitted them.
@@ -35,14 +37,6 @@ pub enum AccountKind {
     SwapOut,
     /// Metadata of a file system, written from the page cache of its device; pid 0.
     Metadata,
-}
-
-impl AccountKind {
-    /// All kinds; recordings number them in this order.
-    pub const ALL: [AccountKind; 6] = {
-        use AccountKind::*;
-        [Read, Write, Flush, Writeback, SwapOut, Metadata]
-    };
 }
 
 /// Identity of an account.

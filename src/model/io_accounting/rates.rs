@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// I/O of a process or control group in an interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct IoRates {
     /// Reads completed per second.
     pub reads_per_s: f64,
@@ -162,9 +162,7 @@ impl IoAttribution {
         let find = |key: &AccountKey| old.binary_search_by_key(key, |a| a.key).ok().map(|at| &old[at]);
         let (mut tasks, mut groups) = (IoAccountSums(BTreeMap::new()), IoAccountSums(BTreeMap::new()));
         let mut apart: BTreeMap<DevId, UnattributedIo> = BTreeMap::new();
-        // The same reading again means that nothing was counted.
-        let same = before.is_some_and(|before| std::ptr::eq(before, now));
-        for account in now.accounts.iter().filter(|_| !same) {
+        for account in &now.accounts {
             // An account with fewer requests than before was closed and opened again.
             let before = find(&account.key).filter(|b| b.requests <= account.requests);
             if before.is_some_and(|b| b.requests == account.requests && b.bytes == account.bytes) {

@@ -10,6 +10,7 @@ use super::trace_folder::{OpenTrace, TraceFolder, is_cut_here};
 use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
 use crate::model::device_id::DevId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use strum::VariantArray as _;
 
 /// Limits of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +98,7 @@ pub struct KernelLog {
     next_order: u64,
     media_attached: HashMap<String, i64>,
     traces: TraceFolder,
-    counters: [ClassCounter; KernelLogClass::ALL.len()],
+    counters: [ClassCounter; KernelLogClass::VARIANTS.len()],
     next_seq: Option<u64>,
     dropped: u64,
     revision: u64,

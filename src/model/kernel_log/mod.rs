@@ -18,6 +18,7 @@ pub use log::{ClassCount, KernelLog, KernelLogLimits};
 pub use patterns::{DEFAULT_EXCLUDE, LogPatterns, PatternError};
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A record of the kernel ring buffer, decoded but not classified
 /// (Documentation/ABI/testing/dev-kmsg).
@@ -82,9 +83,24 @@ impl LogClock {
     }
 }
 
-/// Class of a kernel message. JSON uses the snake_case names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Class of a kernel message, in display order. JSON uses the snake_case names.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum KernelLogClass {
     /// A task in uninterruptible sleep for too long.
     HungTask,
@@ -112,28 +128,9 @@ pub enum KernelLogClass {
 }
 
 impl KernelLogClass {
-    /// Every class, in display order.
-    pub const ALL: [KernelLogClass; 11] = {
-        use KernelLogClass::*;
-        [HungTask, IoError, Filesystem, ResetTimeout, Oom, Lockup, MemoryError, NetworkFs, Oops, Thermal, Other]
-    };
-
     /// The name used in JSON and in filters.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; KernelLogClass::ALL.len()] = [
-            "hung_task",
-            "io_error",
-            "filesystem",
-            "reset_timeout",
-            "oom",
-            "lockup",
-            "memory_error",
-            "network_fs",
-            "oops",
-            "thermal",
-            "other",
-        ];
-        NAMES[self as usize]
+        self.into()
     }
 }
 
@@ -218,7 +215,7 @@ mod tests {
 
     #[test]
     fn class_names_match_their_json() {
-        for class in KernelLogClass::ALL {
+        for class in KernelLogClass::VARIANTS {
             assert_eq!(serde_json::to_string(&class).unwrap(), format!("\"{}\"", class.name()));
         }
     }

@@ -11,6 +11,7 @@ use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
 use crate::model::process::BlockedTask;
 use crate::model::request_pattern::RequestPattern;
 use crate::model::syncs::{InFlightSync, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
+use strum::VariantArray as _;
 
 /// Denied, absent or blocked in one of 24 ticks each, else `value`.
 fn reading<T>(rng: &mut TestRng, value: T) -> Reading<T> {
@@ -76,7 +77,7 @@ fn memory_stalls(rng: &mut TestRng, tick: u64) -> MemoryStallsRaw {
 fn io_accounts(rng: &mut TestRng, tick: u64) -> IoAccountsRaw {
     let mut keys = Vec::new();
     for pid in 0..6 {
-        for kind in AccountKind::ALL {
+        for kind in AccountKind::VARIANTS.iter().copied() {
             if rng.below(3) > 0 {
                 let device = DevId { major: 8, minor: pid % 2 };
                 keys.push(AccountKey { pid, device, cgroup_id: 9_000_000_000 + u64::from(pid), kind });
@@ -104,7 +105,7 @@ fn syncs(rng: &mut TestRng, tick: u64) -> SyncsRaw {
     let file = |n: u64| {
         Arc::new(SyncFile {
             pid: n as u32,
-            call: SyncCall::ALL[n as usize % 6],
+            call: SyncCall::VARIANTS[n as usize % 6],
             device: DevId { major: 8, minor: 1 },
             ino: 100 + n,
             comm: b"postgres".as_slice().into(),

@@ -11,6 +11,7 @@ use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
 use std::fmt::Write as _;
+use strum::VariantArray as _;
 
 impl KernelLogView {
     /// The visible entries, oldest first.
@@ -185,7 +186,7 @@ impl KernelLogView {
 /// The classes logged in the last ten minutes with their counts.
 fn recent_class_counts(shared: &Shared) -> String {
     let mut out = String::new();
-    for class in KernelLogClass::ALL {
+    for class in KernelLogClass::VARIANTS.iter().copied() {
         let n = shared.system.kernel_log.count(class, shared.log_clock);
         if n.last_10min > 0 && class != KernelLogClass::Other {
             out.push_str(&format!("{} {} · ", class.name().replace('_', " "), n.last_10min));
