@@ -297,9 +297,9 @@ mod tests {
             let start = ExperimentSpec { plan, set_assignments: set, ..ExperimentSpec::default() };
             assert_eq!(parse_command_line_of(&start), start);
             for p in PARAMS.iter().filter(|p| w.params().contains(&p.name)) {
-                for text in p.choices.iter().copied().chain(["1", "2", "512", "8192", "64M"]) {
+                for text in p.choices().iter().copied().chain(["1", "2", "512", "8192", "64M"]) {
                     let mut asked = start.clone();
-                    let taken = (p.set)(&mut asked.plan, text);
+                    let taken = p.set(&mut asked.plan, text);
                     if taken.is_ok() && asked.check().is_ok() {
                         assert_eq!(parse_command_line_of(&asked), asked, "{} {} {text}", w.name, p.name);
                         lines += 1;

@@ -59,9 +59,9 @@ fn workload_args(plan: &BenchPlan) -> Vec<String> {
     let default = workload.defaults();
     let mut out = Vec::new();
     for p in PARAMS.iter().filter(|p| workload.params().contains(&p.name)) {
-        let text = (p.get)(plan);
+        let text = p.get(plan);
         let decides = p.name == "time" || p.name == "transactions";
-        if text == (p.get)(&default) && !decides {
+        if text == p.get(&default) && !decides {
             continue;
         }
         // The read-ahead option implies it.

@@ -80,7 +80,7 @@ impl RunForms for BenchForm {
 
     fn reset_line(&mut self, form: usize, name: &str) -> Result<(), String> {
         let Some(param) = params::find_param(name) else { return Ok(()) };
-        self.set_line(form, name, &(param.get)(&WORKLOADS[form].defaults()))
+        self.set_line(form, name, &param.get(&WORKLOADS[form].defaults()))
     }
 
     fn plan_text(&self, form: usize, shared: &Shared) -> Vec<StyledLine> {

@@ -239,8 +239,8 @@ impl ExperimentForm {
         let (plan, is_custom) = &mut self.plans[self.workload];
         let Some(param) = params::find_param(name) else { return };
         // A default is always valid.
-        let _ = (param.set)(plan, &(param.get)(&defaults));
-        let differs = |name: &&str| params::find_param(name).is_some_and(|p| (p.get)(plan) != (p.get)(&defaults));
+        let _ = param.set(plan, &param.get(&defaults));
+        let differs = |name: &&str| params::find_param(name).is_some_and(|p| p.get(plan) != p.get(&defaults));
         *is_custom &= DURATION_PARAMS.iter().any(differs);
     }
 }

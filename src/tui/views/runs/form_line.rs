@@ -47,10 +47,10 @@ impl FormLine {
         known.map(move |p| Self {
             name: p.name,
             help: format!("{}; {}", p.about, p.range),
-            choices: p.choices,
-            text: (p.get)(plan),
+            choices: p.choices(),
+            text: p.get(plan),
             shown: format_param(p, plan),
-            is_changed: (p.get)(edited) != (p.get)(&defaults),
+            is_changed: p.get(edited) != p.get(&defaults),
             is_wide: false,
         })
     }
@@ -58,7 +58,7 @@ impl FormLine {
 
 /// Value with its unit, or the meaning of zero, such as `no cap`.
 fn format_param(p: &BenchParam, plan: &BenchPlan) -> String {
-    let text = (p.get)(plan);
+    let text = p.get(plan);
     // A range reads like `0 (no cap) or more`.
     let zero_meaning = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
     match (zero_meaning, p.unit) {
