@@ -7,7 +7,7 @@ use super::plan::BenchPlan;
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
-use super::target::checks::BenchRefusal;
+use super::target::refusal::BenchRefusal;
 use super::workloads::{self, Workload};
 use crate::root::Root;
 use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};

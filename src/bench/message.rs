@@ -2,7 +2,7 @@
 
 use super::plan::BenchPlan;
 use super::report::{BenchReport, SeriesPoint};
-use super::target::checks::BenchRefusal;
+use super::target::refusal::BenchRefusal;
 use crate::subprocess::handle::ChildMessage;
 use serde::{Deserialize, Serialize};
 

@@ -7,8 +7,8 @@
 
 use super::session::RunError;
 use super::target::TargetDirectory;
-use super::target::checks::{BenchRefusal, refuse};
 use super::target::filesystem::FilesystemKind;
+use super::target::refusal::{BenchRefusal, refuse};
 use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;

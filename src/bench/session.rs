@@ -10,10 +10,10 @@ use super::plan::{BenchPlan, EngineChoice};
 use super::report::{CpuUsage, Measurement, ReportTarget};
 use super::run_progress::{RunProgress, merge_recorders};
 use super::syscalls::ResourceUsage;
-use super::target::checks::BenchRefusal;
 use super::target::filesystem::TargetFilesystem;
+pub use super::target::refusal::RunError;
 use super::target::{BenchFile, TargetDirectory, size_hints};
-use super::worker_loop::{WorkerExit, run_worker_loop};
+use super::worker_loop::run_worker_loop;
 use crate::model::disk::{DiskRate, DiskRaw};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
@@ -27,27 +27,6 @@ pub const MIB: u32 = 1 << 20;
 
 /// Reads the counters of all block devices.
 pub type DiskCounterReader = Arc<dyn Fn() -> Vec<DiskRaw> + Send + Sync>;
-
-/// Why a workload ends early.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
-    /// Cancelled.
-    #[error("stopped")]
-    Cancelled,
-    /// Refused by a check.
-    #[error(transparent)]
-    Refused(#[from] BenchRefusal),
-    /// An error.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl RunError {
-    /// The error of a failed system call; `what` names it.
-    pub fn from_errno(what: &str, err: impl Into<std::io::Error>) -> Self {
-        RunError::Failed(format!("{what}: {}", describe_io_error(&err.into())))
-    }
-}
 
 /// The state of a run.
 pub struct BenchSession {
@@ -275,22 +254,22 @@ impl BenchSession {
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
             }
             all_set_up.wait();
-            let (Ok(mut engine), None) = (engine, refused.get()) else { return WorkerExit::Stopped };
+            let (Ok(mut engine), None) = (engine, refused.get()) else { return Err(RunError::Cancelled) };
             let mut begin = || {
                 before.get_or_init(|| CounterSnapshot::read(counters));
             };
             let ended = run_worker_loop(&mut engine, spec, recorder, &progress.stop_requested, &mut begin);
-            if matches!(ended, WorkerExit::Failed { .. }) {
+            if matches!(ended, Err(RunError::Failed(_))) {
                 // Stop the other workers.
                 progress.stop_requested.store(true, Ordering::Relaxed);
             }
             ended
         };
         let work = &work;
-        let ends: Vec<WorkerExit> = std::thread::scope(|scope| {
+        let ends: Vec<Result<(), RunError>> = std::thread::scope(|scope| {
             let pairs = specs.iter().zip(&recorders);
             let workers: Vec<_> = pairs.map(|(spec, recorder)| scope.spawn(move || work(spec, recorder))).collect();
-            workers.into_iter().map(|w| w.join().unwrap_or(WorkerExit::Stopped)).collect()
+            workers.into_iter().map(|w| w.join().unwrap_or(Err(RunError::Cancelled))).collect()
         });
         if let Some(why) = refused.into_inner() {
             return Err(why);
@@ -298,7 +277,10 @@ impl BenchSession {
         let after = CounterSnapshot::read(&self.counters);
         let before = before.into_inner().unwrap_or_default();
         let part = self.complete_measurement(merge_recorders(part, &recorders), &before, &after);
-        Ok((part, combine_exits(&ends)))
+        // A failure stops the other workers, so it comes first.
+        let failed = ends.iter().find(|end| matches!(end, Err(RunError::Failed(_))));
+        let ended = failed.cloned().unwrap_or_else(|| ends.into_iter().collect());
+        Ok((part, ended))
     }
 
     fn complete_measurement(
@@ -352,25 +334,4 @@ fn split_to_depth_one(spec: &IoSpec) -> Vec<IoSpec> {
         })
         .filter(|s| s.len > 0)
         .collect()
-}
-
-fn combine_exits(ends: &[WorkerExit]) -> Result<(), RunError> {
-    for end in ends {
-        if let WorkerExit::Failed { op, errno } = end {
-            let what = match op {
-                Some(op) => format!("{:?} of {} bytes at offset {}", op.kind, op.len, op.offset).to_lowercase(),
-                None => "handing operations to the kernel".into(),
-            };
-            let why = match *errno {
-                0 => "came up short".into(),
-                libc::ENOSPC => "no space left on the device: choose a smaller --size".into(),
-                libc::EIO => "the device reports an error (EIO); the kernel log says more".into(),
-                libc::EINVAL => "refused as invalid: block size or offset not aligned for direct I/O?".into(),
-                libc::EOPNOTSUPP => "not supported here; --iopoll needs a device with polling queues".into(),
-                n => describe_io_error(&std::io::Error::from_raw_os_error(n)),
-            };
-            return Err(RunError::Failed(format!("{what}: {why}")));
-        }
-    }
-    if ends.contains(&WorkerExit::Stopped) { Err(RunError::Cancelled) } else { Ok(()) }
 }

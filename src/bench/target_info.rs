@@ -2,7 +2,8 @@
 //! against it. A child process collects it; the plan is checked against it on each change.
 
 use super::report::ReportTarget;
-use super::target::checks::{self, BenchRefusal};
+use super::target::checks;
+use super::target::refusal::BenchRefusal;
 use crate::model::disk::DevId;
 use crate::model::path::DeviceChainEntry;
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,8 @@ use super::engine::{Completion, IoEngine, IoOp};
 use super::io_spec::{AccessOrder, BufferFill, IoSpec};
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::rng::Rng;
+use super::target::refusal::RunError;
+use crate::model::reading::describe_io_error;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a waiting worker checks whether it should stop, ns.
@@ -20,19 +22,6 @@ const SLOW_WAIT_NS: u64 = 2_000_000;
 const SPIN_NS: u64 = 500_000;
 /// How long a stopped worker waits for operations in flight, ns.
 const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WorkerExit {
-    /// The time or size limit was reached.
-    LimitReached,
-    Stopped,
-    Failed {
-        /// The operation; `None` if the submission failed.
-        op: Option<IoOp>,
-        /// The errno; 0 for a short transfer.
-        errno: i32,
-    },
-}
 
 #[derive(Clone, Copy)]
 struct InFlightOp {
@@ -67,7 +56,7 @@ pub(crate) fn run_worker_loop<E: IoEngine>(
     recorder: &OpRecorder,
     stop: &AtomicBool,
     on_begin: &mut dyn FnMut(),
-) -> WorkerExit {
+) -> Result<(), RunError> {
     let depth = if E::SYNCHRONOUS { 1 } else { spec.depth.max(1) };
     let idle = InFlightOp { start: 0, issue: 0, op: IoOp { kind: OpKind::Read, offset: 0, len: 0 } };
     let mut rng = Rng::new(spec.seed.0, spec.seed.1);
@@ -97,7 +86,7 @@ pub(crate) fn run_worker_loop<E: IoEngine>(
 }
 
 impl<E: IoEngine> WorkerLoop<'_, E> {
-    fn run(&mut self, stop: &AtomicBool, on_begin: &mut dyn FnMut()) -> WorkerExit {
+    fn run(&mut self, stop: &AtomicBool, on_begin: &mut dyn FnMut()) -> Result<(), RunError> {
         let mut now = self.engine.now();
         let ramp_end = now + self.spec.ramp_ns;
         let end = if self.spec.time_ns == 0 { u64::MAX } else { ramp_end.saturating_add(self.spec.time_ns) };
@@ -114,9 +103,9 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
             }
             if ended.is_none() {
                 if stop.load(Ordering::Relaxed) {
-                    ended = Some(WorkerExit::Stopped);
+                    ended = Some(Err(RunError::Cancelled));
                 } else if now >= end || (self.spec.byte_limit > 0 && self.queued_bytes >= self.spec.byte_limit) {
-                    ended = Some(WorkerExit::LimitReached);
+                    ended = Some(Ok(()));
                 } else {
                     self.fill_slots(now);
                 }
@@ -133,15 +122,15 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
                 Ok(later) => now = later,
                 Err(failed) => {
                     // Operations in flight may complete or not; the counts up to here are valid.
-                    if !matches!(ended, Some(WorkerExit::Failed { .. })) {
-                        ended = Some(failed);
+                    if !matches!(ended, Some(Err(RunError::Failed(_)))) {
+                        ended = Some(Err(failed));
                         give_up = now + DRAIN_TIMEOUT_NS;
                     }
                     now = self.engine.now();
                 }
             }
         }
-        ended.unwrap_or(WorkerExit::Stopped)
+        ended.unwrap_or(Err(RunError::Cancelled))
     }
 
     /// Fills free slots, as far as the rate and size limits allow.
@@ -218,11 +207,12 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
 
     /// Submits new operations, waits if none has completed, records completions. Returns the time after that.
     #[inline(always)]
-    fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, WorkerExit> {
-        let handed_over = |err: std::io::Error| WorkerExit::Failed { op: None, errno: err.raw_os_error().unwrap_or(0) };
+    fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, RunError> {
+        let not_taken =
+            |err: std::io::Error| failure("handing operations to the kernel".into(), err.raw_os_error().unwrap_or(0));
         let fresh = self.unsubmitted.len();
         if fresh > 0 {
-            self.engine.submit().map_err(handed_over)?;
+            self.engine.submit().map_err(not_taken)?;
             now = self.engine.now();
             if !E::SYNCHRONOUS {
                 for &slot in &self.unsubmitted {
@@ -251,7 +241,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
                 }
             } else if self.completions.is_empty() && (timeout > 0 || inflight > 0) {
                 let want = (self.min_completions as usize).clamp(1, inflight.max(1));
-                self.engine.wait(want as u32, timeout).map_err(handed_over)?;
+                self.engine.wait(want as u32, timeout).map_err(not_taken)?;
             }
             let before = now;
             now = self.engine.now();
@@ -269,7 +259,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
     }
 
     #[inline(always)]
-    fn record_completions(&mut self, now: u64) -> Result<u64, WorkerExit> {
+    fn record_completions(&mut self, now: u64) -> Result<u64, RunError> {
         if self.is_counting {
             self.recorder.record_reap(self.completions.len());
         }
@@ -278,7 +268,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
             let s = self.slots[slot as usize];
             self.free_slots.push(slot);
             if result != s.op.len as i32 {
-                failed = Some(WorkerExit::Failed { op: Some(s.op), errno: -result.min(0) });
+                failed = Some((s.op, -result.min(0)));
             } else if self.is_counting {
                 self.recorder.record_op(s.op.kind, u64::from(s.op.len), s.start, s.issue, now);
             }
@@ -288,8 +278,24 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         } else {
             self.recorder.heartbeat(now);
         }
-        failed.map_or(Ok(now), Err)
+        let Some((op, errno)) = failed else { return Ok(now) };
+        let what = format!("{:?} of {} bytes at offset {}", op.kind, op.len, op.offset);
+        Err(failure(what.to_lowercase(), errno))
     }
+}
+
+/// The error of a failed operation; errno 0: a short transfer.
+#[cold]
+fn failure(what: String, errno: i32) -> RunError {
+    let why = match errno {
+        0 => "came up short".into(),
+        libc::ENOSPC => "no space left on the device: choose a smaller --size".into(),
+        libc::EIO => "the device reports an error (EIO); the kernel log says more".into(),
+        libc::EINVAL => "refused as invalid: block size or offset not aligned for direct I/O?".into(),
+        libc::EOPNOTSUPP => "not supported here; --iopoll needs a device with polling queues".into(),
+        n => describe_io_error(&std::io::Error::from_raw_os_error(n)),
+    };
+    RunError::Failed(format!("{what}: {why}"))
 }
 
 #[cfg(test)]
@@ -319,7 +325,7 @@ mod tests {
         }
     }
 
-    fn run(engine: &mut NullEngine, spec: &IoSpec) -> (WorkerExit, OpRecorder) {
+    fn run(engine: &mut NullEngine, spec: &IoSpec) -> (Result<(), RunError>, OpRecorder) {
         let recorder = OpRecorder::default();
         let ended = run_worker_loop(engine, spec, &recorder, &AtomicBool::new(false), &mut || {});
         (ended, recorder)
@@ -334,7 +340,7 @@ mod tests {
         let mut engine = NullEngine::new(4096, 100_000);
         let spec = IoSpec { ramp_ns: SECOND, time_ns: 2 * SECOND, ..spec() };
         let (ended, recorder) = run(&mut engine, &spec);
-        assert_eq!(ended, WorkerExit::LimitReached);
+        assert_eq!(ended, Ok(()));
         let (r, w) = (recorder.direction_stats(OpKind::Read), recorder.direction_stats(OpKind::Write));
         assert!((r.ios + w.ios).abs_diff(20_000) <= 8, "{} + {}", r.ios, w.ios);
         assert!(r.ios.abs_diff(w.ios) < 600);
@@ -352,7 +358,7 @@ mod tests {
         engine.op_log = Some(Vec::new());
         let spec = IoSpec::for_layout((5 << 20) + 512, 1 << 20, 4, 1);
         let (ended, recorder) = run(&mut engine, &spec);
-        assert_eq!(ended, WorkerExit::LimitReached);
+        assert_eq!(ended, Ok(()));
         let written = recorder.direction_stats(OpKind::Write);
         assert_eq!((written.ios, written.bytes), (6, spec.len));
         let ops = engine.op_log.unwrap();
@@ -364,7 +370,7 @@ mod tests {
         let ops = |seed| {
             let mut engine = NullEngine::new(4096, 1000);
             engine.op_log = Some(Vec::new());
-            run(&mut engine, &IoSpec { seed, time_ns: 1_000_000, ..spec() });
+            let _ = run(&mut engine, &IoSpec { seed, time_ns: 1_000_000, ..spec() });
             engine.op_log.unwrap()
         };
         let all = ops((1, 0));
@@ -388,7 +394,7 @@ mod tests {
         let mut engine = NullEngine::new(4096, 1000);
         engine.op_log = Some(Vec::new());
         let spec = IoSpec { read_pct: 0, fsync_every: 3, depth: 1, time_ns: 100_000, ..spec() };
-        run(&mut engine, &spec);
+        let _ = run(&mut engine, &spec);
         let kinds: Vec<_> = engine.op_log.unwrap().iter().map(|o| o.kind).take(8).collect();
         use OpKind::{Sync, Write};
         assert_eq!(kinds, [Write, Write, Write, Sync, Write, Write, Write, Sync]);
@@ -398,7 +404,7 @@ mod tests {
     fn an_error_ends_the_run_and_keeps_its_counts() {
         let mut engine = NullEngine::new(4096, 1000).with_failure_at(100, libc::EIO);
         let (ended, recorder) = run(&mut engine, &spec());
-        assert!(matches!(ended, WorkerExit::Failed { op: Some(_), errno: libc::EIO }));
+        assert!(ended.unwrap_err().to_string().contains("at offset") && recorder.counting_since().is_some());
         let n = ops(&recorder);
         assert!((99..110).contains(&n), "{n}");
     }
@@ -414,7 +420,7 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             worker.join().unwrap()
         });
-        assert!(matches!(ended, WorkerExit::LimitReached | WorkerExit::Stopped));
+        assert!(matches!(ended, Ok(()) | Err(RunError::Cancelled)));
         assert!(ops(&recorder) <= 50);
     }
 }

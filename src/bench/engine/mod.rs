@@ -2,7 +2,6 @@
 
 pub mod threads;
 pub mod uring;
-pub mod uring_unavailable;
 
 #[cfg(test)]
 pub mod test_engine;

@@ -1,8 +1,7 @@
 //! The checks before a benchmark may use a directory, one function each.
 
 use super::filesystem::{FilesystemKind, TargetFilesystem};
-use super::refusal::display_path;
-pub use super::refusal::{BenchRefusal, refusal_from_errno, refuse};
+use super::refusal::{BenchRefusal, display_path, refusal_from_errno, refuse};
 use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;

@@ -8,12 +8,13 @@ pub mod filesystem;
 pub mod refusal;
 pub mod size_hints;
 
-use self::checks::{BenchRefusal, refuse};
 use self::filesystem::TargetFilesystem;
+use self::refusal::{BenchRefusal, refusal_from_errno, refuse};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -36,8 +37,7 @@ impl TargetDirectory {
         checks::check_owner(&fd, path)?;
         // O_PATH is enough for the checks; creating a file needs a readable descriptor.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir =
-            rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| checks::refusal_from_errno(path, e))?;
+        let dir = rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| refusal_from_errno(path, e))?;
         Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
     }
 
@@ -55,16 +55,15 @@ impl TargetDirectory {
     /// An unlinked file of `bytes`, allocated but not written.
     pub fn create(&self, bytes: u64) -> Result<BenchFile, BenchRefusal> {
         self.check_space(bytes)?;
-        let fd = self.create_unlinked()?;
-        if bytes == 0 {
-            return Ok(BenchFile { fd, direct_fd: None, size: bytes });
+        let file = self.create_unlinked()?.into();
+        if bytes > 0 {
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+                // The layout that follows allocates by writing the data.
+                Ok(()) | Err(Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(refusal_from_errno(&self.path, errno)),
+            }
         }
-        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes) {
-            // The layout that follows allocates by writing the data.
-            Ok(()) | Err(Errno::OPNOTSUPP) => {}
-            Err(errno) => return Err(checks::refusal_from_errno(&self.path, errno)),
-        }
-        Ok(BenchFile { fd, direct_fd: None, size: bytes })
+        Ok(BenchFile { file, direct: None, size: bytes })
     }
 
     fn create_unlinked(&self) -> Result<OwnedFd, BenchRefusal> {
@@ -73,21 +72,20 @@ impl TargetDirectory {
         match rustix::fs::openat(&self.dir_fd, ".", flags | OFlags::TMPFILE, mode) {
             // File systems without O_TMPFILE return one of these.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-            other => return other.map_err(|e| checks::refusal_from_errno(&self.path, e)),
+            other => return other.map_err(|e| refusal_from_errno(&self.path, e)),
         }
         let name = format!(".iotop-plus-{}-{:x}", std::process::id(), super::engine::monotonic_ns());
         let fd = rustix::fs::openat(&self.dir_fd, &name, flags | OFlags::CREATE | OFlags::NOFOLLOW, mode)
-            .map_err(|e| checks::refusal_from_errno(&self.path, e))?;
-        rustix::fs::unlinkat(&self.dir_fd, &name, AtFlags::empty())
-            .map_err(|e| checks::refusal_from_errno(&self.path, e))?;
+            .map_err(|e| refusal_from_errno(&self.path, e))?;
+        rustix::fs::unlinkat(&self.dir_fd, &name, AtFlags::empty()).map_err(|e| refusal_from_errno(&self.path, e))?;
         Ok(fd)
     }
 }
 
 /// An unlinked file.
 pub struct BenchFile {
-    fd: OwnedFd,
-    direct_fd: Option<OwnedFd>,
+    file: File,
+    direct: Option<OwnedFd>,
     /// Its size.
     pub size: u64,
 }
@@ -96,7 +94,7 @@ impl Drop for BenchFile {
     /// Truncates it first, so that its dirty pages are not written any more. Closing alone would wait for all pages that
     /// writeback has already started on, which takes minutes on a slow device.
     fn drop(&mut self) {
-        let _ = rustix::fs::ftruncate(&self.fd, 0);
+        let _ = self.file.set_len(0);
     }
 }
 
@@ -104,10 +102,10 @@ impl BenchFile {
     /// Opens the file again with O_DIRECT. Refused if the file system does not support direct I/O.
     pub fn open_direct_io(&mut self, root: &Root) -> Result<(), BenchRefusal> {
         use std::os::fd::AsRawFd;
-        let again = root.proc(&format!("self/fd/{}", self.fd.as_raw_fd()));
+        let again = root.proc(&format!("self/fd/{}", self.file.as_raw_fd()));
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
         match rustix::fs::openat(CWD, &again, flags, Mode::empty()) {
-            Ok(fd) => self.direct_fd = Some(fd),
+            Ok(fd) => self.direct = Some(fd),
             Err(Errno::INVAL) => {
                 return refuse("this file system has no direct I/O (O_DIRECT); add --buffered");
             }
@@ -120,32 +118,31 @@ impl BenchFile {
 
     /// The descriptor for measured I/O: direct if [`Self::open_direct_io`] was called, else buffered.
     pub fn io_fd(&self) -> BorrowedFd<'_> {
-        self.direct_fd.as_ref().unwrap_or(&self.fd).as_fd()
+        self.direct.as_ref().map_or(self.file.as_fd(), AsFd::as_fd)
     }
 
     /// Through the page cache.
-    pub fn buffered_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    pub fn buffered(&self) -> &File {
+        &self.file
     }
 
     /// Writes the file back and evicts it from the page cache, so that the next reads go to the device.
     pub fn evict_page_cache(&self) -> std::io::Result<()> {
-        rustix::fs::fsync(&self.fd)?;
-        rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::DontNeed)?;
-        Ok(())
+        self.file.sync_all()?;
+        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
     }
 
     /// Applies the disk's present read-ahead to the open file, which otherwise keeps the one from when it was opened
     /// (mm/fadvise.c, POSIX_FADV_NORMAL).
     pub fn refresh_readahead(&self) -> std::io::Result<()> {
-        Ok(rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::Normal)?)
+        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Normal)?)
     }
 
     /// Alignment of direct I/O: (memory, offset and length), bytes.
     pub fn alignment(&self) -> (u32, u32) {
         use rustix::fs::StatxFlags;
         // STATX_DIOALIGN exists since Linux 6.1.
-        match rustix::fs::statx(&self.fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        match rustix::fs::statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
             Ok(s) if s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && s.stx_dio_offset_align > 0 => {
                 (s.stx_dio_mem_align.max(1), s.stx_dio_offset_align)
             }
@@ -193,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let Ok(place) = open_checked(dir.path()) else { return println!("skipped: no room for a file here") };
         let file = place.create(1 << 20).unwrap();
-        assert_eq!(rustix::fs::fstat(file.buffered_fd()).unwrap().st_size, 1 << 20);
+        assert_eq!(file.buffered().metadata().unwrap().len(), 1 << 20);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         assert!(file.alignment().1.is_power_of_two());
     }

@@ -1,4 +1,4 @@
-//! Why a benchmark may not run somewhere, as data and as text.
+//! Why a benchmark may not run somewhere, or ends early, as data and as text.
 
 use crate::model::reading::describe_io_error;
 use crate::sanitize::sanitize;
@@ -14,6 +14,27 @@ pub struct BenchRefusal {
     pub reason: String,
     /// Whether a permission is missing.
     pub needs_privilege: bool,
+}
+
+/// Why a workload ends early.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// Cancelled.
+    #[error("stopped")]
+    Cancelled,
+    /// Refused by a check.
+    #[error(transparent)]
+    Refused(#[from] BenchRefusal),
+    /// An error.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl RunError {
+    /// The error of a failed system call; `what` names it.
+    pub fn from_errno(what: &str, err: impl Into<std::io::Error>) -> Self {
+        RunError::Failed(format!("{what}: {}", describe_io_error(&err.into())))
+    }
 }
 
 /// An error for a benchmark that would be unsafe or meaningless.

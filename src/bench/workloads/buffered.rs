@@ -8,6 +8,8 @@ use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -75,14 +77,15 @@ pub(super) fn end_of_time(plan: &BenchPlan) -> u64 {
     if plan.time_ms == 0 { u64::MAX } else { monotonic_ns() + plan.time_ms * 1_000_000 }
 }
 
-/// Records a call that began at `start`: returns the bytes it moved, and the time now.
+/// Records a call that began at `start`, named `what` in errors: returns the bytes it moved, and the time now.
 pub(super) fn record_call(
     recorder: &OpRecorder,
     kind: OpKind,
     start: u64,
-    call: Result<usize, RunError>,
+    what: &str,
+    call: io::Result<usize>,
 ) -> Result<(u64, u64), RunError> {
-    let bytes = call? as u64;
+    let bytes = call.map_err(|e| RunError::from_errno(what, e))? as u64;
     let now = monotonic_ns();
     recorder.record_op(kind, bytes, start, start, now);
     Ok((bytes, now))
@@ -91,18 +94,8 @@ pub(super) fn record_call(
 /// fdatasync, recorded; returns the time after it.
 pub(super) fn record_fdatasync(recorder: &OpRecorder, file: &BenchFile, what: &str) -> Result<u64, RunError> {
     let start = monotonic_ns();
-    let call = rustix::fs::fdatasync(file.buffered_fd());
-    let call = call.map(|()| 0).map_err(|e| RunError::from_errno(what, e));
-    Ok(record_call(recorder, OpKind::Sync, start, call)?.1)
-}
-
-pub(super) fn write_all(file: &BenchFile, data: &[u8], at: u64, what: &str) -> Result<usize, RunError> {
-    let mut done = 0;
-    while done < data.len() {
-        done += rustix::io::pwrite(file.buffered_fd(), &data[done..], at + done as u64)
-            .map_err(|e| RunError::from_errno(what, e))?;
-    }
-    Ok(done)
+    let call = file.buffered().sync_data().map(|()| 0);
+    Ok(record_call(recorder, OpKind::Sync, start, what, call)?.1)
 }
 
 #[derive(Clone, Copy)]
@@ -136,9 +129,8 @@ pub(super) fn append_records(
             return Ok(());
         }
         at = if full { 0 } else { at };
-        let call = rustix::io::pwrite(file.buffered_fd(), &record, at);
-        let (n, mut now) =
-            record_call(recorder, OpKind::Write, start, call.map_err(|e| RunError::from_errno("write", e)))?;
+        let call = file.buffered().write_at(&record, at);
+        let (n, mut now) = record_call(recorder, OpKind::Write, start, "write", call)?;
         if mode.sync_each {
             now = record_fdatasync(recorder, file, "fdatasync")?;
         }

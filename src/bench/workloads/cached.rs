@@ -9,6 +9,7 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
+use std::os::unix::fs::FileExt;
 
 pub(super) const CACHED: Workload = Workload {
     name: "cached",
@@ -35,11 +36,11 @@ fn read_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile) ->
     while at < file.size {
         session.check_cancelled()?;
         let start = pace.wait_for_turn();
-        let call = rustix::io::pread(file.buffered_fd(), &mut buffer, at).map_err(|e| RunError::from_errno("read", e));
-        if call == Ok(0) {
+        let call = file.buffered().read_at(&mut buffer, at);
+        let (n, now) = record_call(recorder, OpKind::Read, start, "read", call)?;
+        if n == 0 {
             return Err(RunError::Failed(format!("the file ends at {at}, before its {} bytes", file.size)));
         }
-        let (n, now) = record_call(recorder, OpKind::Read, start, call)?;
         recorder.record_completion_time(now);
         at += n;
     }

@@ -1,7 +1,7 @@
 //! A large file written in 6 MiB pieces, synced after each piece or once at the end, and the effect
 //! on another process's small syncs on the same file system.
 
-use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call, record_fdatasync, write_all};
+use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call, record_fdatasync};
 use super::primary_metric::lower_is_better;
 use super::workload::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
@@ -13,6 +13,7 @@ use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -52,7 +53,8 @@ fn run_bystander(file: &BenchFile, done: &AtomicBool) -> Result<LatencyStats, Ru
     recorder.start_counting(monotonic_ns());
     let mut at = 0;
     while !done.load(Ordering::Relaxed) {
-        write_all(file, &[7; RECORD_BYTES], at, "the bystander's write")?;
+        let written = file.buffered().write_all_at(&[7; RECORD_BYTES], at);
+        written.map_err(|e| RunError::from_errno("the bystander's write", e))?;
         record_fdatasync(&recorder, file, "the bystander's fdatasync")?;
         at = (at + RECORD_BYTES as u64) % BYSTANDER_BYTES;
         std::thread::sleep(PAUSE);
@@ -95,8 +97,8 @@ fn write_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile, e
     rng.fill_bytes(&mut piece);
     let mut pace = RateLimiter::new(plan, plan.block);
     let fsync = |start| -> Result<u64, RunError> {
-        let call = rustix::fs::fsync(file.buffered_fd()).map(|()| 0);
-        let (_, now) = record_call(recorder, OpKind::Sync, start, call.map_err(|e| RunError::from_errno("fsync", e)))?;
+        let call = file.buffered().sync_all().map(|()| 0);
+        let (_, now) = record_call(recorder, OpKind::Sync, start, "fsync", call)?;
         recorder.record_completion_time(now);
         Ok(now)
     };
@@ -105,9 +107,9 @@ fn write_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile, e
         session.check_cancelled()?;
         let start = pace.wait_for_turn();
         piece[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
-        let len = u64::from(plan.block).min(plan.size - at);
-        let call = write_all(file, &piece[..len as usize], at, "write");
-        let (n, now) = record_call(recorder, OpKind::Write, start, call)?;
+        let len = u64::from(plan.block).min(plan.size - at) as usize;
+        let call = file.buffered().write_all_at(&piece[..len], at).map(|()| len);
+        let (n, now) = record_call(recorder, OpKind::Write, start, "write", call)?;
         at += n;
         if each {
             fsync(now)?;

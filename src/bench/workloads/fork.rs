@@ -11,7 +11,7 @@ use crate::bench::plan::BenchPlan;
 use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::syscalls::{MappedMemory, timed_fork};
-use crate::bench::target::checks::refuse;
+use crate::bench::target::refusal::refuse;
 use crate::root::Root;
 use crate::units::format_bytes_long;
 

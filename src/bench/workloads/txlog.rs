@@ -3,7 +3,7 @@
 //! itself is never synced: the kernel writes it back, as the dirty thresholds demand.
 
 use super::buffered::{
-    BUFFERED, RateLimiter, check_one_call, end_of_time, one_call_plan, record_call, record_fdatasync, write_all,
+    BUFFERED, RateLimiter, check_one_call, end_of_time, one_call_plan, record_call, record_fdatasync,
 };
 use super::primary_metric::higher_is_better;
 use super::workload::{PlannedWrites, Workload};
@@ -16,6 +16,7 @@ use crate::bench::session::{BenchSession, MIB, RunError};
 use crate::bench::syscalls::MappedMemory;
 use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
+use std::os::unix::fs::FileExt;
 
 pub(super) const TXLOG: Workload = Workload {
     name: "txlog",
@@ -51,7 +52,7 @@ impl RecordStore<'_> {
             record.copy_from_slice(self.map.slice(at as usize, record.len()));
             return Ok(());
         }
-        let read = rustix::io::pread(self.file.buffered_fd(), record, at);
+        let read = self.file.buffered().read_at(record, at);
         read.map(drop).map_err(|e| RunError::from_errno("reading the store", e))
     }
 
@@ -60,7 +61,7 @@ impl RecordStore<'_> {
             self.map.slice(at as usize, record.len()).copy_from_slice(record);
             return Ok(());
         }
-        let written = rustix::io::pwrite(self.file.buffered_fd(), record, at);
+        let written = self.file.buffered().write_at(record, at);
         written.map(drop).map_err(|e| RunError::from_errno("writing the store", e))
     }
 }
@@ -104,13 +105,12 @@ fn run_transactions(
         }
         if p.write_log {
             if p.transactions == 0 && log_at + records.len() as u64 > LOG_ROTATE_BYTES {
-                rustix::fs::ftruncate(log.buffered_fd(), 0)
-                    .map_err(|e| RunError::from_errno("beginning the log anew", e))?;
+                log.buffered().set_len(0).map_err(|e| RunError::from_errno("beginning the log anew", e))?;
                 log_at = 0;
             }
             let start = monotonic_ns();
-            let call = write_all(log, records, log_at, "writing");
-            log_at += record_call(recorder, OpKind::Write, start, call)?.0;
+            let call = log.buffered().write_all_at(records, log_at).map(|()| records.len());
+            log_at += record_call(recorder, OpKind::Write, start, "writing", call)?.0;
             tally.bytes_written += records.len() as u64;
         }
         if p.sync {
@@ -132,7 +132,7 @@ fn run_transactions(
 }
 
 fn map_store(session: &BenchSession, file: &BenchFile) -> Result<MappedMemory, RunError> {
-    MappedMemory::of_file(file.buffered_fd(), session.plan.size as usize)
+    MappedMemory::of_file(file.buffered(), session.plan.size as usize)
         .map_err(|e| RunError::from_errno("mapping the store", e))
 }
 
@@ -158,7 +158,8 @@ fn create_pinned_store(
         rng.fill_bytes(&mut data);
         let now = &data[..(plan.size - at).min(MIB.into()) as usize];
         for (n, chunk) in (0u64..).zip(now.chunks(piece as usize)) {
-            write_all(&file, chunk, at + n * u64::from(piece), "writing")?;
+            let written = file.buffered().write_all_at(chunk, at + n * u64::from(piece));
+            written.map_err(|e| RunError::from_errno("writing", e))?;
         }
         // Pin it at once, while it is still cached.
         if let (None, Err(e)) = (&refused, map.lock_range(at as usize, now.len())) {
@@ -167,7 +168,7 @@ fn create_pinned_store(
         at += now.len() as u64;
         if at.is_multiple_of(32 << 20) || at == plan.size {
             // In steps: a single sync on a slow disk may exceed the stall limit.
-            rustix::fs::fdatasync(file.buffered_fd()).map_err(|e| RunError::from_errno("writing the store back", e))?;
+            file.buffered().sync_data().map_err(|e| RunError::from_errno("writing the store back", e))?;
         }
         session.progress.heartbeat(monotonic_ns());
     }

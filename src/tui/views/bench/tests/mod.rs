@@ -5,7 +5,7 @@ use crate::bench::message::{BenchMessage, BenchProgress};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{BenchReport, ReportTarget, RunEnd, SCHEMA};
 use crate::bench::store::StoredReport;
-use crate::bench::target::checks::BenchRefusal;
+use crate::bench::target::refusal::BenchRefusal;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
 use crate::jobs::bench_jobs::StoreJob;
