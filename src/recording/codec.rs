@@ -277,6 +277,13 @@ impl<'a> Wire<'a> {
         Ok(())
     }
 
+    /// [`Self::row`] of as many cells as there are: `cur` when writing, what is read otherwise.
+    pub fn cells<const N: usize>(&mut self, base: [u64; N], cur: [u64; N]) -> Result<[u64; N], DecodeError> {
+        let mut row = if self.is_read() { base } else { cur };
+        self.row(&base, &mut row)?;
+        Ok(row)
+    }
+
     /// The buckets of a histogram that differ from `base`: the distance from the one before, and the difference.
     pub fn histogram(&mut self, base: &SparseHistogram, cur: &mut SparseHistogram, buckets: usize) -> Coded {
         let mut changed = Vec::new();

@@ -3,7 +3,7 @@
 //! Each struct lists its cells once, in the order of the file. A cell that may be unknown has a bit in the row's cell
 //! of flags. New cells go to the end of a row.
 
-use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
+use super::codec::{Coded, DecodeError, MAX_ROWS, Wire, written};
 use super::table::{DeltaRow, TableRow};
 use crate::model::cpu::CpuRaw;
 use crate::model::disk::DiskRaw;
@@ -109,8 +109,6 @@ impl Cells<'_> {
 
 /// A struct of counters that is a row.
 pub trait CounterRow: Clone {
-    /// How many cells.
-    const CELLS: usize;
     /// The index of the cell of flags, if there is one.
     const FLAGS: usize = 0;
     /// How many texts.
@@ -118,11 +116,7 @@ pub trait CounterRow: Clone {
 
     /// Codes its cells in the order of the file.
     fn cells(&mut self, c: &mut Cells);
-    /// Whether both rows are about the same thing, under the same names.
-    fn has_same_labels(&self, _other: &Self) -> bool {
-        true
-    }
-    /// Codes its texts, which stand with the list of rows.
+    /// Codes its texts, which stand with the list of rows: they say what the row is about.
     fn labels(&mut self, _labels: &mut Labels) -> Coded {
         Ok(())
     }
@@ -169,23 +163,21 @@ impl Labels<'_, '_> {
     }
 }
 
-/// The cells of `value`, in as many of `row` as it has.
-pub fn to_row<T: CounterRow>(value: &T, row: &mut [u64]) {
-    row.fill(0);
-    let (next, flags) = (0, T::FLAGS);
-    value.clone().cells(&mut Cells { row, is_read: false, next, flags, is_out_of_range: false });
+/// The cells of `value`, and how many there are.
+fn to_row<T: CounterRow>(value: &T) -> ([u64; MAX_CELLS], usize) {
+    let mut row = [0; MAX_CELLS];
+    let mut cells = Cells { row: &mut row, is_read: false, next: 0, flags: T::FLAGS, is_out_of_range: false };
+    value.clone().cells(&mut cells);
+    let len = cells.next;
+    (row, len)
 }
 
 /// Codes the cells of `cur` as differences to those of `base`.
 pub fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
-    let (mut before, mut row) = ([0; MAX_CELLS], [0; MAX_CELLS]);
-    let (before, row) = (&mut before[..T::CELLS], &mut row[..T::CELLS]);
-    to_row(base, before);
-    match w.is_read() {
-        true => row.copy_from_slice(before),
-        false => to_row(cur, row),
-    }
-    w.row(before, row)?;
+    let (before, len) = to_row(base);
+    let mut row = if w.is_read() { before } else { to_row(cur).0 };
+    let row = &mut row[..len];
+    w.row(&before[..len], row)?;
     if w.is_read() {
         let mut cells = Cells { row, is_read: true, next: 0, flags: T::FLAGS, is_out_of_range: false };
         cur.cells(&mut cells);
@@ -198,10 +190,7 @@ pub fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
 
 impl<T: CounterRow> DeltaRow for T {
     fn differs(&self, base: &Self) -> bool {
-        let (mut a, mut b) = ([0; MAX_CELLS], [0; MAX_CELLS]);
-        to_row(self, &mut a);
-        to_row(base, &mut b);
-        a != b
+        to_row(self) != to_row(base)
     }
 
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
@@ -211,7 +200,8 @@ impl<T: CounterRow> DeltaRow for T {
 
 impl<T: CounterRow + Default> TableRow for T {
     fn is_same(&self, other: &Self) -> bool {
-        self.has_same_labels(other)
+        let labels = |row: &Self| written(|w| row.clone().labels(&mut Labels { wire: w, left: T::LABELS }));
+        labels(self) == labels(other)
     }
 
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
@@ -233,8 +223,6 @@ impl<T: CounterRow + Default> TableRow for T {
 }
 
 impl CounterRow for CpuRaw {
-    const CELLS: usize = 13;
-
     fn cells(&mut self, c: &mut Cells) {
         self.ticks.iter_mut().for_each(|n| c.num(n));
         c.num(&mut self.cpus);
@@ -243,7 +231,6 @@ impl CounterRow for CpuRaw {
 }
 
 impl CounterRow for DiskRaw {
-    const CELLS: usize = 20;
     const FLAGS: usize = 17;
     const LABELS: usize = 1;
 
@@ -261,17 +248,12 @@ impl CounterRow for DiskRaw {
         c.num(&mut self.id.minor);
     }
 
-    fn has_same_labels(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-
     fn labels(&mut self, labels: &mut Labels) -> Coded {
         labels.text(&mut self.name)
     }
 }
 
 impl CounterRow for VmRaw {
-    const CELLS: usize = 18;
     const FLAGS: usize = 16;
 
     fn cells(&mut self, c: &mut Cells) {
@@ -299,7 +281,6 @@ impl CounterRow for VmRaw {
 }
 
 impl CounterRow for MemRaw {
-    const CELLS: usize = 13;
     const FLAGS: usize = 12;
 
     fn cells(&mut self, c: &mut Cells) {
@@ -315,17 +296,12 @@ impl CounterRow for MemRaw {
 }
 
 impl CounterRow for SwapArea {
-    const CELLS: usize = 3;
     const LABELS: usize = 2;
 
     fn cells(&mut self, c: &mut Cells) {
         let mut priority = self.priority as u64;
         c.nums([&mut self.used_bytes, &mut self.size_bytes, &mut priority]);
         self.priority = priority as i64;
-    }
-
-    fn has_same_labels(&self, other: &Self) -> bool {
-        (&self.name, &self.kind) == (&other.name, &other.kind)
     }
 
     fn labels(&mut self, labels: &mut Labels) -> Coded {
@@ -335,7 +311,6 @@ impl CounterRow for SwapArea {
 }
 
 impl CounterRow for PressureRaw {
-    const CELLS: usize = 25;
     const FLAGS: usize = 24;
 
     fn cells(&mut self, c: &mut Cells) {
@@ -351,7 +326,6 @@ impl CounterRow for PressureRaw {
 }
 
 impl CounterRow for NicRaw {
-    const CELLS: usize = 4;
     const FLAGS: usize = 2;
     const LABELS: usize = 1;
 
@@ -361,17 +335,12 @@ impl CounterRow for NicRaw {
         c.option(0, &mut self.speed_bits);
     }
 
-    fn has_same_labels(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-
     fn labels(&mut self, labels: &mut Labels) -> Coded {
         labels.text(&mut self.name)
     }
 }
 
 impl CounterRow for NetFsRaw {
-    const CELLS: usize = 16;
     const FLAGS: usize = 12;
     const LABELS: usize = 5;
 
@@ -396,11 +365,6 @@ impl CounterRow for NetFsRaw {
         self.kind = if is_cifs == 1 { NetFsKind::Cifs } else { NetFsKind::Nfs };
         c.num(&mut self.dev.major);
         c.num(&mut self.dev.minor);
-    }
-
-    fn has_same_labels(&self, other: &Self) -> bool {
-        (&self.mount, &self.server) == (&other.mount, &other.server)
-            && (&self.version, &self.address, &self.interface) == (&other.version, &other.address, &other.interface)
     }
 
     fn labels(&mut self, labels: &mut Labels) -> Coded {

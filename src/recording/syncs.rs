@@ -11,11 +11,7 @@ use strum::VariantArray as _;
 
 /// One reading.
 pub fn syncs(w: &mut Wire, base: &SyncsRaw, cur: &mut SyncsRaw) -> Coded {
-    let mut head = head_row(cur);
-    if w.is_read() {
-        head = head_row(base);
-    }
-    w.row(&head_row(base), &mut head)?;
+    let head = w.cells(head_row(base), head_row(cur))?;
     [cur.tracing_started_ns, cur.read_ns, cur.threshold_ns, ..] = head;
     [.., cur.drops.files, cur.drops.slow, cur.drops.in_flight, _] = head;
     cur.io_uring = head[6].checked_sub(1);
@@ -78,9 +74,8 @@ impl DeltaRow for SyncCounts {
     }
 
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
-        let mut row = self.cells();
-        w.row(&base.cells(), &mut row)?;
-        [self.calls, self.errors, self.total_ns, self.max_ns, self.last_ended_ns] = row;
+        [self.calls, self.errors, self.total_ns, self.max_ns, self.last_ended_ns] =
+            w.cells(base.cells(), self.cells())?;
         w.histogram(&base.histogram, &mut self.histogram, BUCKETS)
     }
 }

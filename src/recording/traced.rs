@@ -80,9 +80,7 @@ impl DeltaRow for DevicePatterns {
 
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
         for (cur, base) in self.0.iter_mut().zip(&base.0) {
-            let mut row = cur.to_row();
-            w.row(&base.to_row(), &mut row)?;
-            *cur = RequestPattern::from_row(&row);
+            *cur = RequestPattern::from_row(&w.cells(base.to_row(), cur.to_row())?);
         }
         Ok(())
     }
@@ -131,8 +129,7 @@ impl DeltaRow for TaskStallCounters {
     }
 
     fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
-        let mut row = self.cells();
-        w.row(&base.cells(), &mut row)?;
+        let row = w.cells(base.cells(), self.cells())?;
         for (counter, cells) in self.counters.iter_mut().zip(row.chunks_exact(3)) {
             (counter.count, counter.total_ns, counter.max_ns) = (cells[0], cells[1], cells[2]);
         }

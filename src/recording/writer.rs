@@ -9,7 +9,7 @@ use super::frame::{FrameKind, RecordingHeader};
 use crate::model::observation::Observation;
 use crate::root::Root;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -108,7 +108,7 @@ impl RecordingWriter {
         let shared = status.clone();
         let root = root.clone();
         std::thread::Builder::new().name("record".into()).stack_size(512 * 1024).spawn(move || {
-            if let Err(err) = run_recorder(&root, plan, &header, &from, &shared) {
+            if let Err(err) = run_recorder(&root, plan, header, &from, shared.clone()) {
                 set_failed(&shared, format!("recording: {}", crate::model::reading::describe_io_error(&err)));
             }
         })?;
@@ -140,10 +140,10 @@ fn set_failed(status: &Mutex<RecorderStatus>, why: String) {
 
 fn run_recorder(
     root: &Root,
-    plan: RecorderOptions,
-    header: &RecordingHeader,
-    from: &Receiver<Tick>,
-    status: &Arc<Mutex<RecorderStatus>>,
+    options: RecorderOptions,
+    header: RecordingHeader,
+    ticks: &Receiver<Tick>,
+    status: Arc<Mutex<RecorderStatus>>,
 ) -> std::io::Result<()> {
     let mut child = spawn_worker(root, &FileWorkerTask::Write)?;
     let pipes = child.stdin.take().zip(child.stdout.take());
@@ -154,31 +154,24 @@ fn run_recorder(
         // Reaps the child. One that is stuck in the kernel keeps only this thread.
         let _ = child.wait();
     })?;
-    let mut files = FileSequence {
-        options: plan,
-        encoder: FrameEncoder::default(),
-        pipe: WorkerPipe::start(stdin)?,
-        file_number: 0,
-        file_bytes: 0,
-        largest_frames: [0; 2],
-    };
-    files.start_next_file(header, status);
-    let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
+    let (encoder, pipe) = (FrameEncoder::default(), WorkerPipe::start(stdin)?);
+    let mut files =
+        FileSequence { options, header, status, encoder, pipe, file_number: 0, file_bytes: 0, largest_frames: [0; 2] };
+    files.start_next_file();
+    let mut replies = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
     loop {
-        match from.recv_timeout(Duration::from_secs(1)) {
-            Ok((observations, wall_ns)) => {
-                if lock_unpoisoned(status).state == RecorderState::Running {
-                    files.write_tick(&observations, wall_ns, header, status);
-                }
+        match ticks.recv_timeout(Duration::from_secs(1)) {
+            Ok((observations, wall_ns)) if files.status().state == RecorderState::Running => {
+                files.write_tick(&observations, wall_ns);
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        let mut status = lock_unpoisoned(status);
-        status.is_stuck = answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
+        let mut status = files.status();
+        status.is_stuck = replies.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
     }
     files.pipe.finish();
-    lock_unpoisoned(status).is_handed_over = true;
+    lock_unpoisoned(&files.status).is_handed_over = true;
     Ok(())
 }
 
@@ -207,6 +200,8 @@ fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
 /// The files of the recording, one after the other.
 struct FileSequence {
     options: RecorderOptions,
+    header: RecordingHeader,
+    status: Arc<Mutex<RecorderStatus>>,
     encoder: FrameEncoder,
     pipe: WorkerPipe,
     file_number: u32,
@@ -216,6 +211,10 @@ struct FileSequence {
 }
 
 impl FileSequence {
+    fn status(&self) -> MutexGuard<'_, RecorderStatus> {
+        lock_unpoisoned(&self.status)
+    }
+
     fn send(&self, command: &WriteCommand) {
         self.pipe.send(to_json_line(command));
     }
@@ -225,45 +224,35 @@ impl FileSequence {
         self.pipe.send(data);
     }
 
-    fn start_next_file(&mut self, header: &RecordingHeader, status: &Mutex<RecorderStatus>) {
+    fn start_next_file(&mut self) {
         self.file_number += 1;
         let path = self.options.file_path(self.file_number);
         self.send(&WriteCommand::Open { path: path.clone(), replace: self.options.replace });
         if let Some(old) = self.options.rotate.and_then(|keep| self.file_number.checked_sub(keep)).filter(|n| *n > 0) {
             self.send(&WriteCommand::Remove(self.options.file_path(old)));
         }
-        let bytes = header.to_bytes();
+        let bytes = self.header.to_bytes();
         self.file_bytes = bytes.len() as u64;
         self.send_data(bytes);
         self.encoder.force_key_frame();
-        let mut status = lock_unpoisoned(status);
+        let mut status = self.status();
         status.path = path;
         status.bytes_sent += self.file_bytes;
     }
 
-    fn write_tick(
-        &mut self,
-        observations: &[Observation],
-        wall_ns: i64,
-        header: &RecordingHeader,
-        status: &Mutex<RecorderStatus>,
-    ) {
-        let large = usize::from(self.encoder.next_kind() != FrameKind::Delta);
-        let expected = self.largest_frames[large].max(512);
-        let full = self
-            .options
-            .max_size
-            .is_some_and(|most| self.file_bytes + expected + expected / SIZE_MARGIN_DIVISOR > most);
-        if full && self.file_bytes > expected {
+    fn write_tick(&mut self, observations: &[Observation], wall_ns: i64) {
+        let expected = self.largest_frames[usize::from(self.encoder.next_kind() != FrameKind::Delta)].max(512);
+        let end = self.file_bytes + expected + expected / SIZE_MARGIN_DIVISOR;
+        if self.options.max_size.is_some_and(|most| end > most) && self.file_bytes > expected {
             if self.options.rotate.is_none() {
-                lock_unpoisoned(status).state = RecorderState::Full;
+                self.status().state = RecorderState::Full;
                 return;
             }
-            self.start_next_file(header, status);
+            self.start_next_file();
         }
         if self.pipe.queued_bytes.load(Ordering::Relaxed) > MAX_BACKLOG_BYTES {
             self.encoder.skip_tick(observations);
-            lock_unpoisoned(status).frames_dropped += 1;
+            self.status().frames_dropped += 1;
             return;
         }
         let kind = self.encoder.next_kind();
@@ -276,7 +265,7 @@ impl FileSequence {
         if kind != FrameKind::Delta {
             self.send(&WriteCommand::Sync);
         }
-        let mut status = lock_unpoisoned(status);
+        let mut status = self.status();
         status.frames_sent += 1;
         status.bytes_sent += len;
     }
@@ -344,11 +333,6 @@ pub fn default_file_name(host: &str, wall_ns: i64) -> String {
     let time = crate::units::format_rfc3339(wall_ns);
     let host: String = host.chars().map(safe).take(64).collect();
     format!("{host}-{}.iotop", time.get(..19).unwrap_or(&time).replace(':', ""))
-}
-
-/// Whether a path has a file name.
-pub fn has_file_name(path: &Path) -> bool {
-    path.file_name().is_some()
 }
 
 #[cfg(test)]

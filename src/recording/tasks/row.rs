@@ -26,7 +26,6 @@ pub(super) const EMPTY: TaskRaw = TaskRaw {
 };
 
 impl CounterRow for TaskRaw {
-    const CELLS: usize = 20;
     const FLAGS: usize = 12;
 
     fn cells(&mut self, c: &mut Cells) {

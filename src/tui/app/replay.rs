@@ -10,7 +10,7 @@ use crate::model::observation::{Change, Observation};
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::time_spec;
-use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
+use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name};
 use crate::tui::shared::{NOT_IN_REPLAY, SPEEDS};
 use crate::tui::view::{
     Action, Effect, PromptPurpose, RecordingEffect, ReplayAction, ReplayEffect, ReplayEvent, ViewId,
@@ -195,7 +195,7 @@ impl App {
 
     pub(super) fn start_recording(&mut self, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
         let path = PathBuf::from(text);
-        if !has_file_name(&path) {
+        if path.file_name().is_none() {
             return Err(format!("\"{text}\" is not a file name"));
         }
         self.shared.recording_status = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
