@@ -7,7 +7,7 @@ use crate::bench::report::BenchReport;
 use crate::bench::store::{ResultStore, Storable, StoredReport};
 use crate::bench::target_info::TargetInspection;
 use crate::collect;
-use crate::collect::processes::detail::DetailReader;
+use crate::collect::processes::detail::read_detail;
 use crate::collect::processes::mappings::read_mappings;
 use crate::experiment::report::ExperimentReport as Experiment;
 use crate::model::observation::Observation;
@@ -200,10 +200,7 @@ impl WorkerJob {
             }
             WorkerJob::TaskDetails { pid, starttime } => {
                 let key = TaskKey { pid: *pid, tid: *pid, starttime: *starttime };
-                WorkerReply::TaskDetails(match DetailReader::new(root) {
-                    Ok(mut reader) => reader.read(key),
-                    Err(err) => Reading::from_io_error("/proc", &err),
-                })
+                WorkerReply::TaskDetails(read_detail(root, key))
             }
             WorkerJob::Mappings { pid, starttime } => {
                 let all = read_mappings(root, *pid, *starttime);

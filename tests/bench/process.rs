@@ -8,9 +8,6 @@ use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::model::process::{ProcessColumn, ProcessQuery, ProcessTable, ProcessUpdate, TaskChange, TaskKey};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::FileExt;
 
 fn main() {
     for (name, collector) in [
@@ -104,19 +101,4 @@ fn window_of_20000(bencher: Bencher, sort_by: ProcessColumn) {
     table.apply(&update);
     let query = ProcessQuery { sort_by, height: 40, ..ProcessQuery::default() };
     bencher.bench_local(|| table.window(&query));
-}
-
-/// Opens, reads and closes a file of procfs, as for a task read once.
-#[divan::bench]
-fn open_read_close(bencher: Bencher) {
-    let mut buf = [0; 1024];
-    bencher.bench_local(|| File::open(Root::live().proc("self/stat")).and_then(|mut file| file.read(&mut buf)));
-}
-
-/// Reads a file of procfs through an open descriptor, as for a task that runs all the time.
-#[divan::bench]
-fn read_cached_fd(bencher: Bencher) {
-    let mut buf = [0; 1024];
-    let file = File::open(Root::live().proc("self/stat")).expect("/proc is readable");
-    bencher.bench_local(|| file.read_at(&mut buf, 0));
 }

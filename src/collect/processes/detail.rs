@@ -2,7 +2,7 @@
 //! which holds the start time, may not; a [`DeadlineExecutor`] reads it.
 
 use super::deadline_executor::DeadlineExecutor;
-use super::path::{self, ProcPath, TaskPath};
+use super::path::is_own_pid_namespace;
 use super::taskstats::{TaskstatsAnswer, TaskstatsSocket};
 use crate::collect::kernel_file::read_once;
 use crate::model::process::{ResourceLimit, TaskDelays, TaskDetail, TaskKey};
@@ -12,9 +12,6 @@ use crate::parse::limits::{self, LimitLine};
 use crate::parse::task;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use rustix::fs::{CWD, Mode, OFlags, openat};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 /// A longer chain of ancestors is a loop.
 const MAX_ANCESTORS: usize = 64;
@@ -22,75 +19,48 @@ const MAX_ANCESTORS: usize = 64;
 /// Why there are no delays.
 pub(super) const DELAYACCT_OFF: &str = "delay accounting is off; turn it on with `sysctl kernel.task_delayacct=1`";
 
-/// Reads the details of one process at a time.
-pub struct DetailReader {
-    root: Root,
-    proc_fd: Arc<OwnedFd>,
-    is_live: bool,
-    executor: DeadlineExecutor,
+/// Reads the details of `key`; `Absent` if that process has exited.
+pub fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
+    let starttime = read_starttime(root, key);
+    if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
+        return Reading::Absent(format!("process {} has ended", key.pid));
+    }
+    let mut files = ProcessFiles { root, buf: Vec::new() };
+    Reading::Ok(TaskDetail {
+        key,
+        verified: starttime.is_some(),
+        limits: files.read_parsed(key.pid, "limits", |raw| limits::parse(raw).map(resource_limit).collect()),
+        cgroups: files.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize).collect()),
+        parents: files.read_ancestors(key.pid),
+        oom_score: files.read_number(key.pid, "oom_score"),
+        oom_score_adj: files.read_number(key.pid, "oom_score_adj"),
+        delays: read_delays(root, key.pid),
+    })
+}
+
+/// Returns `None` if the file hangs, `Some(None)` if there is no such process.
+fn read_starttime(root: &Root, key: TaskKey) -> Option<Option<u64>> {
+    let path = root.proc(&format!("{}/stat", key.pid));
+    DeadlineExecutor::default().run(move || {
+        let mut buf = Vec::new();
+        Some(task::stat(read_once(&path, &mut buf).ok()?)?.starttime)
+    })
+}
+
+struct ProcessFiles<'a> {
+    root: &'a Root,
     buf: Vec<u8>,
 }
 
-impl DetailReader {
-    /// Reads below `root`.
-    ///
-    /// # Errors
-    ///
-    /// `/proc` cannot be opened.
-    pub fn new(root: &Root) -> std::io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
-        let is_live = path::is_own_pid_namespace(root);
-        Ok(Self {
-            root: root.clone(),
-            proc_fd: proc,
-            is_live,
-            executor: DeadlineExecutor::default(),
-            buf: vec![0; 16 * 1024],
-        })
-    }
-
-    /// Reads the details of `key`; `Absent` if that process has exited.
-    pub fn read(&mut self, key: TaskKey) -> Reading<TaskDetail> {
-        let starttime = self.read_starttime(key);
-        if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
-            return Reading::Absent(format!("process {} has ended", key.pid));
-        }
-        Reading::Ok(TaskDetail {
-            key,
-            verified: starttime.is_some(),
-            limits: self.read_parsed(key.pid, "limits", |raw| limits::parse(raw).map(resource_limit).collect()),
-            cgroups: self.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize).collect()),
-            parents: self.read_ancestors(key.pid),
-            oom_score: self.read_number(key.pid, "oom_score"),
-            oom_score_adj: self.read_number(key.pid, "oom_score_adj"),
-            delays: self.read_delays(key.pid),
-        })
-    }
-
-    /// Returns `None` if the file hangs, `Some(None)` if there is no such process.
-    fn read_starttime(&self, key: TaskKey) -> Option<Option<u64>> {
-        let path = TaskPath { pid: key.pid, tid: key.tid, is_thread: key.pid != key.tid };
-        let proc = self.proc_fd.clone();
-        self.executor.run(move || {
-            let mut buf = [0; 1024];
-            let text = path::read_at(proc.as_fd(), &ProcPath::for_task(path, "stat"), &mut buf).ok()?;
-            task::stat(text).map(|stat| stat.starttime)
-        })
-    }
-
-    fn read_file(&mut self, pid: u32, file: &str) -> Result<&[u8], rustix::io::Errno> {
-        path::read_all(
-            self.proc_fd.as_fd(),
-            &ProcPath::for_task(TaskPath { pid, tid: pid, is_thread: false }, file),
-            &mut self.buf,
-        )
+impl ProcessFiles<'_> {
+    fn read_file(&mut self, pid: u32, file: &str) -> std::io::Result<&[u8]> {
+        read_once(&self.root.proc(&format!("{pid}/{file}")), &mut self.buf)
     }
 
     fn read_parsed<T>(&mut self, pid: u32, file: &str, parse: impl Fn(&[u8]) -> T) -> Reading<T> {
         match self.read_file(pid, file) {
             Ok(raw) => Reading::Ok(parse(raw)),
-            Err(err) => Reading::from_io_error(file, &err.into()),
+            Err(err) => Reading::from_io_error(file, &err),
         }
     }
 
@@ -110,31 +80,31 @@ impl DetailReader {
         }
         out
     }
+}
 
-    fn read_delays(&self, pid: u32) -> Reading<TaskDelays> {
-        if !self.is_live {
-            return Reading::Absent(
-                "this /proc belongs to another PID namespace: taskstats is not available for it".into(),
-            );
+fn read_delays(root: &Root, pid: u32) -> Reading<TaskDelays> {
+    if !is_own_pid_namespace(root) {
+        return Reading::Absent(
+            "this /proc belongs to another PID namespace: taskstats is not available for it".into(),
+        );
+    }
+    // While switched off, the kernel reports 0 for everything.
+    let mut switch = Vec::new();
+    if read_once(&root.proc("sys/kernel/task_delayacct"), &mut switch).is_ok_and(|t| t.trim_ascii() == b"0") {
+        return Reading::Absent(DELAYACCT_OFF.into());
+    }
+    let mut answers = Vec::new();
+    match TaskstatsSocket::open().and_then(|mut stats| stats.query(&[pid], false, &mut answers)) {
+        Ok(()) => {}
+        Err(err) => return Reading::from_io_error("taskstats", &err.into()),
+    }
+    match answers.first() {
+        Some(TaskstatsAnswer::Stats(stats)) => Reading::Ok(stats.delays),
+        Some(TaskstatsAnswer::Exited) => Reading::Absent(format!("process {pid} has ended")),
+        Some(TaskstatsAnswer::Failed(code)) if *code != 0 => {
+            Reading::from_io_error("taskstats", &std::io::Error::from_raw_os_error(*code))
         }
-        // While switched off, the kernel reports 0 for everything.
-        let mut switch = Vec::new();
-        if read_once(&self.root.proc("sys/kernel/task_delayacct"), &mut switch).is_ok_and(|t| t.trim_ascii() == b"0") {
-            return Reading::Absent(DELAYACCT_OFF.into());
-        }
-        let mut answers = Vec::new();
-        match TaskstatsSocket::open().and_then(|mut stats| stats.query(&[pid], false, &mut answers)) {
-            Ok(()) => {}
-            Err(err) => return Reading::from_io_error("taskstats", &err.into()),
-        }
-        match answers.first() {
-            Some(TaskstatsAnswer::Stats(stats)) => Reading::Ok(stats.delays),
-            Some(TaskstatsAnswer::Exited) => Reading::Absent(format!("process {pid} has ended")),
-            Some(TaskstatsAnswer::Failed(code)) if *code != 0 => {
-                Reading::from_io_error("taskstats", &std::io::Error::from_raw_os_error(*code))
-            }
-            _ => Reading::Absent("taskstats: invalid reply".into()),
-        }
+        _ => Reading::Absent("taskstats: invalid reply".into()),
     }
 }
 
@@ -148,11 +118,10 @@ mod tests {
 
     #[test]
     fn own_process_detail_matches_the_system() {
-        let mut reader = DetailReader::new(&Root::live()).unwrap();
         let pid = std::process::id();
         let stat = std::fs::read(Root::live().proc(&format!("{pid}/stat"))).unwrap();
         let key = TaskKey { pid, tid: pid, starttime: task::stat(&stat).unwrap().starttime };
-        let detail = reader.read(key);
+        let detail = read_detail(&Root::live(), key);
         let detail = detail.ok().unwrap();
         assert!(detail.verified);
         let nofile = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -162,6 +131,9 @@ mod tests {
         assert_eq!(detail.parents[0].0, ppid);
         assert!(detail.oom_score.is_some());
         let other = TaskKey { starttime: key.starttime + 1, ..key };
-        assert!(matches!(reader.read(other), Reading::Absent(_)), "the number belongs to another process now");
+        assert!(
+            matches!(read_detail(&Root::live(), other), Reading::Absent(_)),
+            "the number belongs to another process now"
+        );
     }
 }

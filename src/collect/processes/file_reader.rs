@@ -1,7 +1,6 @@
 //! Reads the files of one task. This runs where a read may hang: for a task stuck in exec or in a page fault some of
 //! these files do not return.
 
-use super::fd_cache::FdCache;
 use super::ionice;
 use super::path::{self, ProcPath, TaskPath};
 use crate::collect::clock::boot_ns;
@@ -60,14 +59,12 @@ pub struct ReadJob {
     pub files: FileSet,
     /// Stop after `io` if its text has this hash.
     pub skip_if_io_hash: Option<u64>,
-    /// The task is read in every scan.
-    pub is_hot: bool,
 }
 
 impl ReadJob {
-    /// Reads the files unconditionally, without cached descriptors.
+    /// Reads the files unconditionally.
     pub fn once(task_index: usize, path: TaskPath, files: FileSet) -> Self {
-        Self { task_index: task_index as u32, path, files, skip_if_io_hash: None, is_hot: false }
+        Self { task_index: task_index as u32, path, files, skip_if_io_hash: None }
     }
 }
 
@@ -115,28 +112,18 @@ pub(super) struct TaskFileReader {
     proc_fd: Arc<OwnedFd>,
     is_live: bool,
     buf: Vec<u8>,
-    fd_cache: FdCache,
 }
 
 impl TaskFileReader {
     /// Reads below the open directory `proc`; `is_live` permits system calls on tasks.
     pub(super) fn new(proc: Arc<OwnedFd>, is_live: bool) -> Self {
-        Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE.max(4096)], fd_cache: FdCache::default() }
-    }
-
-    /// Starts a scan.
-    pub(super) fn begin_scan(&mut self) {
-        self.fd_cache.begin_scan();
+        Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE] }
     }
 
     /// Reads the files of one task. `marker` publishes the file being read, for the thread that watches for hangs.
     pub(super) fn run(&mut self, job: &ReadJob, marker: &ProgressMarker) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
-        if job.files.nonblocking_only {
-            self.fill_nonblocking(job, marker, &mut out);
-            return out;
-        }
-        if job.files.check_state_first && self.is_in_disk_sleep(job, marker) {
+        if job.files.nonblocking_only || job.files.check_state_first && self.is_in_disk_sleep(job, marker) {
             self.fill_nonblocking(job, marker, &mut out);
             return out;
         }
@@ -155,39 +142,15 @@ impl TaskFileReader {
         out
     }
 
-    /// Reads only what never blocks.
-    pub(super) fn read_nonblocking(&mut self, job: &ReadJob) -> TaskFiles {
-        let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
-        self.fill_nonblocking(job, &ProgressMarker::default(), &mut out);
-        out
-    }
-
     fn read_file(&mut self, path: TaskPath, file: usize, marker: &ProgressMarker) -> Result<&[u8], Errno> {
         marker.set(file);
         path::read_at(self.proc_fd.as_fd(), &ProcPath::for_task(path, FILES[file]), &mut self.buf)
     }
 
-    /// Reads `stat` or `io`; uses a cached descriptor if the task is hot.
-    fn read_counters(&mut self, job: &ReadJob, file: usize, marker: &ProgressMarker) -> Result<&[u8], Errno> {
-        if !job.is_hot {
-            return self.read_file(job.path, file, marker);
-        }
-        marker.set(file);
-        if let Some(read) = self.fd_cache.read(job.path, file, &mut self.buf) {
-            return read.map(|n| &self.buf[..n]);
-        }
-        let fd = path::open_at(self.proc_fd.as_fd(), &ProcPath::for_task(job.path, FILES[file]))?;
-        let n = path::read(&fd, &mut self.buf)?;
-        if self.fd_cache.has_room() {
-            self.fd_cache.insert(job.path, file, fd);
-        }
-        Ok(&self.buf[..n])
-    }
-
     /// Reads `io`. Returns whether to stop, because it is unchanged or the task has exited.
     fn read_io(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
         out.at_ns = boot_ns();
-        let (io, hash) = match self.read_counters(job, IO_FILE, marker) {
+        let (io, hash) = match self.read_file(job.path, IO_FILE, marker) {
             Ok(text) => (task::io(text).map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text)),
             Err(err) if path::is_denied(err) => (TaskIoRaw::Denied, 0),
             Err(Errno::SRCH) => {
@@ -203,7 +166,7 @@ impl TaskFileReader {
     }
 
     fn read_stat(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
-        match self.read_counters(job, STAT_FILE, marker).map(task::stat) {
+        match self.read_file(job.path, STAT_FILE, marker).map(task::stat) {
             Ok(line) => out.stat = line,
             Err(err) if path::is_gone(err) => out.has_exited = true,
             Err(err) if path::is_denied(err) => out.is_denied = true,

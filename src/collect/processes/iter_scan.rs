@@ -8,7 +8,7 @@
 //! intervals, and tasks missing from the iterator are read from files.
 
 use super::file_reader::{FileSet, ReadJob};
-use super::scan_steps::{CAUTIOUS_FROM, HOT_STREAK, push_change};
+use super::scan_steps::{CAUTIOUS_FROM, push_change};
 use super::task_scanner::{IterScanner, TaskScan, TaskScanner};
 use super::task_state::TaskState;
 use crate::bpf::ProbeHandle;
@@ -37,15 +37,6 @@ struct IterCursor {
     known_tasks: usize,
     /// Likely index of the next record: tasks arrive nearly in list order.
     next_index: usize,
-}
-
-/// Finds a task in the sorted list, trying index `next` first.
-fn find_task(tasks: &[TaskState], next: usize, key: (u32, u32)) -> Result<usize, usize> {
-    let key_of = |task: &TaskState| (task.raw.key.pid, task.raw.key.tid);
-    match tasks.get(next) {
-        Some(task) if key_of(task) == key => Ok(next),
-        _ => tasks.binary_search_by_key(&key, key_of),
-    }
 }
 
 impl TaskScanner {
@@ -93,9 +84,7 @@ impl TaskScanner {
         let mut iter = std::mem::take(&mut self.iter_scanner);
         let result = self.apply_all_records(task_iter, &mut iter, &mut cursor, scan);
         self.iter_scanner = iter;
-        if self.tasks.len() > cursor.known_tasks {
-            self.sort_tasks();
-        }
+        self.sort_new_tasks(cursor.known_tasks);
         result?;
         for task in &mut self.tasks {
             if task.last_iter_seq != self.seq {
@@ -156,19 +145,17 @@ impl TaskScanner {
 
     /// Returns the index of a task, which is added if it is new.
     fn find_or_insert(&mut self, record: &TaskRecord, cursor: &mut IterCursor, scan: &TaskScan) -> usize {
-        let found = find_task(&self.tasks[..cursor.known_tasks], cursor.next_index, (record.pid, record.tid));
-        match found {
-            Ok(index) => {
-                cursor.next_index = index + 1;
-                index
-            }
-            Err(_) => {
-                let mut task = TaskState::new(record.pid, record.tid, self.is_per_thread);
-                task.is_visible = scan.options.all_visible;
-                self.tasks.push(task);
-                self.tasks.len() - 1
-            }
+        let ids = (record.pid, record.tid);
+        let known = &self.tasks[..cursor.known_tasks];
+        let is_next = known.get(cursor.next_index).is_some_and(|task| task.ids() == ids);
+        let found = if is_next { Ok(cursor.next_index) } else { known.binary_search_by_key(&ids, TaskState::ids) };
+        if let Ok(index) = found {
+            cursor.next_index = index + 1;
+            return index;
         }
+        let is_visible = scan.options.all_visible;
+        self.tasks.push(TaskState { is_visible, ..TaskState::new(record.pid, record.tid, self.is_per_thread) });
+        self.tasks.len() - 1
     }
 
     /// Plans which files to read after a pass.
@@ -189,7 +176,6 @@ impl TaskScanner {
             let due = due.contains(&index);
             let mut files = FileSet::default();
             let by_files = task.needs_io_check || task.is_missing_from_iter;
-            task.run_streak = if by_files { task.run_streak.saturating_add(1) } else { 0 };
             if by_files {
                 let ioprio = task.raw.ioprio.is_none() || seq.is_multiple_of(5);
                 files = FileSet { stat: true, io: !task.is_io_denied, ioprio, check_state_first: is_cautious, ..files };
@@ -209,8 +195,7 @@ impl TaskScanner {
                 }
             }
             if files != FileSet::default() {
-                let is_hot = task.run_streak >= HOT_STREAK;
-                self.jobs.push(ReadJob { is_hot, ..ReadJob::once(index, task.path(), files) });
+                self.jobs.push(ReadJob::once(index, task.path(), files));
             }
         }
     }

@@ -10,7 +10,6 @@ mod activity_filter;
 mod cgroups;
 mod deadline_executor;
 pub mod detail;
-mod fd_cache;
 mod file_reader;
 pub mod ionice;
 mod iter_merge;

@@ -5,7 +5,7 @@
 
 use super::activity_filter::ProbeResult;
 use super::deadline_executor;
-use super::file_reader::{TaskFileReader, TaskFiles};
+use super::file_reader::{FileSet, ProgressMarker, ReadJob, TaskFileReader, TaskFiles};
 use super::scan_options::ScanOptions;
 use super::stuck_read::{MAX_STUCK_THREADS, StuckRead};
 use super::task_scanner::{ScanJob, ScanPhase, TaskScan, TaskScanner};
@@ -210,7 +210,9 @@ impl TaskScanner {
         match (job, self.proc_fd.clone()) {
             (ScanJob::Taskstats(_), _) => self.apply_answers(&[]),
             (ScanJob::Files(job), Some(proc)) => {
-                self.apply_read(TaskFileReader::new(proc, false).read_nonblocking(job))
+                let files = FileSet { nonblocking_only: true, ..job.files };
+                let job = ReadJob { files, ..*job };
+                self.apply_read(TaskFileReader::new(proc, false).run(&job, &ProgressMarker::default()))
             }
             (ScanJob::Files(_), None) => self.skip_job(),
         }

@@ -16,9 +16,6 @@ use std::sync::Arc;
 /// Scans between two attempts to read a task to which all access was denied.
 const DENIED_RETRY_SCANS: u64 = 60;
 
-/// Scans in a row in which a task ran before its descriptors are cached.
-pub(super) const HOT_STREAK: u8 = 3;
-
 /// Number of hung threads from which on tasks in state D are no longer read.
 pub(super) const CAUTIOUS_FROM: usize = MAX_STUCK_THREADS - 2;
 
@@ -79,9 +76,7 @@ impl TaskScanner {
                 self.tasks.push(TaskState::new(pid, pid, self.is_per_thread));
             }
         }
-        if self.tasks.len() > known {
-            sort_tasks(&mut self.tasks);
-        }
+        self.sort_new_tasks(known);
         Ok(())
     }
 
@@ -110,14 +105,16 @@ impl TaskScanner {
                 }
             }
         }
-        if self.tasks.len() > known {
-            sort_tasks(&mut self.tasks);
-        }
-        self.tasks.len() > known
+        self.sort_new_tasks(known)
     }
 
-    pub(super) fn sort_tasks(&mut self) {
-        sort_tasks(&mut self.tasks);
+    /// Sorts the tasks if there are more than were `known`; returns whether there are.
+    pub(super) fn sort_new_tasks(&mut self, known: usize) -> bool {
+        let has_new = self.tasks.len() > known;
+        if has_new {
+            self.tasks.sort_by_key(TaskState::ids);
+        }
+        has_new
     }
 
     pub(super) fn mark_visible(&mut self, options: &ScanOptions) {
@@ -173,7 +170,6 @@ impl TaskScanner {
         self.round_position = round_start + budget;
         self.jobs.clear();
         for (index, task) in self.tasks.iter_mut().enumerate() {
-            task.run_streak = if task.has_run { task.run_streak.saturating_add(1) } else { 0 };
             if task.has_exited || task.is_denied && !seq.is_multiple_of(DENIED_RETRY_SCANS) {
                 continue;
             }
@@ -201,8 +197,7 @@ impl TaskScanner {
             }
             if files != (FileSet { check_state_first: is_cautious, ..FileSet::default() }) {
                 let skip_if_io_hash = (task.needs_io_check && !task.has_run && files.io).then_some(task.io_hash);
-                let (target, is_hot) = (task.path(), task.run_streak >= HOT_STREAK);
-                self.jobs.push(ReadJob { task_index: index as u32, path: target, files, skip_if_io_hash, is_hot });
+                self.jobs.push(ReadJob { skip_if_io_hash, ..ReadJob::once(index, task.path(), files) });
             }
         }
     }
@@ -387,11 +382,7 @@ pub(super) fn push_change(task: &mut TaskState, changed: &mut Vec<TaskChange>, a
     changed.push(TaskChange { raw: task.raw, scanned_ns: at_ns, previous_scan_ns: since_ns });
 }
 
-fn sort_tasks(tasks: &mut [TaskState]) {
-    tasks.sort_by_key(|task| (task.raw.key.pid, task.raw.key.tid));
-}
-
 fn find_task(tasks: &mut [TaskState], pid: u32, tid: u32) -> Option<&mut TaskState> {
-    let index = tasks.binary_search_by_key(&(pid, tid), |e| (e.raw.key.pid, e.raw.key.tid)).ok()?;
+    let index = tasks.binary_search_by_key(&(pid, tid), TaskState::ids).ok()?;
     Some(&mut tasks[index])
 }

@@ -245,9 +245,6 @@ fn take_over(shared: &Arc<ScanShared>, owner_id: u64, is_inline: bool) {
 /// Runs the scan to its end; `None` if this thread was abandoned meanwhile.
 fn run_scan(shared: &ScanShared, owner_id: u64, worker: &mut WorkerState) -> Option<Reading<ProcessUpdate>> {
     worker.thread_id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    if let Some(reader) = &mut worker.reader {
-        reader.begin_scan();
-    }
     let mut state = lock(&shared.state);
     loop {
         let Some(job) = state.tasks.next_job() else {

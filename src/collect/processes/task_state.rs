@@ -28,8 +28,6 @@ pub(super) struct TaskState {
     pub has_been_read: bool,
     /// It ran, or may have run, and has not been read since.
     pub has_run: bool,
-    /// Scans in a row in which it ran.
-    pub run_streak: u8,
     /// The activity check covers only one of several threads: compare `io`.
     pub needs_io_check: bool,
     /// The row is visible.
@@ -96,6 +94,11 @@ impl TaskState {
             change_index: u32::MAX,
             ..Self::default()
         }
+    }
+
+    /// Process and thread.
+    pub(super) fn ids(&self) -> (u32, u32) {
+        (self.raw.key.pid, self.raw.key.tid)
     }
 
     /// Location of its files.
