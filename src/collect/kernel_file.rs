@@ -29,6 +29,11 @@ impl PersistentFile {
         Self { path, fd: None, single_read: true }
     }
 
+    /// The open descriptor.
+    pub(super) fn fd(&self) -> Option<&OwnedFd> {
+        self.fd.as_ref()
+    }
+
     /// The whole content, in `buf`. An error closes the descriptor, so the next read opens the file again.
     pub fn read<'b>(&mut self, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         let fd = match &self.fd {

@@ -1,13 +1,12 @@
 //! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it has changed.
 
-use super::kernel_file::{open, read_to_end};
+use super::kernel_file::PersistentFile;
 use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
 use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -15,15 +14,12 @@ use std::time::{Duration, Instant};
 const REREAD_INTERVAL: Duration = Duration::from_secs(10);
 /// For those who need only mounts and unmounts.
 const NETWORK_REREAD_INTERVAL: Duration = Duration::from_secs(600);
-/// Enough for a few hundred mounts.
-const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
 /// A kernel table that announces its changes through poll(2): mountinfo, swaps.
 #[derive(Debug)]
 pub struct PolledFile {
-    path: PathBuf,
+    file: PersistentFile,
     is_live: bool,
-    fd: Option<OwnedFd>,
     buf: Vec<u8>,
     hash: u64,
     read_at: Option<Instant>,
@@ -36,9 +32,8 @@ impl PolledFile {
     /// A table at `path`, read again after `max_age` even without an announcement.
     pub fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
         Self {
-            path,
+            file: PersistentFile::new(path),
             is_live: root.is_live(),
-            fd: None,
             buf: Vec::new(),
             hash: 0,
             read_at: None,
@@ -49,7 +44,7 @@ impl PolledFile {
 
     /// Whether the file should be read: costs one poll(2), never waits.
     pub fn is_due(&mut self) -> bool {
-        let fresh = self.fd.is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.max_age);
+        let fresh = self.file.fd().is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.max_age);
         self.change_pending |= !fresh || self.poll_changed();
         self.change_pending
     }
@@ -61,13 +56,7 @@ impl PolledFile {
         }
         self.change_pending = false;
         let first = self.read_at.is_none();
-        if self.fd.is_none() {
-            self.fd = Some(open(&self.path)?);
-        }
-        if let Some(Err(err)) = self.fd.as_ref().map(|fd| read_to_end(fd, &mut self.buf)) {
-            self.fd = None;
-            return Err(err.into());
-        }
+        self.file.read(&mut self.buf)?;
         self.read_at = Some(Instant::now());
         let mut hasher = DefaultHasher::new();
         self.buf.hash(&mut hasher);
@@ -77,17 +66,10 @@ impl PolledFile {
         Ok((!same).then_some(&self.buf[..]))
     }
 
-    /// Frees a large buffer: the next read may be hours away.
-    fn release_buffer(&mut self) {
-        if self.buf.capacity() > MAX_RETAINED_BYTES {
-            self.buf = Vec::new();
-        }
-    }
-
     /// mounts_poll() and swaps_poll() raise POLLPRI and POLLERR once per reader after a change. Files of a captured
     /// tree cannot be polled: their content is compared.
     fn poll_changed(&self) -> bool {
-        let Some(fd) = self.fd.as_ref().filter(|_| self.is_live) else { return true };
+        let Some(fd) = self.file.fd().filter(|_| self.is_live) else { return true };
         let mut fds = [PollFd::new(fd, PollFlags::PRI)];
         match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             Ok(0) => false,
@@ -132,7 +114,6 @@ impl MountWatcher {
     pub fn refresh(&mut self) -> io::Result<bool> {
         let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
         self.mounts = MountTable(mountinfo::parse(text).map(mount_info).filter(self.filter).collect());
-        self.file.release_buffer();
         Ok(true)
     }
 

@@ -4,7 +4,8 @@
 
 use super::kernel_file::read_once;
 use crate::model::queue::QueueAttrs;
-use crate::parse::bytes::{parse_i64, parse_u64, words};
+use crate::parse::bracketed_choice;
+use crate::parse::bytes::{parse_i64, parse_u64};
 use crate::root::Root;
 use std::collections::BTreeMap;
 
@@ -30,14 +31,15 @@ fn read_one_queue(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
         let text = read_once(&root.sys(&format!("block/{name}/queue/{file}")), buf).ok()?;
         Some(text.trim_ascii().to_vec()).filter(|t| !t.is_empty())
     };
-    let (scheduler, schedulers) = get("scheduler").map(|t| parse_bracketed(&t)).unwrap_or_default();
     let mut text = |file| get(file).map(|t| String::from_utf8_lossy(&t).into_owned());
     let (write_cache, zoned) = (text("write_cache"), text("zoned"));
+    let schedulers = text("scheduler").unwrap_or_default();
+    let (scheduler, schedulers) = bracketed_choice(&schedulers);
     let wbt_lat_usec = get("wbt_lat_usec").and_then(|t| parse_i64(&t));
     let mut num = |file| parse_u64(&get(file)?);
     QueueAttrs {
-        scheduler,
-        schedulers,
+        scheduler: scheduler.map(str::to_owned),
+        schedulers: schedulers.into_iter().map(str::to_owned).collect(),
         rotational: num("rotational").map(|n| n != 0),
         nr_requests: num("nr_requests"),
         read_ahead_kb: num("read_ahead_kb"),
@@ -57,40 +59,9 @@ fn read_one_queue(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
     }
 }
 
-/// `none [mq-deadline] kyber`: the value in brackets, and all values. Old kernels write a single `none` without
-/// brackets.
-fn parse_bracketed(text: &[u8]) -> (Option<String>, Vec<String>) {
-    let mut active = None;
-    let mut all = Vec::new();
-    for word in words(text) {
-        let inner = word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]"));
-        let name = String::from_utf8_lossy(inner.unwrap_or(word)).into_owned();
-        if inner.is_some() {
-            active = Some(name.clone());
-        }
-        all.push(name);
-    }
-    if let ([only], None) = (&all[..], &active) {
-        active = Some(only.clone());
-    }
-    (active, all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn the_active_scheduler_is_in_brackets() {
-        let names = |v: &[&str]| v.iter().map(|s| s.to_string()).collect::<Vec<_>>();
-        assert_eq!(
-            parse_bracketed(b"none [mq-deadline] kyber"),
-            (Some("mq-deadline".into()), names(&["none", "mq-deadline", "kyber"]))
-        );
-        assert_eq!(parse_bracketed(b"none"), (Some("none".into()), names(&["none"])));
-        assert_eq!(parse_bracketed(b""), (None, vec![]));
-    }
 
     #[test]
     fn missing_files_are_none_and_unsafe_names_skipped() {
@@ -106,12 +77,5 @@ mod tests {
         assert_eq!((a.rotational, a.wbt_lat_usec, a.nr_requests, a.read_ahead_kb), (Some(true), Some(-1), None, None));
         let json = serde_json::to_string(&got).unwrap();
         assert_eq!(serde_json::from_str::<BTreeMap<String, QueueAttrs>>(&json).unwrap(), got);
-    }
-
-    proptest! {
-        #[test]
-        fn any_scheduler_line(text in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = parse_bracketed(&text);
-        }
     }
 }

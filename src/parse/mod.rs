@@ -36,9 +36,31 @@ pub fn key_value(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((key.strip_suffix(b":").unwrap_or(key), parse_u64(words.next()?)?))
 }
 
+/// The words of a list such as `none [mq-deadline] kyber`, and the one in brackets; old kernels write a single word
+/// without brackets.
+pub fn bracketed_choice(text: &str) -> (Option<&str>, Vec<&str>) {
+    let mut active = None;
+    let mut all = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+        active = inner.or(active);
+        all.push(inner.unwrap_or(word));
+    }
+    let only = if let [only] = all[..] { Some(only) } else { None };
+    (active.or(only), all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_active_choice_is_in_brackets() {
+        let names = vec!["none", "mq-deadline", "kyber"];
+        assert_eq!(bracketed_choice("none [mq-deadline] kyber\n"), (Some("mq-deadline"), names));
+        assert_eq!(bracketed_choice("none"), (Some("none"), vec!["none"]));
+        assert_eq!(bracketed_choice(""), (None, vec![]));
+    }
 
     #[test]
     fn keys_lose_their_colon_and_lines_without_a_number_are_skipped() {

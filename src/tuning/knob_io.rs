@@ -7,7 +7,7 @@ use super::knob_id::KnobId;
 use super::syscalls::{ioprio_get, ioprio_set, mount_setattr};
 use super::value::{is_plausible, parse_file_limit, parse_io_prio};
 use crate::model::reading::describe_io_error;
-use crate::parse::mountinfo;
+use crate::parse::{bracketed_choice, mountinfo};
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit};
@@ -182,7 +182,10 @@ impl KnobIo for DirectKnobIo {
         let text = read_text(&path).map_err(|e| KnobError::from_io(knob_id, &e))?;
         let text = text.trim();
         let (value, choices) = match knob_id.definition().values {
-            AllowedValues::Listed => parse_bracketed_choice(text),
+            AllowedValues::Listed => {
+                let (active, all) = bracketed_choice(text);
+                (active.unwrap_or_default().to_owned(), all.into_iter().map(str::to_owned).collect())
+            }
             _ => (text.to_owned(), Vec::new()),
         };
         if !is_plausible(knob_id.definition(), &value) {
@@ -236,23 +239,6 @@ impl KnobIo for DirectKnobIo {
             }
         }
     }
-}
-
-/// Parses `none [mq-deadline] kyber` into the active choice and all choices. Old kernels write a single `none`
-/// without brackets.
-fn parse_bracketed_choice(text: &str) -> (String, Vec<String>) {
-    let mut active = None;
-    let mut all = Vec::new();
-    for word in text.split_ascii_whitespace() {
-        let inner = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
-        if inner.is_some() {
-            active = inner;
-        }
-        all.push(inner.unwrap_or(word).to_owned());
-    }
-    // A captured tree that was written to contains the word without brackets.
-    let active = active.map(str::to_owned).or_else(|| all.first().cloned());
-    (active.unwrap_or_default(), all)
 }
 
 fn parse_atime_options(options: &str) -> String {

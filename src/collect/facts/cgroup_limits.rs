@@ -6,8 +6,11 @@ use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 use crate::parse::bytes::{lines, parse_u64, words};
+use crate::parse::key_value;
 use crate::root::Root;
 use crate::sanitize::sanitize;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Groups read at most; on a machine with more, most are idle.
@@ -15,108 +18,76 @@ const MAX_GROUPS: usize = 256;
 /// Ancestors of a group that may have a limit.
 const MAX_ANCESTORS: usize = 16;
 
+/// Reads the limits of the group with this directory; false if there are none.
+type ReadLimits = fn(&Path, &mut CgroupFacts, &mut Vec<u8>) -> bool;
+
+/// The hierarchies that can limit a task: a controller, where it is mounted below `/sys/fs/cgroup` (the first place that
+/// exists), and how its limits are read. Version 2 has no name; in hybrid mode it is mounted beside the others.
+const HIERARCHIES: [(&[u8], &[&str], ReadLimits); 4] = [
+    (b"", &["unified", ""], read_unified_limits),
+    (b"blkio", &["blkio"], read_blkio_limits),
+    (b"memory", &["memory"], read_memory_limit),
+    (b"cpu", &["cpu", "cpu,cpuacct", "cpuacct,cpu"], read_cpu_quota),
+];
+
 /// The control groups of these tasks and their ancestors, if they have a limit.
 pub(super) fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<CgroupFacts> {
-    let mut seen: Vec<(PathBuf, CgroupHierarchy, CgroupFacts)> = Vec::new();
+    let mut seen: Vec<(PathBuf, ReadLimits, CgroupFacts)> = Vec::new();
     for task in tasks {
         let Ok(text) = read_once(&root.proc(&format!("{}/cgroup", task.pid)), buf) else { continue };
-        for (kind, path) in memberships(text) {
-            for dir in group_dirs(root, kind, &path) {
-                let room = seen.len() < MAX_GROUPS;
-                match seen.iter_mut().find(|(at, of, _)| *at == dir.0 && *of == kind) {
-                    Some((_, _, group)) => group.pids.push(task.pid),
-                    None if room => {
-                        let group =
-                            CgroupFacts { path: sanitize(dir.1), pids: vec![task.pid], ..CgroupFacts::default() };
-                        seen.push((dir.0, kind, group));
-                    }
-                    None => {}
+        for (dir, path, read) in lines(text).flat_map(|line| group_dirs(root, line)) {
+            let has_room = seen.len() < MAX_GROUPS;
+            match seen.iter_mut().find(|(known, ..)| *known == dir) {
+                Some((.., group)) => group.pids.push(task.pid),
+                None if has_room => {
+                    let group = CgroupFacts { path: sanitize(path), pids: vec![task.pid], ..CgroupFacts::default() };
+                    seen.push((dir, read, group));
                 }
+                None => {}
             }
         }
     }
-    let mut out: Vec<CgroupFacts> = Vec::new();
-    for (dir, kind, mut group) in seen {
-        let limited = match kind {
-            CgroupHierarchy::Unified => read_unified_limits(&dir, &mut group, buf),
-            CgroupHierarchy::Blkio => read_blkio_limits(&dir, &mut group, buf),
-            CgroupHierarchy::Memory => read_memory_limit(&dir, &mut group, buf),
-            CgroupHierarchy::Cpu => read_cpu_quota(&dir, &mut group, buf),
-        };
-        if limited {
-            out.push(group);
-        }
-    }
-    out
+    seen.into_iter().filter_map(|(dir, read, mut group)| read(&dir, &mut group, buf).then_some(group)).collect()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CgroupHierarchy {
-    Unified,
-    Blkio,
-    Memory,
-    Cpu,
-}
-
-impl CgroupHierarchy {
-    /// Where it is mounted, in the first place that exists: below this directory of `/sys/fs/cgroup`.
-    fn mount_names(self) -> &'static [&'static str] {
-        match self {
-            // In hybrid mode it is mounted beside the others.
-            Self::Unified => &["unified", ""],
-            Self::Blkio => &["blkio"],
-            Self::Memory => &["memory"],
-            Self::Cpu => &["cpu", "cpu,cpuacct", "cpuacct,cpu"],
-        }
-    }
-}
-
-/// The task's groups in the hierarchies that can limit it.
-fn memberships(text: &[u8]) -> Vec<(CgroupHierarchy, Vec<u8>)> {
+/// The directories of the groups in a line `ID:CONTROLLERS:PATH` and of their ancestors, without the root, which has no
+/// limits.
+fn group_dirs<'a>(root: &Root, line: &'a [u8]) -> Vec<(PathBuf, &'a [u8], ReadLimits)> {
     let mut out = Vec::new();
-    for line in lines(text) {
-        let mut fields = line.splitn(3, |b| *b == b':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        let mut add = |kind| out.push((kind, path.to_vec()));
-        if controllers.is_empty() {
-            add(CgroupHierarchy::Unified);
-        }
-        for controller in controllers.split(|b| *b == b',') {
-            match controller {
-                b"blkio" => add(CgroupHierarchy::Blkio),
-                b"memory" => add(CgroupHierarchy::Memory),
-                b"cpu" => add(CgroupHierarchy::Cpu),
-                _ => {}
-            }
-        }
-    }
-    out
-}
-
-/// The directories of a group and its ancestors, without the root, which has no limits.
-fn group_dirs(root: &Root, kind: CgroupHierarchy, path: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
-    use std::os::unix::ffi::OsStrExt;
+    let mut fields = line.splitn(3, |b| *b == b':').skip(1);
+    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return out };
     // In a cgroup namespace a path may lead upwards, where nothing can be read.
     if path.split(|b| *b == b'/').any(|part| part == b"..") {
-        return Vec::new();
+        return out;
     }
-    let top = hierarchy_root(root, kind);
-    let mut out = Vec::new();
-    let mut at = path;
-    while at.len() > 1 && out.len() < MAX_ANCESTORS {
-        let below = std::ffi::OsStr::from_bytes(&at[1..]);
-        out.push((top.join(below), at.to_vec()));
-        at = &at[..at.iter().rposition(|b| *b == b'/').unwrap_or(0)];
+    for controller in controllers.split(|b| *b == b',') {
+        let Some((_, mounts, read)) = HIERARCHIES.iter().find(|(name, ..)| *name == controller) else { continue };
+        let mount_dir = |name: &&str| root.sys(&format!("fs/cgroup/{name}"));
+        let top = mounts.iter().map(mount_dir).find(|dir| dir.is_dir()).unwrap_or_else(|| mount_dir(&mounts[0]));
+        let parent = |path: &&'a [u8]| Some(&path[..path.iter().rposition(|b| *b == b'/')?]);
+        let paths = std::iter::successors(Some(path), parent).take_while(|path| path.len() > 1);
+        out.extend(paths.take(MAX_ANCESTORS).map(|path| (top.join(OsStr::from_bytes(&path[1..])), path, *read)));
     }
     out
 }
 
-fn hierarchy_root(root: &Root, kind: CgroupHierarchy) -> PathBuf {
-    let place = |name: &&str| root.sys(&format!("fs/cgroup/{name}"));
-    let names = kind.mount_names();
-    names.iter().map(place).find(|place| place.is_dir()).unwrap_or_else(|| place(&names[0]))
+/// The lines that begin with a device number, and their other words.
+fn device_lines(text: &[u8]) -> impl Iterator<Item = (DevId, impl Iterator<Item = &[u8]>)> {
+    lines(text).filter_map(|line| {
+        let mut words = words(line);
+        Some((DevId::parse(words.next()?)?, words))
+    })
+}
+
+/// The numbers after these names, as in `rbps=max wbps=1048576`.
+fn values_after<'a, const N: usize>(words: impl Iterator<Item = &'a [u8]>, names: [&[u8]; N]) -> [Option<u64>; N] {
+    let mut values = [None; N];
+    for word in words {
+        for (value, name) in values.iter_mut().zip(names) {
+            *value = word.strip_prefix(name).and_then(parse_u64).or(*value);
+        }
+    }
+    values
 }
 
 /// A limit; `None` for `max` and malformed values.
@@ -127,20 +98,30 @@ fn read_limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
 
 /// The value after a name in a file of `name value` lines.
 fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
-    lines(text).find_map(|line| {
-        let mut w = words(line);
-        (w.next()? == name).then(|| parse_u64(w.next()?))?
-    })
+    lines(text).filter_map(key_value).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     if let Ok(text) = read_once(&dir.join("io.max"), buf) {
-        group.io = lines(text).filter_map(parse_io_max).collect();
+        // `254:0 rbps=max wbps=1048576 riops=66 wiops=max`
+        group.io = device_lines(text)
+            .map(|(device, words)| {
+                let [read_bytes_per_s, write_bytes_per_s, reads_per_s, writes_per_s] =
+                    values_after(words, [b"rbps=", b"wbps=", b"riops=", b"wiops="]);
+                let transferred = None;
+                CgroupIoLimit { device, read_bytes_per_s, write_bytes_per_s, reads_per_s, writes_per_s, transferred }
+            })
+            .collect();
     }
     if !group.io.is_empty()
         && let Ok(text) = read_once(&dir.join("io.stat"), buf)
     {
-        add_io_stat(text, &mut group.io);
+        for (id, words) in device_lines(text) {
+            if let Some(limit) = group.io.iter_mut().find(|limit| limit.device == id) {
+                let counts = values_after(words, [b"rbytes=", b"wbytes=", b"rios=", b"wios="]);
+                limit.transferred = Some(counts.map(Option::unwrap_or_default));
+            }
+        }
     }
     group.memory_high = read_limit(dir, "memory.high", buf);
     group.memory_max = read_limit(dir, "memory.max", buf);
@@ -160,41 +141,6 @@ fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -
     !group.io.is_empty() || group.memory_high.or(group.memory_max).is_some() || group.cpu_max.is_some()
 }
 
-/// `254:0 rbps=max wbps=1048576 riops=66 wiops=max`.
-fn parse_io_max(line: &[u8]) -> Option<CgroupIoLimit> {
-    let mut w = words(line);
-    let mut out = CgroupIoLimit { device: DevId::parse(w.next()?)?, ..CgroupIoLimit::default() };
-    for word in w {
-        let Some(at) = word.iter().position(|b| *b == b'=') else { continue };
-        let value = parse_u64(&word[at + 1..]);
-        match &word[..at] {
-            b"rbps" => out.read_bytes_per_s = value,
-            b"wbps" => out.write_bytes_per_s = value,
-            b"riops" => out.reads_per_s = value,
-            b"wiops" => out.writes_per_s = value,
-            _ => {}
-        }
-    }
-    Some(out)
-}
-
-/// `254:0 rbytes=1 wbytes=2 rios=3 wios=4 ...`.
-fn add_io_stat(text: &[u8], limits: &mut [CgroupIoLimit]) {
-    for line in lines(text) {
-        let mut w = words(line);
-        let id = w.next().and_then(DevId::parse);
-        let Some(limit) = limits.iter_mut().find(|l| Some(l.device) == id) else { continue };
-        let mut all = [0; 4];
-        for word in w {
-            let names: [&[u8]; 4] = [b"rbytes=", b"wbytes=", b"rios=", b"wios="];
-            for (i, name) in names.into_iter().enumerate() {
-                all[i] = word.strip_prefix(name).and_then(parse_u64).unwrap_or(all[i]);
-            }
-        }
-        limit.transferred = Some(all);
-    }
-}
-
 /// `nr_periods` and `nr_throttled` of cpu.stat, the same in both versions.
 fn read_cpu_periods(dir: &Path, buf: &mut Vec<u8>) -> Option<(u64, u64)> {
     let text = read_once(&dir.join("cpu.stat"), buf).ok()?;
@@ -211,11 +157,8 @@ fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
     ];
     for (file, slot) in files {
         let Ok(text) = read_once(&dir.join(file), buf) else { continue };
-        for line in lines(text) {
-            let mut w = words(line);
-            let (Some(id), Some(value)) = (w.next().and_then(DevId::parse), w.next().and_then(parse_u64)) else {
-                continue;
-            };
+        for (id, mut words) in device_lines(text) {
+            let Some(value) = words.next().and_then(parse_u64) else { continue };
             let at = group.io.iter().position(|l| l.device == id).unwrap_or_else(|| {
                 group.io.push(CgroupIoLimit { device: id, ..CgroupIoLimit::default() });
                 group.io.len() - 1
@@ -233,16 +176,11 @@ fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
     ] {
         let Some(name) = names.into_iter().find(|n| dir.join(n).exists()) else { continue };
         let Ok(text) = read_once(&dir.join(name), buf) else { continue };
-        for line in lines(text) {
-            let mut w = words(line);
-            let (Some(id), Some(what), Some(n)) =
-                (w.next().and_then(DevId::parse), w.next(), w.next().and_then(parse_u64))
-            else {
-                continue;
-            };
+        for (id, mut words) in device_lines(text) {
+            let (Some(direction), Some(n)) = (words.next(), words.next().and_then(parse_u64)) else { continue };
             let Some(limit) = group.io.iter_mut().find(|l| l.device == id) else { continue };
             let all = limit.transferred.get_or_insert([0; 4]);
-            match what {
+            match direction {
                 b"Read" => all[offset] = n,
                 b"Write" => all[offset + 1] = n,
                 _ => {}

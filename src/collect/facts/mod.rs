@@ -11,7 +11,7 @@ use super::path::read_space;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
-use crate::parse::limits;
+use crate::parse::{bracketed_choice, limits};
 use crate::root::Root;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -57,9 +57,7 @@ fn read_sysctls(root: &Root, buf: &mut Vec<u8>) -> BTreeMap<String, String> {
 /// `always [madvise] never`: the value in brackets.
 fn read_thp_mode(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
     let text = read_once(&root.sys("kernel/mm/transparent_hugepage/enabled"), buf).ok()?;
-    let text = String::from_utf8_lossy(text);
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_owned())
+    bracketed_choice(&String::from_utf8_lossy(text)).0.map(str::to_owned)
 }
 
 /// Since 6.2 the size of the fd directory is the number of descriptors (fs/proc/fd.c); before that they are counted.
