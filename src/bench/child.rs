@@ -1,5 +1,4 @@
-//! The measuring child: reads a plan, sends messages. Everything that may block happens here; the screen only
-//! reads the messages and may abandon the child.
+//! The measuring child: reads a plan, sends messages. What may block happens here; the parent may abandon it.
 
 use super::engine::monotonic_ns;
 use super::message::BenchMessage;
@@ -23,8 +22,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a cancelled run may take to stop before the report is sent without waiting for it.
 const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
 
-/// Reads a plan and commands from standard input, measures, writes messages to standard output.
-/// Ends the process instead of returning, since threads may be stuck.
+/// Reads a plan and commands, measures, sends messages; ends the process, since threads may be stuck.
 pub(crate) fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     child::enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

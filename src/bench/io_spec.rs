@@ -13,8 +13,7 @@ pub enum AccessOrder {
 /// What write buffers hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferFill {
-    /// Random data, then a new value in every 512 bytes of each write, so that no two writes are equal
-    /// (what fio's `scramble_buffers` does).
+    /// Random data, and a new value in every 512 bytes of each write, as fio's `scramble_buffers` does.
     Scramble,
     /// New random data for every write: for storage that compresses or deduplicates.
     Refill,

@@ -39,8 +39,7 @@ pub struct BenchProgress {
     /// Operations counted in this phase: reads, writes, syncs.
     #[serde(rename = "counts")]
     pub op_counts: [u64; 3],
-    /// Median and 99th percentile of `lat` since the previous message, ns, for each of them; `None` if
-    /// none completed.
+    /// Median and 99th percentile of `lat` since the previous message, ns, for each of them; `None` if none completed.
     #[serde(default)]
     pub lat: [[Option<u64>; 2]; 3],
     /// Time since the last completion, ms.

@@ -1,5 +1,4 @@
-//! The parameters of a run with name, unit, range, getter and setter: one list for the
-//! command line and the screen, so that both accept the same values and report the same errors.
+//! The parameters of a run: one list for the command line and the screen, with the same values and errors.
 
 use super::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError};
 use crate::units::{format_bytes_exact, parse_bytes};

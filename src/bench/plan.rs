@@ -1,5 +1,4 @@
-//! The plan of a run: everything it will do. It is shown before the start, sent to the child, and stored with
-//! the result.
+//! The plan of a run: everything it will do, shown before the start, sent to the child and stored with the result.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -36,8 +36,7 @@ pub(crate) struct ReadaheadLease {
 }
 
 impl ReadaheadDisk {
-    /// The disk whose read-ahead applies to files in `place`: that of the file system's device number, or the
-    /// whole disk if that is a partition.
+    /// The disk whose read-ahead applies to files in `place`; of a partition, the whole disk.
     pub(crate) fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
         let fs = &place.filesystem;
         let path = sanitize(place.path.as_os_str().as_encoded_bytes());

@@ -1,5 +1,4 @@
-//! The state that measuring threads share: progress, the watchdog's heartbeat, and the
-//! partial report of a run whose threads are stuck.
+//! The state that measuring threads share: progress, the watchdog's heartbeat, the report of a run that is stuck.
 
 use super::engine::monotonic_ns;
 use super::measure::histogram::Histogram;
@@ -13,8 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Most points of a measurement's series; when it is full, pairs of neighbours are averaged.
 const MAX_SERIES_POINTS: usize = 1200;
 
-/// Shared between the measuring threads and the one that sends progress. Locks are taken between measurements and
-/// four times a second, never in a hot loop.
+/// Locks are taken between measurements and four times a second, never in a hot loop.
 #[derive(Default)]
 pub struct RunProgress {
     /// Set to end the run.

@@ -153,8 +153,7 @@ impl BenchSession {
         self.progress.is_measured.store(true, Ordering::Relaxed);
     }
 
-    /// Runs `specs`, one worker thread each, as the next measurement. It is part of the report even if it
-    /// ends early.
+    /// Runs `specs`, one worker thread each, as the next measurement, which is in the report even if it ends early.
     pub fn measure(&mut self, label: &str, file: BorrowedFd<'_>, specs: &[IoSpec]) -> Result<Measurement, RunError> {
         let measurement = Measurement { label: label.into(), ..Measurement::default() };
         let (part, ended) = self.run_specs(SpecRun { measurement, is_measured: true, file }, specs)?;
@@ -231,8 +230,7 @@ impl BenchSession {
         self.run_workers(run, specs, ring)
     }
 
-    /// Starts one worker per spec; they begin together once every engine is set up. `Err`: an engine was
-    /// refused and nothing was run.
+    /// Starts one worker per spec, together once every engine is set up. `Err`: an engine was refused, nothing was run.
     fn run_workers<E: super::engine::IoEngine>(
         &self,
         run: SpecRun<'_>,

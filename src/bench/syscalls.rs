@@ -24,8 +24,7 @@ pub(crate) struct ResourceUsage {
 
 impl ResourceUsage {
     pub(crate) fn of_self() -> Self {
-        // SAFETY: rusage is plain numbers, for which all zeroes are valid; the kernel writes into a
-        // live, exclusively borrowed struct of the right type.
+        // SAFETY: rusage is plain numbers, valid as zeroes; the kernel writes into a live, exclusively borrowed struct.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
@@ -55,8 +54,7 @@ pub(crate) fn set_idle_io_priority() -> io::Result<()> {
 /// Forks; the child ends at once. Returns how long the call took the parent, ns.
 pub(crate) fn timed_fork() -> io::Result<u64> {
     let begin = std::time::Instant::now();
-    // SAFETY: the child calls nothing but _exit, which is async-signal-safe, so it does not matter
-    // what other threads held at that moment.
+    // SAFETY: the child calls nothing but _exit, which is async-signal-safe, whatever other threads held.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: ends this process without running any handler.
@@ -132,8 +130,7 @@ impl MappedMemory {
     /// Bytes `at..at + len`. The caller ensures that no operation on them is in flight.
     pub(crate) fn slice(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "outside the buffer");
-        // SAFETY: inside the mapping (just checked), initialised (by the kernel), and
-        // exclusively borrowed through `&mut self`.
+        // SAFETY: inside the mapping (just checked), initialised, exclusively borrowed through `&mut self`.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(at), len) }
     }
 }

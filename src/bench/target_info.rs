@@ -1,5 +1,4 @@
-//! What is known about a directory before a run: its file system, free space, reasons
-//! against it. A child process collects it; the plan is checked against it on each change.
+//! What is known about a directory before a run: its file system, free space, reasons against it.
 
 use super::report::ReportTarget;
 use super::target::checks;

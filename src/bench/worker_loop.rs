@@ -14,8 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a waiting worker checks whether it should stop, ns.
 const STOP_POLL_NS: u64 = 100_000_000;
-/// After a wait for several completions that took longer, the loop waits for single ones: on a slow device
-/// waiting for several would distort the latencies.
+/// After a longer wait the loop waits for single completions: on a slow device several would distort latencies.
 const SLOW_WAIT_NS: u64 = 2_000_000;
 /// Shorter pauses of rate-limited work are busy-waited, as in fio: a processor that wakes from its idle state
 /// for every operation adds its wake-up time to each latency.
@@ -48,8 +47,7 @@ struct WorkerLoop<'a, E: IoEngine> {
     is_counting: bool,
 }
 
-/// Runs `spec` on `engine` until a limit, a failure, or `stop`. `on_begin` is called once, when the
-/// ramp-up is over and counting begins.
+/// Runs `spec` on `engine` until a limit, a failure, or `stop`. `on_begin` is called once, when counting begins.
 pub(crate) fn run_worker_loop<E: IoEngine>(
     engine: &mut E,
     spec: &IoSpec,

@@ -33,8 +33,7 @@ const LAYOUTS: &[(&str, &str)] = &[
     ("cold", "Dropped from the cache: records are read from the device"),
 ];
 
-/// Options by name, each with its help, in the order in which they are applied: `readahead` after `direct`, because it
-/// only affects reads through the page cache.
+/// Options with help, in the order in which they are applied: `readahead` after `direct`, which it implies to be off.
 const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("size", Value("SIZE"), "Size of the file (for `fork`: of the memory): 512M, 4G"),
     ("block", Value("SIZE"), "Size of one operation, record or chunk: 4k, 1M"),

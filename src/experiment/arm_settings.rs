@@ -50,8 +50,7 @@ pub struct ValidatedSpec {
     pub only_page_cache: bool,
 }
 
-/// Validates both arms. Knobs of devices are read in a child with a deadline of seconds, so the thread that draws must
-/// not call this.
+/// Validates both arms. Knobs of devices are read in a child with a deadline of seconds: not for the thread that draws.
 pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, TuneError> {
     let mut io = ChildKnobIo::new(root, Root::self_exe().into());
     let checked = validate_with(&mut io, &MachineLimits::read(root), read_dirty_memory(root), spec)?;

@@ -16,8 +16,7 @@ const NEGATED_FLAGS: [(&str, &str); 5] = [
 /// What `--tx` takes.
 const TX_PARAMS: [&str; 3] = ["transactions", "min", "max"];
 
-/// The arguments after the program's name. Defaults are left out, except those that decide
-/// how long a round lasts.
+/// The arguments after the program's name, without defaults, except those that decide how long a round lasts.
 pub(crate) fn command_args(spec: &ExperimentSpec) -> Vec<String> {
     let mut out = vec!["experiment".to_owned(), "--workload".into(), spec.plan.profile.clone()];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));

@@ -12,8 +12,7 @@ use crate::units::{format_bytes_long, format_duration};
 /// unless their time is given.
 const EXPIRE_MARGIN: f64 = 1.3;
 
-/// Makes rounds of a buffered workload longer than pages stay dirty. Not for rounds with a chosen length,
-/// nor for workloads that end by themselves.
+/// Makes rounds of a buffered workload longer than pages stay dirty, unless it ends by itself.
 pub(crate) fn extend_past_dirty_expire(spec: &mut ExperimentSpec, checked: &ValidatedSpec) {
     let plan = &mut spec.plan;
     let txlog = plan.profile == "txlog";

@@ -111,8 +111,7 @@ impl DirtyPagesMonitor {
         Some(point)
     }
 
-    /// Bytes made dirty and written back since counting began; `None` also if that was for less than
-    /// [`LEAST_MS`].
+    /// Bytes made dirty and written back since counting began; `None` also after less than [`MIN_COUNTED_MS`].
     pub(crate) fn dirtied_and_written(&self) -> (Option<u64>, Option<u64>) {
         let (Some((begun, first)), Some((at, last))) = (&self.first, &self.last) else { return (None, None) };
         if at.duration_since(*begun).as_millis() < MIN_COUNTED_MS.into() {

@@ -1,5 +1,4 @@
-//! The operations of an experiment on the machine, behind a trait, so that tests can run
-//! experiments without changing a machine.
+//! The operations of an experiment on the machine, behind a trait, so that tests change no machine.
 
 use super::report::{Baseline, DirtyPagesPoint, DirtyThresholds};
 use crate::bench::message::BenchProgress;
@@ -49,7 +48,6 @@ pub(crate) trait Environment {
     -> Result<RoundResult, StepError>;
     /// Restores what [`Environment::apply`] set, if anything. May be called twice.
     fn restore(&mut self) -> Result<(), StepError>;
-    /// Sets values that outlive the experiment: until the next boot, or on a lease. Returns the change's
-    /// number.
+    /// Sets values that outlive the experiment: until the next boot, or on a lease. Returns the change's number.
     fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, StepError>;
 }

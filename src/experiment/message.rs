@@ -20,8 +20,7 @@ pub enum ExperimentMessage {
     Note(String),
     /// Not started, nothing was changed. The last message.
     Refused(TuneError),
-    /// An error before the end of the first round; the old values are restored unless the text says otherwise.
-    /// The last message.
+    /// An error before the end of the first round; values are restored unless it says otherwise. The last message.
     Failed(String),
     /// The report, complete or not. The last message.
     Report(Box<ExperimentReport>),

@@ -1,5 +1,4 @@
-//! The sequence of an experiment: drain, watch, apply, measure, restore, for each round. Whatever happens in a round,
-//! the old values are restored before anything else.
+//! The sequence of an experiment. Whatever happens in a round, the old values are restored before anything else.
 
 use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::message::{ExperimentMessage, ExperimentProgress, RoundPhase};

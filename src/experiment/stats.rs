@@ -67,8 +67,7 @@ impl ArmComparison {
         self.p < ALPHA
     }
 
-    /// The smallest factor by which the arms would have to differ to show a difference, with the scatter of
-    /// these values.
+    /// The smallest factor between the arms that would show, with the scatter of these values.
     pub fn detectable(&self) -> Option<f64> {
         let i = self.interval?;
         Some((self.ratio / i.low).max(i.high / self.ratio))
@@ -117,8 +116,7 @@ fn rank_sum_ways(ranks: &[usize], k: usize) -> Vec<f64> {
     ways.swap_remove(k)
 }
 
-/// Ranks of a's figures, then of b's, among all, times two: equal ones share the mean of their ranks, which may
-/// be a half.
+/// Ranks of a's figures, then of b's, among all, times two: equal ones share the mean of their ranks, maybe a half.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let rank = |x: &f64| {
@@ -150,8 +148,7 @@ fn confidence_interval(differences: &[f64], n: usize, m: usize) -> Option<Confid
     })
 }
 
-/// In how many orders of n and m untied figures the statistic U is 0, 1, ... n * m: the rank sum of the n figures less
-/// its smallest value.
+/// In how many orders of n and m untied figures U is 0, 1, ... n * m: the rank sum of the n less its smallest value.
 fn u_counts(n: usize, m: usize) -> Vec<f64> {
     let ranks: Vec<usize> = (1..=n + m).collect();
     let least = n * (n + 1) / 2;

@@ -128,8 +128,7 @@ impl SystemEnvironment {
         )))
     }
 
-    /// Waits for the measuring process of the previous round: writeback of its file would otherwise go on during the
-    /// next one.
+    /// Waits for the previous round's measuring process, whose file's writeback would go on during the next one.
     fn wait_for_previous_child(&mut self) -> Result<(), StepError> {
         let Some(child) = self.previous_child.take() else { return Ok(()) };
         let end = Instant::now() + self.drain_limit;
@@ -207,8 +206,7 @@ impl SystemEnvironment {
         }
     }
 
-    /// Starts a tuner that sets values, on a lease if there is one; returns the change's number, and whether it changed
-    /// anything.
+    /// Starts a tuner that sets values, on a lease if given; returns the change's number and whether there is any.
     fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(LeaseHandle, u64, bool), StepError> {
         self.check_cancelled()?;
         let (held, reply) = LeaseHandle::start(Root::self_exe(), &self.root, words.to_vec(), lease)

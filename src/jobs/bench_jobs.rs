@@ -1,5 +1,4 @@
-//! Jobs for benchmarks, experiments and diagnosis: inspect a directory, save
-//! and load results.
+//! Jobs for benchmarks, experiments and diagnosis: inspect a directory, save and load results.
 
 use crate::bench::report::warnings::burst_drop;
 use crate::bench::report::{BenchReport, RunEnd};

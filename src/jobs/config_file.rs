@@ -6,8 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// A config file's text, at most 64 KiB; `None` if there is none. Refused, when run as root, if it is
-/// another user's: its owner could control a root program.
+/// A config file's text, at most 64 KiB; `None` if there is none. Root refuses another user's, who could control it.
 pub(super) fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     // Looked at before it is opened: opening a device node can have effects.
     let file = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {

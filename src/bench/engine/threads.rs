@@ -1,5 +1,4 @@
-//! pread and pwrite, for machines without io_uring. A depth of N is N threads, each
-//! running the same loop with one operation at a time.
+//! pread and pwrite, for machines without io_uring: a depth of N is N threads with one operation at a time each.
 
 use super::{Completion, IoEngine, IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;

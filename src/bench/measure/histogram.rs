@@ -67,8 +67,7 @@ impl Histogram {
         Histogram { buckets: more.filter(|(_, n)| *n > 0).collect() }
     }
 
-    /// The value in ns below or at which `percent` of the samples are, as fio computes it; `None`
-    /// without samples.
+    /// The value in ns below or at which `percent` of the samples are, as in fio; `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let goal = percent / 100.0 * self.count() as f64;
         let mut sum = 0;

@@ -115,8 +115,7 @@ impl OpRecorder {
         self.counting_since_ns.store(now.max(1), Relaxed);
     }
 
-    /// Records a completed operation: `start` is when its preparation began, `issue` when it was submitted,
-    /// `end` when it completed.
+    /// Records a completed operation: `start` is when its preparation began, then submission and completion.
     #[inline(always)]
     pub fn record_op(&self, kind: OpKind, bytes: u64, start: u64, issue: u64, end: u64) {
         let side = &self.op_counters[kind as usize];

@@ -1,5 +1,4 @@
-//! A chart in plain characters with logarithmic axes, for terminals, tickets and mail: readable
-//! without colour and at most 80 columns wide.
+//! A chart in plain characters with logarithmic axes: readable without colour, at most 80 columns wide.
 
 const ROWS: usize = 11;
 /// Columns from one block size to the next.

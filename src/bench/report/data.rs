@@ -231,8 +231,7 @@ impl Measurement {
         self.metrics.push(WorkloadMetric { name: name.into(), value, unit: unit.into() });
     }
 
-    /// Application bytes per byte the device transferred, reads and writes together; `None` if there is
-    /// nothing to compare.
+    /// Application bytes per byte the device read or wrote; `None` if there is nothing to compare.
     pub fn app_to_device_ratio(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
         let app = self.bytes() as f64 / 1_048_576.0;

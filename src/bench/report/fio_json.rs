@@ -135,8 +135,7 @@ fn sync_json(s: &SyncStats) -> Value {
     json!({ "total_ios": s.ios, "lat_ns": latency_json(&s.lat) })
 }
 
-/// Minimum, maximum, mean, standard deviation of IOPS over the time series, and its points. Intervals without
-/// any I/O count here: fio leaves them out, which hides stalls.
+/// Least, most, mean, deviation, number of IOPS in the series; unlike in fio intervals without I/O count: stalls.
 fn iops_statistics(p: &Measurement, d: &DirectionStats) -> (f64, f64, f64, f64, u64) {
     let reads = std::ptr::eq(d, &p.read);
     let of = |s: &super::data::SeriesPoint| if reads { s.read_iops } else { s.write_iops };

@@ -1,5 +1,4 @@
-//! What a result means: one sentence for the profiles that the reference classes of random I/O
-//! do not cover.
+//! What a result means: one sentence for the profiles that the reference classes of random I/O do not cover.
 
 use super::data::BenchReport;
 use super::format::format_latency;

@@ -11,8 +11,7 @@ fn format_count(n: f64) -> String {
     out
 }
 
-/// Rates of each measurement over time, one line each, at most `width` cells wide. Short measurements
-/// have none.
+/// Rates of each measurement over time, a title and a line of at most `width` cells each; none of short measurements.
 pub(crate) fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
     let mut out = Vec::new();
     for part in r.measurements.iter().filter(|p| p.series.len() >= 8) {

@@ -149,8 +149,7 @@ fn excess_ratio(three: &[&Measurement], rate: fn(&Measurement) -> f64) -> f64 {
     }
 }
 
-/// Bandwidth by the median operation: a few slow operations change the mean, and on a busy machine
-/// they come in bursts that affect single steps.
+/// Bandwidth by the median operation: slow operations, which come in bursts on a busy machine, change the mean.
 fn median_rate(p: &Measurement) -> f64 {
     let lat = p.combined_lat();
     let us = lat.percentile(50.0).map_or(lat.mean_ns, |ns| ns as f64);

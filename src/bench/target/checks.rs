@@ -12,8 +12,7 @@ use std::path::Path;
 pub const RESERVE_BYTES: u64 = 2 << 30;
 const RESERVE_PCT: u64 = 5;
 
-/// Opens the directory and nothing else: O_PATH neither wakes a device nor blocks on
-/// a FIFO.
+/// Opens the directory and nothing else: O_PATH neither wakes a device nor blocks on a FIFO.
 pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
     let fd = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,

@@ -50,8 +50,7 @@ pub struct TargetFilesystem {
     pub read_only: bool,
     /// The block device whose counters include its I/O; `None` on network, memory and stacked file systems.
     pub device: Option<DevId>,
-    /// The file system's own device number if it is a block device's; `None` for anonymous ones (btrfs,
-    /// overlay, FUSE, network, memory).
+    /// The file system's own device number; `None` for anonymous ones (btrfs, overlay, FUSE, network, memory).
     pub own_device: Option<DevId>,
     mount_id: u64,
 }
@@ -89,8 +88,7 @@ impl TargetFilesystem {
         Ok(Self { report, kind, read_only, device, own_device, mount_id: stat.stx_mnt_id })
     }
 
-    /// Whether it has been unmounted since. An open file keeps a file system that was
-    /// unmounted lazily usable.
+    /// Whether it has been unmounted since: an open file keeps a lazily unmounted file system usable.
     pub fn is_unmounted(&self, root: &Root) -> bool {
         let known = !self.report.mount.is_empty();
         let now = std::fs::read(root.proc("self/mountinfo"));

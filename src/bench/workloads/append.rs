@@ -1,5 +1,4 @@
-//! An append-only log under three policies: sync always, every second in a second thread,
-//! never. It shows how long a write waits while a sync is running.
+//! An append-only log synced always, every second in a second thread, or never: how long a write waits for a sync.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan, record_fdatasync};
 use super::primary_metric::{lower_is_better, percentile_ms};

@@ -1,5 +1,4 @@
-//! The same file read three times through the page cache: cold, second, third. Known values:
-//! 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
+//! The same file read three times through the page cache. Known values: 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
 use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call};
 use super::primary_metric::bandwidth;

@@ -1,5 +1,4 @@
-//! A large file written in 6 MiB pieces, synced after each piece or once at the end, and the effect
-//! on another process's small syncs on the same file system.
+//! A large file in 6 MiB pieces, synced after each or once at the end, and what that does to others' small syncs.
 
 use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call, record_fdatasync};
 use super::primary_metric::lower_is_better;

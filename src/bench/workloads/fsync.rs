@@ -1,5 +1,4 @@
-//! etcd's disk rule: small records appended one after the other, each with fdatasync, whose p99 must be
-//! under 10 ms.
+//! etcd's disk rule: small records appended one by one, each with fdatasync, whose p99 must be under 10 ms.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan};
 use super::primary_metric::{lower_is_better, percentile_ms};

@@ -40,8 +40,7 @@ const LARGEST_SEQUENTIAL: u32 = 1 << 20;
 const LARGEST_RANDOM: u32 = 128 << 10;
 /// From 512 B in doublings: 12 sequential block sizes, 9 random ones.
 const STEPS: u64 = 21;
-/// The lease of a changed read-ahead beyond two steps. It is renewed at each step; the tuner needs no lease to
-/// notice that this process is gone.
+/// The lease of a changed read-ahead beyond two steps, renewed at each step.
 const LEASE_SECS: u64 = 600;
 
 /// 512 B, 1 KiB ... up to `largest`.

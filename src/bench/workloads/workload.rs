@@ -55,8 +55,7 @@ pub struct PlannedWrites {
 impl PlannedWrites {
     pub(super) const NONE: Self = Self { guaranteed: 0, additional: Some(0) };
 
-    /// The writes of a plan that its time, size or rate limits; `share`: percentage of writes;
-    /// `times`: number of measurements.
+    /// The writes of a plan with limits; `share`: percentage of writes; `times`: number of measurements.
     pub(super) fn timed(plan: &BenchPlan, guaranteed: u64, share: u8, times: u64) -> Self {
         let cap = |rate: u64, unit: u64| {
             let all = rate.saturating_mul(unit).saturating_mul(plan.time_ms + plan.ramp_ms) / 1000;

@@ -129,8 +129,7 @@ impl Trial {
         self.rounds.iter().filter(move |r| r.arm == arm && r.is_comparable())
     }
 
-    /// Latencies over all rounds of an arm: the operation (with the measurement's label if there are several),
-    /// and the samples.
+    /// Latencies over all rounds of an arm, by operation (with the measurement's label if there are several).
     pub fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
         let mut all: Vec<(String, LatencyStats)> = Vec::new();
         let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);

@@ -38,8 +38,7 @@ pub(crate) fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize)
     std::iter::once(LEGEND.to_owned()).chain(lines).map(|l| l + "\n").collect()
 }
 
-/// A above B on common scales of bytes and time: `width` columns, `rows` rows each. Empty
-/// without samples.
+/// A above B on common scales of bytes and time: `width` columns, `rows` rows each. Empty without samples.
 pub(crate) fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize) -> Vec<String> {
     let columns = width.saturating_sub(LABEL_WIDTH).clamp(8, 1000);
     let end = curves.iter().flat_map(|c| &c.points).map(|p| p.at_ms).max().unwrap_or(0);

@@ -65,8 +65,7 @@ fn write_trial(out: &mut String, r: &ExperimentReport, t: &Trial, width: usize) 
     }
 }
 
-/// Columns as wide as their cells; all but the first right-aligned. If they exceed `most`, headers take two
-/// lines.
+/// Columns as wide as their cells, all but the first right-aligned; headers take two lines if they exceed `most`.
 pub(crate) fn write_table(out: &mut String, (heads, rows): &ReportTable, most: usize) {
     let needed = |heads: &[Vec<String>]| -> Vec<usize> {
         let one = |c: usize| {
