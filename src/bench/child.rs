@@ -2,7 +2,7 @@
 
 use super::engine::monotonic_ns;
 use super::message::BenchMessage;
-use super::plan::BenchPlan;
+use super::plan::{BenchPlan, PlanError};
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
@@ -34,33 +34,30 @@ pub(crate) fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()
 async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
     let mut input = stdin_lines();
     let Some(line) = input.recv().await else { return Ok(()) };
-    let plan: BenchPlan = match serde_json::from_str(&line) {
-        Ok(plan) => plan,
-        Err(err) => {
-            send(&BenchMessage::Failed(format!("plan not understood: {err}")));
-            return Ok(());
-        }
+    let last = match read_plan(&line) {
+        Ok((workload, plan)) => run_workload(workload, plan, root, counters, &mut input).await?,
+        Err(why) => BenchMessage::Failed(why.0),
     };
-    let checked = plan.check().and_then(|()| {
-        let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
-        (workload.check)(&plan).map(|()| workload)
-    });
-    match checked {
-        Ok(workload) => run_workload(workload, plan, root, counters, &mut input).await,
-        Err(why) => {
-            send(&BenchMessage::Failed(why.0));
-            Ok(())
-        }
-    }
+    send(&last);
+    Ok(())
 }
 
+fn read_plan(line: &str) -> Result<(&'static Workload, BenchPlan), PlanError> {
+    let plan: BenchPlan = serde_json::from_str(line).map_err(|err| format!("plan not understood: {err}"))?;
+    plan.check()?;
+    let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
+    (workload.check)(&plan)?;
+    Ok((workload, plan))
+}
+
+/// Returns the last message.
 async fn run_workload(
     workload: &'static Workload,
     plan: BenchPlan,
     root: Root,
     counters: DiskCounterReader,
     input: &mut mpsc::UnboundedReceiver<String>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<BenchMessage> {
     let watch = Arc::new(RunProgress::default());
     watch.heartbeat(monotonic_ns());
     if plan.idle
@@ -78,18 +75,15 @@ async fn run_workload(
     })?;
     let end = match supervise(&watch, &plan, input, &mut done).await {
         Ok(end) => end,
-        Err(refused) => {
-            send(&BenchMessage::Refused(refused));
-            return Ok(());
-        }
+        Err(refused) => return Ok(BenchMessage::Refused(refused)),
     };
     let report = build_report(workload, plan, &watch, end, wall);
-    let nothing = report.measurements.is_empty();
-    send(&match (&report.end, nothing) {
-        (RunEnd::Failed(why) | RunEnd::Stalled(why), true) => BenchMessage::Failed(why.clone()),
+    Ok(match &report.end {
+        RunEnd::Failed(why) | RunEnd::Stalled(why) if report.measurements.is_empty() => {
+            BenchMessage::Failed(why.clone())
+        }
         _ => BenchMessage::Report(Box::new(report)),
-    });
-    Ok(())
+    })
 }
 
 /// Sends progress until the run ends, is cancelled, or stalls; returns how it ended.

@@ -56,7 +56,7 @@ pub struct IoSpec {
 
 impl IoSpec {
     /// One sequential write of the whole region, as fio lays out a file.
-    pub fn for_layout(len: u64, block: u32, depth: u32, seed: u64) -> Self {
+    pub(crate) fn for_layout(len: u64, block: u32, depth: u32, seed: u64) -> Self {
         Self {
             order: AccessOrder::Sequential,
             read_pct: 0,

@@ -20,7 +20,7 @@ pub mod run_progress;
 pub mod session;
 pub mod store;
 pub(crate) mod syscalls;
-pub mod target;
+pub(crate) mod target;
 pub mod target_info;
 pub(crate) mod worker_loop;
 pub mod workloads;

@@ -3,6 +3,7 @@
 use super::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError};
 use crate::units::{format_bytes_exact, parse_bytes};
 use Field::{Bytes, Count, Engine, Layout, Seconds, Switch};
+use clap::ValueEnum;
 
 pub(crate) struct BenchParam {
     /// The option of `bench run`, or the key of its `--set`.
@@ -40,7 +41,6 @@ impl BenchParam {
 
     /// Sets it from a text. The error says what is wrong with the text; [`BenchPlan::check`] checks the plan as a whole.
     pub(crate) fn set(&self, plan: &mut BenchPlan, text: &str) -> Result<(), PlanError> {
-        let choice = |names: &[&str], invalid: &'static str| names.iter().position(|n| *n == text).ok_or(invalid);
         match (self.field)(plan) {
             Count(_) if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) => {
                 return Err("is no whole number".into());
@@ -51,14 +51,12 @@ impl BenchParam {
                 let secs = text.parse::<f64>().ok().filter(|secs| (0.0..=1e7).contains(secs));
                 *ms = (secs.ok_or("is not a number of seconds")? * 1000.0).round() as u64;
             }
-            Switch(on) => *on = choice(SWITCH, "is neither on nor off")? == 1,
+            Switch(on) => *on = SWITCH.iter().position(|n| *n == text).ok_or("is neither on nor off")? == 1,
             Layout(layout) => {
-                let at = choice(LAYOUTS, "is neither small nor large nor cold")?;
-                *layout = [CacheLayout::Small, CacheLayout::Large, CacheLayout::Cold][at];
+                *layout = ValueEnum::from_str(text, false).map_err(|_| "is neither small nor large nor cold")?;
             }
             Engine(engine) => {
-                let at = choice(ENGINES, "is none of auto, uring, threads")?;
-                *engine = [EngineChoice::Auto, EngineChoice::Uring, EngineChoice::Threads][at];
+                *engine = ValueEnum::from_str(text, false).map_err(|_| "is none of auto, uring, threads")?;
             }
         }
         if self.name == "readahead" {

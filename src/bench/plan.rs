@@ -1,5 +1,6 @@
 //! The plan of a run: everything it will do, shown before the start, sent to the child and stored with the result.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -27,15 +28,15 @@ impl From<PlanError> for String {
 }
 
 /// How operations are submitted to the kernel.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineChoice {
-    /// io_uring, or threads where the kernel refuses it.
+    /// io_uring, or threads where io_uring is unavailable.
     #[default]
     Auto,
-    /// io_uring, or an error.
+    /// Only io_uring.
     Uring,
-    /// pread and pwrite on a pool of threads.
+    /// pread and pwrite on a thread pool.
     Threads,
 }
 
@@ -95,15 +96,15 @@ pub struct BenchPlan {
 
 /// State of txlog's store in the page cache when counting begins. It decides how much memory the write of one record
 /// makes dirty: at least a folio.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheLayout {
-    /// Written in 4 KiB pieces and pinned in the cache: folios of one page.
+    /// Written in 4 KiB chunks and locked in memory: a record dirties 4 KiB.
     #[default]
     Small,
-    /// Written in 1 MiB pieces and pinned in the cache: large folios, where the file system has them.
+    /// Written in 1 MiB chunks and locked in memory: a record dirties up to 1 MiB where there are large folios.
     Large,
-    /// Evicted from the cache: every record is first read from the device.
+    /// Dropped from the cache: records are read from the device.
     Cold,
 }
 
@@ -244,12 +245,12 @@ impl BenchPlan {
     }
 
     /// Whether the thread engine has enough threads for this depth.
-    pub fn fits_threads(&self) -> bool {
+    pub(crate) fn fits_threads(&self) -> bool {
         self.depth * self.jobs <= MAX_THREADS
     }
 
     /// Time between two operations of one job under the rate limits, for operations of `block` bytes, ns; 0: no limit.
-    pub fn op_interval_ns(&self, block: u32) -> u64 {
+    pub(crate) fn op_interval_ns(&self, block: u32) -> u64 {
         let share = u64::from(self.jobs) * 1_000_000_000;
         let by_iops = share.checked_div(self.rate_iops).unwrap_or(0);
         let bytes = u128::from(share) * u128::from(block);

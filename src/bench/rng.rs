@@ -16,7 +16,6 @@ impl Rng {
         Self((z ^ (z >> 31)) | 1)
     }
 
-    #[inline(always)]
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -25,7 +24,6 @@ impl Rng {
     }
 
     /// Uniform in `0..n` (Lemire's multiply-shift; its bias is below n / 2^64). `n` = 0 gives 0.
-    #[inline(always)]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }

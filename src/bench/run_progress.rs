@@ -56,7 +56,7 @@ impl RunProgress {
     }
 
     /// Reports progress of work that is not an operation.
-    pub fn heartbeat(&self, now: u64) {
+    pub(crate) fn heartbeat(&self, now: u64) {
         self.heartbeat_ns.store(now, Relaxed);
     }
 
@@ -67,7 +67,7 @@ impl RunProgress {
     }
 
     /// Starts a phase: a measurement without its results, its limits of time (ns) and bytes, 0 for none, and its workers.
-    pub fn begin_phase(
+    pub(crate) fn begin_phase(
         &self,
         measurement: &Measurement,
         is_measured: bool,
@@ -80,34 +80,31 @@ impl RunProgress {
     }
 
     /// Ends the phase and returns its time series.
-    pub fn end_phase(&self) -> Vec<SeriesPoint> {
+    pub(crate) fn end_phase(&self) -> Vec<SeriesPoint> {
         let mut inner = self.lock();
         inner.phase.recorders.clear();
         std::mem::take(&mut inner.phase.series)
     }
 
-    /// Adds a finished measurement.
-    pub fn add_measurement(&self, part: Measurement) {
+    pub(crate) fn add_measurement(&self, part: Measurement) {
         self.lock().measurements.push(part);
     }
 
-    /// Sets where the file is.
-    pub fn set_target(&self, target: ReportTarget) {
+    pub(crate) fn set_target(&self, target: ReportTarget) {
         self.lock().target = Some(target);
     }
 
     /// Adds a notice, which becomes one of the report's warnings.
-    pub fn add_note(&self, note: String) {
+    pub(crate) fn add_note(&self, note: String) {
         self.lock().notes.push(note);
     }
 
-    /// Notices from number `from` on.
-    pub fn notes_from(&self, from: usize) -> Vec<String> {
+    pub(crate) fn notes_from(&self, from: usize) -> Vec<String> {
         self.lock().notes.get(from..).unwrap_or_default().to_vec()
     }
 
     /// Takes the finished measurements, the counts of the unfinished one if there are any, and the target.
-    pub fn take_results(&self, now: u64) -> (Vec<Measurement>, Option<ReportTarget>) {
+    pub(crate) fn take_results(&self, now: u64) -> (Vec<Measurement>, Option<ReportTarget>) {
         let mut inner = self.lock();
         let mut parts = std::mem::take(&mut inner.measurements);
         let phase = std::mem::take(&mut inner.phase);
@@ -218,7 +215,7 @@ fn average_points(points: &[SeriesPoint]) -> SeriesPoint {
 }
 
 /// Adds what the workers counted to a measurement.
-pub fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder>]) -> Measurement {
+pub(crate) fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder>]) -> Measurement {
     let began = recorders.iter().filter_map(|r| r.counting_since()).min().unwrap_or(0);
     let last = recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(0);
     part.elapsed_ns = last.saturating_sub(began);

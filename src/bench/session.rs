@@ -72,12 +72,11 @@ impl BenchSession {
     }
 
     /// Uses one system call per operation, as `dd` does, unless the plan names an engine.
-    pub fn prefer_threads(&mut self) {
+    pub(crate) fn prefer_threads(&mut self) {
         self.use_threads |= self.plan.engine == EngineChoice::Auto;
     }
 
-    /// Returns an error if the run was cancelled.
-    pub fn check_cancelled(&self) -> Result<(), RunError> {
+    pub(crate) fn check_cancelled(&self) -> Result<(), RunError> {
         if self.progress.stop_requested.load(Ordering::Relaxed) { Err(RunError::Cancelled) } else { Ok(()) }
     }
 
@@ -97,7 +96,7 @@ impl BenchSession {
     }
 
     /// Notes if the directory was unmounted during the run.
-    pub fn recheck_target(&self) {
+    pub(crate) fn recheck_target(&self) {
         if let Some(fs) = self.filesystem.as_ref().filter(|fs| fs.is_unmounted(&self.root)) {
             self.progress.add_note(format!(
                 "{} was unmounted during the run (umount -l); the figures are of the file system that was there",
@@ -135,20 +134,19 @@ impl BenchSession {
         self.run_specs(run, &[spec])?.1
     }
 
-    /// A measurement without results, in operations of the plan's block size.
-    pub fn new_measurement(&self, label: &str, engine: &str) -> Measurement {
+    pub(crate) fn new_measurement(&self, label: &str, engine: &str) -> Measurement {
         Measurement { label: label.into(), engine: engine.into(), block: self.plan.block, ..Measurement::default() }
     }
 
     /// Starts a preparation phase, which counts nothing.
-    pub fn begin_preparation(&self, what: &str) {
+    pub(crate) fn begin_preparation(&self, what: &str) {
         let part = Measurement { label: what.into(), ..Measurement::default() };
         self.progress.begin_phase(&part, false, (0, 0), &[]);
     }
 
     /// Marks all measurements as done. The kernel frees a file with dirty pages only after the writeback in progress,
     /// which takes long on a slow device; that is not a stall of the run.
-    pub fn finish_measuring(&self) {
+    pub(crate) fn finish_measuring(&self) {
         self.begin_preparation("giving the file back");
         self.progress.is_measured.store(true, Ordering::Relaxed);
     }
@@ -163,7 +161,7 @@ impl BenchSession {
 
     /// Runs `work` on this thread as the next measurement, for workloads that make their own system calls. `work`
     /// counts in the recorder and may add metrics to the measurement.
-    pub fn measure_custom(
+    pub(crate) fn measure_custom(
         &mut self,
         mut part: Measurement,
         goal: (u64, u64),

@@ -16,31 +16,24 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Number of results that are stored.
-pub const MAX_RESULTS: usize = 200;
+pub(crate) const MAX_RESULTS: usize = 200;
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Why results cannot be stored, listed or loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub(crate) enum StoreError {
     /// Neither XDG_STATE_HOME nor a home of this user.
     #[error("no home directory of this user: set XDG_STATE_HOME to keep results")]
     NoHome,
     /// The directory or a file in it failed.
     #[error("results in {directory}: {}", describe_io_error(source))]
-    Io {
-        /// The directory, sanitized.
-        directory: String,
-        /// The error.
-        source: std::io::Error,
-    },
+    Io { directory: String, source: std::io::Error },
     /// There is no such result, or it cannot be read; the text says which.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// A directory with results of one kind.
-pub struct ResultStore {
+pub(crate) struct ResultStore {
     path: PathBuf,
     kind: &'static str,
 }
@@ -125,7 +118,7 @@ pub struct StoredReport {
 
 impl ResultStore {
     /// The user's results of one kind. `None` without a home, or for root with another user's home.
-    pub fn for_user_of<T: Storable>() -> Option<Self> {
+    pub(crate) fn for_user_of<T: Storable>() -> Option<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let base =
             absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
@@ -134,8 +127,7 @@ impl ResultStore {
         (!foreign).then_some(Self { path, kind: T::KIND })
     }
 
-    /// Its directory.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -155,7 +147,7 @@ impl ResultStore {
     }
 
     /// Saves `report` and removes the oldest results beyond [`MAX_RESULTS`]. Returns the ID, which may get a suffix.
-    pub fn save<T: Storable>(&self, report: &T) -> Result<String, StoreError> {
+    pub(crate) fn save<T: Storable>(&self, report: &T) -> Result<String, StoreError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|e| self.error(e))?;
         self.check_directory()?;
         let text = serde_json::to_vec(report).map_err(|e| StoreError::Unreadable(e.to_string()))?;
@@ -180,7 +172,7 @@ impl ResultStore {
     }
 
     /// All IDs, newest first.
-    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+    pub(crate) fn ids(&self) -> Result<Vec<String>, StoreError> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -197,7 +189,7 @@ impl ResultStore {
     }
 
     /// Summaries of all reports, newest first. Reads every report.
-    pub fn summaries<T: Storable>(&self) -> Result<Vec<StoredReport>, StoreError> {
+    pub(crate) fn summaries<T: Storable>(&self) -> Result<Vec<StoredReport>, StoreError> {
         let summarize = |(number, id): (usize, String)| {
             let report = self.load::<T>(&id).map(|report| report.summarize());
             let damaged = |why: StoreError| StoredReport {
@@ -211,7 +203,7 @@ impl ResultStore {
     }
 
     /// Loads a result by its ID or its number in the list.
-    pub fn load<T: Storable>(&self, name: &str) -> Result<T, StoreError> {
+    pub(crate) fn load<T: Storable>(&self, name: &str) -> Result<T, StoreError> {
         let kind = self.kind;
         let shown = crate::sanitize::sanitize(name);
         let failed = StoreError::Unreadable;

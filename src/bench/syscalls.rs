@@ -10,15 +10,10 @@ use std::ptr::null_mut;
 /// CPU time of this process, all its threads and the kernel's io_uring workers in it, up to now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ResourceUsage {
-    /// In user mode, ns.
     pub user_ns: u64,
-    /// In the kernel, ns.
     pub system_ns: u64,
-    /// Context switches, voluntary and not.
     pub switches: u64,
-    /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Page faults that did not.
     pub minor_faults: u64,
 }
 

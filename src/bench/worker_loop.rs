@@ -132,7 +132,6 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
     }
 
     /// Fills free slots, as far as the rate and size limits allow.
-    #[inline(always)]
     fn fill_slots(&mut self, now: u64) {
         while let Some(&slot) = self.free_slots.last() {
             if self.spec.op_interval_ns > 0 {
@@ -159,7 +158,6 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         }
     }
 
-    #[inline(always)]
     fn next_op(&mut self, slot: u32) -> IoOp {
         if self.spec.fsync_every > 0 && self.writes_since_sync >= self.spec.fsync_every {
             self.writes_since_sync = 0;
@@ -188,7 +186,6 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         IoOp { kind: OpKind::Write, offset, len }
     }
 
-    #[inline(always)]
     fn next_range(&mut self) -> (u64, u32) {
         let &IoSpec { order, block, start, len, .. } = self.spec;
         let bytes = u64::from(block);
@@ -204,7 +201,6 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
     }
 
     /// Submits new operations, waits if none has completed, records completions. Returns the time after that.
-    #[inline(always)]
     fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, RunError> {
         let not_taken =
             |err: std::io::Error| failure("handing operations to the kernel".into(), err.raw_os_error().unwrap_or(0));
@@ -256,7 +252,6 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         self.record_completions(now)
     }
 
-    #[inline(always)]
     fn record_completions(&mut self, now: u64) -> Result<u64, RunError> {
         if self.is_counting {
             self.recorder.record_reap(self.completions.len());

@@ -2,11 +2,11 @@
 
 use crate::bench::fio_job;
 use crate::bench::params;
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, CacheLayout, EngineChoice};
 use crate::bench::workloads::{self, Workload};
 use OptionKind::{Choice, Flag, Value};
 use clap::builder::PossibleValue;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 use std::path::{Path, PathBuf};
 
 /// What an option sets.
@@ -15,23 +15,13 @@ enum OptionKind {
     Value(&'static str),
     /// A parameter to a fixed text.
     Flag(&'static str, &'static str),
-    /// The parameter of the option's name to one of these values, each with its description.
-    Choice(&'static str, &'static [(&'static str, &'static str)]),
+    /// The parameter of the option's name to one of these values.
+    Choice(&'static str, fn() -> Vec<PossibleValue>),
 }
 
-const ENGINES: &[(&str, &str)] = &[
-    ("auto", "io_uring, or threads where io_uring is unavailable"),
-    ("uring", "Only io_uring"),
-    ("threads", "pread and pwrite on a thread pool"),
-];
-const LAYOUTS: &[(&str, &str)] = &[
-    ("small", "Written in 4 KiB chunks and locked in memory: a record dirties 4 KiB"),
-    (
-        "large",
-        "Written in 1 MiB chunks and locked in memory: a record dirties up to 1 MiB where there are large folios",
-    ),
-    ("cold", "Dropped from the cache: records are read from the device"),
-];
+fn values<T: ValueEnum>() -> Vec<PossibleValue> {
+    T::value_variants().iter().filter_map(T::to_possible_value).collect()
+}
 
 /// Options with help, in the order in which they are applied: `readahead` after `direct`, which it implies to be off.
 const OPTIONS: &[(&str, OptionKind, &str)] = &[
@@ -60,11 +50,11 @@ const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("io-size", Value("SIZE"), "Stop after this many bytes"),
     ("stall-limit", Value("S"), "Fail when nothing completes for this many seconds"),
     ("idle", Flag("idle", "on"), "Idle I/O priority: only served when the disk is otherwise idle"),
-    ("engine", Choice("ENGINE", ENGINES), "I/O engine"),
+    ("engine", Choice("ENGINE", values::<EngineChoice>), "I/O engine"),
     ("sqpoll", Flag("sqpoll", "on"), "io_uring with a submission thread in the kernel, which uses a whole CPU core"),
     ("iopoll", Flag("iopoll", "on"), "io_uring with polled completions; the device needs polling queues"),
     ("seed", Value("N"), "Seed for offsets and data"),
-    ("layout", Choice("LAYOUT", LAYOUTS), "txlog: state of the store in the page cache at the start"),
+    ("layout", Choice("LAYOUT", values::<CacheLayout>), "txlog: state of the store in the page cache at the start"),
     ("no-mmap", Flag("mmap", "off"), "txlog: access the store with pread and pwrite"),
     ("nosync", Flag("synclog", "off"), "txlog: do not sync the log"),
     ("nowritelog", Flag("writelog", "off"), "txlog: do not write the log"),
@@ -99,10 +89,7 @@ impl Args for WorkloadArgs {
             let arg = match kind {
                 Value(placeholder) => arg.value_name(*placeholder),
                 Flag(..) => arg.action(ArgAction::SetTrue),
-                Choice(placeholder, values) => {
-                    let values = values.iter().map(|(value, help)| PossibleValue::new(*value).help(*help));
-                    arg.value_name(*placeholder).value_parser(values.collect::<Vec<_>>())
-                }
+                Choice(placeholder, values) => arg.value_name(*placeholder).value_parser(values()),
             };
             let excludes_direct = ["buffered", "readahead"].contains(name);
             command.arg(if excludes_direct { arg.conflicts_with("direct") } else { arg })

@@ -134,14 +134,13 @@ fn read_dirty_memory(root: &Root) -> DirtyMemory {
 }
 
 impl ValidatedSpec {
-    /// The arm's settings in one line.
-    pub fn arm_line(&self, arm: Arm) -> String {
+    pub(crate) fn arm_line(&self, arm: Arm) -> String {
         settings_line(&self.settings, arm)
     }
 }
 
 /// `knob = value, knob = value`, those that differ between the arms first.
-pub fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
+pub(crate) fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
     let different = settings.iter().filter(|s| s.values[0] != s.values[1]);
     let same = settings.iter().filter(|s| s.values[0] == s.values[1]);
     let all = different.chain(same).filter(|s| !s.display_values[arm.index()].is_empty());

@@ -21,7 +21,6 @@ pub(crate) struct SystemCounters(Vec<Source>);
 #[derive(Debug, Clone)]
 pub(crate) struct SystemCounterSnapshot {
     taken_at: Instant,
-    /// Dirty pages and thresholds.
     pub vm: VmRaw,
     cpu: Option<CpuRaw>,
     disks: Vec<DiskRaw>,
@@ -69,7 +68,6 @@ pub(crate) const MIN_COUNTED_MS: u64 = 2_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct DirtyPagesMonitor {
-    /// Samples while the workload counted.
     pub points: Vec<DirtyPagesPoint>,
     first: Option<(Instant, VmRaw)>,
     last: Option<(Instant, VmRaw)>,

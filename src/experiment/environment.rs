@@ -19,13 +19,10 @@ pub(crate) enum StepError {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoundResult {
-    /// The workload's report, complete or not.
     pub report: BenchReport,
-    /// Dirty pages over the counted time.
     pub dirty_points: Vec<DirtyPagesPoint>,
     /// Bytes made dirty by all processes over the counted time; `None` if unknown.
     pub dirtied_bytes: Option<u64>,
-    /// Bytes written back meanwhile.
     pub written_bytes: Option<u64>,
 }
 

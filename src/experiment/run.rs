@@ -12,11 +12,8 @@ use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
 use crate::tuning::plan::TuneError;
 
 pub(crate) struct ExperimentOutcome {
-    /// The experiment, and the control if there is one.
     pub trials: Vec<Trial>,
-    /// Thresholds of both arms.
     pub thresholds: [DirtyThresholds; 2],
-    /// How it ended.
     pub end: RunEnd,
     /// What became of the change, as a sentence.
     pub aftermath: String,

@@ -62,20 +62,19 @@ impl ArmComparison {
         })
     }
 
-    /// Whether a difference is shown.
-    pub fn is_shown(&self) -> bool {
+    pub(crate) fn is_shown(&self) -> bool {
         self.p < ALPHA
     }
 
     /// The smallest factor between the arms that would show, with the scatter of these values.
-    pub fn detectable(&self) -> Option<f64> {
+    pub(crate) fn detectable(&self) -> Option<f64> {
         let i = self.interval?;
         Some((self.ratio / i.low).max(i.high / self.ratio))
     }
 }
 
 /// The middle value; of an even number the mean of the two in the middle.
-pub fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut v = values.to_vec();
     v.sort_by(f64::total_cmp);
     let n = v.len();
@@ -88,7 +87,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// Two-sided p: the share of all ways to deal the pooled figures into groups of these sizes whose rank sum lies at
 /// least as far from the expected one.
-pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a, b);
     let (observed, total) = (ranks[..a.len()].iter().sum::<usize>(), ranks.iter().sum::<usize>());
     let ways = rank_sum_ways(&ranks, a.len());

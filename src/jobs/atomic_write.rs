@@ -25,7 +25,7 @@ pub enum IfExists {
 }
 
 /// Why a file could not be written, and what to do.
-pub fn write_error_message(path: &Path, err: &io::Error) -> String {
+pub(crate) fn write_error_message(path: &Path, err: &io::Error) -> String {
     let next = match err.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; nothing was left there; write elsewhere or make room",
         ErrorKind::ReadOnlyFilesystem => "; write elsewhere",

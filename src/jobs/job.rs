@@ -178,12 +178,12 @@ impl PoolJob for WorkerJob {
 
 impl WorkerJob {
     /// Whether it is for diagnosis rules: started in the background, so its failure is not shown.
-    pub fn is_for_doctor(&self) -> bool {
+    pub(crate) fn is_for_doctor(&self) -> bool {
         matches!(self, WorkerJob::DoctorFacts { .. } | WorkerJob::DiskSpace { .. })
     }
 
     /// Whether the program waits for its reply, even if it cannot be started.
-    pub fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         use WorkerJob::{BenchReports, ExperimentReports, InspectTarget};
         self.is_for_doctor() || matches!(self, InspectTarget { .. } | BenchReports(_) | ExperimentReports(_))
     }

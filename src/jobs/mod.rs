@@ -15,8 +15,7 @@ use crate::subprocess::{child, pool};
 /// The children that do [`WorkerJob`]s.
 pub type WorkerPool = pool::Pool<WorkerJob>;
 
-/// The child: does the jobs on standard input in order.
-pub fn child_main(root: &Root) -> anyhow::Result<()> {
+pub(crate) fn child_main(root: &Root) -> anyhow::Result<()> {
     child::enter();
     // If the parent is killed nobody is left to read the reply.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));

@@ -1,7 +1,7 @@
 //! How operations are submitted to the kernel: a trait of a few functions, one engine per file.
 
-pub mod threads;
-pub mod uring;
+pub(crate) mod threads;
+pub(crate) mod uring;
 
 #[cfg(test)]
 pub mod test_engine;
@@ -53,7 +53,6 @@ pub trait IoEngine {
 pub struct EngineUnavailable(pub String);
 
 /// CLOCK_MONOTONIC in ns.
-#[inline(always)]
 pub fn monotonic_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64

@@ -7,8 +7,7 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// The engine of one thread, with a single slot.
-pub struct ThreadEngine<'f> {
+pub(crate) struct ThreadEngine<'f> {
     file: BorrowedFd<'f>,
     memory: MappedMemory,
     slot_bytes: usize,
@@ -17,8 +16,7 @@ pub struct ThreadEngine<'f> {
 }
 
 impl<'f> ThreadEngine<'f> {
-    /// With one buffer of `slot_bytes` for `file`.
-    pub fn new(file: BorrowedFd<'f>, slot_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(file: BorrowedFd<'f>, slot_bytes: usize) -> io::Result<Self> {
         Ok(Self {
             file,
             memory: MappedMemory::anonymous(slot_bytes, false)?,
@@ -32,7 +30,6 @@ impl<'f> ThreadEngine<'f> {
 impl IoEngine for ThreadEngine<'_> {
     const SYNCHRONOUS: bool = true;
 
-    #[inline(always)]
     fn now(&mut self) -> u64 {
         monotonic_ns()
     }

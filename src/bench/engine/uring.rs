@@ -20,17 +20,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// `IORING_ENTER_GETEVENTS` (include/uapi/linux/io_uring.h).
 const IORING_ENTER_GETEVENTS: u32 = 1;
 
-/// Optional features of a ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UringOptions {
+pub(crate) struct UringOptions {
     /// A kernel thread that takes submissions; it needs a core of its own.
     pub sqpoll: bool,
     /// Poll for completions; only for devices with polling queues, and only O_DIRECT.
     pub iopoll: bool,
 }
 
-/// A ring with its buffers.
-pub struct UringEngine {
+pub(crate) struct UringEngine {
     // Declared before `memory`, so that it is dropped first: the kernel then releases the buffers.
     ring: IoUring,
     memory: MappedMemory,
@@ -43,7 +41,7 @@ pub struct UringEngine {
 
 impl UringEngine {
     /// A ring of `depth` slots of `slot_bytes` each on `file`. Must be called on the thread that uses it.
-    pub fn new(
+    pub(crate) fn new(
         file: BorrowedFd<'_>,
         depth: u32,
         slot_bytes: usize,
@@ -65,7 +63,7 @@ impl UringEngine {
     }
 
     /// The options that this kernel granted, for the report.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.features.join(", ")
     }
 }
@@ -107,17 +105,14 @@ fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, Vec<&'stati
 impl IoEngine for UringEngine {
     const SYNCHRONOUS: bool = false;
 
-    #[inline(always)]
     fn now(&mut self) -> u64 {
         monotonic_ns()
     }
 
-    #[inline(always)]
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
         self.memory.slice(slot as usize * self.slot_bytes, self.slot_bytes)
     }
 
-    #[inline(always)]
     fn queue(&mut self, slot: u32, op: IoOp) {
         debug_assert!(op.len as usize <= self.slot_bytes);
         let at = slot as usize * self.slot_bytes;
@@ -136,7 +131,6 @@ impl IoEngine for UringEngine {
         self.queued += 1;
     }
 
-    #[inline]
     fn submit(&mut self) -> io::Result<()> {
         if self.sqpoll {
             self.queued = 0;
@@ -166,7 +160,6 @@ impl IoEngine for UringEngine {
         }
     }
 
-    #[inline]
     fn reap(&mut self, done: &mut Vec<Completion>) {
         for entry in self.ring.completion() {
             done.push(Completion { slot: entry.user_data() as u32, result: entry.result() });
@@ -176,16 +169,14 @@ impl IoEngine for UringEngine {
 
 /// Why io_uring cannot be used, from errno and sysctl, with what to do about it.
 impl EngineUnavailable {
-    /// The error of io_uring_setup or io_uring_register.
-    pub fn from_setup_error(err: io::Error) -> Self {
+    pub(super) fn from_setup_error(err: io::Error) -> Self {
         let disabled = std::fs::read_to_string(Root::live().proc("sys/kernel/io_uring_disabled"))
             .ok()
             .and_then(|s| s.trim().parse().ok());
         Self::explain(&err, disabled)
     }
 
-    /// Registered buffers exceed RLIMIT_MEMLOCK.
-    pub fn memlock_exceeded(bytes: usize) -> Self {
+    pub(super) fn memlock_exceeded(bytes: usize) -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
         let limit = limit.map_or("unlimited".into(), |n| format!("{} KiB", n / 1024));
         Self(format!(
@@ -195,8 +186,7 @@ impl EngineUnavailable {
         ))
     }
 
-    /// No memory for the buffers.
-    pub fn out_of_memory(err: io::Error) -> Self {
+    pub(super) fn out_of_memory(err: io::Error) -> Self {
         Self(format!("no memory for the buffers: {}", describe_io_error(&err)))
     }
 

@@ -4,22 +4,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets of each count.
-pub const DEPTH_BUCKETS: usize = 7;
+pub(crate) const DEPTH_BUCKETS: usize = 7;
 /// fio's bucket labels of operations in flight: lower bounds.
-pub const LEVEL_LABELS: [&str; DEPTH_BUCKETS] = ["1", "2", "4", "8", "16", "32", ">=64"];
+pub(crate) const LEVEL_LABELS: [&str; DEPTH_BUCKETS] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// fio's bucket labels of batch sizes: upper bounds.
-pub const BATCH_LABELS: [&str; DEPTH_BUCKETS] = ["0", "4", "8", "16", "32", "64", ">=64"];
+pub(crate) const BATCH_LABELS: [&str; DEPTH_BUCKETS] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The bucket of `n` operations in flight.
-#[inline(always)]
-pub fn level_bucket(n: usize) -> usize {
+pub(crate) fn level_bucket(n: usize) -> usize {
     (n.max(1).ilog2() as usize).min(DEPTH_BUCKETS - 1)
 }
 
-/// The bucket of a batch of `n`.
-#[inline(always)]
-pub fn batch_bucket(n: usize) -> usize {
+pub(crate) fn batch_bucket(n: usize) -> usize {
     match n {
         0 => 0,
         1..=4 => 1,
@@ -46,7 +41,6 @@ impl DepthCounts {
         all
     }
 
-    /// The sum of two workers' counts.
     pub fn merge(&self, other: &DepthCounts) -> DepthCounts {
         let add = |a: [u64; DEPTH_BUCKETS], b: [u64; DEPTH_BUCKETS]| std::array::from_fn(|n| a[n] + b[n]);
         DepthCounts {

@@ -17,7 +17,6 @@ pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 /// The index of the bucket of `ns`.
-#[inline(always)]
 pub fn bucket_index(ns: u64) -> usize {
     if ns < FIRST_BUCKETS as u64 {
         return ns as usize;
@@ -26,7 +25,7 @@ pub fn bucket_index(ns: u64) -> usize {
 }
 
 /// The middle of bucket `index`, in ns (fio's `plat_idx_to_val`).
-pub fn bucket_midpoint(index: usize) -> u64 {
+pub(crate) fn bucket_midpoint(index: usize) -> u64 {
     let Some(slot) = index.checked_sub(FIRST_BUCKETS) else { return index as u64 };
     let (low, high) = SCALE.bounds(slot as u16);
     low + (high - low) / 2

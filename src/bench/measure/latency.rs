@@ -24,7 +24,7 @@ pub struct LatencyStats {
 
 impl LatencyStats {
     /// From sums over `n` samples.
-    pub fn from_sums(n: u64, sum: u64, squares: f64, min: u64, max: u64, histogram: Option<Histogram>) -> Self {
+    pub(crate) fn from_sums(n: u64, sum: u64, squares: f64, min: u64, max: u64, histogram: Option<Histogram>) -> Self {
         if n == 0 {
             return Self { histogram, ..Self::default() };
         }
@@ -47,7 +47,7 @@ impl LatencyStats {
     }
 
     /// The samples added since `earlier`, an older state of these statistics.
-    pub fn samples_since(&self, earlier: &LatencyStats) -> Histogram {
+    pub(crate) fn samples_since(&self, earlier: &LatencyStats) -> Histogram {
         let now = self.histogram.clone().unwrap_or_default();
         earlier.histogram.as_ref().map_or(now.clone(), |old| now.since(old))
     }

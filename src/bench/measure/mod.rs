@@ -1,6 +1,6 @@
 //! Counting: recorders that worker threads fill, and statistics computed from them.
 
-pub mod depth;
+pub(crate) mod depth;
 pub mod histogram;
 pub mod latency;
-pub mod recorder;
+pub(crate) mod recorder;

@@ -9,19 +9,14 @@ use super::histogram::{BUCKET_COUNT, Histogram, bucket_index};
 use super::latency::{DirectionStats, LatencyStats, StallStats, SyncStats};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {
-    /// Reads data.
     Read = 0,
-    /// Writes data.
     Write = 1,
-    /// Makes written data durable.
     Sync = 2,
 }
 
 /// Adds without a locked instruction, which is correct because each counter has a single writer.
-#[inline(always)]
 fn add_relaxed(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
@@ -36,7 +31,6 @@ struct MomentCounters {
 }
 
 impl MomentCounters {
-    #[inline(always)]
     fn add(&self, ns: u64) {
         add_relaxed(&self.sum, ns);
         if !ns > self.min_inverted.load(Relaxed) {
@@ -65,7 +59,6 @@ impl Default for HistogramCounters {
 }
 
 impl HistogramCounters {
-    #[inline(always)]
     fn increment(&self, ns: u64) {
         add_relaxed(&self.0[bucket_index(ns)], 1);
     }
@@ -89,7 +82,7 @@ struct OpCounters {
 /// One worker's counters. Times are CLOCK_MONOTONIC in ns.
 #[derive(Default)]
 #[repr(align(128))]
-pub struct OpRecorder {
+pub(crate) struct OpRecorder {
     op_counters: [OpCounters; 3],
     /// When counting started (end of the ramp-up); 0: not yet.
     counting_since_ns: AtomicU64,
@@ -106,18 +99,17 @@ pub struct OpRecorder {
 }
 
 /// A gap without any completion that counts as a stall, ns.
-pub const STALL_NS: u64 = 100_000_000;
+pub(crate) const STALL_NS: u64 = 100_000_000;
 
 impl OpRecorder {
     /// Starts counting; the caller records nothing but heartbeats before.
-    pub fn start_counting(&self, now: u64) {
+    pub(crate) fn start_counting(&self, now: u64) {
         self.last_completion.store(now, Relaxed);
         self.counting_since_ns.store(now.max(1), Relaxed);
     }
 
     /// Records a completed operation: `start` is when its preparation began, then submission and completion.
-    #[inline(always)]
-    pub fn record_op(&self, kind: OpKind, bytes: u64, start: u64, issue: u64, end: u64) {
+    pub(crate) fn record_op(&self, kind: OpKind, bytes: u64, start: u64, issue: u64, end: u64) {
         let side = &self.op_counters[kind as usize];
         add_relaxed(&side.ios, 1);
         let lat = end.saturating_sub(start);
@@ -133,27 +125,22 @@ impl OpRecorder {
     }
 
     /// Records the submission of `n` operations, after which `inflight` are in flight.
-    #[inline(always)]
-    pub fn record_submit(&self, n: usize, inflight: usize) {
+    pub(crate) fn record_submit(&self, n: usize, inflight: usize) {
         add_relaxed(&self.submit[batch_bucket(n)], 1);
         add_relaxed(&self.level[level_bucket(inflight)], n as u64);
     }
 
-    /// Records a reap of `n` completions.
-    #[inline(always)]
-    pub fn record_reap(&self, n: usize) {
+    pub(crate) fn record_reap(&self, n: usize) {
         add_relaxed(&self.complete[batch_bucket(n)], 1);
     }
 
-    /// The depth counts.
-    pub fn depth_counts(&self) -> DepthCounts {
+    pub(crate) fn depth_counts(&self) -> DepthCounts {
         let read = |a: &[AtomicU64; DEPTH_BUCKETS]| std::array::from_fn(|n| a[n].load(Relaxed));
         DepthCounts { level: read(&self.level), submit: read(&self.submit), complete: read(&self.complete) }
     }
 
     /// Records completions at `now`, which ends the gap since the previous ones.
-    #[inline(always)]
-    pub fn record_completion_time(&self, now: u64) {
+    pub(crate) fn record_completion_time(&self, now: u64) {
         let gap = now.saturating_sub(self.last_completion.load(Relaxed));
         self.last_completion.store(now, Relaxed);
         self.heartbeat_ns.store(now, Relaxed);
@@ -167,35 +154,29 @@ impl OpRecorder {
     }
 
     /// Reports progress without a completion.
-    #[inline(always)]
-    pub fn heartbeat(&self, now: u64) {
+    pub(crate) fn heartbeat(&self, now: u64) {
         self.heartbeat_ns.store(now, Relaxed);
     }
 
-    /// The last heartbeat.
-    pub fn last_heartbeat_ns(&self) -> u64 {
+    pub(crate) fn last_heartbeat_ns(&self) -> u64 {
         self.heartbeat_ns.load(Relaxed)
     }
 
-    /// When counting started, if it has.
-    pub fn counting_since(&self) -> Option<u64> {
+    pub(crate) fn counting_since(&self) -> Option<u64> {
         Some(self.counting_since_ns.load(Relaxed)).filter(|t| *t > 0)
     }
 
-    /// When the last counted operation completed.
-    pub fn last_completion_ns(&self) -> u64 {
+    pub(crate) fn last_completion_ns(&self) -> u64 {
         self.last_completion.load(Relaxed)
     }
 
-    /// The gaps without a completion.
-    pub fn stall_stats(&self) -> StallStats {
+    pub(crate) fn stall_stats(&self) -> StallStats {
         let [count, total_ns, longest_ns] =
             [&self.stall_count, &self.stalled_ns, &self.longest_gap_ns].map(|c| c.load(Relaxed));
         StallStats { count, total_ns, longest_ns }
     }
 
-    /// The statistics of reads or writes.
-    pub fn direction_stats(&self, kind: OpKind) -> DirectionStats {
+    pub(crate) fn direction_stats(&self, kind: OpKind) -> DirectionStats {
         let side = &self.op_counters[kind as usize];
         let ios = side.ios.load(Relaxed);
         DirectionStats {
@@ -207,8 +188,7 @@ impl OpRecorder {
         }
     }
 
-    /// The statistics of syncs.
-    pub fn sync_stats(&self) -> SyncStats {
+    pub(crate) fn sync_stats(&self) -> SyncStats {
         let side = &self.op_counters[OpKind::Sync as usize];
         let ios = side.ios.load(Relaxed);
         SyncStats { ios, lat: side.lat.latency(ios, Some(side.lat_histogram.histogram())) }

@@ -11,11 +11,8 @@ const SHARED_MARK: char = '*';
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChartSeries {
-    /// Mark of its points.
     pub mark: char,
-    /// Character of the line between them.
     pub line: char,
-    /// Name in the legend.
     pub name: String,
     /// Position on the x axis (number of doublings from its left end) and value; values above 0 only count.
     pub points: Vec<(usize, f64)>,

@@ -226,8 +226,7 @@ impl Measurement {
         self.metrics.iter().find(|f| f.name == name).map(|f| f.value)
     }
 
-    /// Adds a metric.
-    pub fn add_metric(&mut self, name: &str, value: f64, unit: &str) {
+    pub(crate) fn add_metric(&mut self, name: &str, value: f64, unit: &str) {
         self.metrics.push(WorkloadMetric { name: name.into(), value, unit: unit.into() });
     }
 
@@ -253,7 +252,7 @@ pub struct OperationRow<'a> {
 }
 
 /// The kinds of operations that occurred.
-pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
+pub(crate) fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
     let timed = if p.timed_operation.is_empty() { "sync" } else { &p.timed_operation };
     let row = |operation, ios, bytes, lat| OperationRow { operation, ios, bytes, lat };
     let all = [
@@ -277,7 +276,6 @@ pub struct ReferencePlacement {
     pub sentence: String,
 }
 
-/// Whether `r` is a sweep with something in it.
-pub fn is_sweep(r: &BenchReport) -> bool {
+pub(crate) fn is_sweep(r: &BenchReport) -> bool {
     r.plan.profile == "sweep" && !r.measurements.is_empty()
 }

@@ -25,8 +25,7 @@ pub const REFERENCE_CLASSES: [ReferenceClass; 5] = [
     ReferenceClass { name: "a local NVMe drive", iops: 102_963.0 },
 ];
 
-/// The position of `iops` on the scale, 0 to 1.
-pub fn log_position(iops: f64) -> f64 {
+pub(crate) fn log_position(iops: f64) -> f64 {
     ((iops.max(1.0).log10() - 1.0) / 5.0).clamp(0.0, 1.0)
 }
 
@@ -57,7 +56,7 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
 }
 
 /// The scale as two lines of `width` characters with marks of the classes and the result.
-pub fn draw_scale(p: &ReferencePlacement, width: usize) -> String {
+pub(crate) fn draw_scale(p: &ReferencePlacement, width: usize) -> String {
     let at = |x: f64| (x * width.saturating_sub(1) as f64).round() as usize;
     let mut scale: Vec<char> = vec!['-'; width];
     let mut names = vec![' '; width + 8];

@@ -13,7 +13,7 @@ const MIN_OPERATIONS: u64 = 1000;
 const FOREIGN_SHARE: f64 = 0.10;
 
 /// Whether the application's throughput is far above the device's.
-pub fn is_from_cache(part: &Measurement) -> bool {
+pub(crate) fn is_from_cache(part: &Measurement) -> bool {
     part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO) && part.bytes() > 8 << 20
 }
 
@@ -102,7 +102,7 @@ fn device_bytes_per_s(part: &Measurement) -> f64 {
 }
 
 /// Mean IOPS of the first fifth and the last, if the rate fell to less than half and stayed there.
-pub fn burst_drop(part: &Measurement) -> Option<(f64, f64)> {
+pub(crate) fn burst_drop(part: &Measurement) -> Option<(f64, f64)> {
     let n = part.series.len();
     if n < 20 {
         return None;

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// Every file system keeps this much free, or 5 % if that is more.
-pub const RESERVE_BYTES: u64 = 2 << 30;
+pub(crate) const RESERVE_BYTES: u64 = 2 << 30;
 const RESERVE_PCT: u64 = 5;
 
 /// Opens the directory and nothing else: O_PATH neither wakes a device nor blocks on a FIFO.
-pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
     let fd = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => {
@@ -40,7 +40,7 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
 }
 
 /// Refuses file systems where a benchmark would do harm or measure nothing.
-pub fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), BenchRefusal> {
+pub(crate) fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), BenchRefusal> {
     let fs_type = &fs.report.filesystem;
     if fs.kind == FilesystemKind::Pseudo {
         return refuse(format!("{} is on {fs_type}, a pseudo file system without storage", display_path(path)));
@@ -60,7 +60,7 @@ pub fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) ->
 }
 
 /// Refuses directories of other users to users other than root, unless shared like /tmp.
-pub fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusal> {
+pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusal> {
     let me = rustix::process::geteuid();
     let Ok(stat) = rustix::fs::fstat(dir) else { return Ok(()) };
     let sticky_for_all = stat.st_mode & 0o1002 == 0o1002;
@@ -72,19 +72,18 @@ pub fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusal> {
     Err(BenchRefusal { reason: why, needs_privilege: true })
 }
 
-/// Bytes of the file system and those free for this user.
-pub fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), BenchRefusal> {
+pub(crate) fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), BenchRefusal> {
     let stat = rustix::fs::fstatvfs(dir).map_err(|e| refusal_from_errno(path, e))?;
     Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
 /// Bytes that stay free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
-pub fn reserved_bytes(size: u64) -> u64 {
+pub(crate) fn reserved_bytes(size: u64) -> u64 {
     (size / 100 * RESERVE_PCT).max(RESERVE_BYTES)
 }
 
 /// Refuses `bytes` that would not leave the reserve free on a file system of `size` bytes, of which `free` are left.
-pub fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), BenchRefusal> {
+pub(crate) fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), BenchRefusal> {
     let reserve = reserved_bytes(size);
     let room = free.saturating_sub(reserve);
     if room >= bytes {

@@ -15,11 +15,8 @@ use std::path::Path;
 pub enum FilesystemKind {
     /// None at all (statfs(2), mount(8)), or read-only images.
     Pseudo,
-    /// A server.
     Network,
-    /// Memory.
     Memory,
-    /// Other file systems.
     Stacked,
     /// Anything else: devices.
     Device,
@@ -39,12 +36,10 @@ fn kind_of(fs_type: &str) -> FilesystemKind {
     }
 }
 
-/// The file system of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetFilesystem {
     /// What reports say of it; directory and sizes are missing.
     pub report: ReportTarget,
-    /// What is behind it.
     pub kind: FilesystemKind,
     /// Mounted read-only, or remounted so after an error.
     pub read_only: bool,

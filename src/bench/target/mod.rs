@@ -3,10 +3,10 @@
 //! No existing file is opened for writing, and no device at all. The file has no name, so the
 //! kernel removes it with the process, however that ends.
 
-pub mod checks;
-pub mod filesystem;
-pub mod refusal;
-pub mod size_hints;
+pub(crate) mod checks;
+pub(crate) mod filesystem;
+pub(crate) mod refusal;
+pub(crate) mod size_hints;
 
 use self::filesystem::TargetFilesystem;
 use self::refusal::{BenchRefusal, refusal_from_errno, refuse};
@@ -21,9 +21,7 @@ use std::path::{Path, PathBuf};
 /// An open directory that passed all checks.
 pub struct TargetDirectory {
     dir_fd: OwnedFd,
-    /// As the user named it.
     pub path: PathBuf,
-    /// Its file system.
     pub filesystem: TargetFilesystem,
 }
 
@@ -41,7 +39,6 @@ impl TargetDirectory {
         Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
     }
 
-    /// Size of the file system and what is free for this user, bytes.
     pub fn size_and_free(&self) -> Result<(u64, u64), BenchRefusal> {
         checks::size_and_free(&self.dir_fd, &self.path)
     }
@@ -82,11 +79,9 @@ impl TargetDirectory {
     }
 }
 
-/// An unlinked file.
 pub struct BenchFile {
     file: File,
     direct: Option<OwnedFd>,
-    /// Its size.
     pub size: u64,
 }
 
@@ -121,7 +116,6 @@ impl BenchFile {
         self.direct.as_ref().map_or(self.file.as_fd(), AsFd::as_fd)
     }
 
-    /// Through the page cache.
     pub fn buffered(&self) -> &File {
         &self.file
     }

@@ -12,17 +12,16 @@ use std::path::Path;
 pub struct BenchRefusal {
     /// What was found and what to do instead; sanitized.
     pub reason: String,
-    /// Whether a permission is missing.
     pub needs_privilege: bool,
 }
 
 /// Why a workload ends early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Cancelled.
+    /// By the user, or because the parent is gone.
     #[error("stopped")]
     Cancelled,
-    /// Refused by a check.
+    /// By a check.
     #[error(transparent)]
     Refused(#[from] BenchRefusal),
     /// An error.
@@ -38,7 +37,7 @@ impl RunError {
 }
 
 /// An error for a benchmark that would be unsafe or meaningless.
-pub fn refuse<T>(why: impl Into<String>) -> Result<T, BenchRefusal> {
+pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T, BenchRefusal> {
     Err(BenchRefusal { reason: why.into(), needs_privilege: false })
 }
 
@@ -47,7 +46,7 @@ pub(super) fn display_path(path: &Path) -> String {
 }
 
 /// The refusal for a failed open or allocation.
-pub fn refusal_from_errno(path: &Path, errno: Errno) -> BenchRefusal {
+pub(crate) fn refusal_from_errno(path: &Path, errno: Errno) -> BenchRefusal {
     let path = display_path(path);
     let (why, privilege) = match errno {
         Errno::ACCESS | Errno::PERM => (format!("{path}: no permission to create a file there"), true),

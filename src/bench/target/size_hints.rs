@@ -8,12 +8,10 @@ use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A size with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSizeHint {
     /// The sysfs attribute, as in `optimal_io_size`.
     pub name: String,
-    /// Bytes.
     pub bytes: u64,
 }
 
@@ -24,13 +22,12 @@ fn disk_sysfs_dir(root: &Root, id: DevId) -> Option<PathBuf> {
     if device.join("partition").exists() { device.parent().map(Into::into) } else { Some(device) }
 }
 
-/// The disk's name in `/sys/block`.
-pub fn disk_name(root: &Root, id: DevId) -> Option<String> {
+pub(crate) fn disk_name(root: &Root, id: DevId) -> Option<String> {
     disk_sysfs_dir(root, id)?.file_name()?.to_str().map(Into::into)
 }
 
 /// The sizes of that disk that are not 0.
-pub fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
+pub(crate) fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
     let Some(dir) = disk_sysfs_dir(root, id) else { return Vec::new() };
     let all = [
         ("md chunk_size", "md/chunk_size", 1),

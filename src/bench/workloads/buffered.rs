@@ -100,7 +100,6 @@ pub(super) fn record_fdatasync(recorder: &OpRecorder, file: &BenchFile, what: &s
 
 #[derive(Clone, Copy)]
 pub(super) struct AppendMode {
-    /// Syncs each record.
     pub sync_each: bool,
     /// Starts again at the end of the file, as write-ahead logs are recycled; else ends there.
     pub recycle: bool,

@@ -32,31 +32,27 @@ const READ_PARAMS: &str =
 
 const SEQUENTIAL_PLAN: fn() -> BenchPlan = || BenchPlan { block: 1 << 20, depth: 8, ..BenchPlan::default() };
 
-/// Half random reads, half random writes.
-pub const RANDRW: Workload = Workload {
+pub(super) const RANDRW: Workload = Workload {
     name: "randrw",
     about: "random 4 KiB, half reads and half writes, depth 64: the database case",
     params: "size block depth jobs read-pct direct fsync refill rate rate-bytes time ramp io-size stall-limit idle \
              engine sqpoll iopoll seed",
     ..IN_FLIGHT
 };
-/// Random reads.
-pub const RANDREAD: Workload = Workload {
+pub(super) const RANDREAD: Workload = Workload {
     name: "randread",
     about: "random 4 KiB reads, depth 64",
     params: READ_PARAMS,
     plan: || BenchPlan { read_pct: 100, ..BenchPlan::default() },
     ..IN_FLIGHT
 };
-/// Random writes.
-pub const RANDWRITE: Workload = Workload {
+pub(super) const RANDWRITE: Workload = Workload {
     name: "randwrite",
     about: "random 4 KiB writes, depth 64",
     plan: || BenchPlan { read_pct: 0, ..BenchPlan::default() },
     ..IN_FLIGHT
 };
-/// Sequential reads.
-pub const SEQREAD: Workload = Workload {
+pub(super) const SEQREAD: Workload = Workload {
     name: "seqread",
     about: "sequential 1 MiB reads, depth 8",
     params: READ_PARAMS,
@@ -64,8 +60,7 @@ pub const SEQREAD: Workload = Workload {
     metric: bandwidth("bandwidth"),
     ..IN_FLIGHT
 };
-/// Sequential writes.
-pub const SEQWRITE: Workload = Workload {
+pub(super) const SEQWRITE: Workload = Workload {
     name: "seqwrite",
     about: "sequential 1 MiB writes, depth 8",
     plan: || BenchPlan { read_pct: 0, ..SEQUENTIAL_PLAN() },

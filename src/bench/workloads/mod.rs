@@ -11,10 +11,10 @@ pub mod io;
 pub mod primary_metric;
 mod sweep;
 mod txlog;
-pub mod workload;
+pub(crate) mod workload;
 
 use self::primary_metric::PrimaryMetric;
-pub use self::workload::{PlannedWrites, Workload};
+pub use self::workload::Workload;
 use super::report::BenchReport;
 
 /// All workloads, in the order of the list.
@@ -53,6 +53,7 @@ pub fn primary_value(report: &BenchReport) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::workload::PlannedWrites;
     use super::*;
     use crate::bench::measure::latency::DirectionStats;
     use crate::bench::plan::BenchPlan;

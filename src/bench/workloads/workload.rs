@@ -7,28 +7,23 @@ use crate::units::format_bytes_long;
 
 /// A workload. Its functions take a plan of its own, whose `profile` is its name.
 pub struct Workload {
-    /// Name on the command line.
+    /// On the command line.
     pub name: &'static str,
-    /// Description in one line.
-    pub about: &'static str,
-    /// Whether it needs a directory.
-    pub needs_directory: bool,
+    pub(crate) about: &'static str,
+    pub(crate) needs_directory: bool,
     /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it, separated by blanks.
     pub(super) params: &'static str,
     pub(super) plan: fn() -> BenchPlan,
     /// Checks a plan beyond [`BenchPlan::check`].
-    pub check: fn(&BenchPlan) -> Result<(), PlanError>,
-    /// Disk space it uses while it runs, bytes.
-    pub footprint: fn(&BenchPlan) -> u64,
-    /// Bytes it writes.
-    pub planned_writes: fn(&BenchPlan) -> PlannedWrites,
+    pub(crate) check: fn(&BenchPlan) -> Result<(), PlanError>,
+    pub(crate) footprint: fn(&BenchPlan) -> u64,
+    pub(crate) planned_writes: fn(&BenchPlan) -> PlannedWrites,
     /// What it will do, one line each, shown before the start.
     pub describe: fn(&BenchPlan) -> Vec<String>,
     /// Whether its results can be compared with the reference classes.
-    pub has_reference_classes: fn(&BenchPlan) -> bool,
+    pub(crate) has_reference_classes: fn(&BenchPlan) -> bool,
     pub(super) metric: MetricDefinition,
-    /// Runs it.
-    pub run: fn(&mut BenchSession) -> Result<(), RunError>,
+    pub(crate) run: fn(&mut BenchSession) -> Result<(), RunError>,
 }
 
 impl Workload {
@@ -37,15 +32,14 @@ impl Workload {
         BenchPlan { profile: self.name.into(), ..(self.plan)() }
     }
 
-    /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it.
+    /// Names of the parameters that have a meaning for it.
     pub fn params(&self) -> Vec<&'static str> {
         self.params.split_whitespace().collect()
     }
 }
 
-/// What a run writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlannedWrites {
+pub(crate) struct PlannedWrites {
     /// Bytes written in any case.
     pub guaranteed: u64,
     /// At most this many more; `None`: as many as the time allows.

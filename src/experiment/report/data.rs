@@ -124,13 +124,12 @@ impl Trial {
         self.complete_rounds(arm).filter_map(|r| r.value).collect()
     }
 
-    /// The complete rounds of an arm.
-    pub fn complete_rounds(&self, arm: Arm) -> impl Iterator<Item = &Round> {
+    pub(crate) fn complete_rounds(&self, arm: Arm) -> impl Iterator<Item = &Round> {
         self.rounds.iter().filter(move |r| r.arm == arm && r.is_comparable())
     }
 
     /// Latencies over all rounds of an arm, by operation (with the measurement's label if there are several).
-    pub fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
+    pub(crate) fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
         let mut all: Vec<(String, LatencyStats)> = Vec::new();
         let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);
         for part in self.complete_rounds(arm).flat_map(|r| &r.bench.measurements) {
@@ -175,18 +174,15 @@ pub struct Round {
 }
 
 impl Round {
-    /// Whether it is complete and has a value.
-    pub fn is_comparable(&self) -> bool {
+    pub(crate) fn is_comparable(&self) -> bool {
         self.bench.end == RunEnd::Complete && self.value.is_some()
     }
 
-    /// Counted time of all measurements, seconds.
-    pub fn counted_secs(&self) -> f64 {
+    pub(crate) fn counted_secs(&self) -> f64 {
         self.bench.measurements.iter().map(|p| p.elapsed_secs()).sum()
     }
 
-    /// The longest gap without a completion, ns.
-    pub fn longest_stall_ns(&self) -> u64 {
+    pub(crate) fn longest_stall_ns(&self) -> u64 {
         self.bench.measurements.iter().map(|p| p.stalls.longest_ns).max().unwrap_or(0)
     }
 }

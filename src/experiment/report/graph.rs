@@ -18,7 +18,6 @@ pub(crate) struct DirtyPagesCurve<'p> {
     pub points: Vec<&'p DirtyPagesPoint>,
     /// Where background writing begins, bytes.
     pub threshold: Option<u64>,
-    /// Caption.
     pub caption: String,
 }
 

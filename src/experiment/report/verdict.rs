@@ -74,7 +74,7 @@ pub fn judge(metric: &PrimaryMetric, comparison: Option<&ArmComparison>) -> Tria
 }
 
 /// What a control's outcome means for the experiment.
-pub fn control_meaning(outcome: TrialOutcome) -> &'static str {
+pub(crate) fn control_meaning(outcome: TrialOutcome) -> &'static str {
     match outcome {
         TrialOutcome::NoDifference => {
             "Direct I/O passes the page cache, where these settings cannot act on it. It shows no difference, as it \
@@ -90,7 +90,7 @@ pub fn control_meaning(outcome: TrialOutcome) -> &'static str {
 }
 
 /// A factor: more digits near 1.
-pub fn format_ratio(ratio: f64) -> String {
+pub(crate) fn format_ratio(ratio: f64) -> String {
     match ratio {
         r if r >= 100.0 => format!("{r:.0}"),
         r if r >= 10.0 => format!("{r:.1}"),
@@ -100,12 +100,11 @@ pub fn format_ratio(ratio: f64) -> String {
 }
 
 /// `p = 0.029`.
-pub fn format_p(p: f64) -> String {
+pub(crate) fn format_p(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
 }
 
-/// The metric's value with its unit.
-pub fn format_metric(metric: &PrimaryMetric, value: f64) -> String {
+pub(crate) fn format_metric(metric: &PrimaryMetric, value: f64) -> String {
     format_value(value, &metric.unit)
 }
 
