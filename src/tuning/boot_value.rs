@@ -3,7 +3,7 @@
 use super::knob::{KnobLocation, PersistMethod};
 use super::knob_id::KnobId;
 use super::persist;
-use super::sysctl::{BootSysctls, EffectiveSetting, display_path};
+use super::sysctl::{BootSysctls, SysctlAssignment, display_path};
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct BootValue {
 }
 
 /// Determines it for one knob. Reads files of the root file system, so the caller must be able to wait.
-pub fn boot_value(root: &Root, next: &BootSysctls, knob_id: &KnobId) -> BootValue {
+pub(crate) fn boot_value(root: &Root, next: &BootSysctls, knob_id: &KnobId) -> BootValue {
     let definition = knob_id.definition();
     let our_path = persist::file_for(root, knob_id).ok();
     let ours = our_path.as_deref().and_then(|f| persist::read_persisted(f).ok()?.get(knob_id).cloned());
@@ -50,7 +50,7 @@ pub fn boot_value(root: &Root, next: &BootSysctls, knob_id: &KnobId) -> BootValu
     }
 }
 
-fn decided_by_file(root: &Root, decided: EffectiveSetting, our_path: Option<&Path>, ours: Option<String>) -> BootValue {
+fn decided_by_file(root: &Root, decided: SysctlAssignment, our_path: Option<&Path>, ours: Option<String>) -> BootValue {
     let foreign = our_path.filter(|o| **o != *decided.file);
     let loses = foreign.filter(|_| ours.is_some());
     let note = loses.map(|o| format!("; OURS LOSES ({})", display_path(root, o))).unwrap_or_default();

@@ -26,7 +26,7 @@ impl ChangeSet {
 }
 
 /// Rebuilds change sets from records. Records that match no change set are ignored.
-pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
+pub(crate) fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
     let mut all: Vec<ChangeSet> = Vec::new();
     for record in records {
         match record.clone() {
@@ -79,7 +79,7 @@ fn find_member(all: &mut [ChangeSet], id: u64, n: u32) -> Option<&mut KnobChange
 }
 
 /// The value a knob had before the first recorded change of this boot.
-pub fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &KnobId) -> Option<&'a str> {
+pub(crate) fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &KnobId) -> Option<&'a str> {
     changes
         .iter()
         .flat_map(|c| &c.members)
@@ -89,6 +89,6 @@ pub fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &KnobId)
 }
 
 /// The id of the next change set.
-pub fn next_id(changes: &[ChangeSet]) -> u64 {
+pub(crate) fn next_id(changes: &[ChangeSet]) -> u64 {
     changes.iter().map(|c| c.id).max().unwrap_or(0) + 1
 }

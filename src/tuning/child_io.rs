@@ -54,7 +54,7 @@ type KnobResponse = Result<KnobReading, KnobError>;
 
 /// Accesses knobs directly where that cannot block, and through a child where it can.
 #[derive(Debug, Clone)]
-pub struct ChildKnobIo {
+pub(crate) struct ChildKnobIo {
     direct: DirectKnobIo,
     root: Root,
     program: PathBuf,
@@ -65,7 +65,7 @@ pub struct ChildKnobIo {
 
 impl ChildKnobIo {
     /// `program` is the path of this program.
-    pub fn new(root: &Root, program: PathBuf) -> Self {
+    pub(crate) fn new(root: &Root, program: PathBuf) -> Self {
         let direct = DirectKnobIo::new(root.clone());
         Self { direct, root: root.clone(), program, timeout: DEFAULT_TIMEOUT, abandoned: BTreeMap::new() }
     }
@@ -169,7 +169,7 @@ impl KnobIo for ChildKnobIo {
 
     fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
         // Restores are refused too: the journal keeps the old value until the device makes progress.
-        progress_check::require_progress(&self.root, knob_id).map_err(|error| KnobError::Blocked(error.to_string()))?;
+        progress_check::require_progress(&self.root, knob_id)?;
         self.request(KnobRequest::Write(knob_id.clone(), value.into())).map(drop)
     }
 
@@ -183,7 +183,7 @@ impl KnobIo for ChildKnobIo {
 }
 
 /// The child process: requests on standard input, responses on standard output.
-pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
+pub(crate) fn run_child_process(root: &Root) -> anyhow::Result<()> {
     child::enter();
     let mut io = DirectKnobIo::new(root.clone());
     child::serve_requests(|request: serde_json::Result<KnobRequest>| {

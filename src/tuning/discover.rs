@@ -8,7 +8,7 @@ use crate::root::Root;
 
 /// The machine's knobs and those of its disks and of mounts that are backed by a disk. Loop, RAM and network disks
 /// are only included with `all_disks`.
-pub fn discover_knobs(root: &Root, all_disks: bool) -> Vec<KnobId> {
+pub(crate) fn discover_knobs(root: &Root, all_disks: bool) -> Vec<KnobId> {
     let (disks, mounts) = (list_disks(root, all_disks), list_mounts(root));
     let mut all = Vec::new();
     for knob in KNOBS {

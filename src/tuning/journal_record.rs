@@ -8,10 +8,10 @@ use super::value::is_plausible;
 use serde::{Deserialize, Serialize};
 
 /// The longest record, bytes: enough for several mount points of PATH_MAX.
-pub const MAX_RECORD: usize = 32 * 1024;
+pub(crate) const MAX_RECORD: usize = 32 * 1024;
 
 /// A knob and its value.
-pub type KnobValuePair = (KnobId, String);
+pub(crate) type KnobValuePair = (KnobId, String);
 
 /// One knob of a change set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,7 +174,7 @@ fn encode_header(json: &[u8]) -> String {
 }
 
 /// All intact records of a journal, in order, and the number of damaged lines.
-pub fn decode_all(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
+pub(crate) fn decode_all(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
     let (mut records, mut damaged) = (Vec::new(), 0);
     for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
         match JournalRecord::decode(line) {

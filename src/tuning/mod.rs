@@ -5,33 +5,33 @@
 //! are ours. [`knobs`] lists what can be changed, and [`persist`] makes values survive a reboot.
 
 pub mod apply;
-pub mod boot_value;
-pub mod change_set;
-pub mod child_io;
+pub(crate) mod boot_value;
+pub(crate) mod change_set;
+pub(crate) mod child_io;
 pub mod context;
-pub mod discover;
+pub(crate) mod discover;
 pub mod journal;
-pub mod journal_record;
+pub(crate) mod journal_record;
 pub mod kill_points;
-pub mod knob;
-pub mod knob_id;
+pub(crate) mod knob;
+pub(crate) mod knob_id;
 pub mod knob_io;
 pub mod knobs;
 pub mod lifecycle;
 pub mod machine_limits;
-pub mod persist;
-pub mod persist_plan;
+pub(crate) mod persist;
+pub(crate) mod persist_plan;
 pub mod plan;
-pub mod presets;
-pub mod progress_check;
+pub(crate) mod presets;
+pub(crate) mod progress_check;
 pub mod protocol;
 pub mod restore;
-pub mod sudo;
-pub mod syscalls;
-pub mod sysctl;
-pub mod tuner;
+pub(crate) mod sudo;
+pub(crate) mod syscalls;
+pub(crate) mod sysctl;
+pub(crate) mod tuner;
 pub mod tuner_client;
-pub mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
 pub(crate) mod tests;

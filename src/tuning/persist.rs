@@ -22,7 +22,7 @@ const ENTRY_PREFIX: &str = "# iotop-plus: ";
 
 /// Why a value could not be persisted.
 #[derive(Debug, thiserror::Error)]
-pub enum PersistError {
+pub(crate) enum PersistError {
     /// The knob, and where the administrator sets it.
     #[error("{0}: not by this program; {1}")]
     Manual(KnobId, &'static str),
@@ -39,7 +39,7 @@ pub enum PersistError {
 
 /// The file a knob is persisted in.
 /// Errors: if the knob is not persisted by this program; the text says where it belongs.
-pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> {
+pub(crate) fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> {
     match knob_id.definition().persist_method {
         PersistMethod::Sysctl => Ok(root.etc(SYSCTL_FILE)),
         PersistMethod::Udev => Ok(root.etc(UDEV_FILE)),
@@ -50,7 +50,7 @@ pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, PersistError> 
 
 /// The values in one of our files; none if it does not exist.
 /// Errors: if the file does not start with our header: rewriting it would lose lines that are not ours.
-pub fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistError> {
+pub(crate) fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistError> {
     let foreign = |problem| PersistError::Foreign(path.to_owned(), problem);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
@@ -75,7 +75,7 @@ pub fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistEr
 
 /// Adds or replaces values (`Some`) and removes them (`None`). Returns the files that were written. All files are
 /// read and rendered before the first one is written.
-pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result<Vec<PathBuf>, PersistError> {
+pub(crate) fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result<Vec<PathBuf>, PersistError> {
     let mut files: BTreeMap<PathBuf, BTreeMap<KnobId, String>> = BTreeMap::new();
     for (knob_id, value) in changes {
         let path = file_for(root, knob_id)?;
@@ -173,7 +173,7 @@ fn remove_if_exists(path: &Path) -> io::Result<()> {
 }
 
 /// A note on other programs that set knobs at boot or later.
-pub fn other_tuning_program(root: &Root) -> Option<String> {
+pub(crate) fn other_tuning_program(root: &Root) -> Option<String> {
     let profile = std::fs::read_to_string(root.etc("tuned/active_profile")).ok()?;
     Some(format!("tuned is set up (profile {}): it may set values again after the boot", sanitize(profile.trim())))
 }

@@ -11,10 +11,10 @@ use super::sysctl::{BootSysctls, display_path};
 use crate::root::Root;
 
 /// Knobs and the values to persist; `None` removes the knob from our file.
-pub type PersistChanges = Vec<(KnobId, Option<String>)>;
+pub(crate) type PersistChanges = Vec<(KnobId, Option<String>)>;
 
 /// Parses `KNOB` (the current value) and `KNOB=VALUE` arguments; checks all of them.
-pub fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> Result<PersistChanges, TuneError> {
+pub(crate) fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> Result<PersistChanges, TuneError> {
     let (assignments, knobs): (Vec<String>, Vec<String>) = arguments.iter().cloned().partition(|w| w.contains('='));
     let mut changes: PersistChanges = plan_writes(io, &MachineLimits::read(root), &assignments)?
         .into_iter()
@@ -37,7 +37,7 @@ pub fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> R
 }
 
 /// Parses the knobs to remove from our files.
-pub fn plan_unpersist(root: &Root, arguments: &[String]) -> Result<PersistChanges, TuneError> {
+pub(crate) fn plan_unpersist(root: &Root, arguments: &[String]) -> Result<PersistChanges, TuneError> {
     let one = |w: &String| Ok((KnobId::parse(w)?, None));
     let changes = arguments.iter().map(one).collect::<Result<PersistChanges, TuneError>>()?;
     require_persistable(root, &changes)?;
@@ -52,7 +52,7 @@ fn require_persistable(root: &Root, changes: &PersistChanges) -> Result<(), Tune
 
 /// Writes the files. Reports which were written and which values will be in force after a reboot. Accesses /etc, so
 /// the caller must be able to wait.
-pub fn write_and_report(root: &Root, changes: &PersistChanges) -> Result<Vec<String>, TuneError> {
+pub(crate) fn write_and_report(root: &Root, changes: &PersistChanges) -> Result<Vec<String>, TuneError> {
     let mut lines = Vec::new();
     for path in update_files(root, changes).map_err(|error| TuneError::Failed(error.to_string()))? {
         let how = if path.exists() { "wrote" } else { "nothing is left in" };

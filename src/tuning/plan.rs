@@ -4,7 +4,6 @@ use super::knob::{KnobLink, KnobLocation};
 use super::knob_id::{KnobId, KnobIdError};
 use super::knob_io::{KnobError, KnobIo, KnobReading};
 use super::machine_limits::MachineLimits;
-use super::progress_check::StalledDevice;
 use super::value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,12 +35,6 @@ impl From<KnobError> for TuneError {
 impl From<KnobIdError> for TuneError {
     fn from(error: KnobIdError) -> Self {
         TuneError::Usage(error.to_string())
-    }
-}
-
-impl From<StalledDevice> for TuneError {
-    fn from(error: StalledDevice) -> Self {
-        TuneError::Unsafe(error.to_string())
     }
 }
 

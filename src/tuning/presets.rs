@@ -8,7 +8,7 @@ use super::plan::TuneError;
 
 /// Settings that belong together.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Preset {
+pub(crate) struct Preset {
     /// The name to type.
     pub name: &'static str,
     /// The workload it is for.
@@ -22,7 +22,7 @@ pub struct Preset {
 }
 
 /// All presets.
-pub static PRESETS: &[Preset] = &[
+pub(crate) static PRESETS: &[Preset] = &[
     Preset {
         name: "database",
         title: "Database with a large store",
@@ -85,7 +85,7 @@ pub static PRESETS: &[Preset] = &[
 ];
 
 /// The preset with this name.
-pub fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
+pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
     let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
     PRESETS
         .iter()
@@ -95,7 +95,7 @@ pub fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
 
 impl Preset {
     /// The assignments, `KNOB=VALUE` each. Of a pair, only the half in force is included.
-    pub fn assignments(&self) -> Vec<String> {
+    pub(crate) fn assignments(&self) -> Vec<String> {
         if !self.settings.is_empty() {
             return self.settings.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
         }
@@ -111,7 +111,7 @@ impl Preset {
     }
 
     /// The assignments for knobs that this kernel has, and those for knobs it lacks.
-    pub fn available_assignments(&self, io: &mut dyn KnobIo) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn available_assignments(&self, io: &mut dyn KnobIo) -> (Vec<String>, Vec<String>) {
         let absent = |assignment: &String| {
             let knob = assignment.split('=').next().unwrap_or_default();
             KnobId::parse(knob).is_ok_and(|knob_id| matches!(io.read(&knob_id), Err(KnobError::Absent(_))))

@@ -2,6 +2,7 @@
 //! end it.
 
 use super::knob_id::KnobId;
+use super::knob_io::KnobError;
 use crate::root::Root;
 use std::time::Duration;
 
@@ -9,35 +10,23 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(25);
 const SAMPLES: u32 = 20;
 
 /// Requests in flight, and requests completed since boot.
-pub type RequestCounts = (u64, u64);
-
-/// A device has requests in flight and completes none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{knob}: refused, {device} makes no progress: {in_flight} requests in flight and none completed in {ms} ms; a \
-     write to its queue could block for ever. Find out what blocks it first",
-    device = knob.instance(),
-    ms = (SAMPLE_INTERVAL * SAMPLES).as_millis()
-)]
-pub struct StalledDevice {
-    /// The knob that was to be written.
-    pub knob: KnobId,
-    /// Requests in flight.
-    pub in_flight: u64,
-}
+type RequestCounts = (u64, u64);
 
 /// Checks that the device of a knob is idle or completes a request within half a second. Reads two files that never
 /// block.
 /// Errors: if requests are in flight and none completes.
-pub fn require_progress(root: &Root, knob_id: &KnobId) -> Result<(), StalledDevice> {
+pub(crate) fn require_progress(root: &Root, knob_id: &KnobId) -> Result<(), KnobError> {
     if !knob_id.definition().is_of_device() {
         return Ok(());
     }
     let sample = || read_counts(root, knob_id.instance());
-    match find_stall(sample, || std::thread::sleep(SAMPLE_INTERVAL)) {
-        Some(in_flight) => Err(StalledDevice { knob: knob_id.clone(), in_flight }),
-        None => Ok(()),
-    }
+    let Some(in_flight) = find_stall(sample, || std::thread::sleep(SAMPLE_INTERVAL)) else { return Ok(()) };
+    Err(KnobError::Blocked(format!(
+        "{knob_id}: refused, {} makes no progress: {in_flight} requests in flight and none completed in {} ms; a write to \
+         its queue could block for ever. Find out what blocks it first",
+        knob_id.instance(),
+        (SAMPLE_INTERVAL * SAMPLES).as_millis()
+    )))
 }
 
 /// The number of requests in flight if none completes over all samples.

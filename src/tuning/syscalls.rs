@@ -37,7 +37,7 @@ struct MountAttr {
 
 /// mount_setattr(2), Linux 5.12: changes these attributes of the mount at `fd` (O_PATH) and leaves the rest.
 #[allow(unsafe_code)]
-pub fn mount_setattr(fd: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result<()> {
+pub(crate) fn mount_setattr(fd: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result<()> {
     const EMPTY: &CStr = c"";
     let attr = MountAttr { set, clear, propagation: 0, userns_fd: 0 };
     // SAFETY: the path is a static C string, `attr` outlives the call and its size is passed along; the kernel only

@@ -19,40 +19,29 @@ const MAX_FILE: u64 = 1 << 20;
 
 /// A line that sets a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SysctlAssignment {
+pub(crate) struct SysctlAssignment {
     /// File and line for messages: `/etc/sysctl.d/x.conf:3`.
-    pub location: String,
+    pub(crate) location: String,
     /// The file's path, below the root directory.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     key: String,
     /// The value it sets.
-    pub value: String,
+    pub(crate) value: String,
+    /// Lines before it that also set it.
+    pub(crate) overridden: Vec<String>,
 }
 
 /// All sysctl assignments of the next boot, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BootSysctls {
+pub(crate) struct BootSysctls {
     assignments: Vec<SysctlAssignment>,
     /// Files that are ignored, each with the file of the same name that masks it.
     pub masked_files: Vec<(PathBuf, PathBuf)>,
 }
 
-/// The value a knob will have, and the line that sets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EffectiveSetting {
-    /// The value it sets.
-    pub value: String,
-    /// File and line for messages: `/etc/sysctl.d/x.conf:3`.
-    pub location: String,
-    /// The file's path, below the root directory.
-    pub file: PathBuf,
-    /// Lines that also set it and are overridden.
-    pub overridden: Vec<String>,
-}
-
 impl BootSysctls {
     /// Reads all files. They are on the root file system, so the caller must be able to wait.
-    pub fn read(root: &Root) -> Self {
+    pub(crate) fn read(root: &Root) -> Self {
         let mut next = Self::default();
         let cmdline = std::fs::read_to_string(root.proc("cmdline")).unwrap_or_default();
         for word in cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix("sysctl.")) {
@@ -108,15 +97,16 @@ impl BootSysctls {
             file: file.into(),
             key: normalize_key(key),
             value: sanitize(value),
+            overridden: Vec::new(),
         });
     }
 
-    /// The value a knob will have; `None` if no file sets it, so that it keeps the kernel's default.
-    pub fn effective(&self, at: &KnobId) -> Option<EffectiveSetting> {
+    /// The line that decides the value of a knob, with that value; `None` if no file sets it, so that it keeps the kernel's default.
+    pub(crate) fn effective(&self, at: &KnobId) -> Option<SysctlAssignment> {
         let knob = at.definition();
         let path = sysctl_path(knob.name)?;
         let pair_path = knob.is_pair().then(|| sysctl_path(knob.linked()[0])).flatten();
-        let mut last: Option<EffectiveSetting> = None;
+        let mut last: Option<SysctlAssignment> = None;
         for a in &self.assignments {
             let sets_it = matches_pattern(&a.key, &path);
             let sets_pair = a.value != "0" && pair_path.as_ref().is_some_and(|path| matches_pattern(&a.key, path));
@@ -125,15 +115,10 @@ impl BootSysctls {
             if is_rejected || !(sets_it || sets_pair) {
                 continue;
             }
-            let mut losers = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
-            losers.retain(|l| *l != a.location);
+            let mut overridden = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
+            overridden.retain(|location| *location != a.location);
             let value = if sets_it { a.value.clone() } else { "0".into() };
-            last = Some(EffectiveSetting {
-                value,
-                location: a.location.clone(),
-                file: a.file.clone(),
-                overridden: losers,
-            });
+            last = Some(SysctlAssignment { value, overridden, ..a.clone() });
         }
         last
     }
@@ -171,7 +156,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// A path relative to the root directory, as shown to users.
-pub fn display_path(root: &Root, path: &Path) -> String {
+pub(crate) fn display_path(root: &Root, path: &Path) -> String {
     let rel = path.strip_prefix(root.base()).unwrap_or(path);
     sanitize(format!("/{}", rel.display()).replace("//", "/"))
 }

@@ -29,12 +29,12 @@ use tokio::sync::mpsc;
 /// The delay between attempts to restore, and the number of attempts.
 const RESTORE_RETRY: (Duration, u32) = (Duration::from_secs(5), 12);
 /// The longest lease, seconds.
-pub const MAX_LEASE_SECS: u64 = 24 * 3600;
+pub(crate) const MAX_LEASE_SECS: u64 = 24 * 3600;
 /// How long a client of the socket may take to send its request, or to take the reply.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a tuner on standard input and output.
-pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
+pub(crate) fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     child::enter();
     child::close_inherited_descriptors();
     // Do not keep a mount busy.
@@ -199,7 +199,7 @@ impl Tuner<'_> {
 }
 
 /// The socket of a change's tuner.
-pub fn socket_path(journal: &Journal, id: u64) -> PathBuf {
+pub(crate) fn socket_path(journal: &Journal, id: u64) -> PathBuf {
     journal.dir().join(format!("{id}.sock"))
 }
 

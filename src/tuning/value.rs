@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// A typed value that the knob does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} {problem}; allowed: {allowed}")]
-pub struct ValueError {
+pub(crate) struct ValueError {
     /// What was typed.
     pub text: String,
     /// What is wrong with it.
@@ -20,7 +20,7 @@ pub struct ValueError {
 
 /// Converts typed text to the value to write.
 /// Errors: if the text is not a valid value; the error names the allowed range.
-pub fn parse_value(
+pub(crate) fn parse_value(
     knob: &Knob,
     text: &str,
     limits: &MachineLimits,
@@ -62,7 +62,7 @@ fn parse_allowed(
 }
 
 /// Whether the kernel could have produced this value: only such values are restored from a journal.
-pub fn is_plausible(knob: &Knob, value: &str) -> bool {
+pub(crate) fn is_plausible(knob: &Knob, value: &str) -> bool {
     match knob.values {
         AllowedValues::Range(..) => value.len() <= 20 && value.parse::<i128>().is_ok(),
         AllowedValues::Listed => {
@@ -78,7 +78,7 @@ pub fn is_plausible(knob: &Knob, value: &str) -> bool {
 }
 
 /// Describes the allowed values.
-pub fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
+pub(crate) fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
     match knob.values {
         AllowedValues::Range(min, max) => {
             let describe_bound = |b| match resolve_bound(b, limits, reading) {
@@ -104,7 +104,7 @@ pub fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReadi
 }
 
 /// Formats a value with its meaning: `16777216 (16.0 MiB)`, `3000 (30 s)`, `10 % (2.29 GiB here)`.
-pub fn format_with_meaning(knob: &Knob, value: &str, limits: &MachineLimits) -> String {
+pub(crate) fn format_with_meaning(knob: &Knob, value: &str, limits: &MachineLimits) -> String {
     let plain = format_with_unit(knob.unit, value);
     let (Ok(n), AllowedValues::Range(..)) = (value.parse::<u64>(), knob.values) else { return plain };
     match knob.name {
@@ -121,7 +121,7 @@ pub fn format_with_meaning(knob: &Knob, value: &str, limits: &MachineLimits) -> 
 }
 
 /// Formats a value with its unit in a few characters: `16.0 MiB`, `3000 cs`, `10 %`.
-pub fn format_short(knob: &Knob, value: &str) -> String {
+pub(crate) fn format_short(knob: &Knob, value: &str) -> String {
     let number = matches!(knob.values, AllowedValues::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
     match (knob.unit, number) {
         (KnobUnit::Percent, Some(n)) => format!("{n} %"),
@@ -166,8 +166,10 @@ fn resolve_bound(bound: RangeBound, limits: &MachineLimits, reading: &KnobReadin
 }
 
 fn parse_number(knob: &Knob, text: &str, limits: &MachineLimits) -> Result<i64, Cow<'static, str>> {
-    if let (KnobUnit::Switch, Some(n)) = (knob.unit, parse_switch(text)) {
-        return Ok(n);
+    match (knob.unit, text) {
+        (KnobUnit::Switch, "on" | "yes") => return Ok(1),
+        (KnobUnit::Switch, "off" | "no") => return Ok(0),
+        _ => {}
     }
     let digits = text.strip_prefix('-').unwrap_or(text);
     let suffix_start = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()) + text.len() - digits.len();
@@ -209,14 +211,6 @@ fn parse_number(knob: &Knob, text: &str, limits: &MachineLimits) -> Result<i64, 
             if us % each == 0 { Ok(us / each) } else { Err("is finer than the knob".into()) }
         }
         _ => Err("has an unknown unit".into()),
-    }
-}
-
-fn parse_switch(text: &str) -> Option<i64> {
-    match text {
-        "on" | "yes" => Some(1),
-        "off" | "no" => Some(0),
-        _ => None,
     }
 }
 
