@@ -9,19 +9,19 @@ use crate::model::timestamp::Timestamp;
 use crate::sanitize::sanitize;
 
 /// Rows of one table at most: no machine has as many devices, mounts or traced files.
-pub const MAX_ROWS: usize = 65_536;
+pub(crate) const MAX_ROWS: usize = 65_536;
 const MAX_REASONS: usize = 64;
 
 /// Why bytes cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct DecodeError(pub &'static str);
+pub(crate) struct DecodeError(pub &'static str);
 
 /// What a layout returns; only reading can fail.
-pub type Coded = Result<(), DecodeError>;
+pub(crate) type Coded = Result<(), DecodeError>;
 
 /// One direction of a payload.
-pub enum Wire<'a> {
+pub(crate) enum Wire<'a> {
     /// Appends to these bytes.
     Write(&'a mut Vec<u8>),
     /// Takes from the front of these bytes.
@@ -29,17 +29,17 @@ pub enum Wire<'a> {
 }
 
 /// A signed number as an unsigned one that is small if its absolute value is.
-pub fn zigzag(n: i64) -> u64 {
+pub(crate) fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
 /// The number that [`zigzag`] was given.
-pub fn unzigzag(n: u64) -> i64 {
+pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
 /// The bytes of a layout.
-pub fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
+pub(crate) fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
     let mut out = Vec::new();
     // Only reading can fail.
     let _ = layout(&mut Wire::Write(&mut out));
@@ -47,13 +47,13 @@ pub fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
 }
 
 /// Appends a section: tag, length, body. A reader skips tags that it does not know.
-pub fn put_section(out: &mut Vec<u8>, mut tag: u64, body: &[u8]) {
+pub(crate) fn put_section(out: &mut Vec<u8>, mut tag: u64, body: &[u8]) {
     out.extend(written(|w| w.nums([&mut tag, &mut (body.len() as u64)])));
     out.extend_from_slice(body);
 }
 
 /// The next section of `payload`, which is advanced; `None` at its end.
-pub fn next_section<'a>(payload: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])>, DecodeError> {
+pub(crate) fn next_section<'a>(payload: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])>, DecodeError> {
     if payload.is_empty() {
         return Ok(None);
     }
@@ -69,17 +69,17 @@ pub fn next_section<'a>(payload: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])
 
 impl<'a> Wire<'a> {
     /// Whether values are read, not written.
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         matches!(self, Wire::Read(_))
     }
 
     /// Whether everything has been read.
-    pub fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         matches!(self, Wire::Read([]))
     }
 
     /// One byte.
-    pub fn byte(&mut self, value: &mut u8) -> Coded {
+    pub(crate) fn byte(&mut self, value: &mut u8) -> Coded {
         match self {
             Wire::Write(out) => out.push(*value),
             Wire::Read(bytes) => {
@@ -91,7 +91,7 @@ impl<'a> Wire<'a> {
     }
 
     /// An unsigned number as LEB128: seven bits a byte, lowest first.
-    pub fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) -> Coded {
+    pub(crate) fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) -> Coded {
         if let Wire::Write(out) = self {
             let mut n: u64 = (*value).into();
             while n >= 0x80 {
@@ -118,12 +118,12 @@ impl<'a> Wire<'a> {
     }
 
     /// The values of several fields.
-    pub fn nums<T: Copy + Into<u64> + TryFrom<u64>, const N: usize>(&mut self, values: [&mut T; N]) -> Coded {
+    pub(crate) fn nums<T: Copy + Into<u64> + TryFrom<u64>, const N: usize>(&mut self, values: [&mut T; N]) -> Coded {
         values.into_iter().try_for_each(|value| self.num(value))
     }
 
     /// A signed number, zigzag-encoded.
-    pub fn signed(&mut self, value: &mut i64) -> Coded {
+    pub(crate) fn signed(&mut self, value: &mut i64) -> Coded {
         let mut n = zigzag(*value);
         self.num(&mut n)?;
         *value = unzigzag(n);
@@ -131,7 +131,7 @@ impl<'a> Wire<'a> {
     }
 
     /// A number as its wrapping difference to `base`.
-    pub fn delta(&mut self, base: u64, value: &mut u64) -> Coded {
+    pub(crate) fn delta(&mut self, base: u64, value: &mut u64) -> Coded {
         let mut by = value.wrapping_sub(base) as i64;
         self.signed(&mut by)?;
         *value = base.wrapping_add(by as u64);
@@ -139,14 +139,14 @@ impl<'a> Wire<'a> {
     }
 
     /// A number as the difference to the one before it in a list.
-    pub fn chained(&mut self, last: &mut u64, value: &mut u64) -> Coded {
+    pub(crate) fn chained(&mut self, last: &mut u64, value: &mut u64) -> Coded {
         self.delta(*last, value)?;
         *last = *value;
         Ok(())
     }
 
     /// A yes or no.
-    pub fn flag(&mut self, value: &mut bool) -> Coded {
+    pub(crate) fn flag(&mut self, value: &mut bool) -> Coded {
         let mut n = u64::from(*value);
         self.num(&mut n)?;
         *value = n != 0;
@@ -155,7 +155,7 @@ impl<'a> Wire<'a> {
 
     /// The number of items of a list. When reading, never more than `max`, nor than bytes are left: each item takes
     /// at least one.
-    pub fn count(&mut self, len: usize, max: usize) -> Result<usize, DecodeError> {
+    pub(crate) fn count(&mut self, len: usize, max: usize) -> Result<usize, DecodeError> {
         let mut n = len as u64;
         self.num(&mut n)?;
         match self {
@@ -175,7 +175,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Bytes with their length before them.
-    pub fn blob<T: AsRef<[u8]> + From<&'a [u8]>>(&mut self, value: &mut T) -> Coded {
+    pub(crate) fn blob<T: AsRef<[u8]> + From<&'a [u8]>>(&mut self, value: &mut T) -> Coded {
         let mut n = value.as_ref().len() as u64;
         self.num(&mut n)?;
         match self {
@@ -186,7 +186,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Bytes that may be missing: their length plus one, or 0.
-    pub fn optional_blob<T: AsRef<[u8]> + From<&'a [u8]>>(&mut self, value: &mut Option<T>) -> Coded {
+    pub(crate) fn optional_blob<T: AsRef<[u8]> + From<&'a [u8]>>(&mut self, value: &mut Option<T>) -> Coded {
         let mut n = value.as_ref().map_or(0, |bytes| bytes.as_ref().len() as u64 + 1);
         self.num(&mut n)?;
         match self {
@@ -197,12 +197,12 @@ impl<'a> Wire<'a> {
     }
 
     /// Text as bytes; what is not UTF-8 in it is replaced when it is read.
-    pub fn text<T: AsRef<str> + From<String>>(&mut self, value: &mut T) -> Coded {
+    pub(crate) fn text<T: AsRef<str> + From<String>>(&mut self, value: &mut T) -> Coded {
         self.converted_text(value, |bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     /// Text that is only ever shown: sanitized when it is read, because the file may come from anybody.
-    pub fn shown_text<T: AsRef<str> + From<String>>(&mut self, value: &mut T) -> Coded {
+    pub(crate) fn shown_text<T: AsRef<str> + From<String>>(&mut self, value: &mut T) -> Coded {
         self.converted_text(value, sanitize)
     }
 
@@ -219,7 +219,7 @@ impl<'a> Wire<'a> {
     }
 
     /// [`Self::shown_text`] that may be missing.
-    pub fn optional_shown_text<T: AsRef<str> + From<String>>(&mut self, value: &mut Option<T>) -> Coded {
+    pub(crate) fn optional_shown_text<T: AsRef<str> + From<String>>(&mut self, value: &mut Option<T>) -> Coded {
         let mut bytes = value.as_ref().map(|text| text.as_ref().as_bytes().to_vec());
         self.optional_blob(&mut bytes)?;
         if self.is_read() {
@@ -229,7 +229,7 @@ impl<'a> Wire<'a> {
     }
 
     /// A list: its length, then its items. Reading replaces what `items` holds.
-    pub fn list<T: Clone + Default>(
+    pub(crate) fn list<T: Clone + Default>(
         &mut self,
         max: usize,
         items: &mut Vec<T>,
@@ -243,7 +243,7 @@ impl<'a> Wire<'a> {
     }
 
     /// The length of a list, and its items to be coded: `given` when writing, as many `blank` ones when reading.
-    pub fn items<T: Clone>(
+    pub(crate) fn items<T: Clone>(
         &mut self,
         max: usize,
         given: Vec<T>,
@@ -256,14 +256,14 @@ impl<'a> Wire<'a> {
     }
 
     /// Texts for people, such as why a part of a reading is missing.
-    pub fn reasons(&mut self, reasons: &mut Vec<String>) -> Coded {
+    pub(crate) fn reasons(&mut self, reasons: &mut Vec<String>) -> Coded {
         self.list(MAX_REASONS, reasons, |w, why| w.shown_text(why))
     }
 
     /// The cells of a row that differ from `base`: a bit mask of at most 64, then the differences. Cells are only ever
     /// added at the end of a row, so that old and new versions understand each other. When reading, `row` starts as
     /// `base`.
-    pub fn row(&mut self, base: &[u64], row: &mut [u64]) -> Coded {
+    pub(crate) fn row(&mut self, base: &[u64], row: &mut [u64]) -> Coded {
         let pairs = base.iter().zip(row.iter()).enumerate();
         let mut mask = pairs.filter(|(_, (a, b))| a != b).fold(0, |mask, (at, _)| mask | 1u64 << at);
         self.num(&mut mask)?;
@@ -278,14 +278,14 @@ impl<'a> Wire<'a> {
     }
 
     /// [`Self::row`] of as many cells as there are: `cur` when writing, what is read otherwise.
-    pub fn cells<const N: usize>(&mut self, base: [u64; N], cur: [u64; N]) -> Result<[u64; N], DecodeError> {
+    pub(crate) fn cells<const N: usize>(&mut self, base: [u64; N], cur: [u64; N]) -> Result<[u64; N], DecodeError> {
         let mut row = if self.is_read() { base } else { cur };
         self.row(&base, &mut row)?;
         Ok(row)
     }
 
     /// The buckets of a histogram that differ from `base`: the distance from the one before, and the difference.
-    pub fn histogram(&mut self, base: &SparseHistogram, cur: &mut SparseHistogram, buckets: usize) -> Coded {
+    pub(crate) fn histogram(&mut self, base: &SparseHistogram, cur: &mut SparseHistogram, buckets: usize) -> Coded {
         let mut changed = Vec::new();
         if !self.is_read() {
             let removed = base.buckets().iter().filter(|b| cur.count_at(b.0) == 0).map(|b| (b.0, 0));
@@ -317,7 +317,7 @@ impl<'a> Wire<'a> {
     }
 
     /// A sequence number and both clocks. The wall clock nearly always advances as the boot clock does.
-    pub fn clock(&mut self, base: (u64, Timestamp), seq: &mut u64, time: &mut Timestamp) -> Coded {
+    pub(crate) fn clock(&mut self, base: (u64, Timestamp), seq: &mut u64, time: &mut Timestamp) -> Coded {
         let mut boot = time.boot_ns.wrapping_sub(base.1.boot_ns) as i64;
         let mut wall = time.wall_ns.wrapping_sub(base.1.wall_ns).wrapping_sub(boot);
         self.delta(base.0, seq)?;
@@ -329,7 +329,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Whether there is a value, or why not. Reading makes the value a default one if there was none before.
-    pub fn outcome<T: Default>(&mut self, reading: &mut Reading<T>) -> Coded {
+    pub(crate) fn outcome<T: Default>(&mut self, reading: &mut Reading<T>) -> Coded {
         let mut kind = match reading {
             Reading::Ok(_) => 0,
             Reading::Denied(_) => 1,
@@ -359,7 +359,7 @@ impl<'a> Wire<'a> {
 
     /// A reading as the difference to the one before: nothing if they are equal, else the outcome and its value by
     /// `layout`. When reading, `cur` starts as a copy of `base`.
-    pub fn reading<T: Default + PartialEq>(
+    pub(crate) fn reading<T: Default + PartialEq>(
         &mut self,
         base: &Reading<T>,
         cur: &mut Reading<T>,

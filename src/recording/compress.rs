@@ -9,7 +9,7 @@ use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZFlush, deflate::stream::deflate};
 
 /// Uncompressed bytes of a frame at most: a full update of 100,000 tasks takes about a fifth.
-pub const MAX_FRAME_BYTES: usize = 32 << 20;
+pub(crate) const MAX_FRAME_BYTES: usize = 32 << 20;
 
 /// Deflate's highest compression ratio.
 const MAX_RATIO: usize = 1032;
@@ -19,7 +19,7 @@ const COMPRESSION_LEVEL: i32 = 6;
 const RAW_WINDOW_BITS: i32 = -15;
 
 /// The compressing side.
-pub struct Compressor(Box<CompressorOxide>);
+pub(crate) struct Compressor(Box<CompressorOxide>);
 
 impl Default for Compressor {
     fn default() -> Self {
@@ -29,7 +29,7 @@ impl Default for Compressor {
 
 impl Compressor {
     /// Compresses a frame; `is_new_stream` starts a new stream.
-    pub fn compress(&mut self, raw: &[u8], is_new_stream: bool) -> Vec<u8> {
+    pub(crate) fn compress(&mut self, raw: &[u8], is_new_stream: bool) -> Vec<u8> {
         if is_new_stream {
             self.0.reset();
         }
@@ -53,7 +53,7 @@ impl Compressor {
 }
 
 /// The decompressing side.
-pub struct Decompressor(Box<InflateState>);
+pub(crate) struct Decompressor(Box<InflateState>);
 
 impl Default for Decompressor {
     fn default() -> Self {
@@ -64,7 +64,12 @@ impl Default for Decompressor {
 impl Decompressor {
     /// Decompresses a frame of exactly `len` bytes; `is_new_stream` starts a new stream. After an error only a new
     /// stream can be decompressed.
-    pub fn decompress(&mut self, packed: &[u8], len: usize, is_new_stream: bool) -> Result<Vec<u8>, DecodeError> {
+    pub(crate) fn decompress(
+        &mut self,
+        packed: &[u8],
+        len: usize,
+        is_new_stream: bool,
+    ) -> Result<Vec<u8>, DecodeError> {
         if is_new_stream {
             self.0.reset(DataFormat::Raw);
         }

@@ -16,7 +16,7 @@ use crate::model::raw_bytes::RawBytes;
 const MAX_CELLS: usize = 64;
 
 /// The cells of one row, filled from a struct or read into it.
-pub struct Cells<'r> {
+pub(crate) struct Cells<'r> {
     row: &'r mut [u64],
     is_read: bool,
     /// The next cell.
@@ -28,12 +28,12 @@ pub struct Cells<'r> {
 
 impl Cells<'_> {
     /// Whether the struct is filled from the row.
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.is_read
     }
 
     /// The next cell.
-    pub fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) {
+    pub(crate) fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) {
         let cell = &mut self.row[self.next];
         self.next += 1;
         match T::try_from(*cell) {
@@ -44,17 +44,17 @@ impl Cells<'_> {
     }
 
     /// The next cells.
-    pub fn nums<const N: usize>(&mut self, values: [&mut u64; N]) {
+    pub(crate) fn nums<const N: usize>(&mut self, values: [&mut u64; N]) {
         values.into_iter().for_each(|value| self.num(value));
     }
 
     /// Skips the cell of flags.
-    pub fn flags(&mut self) {
+    pub(crate) fn flags(&mut self) {
         self.next += 1;
     }
 
     /// A bit of the flags.
-    pub fn flag(&mut self, bit: usize, value: &mut bool) {
+    pub(crate) fn flag(&mut self, bit: usize, value: &mut bool) {
         let cell = &mut self.row[self.flags];
         match self.is_read {
             true => *value = *cell >> bit & 1 == 1,
@@ -63,7 +63,7 @@ impl Cells<'_> {
     }
 
     /// Whether there is a value, as a bit of the flags; `value` has been coded already.
-    pub fn present<T>(&mut self, bit: usize, option: &mut Option<T>, value: T) {
+    pub(crate) fn present<T>(&mut self, bit: usize, option: &mut Option<T>, value: T) {
         let mut is_some = option.is_some();
         self.flag(bit, &mut is_some);
         if self.is_read {
@@ -72,7 +72,7 @@ impl Cells<'_> {
     }
 
     /// The next cell, and whether it is known.
-    pub fn option<T: Copy + Default + Into<u64> + TryFrom<u64>>(&mut self, bit: usize, option: &mut Option<T>) {
+    pub(crate) fn option<T: Copy + Default + Into<u64> + TryFrom<u64>>(&mut self, bit: usize, option: &mut Option<T>) {
         let mut value = option.unwrap_or_default();
         let mut is_some = option.is_some();
         self.flag(bit, &mut is_some);
@@ -108,7 +108,7 @@ impl Cells<'_> {
 }
 
 /// A struct of counters that is a row.
-pub trait CounterRow: Clone {
+pub(crate) trait CounterRow: Clone {
     /// The index of the cell of flags, if there is one.
     const FLAGS: usize = 0;
     /// How many texts.
@@ -123,7 +123,7 @@ pub trait CounterRow: Clone {
 }
 
 /// The texts of one row.
-pub struct Labels<'w, 'b> {
+pub(crate) struct Labels<'w, 'b> {
     wire: &'w mut Wire<'b>,
     left: usize,
 }
@@ -173,7 +173,7 @@ fn to_row<T: CounterRow>(value: &T) -> ([u64; MAX_CELLS], usize) {
 }
 
 /// Codes the cells of `cur` as differences to those of `base`.
-pub fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
+pub(crate) fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
     let (before, len) = to_row(base);
     let mut row = if w.is_read() { before } else { to_row(cur).0 };
     let row = &mut row[..len];

@@ -35,7 +35,7 @@ impl DecodedTick {
 
 /// Decodes frames in the order of their numbers.
 #[derive(Default)]
-pub struct FrameDecoder {
+pub(crate) struct FrameDecoder {
     state: CodecState,
     decompressor: Decompressor,
     /// The number of the last decoded frame, if the next one can follow it.
@@ -46,14 +46,18 @@ pub struct FrameDecoder {
 
 impl FrameDecoder {
     /// Forgets everything; the next frame must be a checkpoint or key frame.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         (self.state, self.last_number) = (CodecState::default(), None);
         self.pending_log.clear();
     }
 
     /// Decodes a frame; `None` for a log frame, whose records come with the next tick.
     /// Errors: the frame, and all that follow up to the next checkpoint, cannot be decoded.
-    pub fn decode_frame(&mut self, head: &FrameHeader, packed: &[u8]) -> Result<Option<DecodedTick>, DecodeError> {
+    pub(crate) fn decode_frame(
+        &mut self,
+        head: &FrameHeader,
+        packed: &[u8],
+    ) -> Result<Option<DecodedTick>, DecodeError> {
         if head.kind == FrameKind::Log {
             self.pending_log.extend(decode_log_frame(head, packed)?);
             return Ok(None);
@@ -75,7 +79,7 @@ impl FrameDecoder {
     }
 
     /// Loads a key frame without returning its observations, so that a checkpoint after it can be decoded.
-    pub fn load_key_frame(&mut self, head: &FrameHeader, packed: &[u8]) -> Result<(), DecodeError> {
+    pub(crate) fn load_key_frame(&mut self, head: &FrameHeader, packed: &[u8]) -> Result<(), DecodeError> {
         self.reset();
         verify_checksum(head, packed)?;
         let raw = self.decompressor.decompress(packed, head.raw_len as usize, true)?;
@@ -85,7 +89,7 @@ impl FrameDecoder {
 }
 
 /// The kernel log records of a log frame.
-pub fn decode_log_frame(head: &FrameHeader, packed: &[u8]) -> Result<Vec<Observation>, DecodeError> {
+pub(crate) fn decode_log_frame(head: &FrameHeader, packed: &[u8]) -> Result<Vec<Observation>, DecodeError> {
     verify_checksum(head, packed)?;
     let raw = Decompressor::default().decompress(packed, head.raw_len as usize, true)?;
     let all = CodecState::default().decode(&raw)?;

@@ -6,11 +6,11 @@ use super::state::CodecState;
 use crate::model::observation::Observation;
 
 /// Frames from one checkpoint to the next.
-pub const CHECKPOINT_INTERVAL: u32 = 60;
+pub(crate) const CHECKPOINT_INTERVAL: u32 = 60;
 const CHECKPOINTS_PER_KEY: u32 = 15;
 
 /// Encodes ticks as frames.
-pub struct FrameEncoder {
+pub(crate) struct FrameEncoder {
     state: CodecState,
     compressor: Compressor,
     next_number: u32,
@@ -30,7 +30,7 @@ impl Default for FrameEncoder {
 impl FrameEncoder {
     /// An encoder with a checkpoint every `checkpoint_interval` frames, of which each `checkpoints_per_key`th is a key
     /// frame.
-    pub fn new(checkpoint_interval: u32, checkpoints_per_key: u32) -> Self {
+    pub(crate) fn new(checkpoint_interval: u32, checkpoints_per_key: u32) -> Self {
         Self {
             state: CodecState::default(),
             compressor: Compressor::default(),
@@ -43,12 +43,12 @@ impl FrameEncoder {
     }
 
     /// Makes the next frame a key frame: a new file starts, or frames were dropped.
-    pub fn force_key_frame(&mut self) {
+    pub(crate) fn force_key_frame(&mut self) {
         self.frames_since_key = 0;
     }
 
     /// The kind of the next frame.
-    pub fn next_kind(&self) -> FrameKind {
+    pub(crate) fn next_kind(&self) -> FrameKind {
         match self.frames_since_key % (self.checkpoint_interval * self.checkpoints_per_key) {
             0 => FrameKind::Key,
             n if n % self.checkpoint_interval == 0 => FrameKind::Checkpoint,
@@ -57,7 +57,7 @@ impl FrameEncoder {
     }
 
     /// Takes over the observations of a tick that is not written. The next frame is a key frame.
-    pub fn skip_tick(&mut self, observations: &[Observation]) {
+    pub(crate) fn skip_tick(&mut self, observations: &[Observation]) {
         let mut discarded = Vec::new();
         for observation in observations {
             discarded.clear();
@@ -69,7 +69,7 @@ impl FrameEncoder {
 
     /// Encodes the observations of a tick at `wall_ns`: a frame, with a log frame before it if there are kernel log
     /// records.
-    pub fn encode_tick(&mut self, observations: &[Observation], wall_ns: i64) -> Vec<u8> {
+    pub(crate) fn encode_tick(&mut self, observations: &[Observation], wall_ns: i64) -> Vec<u8> {
         let mut out = Vec::new();
         let kind = self.next_kind();
         let mut raw = Vec::new();

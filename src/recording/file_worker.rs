@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
 /// The hidden subcommand.
-pub const SUBCOMMAND: &str = "record-io";
+pub(crate) const SUBCOMMAND: &str = "record-io";
 /// The longest message, bytes.
 const MAX_MESSAGE_BYTES: u32 = 80 << 20;
 /// The longest command without its data, bytes.
@@ -28,7 +28,7 @@ const MAX_READ_BYTES: u32 = 1 << 20;
 
 /// What a child is started for.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum FileWorkerTask {
+pub(crate) enum FileWorkerTask {
     /// Write files as commanded.
     Write,
     /// Read pieces of this file.
@@ -37,7 +37,7 @@ pub enum FileWorkerTask {
 
 /// A command to the writing child. The bytes of a [`WriteCommand::Data`] follow it.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum WriteCommand {
+pub(crate) enum WriteCommand {
     /// Start this file; the one before is complete.
     Open {
         /// Its path.
@@ -55,7 +55,7 @@ pub enum WriteCommand {
 
 /// A reply of the writing child.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WriteReply {
+pub(crate) enum WriteReply {
     /// Bytes written to files so far.
     Written(u64),
     /// An error; nothing more is written.
@@ -65,7 +65,7 @@ pub enum WriteReply {
 }
 
 /// Starts a child for `task`.
-pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
+pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
     if let Some(pipe) = &mut child.stdin {
         frame::write(pipe, task)?;
@@ -74,13 +74,13 @@ pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
 }
 
 /// A message as a line of JSON.
-pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
+pub(crate) fn to_json_line(message: &impl Serialize) -> Vec<u8> {
     // Messages hold nothing without a JSON form.
     frame::to_line(message).unwrap_or_default()
 }
 
 /// The main function of the child.
-pub fn worker_main() -> anyhow::Result<()> {
+pub(crate) fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter();
     let mut stdin = BufReader::new(io::stdin().lock());
@@ -274,7 +274,7 @@ impl OutputFile {
 }
 
 /// Opens a recording for reading: a regular file, without waiting (for a FIFO, say).
-pub fn open_recording(path: &Path) -> Result<File, FileError> {
+pub(crate) fn open_recording(path: &Path) -> Result<File, FileError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let error = |err: Errno| FileError::Io(path.to_owned(), err.into());
     let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(error)?;

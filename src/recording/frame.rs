@@ -18,19 +18,19 @@ use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The start of a recording.
-pub const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
+pub(crate) const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
 /// The start of a frame: neither ASCII nor UTF-8.
-pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
+pub(crate) const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
 /// The format written. It is raised when something is added that an older version does not show.
-pub const FORMAT_VERSION: u16 = 1;
+pub(crate) const FORMAT_VERSION: u16 = 1;
 /// The newest format that can be read.
-pub const COMPATIBLE_VERSION: u16 = 1;
+pub(crate) const COMPATIBLE_VERSION: u16 = 1;
 /// Bytes of a frame's header.
-pub const FRAME_HEADER_LEN: usize = 36;
+pub(crate) const FRAME_HEADER_LEN: usize = 36;
 /// Bytes of the file header before its text.
-pub const HEADER_LEN: usize = 20;
+pub(crate) const HEADER_LEN: usize = 20;
 /// Bytes of the file header's text at most.
-pub const MAX_HEADER_TEXT: usize = 64 << 10;
+pub(crate) const MAX_HEADER_TEXT: usize = 64 << 10;
 
 /// Why a file is not a recording that can be read, to follow its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -131,7 +131,7 @@ impl RecordingHeader {
 
 /// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FrameKind {
+pub(crate) enum FrameKind {
     /// Differences to the frame before.
     Delta,
     /// Also what changed since the last key frame.
@@ -145,7 +145,7 @@ pub enum FrameKind {
 
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameHeader {
+pub(crate) struct FrameHeader {
     /// The kind of frame.
     pub kind: FrameKind,
     /// Counts up by one; a gap means frames that could not be written.
@@ -162,7 +162,7 @@ pub struct FrameHeader {
 
 impl FrameHeader {
     /// The header as bytes of the file.
-    pub fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
+    pub(crate) fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
         let mut out = [0; FRAME_HEADER_LEN];
         out[..4].copy_from_slice(FRAME_MAGIC);
         out[4] = self.kind as u8;
@@ -177,7 +177,7 @@ impl FrameHeader {
     }
 
     /// Parses the first [`FRAME_HEADER_LEN`] bytes.
-    pub fn from_bytes(b: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn from_bytes(b: &[u8]) -> Result<Self, DecodeError> {
         if b.len() < FRAME_HEADER_LEN || !b.starts_with(FRAME_MAGIC) {
             return Err(DecodeError("there is no frame"));
         }
@@ -201,7 +201,7 @@ impl FrameHeader {
     }
 
     /// Bytes from this frame to the next.
-    pub fn total_len(&self) -> u64 {
+    pub(crate) fn total_len(&self) -> u64 {
         FRAME_HEADER_LEN as u64 + u64::from(self.packed_len)
     }
 }

@@ -9,21 +9,21 @@
 //! The writer ([`writer`]) is a thread that never touches a file, because the disk may hang: a child process does
 //! ([`file_worker`]). The reader ([`reader`]) trusts nothing it reads.
 
-pub mod codec;
-pub mod compress;
-pub mod counter_row;
-pub mod decoder;
-pub mod encoder;
-pub mod file_worker;
-pub mod frame;
+pub(crate) mod codec;
+pub(crate) mod compress;
+pub(crate) mod counter_row;
+pub(crate) mod decoder;
+pub(crate) mod encoder;
+pub(crate) mod file_worker;
+pub(crate) mod frame;
 pub mod reader;
-pub mod sample;
-pub mod state;
-pub mod syncs;
-pub mod table;
-pub mod tasks;
-pub mod time_spec;
-pub mod traced;
+pub(crate) mod sample;
+pub(crate) mod state;
+pub(crate) mod syncs;
+pub(crate) mod table;
+pub(crate) mod tasks;
+pub(crate) mod time_spec;
+pub(crate) mod traced;
 pub mod writer;
 
 #[cfg(test)]

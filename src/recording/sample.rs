@@ -42,7 +42,7 @@ fn initial_sample() -> Sample {
 }
 
 /// The payload of `sample` as the difference to `base`; without `base` it stands by itself.
-pub fn encode_sample(base: Option<&Sample>, sample: &Sample) -> Vec<u8> {
+pub(crate) fn encode_sample(base: Option<&Sample>, sample: &Sample) -> Vec<u8> {
     let initial = initial_sample();
     let mut cur = sample.clone();
     let mut out = Vec::new();
@@ -56,7 +56,7 @@ pub fn encode_sample(base: Option<&Sample>, sample: &Sample) -> Vec<u8> {
 }
 
 /// The sample of a payload. Unknown sections are skipped.
-pub fn decode_sample(mut payload: &[u8], base: Option<&Sample>) -> Result<Sample, DecodeError> {
+pub(crate) fn decode_sample(mut payload: &[u8], base: Option<&Sample>) -> Result<Sample, DecodeError> {
     let initial = initial_sample();
     let base = base.unwrap_or(&initial);
     let mut cur = base.clone();

@@ -87,7 +87,7 @@ impl SlowState {
 
 /// Everything known.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct CodecState {
+pub(crate) struct CodecState {
     sample: Option<Sample>,
     tasks: RecordedTasks,
     slow_state: SlowState,
@@ -101,7 +101,7 @@ pub struct CodecState {
 impl CodecState {
     /// Appends everything known, or (not `is_complete`) the counters and what else changed since the last key frame.
     /// `key` is the number of the key frame: this one's if it is complete.
-    pub fn put_base(&mut self, out: &mut Vec<u8>, key: u32, is_complete: bool) {
+    pub(crate) fn put_base(&mut self, out: &mut Vec<u8>, key: u32, is_complete: bool) {
         put_section(out, tag::BASE_KEY, &written(|w| base_key(w, &mut key.clone(), &mut is_complete.clone())));
         if let Some(sample) = &self.sample {
             put_section(out, tag::BASE_SAMPLE, &encode_sample(None, sample));
@@ -112,13 +112,13 @@ impl CodecState {
     }
 
     /// A key frame has been written: from now on a base holds what changes after it.
-    pub fn mark_key_frame(&mut self) {
+    pub(crate) fn mark_key_frame(&mut self) {
         self.slow_changes = SlowState::default();
         self.tasks.mark_key_frame();
     }
 
     /// Appends an observation and takes it over.
-    pub fn encode(&mut self, out: &mut Vec<u8>, observation: &Observation) {
+    pub(crate) fn encode(&mut self, out: &mut Vec<u8>, observation: &Observation) {
         let (tag, body) = match observation {
             Observation::Sample(sample) => {
                 let body = encode_sample(self.sample.as_ref(), sample);
@@ -144,7 +144,7 @@ impl CodecState {
     }
 
     /// Whether an observation says nothing new.
-    pub fn is_known(&self, observation: &Observation) -> bool {
+    pub(crate) fn is_known(&self, observation: &Observation) -> bool {
         let rest = &self.slow_state;
         match observation {
             Observation::Topology(t) => rest.topology.as_ref() == Some(&**t),
@@ -184,7 +184,7 @@ impl CodecState {
     }
 
     /// Takes over the state before a frame. If that `is_known` already, only the number of the key frame.
-    pub fn get_base(&mut self, mut payload: &[u8], is_known: bool) -> Result<(), DecodeError> {
+    pub(crate) fn get_base(&mut self, mut payload: &[u8], is_known: bool) -> Result<(), DecodeError> {
         while let Some((tag, body)) = next_section(&mut payload)? {
             match tag {
                 tag::BASE_KEY => self.begin_base(body, is_known)?,
@@ -210,12 +210,12 @@ impl CodecState {
     }
 
     /// Whether tasks that have not changed since an unreadable key frame are missing.
-    pub fn is_partial(&self) -> bool {
+    pub(crate) fn is_partial(&self) -> bool {
         self.is_partial
     }
 
     /// Decodes the observations of a frame and takes them over.
-    pub fn decode(&mut self, mut payload: &[u8]) -> Result<Vec<Observation>, DecodeError> {
+    pub(crate) fn decode(&mut self, mut payload: &[u8]) -> Result<Vec<Observation>, DecodeError> {
         let mut observations = Vec::new();
         while let Some((tag, body)) = next_section(&mut payload)? {
             if let Some(observation) = self.decode_observation(tag, body)? {
@@ -257,7 +257,7 @@ impl CodecState {
     }
 
     /// Everything known, as observations for a consumer that knows nothing.
-    pub fn full_update(&self) -> Vec<Observation> {
+    pub(crate) fn full_update(&self) -> Vec<Observation> {
         let rest = self.slow_state.clone();
         let mut out: Vec<Observation> = Vec::new();
         out.extend(self.sample.clone().map(|s| Observation::Sample(Box::new(s))));

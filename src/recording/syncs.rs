@@ -10,7 +10,7 @@ use std::sync::Arc;
 use strum::VariantArray as _;
 
 /// One reading.
-pub fn syncs(w: &mut Wire, base: &SyncsRaw, cur: &mut SyncsRaw) -> Coded {
+pub(crate) fn syncs(w: &mut Wire, base: &SyncsRaw, cur: &mut SyncsRaw) -> Coded {
     let head = w.cells(head_row(base), head_row(cur))?;
     [cur.tracing_started_ns, cur.read_ns, cur.threshold_ns, ..] = head;
     [.., cur.drops.files, cur.drops.slow, cur.drops.in_flight, _] = head;

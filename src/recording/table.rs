@@ -3,7 +3,7 @@
 use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
 
 /// Values that change from tick to tick.
-pub trait DeltaRow {
+pub(crate) trait DeltaRow {
     /// Whether any value differs from `base`.
     fn differs(&self, base: &Self) -> bool;
     /// Codes the values as differences to `base`.
@@ -11,7 +11,7 @@ pub trait DeltaRow {
 }
 
 /// A row of a table: an identity that is listed once, and values.
-pub trait TableRow: DeltaRow + Clone + Default {
+pub(crate) trait TableRow: DeltaRow + Clone + Default {
     /// Whether both rows are about the same thing, under the same names.
     fn is_same(&self, other: &Self) -> bool;
     /// Codes the identities of all rows.
@@ -19,7 +19,7 @@ pub trait TableRow: DeltaRow + Clone + Default {
 }
 
 /// A whole table that ends its section. A row of a new list counts from zero.
-pub fn code_table<T: TableRow>(w: &mut Wire, base: &[T], cur: &mut Vec<T>) -> Coded {
+pub(crate) fn code_table<T: TableRow>(w: &mut Wire, base: &[T], cur: &mut Vec<T>) -> Coded {
     let mut is_new = !is_same_list(base, cur, T::is_same);
     w.flag(&mut is_new)?;
     if !is_new {
@@ -33,13 +33,13 @@ pub fn code_table<T: TableRow>(w: &mut Wire, base: &[T], cur: &mut Vec<T>) -> Co
 }
 
 /// Whether two lists have the same rows in the same order.
-pub fn is_same_list<T>(base: &[T], cur: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {
+pub(crate) fn is_same_list<T>(base: &[T], cur: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {
     base.len() == cur.len() && base.iter().zip(cur).all(|(a, b)| is_same(a, b))
 }
 
 /// The rows of `cur` that differ from the row of the same index in `base`, which must be as long: the distance from
 /// the one before, then the values. With `max` the number of rows comes first, without it they end the section.
-pub fn code_changed_rows<T: DeltaRow>(w: &mut Wire, max: Option<usize>, base: &[T], cur: &mut [T]) -> Coded {
+pub(crate) fn code_changed_rows<T: DeltaRow>(w: &mut Wire, max: Option<usize>, base: &[T], cur: &mut [T]) -> Coded {
     let mut changed: Vec<usize> = Vec::new();
     if !w.is_read() {
         changed.extend((0..cur.len()).filter(|i| cur[*i].differs(&base[*i])));
@@ -63,7 +63,7 @@ pub fn code_changed_rows<T: DeltaRow>(w: &mut Wire, max: Option<usize>, base: &[
 }
 
 /// What makes one sorted list of another: the places of the items that went, then the new items.
-pub fn code_sorted_list<T: Ord + Clone + Default>(
+pub(crate) fn code_sorted_list<T: Ord + Clone + Default>(
     w: &mut Wire,
     base: &[T],
     cur: &mut Vec<T>,

@@ -8,11 +8,11 @@ const NS_PER_DAY: i64 = 86_400 * NS_PER_SEC;
 /// Text that is not a time.
 #[derive(Debug, thiserror::Error)]
 #[error("\"{0}\": a time is 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start) or -10m (before the end)")]
-pub struct TimeError(String);
+pub(crate) struct TimeError(String);
 
 /// The wall clock (ns) that `text` means: a time of day, date and time, or a distance from the start (`+`) or end
 /// (`-`). Times of day are in the zone `offset_secs` east of UTC, and mean the first such time in the recording.
-pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, TimeError> {
+pub(crate) fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, TimeError> {
     let text = text.trim();
     let error = || TimeError(text.to_owned());
     let offset = offset_secs.saturating_mul(NS_PER_SEC);

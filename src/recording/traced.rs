@@ -12,7 +12,7 @@ use std::sync::Arc;
 use strum::VariantArray as _;
 
 /// The histograms of all devices.
-pub fn latency(w: &mut Wire, base: &Arc<LatencyRaw>, cur: &mut Arc<LatencyRaw>) -> Coded {
+pub(crate) fn latency(w: &mut Wire, base: &Arc<LatencyRaw>, cur: &mut Arc<LatencyRaw>) -> Coded {
     let cur = Arc::make_mut(cur);
     w.num(&mut cur.dropped)?;
     w.reasons(&mut cur.unavailable)?;
@@ -50,7 +50,11 @@ struct DevicePatterns([RequestPattern; 3]);
 
 /// The patterns of all devices. When reading, `cur` has the devices of [`latency`] with their patterns of the tick
 /// before.
-pub fn request_patterns(w: &mut Wire, base: &Reading<Arc<LatencyRaw>>, cur: &mut Reading<Arc<LatencyRaw>>) -> Coded {
+pub(crate) fn request_patterns(
+    w: &mut Wire,
+    base: &Reading<Arc<LatencyRaw>>,
+    cur: &mut Reading<Arc<LatencyRaw>>,
+) -> Coded {
     let devices = |reading: &Reading<Arc<LatencyRaw>>| reading.ok().map_or_else(Vec::new, |l| l.devices.clone());
     let patterns = |all: &[DeviceHistograms]| -> Vec<DevicePatterns> {
         all.iter().map(|d| DevicePatterns(std::array::from_fn(|i| d.kinds[i].pattern))).collect()
@@ -87,7 +91,7 @@ impl DeltaRow for DevicePatterns {
 }
 
 /// The stalls of all processes.
-pub fn memory_stalls(w: &mut Wire, base: &MemoryStallsRaw, cur: &mut MemoryStallsRaw) -> Coded {
+pub(crate) fn memory_stalls(w: &mut Wire, base: &MemoryStallsRaw, cur: &mut MemoryStallsRaw) -> Coded {
     let [dirty, reclaim] = cur.is_counted;
     let mut is_counted = u64::from(dirty) | u64::from(reclaim) << 1;
     w.nums([&mut cur.dropped, &mut is_counted])?;
@@ -138,7 +142,7 @@ impl DeltaRow for TaskStallCounters {
 }
 
 /// All accounts, with the names they refer to.
-pub fn io_accounts(w: &mut Wire, base: &Arc<IoAccountsRaw>, cur: &mut Arc<IoAccountsRaw>) -> Coded {
+pub(crate) fn io_accounts(w: &mut Wire, base: &Arc<IoAccountsRaw>, cur: &mut Arc<IoAccountsRaw>) -> Coded {
     let cur = Arc::make_mut(cur);
     w.num(&mut cur.dropped)?;
     w.reasons(&mut cur.unavailable)?;

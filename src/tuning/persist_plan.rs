@@ -14,7 +14,11 @@ use crate::root::Root;
 pub(crate) type PersistChanges = Vec<(KnobId, Option<String>)>;
 
 /// Parses `KNOB` (the current value) and `KNOB=VALUE` arguments; checks all of them.
-pub(crate) fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> Result<PersistChanges, TuneError> {
+pub(crate) fn plan_persist(
+    root: &Root,
+    io: &mut dyn KnobIo,
+    arguments: &[String],
+) -> Result<PersistChanges, TuneError> {
     let (assignments, knobs): (Vec<String>, Vec<String>) = arguments.iter().cloned().partition(|w| w.contains('='));
     let mut changes: PersistChanges = plan_writes(io, &MachineLimits::read(root), &assignments)?
         .into_iter()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 impl RecordedTasks {
     /// The table: all of it, or (not `is_complete`) what changed since the key frame. Reading a complete table
     /// replaces this one, reading the other kind corrects it.
-    pub fn code_base(&mut self, w: &mut Wire, mut is_complete: bool) -> Coded {
+    pub(crate) fn code_base(&mut self, w: &mut Wire, mut is_complete: bool) -> Coded {
         w.flag(&mut is_complete)?;
         if w.is_read() && is_complete {
             *self = Self::default();
@@ -96,7 +96,7 @@ impl RecordedTasks {
     }
 
     /// The table as one update that reports every task, for a consumer that knows none; `None` before the first scan.
-    pub fn full_update(&self) -> Option<Reading<ProcessUpdate>> {
+    pub(crate) fn full_update(&self) -> Option<Reading<ProcessUpdate>> {
         if let Some(why) = &self.unavailable
             && self.rows.is_empty()
         {

@@ -35,7 +35,7 @@ impl RecordedTask {
 
 /// The table as of the newest update.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RecordedTasks {
+pub(crate) struct RecordedTasks {
     rows: BTreeMap<u32, RecordedTask>,
     users: BTreeMap<u32, Arc<str>>,
     wait_channels: BTreeMap<u32, Arc<str>>,
@@ -57,13 +57,13 @@ struct Cursor {
 
 impl RecordedTasks {
     /// A key frame has been written: from now on an incomplete base holds what changes after it.
-    pub fn mark_key_frame(&mut self) {
+    pub(crate) fn mark_key_frame(&mut self) {
         self.changed_since_key.clear();
         self.ended_since_key.clear();
     }
 
     /// An update, which the table takes over. When writing, what a table cannot hold is removed from it.
-    pub fn code(&mut self, w: &mut Wire, reading: &mut Reading<ProcessUpdate>) -> Coded {
+    pub(crate) fn code(&mut self, w: &mut Wire, reading: &mut Reading<ProcessUpdate>) -> Coded {
         w.outcome(reading)?;
         let Reading::Ok(update) = reading else {
             self.unavailable = Some(reading.clone().map(|_| ()));
