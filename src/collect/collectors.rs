@@ -26,13 +26,13 @@ use std::time::{Duration, Instant};
 
 /// Takes what was read, on the collector's thread: a tick of counters (with the scan of the tasks made right after it
 /// if that was quick), a scan, or the topology. Returns false to end the collectors.
-pub type CollectorCallback = Arc<dyn Fn(Vec<Observation>) -> bool + Send + Sync>;
+pub(crate) type CollectorCallback = Arc<dyn Fn(Vec<Observation>) -> bool + Send + Sync>;
 
 /// A tick does not wait for a longer scan.
 const MAX_INLINE_SCAN: Duration = Duration::from_millis(15);
 
 /// The running collectors.
-pub struct Collectors {
+pub(crate) struct Collectors {
     sampler: CounterSampler,
     scan_options: Arc<Mutex<ScanOptions>>,
     scan_requests: SyncSender<()>,
@@ -44,7 +44,12 @@ pub struct Collectors {
 
 impl Collectors {
     /// Starts everything; the first events come at once.
-    pub fn start(root: &Root, interval: Duration, wants: ScanOptions, sink: CollectorCallback) -> io::Result<Self> {
+    pub(crate) fn start(
+        root: &Root,
+        interval: Duration,
+        wants: ScanOptions,
+        sink: CollectorCallback,
+    ) -> io::Result<Self> {
         let wants = Arc::new(Mutex::new(wants));
         let (scan_requests, requests) = sync_channel(1);
         let (disk_list_sender, disk_lists) = sync_channel(1);
@@ -94,37 +99,37 @@ impl Collectors {
     }
 
     /// Starts or ends tracing.
-    pub fn set_tracing(&self, is_enabled: bool) {
+    pub(crate) fn set_tracing(&self, is_enabled: bool) {
         if is_enabled { self.tracer.start() } else { self.tracer.disable() }
     }
 
     /// Traces syncs and lists those of at least this duration; `None` ends it.
-    pub fn set_sync_threshold(&self, from: Option<Duration>) {
+    pub(crate) fn set_sync_threshold(&self, from: Option<Duration>) {
         self.tracer.request_syncs(from);
     }
 
     /// Whether what is traced on request is in the requested state.
-    pub fn is_tracing_settled(&self) -> bool {
+    pub(crate) fn is_tracing_settled(&self) -> bool {
         self.tracer.is_sync_worker_idle()
     }
 
     /// Changes the interval.
-    pub fn set_interval(&mut self, interval: Duration) {
+    pub(crate) fn set_interval(&mut self, interval: Duration) {
         self.sampler.set_interval(interval);
     }
 
     /// Changes the scan options from the next scan on.
-    pub fn update_scan_options(&self, change: impl FnOnce(&mut ScanOptions)) {
+    pub(crate) fn update_scan_options(&self, change: impl FnOnce(&mut ScanOptions)) {
         change(&mut lock_unpoisoned(&self.scan_options));
     }
 
     /// Scans the tasks now.
-    pub fn scan_now(&self) {
+    pub(crate) fn scan_now(&self) {
         let _ = self.scan_requests.try_send(());
     }
 
     /// Checks for collectors that do not return; see [`CounterSampler::detect_stuck_source`].
-    pub fn find_blocked(&mut self) -> Vec<BlockedRead> {
+    pub(crate) fn find_blocked(&mut self) -> Vec<BlockedRead> {
         self.sampler.detect_stuck_source();
         let since = self.topology_read_since.load(Ordering::Relaxed);
         let late = since > 0 && clock::now().boot_ns.saturating_sub(since) > 4 * READ_DEADLINE.as_nanos() as u64;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// seq_file regenerates its content on a read at offset 0, so an open descriptor sees new counters.
 #[derive(Debug)]
-pub struct PersistentFile {
+pub(crate) struct PersistentFile {
     path: PathBuf,
     fd: Option<OwnedFd>,
     single_read: bool,
@@ -19,13 +19,13 @@ pub struct PersistentFile {
 
 impl PersistentFile {
     /// A file that is opened at its first read.
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, fd: None, single_read: false }
     }
 
     /// A file that the kernel generates in one piece (`single_open` in fs/seq_file.c: stat, meminfo, pressure): a read
     /// that did not fill the buffer was the last one, so no second read has to find the end.
-    pub fn whole(path: PathBuf) -> Self {
+    pub(crate) fn whole(path: PathBuf) -> Self {
         Self { path, fd: None, single_read: true }
     }
 
@@ -35,7 +35,7 @@ impl PersistentFile {
     }
 
     /// The whole content, in `buf`. An error closes the descriptor, so the next read opens the file again.
-    pub fn read<'b>(&mut self, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+    pub(crate) fn read<'b>(&mut self, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         let fd = match &self.fd {
             Some(fd) => fd,
             None => self.fd.insert(open(&self.path)?),
@@ -51,7 +51,7 @@ impl PersistentFile {
 }
 
 /// Opens for reading, close-on-exec, never as controlling terminal, never waiting for a FIFO.
-pub fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(
         CWD,
         path,
@@ -61,19 +61,19 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens, reads and closes a file.
-pub fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+pub(crate) fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     let fd = open(path)?;
     read_to_end(&fd, buf)?;
     Ok(&buf[..])
 }
 
 /// The number in a small file; `None` for `max` and unreadable files.
-pub fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
+pub(crate) fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
     parse_u64(read_once(path, buf).ok()?.trim_ascii())
 }
 
 /// Reads from offset 0 to the end into `buf`, growing it as needed. Its capacity is kept for the next read.
-pub fn read_to_end(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
+pub(crate) fn read_to_end(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
     read_until(fd, buf, false)
 }
 

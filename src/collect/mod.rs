@@ -3,15 +3,15 @@
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
 pub mod clock;
-pub mod collectors;
-pub mod facts;
+pub(crate) mod collectors;
+pub(crate) mod facts;
 pub mod host;
-pub mod kernel_file;
-pub mod mountinfo;
+pub(crate) mod kernel_file;
+pub(crate) mod mountinfo;
 pub mod path;
 pub mod processes;
 pub mod queue;
-pub mod sampler;
+pub(crate) mod sampler;
 pub mod topology;
 
 mod cifs;

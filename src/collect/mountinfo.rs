@@ -17,7 +17,7 @@ const NETWORK_REREAD_INTERVAL: Duration = Duration::from_secs(600);
 
 /// A kernel table that announces its changes through poll(2): mountinfo, swaps.
 #[derive(Debug)]
-pub struct PolledFile {
+pub(crate) struct PolledFile {
     file: PersistentFile,
     is_live: bool,
     buf: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct PolledFile {
 
 impl PolledFile {
     /// A table at `path`, read again after `max_age` even without an announcement.
-    pub fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
+    pub(crate) fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
         Self {
             file: PersistentFile::new(path),
             is_live: root.is_live(),
@@ -43,14 +43,14 @@ impl PolledFile {
     }
 
     /// Whether the file should be read: costs one poll(2), never waits.
-    pub fn is_due(&mut self) -> bool {
+    pub(crate) fn is_due(&mut self) -> bool {
         let fresh = self.file.fd().is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.max_age);
         self.change_pending |= !fresh || self.poll_changed();
         self.change_pending
     }
 
     /// The content if it has changed since the last read. Costs one poll(2) if it has not.
-    pub fn read_if_changed(&mut self) -> io::Result<Option<&[u8]>> {
+    pub(crate) fn read_if_changed(&mut self) -> io::Result<Option<&[u8]>> {
         if !self.is_due() {
             return Ok(None);
         }
@@ -81,7 +81,7 @@ impl PolledFile {
 
 /// The mount table of this process, kept current.
 #[derive(Debug)]
-pub struct MountWatcher {
+pub(crate) struct MountWatcher {
     file: PolledFile,
     mounts: MountTable,
     filter: fn(&MountInfo) -> bool,
@@ -89,12 +89,12 @@ pub struct MountWatcher {
 
 impl MountWatcher {
     /// All mounts below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub(crate) fn new(root: &Root) -> Self {
         Self::with_filter(root, REREAD_INTERVAL, |_| true)
     }
 
     /// Only NFS and CIFS mounts: most machines have none, while container hosts have thousands of others.
-    pub fn network_only(root: &Root) -> Self {
+    pub(crate) fn network_only(root: &Root) -> Self {
         Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| {
             is_nfs(m.fs_type.as_bytes()) || is_cifs(m.fs_type.as_bytes())
         })
@@ -106,25 +106,25 @@ impl MountWatcher {
     }
 
     /// Whether the table should be read again; never waits.
-    pub fn is_due(&mut self) -> bool {
+    pub(crate) fn is_due(&mut self) -> bool {
         self.file.is_due()
     }
 
     /// Reads the table if it has changed; true if it has. The first call returns true.
-    pub fn refresh(&mut self) -> io::Result<bool> {
+    pub(crate) fn refresh(&mut self) -> io::Result<bool> {
         let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
         self.mounts = MountTable(mountinfo::parse(text).map(mount_info).filter(self.filter).collect());
         Ok(true)
     }
 
     /// The table as of the last refresh.
-    pub fn mounts(&self) -> &MountTable {
+    pub(crate) fn mounts(&self) -> &MountTable {
         &self.mounts
     }
 }
 
 /// Parses the whole file; malformed lines are skipped.
-pub fn parse(text: &[u8]) -> MountTable {
+pub(crate) fn parse(text: &[u8]) -> MountTable {
     MountTable(mountinfo::parse(text).map(mount_info).collect())
 }
 

@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A longer read counts as blocked.
-pub const READ_DEADLINE: Duration = Duration::from_millis(250);
+pub(crate) const READ_DEADLINE: Duration = Duration::from_millis(250);
 
 /// Stack of a collector's thread, bytes. The callback may draw the screen on it; pages that are not touched cost
 /// nothing.
-pub const THREAD_STACK_BYTES: usize = 2 << 20;
+pub(crate) const THREAD_STACK_BYTES: usize = 2 << 20;
 
 /// Takes each sample, and may use the thread for a while; returns false to end the sampler.
-pub type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
+pub(crate) type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
 enum SamplerCommand {
     SetInterval(Duration),
@@ -62,7 +62,7 @@ struct SamplerState {
 type SpawnThread = fn(&Arc<SamplerState>, u64, Duration) -> std::io::Result<Sender<SamplerCommand>>;
 
 /// The running sampler.
-pub struct CounterSampler {
+pub(crate) struct CounterSampler {
     state: Arc<SamplerState>,
     commands: Sender<SamplerCommand>,
     interval: Duration,
@@ -72,7 +72,7 @@ pub struct CounterSampler {
 
 impl CounterSampler {
     /// Starts: reads at once, then every `interval`.
-    pub fn start(sources: Vec<Source>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
+    pub(crate) fn start(sources: Vec<Source>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
         Self::start_with(sources, interval, sink, spawn_thread)
     }
 
@@ -98,14 +98,14 @@ impl CounterSampler {
     }
 
     /// Changes the interval from the next tick on.
-    pub fn set_interval(&mut self, interval: Duration) {
+    pub(crate) fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
         let _ = self.commands.send(SamplerCommand::SetInterval(interval));
     }
 
     /// Checks for a source (or the sink) that does not return; to be called a few times a second. Returns the name of
     /// a newly stuck source. Where no thread could be started to go on without it, each call tries again.
-    pub fn detect_stuck_source(&mut self) -> Option<&'static str> {
+    pub(crate) fn detect_stuck_source(&mut self) -> Option<&'static str> {
         if self.no_thread.is_some() {
             self.start_next_thread();
             return None;
@@ -139,7 +139,7 @@ impl CounterSampler {
     }
 
     /// What no counters are read for: a thread that cannot be started.
-    pub fn blocked_without_thread(&self) -> Option<BlockedRead> {
+    pub(crate) fn blocked_without_thread(&self) -> Option<BlockedRead> {
         let (since, err) = self.no_thread.as_ref()?;
         let waiting_on = format!("a thread to read the counters ({})", describe_io_error(err));
         Some(BlockedRead { since_boot_ns: *since, waiting_on })

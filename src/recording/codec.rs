@@ -38,7 +38,6 @@ pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
-/// The bytes of a layout.
 pub(crate) fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
     let mut out = Vec::new();
     // Only reading can fail.
@@ -68,7 +67,6 @@ pub(crate) fn next_section<'a>(payload: &mut &'a [u8]) -> Result<Option<(u64, &'
 }
 
 impl<'a> Wire<'a> {
-    /// Whether values are read, not written.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self, Wire::Read(_))
     }
@@ -78,7 +76,6 @@ impl<'a> Wire<'a> {
         matches!(self, Wire::Read([]))
     }
 
-    /// One byte.
     pub(crate) fn byte(&mut self, value: &mut u8) -> Coded {
         match self {
             Wire::Write(out) => out.push(*value),
@@ -117,7 +114,6 @@ impl<'a> Wire<'a> {
         Err(DecodeError("a number has more than 64 bits"))
     }
 
-    /// The values of several fields.
     pub(crate) fn nums<T: Copy + Into<u64> + TryFrom<u64>, const N: usize>(&mut self, values: [&mut T; N]) -> Coded {
         values.into_iter().try_for_each(|value| self.num(value))
     }
@@ -145,7 +141,6 @@ impl<'a> Wire<'a> {
         Ok(())
     }
 
-    /// A yes or no.
     pub(crate) fn flag(&mut self, value: &mut bool) -> Coded {
         let mut n = u64::from(*value);
         self.num(&mut n)?;

@@ -18,7 +18,6 @@ const SYNC_FLUSH_MARKER: [u8; 4] = [0, 0, 0xff, 0xff];
 const COMPRESSION_LEVEL: i32 = 6;
 const RAW_WINDOW_BITS: i32 = -15;
 
-/// The compressing side.
 pub(crate) struct Compressor(Box<CompressorOxide>);
 
 impl Default for Compressor {
@@ -52,7 +51,6 @@ impl Compressor {
     }
 }
 
-/// The decompressing side.
 pub(crate) struct Decompressor(Box<InflateState>);
 
 impl Default for Decompressor {

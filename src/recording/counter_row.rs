@@ -19,9 +19,7 @@ const MAX_CELLS: usize = 64;
 pub(crate) struct Cells<'r> {
     row: &'r mut [u64],
     is_read: bool,
-    /// The next cell.
     next: usize,
-    /// The cell of flags.
     flags: usize,
     is_out_of_range: bool,
 }
@@ -32,7 +30,6 @@ impl Cells<'_> {
         self.is_read
     }
 
-    /// The next cell.
     pub(crate) fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) {
         let cell = &mut self.row[self.next];
         self.next += 1;
@@ -43,7 +40,6 @@ impl Cells<'_> {
         }
     }
 
-    /// The next cells.
     pub(crate) fn nums<const N: usize>(&mut self, values: [&mut u64; N]) {
         values.into_iter().for_each(|value| self.num(value));
     }
@@ -53,7 +49,6 @@ impl Cells<'_> {
         self.next += 1;
     }
 
-    /// A bit of the flags.
     pub(crate) fn flag(&mut self, bit: usize, value: &mut bool) {
         let cell = &mut self.row[self.flags];
         match self.is_read {
@@ -111,7 +106,6 @@ impl Cells<'_> {
 pub(crate) trait CounterRow: Clone {
     /// The index of the cell of flags, if there is one.
     const FLAGS: usize = 0;
-    /// How many texts.
     const LABELS: usize = 0;
 
     /// Codes its cells in the order of the file.
@@ -122,7 +116,6 @@ pub(crate) trait CounterRow: Clone {
     }
 }
 
-/// The texts of one row.
 pub(crate) struct Labels<'w, 'b> {
     wire: &'w mut Wire<'b>,
     left: usize,

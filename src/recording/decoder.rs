@@ -88,7 +88,6 @@ impl FrameDecoder {
     }
 }
 
-/// The kernel log records of a log frame.
 pub(crate) fn decode_log_frame(head: &FrameHeader, packed: &[u8]) -> Result<Vec<Observation>, DecodeError> {
     verify_checksum(head, packed)?;
     let raw = Decompressor::default().decompress(packed, head.raw_len as usize, true)?;

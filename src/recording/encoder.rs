@@ -9,7 +9,6 @@ use crate::model::observation::Observation;
 pub(crate) const CHECKPOINT_INTERVAL: u32 = 60;
 const CHECKPOINTS_PER_KEY: u32 = 15;
 
-/// Encodes ticks as frames.
 pub(crate) struct FrameEncoder {
     state: CodecState,
     compressor: Compressor,
@@ -47,7 +46,6 @@ impl FrameEncoder {
         self.frames_since_key = 0;
     }
 
-    /// The kind of the next frame.
     pub(crate) fn next_kind(&self) -> FrameKind {
         match self.frames_since_key % (self.checkpoint_interval * self.checkpoints_per_key) {
             0 => FrameKind::Key,

@@ -26,7 +26,6 @@ const MAX_COMMAND_BYTES: u64 = 64 << 10;
 /// The most that is read at once, bytes.
 const MAX_READ_BYTES: u32 = 1 << 20;
 
-/// What a child is started for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FileWorkerTask {
     /// Write files as commanded.
@@ -40,14 +39,12 @@ pub(crate) enum FileWorkerTask {
 pub(crate) enum WriteCommand {
     /// Start this file; the one before is complete.
     Open {
-        /// Its path.
         path: PathBuf,
         /// Whether an existing file may be replaced, once the first frame of the new one is on disk.
         replace: bool,
     },
     /// Append as many bytes, which follow.
     Data(u32),
-    /// Sync the file to the disk.
     Sync,
     /// Remove a file of this recording.
     Remove(PathBuf),
@@ -64,7 +61,6 @@ pub(crate) enum WriteReply {
     Done,
 }
 
-/// Starts a child for `task`.
 pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
     let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
     if let Some(pipe) = &mut child.stdin {
@@ -73,13 +69,11 @@ pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Chi
     Ok(child)
 }
 
-/// A message as a line of JSON.
 pub(crate) fn to_json_line(message: &impl Serialize) -> Vec<u8> {
     // Messages hold nothing without a JSON form.
     frame::to_line(message).unwrap_or_default()
 }
 
-/// The main function of the child.
 pub(crate) fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter();
@@ -123,22 +117,16 @@ fn run_writer(mut commands: impl BufRead, mut out: impl Write) -> anyhow::Result
 /// Why a file cannot be read or written, and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file system refused it.
     #[error("{}: {}{}", .0.display(), describe_io_error(.1), next_step(.1))]
     Io(PathBuf, #[source] io::Error),
-    /// The child process that reads cannot be used.
     #[error("{}: the reading process: {}", .0.display(), describe_io_error(.1))]
     Worker(PathBuf, #[source] io::Error),
-    /// A directory, a device or the like.
     #[error("{}: is not a regular file", .0.display())]
     NotRegular(PathBuf),
-    /// Data came before the name of a file.
     #[error("no file is open")]
     NotOpen,
-    /// The rights of the owner of the directory cannot be taken.
     #[error("cannot act as the owner of the directory: {0}")]
     Owner(#[source] io::Error),
-    /// As the child reports it.
     #[error("{0}")]
     Reported(String),
 }

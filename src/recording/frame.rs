@@ -17,7 +17,6 @@ use crate::model::system_state::HostInfo;
 use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The start of a recording.
 pub(crate) const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
 /// The start of a frame: neither ASCII nor UTF-8.
 pub(crate) const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
@@ -25,7 +24,6 @@ pub(crate) const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
 pub(crate) const FORMAT_VERSION: u16 = 1;
 /// The newest format that can be read.
 pub(crate) const COMPATIBLE_VERSION: u16 = 1;
-/// Bytes of a frame's header.
 pub(crate) const FRAME_HEADER_LEN: usize = 36;
 /// Bytes of the file header before its text.
 pub(crate) const HEADER_LEN: usize = 20;
@@ -35,16 +33,12 @@ pub(crate) const MAX_HEADER_TEXT: usize = 64 << 10;
 /// Why a file is not a recording that can be read, to follow its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The file begins with something else.
     #[error("is not a recording of iotop-plus")]
     NotARecording,
-    /// A later version of the format.
     #[error("was written by a newer iotop-plus (format {0}; this one reads up to {COMPATIBLE_VERSION})")]
     Newer(u16),
-    /// The file is shorter than its header.
     #[error("ends within its header")]
     Truncated,
-    /// The checksum of the header is wrong.
     #[error("its header is damaged")]
     Damaged,
     /// The checksum is right, the text is not.
@@ -85,7 +79,6 @@ impl RecordingHeader {
         LogClock { mono_ns: self.mono_ns, wall_ns: self.started_at.wall_ns }
     }
 
-    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.truncate(MAX_HEADER_TEXT);
@@ -129,7 +122,6 @@ impl RecordingHeader {
     }
 }
 
-/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FrameKind {
     /// Differences to the frame before.
@@ -143,10 +135,8 @@ pub(crate) enum FrameKind {
     Log,
 }
 
-/// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
-    /// The kind of frame.
     pub kind: FrameKind,
     /// Counts up by one; a gap means frames that could not be written.
     pub number: u32,
@@ -156,12 +146,10 @@ pub(crate) struct FrameHeader {
     pub raw_len: u32,
     /// Wall clock of its tick, ns.
     pub wall_ns: i64,
-    /// Checksum of the compressed bytes.
     pub crc: u32,
 }
 
 impl FrameHeader {
-    /// The header as bytes of the file.
     pub(crate) fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
         let mut out = [0; FRAME_HEADER_LEN];
         out[..4].copy_from_slice(FRAME_MAGIC);

@@ -85,7 +85,6 @@ impl SlowState {
     }
 }
 
-/// Everything known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CodecState {
     sample: Option<Sample>,

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use strum::VariantArray as _;
 
-/// One reading.
 pub(crate) fn syncs(w: &mut Wire, base: &SyncsRaw, cur: &mut SyncsRaw) -> Coded {
     let head = w.cells(head_row(base), head_row(cur))?;
     [cur.tracing_started_ns, cur.read_ns, cur.threshold_ns, ..] = head;

@@ -5,7 +5,6 @@ use super::reader::RecordingSpan;
 const NS_PER_SEC: i64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_SEC;
 
-/// Text that is not a time.
 #[derive(Debug, thiserror::Error)]
 #[error("\"{0}\": a time is 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start) or -10m (before the end)")]
 pub(crate) struct TimeError(String);

@@ -11,7 +11,6 @@ use crate::model::request_pattern::RequestPattern;
 use std::sync::Arc;
 use strum::VariantArray as _;
 
-/// The histograms of all devices.
 pub(crate) fn latency(w: &mut Wire, base: &Arc<LatencyRaw>, cur: &mut Arc<LatencyRaw>) -> Coded {
     let cur = Arc::make_mut(cur);
     w.num(&mut cur.dropped)?;
@@ -90,7 +89,6 @@ impl DeltaRow for DevicePatterns {
     }
 }
 
-/// The stalls of all processes.
 pub(crate) fn memory_stalls(w: &mut Wire, base: &MemoryStallsRaw, cur: &mut MemoryStallsRaw) -> Coded {
     let [dirty, reclaim] = cur.is_counted;
     let mut is_counted = u64::from(dirty) | u64::from(reclaim) << 1;

@@ -88,7 +88,6 @@ pub(crate) fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &
         .map(|(_, value)| value.as_str())
 }
 
-/// The id of the next change set.
 pub(crate) fn next_id(changes: &[ChangeSet]) -> u64 {
     changes.iter().map(|c| c.id).max().unwrap_or(0) + 1
 }

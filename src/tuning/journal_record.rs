@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// The longest record, bytes: enough for several mount points of PATH_MAX.
 pub(crate) const MAX_RECORD: usize = 32 * 1024;
 
-/// A knob and its value.
 pub(crate) type KnobValuePair = (KnobId, String);
 
 /// One knob of a change set.
@@ -19,7 +18,6 @@ pub struct KnobChange {
     /// Its position in the change set, from 0.
     #[serde(rename = "n")]
     pub index: u32,
-    /// The knob.
     #[serde(rename = "at")]
     pub knob: KnobId,
     /// Distinguishes the device, mount or process from a later one of the same name.
@@ -48,14 +46,11 @@ impl KnobChange {
 /// How a knob of a change was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestoreOutcome {
-    /// The old value was restored.
     Restored,
-    /// The knob already had its old value.
     #[serde(rename = "Already")]
     AlreadyRestored,
     /// Somebody else changed the knob in the meantime; their value was kept.
     Conflict {
-        /// The value found.
         #[serde(rename = "now")]
         current: String,
     },
@@ -63,7 +58,6 @@ pub enum RestoreOutcome {
     Gone,
     /// A later change of the same knob will restore the old value instead.
     HandedOver {
-        /// The id of that change.
         #[serde(rename = "to")]
         change_id: u64,
     },
@@ -72,56 +66,40 @@ pub enum RestoreOutcome {
 /// One step of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalRecord {
-    /// A change begins.
     Begin {
-        /// The change's id.
         id: u64,
-        /// When, ns since 1970.
         wall_ns: i64,
         /// The first lease in seconds; `None`: without a lease.
         lease_secs: Option<u64>,
     },
     /// A knob is about to be written.
     Intend {
-        /// The change's id.
         id: u64,
-        /// The knob and its current values.
         #[serde(flatten)]
         knob: KnobChange,
     },
     /// The knob was written and read back.
     Applied {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
-        /// The values read back: the knob itself first, then its linked knobs.
         after: Vec<KnobValuePair>,
     },
-    /// The change stays.
     Kept {
-        /// The change's id.
         id: u64,
     },
     /// The knob needs no further action.
     Closed {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
-        /// How it was closed.
         outcome: RestoreOutcome,
     },
     /// The knob takes over the values that an earlier change would have restored.
     Inherit {
-        /// The change's id.
         id: u64,
-        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
-        /// The current values: the knob itself first, then its linked knobs.
         before: Vec<KnobValuePair>,
     },
 }

@@ -9,17 +9,13 @@ pub enum KnobGroup {
     Writeback,
     /// Reclaim, swap and reserves.
     Memory,
-    /// Transparent huge pages.
     HugePages,
     /// Accounting and hung task detection.
     Kernel,
-    /// The request queue of one block device.
     Device,
     /// A device's share of the dirty limits.
     Bdi,
-    /// Options of one mount.
     Mount,
-    /// Limits of one process.
     Process,
 }
 
@@ -44,19 +40,13 @@ impl KnobGroup {
 pub enum KnobUnit {
     /// Percent of what the knob's description names.
     Percent,
-    /// Bytes.
     Bytes,
-    /// KiB.
     KiB,
     /// Hundredths of a second.
     Centisecs,
-    /// Seconds.
     Seconds,
-    /// Microseconds.
     Microsecs,
-    /// A plain number.
     Count,
-    /// Off or on.
     Switch,
     /// A word or a list of words.
     Word,
@@ -65,13 +55,10 @@ pub enum KnobUnit {
 /// A bound of a range, in the knob's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeBound {
-    /// A fixed number.
     Fixed(i64),
     /// A number of pages, in bytes.
     Pages(i64),
-    /// The page size in KiB.
     PageKb,
-    /// The size of memory.
     Memory,
     /// The size of memory in KiB, divided by this.
     MemoryKb(i64),
@@ -79,7 +66,6 @@ pub enum RangeBound {
     HwSectorsKb,
 }
 
-/// The values that may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedValues {
     /// Whole numbers between both bounds, inclusive.
@@ -116,7 +102,6 @@ pub enum KnobLocation {
 /// Which other knobs change when this one is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobLink {
-    /// No other knob.
     Independent,
     /// Two forms of one setting: writing one sets the other to 0.
     Pair(&'static str),
@@ -127,17 +112,13 @@ pub enum KnobLink {
 /// How a value is made persistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistMethod {
-    /// A line in a file in sysctl.d.
     Sysctl,
-    /// A line in a file in tmpfiles.d.
     Tmpfiles,
-    /// A line in a udev rules file.
     Udev,
     /// Not by this program; the text says where the setting belongs.
     Manual(&'static str),
 }
 
-/// One kernel setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Knob {
     /// The name to type: the sysctl name where there is one.
@@ -146,7 +127,6 @@ pub struct Knob {
     pub group: KnobGroup,
     /// The unit of the bare number.
     pub unit: KnobUnit,
-    /// The values that may be written.
     pub values: AllowedValues,
     /// The kernel's default, as it would be written, if it is the same on every machine.
     pub default: Option<&'static str>,

@@ -18,16 +18,12 @@ pub struct KnobId {
 /// Why a text is not a knob id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobIdError {
-    /// No knob has this name; the second text is a hint, or empty.
     #[error("{0}: no such knob; `iotop-plus tune list` shows them all{1}")]
     Unknown(String, String),
-    /// A knob of the whole machine was given with an instance.
     #[error("{0}: applies to the whole machine, so nothing may follow it")]
     NoInstance(&'static str),
-    /// The knob, and what of a device, mount point or pid is missing.
     #[error("{0}: say which: {0}@{1}")]
     MissingInstance(&'static str, &'static str),
-    /// The knob, what was given, and what it should be.
     #[error("{0}@{1}: not a valid {2}")]
     InvalidInstance(&'static str, String, &'static str),
 }

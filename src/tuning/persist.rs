@@ -23,16 +23,12 @@ const ENTRY_PREFIX: &str = "# iotop-plus: ";
 /// Why a value could not be persisted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PersistError {
-    /// The knob, and where the administrator sets it.
     #[error("{0}: not by this program; {1}")]
     Manual(KnobId, &'static str),
-    /// The device name would break a udev rule.
     #[error("{0}: its name cannot be used in a udev rule")]
     UdevName(KnobId),
-    /// Our file is not as we left it.
     #[error("{path}: {1}", path = .0.display())]
     Foreign(PathBuf, &'static str),
-    /// A file cannot be read or written.
     #[error("{path}: {problem}", path = .0.display(), problem = describe_io_error(.1))]
     Io(PathBuf, #[source] io::Error),
 }

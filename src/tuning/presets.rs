@@ -9,7 +9,6 @@ use super::plan::TuneError;
 /// Settings that belong together.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Preset {
-    /// The name to type.
     pub name: &'static str,
     /// The workload it is for.
     pub title: &'static str,
@@ -21,7 +20,6 @@ pub(crate) struct Preset {
     pub settings: &'static [(&'static str, &'static str)],
 }
 
-/// All presets.
 pub(crate) static PRESETS: &[Preset] = &[
     Preset {
         name: "database",
@@ -84,7 +82,6 @@ pub(crate) static PRESETS: &[Preset] = &[
     },
 ];
 
-/// The preset with this name.
 pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
     let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
     PRESETS

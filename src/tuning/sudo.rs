@@ -6,7 +6,6 @@ pub(crate) fn sudo_command_line(program: &str, args: impl IntoIterator<Item = St
     words.fold("sudo".to_owned(), |line, word| line + " " + &shell_quote(&word))
 }
 
-/// Quotes a word for the shell.
 pub(crate) fn shell_quote(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b);
     match !word.is_empty() && word.bytes().all(plain) {

@@ -25,7 +25,6 @@ pub(crate) struct SysctlAssignment {
     /// The file's path, below the root directory.
     pub(crate) file: PathBuf,
     key: String,
-    /// The value it sets.
     pub(crate) value: String,
     /// Lines before it that also set it.
     pub(crate) overridden: Vec<String>,

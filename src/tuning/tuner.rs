@@ -33,7 +33,6 @@ pub(crate) const MAX_LEASE_SECS: u64 = 24 * 3600;
 /// How long a client of the socket may take to send its request, or to take the reply.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs a tuner on standard input and output.
 pub(crate) fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     child::enter();
     child::close_inherited_descriptors();
@@ -146,7 +145,6 @@ impl Tuner<'_> {
         self.restore_and_exit(Some(&path)).await
     }
 
-    /// The reply, and whether the tuner is done.
     fn handle(&mut self, request: serde_json::Result<TunerRequest>) -> (TunerReply, bool) {
         match request {
             Ok(TunerRequest::Renew { secs }) => {
@@ -198,7 +196,6 @@ impl Tuner<'_> {
     }
 }
 
-/// The socket of a change's tuner.
 pub(crate) fn socket_path(journal: &Journal, id: u64) -> PathBuf {
     journal.dir().join(format!("{id}.sock"))
 }

@@ -77,7 +77,6 @@ pub(crate) fn is_plausible(knob: &Knob, value: &str) -> bool {
     }
 }
 
-/// Describes the allowed values.
 pub(crate) fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
     match knob.values {
         AllowedValues::Range(min, max) => {

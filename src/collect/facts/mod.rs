@@ -33,7 +33,7 @@ const REPORTED_SYSCTLS: &[&str] = &[
 ];
 
 /// All facts of these tasks except free space and stored benchmark results.
-pub fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
+pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
     let mut buf = Vec::new();
     SystemFacts {
         time: clock::now(),
@@ -74,7 +74,7 @@ fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<Open
 }
 
 /// The free space of these mounts, one after the other: blocks on a dead one.
-pub fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -> SpaceReport {
+pub(crate) fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -> SpaceReport {
     let at = clock::now();
     let of = |point: &RawBytes| {
         let path = Path::new(OsStr::from_bytes(point.as_bytes()));
