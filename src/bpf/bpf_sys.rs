@@ -136,7 +136,6 @@ impl<const K: usize> BpfMap<K> {
     }
 }
 
-/// The time of a clock, ns.
 pub(super) fn clock_ns(clock: ClockId) -> u64 {
     let t = clock_gettime(clock);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64

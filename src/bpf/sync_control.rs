@@ -26,7 +26,6 @@ struct SyncRequest {
     is_allowed: bool,
     /// Syncs are requested; those that take at least this long are listed one by one.
     threshold: Option<Duration>,
-    /// A thread is loading or unloading.
     is_worker_running: bool,
 }
 

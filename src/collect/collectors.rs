@@ -31,7 +31,6 @@ pub(crate) type CollectorCallback = Arc<dyn Fn(Vec<Observation>) -> bool + Send 
 /// A tick does not wait for a longer scan.
 const MAX_INLINE_SCAN: Duration = Duration::from_millis(15);
 
-/// The running collectors.
 pub(crate) struct Collectors {
     sampler: CounterSampler,
     scan_options: Arc<Mutex<ScanOptions>>,
@@ -98,7 +97,6 @@ impl Collectors {
         })
     }
 
-    /// Starts or ends tracing.
     pub(crate) fn set_tracing(&self, is_enabled: bool) {
         if is_enabled { self.tracer.start() } else { self.tracer.disable() }
     }
@@ -113,17 +111,14 @@ impl Collectors {
         self.tracer.is_sync_worker_idle()
     }
 
-    /// Changes the interval.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
         self.sampler.set_interval(interval);
     }
 
-    /// Changes the scan options from the next scan on.
     pub(crate) fn update_scan_options(&self, change: impl FnOnce(&mut ScanOptions)) {
         change(&mut lock_unpoisoned(&self.scan_options));
     }
 
-    /// Scans the tasks now.
     pub(crate) fn scan_now(&self) {
         let _ = self.scan_requests.try_send(());
     }
@@ -146,7 +141,6 @@ fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<
     std::thread::Builder::new().name(name.into()).stack_size(THREAD_STACK_BYTES).spawn(body).map(drop)
 }
 
-/// The scans that ticks ask for.
 struct TickScans {
     requests: Mutex<Receiver<()>>,
     options: Arc<Mutex<ScanOptions>>,

@@ -9,7 +9,6 @@ use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reads `/proc/diskstats`.
 pub(super) fn source(root: &Root) -> Source {
     let mut names = HashMap::new();
     Source::from_file(

@@ -18,7 +18,6 @@ pub(crate) struct PersistentFile {
 }
 
 impl PersistentFile {
-    /// A file that is opened at its first read.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, fd: None, single_read: false }
     }
@@ -29,7 +28,6 @@ impl PersistentFile {
         Self { path, fd: None, single_read: true }
     }
 
-    /// The open descriptor.
     pub(super) fn fd(&self) -> Option<&OwnedFd> {
         self.fd.as_ref()
     }
@@ -60,7 +58,6 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Opens, reads and closes a file.
 pub(crate) fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     let fd = open(path)?;
     read_to_end(&fd, buf)?;

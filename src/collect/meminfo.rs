@@ -7,7 +7,6 @@ use crate::model::reading::Reading;
 use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
-/// Reads `/proc/meminfo`.
 pub(super) fn source(root: &Root) -> Source {
     Source::from_file(
         "/proc/meminfo",

@@ -88,7 +88,6 @@ pub(crate) struct MountWatcher {
 }
 
 impl MountWatcher {
-    /// All mounts below `root`.
     pub(crate) fn new(root: &Root) -> Self {
         Self::with_filter(root, REREAD_INTERVAL, |_| true)
     }
@@ -117,7 +116,6 @@ impl MountWatcher {
         Ok(true)
     }
 
-    /// The table as of the last refresh.
     pub(crate) fn mounts(&self) -> &MountTable {
         &self.mounts
     }

@@ -34,7 +34,6 @@ struct NetFsReader {
     has_nfs: bool,
     has_cifs: bool,
     routes: Option<(Instant, RouteTable)>,
-    /// Shared with the reader of the interfaces.
     has_network_mounts: Arc<AtomicBool>,
 }
 

@@ -184,7 +184,6 @@ fn store_without_device(mount: &MountInfo) -> StorageKind {
     }
 }
 
-/// Describes the location in a sentence.
 fn describe_location(
     mount: &MountInfo,
     store: StorageKind,

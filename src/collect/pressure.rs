@@ -7,7 +7,6 @@ use crate::model::reading::Reading;
 use crate::parse::pressure;
 use crate::root::Root;
 
-/// Reads the three pressure files.
 pub(super) fn source(root: &Root) -> Source {
     let mut files = PressureFiles::new(root);
     Source::new("/proc/pressure", |s| &mut s.pressure, move || files.read())

@@ -13,7 +13,6 @@ const RTF_UP: u32 = 0x1;
 const RTF_REJECT: u32 = 0x200;
 const RTF_LOCAL: u32 = 0x8000_0000;
 
-/// The usable routes.
 #[derive(Debug, Default)]
 pub(super) struct RouteTable(Vec<Route>);
 

@@ -61,7 +61,6 @@ struct SamplerState {
 /// Starts the thread of a generation, with the interval. Tests let it fail.
 type SpawnThread = fn(&Arc<SamplerState>, u64, Duration) -> std::io::Result<Sender<SamplerCommand>>;
 
-/// The running sampler.
 pub(crate) struct CounterSampler {
     state: Arc<SamplerState>,
     commands: Sender<SamplerCommand>,
@@ -97,7 +96,6 @@ impl CounterSampler {
         Ok(Self { state: shared, commands, interval, no_thread: None })
     }
 
-    /// Changes the interval from the next tick on.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
         let _ = self.commands.send(SamplerCommand::SetInterval(interval));

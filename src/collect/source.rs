@@ -7,7 +7,6 @@ use crate::model::sample::Sample;
 /// A value read, to be put into the sample by the thread that assembles the tick.
 pub type SampleUpdate = Box<dyn FnOnce(&mut Sample) + Send>;
 
-/// Marks the field of a sample as blocked.
 pub(super) type MarkBlocked = Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>;
 
 /// One kernel source of counters.

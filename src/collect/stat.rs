@@ -7,7 +7,6 @@ use crate::model::reading::Reading;
 use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 
-/// Reads `/proc/stat`.
 pub(super) fn source(root: &Root) -> Source {
     Source::from_file(
         "/proc/stat",

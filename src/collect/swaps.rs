@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 /// How often a machine without swap is checked.
 const EMPTY_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Reads `/proc/swaps`.
 pub(super) fn source(root: &Root) -> Source {
     let mut file = PersistentFile::new(root.proc("swaps"));
     let mut buf = Vec::new();

@@ -7,7 +7,6 @@ use crate::model::reading::Reading;
 use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
-/// Reads `/proc/vmstat`.
 pub(super) fn source(root: &Root) -> Source {
     let page_size = rustix::param::page_size() as u64;
     Source::from_file(

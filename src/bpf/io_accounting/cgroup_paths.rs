@@ -8,7 +8,6 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most directories read in one search.
 const MAX_DIRECTORIES: usize = 20_000;
 /// Readings after which an unresolved ID is searched again: usually its group is gone.
 const RETRY_READS: u32 = 60;

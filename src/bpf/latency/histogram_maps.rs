@@ -38,7 +38,6 @@ fn parse_key(bytes: [u8; 8]) -> HistogramKey {
     (read_u32(&bytes, 0), read_u32(&bytes, 4))
 }
 
-/// The existing histograms.
 pub(super) struct HistogramMaps {
     map: BpfMap<8>,
     /// Histograms that requests asked for.

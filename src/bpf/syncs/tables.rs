@@ -19,7 +19,6 @@ use std::io;
 use std::sync::Arc;
 use strum::VariantArray as _;
 
-/// `struct key`.
 const KEY_LEN: usize = 24;
 /// `struct counts`.
 const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * BUCKETS;

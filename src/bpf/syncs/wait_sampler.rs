@@ -19,7 +19,6 @@ pub(super) const IN_FLIGHT_LEN: usize = 8 + 24;
 /// `struct slow_key`: start time and thread.
 pub(super) const SLOW_KEY_LEN: usize = 16;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
-/// Most syncs in one sample.
 const MAX_PER_SAMPLE: usize = 256;
 const MAX_SYNCS: usize = 2 * MAX_IN_FLIGHT;
 
@@ -30,7 +29,6 @@ type WaitCounts = HashMap<SlowSyncKey, Vec<(String, u32)>>;
 /// The sampling thread; dropping this ends it.
 pub(super) struct WaitSampler {
     counts: Arc<Mutex<WaitCounts>>,
-    /// The thread ends when this is dropped.
     _stop: SyncSender<()>,
 }
 

@@ -19,7 +19,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Settings that rules use.
 const REPORTED_SYSCTLS: &[&str] = &[
     "kernel.hung_task_timeout_secs",
     "kernel.hung_task_warnings",

@@ -19,20 +19,21 @@ const FOREIGN_PROC: &str = "this /proc is not our own pid namespace's, so taskst
 /// Scans without taskstats after a query hung.
 const PAUSE_SCANS: u32 = 60;
 
-/// Result of checking one task for activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeResult {
     /// Run counts (see [`TaskStats::runs`]) and, from taskstats, delays; `covers_all_threads` if they include every
     /// thread.
-    RunCounts { counts: [u64; 3], delays: Option<TaskDelays>, covers_all_threads: bool },
-    /// The task has exited.
+    RunCounts {
+        counts: [u64; 3],
+        delays: Option<TaskDelays>,
+        covers_all_threads: bool,
+    },
     Exited,
     /// Unknown: read the task.
     Unknown,
 }
 
 impl ProbeResult {
-    /// Converts a reply of taskstats.
     pub(super) fn from_stats(stats: &TaskStats) -> Self {
         ProbeResult::RunCounts { counts: stats.runs, delays: Some(stats.delays), covers_all_threads: true }
     }
@@ -41,7 +42,7 @@ impl ProbeResult {
 /// A query for several tasks. The kernel answers it under a lock that other users of generic netlink hold while they
 /// wait for a device (nbd does), so it may not return.
 #[derive(Clone, Copy)]
-pub struct TaskstatsQuery {
+pub(crate) struct TaskstatsQuery {
     ids: [u32; MAX_IDS_PER_QUERY],
     count: u8,
     are_threads: bool,
@@ -49,7 +50,7 @@ pub struct TaskstatsQuery {
 
 impl TaskstatsQuery {
     /// Number of tasks queried.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         usize::from(self.count)
     }
 }
@@ -91,7 +92,6 @@ impl ActivityFilter {
         Self { taskstats, paused_scans: 0, buf: vec![0; 256] }
     }
 
-    /// Never uses taskstats.
     pub(super) fn without_taskstats() -> Self {
         Self::new(false)
     }
@@ -115,7 +115,6 @@ impl ActivityFilter {
         self.paused_scans = PAUSE_SCANS;
     }
 
-    /// Reads `schedstat`, which never blocks.
     pub(super) fn read_schedstat(&mut self, proc: BorrowedFd<'_>, location: TaskPath) -> ProbeResult {
         read_schedstat(proc, location, &mut self.buf)
     }

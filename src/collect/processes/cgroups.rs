@@ -6,7 +6,6 @@ use crate::sanitize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Path of a control group and the container it belongs to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TaskCgroup {
     /// Path, sanitized.
@@ -15,7 +14,6 @@ pub(super) struct TaskCgroup {
     pub container: Option<Arc<str>>,
 }
 
-/// Control groups by raw path.
 #[derive(Debug, Default)]
 pub(super) struct CgroupCache {
     by_raw_path: HashMap<Box<[u8]>, TaskCgroup>,

@@ -13,7 +13,6 @@ use std::time::Duration;
 /// How long a job may take. A thread that waits for a CPU at that moment gets the same time again.
 pub(super) const DEADLINE: Duration = Duration::from_millis(100);
 
-/// Runs one job at a time.
 #[derive(Default)]
 pub(super) struct DeadlineExecutor {
     is_busy: Arc<AtomicBool>,

@@ -20,7 +20,7 @@ const MAX_ANCESTORS: usize = 64;
 pub(super) const DELAYACCT_OFF: &str = "delay accounting is off; turn it on with `sysctl kernel.task_delayacct=1`";
 
 /// Reads the details of `key`; `Absent` if that process has exited.
-pub fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
+pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
     let starttime = read_starttime(root, key);
     if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
         return Reading::Absent(format!("process {} has ended", key.pid));

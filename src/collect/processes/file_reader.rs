@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Longest command line that is stored.
 const MAX_CMDLINE: usize = 4096;
 
 /// The files of a task; a [`ProgressMarker`] publishes an index into this list.
@@ -27,7 +26,7 @@ const COMM_FILE: usize = 6;
 
 /// Which files to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FileSet {
+pub(crate) struct FileSet {
     /// `stat`.
     pub stat: bool,
     /// `io`.
@@ -50,7 +49,7 @@ pub struct FileSet {
 
 /// One task to read.
 #[derive(Debug, Clone, Copy)]
-pub struct ReadJob {
+pub(crate) struct ReadJob {
     /// Index in the scanner's list of tasks.
     pub task_index: u32,
     /// Where its files are.
@@ -63,7 +62,7 @@ pub struct ReadJob {
 
 impl ReadJob {
     /// Reads the files unconditionally.
-    pub fn once(task_index: usize, path: TaskPath, files: FileSet) -> Self {
+    pub(crate) fn once(task_index: usize, path: TaskPath, files: FileSet) -> Self {
         Self { task_index: task_index as u32, path, files, skip_if_io_hash: None }
     }
 }

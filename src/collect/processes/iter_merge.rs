@@ -7,7 +7,6 @@ use crate::bpf::task_iter::{TaskCounters, TaskRecord};
 use crate::model::process::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskRaw, USER_HZ};
 use crate::parse::task::{PF_FORKNOEXEC, PF_KTHREAD};
 
-/// Nanoseconds per clock tick.
 const TICK_NS: u64 = 1_000_000_000 / USER_HZ;
 
 /// Bits of a task's state (include/linux/sched.h).
@@ -20,7 +19,6 @@ const TASK_FROZEN: u32 = 0x8000;
 const NICE_0_PRIO: i64 = 120;
 
 impl TaskState {
-    /// Applies a record of the iterator.
     pub(super) fn apply_iter_record(
         &mut self,
         record: &TaskRecord,

@@ -17,7 +17,6 @@ use crate::model::reading::describe_io_error;
 use std::io;
 use std::ops::Range;
 
-/// Scans between two listings of `/proc`.
 const LISTING_INTERVAL_SCANS: u64 = 60;
 
 /// Scans in which every task is read once from files for what the iterator does not report, a few tasks at a time.
@@ -41,7 +40,7 @@ struct IterCursor {
 
 impl TaskScanner {
     /// Uses the iterator whenever it is loaded.
-    pub fn with_task_iter(mut self, probe: ProbeHandle<TaskIterProbe>) -> Self {
+    pub(crate) fn with_task_iter(mut self, probe: ProbeHandle<TaskIterProbe>) -> Self {
         self.iter_scanner.probe = Some(probe);
         self
     }
@@ -158,7 +157,6 @@ impl TaskScanner {
         self.tasks.len() - 1
     }
 
-    /// Plans which files to read after a pass.
     pub(super) fn plan_reads_after_iter(&mut self, wait_channels: bool) {
         let has_swap_activity = self.swap_activity.has_changed();
         let is_swap_used = self.swap_activity.is_swap_used();

@@ -19,7 +19,7 @@ const MAX_MAPPINGS: usize = 1_000_000;
 
 /// Reads the mappings of process `pid` started at `starttime`, in address order. May never return: call it in a child
 /// process.
-pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<MemoryMapping>> {
+pub(crate) fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<MemoryMapping>> {
     if let Some(ended) = check_same_process(root, pid, starttime) {
         return Reading::Absent(ended);
     }

@@ -18,7 +18,7 @@ pub(super) fn is_own_pid_namespace(root: &Root) -> bool {
 
 /// Location of a task's files: `PID/` or `PID/task/TID/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskPath {
+pub(crate) struct TaskPath {
     /// Process ID.
     pub pid: u32,
     /// Thread ID.
@@ -27,7 +27,6 @@ pub struct TaskPath {
     pub is_thread: bool,
 }
 
-/// A relative path in a fixed buffer.
 pub(super) struct ProcPath {
     buf: [u8; 64],
 }
@@ -45,7 +44,6 @@ impl ProcPath {
         Self { buf }
     }
 
-    /// Returns the path for a system call.
     pub(super) fn as_cstr(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.buf).unwrap_or(c"")
     }
@@ -58,12 +56,10 @@ pub(super) fn read_at<'b>(proc: BorrowedFd<'_>, path: &ProcPath, buf: &'b mut [u
     Ok(&buf[..n])
 }
 
-/// Opens a file for reading.
 pub(super) fn open_at(proc: BorrowedFd<'_>, path: &ProcPath) -> Result<OwnedFd, Errno> {
     openat(proc, path.as_cstr(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Reads with one call.
 pub(super) fn read(fd: &OwnedFd, buf: &mut [u8]) -> Result<usize, Errno> {
     loop {
         match rustix::io::read(fd, &mut *buf) {
@@ -91,7 +87,6 @@ pub(super) fn is_gone(err: Errno) -> bool {
     matches!(err, Errno::NOENT | Errno::SRCH | Errno::NOTDIR)
 }
 
-/// Whether the error means that access to the task is denied.
 pub(super) fn is_denied(err: Errno) -> bool {
     matches!(err, Errno::ACCESS | Errno::PERM)
 }

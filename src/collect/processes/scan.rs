@@ -73,7 +73,6 @@ impl TaskScanner {
         Ok(())
     }
 
-    /// Whether a scan is running.
     pub(super) fn is_scanning(&self) -> bool {
         self.scan.is_some()
     }
@@ -169,7 +168,6 @@ impl TaskScanner {
         self.scan = Some(scan);
     }
 
-    /// Applies the result of the current read.
     pub(super) fn apply_read(&mut self, reading: TaskFiles) {
         let Some(mut scan) = self.scan.take() else { return };
         if let Some(job) = self.jobs.get(scan.job_index).copied() {
@@ -224,7 +222,6 @@ impl TaskScanner {
         }
     }
 
-    /// Completes the scan.
     pub(super) fn finish_scan(&mut self) -> Reading<ProcessUpdate> {
         let Some(scan) = self.scan.take() else {
             return Reading::Absent("no scan was started".into());

@@ -137,7 +137,6 @@ impl TaskScanner {
         self.probe_targets.extend(wanted.map(|(task, index)| (index, task.path())));
     }
 
-    /// Applies the result of an activity check.
     pub(super) fn apply_probe(&mut self, target: usize, activity: ProbeResult, delays: DelaySource, now: u64) {
         let task = &mut self.tasks[self.probe_targets[target].0 as usize];
         task.needs_io_check = false;
@@ -160,7 +159,6 @@ impl TaskScanner {
         }
     }
 
-    /// Plans which files of which tasks to read.
     pub(super) fn plan_reads(&mut self, seq: u64, wait_channels: bool) {
         let has_swap_activity = self.swap_activity.has_changed();
         let is_cautious = self.hung_threads >= CAUTIOUS_FROM;
@@ -241,7 +239,6 @@ impl TaskScanner {
         }
     }
 
-    /// Applies what was read of a task.
     pub(super) fn apply_files(&mut self, job: &ReadJob, files: TaskFiles, scan: &mut TaskScan) {
         let (delays, update) = (scan.delay_source, &mut scan.update);
         let task = &mut self.tasks[job.task_index as usize];

@@ -29,10 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Requests scans and receives their results.
-pub trait ScanConsumer: Send + Sync + 'static {
+pub(crate) trait ScanConsumer: Send + Sync + 'static {
     /// Waits until a scan is requested; `None` ends the thread.
     fn next_request(&self) -> Option<ScanOptions>;
-    /// The requested scan starts.
     fn scan_started(&self) {}
     /// Receives the result; returns false if no more scans are needed.
     fn scan_finished(&self, update: Reading<ProcessUpdate>) -> bool;
@@ -64,7 +63,7 @@ struct ScanShared {
 }
 
 /// The scanning threads.
-pub struct ScanThreads {
+pub(crate) struct ScanThreads {
     /// State before the threads are started.
     not_started: Option<(TaskScanner, Arc<dyn ScanConsumer>)>,
     shared: Option<Arc<ScanShared>>,
@@ -72,7 +71,7 @@ pub struct ScanThreads {
 
 impl ScanThreads {
     /// Creates the threads' state; starts nothing.
-    pub fn new(tasks: TaskScanner, consumer: Arc<dyn ScanConsumer>) -> Self {
+    pub(crate) fn new(tasks: TaskScanner, consumer: Arc<dyn ScanConsumer>) -> Self {
         Self { not_started: Some((tasks, consumer)), shared: None }
     }
 
@@ -81,7 +80,7 @@ impl ScanThreads {
     /// # Errors
     ///
     /// There is no timer or no thread. Scanning is impossible then, also at the next call.
-    pub fn start(&mut self) -> io::Result<()> {
+    pub(crate) fn start(&mut self) -> io::Result<()> {
         let Some((tasks, consumer)) = self.not_started.take() else { return Ok(()) };
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
         let state = ScanState { tasks, owner_id: 0, is_inline: false, running_job: None };
@@ -99,7 +98,7 @@ impl ScanThreads {
     }
 
     /// Returns a handle for scanning on the caller's thread; `None` before the start.
-    pub fn inline_scanner(&self) -> Option<InlineScanner> {
+    pub(crate) fn inline_scanner(&self) -> Option<InlineScanner> {
         Some(InlineScanner { shared: self.shared.clone()?, workers: Mutex::default() })
     }
 
@@ -128,21 +127,21 @@ impl Drop for ScanThreads {
 }
 
 /// Scans on the caller's thread.
-pub struct InlineScanner {
+pub(crate) struct InlineScanner {
     shared: Arc<ScanShared>,
     /// Buffers of earlier scans; an abandoned thread keeps its own.
     workers: Mutex<Vec<WorkerState>>,
 }
 
 /// A scan that has started.
-pub struct RunningScan<'g> {
+pub(crate) struct RunningScan<'g> {
     scanner: &'g InlineScanner,
     owner_id: u64,
 }
 
 impl InlineScanner {
     /// Starts a scan; `None` if one is running, or if `/proc` cannot be read, which the consumer is told.
-    pub fn begin_scan(&self, options: ScanOptions) -> Option<RunningScan<'_>> {
+    pub(crate) fn begin_scan(&self, options: ScanOptions) -> Option<RunningScan<'_>> {
         match self.shared.begin_scan(options, true) {
             Ok(owner_id) => owner_id.map(|owner_id| RunningScan { scanner: self, owner_id }),
             Err(err) => {
@@ -156,7 +155,7 @@ impl InlineScanner {
 impl RunningScan<'_> {
     /// Runs the scan and passes the result to the consumer. Returns false if no more scans are needed. If this thread
     /// was abandoned in a hung read, another one completes the scan.
-    pub fn run(self) -> bool {
+    pub(crate) fn run(self) -> bool {
         let shared = &self.scanner.shared;
         let mut worker = lock(&self.scanner.workers).pop().unwrap_or_default();
         let update = run_scan(shared, self.owner_id, &mut worker);

@@ -8,7 +8,6 @@ use crate::root::Root;
 /// Most threads that may hang in a read; with more tasks stuck than that, no read that may block is started.
 pub(super) const MAX_STUCK_THREADS: usize = 8;
 
-/// One read that does not return.
 #[derive(Debug, Clone)]
 pub(super) struct StuckRead {
     /// The task.
@@ -35,7 +34,6 @@ impl StuckRead {
         self.file_index == CMDLINE_FILE
     }
 
-    /// Converts it for an update.
     pub(super) fn to_blocked_task(&self, key: TaskKey) -> BlockedTask {
         BlockedTask {
             key,

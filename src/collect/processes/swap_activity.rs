@@ -14,7 +14,6 @@ pub(super) struct SwapActivity {
 }
 
 impl SwapActivity {
-    /// Reads below `root`.
     pub(super) fn new(root: &Root) -> Self {
         Self {
             file: PersistentFile::new(root.proc("vmstat")),

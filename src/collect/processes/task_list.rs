@@ -24,7 +24,6 @@ pub(super) struct ForkDetector {
 }
 
 impl ForkDetector {
-    /// Reads below `root`.
     pub(super) fn new(root: &Root) -> Self {
         Self {
             file: PersistentFile::whole(root.proc("loadavg")),
@@ -68,7 +67,6 @@ pub(super) fn list_ids(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32
     Ok(())
 }
 
-/// Lists the threads of a process.
 pub(super) fn list_thread_ids(
     proc: BorrowedFd<'_>,
     pid: u32,

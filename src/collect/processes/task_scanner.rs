@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// All tasks, and the running scan.
-pub struct TaskScanner {
+pub(crate) struct TaskScanner {
     pub(super) root: Root,
     /// Task IDs of this `/proc` are valid for system calls.
     pub(super) is_live: bool,
@@ -36,7 +36,6 @@ pub struct TaskScanner {
     pub(super) stuck_reads: Vec<StuckRead>,
     /// Reads that hung and have returned since the last scan.
     pub(super) returned_jobs: Vec<ReadJob>,
-    /// Number of hung threads.
     pub(super) hung_threads: usize,
     pub(super) wait_channels: HashSet<Arc<str>>,
     pub(super) queries: Vec<TaskstatsQuery>,
@@ -57,10 +56,9 @@ pub struct TaskScanner {
 }
 
 /// A running scan.
-pub struct TaskScan {
+pub(crate) struct TaskScan {
     pub(super) options: ScanOptions,
     pub(super) delay_source: DelaySource,
-    /// There may be new tasks.
     pub(super) may_have_new_tasks: bool,
     /// The BPF iterator, if it is used.
     pub(super) task_iter: Option<TaskIter>,
@@ -72,7 +70,6 @@ pub struct TaskScan {
     pub(super) update: ProcessUpdate,
 }
 
-/// The phases of a scan.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ScanPhase {
     Iterate,
@@ -86,16 +83,14 @@ pub(super) enum ScanPhase {
 /// Work that may not return.
 #[derive(Clone, Copy)]
 #[allow(clippy::large_enum_variant)] // one question for 64 tasks, copied once
-pub enum ScanJob {
-    /// A query to taskstats.
+pub(crate) enum ScanJob {
     Taskstats(TaskstatsQuery),
-    /// The files of one task.
     Files(ReadJob),
 }
 
 /// State of scanning by iterator, kept between scans.
 #[derive(Default)]
-pub struct IterScanner {
+pub(crate) struct IterScanner {
     /// The iterator, once it is loaded.
     pub probe: Option<ProbeHandle<TaskIterProbe>>,
     pub(super) buf: Vec<u8>,
@@ -106,7 +101,7 @@ pub struct IterScanner {
 
 impl TaskScanner {
     /// Creates a scanner; nothing is read yet.
-    pub fn new(root: &Root) -> Self {
+    pub(crate) fn new(root: &Root) -> Self {
         Self::with_filter(root, ActivityFilter::new(path::is_own_pid_namespace(root)))
     }
 
@@ -142,13 +137,11 @@ impl TaskScanner {
         }
     }
 
-    /// Returns a reader below the open `/proc`.
     pub(super) fn new_reader(&self) -> Option<TaskFileReader> {
         let proc = self.proc_fd.clone()?;
         Some(TaskFileReader::new(proc, self.is_live))
     }
 
-    /// Opens `/proc` once.
     pub(super) fn open_proc(&mut self) -> std::io::Result<Arc<OwnedFd>> {
         if let Some(proc) = &self.proc_fd {
             return Ok(proc.clone());

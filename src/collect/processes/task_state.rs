@@ -7,7 +7,6 @@ use crate::model::process::{IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, T
 use crate::parse::task::{StatLine, StatusLines};
 use std::sync::Arc;
 
-/// One task.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TaskState {
     /// Values of the last reading.
@@ -22,7 +21,6 @@ pub(super) struct TaskState {
     pub(super) default_prio: IoPrio,
     /// Hash of the last `io` text.
     pub io_hash: u64,
-    /// The row is a thread.
     pub is_thread: bool,
     /// `raw` is valid.
     pub has_been_read: bool,
@@ -30,21 +28,17 @@ pub(super) struct TaskState {
     pub has_run: bool,
     /// The activity check covers only one of several threads: compare `io`.
     pub needs_io_check: bool,
-    /// The row is visible.
     pub is_visible: bool,
     /// Access to `io` was denied; not tried again before the next exec.
     pub is_io_denied: bool,
     /// All access was denied (hidepid).
     pub is_denied: bool,
-    /// A read of it hangs.
     pub is_stuck: bool,
     /// Only its command line hangs.
     pub is_cmdline_stuck: bool,
-    /// Names, uid and swap must be read.
     pub needs_names: bool,
     /// Its wait channel was reported since it last ran.
     pub is_wait_reported: bool,
-    /// It has exited.
     pub has_exited: bool,
     /// Index in the changes of this scan; `u32::MAX` if it is not among them.
     pub change_index: u32,
@@ -81,7 +75,6 @@ pub(super) struct TaskChanges {
 }
 
 impl TaskState {
-    /// Creates a task that has not been read.
     pub(super) fn new(pid: u32, tid: u32, is_thread: bool) -> Self {
         let raw = TaskRaw { key: TaskKey { pid, tid, starttime: 0 }, state: b'?', ..TaskRaw::default() };
         let default_prio = IoPrio { class: 2, level: 4 };
@@ -96,12 +89,10 @@ impl TaskState {
         }
     }
 
-    /// Process and thread.
     pub(super) fn ids(&self) -> (u32, u32) {
         (self.raw.key.pid, self.raw.key.tid)
     }
 
-    /// Location of its files.
     pub(super) fn path(&self) -> TaskPath {
         TaskPath { pid: self.raw.key.pid, tid: self.raw.key.tid, is_thread: self.is_thread }
     }
@@ -111,7 +102,6 @@ impl TaskState {
         self.raw.key.pid != self.raw.key.tid
     }
 
-    /// Applies what was read from files.
     pub(super) fn apply_files(&mut self, files: &TaskFiles, delays: DelaySource, page_size: u64) -> TaskChanges {
         let mut changes = TaskChanges::default();
         if let Some(stat) = &files.stat {
@@ -218,7 +208,6 @@ impl TaskState {
     }
 }
 
-/// Source of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelaySource {
     /// taskstats, or the iterator.

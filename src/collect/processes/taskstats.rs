@@ -29,7 +29,6 @@ const HEADER_LEN: usize = 20;
 /// Most tasks per send: their replies fit the default receive buffer.
 pub(super) const MAX_IDS_PER_QUERY: usize = 64;
 
-/// Contents of one reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskStats {
     /// ns on a CPU, ns waiting for a CPU, number of timeslices: the fields of `schedstat`, summed over all live threads
@@ -39,18 +38,14 @@ pub(super) struct TaskStats {
     pub delays: TaskDelays,
 }
 
-/// Answer for one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskstatsAnswer {
-    /// The values.
     Stats(TaskStats),
-    /// No such task.
     Exited,
     /// No answer, or an invalid one; the errno, or 0.
     Failed(i32),
 }
 
-/// A socket to the taskstats family.
 pub(super) struct TaskstatsSocket {
     socket: OwnedFd,
     family: u16,

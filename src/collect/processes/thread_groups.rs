@@ -16,13 +16,11 @@ pub(super) struct ThreadGroup {
 }
 
 impl ThreadGroup {
-    /// Whether all threads were reported.
     pub(super) fn is_complete(&self) -> bool {
         self.reported_threads == self.record.thread_count
     }
 }
 
-/// The processes of one pass.
 #[derive(Default)]
 pub(super) struct ThreadGroups {
     /// Sorted by pid, because main threads are reported in that order.
@@ -32,7 +30,6 @@ pub(super) struct ThreadGroups {
 }
 
 impl ThreadGroups {
-    /// Clears the last pass.
     pub(super) fn clear(&mut self) {
         self.processes.clear();
         self.early_threads.clear();
