@@ -84,6 +84,11 @@ impl Root {
         Path::new("/proc/self/exe")
     }
 
+    /// Discards what is written; standard streams of processes without a terminal.
+    pub fn null() -> &'static Path {
+        Path::new("/dev/null")
+    }
+
     /// The controlling terminal. Opening it needs no permission for the terminal's own node, which may belong to
     /// another user after `su` or `sudo -u`.
     pub fn tty() -> &'static Path {

@@ -145,6 +145,30 @@ fn every_terminating_signal_restores_the_terminal() {
 }
 
 #[test]
+fn a_killed_or_aborted_program_leaves_a_restored_terminal() {
+    // An allocation that fails aborts, as does a fault in the program.
+    for signal in [Signal::KILL, Signal::ABORT] {
+        let mut t = start_and_wait(&[]);
+        t.signal(signal);
+        t.wait_for_exit();
+        t.wait_for_text("iotop-plus was killed or aborted; the terminal is restored.");
+        t.wait_until("the modes before the start", |_| t.modes() == t.initial_modes());
+        t.assert_restored(1);
+    }
+}
+
+#[test]
+fn modes_set_after_the_death_of_the_program_stay() {
+    let mut t = start_and_wait(&[]);
+    // A shell that sets its own modes before the program's last child sees that the program is dead.
+    t.set_echo();
+    t.signal(Signal::KILL);
+    t.wait_for_exit();
+    t.wait_for_text("the terminal is restored");
+    assert_ne!(t.modes(), t.initial_modes());
+}
+
+#[test]
 fn a_signal_during_startup_restores_the_terminal() {
     for _ in 0..10 {
         let mut t = Terminal::with_args(&[]);

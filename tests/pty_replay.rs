@@ -117,7 +117,7 @@ fn find_recorder_child(parent: u32) -> Option<i32> {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let stat = read("stat");
         let ppid = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
-        ppid == Some(parent) && read("cmdline").contains("record-io")
+        ppid == Some(parent) && read("comm") == "iotop-record-io\n"
     })
 }
 

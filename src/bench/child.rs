@@ -24,7 +24,7 @@ const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
 
 /// Reads a plan and commands, measures, sends messages; ends the process, since threads may be stuck.
 pub(crate) fn main(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
-    child::enter();
+    child::enter("bench");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root, counters))?;
     // Returning would wait for threads that may be stuck in the kernel.

@@ -3,7 +3,12 @@
 use super::exit::{EXIT_OK, EXIT_USAGE, print_final_error};
 use super::parser::{Cli, CliCommand};
 use super::{batch, bench, capture, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
+use crate::collect::processes::user_names;
 use crate::root::Root;
+use crate::subprocess::{fork_server, resident};
+use crate::tuning::tuner;
+use clap::Parser;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -11,6 +16,39 @@ use std::process::ExitCode;
 pub fn run(cli: Cli) -> ExitCode {
     crate::allocator::use_single_arena();
     crate::tui::terminal::install_panic_hook();
+    ExitCode::from(run_subcommand(cli))
+}
+
+/// Runs a subcommand in a child that was forked, not executed.
+fn run_in_fork(args: Vec<OsString>) -> u8 {
+    Cli::try_parse_from(args).map_or(EXIT_USAGE, run_subcommand)
+}
+
+/// Prepares a process that must go on when the disk its program lies on hangs. Where the system has no process left
+/// for that, it runs as well as any other program.
+fn survive_hung_root(keeps_pages: bool) {
+    if keeps_pages {
+        resident::copy_writable_data();
+    }
+    let _ = fork_server::start(run_in_fork);
+    if keeps_pages {
+        let _ = resident::keep_resident();
+    }
+}
+
+fn run_subcommand(cli: Cli) -> u8 {
+    match &cli.command {
+        // These run for long, and change the machine or draw.
+        None if !cli.top.batch => survive_hung_root(true),
+        Some(CliCommand::Replay(args)) if args.format.is_none() => survive_hung_root(true),
+        Some(CliCommand::Tuner { io: false, .. }) => {
+            tuner::detach_process();
+            survive_hung_root(true);
+        }
+        // Children that start children; their pages are those of the program that started them.
+        Some(CliCommand::BenchChild | CliCommand::ExperimentChild { sync: None }) => survive_hung_root(false),
+        _ => {}
+    }
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
     let tracing = !cli.no_tracing;
     let result = match cli.command {
@@ -29,13 +67,17 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(CliCommand::Tune(action)) => tune::run(&root, action),
         Some(CliCommand::Tuner { io: true, .. }) => crate::tuning::child_io::run_child_process(&root).map(|()| EXIT_OK),
         Some(CliCommand::Tuner { io: false, kill }) => tune::run_tuner(&root, kill.as_deref()),
+        Some(CliCommand::UserNames) => user_names::run_child_process(&root).map(|()| EXIT_OK),
         Some(CliCommand::Worker) => crate::jobs::child_main(&root).map(|()| EXIT_OK),
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
         Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
         Some(CliCommand::Capture(args)) => capture::run(&root, &args),
     };
-    ExitCode::from(result.unwrap_or_else(|error| print_final_error(&error)))
+    let code = result.unwrap_or_else(|error| print_final_error(&error));
+    fork_server::stop();
+    resident::stop();
+    code
 }
 
 /// Prints help and version unchanged, and usage errors sanitized, because they quote the input.

@@ -85,6 +85,9 @@ pub(super) enum CliCommand {
                             back. Ctrl-C ends it with the figures up to then; the old values come back however it ends."
     )]
     Experiment(Box<ExperimentArgs>),
+    /// Internal: read the names of users.
+    #[command(hide = true)]
+    UserNames,
     /// Internal: run a job that may block.
     #[command(hide = true)]
     Worker,

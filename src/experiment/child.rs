@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 /// Reads a spec and commands from standard input, conducts, writes messages to standard output; ends the process.
 pub(crate) fn main(root: Root) -> anyhow::Result<()> {
-    child::enter();
+    child::enter("experiment");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root))?;
     // Returning would wait for the thread that reads standard input.

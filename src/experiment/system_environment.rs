@@ -11,8 +11,9 @@ use crate::bench::workloads;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::subprocess::budget::ChildBudget;
+use crate::subprocess::child;
 use crate::subprocess::handle::{ChildHandle, ChildMessage};
-use crate::subprocess::{self, child};
+use crate::subprocess::process::ChildProcess;
 use crate::tuning::change_set::changes_from_records;
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::context::TuningContext;
@@ -23,8 +24,8 @@ use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::{self, RestoreResult};
 use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -88,9 +89,10 @@ impl SystemEnvironment {
         let failed = |why: String| StepError::Failed(format!("draining dirty pages: {why}"));
         let slot = ChildBudget::shared().acquire();
         let slot = slot.ok_or_else(|| failed("too many child processes are stuck already".into()))?;
-        let mut command = subprocess::command(Root::self_exe(), &self.root, &[ExperimentMessage::SUBCOMMAND]);
-        command.arg("--sync").args(directory).stdin(Stdio::null()).stdout(Stdio::null());
-        let mut child = command.spawn().map_err(|err| failed(err.to_string()))?;
+        let mut subcommand = vec![OsStr::new(ExperimentMessage::SUBCOMMAND), OsStr::new("--sync")];
+        subcommand.extend(directory.map(Path::as_os_str));
+        let child = ChildProcess::start(Root::self_exe(), &self.root, &subcommand);
+        let mut child = child.map_err(|err| failed(err.to_string()))?;
         let begun = Instant::now();
         loop {
             if let Some(status) = child.try_wait().map_err(|err| failed(err.to_string()))? {
@@ -102,7 +104,7 @@ impl SystemEnvironment {
             }
             let stopped = self.pause(Duration::from_millis(20));
             if stopped.is_err() || begun.elapsed() >= limit {
-                subprocess::abandon(child, || drop(slot));
+                child.abandon(|| drop(slot));
                 return stopped.map(|()| false);
             }
         }
@@ -322,7 +324,7 @@ impl Environment for SystemEnvironment {
 
 pub(crate) fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     use rustix::fs::{CWD, Mode, OFlags};
-    child::enter();
+    child::enter("sync");
     let Some(directory) = directory else {
         rustix::fs::sync();
         return Ok(());

@@ -16,7 +16,7 @@ use crate::subprocess::{child, pool};
 pub type WorkerPool = pool::Pool<WorkerJob>;
 
 pub(crate) fn child_main(root: &Root) -> anyhow::Result<()> {
-    child::enter();
+    child::enter("worker");
     // If the parent is killed nobody is left to read the reply.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     child::serve_requests(|job: serde_json::Result<WorkerJob>| {

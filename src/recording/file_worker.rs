@@ -7,6 +7,7 @@ use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::subprocess::frame::{self, FrameError};
 use crate::subprocess::owner::{ForeignOwner, act_as, find_foreign_owner};
+use crate::subprocess::process::ChildProcess;
 use anyhow::Context;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::{ChildStdin, ChildStdout};
 
 /// The hidden subcommand.
 pub(crate) const SUBCOMMAND: &str = "record-io";
@@ -61,8 +62,8 @@ pub(crate) enum WriteReply {
     Done,
 }
 
-pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
-    let mut child = crate::subprocess::command(Root::self_exe(), root, &[SUBCOMMAND]).spawn()?;
+pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<ChildProcess> {
+    let mut child = ChildProcess::start(Root::self_exe(), root, &[SUBCOMMAND])?;
     if let Some(pipe) = &mut child.stdin {
         frame::write(pipe, task)?;
     }
@@ -76,7 +77,7 @@ pub(crate) fn to_json_line(message: &impl Serialize) -> Vec<u8> {
 
 pub(crate) fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
-    crate::subprocess::child::enter();
+    crate::subprocess::child::enter(SUBCOMMAND);
     let mut stdin = BufReader::new(io::stdin().lock());
     match frame::read(&mut stdin, MAX_COMMAND_BYTES)?.context("no task")? {
         FileWorkerTask::Write => run_writer(stdin, io::stdout().lock()),
@@ -305,7 +306,7 @@ fn serve_reads(path: &Path, mut requests: impl Read, mut out: impl Write) -> io:
 
 /// A file that a child reads. Dropping it ends the child; one that is stuck is abandoned.
 pub struct RemoteFile {
-    child: Child,
+    child: ChildProcess,
     stdin: ChildStdin,
     replies: BufReader<ChildStdout>,
 }
@@ -349,7 +350,7 @@ impl super::reader::ReadAt for RemoteFile {
 
 impl Drop for RemoteFile {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        self.child.kill();
         let _ = self.child.try_wait();
     }
 }

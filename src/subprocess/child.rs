@@ -3,36 +3,54 @@
 use super::frame;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::ffi::CString;
 use std::io::{self, BufRead, Read, Write};
+use std::os::fd::RawFd;
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+/// The first descriptor that is no standard stream.
+const FIRST: libc::c_uint = 3;
 /// The longest line a child reads from [`stdin_lines`].
 const MAX_LINE_BYTES: usize = 1 << 20;
 /// The most a child reads as one batch of requests.
 const MAX_REQUESTS_BYTES: u64 = 256 << 20;
 
-/// Separates the process from its parent's terminal: first call of every child.
-pub fn enter() {
+/// Separates the process from its parent's terminal, and names it after its subcommand: first call of every child.
+pub fn enter(subcommand: &str) {
     // A session of its own: the terminal's signals and its hang-up reach the parent only.
     let _ = rustix::process::setsid();
-    // Started through /proc/self/exe the process would be named `exe`.
-    let _ = rustix::thread::set_name(c"iotop-plus");
+    // All that tells one forked child from another in process lists: its command line is that of the program.
+    if let Ok(name) = CString::new(format!("iotop-{subcommand}")) {
+        let _ = rustix::thread::set_name(&name);
+    }
 }
 
 /// Closes every descriptor but standard input, output and error. What the program's own parent left open in it is
 /// inherited: a process that outlives the program would keep a pipe, a lock or a file system busy. Call it before
 /// anything is opened.
-#[allow(unsafe_code)]
 pub fn close_inherited_descriptors() {
-    const FIRST: libc::c_uint = 3;
-    // SAFETY: takes integers only, and nothing of this process owns a descriptor yet.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+    close_descriptors(FIRST, libc::c_uint::MAX);
+}
+
+/// The same, but `kept` stays open.
+pub(super) fn close_descriptors_except(kept: RawFd) {
+    let kept = kept as libc::c_uint;
+    if kept > FIRST {
+        close_descriptors(FIRST, kept - 1);
+    }
+    close_descriptors(kept + 1, libc::c_uint::MAX);
+}
+
+#[allow(unsafe_code)]
+fn close_descriptors(first: libc::c_uint, last: libc::c_uint) {
+    // SAFETY: takes integers only, and nothing of this process uses these descriptors any more.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     // Before Linux 5.9.
     if closed != 0 {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 16);
-        for fd in FIRST..limit.min(1 << 16) as libc::c_uint {
+        for fd in first..=last.min(limit.min(1 << 16) as libc::c_uint) {
             // SAFETY: as above; a number that is not open is an error without effect.
             unsafe { libc::close(fd as libc::c_int) };
         }

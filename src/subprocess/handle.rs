@@ -1,6 +1,7 @@
 //! A child that gets one order, works by itself and sends messages until its last one.
 
 use super::frame::{self, FrameError};
+use super::process::ChildProcess;
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -8,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{BufReader, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, ChildStdin};
+use std::process::ChildStdin;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl ChildHandle {
         order: &M::Order,
         sink: impl FnMut(M) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let mut child = super::command(Root::self_exe(), root, &[M::SUBCOMMAND]).spawn()?;
+        let mut child = ChildProcess::start(Root::self_exe(), root, &[M::SUBCOMMAND])?;
         let pid = child.id();
         // Before any thread can have waited for it.
         let pidfd = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -107,7 +108,7 @@ impl ChildHandle {
 }
 
 /// Reads messages until the last one, then reaps the child. A child stuck in the kernel keeps this thread only.
-fn forward_messages<M: ChildMessage>(mut child: Child, mut sink: impl FnMut(M)) {
+fn forward_messages<M: ChildMessage>(mut child: ChildProcess, mut sink: impl FnMut(M)) {
     let mut reader = child.stdout.take().map(BufReader::new);
     while let Some(stdout) = &mut reader {
         let message = match frame::read::<M>(stdout, MAX_MESSAGE_BYTES) {

@@ -220,7 +220,7 @@ impl<J: PoolJob> PoolInner<J> {
     }
 
     fn spawn_and_exchange(self: &Arc<Self>, id: u64, jobs: VecDeque<Arc<J>>) -> Result<ExitStatus, FrameError> {
-        let mut child = RequestChild::spawn(&mut super::command(&self.program, &self.root, &[J::SUBCOMMAND]))?;
+        let mut child = RequestChild::start(&self.program, &self.root, &[J::SUBCOMMAND])?;
         self.set_pid(id, child.pid());
         let sent = child.send(jobs.iter().map(|job| &**job));
         drop(jobs);

@@ -1,12 +1,15 @@
 //! A child that answers a batch of requests, one reply each, and ends.
 
 use super::frame::{self, FrameError};
+use super::process::ChildProcess;
+use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufReader, ErrorKind, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, ExitStatus};
 use std::time::Duration;
 
 /// A reply larger than this is cut off: a child is not trusted with this process's memory.
@@ -15,18 +18,18 @@ const MAX_REPLY_BYTES: u64 = 32 << 20;
 /// A running child, from its requests to its last reply.
 #[derive(Debug)]
 pub struct RequestChild {
-    child: Child,
+    child: ChildProcess,
     stdin: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,
 }
 
 impl RequestChild {
-    /// Starts the child of [`super::command`].
+    /// Starts a hidden subcommand, see [`ChildProcess::start`].
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn spawn(command: &mut Command) -> io::Result<Self> {
-        let mut child = command.spawn()?;
+    pub fn start(program: &Path, root: &Root, subcommand: &[&str]) -> io::Result<Self> {
+        let mut child = ChildProcess::start(program, root, subcommand)?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or(ErrorKind::BrokenPipe)?;
         Ok(Self { child, stdin, replies: BufReader::new(stdout) })
@@ -73,12 +76,12 @@ impl RequestChild {
     /// # Errors
     /// If the child was reaped elsewhere.
     pub fn finish(mut self) -> io::Result<ExitStatus> {
-        let _ = self.child.kill();
+        self.child.kill();
         self.child.wait()
     }
 
-    /// Gives up a child that does not answer, see [`super::abandon`].
+    /// Gives up a child that does not answer, see [`ChildProcess::abandon`].
     pub fn abandon(self, on_exit: impl FnOnce() + Send + 'static) {
-        super::abandon(self.child, on_exit);
+        self.child.abandon(on_exit);
     }
 }

@@ -26,6 +26,8 @@ pub struct Shared {
     pub theme_name: ThemeName,
     /// `NO_COLOR` is set: every theme is shown without colour.
     pub no_color: bool,
+    /// Whether the program's own pages are locked in memory; `None` while that is not known.
+    pub pages_locked: Option<bool>,
     /// Whether latencies are traced.
     pub tracing: bool,
     /// The recording shown instead of the machine.
@@ -67,6 +69,7 @@ impl Shared {
             interval: Duration::default(),
             theme_name: ThemeName::default(),
             no_color,
+            pages_locked: None,
             tracing: false,
             replay: None,
             recording_status: None,

@@ -4,33 +4,23 @@
 //! shell's. No frame is drawn while part of the previous one is unwritten, so a slow line shows the newest state.
 
 use crate::root::Root;
+use crate::subprocess::fork_server;
+use crate::subprocess::terminal_guard::SavedTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::tcgetwinsize;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// Alternate screen, no cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 /// Clicks and wheel, in SGR coordinates.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
-/// Undoes [`ENTER`] and [`MOUSE_ON`], and ends a synchronized update that was cut short.
-const LEAVE: &str = "\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
-/// The same after an incomplete sequence, which CAN ends (ECMA-48).
-const CANCEL_AND_LEAVE: &str = "\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
-/// How long restoring a terminal that does not read may take.
-const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// What to restore; the first caller of [`restore`] takes it.
 static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
-
-struct SavedTerminal {
-    fd: OwnedFd,
-    original_mode: Termios,
-}
 
 /// The terminal while it is set up for the program.
 pub struct Tty {
@@ -73,12 +63,10 @@ impl Tty {
     }
 
     fn enter_raw_mode(&mut self) -> io::Result<()> {
-        let before = tcgetattr(&self.fd)?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        let fd = self.fd.try_clone()?;
-        tcsetattr(&self.fd, OptionalActions::Now, &raw)?;
-        *SAVED_TERMINAL.lock().unwrap_or_else(|e| e.into_inner()) = Some(SavedTerminal { fd, original_mode: before });
+        let saved = SavedTerminal::save(self.fd.try_clone()?)?;
+        fork_server::guard_terminal(&self.fd);
+        saved.enter_raw_mode()?;
+        *SAVED_TERMINAL.lock().unwrap_or_else(|e| e.into_inner()) = Some(saved);
         self.pending.clear();
         self.written = 0;
         self.pending.extend_from_slice(ENTER.as_bytes());
@@ -180,28 +168,10 @@ pub fn restore() {
         // Another thread is restoring it.
         Err(std::sync::TryLockError::WouldBlock) => None,
     };
-    let Some(saved) = saved else { return };
-    let until = Instant::now() + LEAVE_TIMEOUT;
-    let mut left = LEAVE.as_bytes();
-    let mut flushed = false;
-    while !left.is_empty() {
-        match rustix::io::write(&saved.fd, left) {
-            Ok(n) => left = &left[n..],
-            Err(Errno::INTR) => {}
-            // The terminal does not read: discard the rest of the frame.
-            Err(Errno::AGAIN) if !flushed => {
-                flushed = true;
-                let _ = tcflush(&saved.fd, QueueSelector::OFlush);
-                left = CANCEL_AND_LEAVE.as_bytes();
-            }
-            Err(Errno::AGAIN) if Instant::now() < until => {
-                let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-                let _ = poll(&mut [PollFd::new(&saved.fd, PollFlags::OUT)], Some(&wait));
-            }
-            Err(_) => break,
-        }
+    if let Some(saved) = saved {
+        saved.restore();
+        fork_server::release_terminal();
     }
-    let _ = tcsetattr(&saved.fd, OptionalActions::Now, &saved.original_mode);
 }
 
 /// Makes a panic in any thread restore the terminal, print the sanitized message and exit with code 101. Nothing is

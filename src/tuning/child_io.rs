@@ -9,8 +9,8 @@ use super::knob_io::{DirectKnobIo, KnobError, KnobIo, KnobReading};
 use super::progress_check;
 use crate::root::Root;
 use crate::subprocess::budget::{ChildBudget, MAX_CHILDREN};
+use crate::subprocess::child;
 use crate::subprocess::request::RequestChild;
-use crate::subprocess::{self, child};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -114,10 +114,9 @@ impl ChildKnobIo {
         let Some(slot) = ChildBudget::shared().acquire() else {
             return (got, NoResponse::ChildFailed(format!("{MAX_CHILDREN} are stuck already")));
         };
-        let command = &mut subprocess::command(&self.program, &self.root, &["tuner", "--io"]);
-        let spawned =
-            RequestChild::spawn(command).and_then(|mut child| child.send(asks.iter().copied()).map(|()| child));
-        let mut child = match spawned {
+        let started = RequestChild::start(&self.program, &self.root, &["tuner", "--io"])
+            .and_then(|mut child| child.send(asks.iter().copied()).map(|()| child));
+        let mut child = match started {
             Ok(child) => child,
             Err(err) => return (got, NoResponse::ChildFailed(err.to_string())),
         };
@@ -184,7 +183,7 @@ impl KnobIo for ChildKnobIo {
 
 /// The child process: requests on standard input, responses on standard output.
 pub(crate) fn run_child_process(root: &Root) -> anyhow::Result<()> {
-    child::enter();
+    child::enter("tuner-io");
     let mut io = DirectKnobIo::new(root.clone());
     child::serve_requests(|request: serde_json::Result<KnobRequest>| {
         Ok(request.context("request not understood")?.run(&mut io))

@@ -33,11 +33,16 @@ pub(crate) const MAX_LEASE_SECS: u64 = 24 * 3600;
 /// How long a client of the socket may take to send its request, or to take the reply.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(crate) fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
-    child::enter();
+/// Separates a tuner from the program that started it, which it may outlive: its first call.
+pub(crate) fn detach_process() {
+    child::enter("tuner");
     child::close_inherited_descriptors();
     // Do not keep a mount busy.
     let _ = std::env::set_current_dir("/");
+}
+
+/// Runs a tuner on standard input and output.
+pub(crate) fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(run(root, kill_plan))
 }

@@ -4,7 +4,8 @@ use super::journal::Journal;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use super::tuner::socket_path;
 use crate::root::Root;
-use crate::subprocess::{self, frame};
+use crate::subprocess::frame;
+use crate::subprocess::process::ChildProcess;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -42,7 +43,7 @@ impl LeaseHandle {
         assignments: Vec<String>,
         lease_secs: Option<u64>,
     ) -> io::Result<(Self, TunerReply)> {
-        let mut child = subprocess::command(program, root, &["tuner"]).spawn()?;
+        let mut child = ChildProcess::start(program, root, &["tuner"])?;
         let pid = child.id();
         let no_pipes = || io::Error::other("the tuner has no pipes");
         let (stdin, stdout) = (child.stdin.take().ok_or_else(no_pipes)?, child.stdout.take().ok_or_else(no_pipes)?);

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod hanging_disk;
+
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
@@ -21,6 +23,38 @@ pub fn run_command(program: &str, args: &[&str]) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr))),
     }
+}
+
+/// What of root, FUSE, loop devices and `tools` is not here.
+pub fn missing_requirement(tools: &[&str]) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("needs root to mount".into());
+    }
+    if !Path::new("/dev/fuse").exists() || !Path::new("/dev/loop-control").exists() {
+        return Some("needs /dev/fuse and loop devices".into());
+    }
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    tools.iter().find(|tool| !has(tool)).map(|tool| format!("needs {tool}"))
+}
+
+/// Runs the ignored test `in_mount_namespace` of this test program in a mount namespace of its own, where mounts that
+/// hang are seen by nobody else. `lab_env` names a directory for it. `test` is the name to report it as skipped.
+pub fn run_in_mount_namespace(test: &str, lab_env: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "in_mount_namespace", "--nocapture"])
+        .env(lab_env, dir.path())
+        .output()
+        .unwrap();
+    let (said, err) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    if err.contains("SKIPPED") || !said.contains("running 1 test") {
+        eprintln!("SKIPPED {test}: the mounts could not be made: {err}");
+        return;
+    }
+    println!("{said}");
+    assert!(out.status.success() && said.contains("1 passed"), "{said}\n{err}");
 }
 
 /// A frozen ext4 file system with a writer in state D.

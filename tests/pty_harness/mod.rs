@@ -155,6 +155,17 @@ impl Terminal {
         modes(&*self.master)
     }
 
+    /// Sets modes that are neither the program's nor those from before its start.
+    #[allow(unsafe_code)]
+    pub fn set_echo(&self) {
+        let fd = self.master.as_raw_fd().unwrap();
+        // SAFETY: the descriptor belongs to `self` and stays open.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+        let mut modes = rustix::termios::tcgetattr(fd).unwrap();
+        modes.local_modes |= rustix::termios::LocalModes::ECHO;
+        rustix::termios::tcsetattr(fd, rustix::termios::OptionalActions::Now, &modes).unwrap();
+    }
+
     /// The terminal's modes before the program was started.
     pub fn initial_modes(&self) -> &str {
         &self.initial_modes

@@ -27,7 +27,7 @@ pub(crate) mod task_scanner;
 mod task_state;
 mod taskstats;
 mod thread_groups;
-mod user_names;
+pub mod user_names;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,18 @@
-//! User names from `/etc/passwd`, read by a [`DeadlineExecutor`], because the root file system may be the one that
-//! hangs. NSS is not used: its modules open sockets and wait for servers.
+//! User names from `/etc/passwd`, read by a child process, because the root file system may be the one that hangs: a
+//! thread that waits for it would keep this process from ending. NSS is not used: its modules open sockets and wait for
+//! servers.
 
-use super::deadline_executor::DeadlineExecutor;
+use super::deadline_executor::DEADLINE;
 use crate::parse::bytes::{lines, parse_u64};
 use crate::root::Root;
+use crate::subprocess::budget::ChildBudget;
+use crate::subprocess::child;
+use crate::subprocess::request::RequestChild;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Scans between two checks whether the file changed.
 const CHECK_INTERVAL_SCANS: u32 = 30;
@@ -15,11 +20,25 @@ const CHECK_INTERVAL_SCANS: u32 = 30;
 /// A larger file is not a user list.
 const MAX_FILE_SIZE: u64 = 16 << 20;
 
+/// The hidden subcommand that reads the file.
+pub const SUBCOMMAND: &str = "user-names";
 /// Modification time, in s and ns, and size.
 type FileStamp = (i64, i64, u64);
+/// Names by uid.
+type Names = HashMap<u32, Arc<str>>;
+
+/// The main function of the child: replies to a known stamp with stamp and names, or `null` if they have not changed.
+///
+/// # Errors
+/// If the parent is gone.
+pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
+    child::enter(SUBCOMMAND);
+    let path = root.etc("passwd");
+    child::serve_requests(|known: serde_json::Result<Option<FileStamp>>| Ok(read_passwd(&path, known?)))
+}
 
 /// Reads the names, unless the file still has the stamp `known`.
-fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, HashMap<u32, Arc<str>>)> {
+fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, Names)> {
     let meta = std::fs::metadata(path).ok()?;
     let stamp = (meta.mtime(), meta.mtime_nsec(), meta.len());
     if known == Some(stamp) || !meta.is_file() || meta.len() > MAX_FILE_SIZE {
@@ -29,7 +48,7 @@ fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, Hash
 }
 
 /// Parses names by uid; the first line of a uid wins, as in getpwuid(3).
-fn parse_passwd(text: &[u8]) -> HashMap<u32, Arc<str>> {
+fn parse_passwd(text: &[u8]) -> Names {
     let mut names = HashMap::new();
     for line in lines(text) {
         let mut fields = line.split(|b| *b == b':');
@@ -43,10 +62,11 @@ fn parse_passwd(text: &[u8]) -> HashMap<u32, Arc<str>> {
 
 /// User names, and which of them were reported.
 pub(super) struct UserNames {
-    path: PathBuf,
-    executor: DeadlineExecutor,
+    root: Root,
+    /// Whether a child has not answered yet.
+    is_pending: Arc<AtomicBool>,
     stamp: Option<FileStamp>,
-    names: HashMap<u32, Arc<str>>,
+    names: Names,
     reported: HashMap<u32, Option<Arc<str>>>,
     scans: u32,
 }
@@ -55,8 +75,8 @@ impl UserNames {
     /// Reads below `root`.
     pub(super) fn new(root: &Root) -> Self {
         Self {
-            path: root.etc("passwd"),
-            executor: DeadlineExecutor::default(),
+            root: root.clone(),
+            is_pending: Arc::default(),
             stamp: None,
             names: HashMap::new(),
             reported: HashMap::new(),
@@ -91,11 +111,33 @@ impl UserNames {
     }
 
     fn refresh(&mut self) {
-        let (path, stamp) = (self.path.clone(), self.stamp);
-        if let Some((stamp, names)) = self.executor.run(move || read_passwd(&path, stamp)).flatten() {
+        let read = match self.root.is_live() {
+            true => self.read_in_child(),
+            // A captured tree is a directory like any other.
+            false => read_passwd(&self.root.etc("passwd"), self.stamp),
+        };
+        if let Some((stamp, names)) = read {
             self.stamp = Some(stamp);
             self.names = names;
         }
+    }
+
+    /// Gives the child [`DEADLINE`]. `None` if nothing has changed or is known; at most one child hangs.
+    fn read_in_child(&self) -> Option<(FileStamp, Names)> {
+        let slot = ChildBudget::shared().acquire().filter(|_| !self.is_pending.load(Relaxed))?;
+        let mut child = RequestChild::start(Root::self_exe(), &self.root, &[SUBCOMMAND]).ok()?;
+        if child.send([&self.stamp]).is_ok() && child.wait_for_reply(DEADLINE) {
+            let reply = child.read_reply().ok().flatten().flatten();
+            let _ = child.finish();
+            return reply;
+        }
+        self.is_pending.store(true, Relaxed);
+        let is_pending = self.is_pending.clone();
+        child.abandon(move || {
+            is_pending.store(false, Relaxed);
+            drop(slot);
+        });
+        None
     }
 }
 

@@ -1,4 +1,4 @@
-//! The help, made from the table of keys.
+//! The help, made from the table of keys, and what holds for this run.
 
 use crate::tui::keymap::{BINDINGS, KeyBinding};
 use crate::tui::view::KeyContext;
@@ -26,21 +26,38 @@ pub fn help_lines() -> Vec<(String, String)> {
     out
 }
 
+/// The lines below the keys: whether the program depends on the disk it was started from.
+fn run_lines(pages_locked: Option<bool>) -> [&'static str; 3] {
+    let [first, second] = match pages_locked {
+        Some(true) => {
+            ["The program and its libraries are locked in memory:", "it runs on if the disk they lie on hangs."]
+        }
+        Some(false) => {
+            ["The program and its libraries are not locked in memory", "(RLIMIT_MEMLOCK): it may hang with their disk."]
+        }
+        None => ["The program and its libraries are read from disk", "when they are needed."],
+    };
+    ["This run", first, second]
+}
+
 pub(super) fn visible_lines(size: (u16, u16)) -> u16 {
     size.1.saturating_sub(4)
 }
 
 /// The offset at which the end is on screen.
 pub(super) fn last_offset(size: (u16, u16)) -> isize {
-    help_lines().len().saturating_sub(visible_lines(size).into()) as isize
+    let all = help_lines().len() + run_lines(None).len();
+    all.saturating_sub(visible_lines(size).into()) as isize
 }
 
 /// Draws the lines from `scroll` on.
-pub(super) fn draw_help(scroll: u16, theme: &Theme, buf: &mut CellBuffer) {
+pub(super) fn draw_help(scroll: u16, pages_locked: Option<bool>, theme: &Theme, buf: &mut CellBuffer) {
     let area = buf.area;
     let inner =
         draw_popup(buf, area, "Help: keys (Esc closes, arrows scroll)", 96, area.height.saturating_sub(2), theme);
-    let lines = help_lines();
+    let mut lines = help_lines();
+    let [title, first, second] = run_lines(pages_locked);
+    lines.extend([("", title), (" ", first), (" ", second)].map(|(names, text)| (names.to_owned(), text.to_owned())));
     let last = lines.len().saturating_sub(usize::from(inner.height));
     for (i, (names, text)) in
         lines.iter().skip(usize::from(scroll).min(last)).take(usize::from(inner.height)).enumerate()

@@ -18,6 +18,7 @@ use crate::model::reading::BlockedRead;
 use crate::model::reading::describe_io_error;
 use crate::model::system_state::SystemState;
 use crate::subprocess::pool::PoolJob as _;
+use crate::subprocess::resident;
 use crate::subprocess::runner::ChildRunner;
 use crate::tui::app::draw::draw;
 use crate::tui::app::{App, update};
@@ -291,6 +292,9 @@ impl Runtime {
     pub(super) fn on_timer(&mut self) -> anyhow::Result<()> {
         self.timer.mark_expired();
         self.tty.flush_nonblocking()?;
+        if self.app.shared.pages_locked.is_none() {
+            self.app.shared.pages_locked = resident::is_locked();
+        }
         if self.sample_due + READ_DEADLINE <= Instant::now() {
             self.sample_due = Instant::now() + BLOCKED_CHECK_INTERVAL;
             self.refresh_blocked();
