@@ -6,11 +6,11 @@ use super::plan::{BenchPlan, PlanError};
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
-use super::target::refusal::BenchRefusal;
 use super::workloads::{self, Workload};
 use crate::root::Root;
 use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
 use crate::subprocess::handle::ChildCommand;
+use crate::tuning::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -92,7 +92,7 @@ async fn supervise(
     plan: &BenchPlan,
     input: &mut mpsc::UnboundedReceiver<String>,
     done: &mut mpsc::UnboundedReceiver<Result<(), RunError>>,
-) -> Result<RunEnd, BenchRefusal> {
+) -> Result<RunEnd, TuneError> {
     let mut tick = tokio::time::interval(PROGRESS_INTERVAL);
     let mut signals = stop_signals(&[SignalKind::terminate(), SignalKind::interrupt()]);
     let mut notes = 0;
@@ -147,7 +147,7 @@ async fn supervise(
     }
 }
 
-fn run_end(ended: Result<(), RunError>) -> Result<RunEnd, BenchRefusal> {
+fn run_end(ended: Result<(), RunError>) -> Result<RunEnd, TuneError> {
     match ended {
         Ok(()) => Ok(RunEnd::Complete),
         Err(RunError::Cancelled) => Ok(RunEnd::Cancelled),

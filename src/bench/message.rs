@@ -2,8 +2,8 @@
 
 use super::plan::BenchPlan;
 use super::report::{BenchReport, SeriesPoint};
-use super::target::refusal::BenchRefusal;
 use crate::subprocess::handle::ChildMessage;
+use crate::tuning::plan::TuneError;
 use serde::{Deserialize, Serialize};
 
 /// From the child.
@@ -15,7 +15,7 @@ pub enum BenchMessage {
     /// A notice: io_uring was refused, a block size was skipped.
     Note(String),
     /// Not started: unsafe, or a privilege is missing. The last message.
-    Refused(BenchRefusal),
+    Refused(TuneError),
     /// Not started because of an error. The last message.
     Failed(String),
     /// The report, complete or not. The last message.

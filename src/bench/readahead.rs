@@ -8,14 +8,15 @@
 use super::session::RunError;
 use super::target::TargetDirectory;
 use super::target::filesystem::FilesystemKind;
-use super::target::refusal::{BenchRefusal, refuse};
+use super::target::refusal::refuse;
 use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
-use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::tuner_client::LeaseHandle;
+use std::time::Duration;
 
 /// The kernel's default, KiB: used for a disk whose read-ahead is off.
 const DEFAULT_READAHEAD_KB: u64 = 128;
@@ -35,7 +36,7 @@ pub(crate) struct ReadaheadLease {
 
 impl ReadaheadDisk {
     /// The disk whose read-ahead applies to files in `place`; of a partition, the whole disk.
-    pub(crate) fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
+    pub(crate) fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, TuneError> {
         let fs = &place.filesystem;
         let path = sanitize(place.path.as_os_str().as_encoded_bytes());
         let is_its_own =
@@ -63,13 +64,12 @@ impl ReadaheadDisk {
         [0, if self.current_kb > 0 { self.current_kb } else { DEFAULT_READAHEAD_KB }]
     }
 
-    pub(crate) fn check_permission(&self, root: &Root) -> Result<(), BenchRefusal> {
+    pub(crate) fn check_permission(&self, root: &Root) -> Result<(), TuneError> {
         if rustix::process::geteuid().is_root() || !root.is_live() {
             return Ok(());
         }
         let (disk, now) = (sanitize(self.name.as_bytes()), self.current_kb);
-        let reason = format!("changing the read-ahead of {disk} needs root (it is {now} KiB now)");
-        Err(BenchRefusal { reason, needs_privilege: true })
+        Err(TuneError::Privilege(format!("changing the read-ahead of {disk} needs root (it is {now} KiB now)")))
     }
 
     /// Changes it to `kb` on a lease of `lease_secs`. `None` if it has that value already.
@@ -88,12 +88,7 @@ impl ReadaheadDisk {
             .map_err(|err| failed(describe_io_error(&err)))?;
         match reply {
             TunerReply::Applied { .. } => Ok(Some(ReadaheadLease { lease: held, lease_secs, disk: self.name.clone() })),
-            TunerReply::Refused(TuneError::Privilege(reason)) => {
-                Err(BenchRefusal { reason, needs_privilege: true }.into())
-            }
-            TunerReply::Refused(TuneError::Unsafe(reason)) => {
-                Err(BenchRefusal { reason, needs_privilege: false }.into())
-            }
+            TunerReply::Refused(refused @ (TuneError::Privilege(_) | TuneError::Unsafe(_))) => Err(refused.into()),
             TunerReply::Refused(other) => Err(failed(other.to_string())),
             other => Err(failed(format!("the tuner said {other:?}"))),
         }
@@ -103,17 +98,9 @@ impl ReadaheadDisk {
 impl ReadaheadLease {
     /// Renews the lease. Fails if the tuner no longer holds the change.
     pub(crate) fn renew(&mut self) -> Result<(), RunError> {
-        let why = match self.lease.poll_event() {
-            TunerEvent::Reply(said) => format!("the tuner said {said:?}"),
-            TunerEvent::Ended => "the tuner ended".into(),
-            TunerEvent::Nothing => match self.lease.request(&TunerRequest::Renew { secs: self.lease_secs }) {
-                Ok(TunerReply::TimeLeft { .. }) => return Ok(()),
-                Ok(other) => format!("the tuner said {other:?}"),
-                Err(err) => describe_io_error(&err),
-            },
-        };
         let disk = sanitize(self.disk.as_bytes());
-        Err(RunError::Failed(format!("the read-ahead of {disk} is no longer ours: {why}")))
+        let lost = |why| RunError::Failed(format!("the read-ahead of {disk} is no longer ours: {why}"));
+        self.lease.renew(self.lease_secs, Duration::ZERO).map_err(lost)
     }
 
     /// Restores the value. The error says what went wrong and what to do.

@@ -2,9 +2,9 @@
 
 use super::report::ReportTarget;
 use super::target::checks;
-use super::target::refusal::BenchRefusal;
 use crate::model::disk::DevId;
 use crate::model::path::DeviceChainEntry;
+use crate::tuning::plan::TuneError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct TargetInspection {
     /// The directory.
     pub directory: PathBuf,
     /// Why nothing may be measured there.
-    pub refusal: Option<BenchRefusal>,
+    pub refusal: Option<TuneError>,
     /// Its file system; `None` if the directory was refused before it was inspected.
     pub info: Option<TargetInfo>,
 }
@@ -36,7 +36,7 @@ pub struct TargetInfo {
 
 impl TargetInspection {
     /// Why a run that takes `bytes` is refused, if it is. A network mount is not refused here but asked about.
-    pub fn refusal_for_size(&self, bytes: u64) -> Option<BenchRefusal> {
+    pub fn refusal_for_size(&self, bytes: u64) -> Option<TuneError> {
         if self.refusal.is_some() {
             return self.refusal.clone();
         }
@@ -75,9 +75,9 @@ mod tests {
         let place = TargetInfo { size: 100 * GIB, free: 7 * GIB, ..TargetInfo::default() };
         let mut look = TargetInspection { directory: "/d".into(), info: Some(place), refusal: None };
         assert_eq!(look.refusal_for_size(2 * GIB), None);
-        assert!(look.refusal_for_size(3 * GIB).is_some_and(|r| r.reason.contains("reserve of 5.00 GiB")));
-        look.refusal = Some(BenchRefusal { reason: "no".into(), needs_privilege: false });
-        assert_eq!(look.refusal_for_size(0).map(|r| r.reason), Some("no".into()));
+        assert!(look.refusal_for_size(3 * GIB).is_some_and(|r| r.to_string().contains("reserve of 5.00 GiB")));
+        look.refusal = Some(TuneError::Unsafe("no".into()));
+        assert_eq!(look.refusal_for_size(0).map(|r| r.to_string()), Some("no".into()));
     }
 
     #[test]

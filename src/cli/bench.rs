@@ -174,8 +174,9 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
     let last = match run_with_progress(root, &plan, options.quiet)? {
         BenchMessage::Report(report) => *report,
         BenchMessage::Refused(refused) => {
-            let kind = if refused.needs_privilege { TuneError::Privilege } else { TuneError::Unsafe };
-            return Err(kind(format!("refused: {}", refused.reason)).into());
+            let is_privilege = matches!(refused, TuneError::Privilege(_));
+            let kind = if is_privilege { TuneError::Privilege } else { TuneError::Unsafe };
+            return Err(kind(format!("refused: {refused}")).into());
         }
         BenchMessage::Failed(why) => anyhow::bail!("{why}"),
         BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process broke off"),

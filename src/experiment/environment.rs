@@ -4,18 +4,7 @@ use super::report::{Baseline, DirtyPagesPoint, DirtyThresholds};
 use crate::bench::message::BenchProgress;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
-use crate::tuning::plan::TuneError;
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum StepError {
-    #[error("stopped")]
-    Cancelled,
-    /// Refused; nothing was changed.
-    #[error("{0}")]
-    Refused(TuneError),
-    #[error("{0}")]
-    Failed(String),
-}
+use crate::bench::session::RunError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoundResult {
@@ -35,16 +24,15 @@ pub(crate) enum WorkloadEvent<'a> {
 /// The machine that an experiment runs on.
 pub(crate) trait Environment {
     /// Writes back dirty pages; returns the ms that took.
-    fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, StepError>;
+    fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, RunError>;
     /// Measures the activity of other processes for a moment.
-    fn watch_baseline(&mut self) -> Result<Baseline, StepError>;
+    fn watch_baseline(&mut self) -> Result<Baseline, RunError>;
     /// Sets values on a lease, all or none; without assignments it does nothing.
-    fn apply(&mut self, words: &[String]) -> Result<(), StepError>;
+    fn apply(&mut self, words: &[String]) -> Result<(), RunError>;
     fn thresholds(&mut self) -> DirtyThresholds;
-    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent))
-    -> Result<RoundResult, StepError>;
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, RunError>;
     /// Restores what [`Environment::apply`] set, if anything. May be called twice.
-    fn restore(&mut self) -> Result<(), StepError>;
+    fn restore(&mut self) -> Result<(), RunError>;
     /// Sets values that outlive the experiment: until the next boot, or on a lease. Returns the change's number.
-    fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, StepError>;
+    fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, RunError>;
 }

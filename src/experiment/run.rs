@@ -1,6 +1,6 @@
 //! The sequence of an experiment. Whatever happens in a round, the old values are restored before anything else.
 
-use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
+use super::environment::{Environment, RoundResult, WorkloadEvent};
 use super::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
 use super::report::verdict::{self, TrialOutcome};
 use super::report::{Baseline, DirtyThresholds, Round, Trial};
@@ -8,6 +8,7 @@ use super::spec::{Arm, ExperimentSpec, OnComplete};
 use super::stats::ArmComparison;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::RunEnd;
+use crate::bench::session::RunError;
 use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
 use crate::tuning::plan::TuneError;
 
@@ -50,10 +51,10 @@ pub(crate) fn run_experiment(
         let (trial, fail) = run.run_trial(control, plan);
         let begun = trials.iter().chain([&trial]).any(|t: &Trial| !t.rounds.is_empty());
         match fail {
-            Some(StepError::Refused(refusal)) if !begun => return Err(refusal),
-            Some(StepError::Refused(refusal)) => end = RunEnd::Failed(refusal.to_string()),
-            Some(StepError::Cancelled) => end = RunEnd::Cancelled,
-            Some(StepError::Failed(why)) => end = RunEnd::Failed(why),
+            Some(RunError::Refused(refusal)) if !begun => return Err(refusal),
+            Some(RunError::Refused(refusal)) => end = RunEnd::Failed(refusal.to_string()),
+            Some(RunError::Cancelled) => end = RunEnd::Cancelled,
+            Some(RunError::Failed(why)) => end = RunEnd::Failed(why),
             None => {}
         }
         trials.push(trial);
@@ -74,7 +75,7 @@ struct ExperimentRunner<'a> {
 
 impl ExperimentRunner<'_> {
     /// Runs the rounds up to the first that fails, and returns that error, too.
-    fn run_trial(&mut self, control: bool, plan: BenchPlan) -> (Trial, Option<StepError>) {
+    fn run_trial(&mut self, control: bool, plan: BenchPlan) -> (Trial, Option<RunError>) {
         let mut rounds = Vec::new();
         let mut fail = None;
         self.progress.is_control = control;
@@ -112,7 +113,7 @@ impl ExperimentRunner<'_> {
     }
 
     /// Runs a round, as far as it came; one that was measured but is not reliable comes with its error.
-    fn run_round(&mut self, plan: &BenchPlan, number: u32, arm: Arm) -> (Option<Round>, Option<StepError>) {
+    fn run_round(&mut self, plan: &BenchPlan, number: u32, arm: Arm) -> (Option<Round>, Option<RunError>) {
         let (drained_ms, baseline) = match self.begin_round(plan) {
             Ok(begun) => begun,
             Err(failed) => return (None, Some(failed)),
@@ -129,7 +130,7 @@ impl ExperimentRunner<'_> {
         let worked = match (measured, &restored) {
             (Ok(worked), _) => worked,
             (Err(failed), None) => return (None, Some(failed)),
-            (Err(failed), Some(not_back)) => return (None, Some(StepError::Failed(format!("{failed}; {not_back}")))),
+            (Err(failed), Some(not_back)) => return (None, Some(RunError::Failed(format!("{failed}; {not_back}")))),
         };
         let round = Round {
             number,
@@ -144,24 +145,24 @@ impl ExperimentRunner<'_> {
         };
         let failed = restored.or_else(|| match &round.bench.end {
             RunEnd::Complete if round.value.is_none() => {
-                Some(StepError::Failed(format!("round {number}: nothing was counted")))
+                Some(RunError::Failed(format!("round {number}: nothing was counted")))
             }
             RunEnd::Complete => None,
-            RunEnd::Cancelled => Some(StepError::Cancelled),
-            RunEnd::Failed(why) | RunEnd::Stalled(why) => Some(StepError::Failed(format!("round {number}: {why}"))),
+            RunEnd::Cancelled => Some(RunError::Cancelled),
+            RunEnd::Failed(why) | RunEnd::Stalled(why) => Some(RunError::Failed(format!("round {number}: {why}"))),
         });
         (Some(round), failed)
     }
 
     /// Drains dirty pages (for how long, ms) and watches what others do.
-    fn begin_round(&mut self, plan: &BenchPlan) -> Result<(u64, Baseline), StepError> {
+    fn begin_round(&mut self, plan: &BenchPlan) -> Result<(u64, Baseline), RunError> {
         self.emit_phase(RoundPhase::Drain);
         let drained_ms = self.environment.drain_dirty_pages(plan)?;
         self.emit_phase(RoundPhase::Baseline);
         Ok((drained_ms, self.environment.watch_baseline()?))
     }
 
-    fn run_workload(&mut self, plan: &BenchPlan, thresholds: DirtyThresholds) -> Result<RoundResult, StepError> {
+    fn run_workload(&mut self, plan: &BenchPlan, thresholds: DirtyThresholds) -> Result<RoundResult, RunError> {
         let base = ExperimentProgress { thresholds, phase: RoundPhase::Work, ..self.progress.clone() };
         let emit = &mut *self.emit;
         self.environment.run_workload(plan, &mut |seen| {
@@ -209,7 +210,7 @@ impl ExperimentRunner<'_> {
                  back: iotop-plus tune undo {id}",
                 crate::units::format_duration(secs)
             ),
-            (Err(StepError::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
+            (Err(RunError::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
             (Err(why), _) => format!("The old values are back: B could not be set again: {why}"),
         }
     }

@@ -1,6 +1,6 @@
 //! Whole experiments in a fake environment: order, restores, every kind of end.
 
-use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
+use super::environment::{Environment, RoundResult, WorkloadEvent};
 use super::message::{ExperimentMessage, RoundPhase};
 use super::report::verdict::TrialOutcome;
 use super::report::{Baseline, DirtyThresholds, ExperimentReport, SCHEMA, compare, markdown, text};
@@ -13,6 +13,7 @@ use crate::bench::message::BenchProgress;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{BenchReport, Measurement, ReportTarget, RunEnd};
 use crate::bench::run_progress::merge_recorders;
+use crate::bench::session::RunError;
 use crate::bench::store::tests::empty_report as bench_report;
 use crate::bench::worker_loop::run_worker_loop;
 use crate::tuning::plan::TuneError;
@@ -27,9 +28,9 @@ struct FakeEnvironment {
     assignments: Vec<String>,
     b_ns: u64,
     /// In round `n` (from 1) the workload ends so.
-    end_in_round: Option<(usize, Result<RunEnd, StepError>)>,
+    end_in_round: Option<(usize, Result<RunEnd, RunError>)>,
     /// In round `n` this step goes wrong so.
-    fail_in_round: Option<(usize, &'static str, StepError)>,
+    fail_in_round: Option<(usize, &'static str, RunError)>,
     rounds: usize,
 }
 
@@ -38,7 +39,7 @@ impl FakeEnvironment {
         Self { log: Vec::new(), assignments: Vec::new(), b_ns, end_in_round: None, fail_in_round: None, rounds: 0 }
     }
 
-    fn step(&mut self, what: &'static str) -> Result<(), StepError> {
+    fn step(&mut self, what: &'static str) -> Result<(), RunError> {
         self.log.push(what.into());
         match &self.fail_in_round {
             Some((n, step, fail)) if *n == self.rounds && *step == what => Err(fail.clone()),
@@ -69,12 +70,12 @@ fn measured_report(plan: &BenchPlan, ns: u64, n: u64) -> BenchReport {
 }
 
 impl Environment for FakeEnvironment {
-    fn drain_dirty_pages(&mut self, _: &BenchPlan) -> Result<u64, StepError> {
+    fn drain_dirty_pages(&mut self, _: &BenchPlan) -> Result<u64, RunError> {
         self.rounds += 1;
         self.step("drain").map(|()| 1500)
     }
 
-    fn watch_baseline(&mut self) -> Result<Baseline, StepError> {
+    fn watch_baseline(&mut self) -> Result<Baseline, RunError> {
         self.step("calm").map(|()| Baseline {
             cpu_pct: Some(40.0),
             disks: vec![("8:0".into(), 5e6)],
@@ -82,7 +83,7 @@ impl Environment for FakeEnvironment {
         })
     }
 
-    fn apply(&mut self, words: &[String]) -> Result<(), StepError> {
+    fn apply(&mut self, words: &[String]) -> Result<(), RunError> {
         self.step("apply")?;
         assert!(self.assignments.is_empty(), "the values before were not put back");
         self.assignments = words.to_vec();
@@ -95,11 +96,7 @@ impl Environment for FakeEnvironment {
         DirtyThresholds { background, limit }
     }
 
-    fn run_workload(
-        &mut self,
-        plan: &BenchPlan,
-        seen: &mut dyn FnMut(WorkloadEvent),
-    ) -> Result<RoundResult, StepError> {
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, RunError> {
         self.log.push(format!("work {}", self.assignments.join(" ")));
         seen(WorkloadEvent::Progress(&BenchProgress::default(), None));
         let ns = if self.assignments.is_empty() || plan.direct { 1_000_000 } else { self.b_ns };
@@ -118,12 +115,12 @@ impl Environment for FakeEnvironment {
         Ok(RoundResult { report, dirty_points: points.collect(), dirtied_bytes: Some(5 * MIB), written_bytes: None })
     }
 
-    fn restore(&mut self) -> Result<(), StepError> {
+    fn restore(&mut self) -> Result<(), RunError> {
         self.assignments.clear();
         self.step("restore")
     }
 
-    fn apply_permanently(&mut self, words: &[String], lease: Option<u64>) -> Result<u64, StepError> {
+    fn apply_permanently(&mut self, words: &[String], lease: Option<u64>) -> Result<u64, RunError> {
         assert!(self.assignments.is_empty());
         self.log.push(format!("leave {} {lease:?}", words.join(" ")));
         Ok(7)
@@ -249,8 +246,8 @@ fn a_round_that_ends_early_ends_the_experiment_with_a_partial_report() {
         (Ok(RunEnd::Failed("no space".into())), RunEnd::Failed("round 3: no space".into()), 3),
         (Ok(RunEnd::Stalled("hung".into())), RunEnd::Failed("round 3: hung".into()), 3),
         (Ok(RunEnd::Cancelled), RunEnd::Cancelled, 3),
-        (Err(StepError::Failed("gone".into())), RunEnd::Failed("gone".into()), 2),
-        (Err(StepError::Cancelled), RunEnd::Cancelled, 2),
+        (Err(RunError::Failed("gone".into())), RunEnd::Failed("gone".into()), 2),
+        (Err(RunError::Cancelled), RunEnd::Cancelled, 2),
     ] {
         let mut lab = FakeEnvironment::new(100_000);
         lab.end_in_round = Some((3, end));
@@ -270,13 +267,13 @@ fn a_round_that_ends_early_ends_the_experiment_with_a_partial_report() {
 
 #[test]
 fn failed_steps_are_reported_after_restoring_the_values() {
-    let broken = |n, step, fail: StepError| {
+    let broken = |n, step, fail: RunError| {
         let mut lab = FakeEnvironment::new(100_000);
         lab.fail_in_round = Some((n, step, fail));
         let done = run(&spec(), &mut lab).0;
         (done, lab.log)
     };
-    let failed = |why: &str| StepError::Failed(why.into());
+    let failed = |why: &str| RunError::Failed(why.into());
     let (done, log) = broken(2, "drain", failed("hung"));
     assert_eq!((done.unwrap().end, log.last().unwrap().as_str()), (RunEnd::Failed("hung".into()), "drain"));
     let (done, log) = broken(2, "apply", failed("clamped"));
@@ -285,17 +282,17 @@ fn failed_steps_are_reported_after_restoring_the_values() {
     let done = done.unwrap();
     assert_eq!((done.end, done.trials[0].rounds.len()), (RunEnd::Failed("somebody set it".into()), 2));
     let refusal = TuneError::Unsafe("no room".into());
-    let (done, _) = broken(1, "apply", StepError::Refused(refusal.clone()));
+    let (done, _) = broken(1, "apply", RunError::Refused(refusal.clone()));
     assert_eq!(done.err(), Some(refusal.clone()));
-    let (done, _) = broken(2, "apply", StepError::Refused(refusal));
+    let (done, _) = broken(2, "apply", RunError::Refused(refusal));
     assert_eq!(done.unwrap().end, RunEnd::Failed("no room".into()), "after a round it is no refusal any more");
 }
 
 #[test]
 fn a_failed_restore_is_reported_with_the_first_error() {
     let mut lab = FakeEnvironment::new(100_000);
-    lab.end_in_round = Some((2, Err(StepError::Failed("disk gone".into()))));
-    lab.fail_in_round = Some((2, "restore", StepError::Failed("CONFLICT".into())));
+    lab.end_in_round = Some((2, Err(RunError::Failed("disk gone".into()))));
+    lab.fail_in_round = Some((2, "restore", RunError::Failed("CONFLICT".into())));
     let done = run(&spec(), &mut lab).0.unwrap();
     assert_eq!(done.end, RunEnd::Failed("disk gone; CONFLICT".into()));
     assert!(done.aftermath.contains("Not all old values are back"), "{}", done.aftermath);

@@ -2,11 +2,12 @@
 //! own child. This process waits for none of them without a deadline.
 
 use super::dirty_pages::{DirtyPagesMonitor, SystemCounters};
-use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
+use super::environment::{Environment, RoundResult, WorkloadEvent};
 use super::message::ExperimentMessage;
 use super::report::{Baseline, DirtyThresholds};
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
+use crate::bench::session::RunError;
 use crate::bench::workloads;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -20,10 +21,9 @@ use crate::tuning::context::TuningContext;
 use crate::tuning::journal::Journal;
 use crate::tuning::kill_points::KillPoints;
 use crate::tuning::knob_id::KnobId;
-use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::{self, RestoreResult};
-use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::tuner_client::LeaseHandle;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,6 @@ pub(crate) struct SystemEnvironment {
     baseline_duration: Duration,
     /// The tuner that holds the arm's values, and the change's number.
     lease: Option<(LeaseHandle, u64)>,
-    renewed_at: Instant,
     /// The measuring process of the previous round, until it has ended and freed its file.
     previous_child: Option<ChildHandle>,
     /// A file system did not finish its sync, so no further sync of all is started.
@@ -65,17 +64,16 @@ impl SystemEnvironment {
             drain_limit,
             baseline_duration: calm,
             lease: None,
-            renewed_at: Instant::now(),
             previous_child: None,
             sync_hangs: false,
         }
     }
 
-    fn check_cancelled(&self) -> Result<(), StepError> {
-        if self.stop.load(Ordering::Relaxed) { Err(StepError::Cancelled) } else { Ok(()) }
+    fn check_cancelled(&self) -> Result<(), RunError> {
+        if self.stop.load(Ordering::Relaxed) { Err(RunError::Cancelled) } else { Ok(()) }
     }
 
-    fn pause(&self, span: Duration) -> Result<(), StepError> {
+    fn pause(&self, span: Duration) -> Result<(), RunError> {
         let end = Instant::now() + span;
         while let Some(left) = end.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
             self.check_cancelled()?;
@@ -85,8 +83,8 @@ impl SystemEnvironment {
     }
 
     /// Syncs `directory`'s file system, or all, in a child; `false`: not within `limit`, the child is abandoned.
-    fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, StepError> {
-        let failed = |why: String| StepError::Failed(format!("draining dirty pages: {why}"));
+    fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, RunError> {
+        let failed = |why: String| RunError::Failed(format!("draining dirty pages: {why}"));
         let slot = ChildBudget::shared().acquire();
         let slot = slot.ok_or_else(|| failed("too many child processes are stuck already".into()))?;
         let mut subcommand = vec![OsStr::new(ExperimentMessage::SUBCOMMAND), OsStr::new("--sync")];
@@ -110,28 +108,17 @@ impl SystemEnvironment {
         }
     }
 
-    fn renew_lease(&mut self) -> Result<(), StepError> {
+    fn renew_lease(&mut self) -> Result<(), RunError> {
         let Some((held, id)) = &mut self.lease else { return Ok(()) };
-        let why = match held.poll_event() {
-            TunerEvent::Reply(said) => format!("it said {said:?}"),
-            TunerEvent::Ended => "it ended".into(),
-            TunerEvent::Nothing if self.renewed_at.elapsed() < RENEW_INTERVAL => return Ok(()),
-            TunerEvent::Nothing => {
-                self.renewed_at = Instant::now();
-                match held.request(&TunerRequest::Renew { secs: LEASE_DURATION.as_secs() }) {
-                    Ok(TunerReply::TimeLeft { .. }) => return Ok(()),
-                    Ok(other) => format!("it said {other:?}"),
-                    Err(err) => err.to_string(),
-                }
-            }
-        };
-        Err(StepError::Failed(format!(
-            "the tuner of change {id} does not hold it any more ({why}): somebody kept or undid it, or ended the tuner"
-        )))
+        held.renew(LEASE_DURATION.as_secs(), RENEW_INTERVAL).map_err(|why| {
+            RunError::Failed(format!(
+                "the tuner of change {id} does not hold it any more ({why}): somebody kept or undid it, or ended the tuner"
+            ))
+        })
     }
 
     /// Waits for the previous round's measuring process, whose file's writeback would go on during the next one.
-    fn wait_for_previous_child(&mut self) -> Result<(), StepError> {
+    fn wait_for_previous_child(&mut self) -> Result<(), RunError> {
         let Some(child) = self.previous_child.take() else { return Ok(()) };
         let end = Instant::now() + self.drain_limit;
         loop {
@@ -140,7 +127,7 @@ impl SystemEnvironment {
                 return Ok(());
             }
             if Instant::now() >= end {
-                return Err(StepError::Failed(format!(
+                return Err(RunError::Failed(format!(
                     "the measuring process {} has not ended within {} s: its file's last pages are still being \
                      written. Allow more by --drain-limit",
                     child.pid(),
@@ -156,7 +143,7 @@ impl SystemEnvironment {
         child: &ChildHandle,
         messages: &Receiver<BenchMessage>,
         seen: &mut dyn FnMut(WorkloadEvent),
-    ) -> Result<RoundResult, StepError> {
+    ) -> Result<RoundResult, RunError> {
         let mut watch = DirtyPagesMonitor::default();
         let (mut cancelled, mut trouble) = (false, None);
         let mut heard = Instant::now();
@@ -188,18 +175,17 @@ impl SystemEnvironment {
                     return trouble.map_or(Ok(worked), Err);
                 }
                 Ok(BenchMessage::Refused(refused)) => {
-                    let refusal = if refused.needs_privilege { TuneError::Privilege } else { TuneError::Unsafe };
-                    return Err(trouble.unwrap_or(StepError::Refused(refusal(refused.reason))));
+                    return Err(trouble.unwrap_or(RunError::Refused(refused)));
                 }
-                Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(StepError::Failed(why))),
+                Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(RunError::Failed(why))),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(StepError::Failed("the measuring process broke off".into()));
+                    return Err(RunError::Failed("the measuring process broke off".into()));
                 }
             }
             if heard.elapsed() > SILENCE_TIMEOUT {
                 child.kill();
-                return Err(trouble.unwrap_or(StepError::Failed(format!(
+                return Err(trouble.unwrap_or(RunError::Failed(format!(
                     "the measuring process {} has said nothing for {} s and is left behind",
                     child.pid(),
                     SILENCE_TIMEOUT.as_secs()
@@ -209,14 +195,14 @@ impl SystemEnvironment {
     }
 
     /// Starts a tuner that sets values, on a lease if given; returns the change's number and whether there is any.
-    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(LeaseHandle, u64, bool), StepError> {
+    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(LeaseHandle, u64, bool), RunError> {
         self.check_cancelled()?;
         let (held, reply) = LeaseHandle::start(Root::self_exe(), &self.root, words.to_vec(), lease)
-            .map_err(|err| StepError::Failed(format!("starting the tuner: {err}")))?;
+            .map_err(|err| RunError::Failed(format!("starting the tuner: {err}")))?;
         match reply {
             TunerReply::Applied { id, members, .. } => Ok((held, id, members.iter().any(|m| !m.after.is_empty()))),
-            TunerReply::Refused(refusal) => Err(StepError::Refused(refusal)),
-            other => Err(StepError::Failed(format!("the tuner said {other:?}"))),
+            TunerReply::Refused(refusal) => Err(RunError::Refused(refusal)),
+            other => Err(RunError::Failed(format!("the tuner said {other:?}"))),
         }
     }
 
@@ -234,12 +220,12 @@ impl SystemEnvironment {
 }
 
 impl Environment for SystemEnvironment {
-    fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, StepError> {
+    fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, RunError> {
         let begun = Instant::now();
         self.wait_for_previous_child()?;
         let needs = workloads::find_workload(&plan.profile).is_some_and(|w| w.needs_directory);
         if needs && !self.sync_in_child(Some(&plan.directory), self.drain_limit)? {
-            return Err(StepError::Failed(format!(
+            return Err(RunError::Failed(format!(
                 "dirty pages of {} were not written within {} s: is the device hung, or slower than its dirty pages \
                  allow? Allow more by --drain-limit",
                 sanitize(plan.directory.as_os_str().as_encoded_bytes()),
@@ -252,7 +238,7 @@ impl Environment for SystemEnvironment {
         Ok(begun.elapsed().as_millis() as u64)
     }
 
-    fn watch_baseline(&mut self) -> Result<Baseline, StepError> {
+    fn watch_baseline(&mut self) -> Result<Baseline, RunError> {
         if self.baseline_duration.is_zero() {
             return self.check_cancelled().map(|()| Baseline::default());
         }
@@ -262,11 +248,10 @@ impl Environment for SystemEnvironment {
         Ok(Baseline { sync_timed_out: self.sync_hangs, ..calm })
     }
 
-    fn apply(&mut self, words: &[String]) -> Result<(), StepError> {
+    fn apply(&mut self, words: &[String]) -> Result<(), RunError> {
         self.check_cancelled()?;
         if !words.is_empty() {
             let (held, id, has_changed) = self.start_tuner(words, Some(LEASE_DURATION.as_secs()))?;
-            self.renewed_at = Instant::now();
             // If all values were in force already there is nothing to hold.
             self.lease = has_changed.then_some((held, id));
         }
@@ -280,14 +265,10 @@ impl Environment for SystemEnvironment {
         DirtyThresholds { background, limit }
     }
 
-    fn run_workload(
-        &mut self,
-        plan: &BenchPlan,
-        seen: &mut dyn FnMut(WorkloadEvent),
-    ) -> Result<RoundResult, StepError> {
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, RunError> {
         let (tx, messages) = channel();
         let child = ChildHandle::start(&self.root, plan, move |message| drop(tx.send(message)))
-            .map_err(|err| StepError::Failed(format!("starting the measuring process: {err}")))?;
+            .map_err(|err| RunError::Failed(format!("starting the measuring process: {err}")))?;
         let result = self.watch_workload(&child, &messages, seen);
         // Its work is over: this only closes its input.
         child.cancel();
@@ -295,7 +276,7 @@ impl Environment for SystemEnvironment {
         result
     }
 
-    fn restore(&mut self) -> Result<(), StepError> {
+    fn restore(&mut self) -> Result<(), RunError> {
         let Some((mut held, id)) = self.lease.take() else { return Ok(()) };
         let undone = match held.request(&TunerRequest::Undo) {
             Ok(TunerReply::Restored(all)) => Ok(all),
@@ -303,20 +284,20 @@ impl Environment for SystemEnvironment {
             Err(_) => self.undo_by_journal(id),
         };
         let undone = undone.map_err(|why| {
-            StepError::Failed(format!("change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"))
+            RunError::Failed(format!("change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"))
         })?;
         let wrong = undone.iter().filter(|(_, result)| !result.is_restored());
         let wrong: Vec<String> = wrong.map(|(at, result)| format!("{at}: {result}")).collect();
         match wrong.is_empty() {
             true => Ok(()),
-            false => Err(StepError::Failed(format!("taking change {id} back: {}", wrong.join("; ")))),
+            false => Err(RunError::Failed(format!("taking change {id} back: {}", wrong.join("; ")))),
         }
     }
 
-    fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, StepError> {
+    fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, RunError> {
         let (held, id, _) = self.start_tuner(words, lease_secs)?;
         if lease_secs.is_some() {
-            held.detach().map_err(|err| StepError::Failed(err.to_string()))?;
+            held.detach().map_err(|err| RunError::Failed(err.to_string()))?;
         }
         Ok(id)
     }

@@ -6,6 +6,7 @@ use crate::bench::workloads::{Workload, find_workload};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
+use crate::tuning::plan::TuneError;
 use std::path::PathBuf;
 
 /// The directory to measure in.
@@ -97,8 +98,8 @@ impl BenchTarget {
             Some(Err(why)) => Some(sanitize(why)),
             Some(Ok(found)) => {
                 let refused = found.refusal_for_size((workload.footprint)(plan))?;
-                let next = if refused.needs_privilege { "; its owner or root may" } else { "" };
-                Some(format!("refused: {}{next}", refused.reason))
+                let next = if matches!(refused, TuneError::Privilege(_)) { "; its owner or root may" } else { "" };
+                Some(format!("refused: {refused}{next}"))
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::journal::Journal;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use super::tuner::socket_path;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::subprocess::frame;
 use crate::subprocess::process::ChildProcess;
@@ -11,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a tuner may take to make or restore a change: several device writes, each up to its timeout.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -22,6 +23,7 @@ pub struct LeaseHandle {
     pid: u32,
     stdin: ChildStdin,
     replies: Receiver<TunerReply>,
+    renewed_at: Instant,
 }
 
 /// An event of the tuner that was not a reply to a request.
@@ -55,7 +57,7 @@ impl LeaseHandle {
             }
             let _ = child.wait();
         })?;
-        let mut handle = Self { pid, stdin, replies };
+        let mut handle = Self { pid, stdin, replies, renewed_at: Instant::now() };
         let reply = handle.request(&TunerRequest::Set { assignments, lease_secs })?;
         Ok((handle, reply))
     }
@@ -79,6 +81,23 @@ impl LeaseHandle {
             Ok(reply) => TunerEvent::Reply(reply),
             Err(TryRecvError::Empty) => TunerEvent::Nothing,
             Err(TryRecvError::Disconnected) => TunerEvent::Ended,
+        }
+    }
+
+    /// Makes the lease last `secs` from now, unless that was done less than `interval` ago. The error says why the tuner
+    /// does not hold the change any more.
+    pub fn renew(&mut self, secs: u64, interval: Duration) -> Result<(), String> {
+        let said = |reply: &TunerReply| format!("the tuner said {reply:?}");
+        match self.poll_event() {
+            TunerEvent::Reply(reply) => return Err(said(&reply)),
+            TunerEvent::Ended => return Err("the tuner ended".into()),
+            TunerEvent::Nothing if self.renewed_at.elapsed() < interval => return Ok(()),
+            TunerEvent::Nothing => self.renewed_at = Instant::now(),
+        }
+        match self.request(&TunerRequest::Renew { secs }) {
+            Ok(TunerReply::TimeLeft { .. }) => Ok(()),
+            Ok(other) => Err(said(&other)),
+            Err(err) => Err(describe_io_error(&err)),
         }
     }
 

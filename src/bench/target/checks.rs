@@ -1,7 +1,8 @@
 //! The checks before a benchmark may use a directory, one function each.
 
 use super::filesystem::{FilesystemKind, TargetFilesystem};
-use super::refusal::{BenchRefusal, display_path, refusal_from_errno, refuse};
+use super::refusal::{display_path, refusal_from_errno, refuse};
+use crate::tuning::plan::TuneError;
 use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -13,7 +14,7 @@ pub(crate) const RESERVE_BYTES: u64 = 2 << 30;
 const RESERVE_PCT: u64 = 5;
 
 /// Opens the directory and nothing else: O_PATH neither wakes a device nor blocks on a FIFO.
-pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, TuneError> {
     let fd = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => {
@@ -40,7 +41,7 @@ pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
 }
 
 /// Refuses file systems where a benchmark would do harm or measure nothing.
-pub(crate) fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), BenchRefusal> {
+pub(crate) fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), TuneError> {
     let fs_type = &fs.report.filesystem;
     if fs.kind == FilesystemKind::Pseudo {
         return refuse(format!("{} is on {fs_type}, a pseudo file system without storage", display_path(path)));
@@ -60,7 +61,7 @@ pub(crate) fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: b
 }
 
 /// Refuses directories of other users to users other than root, unless shared like /tmp.
-pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusal> {
+pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), TuneError> {
     let me = rustix::process::geteuid();
     let Ok(stat) = rustix::fs::fstat(dir) else { return Ok(()) };
     let sticky_for_all = stat.st_mode & 0o1002 == 0o1002;
@@ -69,10 +70,10 @@ pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusa
     }
     let why =
         format!("{} belongs to user {}, not to you; name a directory of your own", display_path(path), stat.st_uid);
-    Err(BenchRefusal { reason: why, needs_privilege: true })
+    Err(TuneError::Privilege(why))
 }
 
-pub(crate) fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), BenchRefusal> {
+pub(crate) fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), TuneError> {
     let stat = rustix::fs::fstatvfs(dir).map_err(|e| refusal_from_errno(path, e))?;
     Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
@@ -83,7 +84,7 @@ pub(crate) fn reserved_bytes(size: u64) -> u64 {
 }
 
 /// Refuses `bytes` that would not leave the reserve free on a file system of `size` bytes, of which `free` are left.
-pub(crate) fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), BenchRefusal> {
+pub(crate) fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), TuneError> {
     let reserve = reserved_bytes(size);
     let room = free.saturating_sub(reserve);
     if room >= bytes {

@@ -1,11 +1,12 @@
 //! The file system of a directory: its type, its mount, and the device whose counters include its I/O.
 
-use super::refusal::{BenchRefusal, refusal_from_errno};
+use super::refusal::refusal_from_errno;
 use crate::bench::report::ReportTarget;
 use crate::model::disk::DevId;
 use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;
 use crate::sanitize::sanitize;
+use crate::tuning::plan::TuneError;
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -52,7 +53,7 @@ pub struct TargetFilesystem {
 
 impl TargetFilesystem {
     /// Inspects the open directory `dir`, which the user named `path`.
-    pub fn inspect(root: &Root, dir: impl AsFd, path: &Path) -> Result<Self, BenchRefusal> {
+    pub fn inspect(root: &Root, dir: impl AsFd, path: &Path) -> Result<Self, TuneError> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| refusal_from_errno(path, e))?;
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!((kind_of("sysfs"), kind_of("xfs")), (FilesystemKind::Pseudo, FilesystemKind::Device));
         let of = |fs_type: &str| TargetFilesystem { kind: kind_of(fs_type), ..fs.clone() };
         let refused = |fs: TargetFilesystem, twice| {
-            super::super::checks::check_filesystem_kind(&fs, dir.path(), twice).err().map(|r| r.reason)
+            super::super::checks::check_filesystem_kind(&fs, dir.path(), twice).err().map(|r| r.to_string())
         };
         assert!(refused(of("nfs4"), false).is_some_and(|why| why.contains("--network")));
         let sound = |kind: &str| TargetFilesystem { read_only: false, ..of(kind) };

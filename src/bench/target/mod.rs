@@ -9,9 +9,10 @@ pub(crate) mod refusal;
 pub(crate) mod size_hints;
 
 use self::filesystem::TargetFilesystem;
-use self::refusal::{BenchRefusal, refusal_from_errno, refuse};
+use self::refusal::{refusal_from_errno, refuse};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
+use crate::tuning::plan::TuneError;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -28,7 +29,7 @@ pub struct TargetDirectory {
 impl TargetDirectory {
     /// Checks `path` and its file system. `twice`: the user named it twice, which allows a network
     /// mount. May block on a dead mount, so only child processes may call this.
-    pub fn open_checked(root: &Root, path: &Path, twice: bool) -> Result<Self, BenchRefusal> {
+    pub fn open_checked(root: &Root, path: &Path, twice: bool) -> Result<Self, TuneError> {
         let fd = checks::open_directory(path)?;
         let filesystem = TargetFilesystem::inspect(root, &fd, path)?;
         checks::check_filesystem_kind(&filesystem, path, twice)?;
@@ -39,18 +40,18 @@ impl TargetDirectory {
         Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
     }
 
-    pub fn size_and_free(&self) -> Result<(u64, u64), BenchRefusal> {
+    pub fn size_and_free(&self) -> Result<(u64, u64), TuneError> {
         checks::size_and_free(&self.dir_fd, &self.path)
     }
 
     /// Refuses a file that would not leave the reserve free.
-    pub fn check_space(&self, bytes: u64) -> Result<(), BenchRefusal> {
+    pub fn check_space(&self, bytes: u64) -> Result<(), TuneError> {
         let (size, free) = self.size_and_free()?;
         checks::check_space(&self.path, size, free, bytes)
     }
 
     /// An unlinked file of `bytes`, allocated but not written.
-    pub fn create(&self, bytes: u64) -> Result<BenchFile, BenchRefusal> {
+    pub fn create(&self, bytes: u64) -> Result<BenchFile, TuneError> {
         self.check_space(bytes)?;
         let file = self.create_unlinked()?.into();
         if bytes > 0 {
@@ -63,7 +64,7 @@ impl TargetDirectory {
         Ok(BenchFile { file, direct: None, size: bytes })
     }
 
-    fn create_unlinked(&self) -> Result<OwnedFd, BenchRefusal> {
+    fn create_unlinked(&self) -> Result<OwnedFd, TuneError> {
         let mode = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
         match rustix::fs::openat(&self.dir_fd, ".", flags | OFlags::TMPFILE, mode) {
@@ -95,7 +96,7 @@ impl Drop for BenchFile {
 
 impl BenchFile {
     /// Opens the file again with O_DIRECT. Refused if the file system does not support direct I/O.
-    pub fn open_direct_io(&mut self, root: &Root) -> Result<(), BenchRefusal> {
+    pub fn open_direct_io(&mut self, root: &Root) -> Result<(), TuneError> {
         use std::os::fd::AsRawFd;
         let again = root.proc(&format!("self/fd/{}", self.file.as_raw_fd()));
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
@@ -150,12 +151,12 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileTypeExt;
 
-    fn open_checked(path: &Path) -> Result<TargetDirectory, BenchRefusal> {
+    fn open_checked(path: &Path) -> Result<TargetDirectory, TuneError> {
         TargetDirectory::open_checked(&Root::live(), path, false)
     }
 
     fn refusal_reason(path: &Path) -> String {
-        open_checked(path).err().map(|r| r.reason).unwrap_or_default()
+        open_checked(path).err().map(|r| r.to_string()).unwrap_or_default()
     }
 
     #[test]
@@ -194,6 +195,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let Ok(place) = open_checked(dir.path()) else { return println!("skipped: directory refused") };
         let Err(refused) = place.create(1 << 60) else { panic!("an exabyte was granted") };
-        assert!(refused.reason.contains("free"), "{}", refused.reason);
+        assert!(refused.to_string().contains("free"), "{refused}");
     }
 }

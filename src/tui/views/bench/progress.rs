@@ -19,7 +19,7 @@ impl RunStatus for BenchForm {
         match message {
             BenchMessage::Progress(progress) => run.progress.push(*progress),
             BenchMessage::Note(note) => run.add_note(note),
-            BenchMessage::Refused(refusal) => run.ending = Some(RunEnding::Refused(refusal.reason)),
+            BenchMessage::Refused(refusal) => run.ending = Some(RunEnding::Refused(refusal.to_string())),
             BenchMessage::Failed(why) => run.ending = Some(RunEnding::Failed(why)),
             BenchMessage::Report(report) => run.ending = Some(RunEnding::Report(report)),
         }

@@ -5,7 +5,6 @@ use crate::bench::message::{BenchMessage, BenchProgress};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{BenchReport, ReportTarget, RunEnd, SCHEMA};
 use crate::bench::store::StoredReport;
-use crate::bench::target::refusal::BenchRefusal;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
 use crate::jobs::bench_jobs::StoreJob;
@@ -18,6 +17,7 @@ use crate::tui::app::tests::{SIZE, click, state_summary, visible_effects};
 use crate::tui::app::update;
 use crate::tui::view::{Effect, Event, Overlay, RunEffect};
 use crate::tui::views::runs::{OpenedResult, Run, RunEnding, RunForms, RunKind, RunRow, RunStatus, stored_text};
+use crate::tuning::plan::TuneError;
 
 use ratatui::layout::Rect;
 
@@ -228,7 +228,7 @@ fn the_plan_scrolls_below_the_last_parameter() {
 
 #[test]
 fn refused_plans_open_no_confirmation() {
-    let refusal = BenchRefusal { reason: "/srv/lab is on proc, a pseudo file system".into(), needs_privilege: false };
+    let refusal = TuneError::Unsafe("/srv/lab is on proc, a pseudo file system".into());
     let cases = [
         (Some(TargetInspection { refusal: Some(refusal), info: None, directory: DIR.into() }), "pseudo file system"),
         (Some(target_info(|s| s.free = 1 << 30)), "would not leave the reserve"),
@@ -342,7 +342,7 @@ fn a_result_is_shown_stored_and_listed() {
     assert!(screen_text(&app).contains("not saved: no space left"), "on the page as long as it is there");
     for (last, has) in [
         (BenchMessage::Failed("io_uring went away".into()), "failed: io_uring went away"),
-        (BenchMessage::Refused(BenchRefusal { reason: "no room".into(), needs_privilege: false }), "refused: no room"),
+        (BenchMessage::Refused(TuneError::Unsafe("no room".into())), "refused: no room"),
     ] {
         let mut app = app_with_run();
         assert_eq!(send_message(&mut app, last), []);
