@@ -123,8 +123,8 @@ fn devices_have_their_sysfs_attributes() {
     assert_eq!((info.level.as_deref(), info.state.as_deref(), info.degraded), (Some("raid1"), Some("active"), Some(0)));
     assert_eq!(md.slaves, [DevId { major: 259, minor: 2 }, DevId { major: 259, minor: 5 }]);
     assert_eq!(md.holders.len(), 3);
-    assert_eq!(topo.parent_of(md.id).unwrap().name, "nvme0n1p2");
-    assert_eq!(topo.parent_of(DevId { major: 8, minor: 0 }), None);
+    assert_eq!(topo.get(md.parent.unwrap()).unwrap().name, "nvme0n1p2");
+    assert_eq!(topo.get(DevId { major: 8, minor: 0 }).unwrap().parent, None);
     assert_eq!(topo.by_name("/dev/mapper/luks-pgdata").unwrap().name, "dm-3");
     assert_eq!(topo.by_name("/dev/vg0/pg-data").unwrap().name, "dm-2");
     assert_eq!(topo.by_name("/dev/sda").unwrap().model.as_deref(), Some("LUN C-Mode"));

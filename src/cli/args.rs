@@ -1,6 +1,7 @@
 //! Arguments and value parsers that several subcommands share.
 
 use crate::export::screenshot::{ScreenshotFormat, find_format};
+use crate::tui::action::ViewId;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
@@ -8,39 +9,20 @@ use clap::{Args, ValueEnum};
 pub(super) struct ScreenshotArgs {
     /// Images: the view to show; by default the first one.
     #[arg(long, value_name = "VIEW", value_enum, conflicts_with = "pane")]
-    pub(super) view: Option<ViewName>,
+    pub(super) view: Option<ViewId>,
     /// Images: columns and rows, 40x12 to 500x200; by default 120x40.
     #[arg(long, value_name = "COLSxROWS", value_parser = parse_screen_size)]
     pub(super) size: Option<(u16, u16)>,
 }
 
-/// Views that an image can show; but for the first one, panes that a snapshot can be limited to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ViewName {
-    /// All panes that fit.
-    Overview,
-    /// Block devices and network file systems, with graphs.
-    Devices,
-    /// Processes.
-    Processes,
-    /// Dirty pages, swap, pressure.
-    Memory,
-    /// The kernel log.
-    Kernel,
-    /// Findings: problems and their causes.
-    Findings,
-    /// Sync calls: which process waits, on which file. Traced only on request.
-    Syncs,
-}
-
 /// Parses the name of a pane: a view, but for the overview.
-pub(super) fn parse_pane() -> impl TypedValueParser<Value = ViewName> {
-    let names = ViewName::value_variants().iter().skip(1).filter_map(ViewName::to_possible_value).map(|name| {
+pub(super) fn parse_pane() -> impl TypedValueParser<Value = ViewId> {
+    let names = ViewId::value_variants().iter().skip(1).filter_map(ViewId::to_possible_value).map(|name| {
         let is_devices = name.get_name() == "devices";
         // A pane of a snapshot has no graphs.
         if is_devices { name.help("Block devices and network file systems") } else { name }
     });
-    PossibleValuesParser::new(names).try_map(|name| ViewName::from_str(&name, false))
+    PossibleValuesParser::new(names).try_map(|name| ViewId::from_str(&name, false))
 }
 
 /// The image format with the name of an output format.

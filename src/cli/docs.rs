@@ -73,11 +73,7 @@ fn render_all_pages() -> io::Result<Vec<(String, Vec<u8>)>> {
 fn render_subcommand_page(command: &Command, title: &str) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let man = Man::new(command.clone().display_name(title)).title(title).section("8").manual("System Administration");
-    man.render_title(&mut out)?;
-    man.render_name_section(&mut out)?;
-    man.render_synopsis_section(&mut out)?;
-    man.render_description_section(&mut out)?;
-    man.render_options_section(&mut out)?;
+    render_standard_sections(&man, &mut out)?;
     let subcommands: Vec<_> = visible_subcommands(command)
         .map(|sub| (format!("{title}-{}(8)", sub.get_name()), sub.get_about().map(ToString::to_string)))
         .collect();
@@ -93,6 +89,14 @@ fn render_subcommand_page(command: &Command, title: &str) -> io::Result<Vec<u8>>
     write_heading(&mut out, "SEE ALSO")?;
     Roff::new().text(vec![roman("iotop-plus(8)")]).to_writer(&mut out)?;
     Ok(out)
+}
+
+fn render_standard_sections(man: &Man, out: &mut Vec<u8>) -> io::Result<()> {
+    man.render_title(out)?;
+    man.render_name_section(out)?;
+    man.render_synopsis_section(out)?;
+    man.render_description_section(out)?;
+    man.render_options_section(out)
 }
 
 fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
@@ -111,11 +115,7 @@ fn render_man_page() -> io::Result<Vec<u8>> {
     command.build();
     let mut out = Vec::new();
     let man = Man::new(command.clone()).section("8").manual("System Administration");
-    man.render_title(&mut out)?;
-    man.render_name_section(&mut out)?;
-    man.render_synopsis_section(&mut out)?;
-    man.render_description_section(&mut out)?;
-    man.render_options_section(&mut out)?;
+    render_standard_sections(&man, &mut out)?;
     write_heading(&mut out, "COMMANDS")?;
     write_subcommands(&mut out, &command)?;
     write_keys(&mut out)?;

@@ -4,7 +4,7 @@
 use super::args::parse_seconds_from;
 use super::exit::{EXIT_CRITICAL, EXIT_OK, EXIT_WARNINGS};
 use super::printer::{Printer, block_on};
-use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use super::sampler::{Sampler, SamplerOptions};
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::Severity;
 use crate::export::findings;
@@ -45,15 +45,7 @@ const SCHEMA_VERSION: u32 = 1;
 pub(super) fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let duration = Duration::from_secs_f64(args.delay);
     block_on(async {
-        let options = SamplerOptions {
-            read_every_task: true,
-            queue_settings: true,
-            kernel_log: true,
-            facts_every: Some(duration / FACTS_READS),
-            tracing,
-            slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
-            ..SamplerOptions::default()
-        };
+        let options = SamplerOptions::for_findings(duration / FACTS_READS, tracing);
         let mut sampler = Sampler::start(root, SAMPLE_INTERVAL, options)?;
         let mut printer = Printer::start(Some(1))?;
         let (started, mut code) = (Instant::now(), None);

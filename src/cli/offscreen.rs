@@ -1,6 +1,6 @@
 //! Renders screens without a terminal, for images.
 
-use super::args::{ScreenshotArgs, ViewName};
+use super::args::ScreenshotArgs;
 use super::exit::usage;
 use super::sampler::Sampler;
 use crate::collect::clock;
@@ -23,7 +23,7 @@ const DEFAULT_SIZE: (u16, u16) = (120, 40);
 pub(super) fn check_options(
     form: Option<&ScreenshotFormat>,
     args: &ScreenshotArgs,
-    panes: &[ViewName],
+    panes: &[ViewId],
     stdout: bool,
 ) -> anyhow::Result<()> {
     let image_option = args.view.map(|_| "--view").or(args.size.map(|_| "--size"));
@@ -40,7 +40,7 @@ pub(super) fn check_options(
 /// What an image shows besides the system state.
 pub(super) struct OffscreenScene<'a> {
     pub(super) args: &'a ScreenshotArgs,
-    pub(super) pane: Option<ViewName>,
+    pub(super) pane: Option<ViewId>,
     pub(super) utc_offset_secs: i64,
     pub(super) log_clock: LogClock,
     pub(super) interval: Duration,
@@ -60,8 +60,8 @@ pub(super) fn render(
     (shared.findings, shared.utc_offset_secs, shared.log_clock) = (findings, scene.utc_offset_secs, scene.log_clock);
     (shared.interval, shared.replay) = (scene.interval, scene.replay);
     (app.screen.view, app.screen.zoomed) = match (scene.pane, scene.args.view) {
-        (Some(pane), _) => (view_of(pane), true),
-        (None, view) => (view.map_or(ViewId::Overview, view_of), false),
+        (Some(pane), _) => (pane, true),
+        (None, view) => (view.unwrap_or_default(), false),
     };
     app.views.kernel_log.refresh_entries(&app.shared);
     app.refresh_views(&mut Vec::new());
@@ -72,7 +72,7 @@ pub(super) fn render(
 pub(super) fn render_live(
     sampler: &mut Sampler,
     args: &ScreenshotArgs,
-    pane: Option<ViewName>,
+    pane: Option<ViewId>,
     interval: Duration,
     form: &ScreenshotFormat,
 ) -> Vec<u8> {
@@ -89,18 +89,6 @@ pub(super) fn render_live(
     render(state, std::mem::take(&mut sampler.findings), scene, form)
 }
 
-fn view_of(view: ViewName) -> ViewId {
-    match view {
-        ViewName::Overview => ViewId::Overview,
-        ViewName::Devices => ViewId::Devices,
-        ViewName::Processes => ViewId::Processes,
-        ViewName::Memory => ViewId::Memory,
-        ViewName::Kernel => ViewId::Kernel,
-        ViewName::Findings => ViewId::Findings,
-        ViewName::Syncs => ViewId::Syncs,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,7 +103,7 @@ mod tests {
                 && check_options(find_format("svg"), &sized, &[], true).is_ok()
         );
         assert!(check_options(None, &sized, &[], true).unwrap_err().to_string().starts_with("--size is for pictures"));
-        let two = [ViewName::Devices, ViewName::Memory];
+        let two = [ViewId::Devices, ViewId::Memory];
         assert!(check_options(find_format("svg"), &none, &two, true).unwrap_err().to_string().contains("one --pane"));
         assert!(check_options(None, &none, &two, true).is_ok());
     }

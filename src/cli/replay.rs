@@ -1,6 +1,6 @@
 //! The subcommand `replay`: shows a recording on the screen, or prints it.
 
-use super::args::{ScreenshotArgs, ViewName, image_format, parse_pane};
+use super::args::{ScreenshotArgs, image_format, parse_pane};
 use super::exit::{EXIT_OK, print_error, usage};
 use super::full_screen::{is_no_color_set, load_settings};
 use super::offscreen::{self, OffscreenScene};
@@ -47,7 +47,7 @@ pub(super) struct ReplayArgs {
     pub(super) format: Option<ReplayFormat>,
     /// Print only this pane; repeatable, except for csv.
     #[arg(long, value_name = "PANE", value_parser = parse_pane(), requires = "format")]
-    pub(super) pane: Vec<ViewName>,
+    pub(super) pane: Vec<ViewId>,
     /// Print from this time, in the formats of --at.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
     pub(super) from: Option<String>,
@@ -301,7 +301,6 @@ fn print_samples<B: ReadAt>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::ViewName;
     use super::*;
     use crate::export::snapshot::SnapshotScope;
 
@@ -315,7 +314,7 @@ mod tests {
 
     #[test]
     fn scope_of_one_pane() {
-        assert_eq!(scope_of_panes(&[ViewName::Memory]), SnapshotScope { memory: true, ..empty_scope() });
+        assert_eq!(scope_of_panes(&[ViewId::Memory]), SnapshotScope { memory: true, ..empty_scope() });
     }
 
     fn empty_scope() -> SnapshotScope {

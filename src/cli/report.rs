@@ -5,7 +5,7 @@ use super::bench::{clear_progress_line, load_stored};
 use super::child_progress::overwrite_progress_line;
 use super::exit::EXIT_OK;
 use super::printer::{Printer, block_on};
-use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use super::sampler::{Sampler, SamplerOptions};
 use super::tune::common::child_knob_io;
 use super::tune::show::format_reading;
 use super::worker_job::write_file;
@@ -79,15 +79,7 @@ pub(super) fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Resu
     let results = stored_results(args)?;
     let document = block_on(async {
         let duration = Duration::from_secs(args.time);
-        let options = SamplerOptions {
-            read_every_task: true,
-            queue_settings: true,
-            kernel_log: true,
-            facts_every: Some(FACTS_EVERY),
-            tracing,
-            slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
-            ..SamplerOptions::default()
-        };
+        let options = SamplerOptions::for_findings(FACTS_EVERY, tracing);
         let mut sampler = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(duration / MAX_SAMPLES), options)?;
         let mut printer = Printer::start(Some(1))?;
         let (started, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);

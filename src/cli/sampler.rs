@@ -53,6 +53,21 @@ pub(super) struct SamplerOptions {
     pub(super) facts_every: Option<Duration>,
 }
 
+impl SamplerOptions {
+    /// All that rules and reports need, with settings and limits read this often.
+    pub(super) fn for_findings(facts_every: Duration, tracing: bool) -> Self {
+        Self {
+            read_every_task: true,
+            queue_settings: true,
+            kernel_log: true,
+            facts_every: Some(facts_every),
+            tracing,
+            slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
+            ..Self::default()
+        }
+    }
+}
+
 enum SamplerInput {
     Collector(Vec<Observation>),
     Worker(Box<WorkerJob>, WorkerReply),

@@ -1,6 +1,6 @@
 //! The subcommand `snapshot`: prints what the screen shows as text, Markdown, JSON or an image.
 
-use super::args::{ScreenshotArgs, ViewName, image_format, parse_pane, parse_seconds};
+use super::args::{ScreenshotArgs, image_format, parse_pane, parse_seconds};
 use super::exit::EXIT_OK;
 use super::offscreen;
 use super::printer::{Printer, block_on};
@@ -9,6 +9,7 @@ use super::worker_job::write_file;
 use crate::export::json;
 use crate::export::snapshot::{self, SnapshotScope};
 use crate::root::Root;
+use crate::tui::action::ViewId;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ pub(super) struct SnapshotArgs {
     pub(super) count: u64,
     /// Only this pane; repeatable, except for images.
     #[arg(long, value_name = "PANE", value_parser = parse_pane())]
-    pub(super) pane: Vec<ViewName>,
+    pub(super) pane: Vec<ViewId>,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub(super) format: SnapshotFormat,
@@ -68,7 +69,7 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
     let findings = scope.findings || image.is_some();
     let interval = Duration::from_secs_f64(args.delay);
     // Only on request: tracing slows every system call slightly.
-    let syncs = args.pane.contains(&ViewName::Syncs) || args.picture.view == Some(ViewName::Syncs);
+    let syncs = args.pane.contains(&ViewId::Syncs) || args.picture.view == Some(ViewId::Syncs);
     offscreen::check_options(image, &args.picture, &args.pane, args.output.is_none())?;
     let mut output = Vec::new();
     block_on(async {
@@ -112,17 +113,15 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
 }
 
 /// The parts of a snapshot for the selected panes; all if none is selected.
-pub(super) fn scope_of_panes(panes: &[ViewName]) -> SnapshotScope {
-    if panes.is_empty() {
-        return SnapshotScope::ALL;
-    }
+pub(super) fn scope_of_panes(panes: &[ViewId]) -> SnapshotScope {
+    let has = |pane| panes.is_empty() || panes.contains(&pane);
     SnapshotScope {
-        devices: panes.contains(&ViewName::Devices),
-        processes: panes.contains(&ViewName::Processes),
-        memory: panes.contains(&ViewName::Memory),
-        kernel_log: panes.contains(&ViewName::Kernel),
-        findings: panes.contains(&ViewName::Findings),
-        syncs: panes.contains(&ViewName::Syncs),
+        devices: has(ViewId::Devices),
+        processes: has(ViewId::Processes),
+        memory: has(ViewId::Memory),
+        kernel_log: has(ViewId::Kernel),
+        findings: has(ViewId::Findings),
+        syncs: has(ViewId::Syncs),
     }
 }
 

@@ -57,8 +57,6 @@ pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
         is_bind: mounts.is_bind(mount),
         storage: store,
         note: describe_location(mount, store, &mounts, &chain, node.is_some()),
-        matched_by: found.first().map(|(_, via)| *via),
-        is_device_node: node.is_some(),
         chain,
         space: read_space(root, &canonical),
         read_only: mount.read_only_reason().or(device_ro.then_some(ReadOnlyReason::Device)),

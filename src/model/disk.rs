@@ -75,8 +75,6 @@ pub struct DiskRate {
     pub read_merges_per_s: f64,
     /// Merged writes.
     pub write_merges_per_s: f64,
-    /// Merged discards.
-    pub discard_merges_per_s: Option<f64>,
     /// Mean milliseconds of a request including queueing, over reads, writes and discards.
     pub await_ms: f64,
     /// r_await.
@@ -140,7 +138,6 @@ impl DiskRate {
             discard_mb_per_s: d.map(|d| mb_per_s(d.sectors)),
             read_merges_per_s: per_s(r.merged),
             write_merges_per_s: per_s(w.merged),
-            discard_merges_per_s: d.map(|d| per_s(d.merged)),
             await_ms: all.mean_ms(),
             read_await_ms: r.mean_ms(),
             write_await_ms: w.mean_ms(),

@@ -69,6 +69,7 @@ pub struct StallRate {
     /// reclaim when it ends.
     pub ms_per_s: f64,
     /// The longest, in milliseconds.
+    #[serde(rename = "longest_ms")]
     pub max_ms: f64,
 }
 

@@ -28,10 +28,6 @@ pub struct NicRaw {
 pub struct NicRate {
     /// Interface name, raw.
     pub name: String,
-    /// Received, 2^20 bytes a second.
-    pub rx_mb_per_s: Option<f64>,
-    /// Sent, 2^20 bytes a second.
-    pub tx_mb_per_s: Option<f64>,
     /// Link speed in bits per second.
     pub speed_bits: Option<u64>,
     /// Busier direction as a percentage of the link speed (links are full duplex). The interface counts bytes
@@ -50,8 +46,6 @@ impl NicRate {
         let speed = cur.speed_bits.filter(|s| *s > 0);
         Self {
             name: cur.name.clone(),
-            rx_mb_per_s: rx.map(|b| b / MIB),
-            tx_mb_per_s: tx.map(|b| b / MIB),
             speed_bits: cur.speed_bits,
             used_pct: rx.zip(tx).zip(speed).map(|((rx, tx), s)| rx.max(tx) * 800.0 / s as f64),
         }
@@ -161,9 +155,6 @@ pub struct NetFsRate {
     /// Major timeouts per second.
     #[serde(skip)]
     pub timeouts_per_s: Option<f64>,
-    /// Failed requests per second.
-    #[serde(skip)]
-    pub errors_per_s: Option<f64>,
     /// Device number, to join with the mount table.
     #[serde(skip)]
     pub dev: DevId,
@@ -200,7 +191,6 @@ impl NetFsRate {
             execute_ms: mean(|n| n.execute_ms),
             queue_ms: mean(|n| n.queue_ms),
             timeouts_per_s: per_s(|n| n.timeouts),
-            errors_per_s: per_s(|n| n.errors),
             dev: cur.dev,
         }
     }
@@ -228,11 +218,11 @@ mod tests {
     #[test]
     fn a_saturated_link_is_near_100_percent() {
         let r = NicRate::derive(Some(&nic(0, 0)), &nic(1_048_576, 24_000_000), 2.0);
-        assert_eq!((r.rx_mb_per_s, r.used_pct), (Some(0.5), Some(96.0)));
+        assert_eq!(r.used_pct, Some(96.0));
         let first = NicRate::derive(None, &nic(5, 5), 2.0);
-        assert_eq!((first.rx_mb_per_s, first.used_pct), (None, None));
+        assert_eq!(first.used_pct, None);
         let again = NicRate::derive(Some(&nic(9, 9)), &nic(5, 5), 2.0);
-        assert_eq!(again.tx_mb_per_s, None);
+        assert_eq!(again.used_pct, None);
         let virt = NicRate::derive(Some(&nic(0, 0)), &NicRaw { speed_bits: None, ..nic(5, 5) }, 1.0);
         assert_eq!(virt.used_pct, None);
     }

@@ -5,7 +5,7 @@ use super::mount::MountInfo;
 use super::queue::QueueAttrs;
 use super::raw_bytes::RawBytes;
 use super::reading::Reading;
-use super::topology::{DeviceKind, DeviceMatch};
+use super::topology::DeviceKind;
 use serde::{Deserialize, Serialize};
 
 /// Where a file system stores its data.
@@ -107,10 +107,6 @@ pub struct PathReport {
     pub storage: StorageKind,
     /// The same as a sentence, sanitized.
     pub note: String,
-    /// How the device was found; `None` without a device.
-    pub matched_by: Option<DeviceMatch>,
-    /// The path is a block device, and the chain is that device's.
-    pub is_device_node: bool,
     /// From the file system down to the physical disks.
     pub chain: Vec<DeviceChainEntry>,
     /// Free space.

@@ -241,11 +241,6 @@ impl Topology {
         })
     }
 
-    /// The device that a device is part of or lies on first.
-    pub fn parent_of(&self, id: DevId) -> Option<&BlockDevice> {
-        self.get(self.get(id)?.parent?)
-    }
-
     /// The mounts directly on a device.
     pub fn mounts_of(&self, id: DevId) -> &[MountRef] {
         self.get(id).map_or(&[], |d| &d.mounts)

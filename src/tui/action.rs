@@ -1,20 +1,28 @@
 //! Tabs and actions. Keys, mouse and commands all come down to an action.
 
-/// The views, in the order of their number keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, serde::Serialize, serde::Deserialize)]
+/// The views, in the order of their number keys; Syncs has a key of its own. Images can show those with a help text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "their titles say it")]
 pub enum ViewId {
+    /// All panes that fit.
     #[default]
     Overview,
+    /// Block devices and network file systems, with graphs.
     Devices,
+    /// Processes.
     Processes,
+    /// Dirty pages, swap, pressure.
     Memory,
+    /// The kernel log.
     Kernel,
+    #[value(skip)]
     Bench,
+    #[value(skip)]
     Tune,
+    /// Findings: problems and their causes.
     Findings,
-    /// Who waits for syncs, on which file. It has a key of its own instead of a number.
+    /// Sync calls: which process waits, on which file. Traced only on request.
     Syncs,
 }
 

@@ -28,7 +28,6 @@ pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
     let mut files = ProcessFiles { root, buf: Vec::new() };
     Reading::Ok(TaskDetail {
         key,
-        verified: starttime.is_some(),
         limits: files.read_parsed(key.pid, "limits", |raw| limits::parse(raw).map(resource_limit).collect()),
         cgroups: files.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize).collect()),
         parents: files.read_ancestors(key.pid),
@@ -123,7 +122,6 @@ mod tests {
         let key = TaskKey { pid, tid: pid, starttime: task::stat(&stat).unwrap().starttime };
         let detail = read_detail(&Root::live(), key);
         let detail = detail.ok().unwrap();
-        assert!(detail.verified);
         let nofile = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         let open_files = detail.open_files_limit().unwrap();
         assert_eq!((open_files.soft, open_files.hard), (nofile.current, nofile.maximum));

@@ -387,13 +387,7 @@ pub fn set_device(snap: &mut Snapshot, rate: DiskRate) {
 /// Sets a network mount over `eth0`, a link of this speed.
 pub fn set_network_mount(snap: &mut Snapshot, mb: f64, speed_bits: Option<u64>, change: impl FnOnce(&mut NetFsRate)) {
     let used = speed_bits.map(|b| mb * MIB * 800.0 / b as f64);
-    snap.nics = Reading::Ok(vec![NicRate {
-        name: "eth0".into(),
-        rx_mb_per_s: Some(mb),
-        tx_mb_per_s: Some(0.1),
-        speed_bits,
-        used_pct: used,
-    }]);
+    snap.nics = Reading::Ok(vec![NicRate { name: "eth0".into(), speed_bits, used_pct: used }]);
     let mut fs = NetFsRate {
         mount: "/mnt/nfs".into(),
         server: "server:/export".into(),

@@ -5,17 +5,20 @@ use crate::model::memory_stalls::{ProcessStalls, RECLAIM, StallRate, THROTTLE};
 use crate::model::pressure::ResourcePressure;
 use crate::model::snapshot::Snapshot;
 use crate::sanitize::sanitize;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+/// A value as an object; without one, every key is `null`.
+fn object_or_nulls<T: Serialize + Default>(value: Option<&T>) -> Value {
+    let mut object = json!(value.unwrap_or(&T::default()));
+    if let (None, Some(entries)) = (value, object.as_object_mut()) {
+        entries.values_mut().for_each(|value| *value = Value::Null);
+    }
+    object
+}
+
 pub(super) fn cpu(snapshot: &Snapshot) -> Value {
-    let cpu = snapshot.cpu.ok();
-    json!({
-        "user_pct": cpu.map(|c| c.user_pct),
-        "system_pct": cpu.map(|c| c.system_pct),
-        "iowait_pct": cpu.map(|c| c.iowait_pct),
-        "steal_pct": cpu.map(|c| c.steal_pct),
-        "idle_pct": cpu.map(|c| c.idle_pct),
-    })
+    object_or_nulls(snapshot.cpu.ok())
 }
 
 pub(super) fn writeback(snapshot: &Snapshot) -> WritebackRate {
@@ -23,23 +26,10 @@ pub(super) fn writeback(snapshot: &Snapshot) -> WritebackRate {
 }
 
 pub(super) fn swap(snapshot: &Snapshot) -> Value {
-    let swap = snapshot.swap.ok();
-    let device = |area: &SwapArea| {
-        json!({
-            "name": sanitize(&area.name),
-            "kind": sanitize(&area.kind),
-            "size_bytes": area.size_bytes,
-            "used_bytes": area.used_bytes,
-            "priority": area.priority,
-        })
-    };
-    json!({
-        "total_bytes": swap.map(|s| s.total_bytes),
-        "used_bytes": swap.map(|s| s.used_bytes),
-        "in_bytes_per_s": swap.map(|s| s.in_bytes_per_s),
-        "out_bytes_per_s": swap.map(|s| s.out_bytes_per_s),
-        "devices": snapshot.swap_areas.ok().map(|areas| areas.iter().map(device).collect::<Vec<_>>()),
-    })
+    let mut object = json!(snapshot.swap.ok().cloned().unwrap_or_default());
+    let sanitized = |area: &SwapArea| SwapArea { name: sanitize(&area.name), kind: sanitize(&area.kind), ..*area };
+    object["devices"] = json!(snapshot.swap_areas.ok().map(|areas| areas.iter().map(sanitized).collect::<Vec<_>>()));
+    object
 }
 
 pub(super) fn pressure(snapshot: &Snapshot) -> Value {
@@ -55,28 +45,24 @@ pub(super) fn pressure(snapshot: &Snapshot) -> Value {
 
 pub(super) fn stalls(snapshot: &Snapshot) -> Value {
     let stalls = snapshot.memory_stalls.ok();
-    let total = |kind: usize| stalls.and_then(|s| s.totals[kind]);
+    // Null where the kind is not counted.
+    let stall = |kind: usize, of_task: Option<&StallRate>| {
+        let total = stalls.and_then(|s| s.totals[kind].as_ref());
+        object_or_nulls(total.map(|total| of_task.unwrap_or(total)))
+    };
     let task = |t: &ProcessStalls| {
         json!({
             "pid": t.key.pid,
             "starttime": t.key.starttime,
             "comm": t.comm,
             "throttled_on": Some(&*t.bdi).filter(|bdi| !bdi.is_empty()),
-            "throttle": stall(total(THROTTLE).map(|_| t.rates[THROTTLE])),
-            "reclaim": stall(total(RECLAIM).map(|_| t.rates[RECLAIM])),
+            "throttle": stall(THROTTLE, Some(&t.rates[THROTTLE])),
+            "reclaim": stall(RECLAIM, Some(&t.rates[RECLAIM])),
         })
     };
     json!({
-        "throttle": stall(total(THROTTLE)),
-        "reclaim": stall(total(RECLAIM)),
+        "throttle": stall(THROTTLE, None),
+        "reclaim": stall(RECLAIM, None),
         "tasks": stalls.map(|s| s.processes.iter().map(task).collect::<Vec<_>>()),
-    })
-}
-
-fn stall(rate: Option<StallRate>) -> Value {
-    json!({
-        "count": rate.map(|r| r.count),
-        "ms_per_s": rate.map(|r| r.ms_per_s),
-        "longest_ms": rate.map(|r| r.max_ms),
     })
 }

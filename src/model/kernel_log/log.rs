@@ -9,7 +9,7 @@ use super::rules::MessageRole;
 use super::trace_folder::{OpenTrace, TraceFolder, is_cut_here};
 use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
 use crate::model::device_id::DevId;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use strum::VariantArray as _;
 
 /// Limits of the log.
@@ -73,7 +73,8 @@ fn attached_device(message: &[u8]) -> Option<String> {
 #[derive(Debug)]
 struct StoredEntry {
     entry: LogEntry,
-    dedup_key: u64,
+    /// Equal for repetitions of one message; `None`: later messages are not counted with it.
+    dedup_key: Option<u64>,
 }
 
 impl StoredEntry {
@@ -92,8 +93,6 @@ pub struct KernelLog {
     started_us: u64,
     /// By order of the newest occurrence.
     stored: BTreeMap<u64, StoredEntry>,
-    by_key: HashMap<u64, u64>,
-    unclassified: BTreeSet<u64>,
     bytes: usize,
     next_order: u64,
     media_attached: HashMap<String, i64>,
@@ -184,9 +183,9 @@ impl KernelLog {
     fn record_attached_medium(&mut self, record: &KmsgRecord, clock: LogClock) {
         let Some(name) = attached_device(&record.message) else { return };
         // Later messages are not counted with those about the old medium.
-        let slots = &self.stored;
-        let other = |order: &u64| slots.get(order).is_none_or(|s| s.entry.device.as_deref() != Some(&*name));
-        self.by_key.retain(|_, order| other(order));
+        for slot in self.stored.values_mut().filter(|s| s.entry.device.as_deref() == Some(&*name)) {
+            slot.dedup_key = None;
+        }
         if self.media_attached.len() >= MAX_ATTACHED {
             let oldest = self.media_attached.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
             oldest.and_then(|name| self.media_attached.remove(&name));
@@ -245,7 +244,7 @@ impl KernelLog {
 
     /// Adds an entry for a record, or counts it in an entry with the same message.
     fn add_entry(&mut self, record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock) {
-        let key = dedup::dedup_key(&record.message, verdict, record.facility != 0);
+        let key = Some(dedup::dedup_key(&record.message, verdict, record.facility != 0));
         let mut entry = new_entry(record, verdict, clock);
         let caller = record.caller.as_deref();
         let mut counts = record.facility == 0;
@@ -263,10 +262,9 @@ impl KernelLog {
         if counts {
             self.count_message(verdict.class, record.boot_us);
         }
-        let same = self.by_key.get(&key).copied().filter(|order| {
-            self.stored.get(order).is_some_and(|s| record.boot_us.saturating_sub(s.entry.boot_us) <= REPEAT_WINDOW_US)
-        });
-        if let Some(slot) = same.and_then(|order| self.remove(order)) {
+        let same = self.stored.iter().rev().find(|(_, slot)| slot.dedup_key == key);
+        let same = same.filter(|(_, s)| record.boot_us.saturating_sub(s.entry.boot_us) <= REPEAT_WINDOW_US);
+        if let Some(slot) = same.map(|(order, _)| *order).and_then(|order| self.remove(order)) {
             let older = slot.entry;
             entry.count += older.count;
             entry.suppressed = older.suppressed;
@@ -302,10 +300,6 @@ impl KernelLog {
         let order = self.next_order;
         self.next_order += 1;
         self.bytes += slot.heap_bytes();
-        self.by_key.insert(slot.dedup_key, order);
-        if slot.entry.class == KernelLogClass::Other {
-            self.unclassified.insert(order);
-        }
         self.stored.insert(order, slot);
         order
     }
@@ -313,19 +307,15 @@ impl KernelLog {
     fn remove(&mut self, order: u64) -> Option<StoredEntry> {
         let slot = self.stored.remove(&order)?;
         self.bytes -= slot.heap_bytes();
-        self.unclassified.remove(&order);
-        if self.by_key.get(&slot.dedup_key) == Some(&order) {
-            self.by_key.remove(&slot.dedup_key);
-        }
         self.traces.close(order);
         Some(slot)
     }
 
     fn evict(&mut self) {
         while self.stored.len() > self.limits.entries || (self.bytes > self.limits.bytes && self.stored.len() > 1) {
-            let unknown =
-                self.unclassified.first().copied().filter(|_| self.unclassified.len() > self.limits.entries / 4);
-            let Some(order) = unknown.or_else(|| self.stored.keys().next().copied()) else { return };
+            let mut unclassified = self.stored.iter().filter(|(_, slot)| slot.entry.class == KernelLogClass::Other);
+            let oldest = unclassified.next().filter(|_| unclassified.count() >= self.limits.entries / 4);
+            let Some(order) = oldest.or(self.stored.iter().next()).map(|(order, _)| *order) else { return };
             self.remove(order);
         }
     }

@@ -244,8 +244,6 @@ proptest! {
             let (entries, bytes) = k.log.size();
             prop_assert!(entries <= limits.entries && (bytes <= limits.bytes || entries == 1));
             prop_assert_eq!(bytes, k.log.stored.values().map(StoredEntry::heap_bytes).sum::<usize>());
-            prop_assert!(k.log.unclassified.iter().all(|o| k.log.stored.contains_key(o)));
-            prop_assert!(k.log.by_key.values().all(|o| k.log.stored.contains_key(o)));
         }
     }
 }

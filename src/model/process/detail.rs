@@ -9,8 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct TaskDetail {
     /// The process.
     pub key: TaskKey,
-    /// Whether the start time was verified, which is impossible for a task whose `stat` blocks.
-    pub verified: bool,
     /// Resource limits (getrlimit(2)).
     pub limits: Reading<Vec<ResourceLimit>>,
     /// Control groups, one `hierarchy:controllers:path` line each, sanitized.
