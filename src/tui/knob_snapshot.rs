@@ -10,7 +10,7 @@ use crate::tuning::change_set::ChangeSet;
 use crate::tuning::discover::discover_knobs;
 use crate::tuning::journal::Journal;
 use crate::tuning::journal_record::{KnobChange, RestoreOutcome};
-use crate::tuning::knob::{KnobGroup, KnobLink, KnobLocation};
+use crate::tuning::knob::{Knob, KnobGroup, KnobLink, KnobLocation};
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use crate::tuning::lifecycle::{LeaseStatus, lease_status, open_journal};
@@ -68,8 +68,8 @@ impl KnobState {
     }
 
     /// Whether a change that is in effect set this knob.
-    pub fn is_changed(&self, name: &str) -> bool {
-        self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.name == name))
+    pub(crate) fn is_changed(&self, knob: &KnobId) -> bool {
+        self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.knob == *knob))
     }
 
     /// Whether this program may change knobs.
@@ -87,7 +87,7 @@ pub struct ActiveLease {
     pub secs_left: u64,
 }
 
-/// A knob, ready for display. All texts but `name` are sanitized.
+/// A knob.
 #[derive(Debug, Clone)]
 pub struct KnobRow {
     /// The knob.
@@ -96,40 +96,90 @@ pub struct KnobRow {
     pub name: String,
     /// The same, sanitized.
     pub display_name: String,
-    /// Name without device, mount point or process, for display below its heading.
-    pub short_name: String,
     /// Heading of its group.
     pub heading: String,
-    /// Device, mount point or process; empty for a knob of the whole machine.
-    pub instance: String,
-    /// Whether `instance` is a device.
-    pub is_device_knob: bool,
-    /// Whether it affects buffered writes.
-    pub is_writeback_knob: bool,
     /// The value, or why it could not be read.
     pub reading: Result<KnobReading, KnobError>,
-    /// The value in few characters; `-` if it could not be read.
-    pub short_value: String,
-    /// The value with its meaning on this machine, or why it could not be read.
-    pub long_value: String,
-    /// The kernel's default in few characters; empty if it depends on the machine.
-    pub short_default: String,
-    /// The kernel's default in words.
-    pub default_text: String,
-    /// Values that may be written.
-    pub allowed_values: String,
-    /// What it does and what it costs.
-    pub description: &'static str,
-    /// Reference for `description`.
-    pub source: &'static str,
-    /// Privilege needed to write it.
-    pub required_privilege: &'static str,
-    /// Other knobs that a write changes too.
-    pub linked_effect: String,
-    /// The file or system call that sets it.
-    pub written_to: String,
-    /// The file that would persist a value, or why it cannot be persisted.
+    /// The file that would persist a value, or why it cannot be persisted; sanitized.
     pub persist_path: Result<String, String>,
+}
+
+/// Texts for display, all sanitized.
+impl KnobRow {
+    fn new(root: &Root, id: KnobId, reading: Result<KnobReading, KnobError>) -> Self {
+        let persist_path = file_for(root, &id).map(|file| sanitize(display_path(root, &file)));
+        Self {
+            name: id.to_string(),
+            display_name: sanitize(id.to_string()),
+            heading: group_heading(&id),
+            persist_path: persist_path.map_err(|error| sanitize(error.to_string())),
+            reading,
+            id,
+        }
+    }
+
+    /// What the knob is.
+    pub fn knob(&self) -> &'static Knob {
+        self.id.definition()
+    }
+
+    /// Its name without device or process, for display below its heading.
+    pub(crate) fn short_name(&self) -> String {
+        match self.knob().group {
+            KnobGroup::Mount => sanitize(format!("{} {}", self.knob().name, self.id.instance())),
+            _ => self.knob().name.to_owned(),
+        }
+    }
+
+    /// A value in few characters.
+    pub(crate) fn format_short(&self, value: &str) -> String {
+        sanitize(value::format_short(self.knob(), value))
+    }
+
+    /// The value in few characters; `-` if it could not be read.
+    pub fn short_value(&self) -> String {
+        self.reading.as_ref().map_or("-".into(), |r| self.format_short(&r.value))
+    }
+
+    /// The value with its meaning on this machine, or why it could not be read.
+    pub(crate) fn long_value(&self, machine: &MachineLimits) -> String {
+        sanitize(match &self.reading {
+            Ok(r) => value::format_with_meaning(self.knob(), &r.value, machine),
+            Err(fail) => format!("- {fail}"),
+        })
+    }
+
+    /// The kernel's default in words.
+    pub(crate) fn default_text(&self, machine: &MachineLimits) -> String {
+        let knob = self.knob();
+        knob.default.map_or(knob.default_text.into(), |d| value::format_with_meaning(knob, d, machine))
+    }
+
+    /// Values that may be written.
+    pub(crate) fn allowed_values(&self, machine: &MachineLimits) -> String {
+        let no_reading = KnobReading::default();
+        sanitize(value::describe_allowed(self.knob(), machine, self.reading.as_ref().unwrap_or(&no_reading)))
+    }
+
+    /// Other knobs that a write changes too; empty if there are none.
+    pub(crate) fn linked_effect(&self) -> String {
+        match self.knob().link {
+            KnobLink::Pair(other) => format!("writing it sets {other} to 0"),
+            KnobLink::Recomputes(others) => format!("the kernel also changes {}", others.join(", ")),
+            KnobLink::Independent => String::new(),
+        }
+    }
+
+    /// The file or system call that sets it.
+    pub(crate) fn written_to(&self) -> String {
+        let instance = self.id.instance();
+        sanitize(match (self.id.path(&Root::live()), self.knob().location) {
+            (Some(file), _) => file.to_string_lossy().into_owned(),
+            (None, KnobLocation::Atime) => format!("mount_setattr(2) on {instance}"),
+            (None, KnobLocation::Nofile) => format!("prlimit(2) on process {instance}"),
+            (None, _) => format!("ioprio_set(2) on process {instance}"),
+        })
+    }
 }
 
 /// Status of a change.
@@ -161,7 +211,7 @@ pub struct ChangeRow {
     /// Its status.
     pub status: ChangeStatus,
     /// The knobs it changed.
-    pub members: Vec<ChangedKnobRow>,
+    pub members: Vec<KnobChange>,
 }
 
 impl ChangeRow {
@@ -172,30 +222,23 @@ impl ChangeRow {
 
     /// Whether it changed only knobs of that experiment.
     pub fn belongs_to(&self, report: &ExperimentReport) -> bool {
-        let moved = |m: &ChangedKnobRow| report.settings.iter().any(|s| s.knob == m.display_name);
+        let moved = |m: &KnobChange| report.settings.iter().any(|s| s.knob == sanitize(m.knob.to_string()));
         !self.members.is_empty() && self.members.iter().all(moved)
     }
 }
 
-/// A knob of a change.
-#[derive(Debug, Clone)]
-pub struct ChangedKnobRow {
-    /// The knob, unsanitized.
-    pub name: String,
-    /// The same, sanitized.
-    pub display_name: String,
-    /// Its device, if it belongs to one.
-    pub device: Option<String>,
-    /// Whether it affects buffered writes.
-    pub is_writeback_knob: bool,
-    /// Value before the change, as the kernel prints it.
-    pub raw_old_value: String,
-    /// Value before the change, in few characters.
-    pub old_value: String,
-    /// Value written, in few characters.
-    pub new_value: String,
-    /// How the change of this knob ended; `None` while it is in effect.
-    pub outcome: Option<String>,
+/// The device of a knob that belongs to one.
+pub(crate) fn device_of(knob: &KnobId) -> Option<&str> {
+    knob.definition().is_of_device().then(|| knob.instance())
+}
+
+/// The name of a changed knob, its value before the change and the one written, sanitized and in few characters.
+pub(crate) fn change_texts(m: &KnobChange) -> [String; 3] {
+    let own = |all: &[(KnobId, String)]| all.first().map(|(_, v)| v.clone());
+    let old = own(&m.before).unwrap_or_default();
+    let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.target.clone());
+    let short = |value: &str| value::format_short(m.knob.definition(), value);
+    [m.knob.to_string(), short(&old), short(&new)].map(sanitize)
 }
 
 /// Takes a snapshot. `extra` lists knobs beside those always shown.
@@ -212,7 +255,7 @@ pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Ti
         (group_order(knob_id), if group_order(knob_id) == 0 { String::new() } else { knob_id.instance().to_owned() })
     });
     let readings = io.read_all(&all);
-    let rows = all.into_iter().zip(readings).map(|(knob_id, r)| knob_row(root, knob_id, r, &machine)).collect();
+    let rows = all.into_iter().zip(readings).map(|(knob_id, r)| KnobRow::new(root, knob_id, r)).collect();
     let (changes, trouble) = match open_journal(root) {
         Ok(None) => (Vec::new(), None),
         Ok(Some((journal, changes))) => {
@@ -243,64 +286,10 @@ fn group_heading(knob_id: &KnobId) -> String {
     }
 }
 
-fn knob_row(root: &Root, knob_id: KnobId, reading: Result<KnobReading, KnobError>, machine: &MachineLimits) -> KnobRow {
-    let knob = knob_id.definition();
-    let (brief, long) = match &reading {
-        Ok(r) => (value::format_short(knob, &r.value), value::format_with_meaning(knob, &r.value, machine)),
-        Err(fail) => ("-".into(), format!("- {}", fail)),
-    };
-    let no_reading = KnobReading::default();
-    let allowed = value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&no_reading));
-    let short = match knob.group {
-        KnobGroup::Mount => format!("{} {}", knob.name, knob_id.instance()),
-        _ => knob.name.to_owned(),
-    };
-    KnobRow {
-        name: knob_id.to_string(),
-        display_name: sanitize(knob_id.to_string()),
-        short_name: sanitize(short),
-        heading: group_heading(&knob_id),
-        instance: knob_id.instance().to_owned(),
-        is_device_knob: knob.is_of_device(),
-        is_writeback_knob: knob.group == KnobGroup::Writeback,
-        short_value: sanitize(brief),
-        long_value: sanitize(long),
-        short_default: knob.default.map(|d| value::format_short(knob, d)).unwrap_or_default(),
-        default_text: knob.default.map_or(knob.default_text.into(), |d| value::format_with_meaning(knob, d, machine)),
-        allowed_values: sanitize(allowed),
-        description: knob.description,
-        source: knob.source,
-        required_privilege: knob.requires,
-        linked_effect: match knob.link {
-            KnobLink::Pair(other) => format!("writing it sets {other} to 0"),
-            KnobLink::Recomputes(others) => format!("the kernel also changes {}", others.join(", ")),
-            KnobLink::Independent => String::new(),
-        },
-        written_to: sanitize(write_destination(&knob_id)),
-        persist_path: file_for(root, &knob_id)
-            .map(|f| sanitize(display_path(root, &f)))
-            .map_err(|error| sanitize(error.to_string())),
-        reading,
-        id: knob_id,
-    }
-}
-
-/// Returns the file or system call that sets a knob.
-fn write_destination(knob_id: &KnobId) -> String {
-    let instance = knob_id.instance();
-    match knob_id.path(&Root::live()) {
-        Some(file) => file.to_string_lossy().into_owned(),
-        None if knob_id.definition().location == KnobLocation::Atime => format!("mount_setattr(2) on {instance}"),
-        None if knob_id.definition().location == KnobLocation::Nofile => format!("prlimit(2) on process {instance}"),
-        None => format!("ioprio_set(2) on process {instance}"),
-    }
-}
-
 fn change_row(journal: &Journal, change: &ChangeSet, now: Timestamp) -> ChangeRow {
     let age = now.wall_ns - change.wall_ns;
     let boot_ns = (change.wall_ns > 0 && age >= 0).then(|| now.boot_ns.checked_sub(age as u64)).flatten();
-    let members: Vec<ChangedKnobRow> = change.members.iter().map(changed_knob_row).collect();
-    let standing = match (change.is_open(), change.is_kept) {
+    let status = match (change.is_open(), change.is_kept) {
         (false, _) => ChangeStatus::Closed(outcome_summary(change)),
         (true, true) => ChangeStatus::Kept,
         (true, false) => match lease_status(journal, change.id) {
@@ -310,7 +299,7 @@ fn change_row(journal: &Journal, change: &ChangeSet, now: Timestamp) -> ChangeRo
             LeaseStatus::Orphaned => ChangeStatus::Orphaned,
         },
     };
-    ChangeRow { id: change.id, wall_ns: change.wall_ns, boot_ns, status: standing, members }
+    ChangeRow { id: change.id, wall_ns: change.wall_ns, boot_ns, status, members: change.members.clone() }
 }
 
 fn outcome_summary(change: &ChangeSet) -> String {
@@ -326,22 +315,5 @@ fn outcome_summary(change: &ChangeSet) -> String {
         "gone".into()
     } else {
         "reverted".into()
-    }
-}
-
-fn changed_knob_row(m: &KnobChange) -> ChangedKnobRow {
-    let knob = m.knob.definition();
-    let own = |all: &[(KnobId, String)]| all.first().map(|(_, v)| v.clone());
-    let old = own(&m.before).unwrap_or_default();
-    let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.target.clone());
-    ChangedKnobRow {
-        name: m.knob.to_string(),
-        display_name: sanitize(m.knob.to_string()),
-        device: m.knob.definition().is_of_device().then(|| m.knob.instance().to_owned()),
-        is_writeback_knob: knob.group == KnobGroup::Writeback,
-        old_value: sanitize(value::format_short(knob, &old)),
-        new_value: sanitize(value::format_short(knob, &new)),
-        raw_old_value: old,
-        outcome: m.outcome.clone().map(|o| sanitize(crate::tuning::restore::RestoreResult::Closed(o).to_string())),
     }
 }

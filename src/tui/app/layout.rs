@@ -5,7 +5,7 @@
 use super::state::App;
 use crate::tui::view::{Context, PaneId, ScreenLayout, ViewId};
 use crate::tui::views::findings::FindingsView;
-use ratatui::layout::Rect;
+use crate::tui::widgets::{Rect, area_below};
 
 /// Smallest usable screen; below it only a message is drawn.
 pub const MIN_SIZE: (u16, u16) = (40, 12);
@@ -87,12 +87,6 @@ fn overview_upper_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
         (PaneId::Writeback, at(top, writeback)),
         (PaneId::KernelLog, at(h - kernel, kernel)),
     ]
-}
-
-/// `area` without its first `top` rows.
-fn area_below(area: Rect, top: u16) -> Rect {
-    let top = top.min(area.height);
-    Rect { y: area.y + top, height: area.height - top, ..area }
 }
 
 #[cfg(test)]

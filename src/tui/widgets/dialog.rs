@@ -103,12 +103,33 @@ pub(crate) fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &s
     style(buf, rest.as_str(), theme.text);
 }
 
+/// Draws lines from the top of an area, as many as fit.
+pub(crate) fn draw_column<T: AsRef<str>>(
+    buf: &mut CellBuffer,
+    area: Rect,
+    lines: impl IntoIterator<Item = (T, Style)>,
+) {
+    for ((line, style), y) in lines.into_iter().zip(area.top()..area.bottom()) {
+        draw_text(buf, area.x, y, line.as_ref(), area.width, style);
+    }
+}
+
+/// Draws a text wrapped to the width of an area, as much as fits; returns the rows used.
+pub(crate) fn draw_wrapped(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) -> u16 {
+    let lines = wrap(text, usize::from(area.width));
+    draw_column(buf, area, lines.iter().map(|line| (line, style)));
+    (lines.len() as u16).min(area.height)
+}
+
 /// Draws why there is no data, wrapped.
 pub(crate) fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
-    let lines = wrap(&format!("- {text}"), usize::from(area.width));
-    for (i, line) in lines.iter().take(usize::from(area.height)).enumerate() {
-        draw_text(buf, area.x, area.y + i as u16, line, area.width, style);
-    }
+    draw_wrapped(buf, area, &format!("- {text}"), style);
+}
+
+/// `area` without its first `rows` rows.
+pub(crate) fn area_below(area: Rect, rows: u16) -> Rect {
+    let rows = rows.min(area.height);
+    Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ mod text;
 pub mod theme;
 
 pub(crate) use self::cell_buffer::CellBuffer;
-pub(crate) use self::dialog::{draw_frame, draw_input, draw_popup, draw_reason, wrap};
+pub(crate) use self::dialog::{
+    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, wrap,
+};
 pub(crate) use self::form_layout::{FormLayout, form_layout};
 pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns, round_up_scale};
 pub(crate) use self::heatmap::{draw_heatmap, heatmap_column_count};

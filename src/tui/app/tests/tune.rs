@@ -282,8 +282,8 @@ fn a_refresh_keeps_the_selection_and_the_initial_values() {
     tree.tell(&mut app, &[]);
     assert_eq!(app.views.tune.selected_knob().unwrap().name, before);
     assert_eq!(app.views.tune.initial_values["vm.swappiness"], "60");
-    assert_eq!(app.views.tune.knobs.knob("vm.swappiness").unwrap().short_value, "33");
-    assert_eq!(app.views.tune.knobs.knob("vm.dirty_bytes").unwrap().short_value, "-", "not 0");
+    assert_eq!(app.views.tune.knobs.knob("vm.swappiness").unwrap().short_value(), "33");
+    assert_eq!(app.views.tune.knobs.knob("vm.dirty_bytes").unwrap().short_value(), "-", "not 0");
 }
 
 #[test]

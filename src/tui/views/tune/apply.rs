@@ -3,7 +3,7 @@
 use super::{TuneView, cached_knobs};
 use crate::jobs::job::WorkerJob;
 use crate::sanitize::sanitize;
-use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, KnobSnapshot};
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, KnobSnapshot, change_texts};
 use crate::tui::view::{Confirmation, Context, Dialog, Effect, Outbox, PaneId, PendingChange, TuneAction, TuneEffect};
 use crate::tuning::knob::KnobLink;
 use crate::tuning::plan::TuneError;
@@ -81,7 +81,7 @@ impl TuneView {
         for diff in &diffs {
             text += &diff.text;
             let target = self.knobs.knob(&diff.name).filter(|_| !diff.is_unchanged);
-            text += &target.map(|row| format!(", written to {}", row.written_to)).unwrap_or_default();
+            text += &target.map(|row| format!(", written to {}", row.written_to())).unwrap_or_default();
             text += "\n";
         }
         if !on_lease {
@@ -190,7 +190,7 @@ impl TuneView {
     fn old_values_text(&self, ids: &[u64]) -> String {
         let changes = self.knobs.changes().iter().filter(|c| ids.contains(&c.id));
         let members = changes.flat_map(|c| c.members.iter().rev()).filter(|m| m.outcome.is_none());
-        members.map(|m| format!("{}: {} -> {}\n", m.display_name, m.new_value, m.old_value)).collect()
+        members.map(change_texts).map(|[name, old, new]| format!("{name}: {new} -> {old}\n")).collect()
     }
 
     /// Offers once to revert changes whose tuner was killed.
@@ -226,12 +226,12 @@ impl TuneView {
             (None, Ok(reading)) => &reading.value,
             (None, Err(error)) => return Err(error.to_string()),
         };
-        if matches!(row.id.definition().link, KnobLink::Pair(_)) && value == "0" {
+        if matches!(row.knob().link, KnobLink::Pair(_)) && value == "0" {
             return Err(format!("{shown} is 0 because the other knob of its pair is in effect; persist that one"));
         }
         let boot = self.next_boot.get(name);
         let remove = boot.is_some_and(|b| b.persisted.as_ref() == Some(value));
-        let brief = cached_knobs::short_value(&row.id, value);
+        let brief = row.format_short(value);
         let now = boot.map_or_else(
             || "What sets it at boot is not known yet.".to_owned(),
             |b| format!("After the next boot it is {}, set by {}.", b.value, b.decided_by),

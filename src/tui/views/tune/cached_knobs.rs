@@ -69,16 +69,11 @@ pub(super) fn preset_assignments(
 pub(super) fn canonical_value(snapshot: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
     let row = snapshot.rows.iter().find(|r| r.name == name).ok_or("this knob no longer exists")?;
     let reading = row.reading.as_ref().map_err(|fail| fail.to_string())?;
-    value::parse_value(row.id.definition(), text, &snapshot.machine, reading).map_err(|error| error.to_string())
+    value::parse_value(row.knob(), text, &snapshot.machine, reading).map_err(|error| error.to_string())
 }
 
 /// Describes a value as it is being typed.
 pub(super) fn describe_value(snapshot: &KnobSnapshot, name: &str, value: &str) -> String {
     let Some(row) = snapshot.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::sanitize::sanitize(value::format_with_meaning(row.id.definition(), value, &snapshot.machine))
-}
-
-/// Formats a value in few characters.
-pub(super) fn short_value(knob_id: &KnobId, value: &str) -> String {
-    crate::sanitize::sanitize(value::format_short(knob_id.definition(), value))
+    crate::sanitize::sanitize(value::format_with_meaning(row.knob(), value, &snapshot.machine))
 }

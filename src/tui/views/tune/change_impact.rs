@@ -3,7 +3,7 @@
 use super::TuneView;
 use crate::model::change_impact::{ChangeImpact, ChangeTimes, compare};
 use crate::model::disk::DevId;
-use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, device_of};
 use crate::tui::view::Shared;
 
 impl TuneView {
@@ -26,7 +26,7 @@ impl TuneView {
         let times = self.comparison_window(change)?;
         let mut devices: Vec<DevId> = Vec::new();
         if let Some(topology) = shared.system.topology.ok() {
-            let named = change.members.iter().filter_map(|m| topology.by_name(m.device.as_deref()?));
+            let named = change.members.iter().filter_map(|m| topology.by_name(device_of(&m.knob)?));
             devices.extend(named.map(|d| d.id));
             if devices.is_empty() {
                 devices.extend(topology.devices.iter().filter(|d| d.is_hardware()).map(|d| d.id));

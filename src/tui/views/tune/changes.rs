@@ -5,11 +5,15 @@ use crate::export::table::Table;
 use crate::model::change_impact::{
     ChangeImpact, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
 };
-use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus};
+use crate::sanitize::sanitize;
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, change_texts};
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, draw_frame, draw_reason, draw_text, draw_truncated, patch_style, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_frame, draw_reason, draw_text, draw_truncated, draw_wrapped,
+    patch_style, wrap,
 };
+use crate::tuning::journal_record::{KnobChange, RestoreOutcome};
+use crate::tuning::knob::KnobGroup;
 use crate::units::{format_duration, write_bytes};
 
 impl TuneView {
@@ -42,18 +46,14 @@ impl TuneView {
         }
         // A third of the height for the list, the rest for the comparison; where little fits, only the selected change.
         let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
-        let mut scroll = self.changes_scroll;
-        scroll.scroll_into_view(all.len(), usize::from(listed));
-        let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
-        for ((i, change), y) in shown.zip(inner.y..) {
+        for (change, y, selected) in self.changes_scroll.visible(all, Rect { height: listed, ..inner }) {
             self.draw_change(cx.shared, theme, Rect { y, height: 1, ..inner }, buf, change);
-            if i == scroll.selected && (focused || all.len() > 1) {
+            if selected && (focused || all.len() > 1) {
                 patch_style(buf, inner.x, y, inner.width, theme.selected);
             }
         }
-        let rest = Rect { y: inner.y + listed, height: inner.height.saturating_sub(listed), ..inner };
         if let Some(change) = self.selected_change() {
-            let rest = draw_members(theme, rest, buf, change);
+            let rest = draw_members(theme, area_below(inner, listed), buf, change);
             self.draw_comparison(cx.shared, theme, rest, buf, change);
         }
     }
@@ -81,39 +81,49 @@ impl TuneView {
             return draw_reason(buf, area, "time of the change or of its end not known: nothing to compare", theme.dim);
         };
         if c.rows.is_empty() {
-            let lines = wrap(&insufficient_data_text(&c), usize::from(area.width));
-            for (line, y) in lines.iter().zip(area.y..area.bottom()) {
-                draw_text(buf, area.x, y, line, area.width, theme.dim);
-            }
+            draw_wrapped(buf, area, &insufficient_data_text(&c), theme.dim);
             return;
         }
-        let mut y = area.y;
-        let columns = column_widths(area.width);
-        draw_headings(theme, area, buf, &c, columns);
-        y += 1;
+        // Name, each side, difference.
+        let side = (area.width.saturating_sub(13 + 16) / 2).clamp(7, 24);
+        let wide = side >= QUARTILES_WIDTH;
+        let draw_cells = |buf: &mut CellBuffer, y: u16, cells: [(&str, Style); 4]| {
+            let mut x = area.x;
+            for ((text, style), width) in cells.into_iter().zip([13, side, side, 17]) {
+                draw_truncated(buf, x, y, text, (width - 1).min(area.right().saturating_sub(x)), style);
+                x += width;
+            }
+        };
+        let length = |word: &str, w: &ImpactWindow| match wide {
+            true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
+            false => format!("{word} {:.0} s", w.secs),
+        };
+        let heads = ["", &length("before", &c.before), &length("since", &c.after), "difference"];
+        draw_cells(buf, area.y, heads.map(|head| (head, theme.header)));
         // Leave out what was not measured on either side, then what changed least.
         let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
         let note = self.comparison_note(change, &c);
-        let room = usize::from(area.bottom().saturating_sub(y));
-        let notes = wrap(&note, usize::from(area.width));
-        let room = if room > rows.len().min(4) + notes.len() { room - notes.len() } else { room };
+        let room = usize::from(area.height - 1);
+        let notes = wrap(&note, usize::from(area.width)).len();
+        let room = if room > rows.len().min(4) + notes { room - notes } else { room };
         if rows.len() > room {
             rows.sort_by_key(|l| !l.differs());
             rows.truncate(room);
         }
-        for line in rows {
-            draw_comparison_line(theme, Rect { y, height: 1, ..area }, buf, line, columns);
-            y += 1;
+        for (row, y) in rows.iter().zip(area.y + 1..) {
+            let style = if row.differs() { theme.changed } else { theme.dim };
+            let [before, after] = [row.before, row.after].map(|side| format_summary(side, row.unit, wide));
+            let difference = format_difference(row);
+            let cells = [row.name, &before, &after].map(|text| (text, theme.text));
+            draw_cells(buf, y, [cells[0], cells[1], cells[2], (&difference, style)]);
         }
-        for (line, y) in notes.iter().zip(y..area.bottom()) {
-            draw_text(buf, area.x, y, line, area.width, theme.dim);
-        }
+        draw_wrapped(buf, area_below(area, rows.len() as u16 + 1), &note, theme.dim);
     }
 
     /// What to know when reading the comparison.
     fn comparison_note(&self, change: &ChangeRow, c: &ChangeImpact) -> String {
         let mut text = String::from("Medians (quartiles). * quartiles do not overlap; other load can cause that, too.");
-        let buffered = change.members.iter().any(|m| m.is_writeback_knob);
+        let buffered = change.members.iter().any(|m| m.knob.definition().group == KnobGroup::Writeback);
         if let Some(expire) = self.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
             text +=
                 &format!(" The period since is shorter than dirty_expire ({expire:.0} s): no page has expired yet.");
@@ -128,73 +138,59 @@ impl TuneView {
         for c in self.knobs.changes() {
             let (how, _) = self.change_status(c);
             for m in &c.members {
-                let what = format!("{} {} -> {}", m.display_name, m.old_value, m.new_value);
-                let id = c.id.to_string();
                 let when = crate::units::format_rfc3339(c.wall_ns);
-                sheet
-                    .rows
-                    .push([id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect());
+                let cells = [c.id.to_string(), when, how.clone(), member_text(m)];
+                sheet.rows.push(cells.into_iter().chain(vec![String::new(); 3]).collect());
             }
         }
         let Some(change) = self.selected_change() else { return sheet };
-        for line in self.compare_change(change, shared).iter().flat_map(|c| &c.rows) {
-            let sides = [
-                format_summary(line.before, line.unit, true),
-                format_summary(line.after, line.unit, true),
-                format_difference(line),
-            ];
-            let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
-            sheet.rows.push(head.into_iter().chain(sides).collect());
+        for row in self.compare_change(change, shared).iter().flat_map(|c| &c.rows) {
+            let [before, after] = [row.before, row.after].map(|side| format_summary(side, row.unit, true));
+            let [when, how] = [const { String::new() }; 2];
+            sheet.rows.push(vec![
+                change.id.to_string(),
+                when,
+                how,
+                row.name.into(),
+                before,
+                after,
+                format_difference(row),
+            ]);
         }
         sheet
     }
 }
 
+/// `vm.swappiness 60 -> 10`.
+fn member_text(m: &KnobChange) -> String {
+    let [name, old, new] = change_texts(m);
+    format!("{name} {old} -> {new}")
+}
+
 /// What it changed, in one line.
 fn change_summary(c: &ChangeRow) -> String {
     let mut members = c.members.iter();
-    let first = members.next().map_or("-".into(), |m| format!("{} {} -> {}", m.display_name, m.old_value, m.new_value));
+    let first = members.next().map_or("-".into(), member_text);
     match members.count() {
         0 => first,
         n => format!("{first} +{n}"),
     }
 }
 
-/// The knobs of a change that has several, or an outcome to show.
+/// Draws the knobs of a change that has several, or an outcome to show; returns the area below.
 fn draw_members(theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) -> Rect {
-    let told = |closed: &Option<String>| closed.as_ref().is_some_and(|c| c != "restored");
-    let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.outcome));
-    if !worth || area.height < 12 {
+    let is_told = |m: &KnobChange| m.outcome.as_ref().is_some_and(|outcome| *outcome != RestoreOutcome::Restored);
+    if change.members.len() == 1 && !is_told(&change.members[0]) || change.members.is_empty() || area.height < 12 {
         return area;
     }
     let room = (area.height - 10).min(6);
-    let mut y = area.y;
-    for m in change.members.iter().take(usize::from(room)) {
-        let end = m.outcome.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
-        draw_truncated(
-            buf,
-            area.x + 1,
-            y,
-            &format!("{} {} -> {}{end}", m.display_name, m.old_value, m.new_value),
-            area.width - 1,
-            theme.dim,
-        );
-        y += 1;
+    let shown = change.members.iter().zip(area.y..area.y + room);
+    let below = area_below(area, shown.len() as u16);
+    for (m, y) in shown {
+        let end = m.outcome.as_ref().map_or(String::new(), |outcome| sanitize(format!(": {outcome}")));
+        draw_truncated(buf, area.x + 1, y, &(member_text(m) + &end), area.width - 1, theme.dim);
     }
-    Rect { y, height: area.bottom() - y, ..area }
-}
-
-/// Headings with the lengths of both periods.
-fn draw_headings(theme: &Theme, area: Rect, buf: &mut CellBuffer, c: &ChangeImpact, [name, side, last]: [u16; 3]) {
-    let one = |word: &str, w: &ImpactWindow| match side >= QUARTILES_WIDTH {
-        true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
-        false => format!("{word} {:.0} s", w.secs),
-    };
-    let x = area.x + name;
-    draw_truncated(buf, x, area.y, &one("before", &c.before), side - 1, theme.header);
-    draw_truncated(buf, x + side, area.y, &one("since", &c.after), side - 1, theme.header);
-    let at = x + 2 * side;
-    draw_truncated(buf, at, area.y, "difference", last.min(area.right().saturating_sub(at)), theme.header);
+    below
 }
 
 /// Width from which a column has room for the quartiles.
@@ -209,35 +205,6 @@ fn insufficient_data_text(c: &ChangeImpact) -> String {
     };
     let missing: Vec<String> = [wants("before", &c.before), wants("since", &c.after)].into_iter().flatten().collect();
     format!("Too little to compare: {}.", missing.join(", "))
-}
-
-/// Widths of the columns: name, each side, difference.
-fn column_widths(width: u16) -> [u16; 3] {
-    let side = (width.saturating_sub(13 + 16) / 2).clamp(7, 24);
-    [13, side, 16]
-}
-
-fn draw_comparison_line(
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    line: &ImpactRow,
-    [name, side, last]: [u16; 3],
-) {
-    let wide = side >= QUARTILES_WIDTH;
-    draw_text(buf, area.x, area.y, line.name, name, theme.text);
-    draw_truncated(buf, area.x + name, area.y, &format_summary(line.before, line.unit, wide), side - 1, theme.text);
-    draw_truncated(
-        buf,
-        area.x + name + side,
-        area.y,
-        &format_summary(line.after, line.unit, wide),
-        side - 1,
-        theme.text,
-    );
-    let x = area.x + name + 2 * side;
-    let style = if line.differs() { theme.changed } else { theme.dim };
-    draw_truncated(buf, x, area.y, &format_difference(line), last.min(area.right().saturating_sub(x)), style);
 }
 
 /// Median and quartiles, `93.4M (80.1M..120M)`.

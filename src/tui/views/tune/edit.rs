@@ -52,7 +52,7 @@ impl TuneView {
             out.info(format!("{} has this value already", sanitize(name)));
             return Ok(());
         }
-        if let KnobLink::Pair(other) = row.id.definition().link
+        if let KnobLink::Pair(other) = row.knob().link
             && let Some(other) = row.id.sibling(other)
         {
             self.pending.remove(&other.to_string());
@@ -64,7 +64,7 @@ impl TuneView {
     /// Goes to the next or previous of the words to choose from.
     pub(super) fn cycle_choice(&self, prompt: &mut Prompt, key: KeyCode) {
         let Some(row) = self.editing_knob.as_ref().and_then(|name| self.knobs.knob(name)) else { return };
-        let knob = row.id.definition();
+        let knob = row.knob();
         let listed: Vec<&str> = match &row.reading {
             Ok(reading) => reading.choices.iter().map(String::as_str).collect(),
             Err(_) => Vec::new(),

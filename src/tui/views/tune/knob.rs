@@ -13,17 +13,16 @@ type PagePart = (&'static str, String, Style);
 
 impl TuneView {
     fn page_parts(&self, theme: &Theme) -> Vec<PagePart> {
-        let Some(row) = self.selected_knob() else { return Vec::new() };
-        let meaning = |value: &String| match &self.knobs.snapshot {
-            Some(snapshot) => cached_knobs::describe_value(snapshot, &row.name, value),
-            None => value.clone(),
-        };
-        let mut out = vec![("now", row.long_value.clone(), if row.reading.is_err() { theme.warn } else { theme.text })];
+        let (Some(row), Some(snapshot)) = (self.selected_knob(), &self.knobs.snapshot) else { return Vec::new() };
+        let (machine, knob) = (&snapshot.machine, row.knob());
+        let meaning = |value: &String| cached_knobs::describe_value(snapshot, &row.name, value);
+        let mut out =
+            vec![("now", row.long_value(machine), if row.reading.is_err() { theme.warn } else { theme.text })];
         if let Some(value) = self.pending.get(&row.name) {
             out.push(("pending", format!("{}  (a applies)", meaning(value)), theme.changed));
         }
         out.push(("at start", self.initial_values.get(&row.name).map_or("-".into(), meaning), theme.text));
-        out.push(("default", row.default_text.clone(), theme.text));
+        out.push(("default", row.default_text(machine), theme.text));
         out.push(match self.next_boot.get(&row.name) {
             Some(boot) => {
                 let is_overridden = boot.persisted.is_some() && boot.overriding_line.is_some();
@@ -32,15 +31,13 @@ impl TuneView {
             }
             None => ("next boot", "- not read".into(), theme.dim),
         });
-        out.push(("allowed", row.allowed_values.clone(), theme.text));
-        if !row.linked_effect.is_empty() {
-            out.push(("also sets", row.linked_effect.clone(), theme.text));
-        }
-        out.push(("", row.description.to_owned(), theme.text));
-        out.push(("writes", row.written_to.clone(), theme.dim));
-        out.push(("needs", row.required_privilege.to_owned(), theme.dim));
+        out.push(("allowed", row.allowed_values(machine), theme.text));
+        out.extend(Some(("also sets", row.linked_effect(), theme.text)).filter(|(_, text, _)| !text.is_empty()));
+        out.push(("", knob.description.to_owned(), theme.text));
+        out.push(("writes", row.written_to(), theme.dim));
+        out.push(("needs", knob.requires.to_owned(), theme.dim));
         out.push(("persists", row.persist_path.clone().unwrap_or_else(|why| why), theme.dim));
-        out.push(("source", row.source.to_owned(), theme.dim));
+        out.push(("source", knob.source.to_owned(), theme.dim));
         out.extend(self.boot_notes.iter().map(|note| ("note", note.clone(), theme.dim)));
         out
     }

@@ -1,11 +1,13 @@
 //! The list of knobs with their values, and the places of the panes.
 
-use super::{KnobListLine, TuneView, cached_knobs};
+use super::{KnobListLine, TuneView};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text, draw_truncated, patch_style, wrap};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Theme, area_below, draw_frame, draw_text, draw_truncated, draw_wrapped, patch_style,
+};
 
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
 fn column_widths(width: u16) -> [u16; 6] {
@@ -51,22 +53,19 @@ impl TuneView {
 
     /// The values of a knob in the order of the columns.
     fn row_cells(&self, row: &KnobRow) -> [String; 6] {
-        let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
+        let brief = |v: Option<&String>| v.map(|v| row.format_short(v));
         let boot = self.next_boot.get(&row.name);
         // Texts such as "computed from memory size" are on the knob's page.
-        let default = if row.short_default.is_empty() { "varies".into() } else { row.short_default.clone() };
+        let default = row.knob().default.map_or("varies".into(), |d| row.format_short(d));
+        let machine = self.knobs.snapshot.as_ref().map(|s| s.machine).unwrap_or_default();
         let next = match boot {
-            Some(b) if b.value == row.default_text => default.clone(),
-            Some(b) => cached_knobs::short_value(&row.id, &b.value),
+            Some(b) if row.knob().default.is_none() && b.value.contains(' ') => "varies".into(),
+            Some(b) if b.value == row.default_text(&machine) => default.clone(),
+            Some(b) => row.format_short(&b.value),
             None => "-".into(),
         };
-        let next = if row.short_default.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
-            "varies".into()
-        } else {
-            next
-        };
         [
-            row.short_value.clone(),
+            row.short_value(),
             brief(self.initial_values.get(&row.name)).unwrap_or_else(|| "-".into()),
             default,
             next,
@@ -149,22 +148,17 @@ impl TuneView {
     /// Draws why the last request was refused, wrapped; returns the area left below.
     fn draw_refusal(&self, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
         let Some(problem) = &self.error else { return inner };
-        let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
-        let height = (lines.len() as u16).min(inner.height);
-        for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
-            draw_text(buf, inner.x, y, line, inner.width, theme.crit);
-        }
-        Rect { y: inner.y + height, height: inner.height - height, ..inner }
+        area_below(inner, draw_wrapped(buf, inner, &format!("! {problem}"), theme.crit))
     }
 
     fn draw_knob(&self, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &KnobRow, name: u16, widths: [u16; 6]) {
-        let changed = self.knobs.is_changed(&row.name);
+        let changed = self.knobs.is_changed(&row.id);
         let values = self.row_cells(row);
         // The star repeats without colour what the colour says.
         if changed {
             draw_text(buf, area.x, area.y, "*", 1, theme.changed);
         }
-        draw_truncated(buf, area.x + 1, area.y, &row.short_name, name.saturating_sub(1), theme.text);
+        draw_truncated(buf, area.x + 1, area.y, &row.short_name(), name.saturating_sub(1), theme.text);
         let mut x = area.x + name;
         for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
             let style = match i {

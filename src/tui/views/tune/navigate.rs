@@ -1,6 +1,7 @@
 //! Moving within the view and to other views: panes, requested knobs, graphs, experiments.
 
 use super::{KnobListLine, TuneView};
+use crate::tui::knob_snapshot::device_of;
 use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Target, ViewId};
 use crate::tui::widgets::Scroll;
 use crate::tuning::presets::PRESETS;
@@ -75,13 +76,12 @@ impl TuneView {
     /// Goes to the graphs of what the selected knob or change affects.
     pub(super) fn show_graph(&mut self, cx: &Context, out: &mut Outbox) {
         let selected = match cx.focused {
-            PaneId::ChangeHistory => {
-                self.selected_change().and_then(|c| c.members.first()).map(|m| (m.name.as_str(), m.device.as_deref()))
-            }
-            _ => self.selected_knob().map(|r| (r.name.as_str(), r.is_device_knob.then_some(r.instance.as_str()))),
+            PaneId::ChangeHistory => self.selected_change().and_then(|c| c.members.first()).map(|m| &m.knob),
+            _ => self.selected_knob().map(|row| &row.id),
         };
-        let Some((name, device)) = selected else { return };
-        let id = device.and_then(|d| Some(cx.shared.system.topology.ok()?.by_name(d)?.id));
+        let Some(knob) = selected else { return };
+        let id = device_of(knob).and_then(|d| Some(cx.shared.system.topology.ok()?.by_name(d)?.id));
+        let name = knob.to_string();
         let is_of_process = ["nofile@", "ioprio@"].iter().any(|p| name.starts_with(p));
         if let Some(id) = id {
             // Latency for knobs that order requests, bandwidth for knobs that size them.

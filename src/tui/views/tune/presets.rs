@@ -4,7 +4,9 @@ use super::{TuneView, cached_knobs};
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobSnapshot;
 use crate::tui::view::Context;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text, patch_style, wrap};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_text, patch_style, wrap,
+};
 use crate::tuning::presets::{PRESETS, Preset};
 
 impl TuneView {
@@ -20,10 +22,8 @@ impl TuneView {
                 patch_style(buf, inner.x, y, inner.width, theme.selected);
             }
         }
-        let top = (PRESETS.len() as u16 + 1).min(inner.height);
-        let rest = Rect { y: inner.y + top, height: inner.height - top, ..inner };
         if let Some(preset) = PRESETS.get(at) {
-            draw_preset(snapshot, preset, theme, rest, buf);
+            draw_preset(snapshot, preset, theme, area_below(inner, PRESETS.len() as u16 + 1), buf);
         }
     }
 }
@@ -47,7 +47,5 @@ fn draw_preset(snapshot: &KnobSnapshot, preset: &Preset, theme: &Theme, area: Re
     for assignment in missing {
         add(&format!("{assignment}: not available on this machine, left out"), theme.dim);
     }
-    for ((line, style), y) in lines.iter().zip(area.y..area.bottom()) {
-        draw_text(buf, area.x, y, line, area.width, *style);
-    }
+    draw_column(buf, area, lines);
 }
