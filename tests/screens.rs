@@ -26,7 +26,7 @@ use iotop_plus::tui::app::App;
 use iotop_plus::tui::app::draw;
 use iotop_plus::tui::app::update;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::widgets::theme::ThemeName;
+use iotop_plus::tui::widgets::ThemeName;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use std::path::Path;

@@ -22,7 +22,7 @@ use iotop_plus::tui::app::update;
 use iotop_plus::tui::diff_renderer::DiffRenderer;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::settings::Settings;
-use iotop_plus::tui::widgets::cell_buffer::CellBuffer;
+use iotop_plus::tui::widgets::CellBuffer;
 use ratatui::layout::Rect;
 
 const SIZE: (u16, u16) = (200, 50);

@@ -4,6 +4,30 @@ use crate::export::table::Table;
 use crate::tui::view::Context;
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text};
 
+/// The text of a detail page: its lines, `true` for an emphasised one.
+#[derive(Debug, Default)]
+pub(super) struct DetailText(pub(super) Vec<(String, bool)>);
+
+impl DetailText {
+    pub(super) fn line(&mut self, text: impl Into<String>) {
+        self.0.push((text.into(), false));
+    }
+
+    pub(super) fn strong(&mut self, text: impl Into<String>) {
+        self.0.push((text.into(), true));
+    }
+
+    /// A blank line and a heading.
+    pub(super) fn section(&mut self, heading: impl Into<String>) {
+        self.line("");
+        self.strong(heading);
+    }
+
+    pub(super) fn fact(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.line(format!("{name:<12} {value}"));
+    }
+}
+
 /// Number of positions that a page of `lines` lines can be scrolled to; at the last one its end is visible.
 pub(super) fn scroll_positions(lines: usize, height: u16) -> usize {
     lines.saturating_sub(usize::from(height)) + 1

@@ -28,12 +28,10 @@ impl PackedCell {
     const LONG_FLAG: u32 = 1 << 30;
     const WIDE_FLAG: u32 = 1 << 31;
 
-    /// Whether it takes two columns.
     pub fn is_wide(self) -> bool {
         self.0 & Self::WIDE_FLAG != 0
     }
 
-    /// Its symbol, without style.
     pub fn symbol(self) -> PackedSymbol {
         PackedSymbol(self.0 & !Self::STYLE_MASK)
     }
@@ -57,7 +55,6 @@ impl PackedSymbol {
         Self(u32::from(c))
     }
 
-    /// A cell with this symbol and style.
     pub fn with_style(self, style: StyleId) -> PackedCell {
         PackedCell(self.0 | style.0)
     }
@@ -70,7 +67,6 @@ pub struct CellBuffer {
     /// Position and size on the screen.
     pub area: Rect,
     cells: Vec<PackedCell>,
-    /// The previous frame.
     previous: Vec<PackedCell>,
     styles: StyleTable,
 }
@@ -84,7 +80,7 @@ pub struct StyleTable {
 }
 
 impl CellBuffer {
-    /// Blank.
+    /// A blank frame.
     pub fn new(area: Rect) -> Self {
         let cells = vec![PackedCell::BLANK; usize::from(area.width) * usize::from(area.height)];
         let plain = (Color::Reset, Color::Reset, Modifier::empty());
@@ -162,8 +158,7 @@ impl CellBuffer {
         self.styles.style_id((style.fg.unwrap_or(fg), style.bg.unwrap_or(bg), modifier))
     }
 
-    /// Packs any symbol.
-    pub fn pack_symbol(&mut self, symbol: &str) -> PackedSymbol {
+    pub(crate) fn pack_symbol(&mut self, symbol: &str) -> PackedSymbol {
         self.styles.pack_symbol(symbol)
     }
 
@@ -185,7 +180,6 @@ impl StyleTable {
         StyleId((self.last_index.min(MAX_STYLES - 1) as u32) << PackedCell::STYLE_SHIFT)
     }
 
-    /// Any symbol.
     fn pack_symbol(&mut self, symbol: &str) -> PackedSymbol {
         let wide = if symbol.cell_width() > 1 { PackedCell::WIDE_FLAG } else { 0 };
         let mut chars = symbol.chars();
@@ -199,7 +193,6 @@ impl StyleTable {
         PackedSymbol(at as u32 | PackedCell::LONG_FLAG | wide)
     }
 
-    /// Converts a cell to a ratatui cell.
     pub fn unpack(&self, packed: PackedCell) -> Cell {
         let mut cell = Cell::EMPTY;
         let symbol = packed.0 & PackedCell::SYMBOL_MASK;

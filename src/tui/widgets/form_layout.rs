@@ -8,7 +8,6 @@ const COLUMN_WIDTH: u16 = 38;
 /// Rows of parameters that stay visible, however long the plan is.
 const MIN_ROWS: u16 = 3;
 
-/// Positions of the lines on screen.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FormLayout {
     /// Index and area of each visible line.

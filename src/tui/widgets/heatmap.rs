@@ -7,7 +7,6 @@ use ratatui::style::Style;
 
 const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 
-/// Width of the row labels.
 const AXIS_WIDTH: u16 = 7;
 
 /// A column: the buckets that are not empty, with their counts; `None` for a gap.

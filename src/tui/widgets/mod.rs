@@ -1,6 +1,6 @@
 //! Drawing blocks that know no kernel: a pane hands them text and numbers.
 
-pub mod cell_buffer;
+pub(crate) mod cell_buffer;
 mod dialog;
 mod form_layout;
 mod graph;
@@ -8,9 +8,9 @@ mod heatmap;
 mod styled_lines;
 pub(crate) mod table;
 mod text;
-pub mod theme;
+pub(crate) mod theme;
 
-pub(crate) use self::cell_buffer::CellBuffer;
+pub use self::cell_buffer::CellBuffer;
 pub(crate) use self::dialog::{
     area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, wrap,
 };
@@ -20,5 +20,6 @@ pub(crate) use self::heatmap::{draw_heatmap, heatmap_column_count};
 pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
 pub(crate) use self::table::{FittedColumns, Scroll, highlight_row};
 pub(crate) use self::text::{clear_area, draw_text, draw_text_right, draw_truncated, patch_style};
-pub(crate) use self::theme::{Theme, ThemeName};
+pub(crate) use self::theme::Theme;
+pub use self::theme::ThemeName;
 pub(crate) use ratatui::{layout::Rect, style::Style};

@@ -6,14 +6,10 @@ use super::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Style of a line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextStyle {
-    /// Plain text.
     Plain,
-    /// Less important.
     Dim,
-    /// A heading.
     Strong,
     /// A warning about the measurements.
     Warn,
@@ -33,7 +29,6 @@ impl TextStyle {
     }
 }
 
-/// A line of text with its style.
 pub(crate) type StyledLine = (String, TextStyle);
 
 /// Wraps lines at blanks to `width`; continuation lines are indented by two more cells.

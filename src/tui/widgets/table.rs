@@ -132,7 +132,6 @@ pub(crate) fn draw_header<C, V>(
     }
 }
 
-/// The style of a cell: that of its emphasis, or `normal`.
 pub(crate) fn cell_style<C: Copy, V: Copy>(
     column: &ColumnSpec<C, V>,
     cell: &CellValue<'_>,

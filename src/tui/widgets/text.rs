@@ -60,7 +60,6 @@ pub(crate) fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style
     }
 }
 
-/// Clears `area`.
 pub(crate) fn clear_area(canvas: &mut CellBuffer, area: Rect) {
     for y in area.top()..area.bottom() {
         canvas.cells_mut(area.x, y, area.width).fill(PackedCell::BLANK);

@@ -34,8 +34,7 @@ impl ThemeName {
         }
     }
 
-    /// The theme of that name.
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.name() == name)
     }
 }
@@ -43,25 +42,17 @@ impl ThemeName {
 /// One style per meaning.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
-    /// Plain values.
     pub text: Style,
     /// Zeros, units, what is less important.
     pub dim: Style,
-    /// Pane borders.
     pub border: Style,
-    /// Border of the focused pane.
     pub border_focused: Style,
-    /// Pane titles.
     pub title: Style,
-    /// Column heads.
     pub header: Style,
     /// The head of the column sorted by.
     pub header_sorted: Style,
-    /// The selected row.
     pub selected: Style,
-    /// A warning.
     pub warn: Style,
-    /// Critical.
     pub crit: Style,
     /// Changed by the user: a setting, a mark in a graph, a lease.
     pub changed: Style,
@@ -69,14 +60,11 @@ pub struct Theme {
     pub graph: Style,
     /// Graph of writes, or the second series.
     pub graph_alt: Style,
-    /// Keys in the footer.
     pub key: Style,
-    /// A search match.
     pub search_match: Style,
 }
 
 impl Theme {
-    /// The styles of a theme.
     pub fn new(name: ThemeName) -> Self {
         use Color::{Blue, Cyan, DarkGray, Gray, Green, LightBlue, LightRed, Magenta, Red, Yellow};
         match name {

@@ -1,11 +1,13 @@
 //! Graphs of the selected device: two quantities or two latency heat maps, chosen with `g`.
 
+use super::super::detail::DetailText;
 use super::DevicesView;
 use super::latency::{self, LatencyPart, device_history};
 use crate::model::disk::{DevId, DiskRate};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, draw_column_markers, draw_columns, draw_frame, draw_text, round_up_scale,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_column_markers, draw_columns, draw_frame, draw_text,
+    round_up_scale,
 };
 
 #[derive(Clone, Copy)]
@@ -35,41 +37,50 @@ pub(super) const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
 /// Heat maps, chosen after the last pair.
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
-pub(super) fn quantity_history(
+/// Draws the pair of that index, one graph above the other.
+pub(super) fn draw_graph_pair(
     shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
     id: DevId,
-    value: fn(&DiskRate) -> f64,
-) -> impl DoubleEndedIterator<Item = Option<f64>> {
-    device_history(shared, id).map(move |d| d.map(value))
+    index: usize,
+) {
+    let pair = &GRAPH_PAIRS[index % GRAPH_PAIRS.len()];
+    for ((quantity, area), style) in pair.iter().zip(halves(area)).zip([theme.graph, theme.graph_alt]) {
+        draw_graph(shared, theme, area, buf, id, quantity, style);
+    }
 }
 
-pub(super) fn draw_graph(
+fn halves(area: Rect) -> [Rect; 2] {
+    let half = area.height / 2;
+    [Rect { height: half, ..area }, area_below(area, half)]
+}
+
+/// Draws a graph with its label.
+fn draw_graph(
     shared: &Shared,
     theme: &Theme,
     area: Rect,
     buf: &mut CellBuffer,
     id: DevId,
     q: &GraphQuantity,
-    second: bool,
+    style: Style,
 ) {
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let shown = usize::from(area.width);
-    let (mut last, mut max) = (None, 0.0f64);
-    for value in quantity_history(shared, id, q.value).rev().take(shown) {
-        last = last.or(value);
-        max = max.max(value.unwrap_or(0.0));
-    }
+    let graph = area_below(area, 1);
+    let values = || device_history(shared, id).map(|d| d.map(q.value));
+    let shown = || values().rev().take(usize::from(area.width)).flatten();
+    let max = shown().fold(0.0, f64::max);
     let top = q.scale_max.unwrap_or_else(|| round_up_scale(max));
-    let now = last.map_or("-".into(), |v| format!("{v:.2}"));
-    let changed = shared.change_marks(shown);
+    let now = shown().next().map_or("-".into(), |v| format!("{v:.2}"));
+    let changed = shared.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "  ┊ knob changed" };
     let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}{legend}", q.name);
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
-    let style = if second { theme.graph_alt } else { theme.graph };
-    draw_columns(buf, graph, quantity_history(shared, id, q.value), top, style);
+    draw_columns(buf, graph, values(), top, style);
     draw_column_markers(buf, graph, &changed, theme.changed);
 }
 
@@ -88,29 +99,24 @@ impl DevicesView {
         };
         let name = shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
         let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
-        let half = inner.height / 2;
-        let halves = [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
         // Heat maps come after the pairs.
         let at = self.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
-        if let Some(pair) = GRAPH_PAIRS.get(at) {
-            draw_graph(shared, theme, halves[0], buf, id, &pair[0], false);
-            draw_graph(shared, theme, halves[1], buf, id, &pair[1], true);
-            return;
+        if at < GRAPH_PAIRS.len() {
+            return draw_graph_pair(shared, theme, inner, buf, id, at);
         }
         let part = HEATMAPS[at - GRAPH_PAIRS.len()];
         match latency::kinds_with_data(shared, id, part, inner.width)[..] {
             [] => {
-                let mut why = Vec::new();
+                let mut why = DetailText::default();
                 latency::push_percentiles(shared, id, &mut why);
-                for ((line, _), y) in why.iter().skip(1).zip(inner.y..inner.bottom()) {
-                    draw_text(buf, inner.x, y, line, inner.width, theme.dim);
-                }
+                draw_column(buf, inner, why.0.iter().skip(1).map(|(line, _)| (line, theme.dim)));
             }
             [kind] => latency::draw_latency_heatmap(shared, theme, inner, buf, id, kind, part),
             // Flushes are few; the device's page shows them.
             [first, second, ..] => {
-                latency::draw_latency_heatmap(shared, theme, halves[0], buf, id, first, part);
-                latency::draw_latency_heatmap(shared, theme, halves[1], buf, id, second, part);
+                for (kind, half) in [first, second].into_iter().zip(halves(inner)) {
+                    latency::draw_latency_heatmap(shared, theme, half, buf, id, kind, part);
+                }
             }
         }
     }

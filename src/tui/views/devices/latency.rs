@@ -1,10 +1,11 @@
 //! Latency of a device's requests: percentiles, and heat maps over time.
 
+use super::super::detail::DetailText;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count,
+    CellBuffer, Rect, Theme, area_below, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count,
 };
 use crate::units::format_micros;
 
@@ -39,36 +40,30 @@ pub(super) fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIter
 }
 
 /// Appends the table of percentiles, or why there is none.
-pub(super) fn push_percentiles(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+pub(super) fn push_percentiles(shared: &Shared, id: DevId, out: &mut DetailText) {
     let snap = shared.snapshot();
-    out.push((String::new(), false));
     let Some(latency) = snap.device(id).and_then(|d| d.latency.as_ref()) else {
-        out.push(("Latency".into(), true));
-        out.push((format!("  - {}", unavailable_reason(shared, id)), false));
-        return;
+        out.section("Latency");
+        return out.line(format!("  - {}", unavailable_reason(shared, id)));
     };
-    let heads = ["samples", "p50", "p90", "p99", "p99.9", "max"];
     let line = |name: &str, cells: [String; 6]| {
         let cells: String = cells.iter().map(|c| format!("{c:>9}")).collect();
         format!("{name:<16}{cells}")
     };
-    out.push((line("Latency", heads.map(str::to_owned)), true));
-    let before = out.len();
+    out.section(line("Latency", ["samples", "p50", "p90", "p99", "p99.9", "max"].map(str::to_owned)));
+    let before = out.0.len();
     for (kind, name) in latency.kinds.iter().zip(REQUEST_KINDS) {
-        for part in [LatencyPart::Total, LatencyPart::Service] {
+        for (part, name) in [(LatencyPart::Total, name), (LatencyPart::Service, "  in service")] {
             let Some(s) = part.distribution(kind).0 else { continue };
-            let cells = [s.p50, s.p90, s.p99, s.p999, s.max].map(format_micros);
-            let [a, b, c, d, e] = cells;
-            let what = if part == LatencyPart::Total { name.to_owned() } else { "  in service".into() };
-            out.push((line(&what, [s.samples.to_string(), a, b, c, d, e]), false));
+            let [a, b, c, d, e] = [s.p50, s.p90, s.p99, s.p999, s.max].map(format_micros);
+            out.line(line(name, [s.samples.to_string(), a, b, c, d, e]));
         }
     }
-    if out.len() == before {
-        out.push(("  no request was completed in the interval".into(), false));
+    if out.0.len() == before {
+        out.line("  no request was completed in the interval");
     }
-    let tracing = snap.tracing.ok();
-    if let Some(n) = tracing.map(|t| t.dropped).filter(|n| *n > 0) {
-        out.push((format!("  {n} requests could not be followed: too many were in flight"), false));
+    if let Some(n) = snap.tracing.ok().map(|t| t.dropped).filter(|n| *n > 0) {
+        out.line(format!("  {n} requests could not be followed: too many were in flight"));
     }
 }
 
@@ -105,15 +100,12 @@ pub(super) fn draw_latency_heatmap(
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let now = shared
-        .snapshot()
-        .device(id)
-        .and_then(|d| d.latency.as_ref())
-        .and_then(|l| *part.distribution(&l.kinds[kind]).0);
+    let latency = shared.snapshot().device(id).and_then(|d| d.latency.as_ref());
+    let now = latency.and_then(|l| *part.distribution(&l.kinds[kind]).0);
     let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", format_micros(s.p50), format_micros(s.p99)));
     let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.label());
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
-    let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let graph = area_below(area, 1);
     let cells = device_history(shared, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
     let style = if kind == 0 { theme.graph } else { theme.graph_alt };
     draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), (style, theme.dim));

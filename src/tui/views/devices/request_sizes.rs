@@ -1,5 +1,6 @@
 //! Sizes of a device's requests in the interval, and how many were sequential (see [`crate::model::request_pattern`]).
 
+use super::super::detail::DetailText;
 use crate::model::disk::DevId;
 use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
 use crate::tui::view::Shared;
@@ -9,25 +10,20 @@ const BAR_WIDTH: usize = 20;
 const COLUMN_WIDTH: usize = BAR_WIDTH + 8;
 
 /// Appends bars of reads and writes side by side; nothing where requests are not traced, which the latency table explains.
-pub(super) fn push_request_sizes(shared: &Shared, id: DevId, out: &mut Vec<(String, bool)>) {
+pub(super) fn push_request_sizes(shared: &Shared, id: DevId, out: &mut DetailText) {
     let Some(latency) = shared.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
     let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
     let used = |at: usize| shapes.iter().any(|s| s.sizes[at] > 0);
     let Some(first) = (0..shapes[0].sizes.len()).find(|at| used(*at)) else { return };
     let last = (first..shapes[0].sizes.len()).rfind(|at| used(*at)).unwrap_or(first);
-    out.push((String::new(), false));
-    let columns = |cells: [String; 2]| {
-        let [read, write] = cells;
-        format!("{read:<COLUMN_WIDTH$}{write}").trim_end().to_owned()
+    let line = |name: &str, [read, write]: [String; 2]| {
+        format!("{name:<10}{read:<COLUMN_WIDTH$}{write}").trim_end().to_owned()
     };
-    out.push((format!("{:<10}{}", "Requests", columns(["reads", "writes"].map(str::to_owned))), true));
-    out.push((format!("{:<10}{}", "", columns(shapes.map(|s| format_access_pattern(&s)))), false));
+    out.section(line("Requests", ["reads", "writes"].map(str::to_owned)));
+    out.line(line("", shapes.map(|s| format_access_pattern(&s))));
     for at in first..=last {
-        let cells = shapes.map(|s| share_bar(s.sizes[at], s.request_count()));
-        out.push((
-            format!("{:>9} {}", size_range_label(at, shapes[0].sizes.len()), columns(cells)).trim_end().to_owned(),
-            false,
-        ));
+        let name = format!("{:>9}", size_range_label(at, shapes[0].sizes.len()));
+        out.line(line(&name, shapes.map(|s| share_bar(s.sizes[at], s.request_count()))));
     }
 }
 

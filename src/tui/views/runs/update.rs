@@ -35,7 +35,6 @@ impl<K: RunKind> RunView<K> {
         }
     }
 
-    /// Asks to start the form on the page.
     pub fn ask_start(&mut self, cx: &Context, out: &mut Outbox) {
         match (self.shown_form(), &cx.shared.running) {
             (None, _) => out.error(K::TEXTS.nothing_to_start),
@@ -66,7 +65,6 @@ impl<K: RunKind> RunView<K> {
         out.push(K::EFFECT(RunEffect::Start { run: number, plan: Box::new(plan) }));
     }
 
-    /// Shows the run of this session.
     pub fn show_current_run(&mut self) {
         (self.selected, self.opened, self.text_offset) = (RunRow::CurrentRun, None, 0);
     }
@@ -93,7 +91,6 @@ impl<K: RunKind> RunView<K> {
         out.info(K::TEXTS.stopping);
     }
 
-    /// Handles an event of a run's child process.
     pub fn on_child_event(&mut self, number: u64, event: ChildEvent<K::Message>, cx: &Context, out: &mut Outbox) {
         let Some(run) = self.run.as_mut().filter(|run| run.number == number && run.ending.is_none()) else { return };
         run.last_message_ns = cx.shared.system.now().boot_ns;
@@ -121,7 +118,6 @@ impl<K: RunKind> RunView<K> {
         K::on_ended(self, cx, out);
     }
 
-    /// Handles a reply of the store.
     pub(super) fn on_store_reply(&mut self, job: &StoreJob<K::Report>, reply: WorkerReply, out: &mut Outbox) {
         self.is_listing &= *job != StoreJob::List;
         match (job, reply) {
@@ -164,7 +160,6 @@ impl<K: RunKind> RunView<K> {
         }
     }
 
-    /// Handles Enter.
     pub(super) fn open_selected(&mut self, pane: PaneId, cx: &Context, out: &mut Outbox) {
         if pane == Self::PAGE {
             return self.edit_line(cx, out);
@@ -182,7 +177,6 @@ impl<K: RunKind> RunView<K> {
         out.push(Effect::RunJob((K::STORE_JOB)(StoreJob::Load(ids))));
     }
 
-    /// Marks the selected result, or removes its mark.
     fn toggle_mark(&mut self, out: &mut Outbox) {
         match self.selected_result().map(|stored| stored.id.clone()) {
             None => out.error("m marks a kept result: select one in the list"),

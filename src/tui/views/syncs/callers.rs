@@ -17,7 +17,6 @@ impl SyncsView {
         SyncQuery { sort, reverse: self.reverse, filter: &self.filter }
     }
 
-    /// The rows that match, in order.
     pub(super) fn callers(&self, shared: &Shared) -> Vec<SyncRow> {
         let syncs = shared.snapshot().syncs.ok();
         syncs.map_or_else(Vec::new, |s| list::sync_rows(s, shared.system.topology.ok(), &self.query()))

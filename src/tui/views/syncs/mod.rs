@@ -15,18 +15,13 @@ use std::time::Duration;
 
 const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
 
-/// The Syncs view.
 #[derive(Debug, Clone)]
 pub struct SyncsView {
-    /// Selection among the callers.
     pub scroll: Scroll,
-    /// Selection among the slow syncs.
     pub slow_scroll: Scroll,
     /// Index of the column that callers are sorted by; `None`: longest wait first.
     pub sort_column: Option<usize>,
-    /// Reverses the order.
     pub reverse: bool,
-    /// Rows must contain this text.
     pub filter: String,
     /// Number of columns scrolled past after the first.
     pub column_offset: usize,
@@ -63,7 +58,6 @@ impl SyncsView {
         Ok(())
     }
 
-    /// A title, and the filter in force.
     fn title_with_filter(&self, title: &str) -> String {
         match self.filter.as_str() {
             "" => title.to_owned(),
@@ -93,7 +87,6 @@ impl SyncsView {
         self.column_offset = self.column_offset.saturating_add_signed(by).min(SYNC_COLUMNS.len() - 3);
     }
 
-    /// Opens the page of the selected row's process.
     fn open_process(&self, pane: PaneId, cx: &Context, out: &mut Outbox) {
         let pid = match pane {
             PaneId::Syncs => self.callers(cx.shared).get(self.scroll.selected).map(|row| row.rate.file.pid),
@@ -112,7 +105,6 @@ impl View for SyncsView {
         &[PaneSpec { id: PaneId::Syncs, contexts: KEYS }, PaneSpec { id: PaneId::SlowSyncs, contexts: KEYS }]
     }
 
-    /// Callers above, slow syncs below.
     fn layout(&self, _: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
         let slow = body.height * 2 / 5;
         let callers = body.height - slow;

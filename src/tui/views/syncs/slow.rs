@@ -11,7 +11,6 @@ use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_text, table};
 const MIN_PATH_WIDTH: u16 = 14;
 
 impl SyncsView {
-    /// The rows that match.
     pub(super) fn slow_syncs(&self, shared: &Shared) -> Vec<SlowSyncRow> {
         let syncs = shared.snapshot().syncs.ok();
         syncs.map_or_else(Vec::new, |s| list::slow_sync_rows(s, shared.system.topology.ok(), &self.filter))

@@ -13,7 +13,6 @@ use crate::units::format_duration;
 
 const CONFLICT_NOTE: &str = "\nA value that somebody else has set meanwhile is left alone and reported.";
 
-/// Opens a confirmation dialog.
 fn confirm(out: &mut Outbox, title: impl Into<String>, text: String, change: Confirmation) {
     out.open_dialog(Dialog {
         title: title.into(),
@@ -44,7 +43,6 @@ impl TuneView {
         confirm(out, "Needs root", text, Confirmation::CopyCommand(line));
     }
 
-    /// Asks whether to apply the pending values.
     pub(super) fn ask_apply(&mut self, cx: &Context, out: &mut Outbox) {
         let assignments = self.pending_assignments();
         if assignments.is_empty() {
@@ -53,7 +51,6 @@ impl TuneView {
         self.ask_apply_assignments(assignments, true, cx, out);
     }
 
-    /// Asks whether to apply these assignments, on a lease or for good.
     pub(super) fn ask_apply_assignments(
         &mut self,
         assignments: Vec<String>,
@@ -106,7 +103,6 @@ impl TuneView {
         self.error = Some(why);
     }
 
-    /// The knobs a preset would change here, with their values.
     pub(super) fn preset_changes(&self, at: usize) -> Result<Vec<(String, String)>, TuneError> {
         let Some(snapshot) = &self.knobs.snapshot else { return Ok(Vec::new()) };
         let (assignments, _) = cached_knobs::preset_assignments(snapshot, &PRESETS[at]);
@@ -150,7 +146,6 @@ impl TuneView {
         }
     }
 
-    /// Keeps this change.
     pub(super) fn keep_change(&self, id: u64, out: &mut Outbox) {
         if !self.knobs.can_write() {
             return Self::offer_root_command("Keeping a change", tune_args(["keep", &id.to_string()]), out);
@@ -158,7 +153,6 @@ impl TuneView {
         out.push(Effect::Tune(TuneEffect::Keep(vec![id])));
     }
 
-    /// Restarts a lease.
     pub(super) fn renew_selected(&self, cx: &Context, out: &mut Outbox) {
         let secs = self.knobs.lease_secs;
         match self.target_change(cx, ChangeRow::is_on_lease) {
@@ -171,7 +165,6 @@ impl TuneView {
         }
     }
 
-    /// Asks whether to revert a change.
     pub(super) fn ask_undo(&self, cx: &Context, out: &mut Outbox) {
         let open = |c: &ChangeRow| !matches!(c.status, ChangeStatus::Closed(_) | ChangeStatus::Applying);
         match self.target_change(cx, open) {
@@ -255,7 +248,6 @@ impl TuneView {
         Ok(())
     }
 
-    /// Runs what was confirmed.
     pub(super) fn run_confirmed(&mut self, confirmed: Confirmation, out: &mut Outbox) {
         let effect = match confirmed {
             Confirmation::Apply(assignments) => {
@@ -299,7 +291,6 @@ impl TuneView {
         confirm(out, "Quit with a leased change?", text, Confirmation::Quit);
     }
 
-    /// Quits in one of three ways.
     pub(super) fn quit_with_leases(&mut self, how: TuneAction, out: &mut Outbox) {
         let ids: Vec<u64> = self.knobs.leases.iter().map(|l| l.id).collect();
         self.is_quitting = true;

@@ -30,11 +30,9 @@ impl KnobIo for CachedKnobs<'_> {
 /// The effect of a change on one knob, ready for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnobDiff {
-    /// The knob, unsanitized.
     pub name: String,
     /// Old and new value, sanitized: `vm.dirty_ratio: 20 % (4.05 GiB here) -> 80 % (16.2 GiB here)`.
     pub text: String,
-    /// Whether the knob has this value already.
     pub is_unchanged: bool,
 }
 

@@ -167,7 +167,6 @@ fn member_text(m: &KnobChange) -> String {
     format!("{name} {old} -> {new}")
 }
 
-/// What it changed, in one line.
 fn change_summary(c: &ChangeRow) -> String {
     let mut members = c.members.iter();
     let first = members.next().map_or("-".into(), member_text);

@@ -8,7 +8,6 @@ use crate::tuning::knob::{AllowedValues, KnobLink, KnobUnit};
 use crossterm::event::KeyCode;
 
 impl TuneView {
-    /// Opens the prompt for the selected knob.
     pub(super) fn edit_selected(&mut self, out: &mut Outbox) {
         let Some(row) = self.selected_knob() else { return };
         match &row.reading {
@@ -21,7 +20,6 @@ impl TuneView {
         }
     }
 
-    /// Sets the length of leases.
     pub(super) fn set_lease_duration(&mut self, text: &str, out: &mut Outbox) -> Result<(), String> {
         let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
         self.knobs.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;

@@ -140,7 +140,6 @@ impl TuneView {
         out.info(format!("change {id} applied; reverts in {back}: K keeps, u reverts, R restarts the lease"));
     }
 
-    /// Stores the values after the next boot.
     pub(super) fn on_boot_values(&mut self, reply: WorkerReply, out: &mut Outbox) {
         self.is_boot_requested = false;
         match reply {
@@ -153,7 +152,6 @@ impl TuneView {
         }
     }
 
-    /// Reports whether the files for the next boot were written.
     pub(super) fn on_persisted(&mut self, reply: WorkerReply, out: &mut Outbox) {
         let problem = match reply {
             WorkerReply::Persisted(lines) => {

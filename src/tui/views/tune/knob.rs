@@ -42,7 +42,6 @@ impl TuneView {
         out
     }
 
-    /// The parts wrapped into lines.
     fn page_lines(&self, theme: &Theme, width: u16) -> Vec<PagePart> {
         let mut out = Vec::new();
         for (label, text, style) in self.page_parts(theme) {

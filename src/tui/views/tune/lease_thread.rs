@@ -23,12 +23,9 @@ pub(super) type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
 /// Interval between updates of the countdown.
 const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A command to the thread of a leased change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeaseCommand {
-    /// Keep the change.
     Keep,
-    /// Revert the change.
     Undo,
     /// Restart the lease with this many seconds.
     Renew(u64),
@@ -65,7 +62,6 @@ pub(super) fn apply_with_lease(
     holders.lock().unwrap_or_else(|e| e.into_inner()).remove(&id);
 }
 
-/// Applies a change without a lease.
 pub(super) fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
     let refused = |why: String| TuneEvent::Refused(sanitize(why));
     match LeaseHandle::start(Root::self_exe(), root, assignments, None) {

@@ -22,7 +22,6 @@ fn column_widths(width: u16) -> [u16; 6] {
 const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PENDING", "SET BY"];
 
 impl TuneView {
-    /// Places the panes.
     pub(super) fn layout_panes(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
         let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
         let (w, h) = (body.width, body.height);
@@ -51,7 +50,6 @@ impl TuneView {
         }
     }
 
-    /// The values of a knob in the order of the columns.
     fn row_cells(&self, row: &KnobRow) -> [String; 6] {
         let brief = |v: Option<&String>| v.map(|v| row.format_short(v));
         let boot = self.next_boot.get(&row.name);

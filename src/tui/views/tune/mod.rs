@@ -34,14 +34,12 @@ const KEYS: &[KeyContext] = &[KeyContext::Tune, KeyContext::Scroll];
 /// Ticks between two snapshots while the view is on screen.
 const REFRESH_TICKS: u32 = 3;
 
-/// The Tune view.
 #[derive(Debug, Default)]
 pub struct TuneView {
     /// The newest snapshot and this screen's leases, which other views read in [`Shared`].
     pub knobs: KnobState,
     /// Whether the snapshot requested last has arrived. The runner takes the first one without being asked.
     has_snapshot_arrived: bool,
-    /// Ticks since the last request for a snapshot.
     ticks_since_refresh: u32,
     /// Values when this program first read them, by knob.
     pub(in crate::tui) initial_values: BTreeMap<String, String>,
@@ -53,19 +51,15 @@ pub struct TuneView {
     is_boot_requested: bool,
     /// Values chosen but not applied, as the kernel takes them, by knob.
     pub pending: BTreeMap<String, String>,
-    /// Only knobs that contain this text are listed.
     filter: String,
-    /// Selection in the list of knobs.
     pub scroll: Scroll,
     /// Selection in the list of changes, newest first.
     pub changes_scroll: Scroll,
-    /// Scroll position of the knob's page.
     page_scroll: Scroll,
     /// Where only one pane fits beside the list: whether it is that of the changes, not of the knob.
     shows_changes: bool,
     /// Index of the selected preset while the list of presets is open.
     pub selected_preset: Option<usize>,
-    /// The knob being edited.
     editing_knob: Option<String>,
     /// A knob to select as soon as it is listed.
     pub(in crate::tui) knob_to_select: Option<String>,
@@ -85,17 +79,14 @@ pub struct TuneView {
     is_quitting: bool,
 }
 
-/// A line in the list of knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnobListLine {
     /// The heading above the row with this index.
     Heading(usize),
-    /// The row with this index.
     Knob(usize),
 }
 
 impl TuneView {
-    /// The selected change.
     fn selected_change(&self) -> Option<&ChangeRow> {
         let all = self.knobs.changes();
         all.get(self.changes_scroll.selected.min(all.len().saturating_sub(1)))

@@ -30,14 +30,12 @@ impl TuneView {
         self.page_scroll = Scroll::default();
     }
 
-    /// Filters the list.
     pub(super) fn filter_list(&mut self, text: &str) {
         text.clone_into(&mut self.filter);
         self.scroll = Scroll::default();
         self.skip_heading(1);
     }
 
-    /// Shows and focuses a pane beside the list.
     pub(super) fn show_side_pane(&mut self, pane: PaneId, out: &mut Outbox) {
         self.selected_preset = None;
         self.shows_changes = pane == PaneId::ChangeHistory;
@@ -129,7 +127,6 @@ impl TuneView {
         }
     }
 
-    /// Whether a pane of this view is on screen.
     pub(super) fn panes_on_screen(&self, cx: &Context) -> bool {
         cx.layout.pane_area(PaneId::TuneKnobs).is_some()
     }

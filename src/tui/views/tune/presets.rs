@@ -10,7 +10,6 @@ use crate::tui::widgets::{
 use crate::tuning::presets::{PRESETS, Preset};
 
 impl TuneView {
-    /// Draws the presets, with the one at index `at` selected.
     pub(super) fn render_presets(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
         let theme = &cx.theme();
         let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);

@@ -12,7 +12,6 @@ use crate::tuning::lifecycle;
 use crate::tuning::plan::TuneError;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The threads of the Tune view.
 pub(crate) struct TuneEffectRunner {
     root: Root,
     sink: TuneEventSink,
