@@ -72,6 +72,7 @@ pub enum PromptPurpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     pub purpose: PromptPurpose,
+    pub label: String,
     pub text: String,
     /// Byte offset of the cursor.
     pub cursor: usize,
@@ -127,6 +128,19 @@ impl Confirmation {
             Confirmation::CopyCommand(_) => "y Copy  n No",
             _ => "y Yes  n No",
         }
+    }
+}
+
+impl Prompt {
+    pub(crate) fn new(purpose: PromptPurpose, label: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { purpose, label: label.into(), cursor: text.len(), text, error: None }
+    }
+
+    /// Replaces the text, with the cursor at its end.
+    pub(crate) fn set_text(&mut self, text: impl Into<String>) {
+        self.text = text.into();
+        (self.cursor, self.error) = (self.text.len(), None);
     }
 }
 

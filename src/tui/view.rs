@@ -114,6 +114,8 @@ pub enum Target {
     },
     /// The experiments, in place of the knobs; with assignments, the form for the next one.
     Experiments(Option<ExperimentArm>),
+    /// Something that another view does.
+    Ask(ViewRequest),
 }
 
 /// What arm B of the next experiment is to set.
@@ -164,7 +166,6 @@ pub enum Request {
     FocusPane(usize),
     /// Show a pane of the tab, not zoomed, and focus it.
     ShowPane(PaneId),
-    Ask(ViewRequest),
     SetDirectory(PathBuf),
     InspectTarget,
 }
@@ -180,53 +181,40 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    pub(crate) fn request(&mut self, request: Request) {
+        self.requests.push(request);
+    }
+
     pub fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
     pub fn navigate(&mut self, target: Target) {
-        self.requests.push(Request::Navigate(target));
+        self.request(Request::Navigate(target));
     }
 
     pub fn info(&mut self, text: impl Into<String>) {
-        self.requests.push(Request::Info(text.into()));
+        self.request(Request::Info(text.into()));
     }
 
     pub fn error(&mut self, text: impl Into<String>) {
-        self.requests.push(Request::Error(text.into()));
+        self.request(Request::Error(text.into()));
     }
 
-    pub fn open_prompt(&mut self, purpose: PromptPurpose, text: impl Into<String>) {
-        let text = text.into();
-        self.requests.push(Request::OpenPrompt(self.owner, Prompt { purpose, cursor: text.len(), text, error: None }));
+    pub(crate) fn open_prompt(&mut self, purpose: PromptPurpose, label: impl Into<String>, text: impl Into<String>) {
+        self.request(Request::OpenPrompt(self.owner, Prompt::new(purpose, label, text)));
     }
 
     pub fn open_dialog(&mut self, dialog: Dialog) {
-        self.requests.push(Request::OpenDialog(self.owner, dialog));
-    }
-
-    pub fn open_page(&mut self, pane: PaneId) {
-        self.requests.push(Request::OpenPage(pane));
+        self.request(Request::OpenDialog(self.owner, dialog));
     }
 
     pub fn focus_pane(&mut self, index: usize) {
-        self.requests.push(Request::FocusPane(index));
-    }
-
-    pub fn show_pane(&mut self, pane: PaneId) {
-        self.requests.push(Request::ShowPane(pane));
-    }
-
-    pub fn set_directory(&mut self, directory: PathBuf) {
-        self.requests.push(Request::SetDirectory(directory));
-    }
-
-    pub fn inspect_target(&mut self) {
-        self.requests.push(Request::InspectTarget);
+        self.request(Request::FocusPane(index));
     }
 
     pub fn ask(&mut self, request: ViewRequest) {
-        self.requests.push(Request::Ask(request));
+        self.request(Request::Navigate(Target::Ask(request)));
     }
 }
 
@@ -273,11 +261,6 @@ pub trait View {
         false
     }
 
-    /// Does what another view asks for. False: that is for another view.
-    fn on_request(&mut self, _request: &ViewRequest, _cx: &Context, _out: &mut Outbox) -> bool {
-        false
-    }
-
     /// Called after an observation has changed the machine in [`Context::shared`].
     fn on_change(&mut self, _change: Change, _cx: &Context, _out: &mut Outbox) {}
 
@@ -300,11 +283,6 @@ pub trait View {
     /// Handles the up or down arrow in its own prompt. False: it means nothing there.
     fn on_prompt_key(&mut self, _prompt: &mut Prompt, _key: KeyCode) -> bool {
         false
-    }
-
-    /// The label of its own prompt.
-    fn prompt_label(&self, _purpose: PromptPurpose, _cx: &Context) -> String {
-        String::new()
     }
 
     /// Draws its own prompt in place. False: it is drawn in the footer.

@@ -59,6 +59,11 @@ pub(super) fn palette_for(shared: &Shared) -> &'static Palette {
 }
 
 impl ScreenCapture {
+    pub(super) fn prompt_label(&self) -> String {
+        let other = if self.pane_only { "screen" } else { "pane" };
+        format!("{} to file (Tab {other}, ↑↓ form): ", self.subject())
+    }
+
     /// What is written, in a word.
     pub(super) fn subject(&self) -> &'static str {
         if self.pane_only { self.pane.0.file_name_part() } else { "screen" }

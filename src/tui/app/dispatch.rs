@@ -91,20 +91,23 @@ impl App {
                 let note = if self.shared.no_color { " (NO_COLOR is set: shown without colour)" } else { "" };
                 self.screen.info(format!("theme {}{note}", self.shared.theme_name.name()));
             }
-            Action::Search => self.open_prompt(PromptPurpose::Search, String::new()),
+            Action::Search => self.open_prompt(PromptPurpose::Search, "search: ", String::new()),
             Action::Filter => {
                 let pane = self.focused_pane();
                 let filter = self.with_view(pane, |view, _| view.filter(pane).to_owned());
-                self.open_prompt(PromptPurpose::Filter, filter.unwrap_or_default());
+                self.open_prompt(PromptPurpose::Filter, "filter: ", filter.unwrap_or_default());
             }
-            Action::SetInterval => self.open_prompt(PromptPurpose::Interval, String::new()),
-            Action::Command => self.open_prompt(PromptPurpose::Command, String::new()),
+            Action::SetInterval => {
+                let label = format!("interval in seconds (0.1 to 3600, now {interval}): ");
+                self.open_prompt(PromptPurpose::Interval, &label, String::new());
+            }
+            Action::Command => self.open_prompt(PromptPurpose::Command, ":", String::new()),
             _ => {}
         }
     }
 
-    pub(super) fn open_prompt(&mut self, purpose: PromptPurpose, text: String) {
-        self.open_overlay(Overlay::Prompt(Prompt { purpose, cursor: text.len(), text, error: None }), None);
+    pub(super) fn open_prompt(&mut self, purpose: PromptPurpose, label: &str, text: String) {
+        self.open_overlay(Overlay::Prompt(Prompt::new(purpose, label, text)), None);
     }
 
     /// Ends the program, unless a view asks first.

@@ -6,9 +6,7 @@ use super::help::draw_help;
 use super::layout;
 use super::state::App;
 use crate::export::table::Table;
-use crate::tui::view::{
-    Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt, PromptPurpose,
-};
+use crate::tui::view::{Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, clear_area, draw_input, draw_popup, draw_text, wrap};
 use ratatui::buffer::Buffer;
 
@@ -70,21 +68,6 @@ impl App {
     pub(super) fn table(&self, pane: PaneId) -> Table {
         self.with_view(pane, |view, cx| view.table(pane, cx)).unwrap_or_default()
     }
-
-    fn prompt_label(&self, purpose: PromptPurpose) -> String {
-        match purpose {
-            PromptPurpose::Search => "search: ".into(),
-            PromptPurpose::Filter => "filter: ".into(),
-            PromptPurpose::Interval => {
-                format!("interval in seconds (0.1 to 3600, now {}): ", self.shared.interval.as_secs_f64())
-            }
-            PromptPurpose::Command => ":".into(),
-            PromptPurpose::ScreenshotPath => self.capture_prompt_label(),
-            PromptPurpose::RecordingPath => "record to: ".into(),
-            PromptPurpose::ReplayTime => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
-            _ => String::new(),
-        }
-    }
 }
 
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
@@ -127,12 +110,8 @@ fn draw_prompt(app: &App, cx: &Context, prompt: &Prompt, theme: &Theme, buf: &mu
     if owner.is_some_and(|view| view.draw_prompt(prompt, cx, buf)) {
         return;
     }
-    let label = match owner {
-        Some(view) => view.prompt_label(prompt.purpose, cx),
-        None => app.prompt_label(prompt.purpose),
-    };
     let area = cx.layout.footer;
-    draw_input(buf, area, &label, &prompt.text, prompt.cursor, theme);
+    draw_input(buf, area, &prompt.label, &prompt.text, prompt.cursor, theme);
     if let Some(error) = &prompt.error {
         let above = Rect { y: area.y.saturating_sub(1), ..area };
         clear_area(buf, Rect { height: 1, ..above });

@@ -84,7 +84,10 @@ impl App {
             }
             ReplayAction::First => ReplayEffect::SeekTime(i64::MIN),
             ReplayAction::Last => ReplayEffect::SeekTime(i64::MAX),
-            ReplayAction::JumpToTime => return self.open_prompt(PromptPurpose::ReplayTime, String::new()),
+            ReplayAction::JumpToTime => {
+                let label = "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ";
+                return self.open_prompt(PromptPurpose::ReplayTime, label, String::new());
+            }
             ReplayAction::Faster | ReplayAction::Slower => {
                 let by = if action == ReplayAction::Faster { 1 } else { -1 };
                 replay.speed_index = replay.speed_index.saturating_add_signed(by).min(SPEEDS.len() - 1);
@@ -190,7 +193,7 @@ impl App {
             return effects.push(Effect::Recording(RecordingEffect::Stop));
         }
         let text = default_file_name(&self.shared.system.host.name, self.shared.system.now().wall_ns);
-        self.open_prompt(PromptPurpose::RecordingPath, text);
+        self.open_prompt(PromptPurpose::RecordingPath, "record to: ", text);
     }
 
     pub(super) fn start_recording(&mut self, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {

@@ -75,9 +75,6 @@ impl App {
         for request in out.requests {
             match request {
                 Request::Navigate(target) => self.navigate(target, effects),
-                Request::Ask(request) => {
-                    self.visit_views(effects, |view, cx, out| view.on_request(&request, cx, out).then_some(()));
-                }
                 Request::SetDirectory(directory) => {
                     self.shared.target.directory = directory;
                     self.inspect_target(effects);

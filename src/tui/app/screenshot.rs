@@ -46,8 +46,9 @@ impl App {
         let mut capture = self.capture();
         capture.overlay = self.screen.overlay.take().map(|overlay| (overlay, self.screen.overlay_owner));
         let text = self.screenshot.path_for(&capture.file_name(self.screenshot.format()));
+        let label = capture.prompt_label();
         self.screenshot.pending = Some(Box::new(capture));
-        self.open_prompt(PromptPurpose::ScreenshotPath, text);
+        self.open_prompt(PromptPurpose::ScreenshotPath, &label, text);
     }
 
     /// Selects the next format (arrows), or the pane instead of the screen (Tab); keeps the typed name as far as possible.
@@ -71,14 +72,8 @@ impl App {
             prompt.text.truncate(prompt.text.len() - extension);
             prompt.text = format!("{}.{}", prompt.text, format.extension);
         }
-        (prompt.cursor, prompt.error) = (prompt.text.len(), None);
+        (prompt.cursor, prompt.error, prompt.label) = (prompt.text.len(), None, capture.prompt_label());
         screenshot.pending = Some(capture);
-    }
-
-    pub(super) fn capture_prompt_label(&self) -> String {
-        let capture = self.screenshot.pending.as_deref();
-        let other = if capture.is_some_and(|c| c.pane_only) { "screen" } else { "pane" };
-        format!("{} to file (Tab {other}, ↑↓ form): ", capture.map_or("screen", ScreenCapture::subject))
     }
 
     /// Writes the file in a child process. The extension selects the format.

@@ -17,7 +17,7 @@ use crate::bench::workloads::WORKLOADS;
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::view::{
-    Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, RunEffect, Running, Target, ViewId,
+    Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Request, RunEffect, Running, Target, ViewId,
 };
 use figures::BenchFigures;
 use ratatui::layout::Rect;
@@ -118,7 +118,7 @@ impl RunKind for BenchForm {
                 view.show_current_run();
             }
             view.request_list(out);
-            out.inspect_target();
+            out.request(Request::InspectTarget);
         }
     }
 

@@ -9,7 +9,9 @@ mod request_sizes;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
-use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Shared, Target, View};
+use crate::tui::view::{
+    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View,
+};
 use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
 const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
@@ -146,7 +148,7 @@ impl View for DevicesView {
             Target::DeviceGraph(id, graph) => (self.page, self.graph_index) = (Some(id), graph),
             _ => return false,
         }
-        out.open_page(PaneId::DeviceDetail);
+        out.request(Request::OpenPage(PaneId::DeviceDetail));
         true
     }
 

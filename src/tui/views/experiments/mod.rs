@@ -22,7 +22,7 @@ use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::view::{
     Action, ArmCheck, Context, Effect, Event, ExperimentAction, ExperimentArm, KeyContext, Outbox, PaneId, PaneSpec,
-    PromptPurpose, RunEffect, Running, Target, ViewId, ViewRequest,
+    PromptPurpose, Request, RunEffect, Running, Target, ViewId, ViewRequest,
 };
 use form::{ARM_B, KNOBS_PENDING};
 use progress::ExperimentFigures;
@@ -128,12 +128,13 @@ impl RunKind for ExperimentForm {
     fn on_target(view: &mut ExperimentsView, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
         match target {
             Target::Experiments(arm) => open(view, arm.as_ref(), cx, out),
+            Target::Ask(ViewRequest::CheckArms) => request_arm_check(view, cx, out),
             Target::Knobs(_) => view.is_open = false,
             // The key of the tab that is shown: back to the knobs.
             Target::Tab(tab) => view.is_open &= cx.screen.view != *tab,
             _ => {}
         }
-        matches!(target, Target::Experiments(_))
+        matches!(target, Target::Experiments(_) | Target::Ask(ViewRequest::CheckArms))
     }
 
     fn on_event(view: &mut ExperimentsView, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
@@ -143,14 +144,6 @@ impl RunKind for ExperimentForm {
             other => return Some(other),
         }
         None
-    }
-
-    fn on_request(view: &mut ExperimentsView, request: &ViewRequest, cx: &Context, out: &mut Outbox) -> bool {
-        let is_own = *request == ViewRequest::CheckArms;
-        if is_own {
-            request_arm_check(view, cx, out);
-        }
-        is_own
     }
 
     fn on_edited(view: &mut ExperimentsView, cx: &Context, out: &mut Outbox) {
@@ -173,7 +166,8 @@ impl RunKind for ExperimentForm {
             (ExperimentAction::Apply | ExperimentAction::Keep, None) => out.error(NO_REPORT),
             (ExperimentAction::Export, Some(report)) => {
                 let name = format!("experiment-{}.md", crate::sanitize::sanitize(&report.id));
-                out.open_prompt(PromptPurpose::ExperimentReportPath, name);
+                let label = "write the report to (.md, .json, else text; a new file): ";
+                out.open_prompt(PromptPurpose::ExperimentReportPath, label, name);
             }
             (ExperimentAction::Apply, Some(report)) => out.ask(apply_request(report, true)),
             (ExperimentAction::Keep, Some(report)) => {
@@ -219,7 +213,7 @@ fn open(view: &mut ExperimentsView, arm: Option<&ExperimentArm>, cx: &Context, o
         view.form.start_after_check = false;
     }
     view.request_list(out);
-    out.inspect_target();
+    out.request(Request::InspectTarget);
     request_arm_check(view, cx, out);
     view.restore_focus(out);
     match arm {

@@ -8,7 +8,8 @@ use crate::export::table::Table;
 use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
 use crate::model::observation::Change;
 use crate::tui::view::{
-    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Shared, Target, View, ViewId,
+    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Request, Shared, Target, View,
+    ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
@@ -80,7 +81,7 @@ impl KernelLogView {
 
     fn open_page(&mut self, row: usize, out: &mut Outbox) {
         self.page = row;
-        out.open_page(PaneId::KernelLogDetail);
+        out.request(Request::OpenPage(PaneId::KernelLogDetail));
     }
 
     fn select(&mut self, row: usize) {
@@ -136,11 +137,12 @@ impl View for KernelLogView {
             },
             (Action::ToggleFold, _) => self.is_unfolded = !self.is_unfolded,
             (Action::IncludePattern, _) => {
-                out.open_prompt(PromptPurpose::Include, self.include.clone().unwrap_or_default());
+                let label = "show only kernel lines matching: ";
+                out.open_prompt(PromptPurpose::Include, label, self.include.clone().unwrap_or_default());
             }
             (Action::ExcludePattern, _) => {
                 let exclude = self.exclude.clone().unwrap_or_else(|| DEFAULT_EXCLUDE.to_owned());
-                out.open_prompt(PromptPurpose::Exclude, exclude);
+                out.open_prompt(PromptPurpose::Exclude, "hide kernel lines matching: ", exclude);
             }
             _ => return false,
         }
@@ -171,11 +173,6 @@ impl View for KernelLogView {
             _ => return None,
         };
         Some(self.on_input(purpose, args, cx, out))
-    }
-
-    fn prompt_label(&self, purpose: PromptPurpose, _: &Context) -> String {
-        let verb = if purpose == PromptPurpose::Include { "show only" } else { "hide" };
-        format!("{verb} kernel lines matching: ")
     }
 
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {

@@ -5,7 +5,7 @@ mod page;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Target, View};
+use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Request, Target, View};
 use crate::tui::widgets::{CellBuffer, Rect};
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl View for PathView {
     fn on_target(&mut self, target: &Target, _: &Context, out: &mut Outbox) -> bool {
         let Target::Path(path) = target else { return false };
         *self = Self { path: path.clone(), reply: None };
-        out.open_page(PaneId::PathDetail);
+        out.request(Request::OpenPage(PaneId::PathDetail));
         out.push(Effect::RunJob(WorkerJob::ResolvePath { path: path.clone() }));
         true
     }

@@ -14,7 +14,7 @@ use crate::model::observation::Change;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
 use crate::tui::view::{
     Action, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, PromptPurpose,
-    Target, View,
+    Request, Target, View,
 };
 use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 
@@ -105,7 +105,12 @@ impl ProcessesView {
 
     fn prompt_io_priority(&self, cx: &Context, out: &mut Outbox) {
         match self.selected_task(cx.shared) {
-            Some(row) => out.open_prompt(PromptPurpose::Ionice(row.key()), ""),
+            Some(row) => {
+                let now = row.ionice();
+                let now = now.as_deref().unwrap_or("-");
+                let label = format!("class and level (rt/0..7, be/0..7, idle; now {now}): ");
+                out.open_prompt(PromptPurpose::Ionice(row.key()), label, "");
+            }
             None => out.error("no task selected"),
         }
     }
@@ -184,7 +189,8 @@ impl View for ProcessesView {
             }
             Action::ToggleFold => self.toggle_fold(cx, out),
             Action::UserFilter => {
-                out.open_prompt(PromptPurpose::UserFilter, self.filter.user.clone().unwrap_or_default());
+                let user = self.filter.user.clone().unwrap_or_default();
+                out.open_prompt(PromptPurpose::UserFilter, "user (name or number, empty: all): ", user);
             }
             Action::Ionice => self.prompt_io_priority(cx, out),
             _ => return false,
@@ -207,7 +213,7 @@ impl View for ProcessesView {
             out.push(Effect::RunJob(WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime }));
         }
         self.page = Some(page);
-        out.open_page(PaneId::ProcessDetail);
+        out.request(Request::OpenPage(PaneId::ProcessDetail));
         true
     }
 
@@ -244,12 +250,6 @@ impl View for ProcessesView {
         if let PendingChange::IoPrio(key, prio) = change {
             out.push(Effect::SetIoPrio { key, prio });
         }
-    }
-
-    fn prompt_label(&self, purpose: PromptPurpose, cx: &Context) -> String {
-        let PromptPurpose::Ionice(key) = purpose else { return "user (name or number, empty: all): ".into() };
-        let now = cx.shared.system.processes.get(&key).and_then(|row| row.ionice());
-        format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))
     }
 
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {

@@ -3,7 +3,7 @@
 //! Recorded observations are applied like those of the collectors, so every view shows what it would have shown then.
 
 pub(crate) mod player;
-pub(crate) mod search;
+mod search;
 #[cfg(test)]
 mod tests;
 

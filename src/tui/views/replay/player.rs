@@ -6,7 +6,7 @@ use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
 use crate::tui::view::{ReplayEffect, ReplayEvent};
 use crate::tui::views::replay::HISTORY_TICKS;
-use crate::tui::views::replay::search::{FindingSearch, FoundTick, SearchProgress};
+use crate::tui::views::replay::search::find_transition;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -39,9 +39,7 @@ impl ReplayPlayer {
         std::thread::Builder::new().name("replay".into()).spawn(move || {
             let mut deck = PlayerThread {
                 reader,
-                sink,
-                commands: from,
-                queued_effects: Vec::new(),
+                link: LoopLink { sink, commands: from, queued_effects: Vec::new() },
                 next_tick: None,
                 speed: 1,
                 next_due: None,
@@ -49,7 +47,7 @@ impl ReplayPlayer {
             };
             let done = deck.start_at(at).and_then(|()| deck.run());
             if let Err(PlayerError::Failed(err)) = done {
-                (deck.sink)(ReplayEvent::Failed(crate::model::reading::describe_io_error(&err)));
+                (deck.link.sink)(ReplayEvent::Failed(crate::model::reading::describe_io_error(&err)));
             }
         })?;
         Ok(Self(to))
@@ -78,10 +76,7 @@ impl From<io::Error> for PlayerError {
 
 struct PlayerThread<B> {
     reader: RecordingReader<B>,
-    sink: ReplayEventSink,
-    commands: Receiver<PlayerCommand>,
-    /// Effects that came while an event was being applied.
-    queued_effects: Vec<ReplayEffect>,
+    link: LoopLink,
     /// The next tick, read ahead to know when it is due.
     next_tick: Option<DecodedTick>,
     speed: u16,
@@ -103,13 +98,13 @@ impl<B: ReadAt> PlayerThread<B> {
 
     fn run(&mut self) -> Result<(), PlayerError> {
         loop {
-            if let Some(effect) = (!self.queued_effects.is_empty()).then(|| self.queued_effects.remove(0)) {
+            if let Some(effect) = (!self.link.queued_effects.is_empty()).then(|| self.link.queued_effects.remove(0)) {
                 self.apply_effect(effect)?;
                 continue;
             }
             let order = match self.next_due {
-                Some(due) => self.commands.recv_timeout(due.saturating_duration_since(Instant::now())),
-                None => self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => self.link.commands.recv_timeout(due.saturating_duration_since(Instant::now())),
+                None => self.link.commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match order {
                 Ok(PlayerCommand::Effect(effect)) => self.apply_effect(effect)?,
@@ -156,7 +151,7 @@ impl<B: ReadAt> PlayerThread<B> {
         }
         let Some(next) = &self.next_tick else {
             self.next_due = None;
-            return self.send_event(ReplayEvent::EndReached);
+            return self.link.send_event(ReplayEvent::EndReached);
         };
         let gap = self.position.map_or(0, |(_, wall)| next.wall_ns.saturating_sub(wall).max(0) as u64);
         let wait = Duration::from_nanos(gap).min(MAX_GAP) / u32::from(self.speed.max(1));
@@ -174,7 +169,7 @@ impl<B: ReadAt> PlayerThread<B> {
         };
         match next {
             Some(moment) => self.send_ticks(vec![moment], true),
-            None => self.send_event(ReplayEvent::EndReached),
+            None => self.link.send_event(ReplayEvent::EndReached),
         }
     }
 
@@ -183,7 +178,7 @@ impl<B: ReadAt> PlayerThread<B> {
             self.position = Some((last.number, last.wall_ns));
         }
         let unreadable = self.reader.unreadable_frames;
-        self.send_event(ReplayEvent::Ticks { ticks: moments, is_settled: settled, unreadable_frames: unreadable })
+        self.link.send_event(ReplayEvent::Ticks { ticks: moments, is_settled: settled, unreadable_frames: unreadable })
     }
 
     /// Goes to the tick with this number, by way of the ticks before it.
@@ -191,7 +186,7 @@ impl<B: ReadAt> PlayerThread<B> {
         let first = self.reader.span().first_number;
         let lines = self.reader.seek(number.saturating_sub(HISTORY_TICKS).max(first))?;
         self.next_tick = None;
-        self.send_event(ReplayEvent::Reset(lines))?;
+        self.link.send_event(ReplayEvent::Reset(lines))?;
         let (mut batch, mut rows) = (Vec::new(), 0);
         // The last tick of a damaged file may have a lower number than requested.
         while let Some(moment) = self.reader.next_tick()? {
@@ -218,13 +213,20 @@ impl<B: ReadAt> PlayerThread<B> {
     /// Goes to the tick at which a finding begins, unless another effect arrives meanwhile.
     fn find_finding(&mut self, forward: bool) -> Result<(), PlayerError> {
         let Some((now, wall_ns)) = self.position else { return Ok(()) };
-        self.send_event(ReplayEvent::Searching { forward, wall_ns })?;
+        self.link.send_event(ReplayEvent::Searching { forward, wall_ns })?;
         let unreadable = self.reader.unreadable_frames;
-        let found = self.search(now, forward)?;
+        let (link, mut told) = (&mut self.link, Instant::now());
+        let found = find_transition(&mut self.reader, now, forward, |wall_ns| {
+            if told.elapsed() >= PROGRESS_INTERVAL {
+                link.send_event(ReplayEvent::Searching { forward, wall_ns })?;
+                told = Instant::now();
+            }
+            link.poll().map(|is_asked| !is_asked)
+        })?;
         // The search has read these frames a second time: do not count damage twice.
         self.reader.unreadable_frames = unreadable;
         self.next_tick = None;
-        if let Some(Some(FoundTick { number, .. })) = &found {
+        if let Some(Some((number, _))) = &found {
             self.seek(*number)?;
         } else {
             self.reader.seek(now)?;
@@ -235,37 +237,32 @@ impl<B: ReadAt> PlayerThread<B> {
                 }
             }
         }
-        let onsets = found.map(|found| found.map(|f| f.transitions).unwrap_or_default());
-        self.send_event(ReplayEvent::SearchEnded { forward, transitions: onsets })
+        let onsets = found.map(|found| found.map(|(_, transitions)| transitions).unwrap_or_default());
+        self.link.send_event(ReplayEvent::SearchEnded { forward, transitions: onsets })
     }
+}
 
-    /// Returns `None` if another effect has arrived.
-    fn search(&mut self, from: u32, forward: bool) -> Result<Option<Option<FoundTick>>, PlayerError> {
-        let mut search = FindingSearch::new(&self.reader, from, forward);
-        let mut told = Instant::now();
-        loop {
-            match search.step(&mut self.reader)? {
-                SearchProgress::Found(found) => return Ok(Some(Some(found))),
-                SearchProgress::NotFound => return Ok(Some(None)),
-                SearchProgress::Searching(wall_ns) if told.elapsed() >= PROGRESS_INTERVAL => {
-                    self.send_event(ReplayEvent::Searching { forward, wall_ns })?;
-                    told = Instant::now();
-                }
-                SearchProgress::Searching(_) => {}
-            }
-            match self.commands.try_recv() {
-                Ok(PlayerCommand::Effect(effect)) => self.queued_effects.push(effect),
-                Ok(PlayerCommand::Acknowledge) | Err(TryRecvError::Empty) => {}
-                Err(TryRecvError::Disconnected) => return Err(PlayerError::LoopGone),
-            }
-            if !self.queued_effects.is_empty() {
-                return Ok(None);
-            }
+/// The player's link to the event loop.
+struct LoopLink {
+    sink: ReplayEventSink,
+    commands: Receiver<PlayerCommand>,
+    /// Effects that came while an event was being applied.
+    queued_effects: Vec<ReplayEffect>,
+}
+
+impl LoopLink {
+    /// Whether an effect is queued.
+    fn poll(&mut self) -> Result<bool, PlayerError> {
+        match self.commands.try_recv() {
+            Ok(PlayerCommand::Effect(effect)) => self.queued_effects.push(effect),
+            Ok(PlayerCommand::Acknowledge) | Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return Err(PlayerError::LoopGone),
         }
+        Ok(!self.queued_effects.is_empty())
     }
 
-    fn send_event(&mut self, news: ReplayEvent) -> Result<(), PlayerError> {
-        if !(self.sink)(news) {
+    fn send_event(&mut self, event: ReplayEvent) -> Result<(), PlayerError> {
+        if !(self.sink)(event) {
             return Err(PlayerError::LoopGone);
         }
         loop {

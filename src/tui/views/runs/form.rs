@@ -4,7 +4,7 @@ use super::form_line::{DIRECTORY, FormLine};
 use super::kind::RunKind;
 use super::state::{PAGE_FOCUS, RunRow, RunView};
 use crate::export::table::Table;
-use crate::tui::view::{Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose};
+use crate::tui::view::{Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose, Request};
 use crate::tui::widgets::{
     CellBuffer, FormLayout, Rect, StyledLine, draw_input, draw_lines, draw_text, draw_truncated, form_layout,
     highlight_row, wrap_lines,
@@ -33,7 +33,7 @@ impl<K: RunKind> RunView<K> {
         let at = self.form_line.min(lines.len() - 1);
         let line = &lines[at];
         if line.choices.is_empty() {
-            return out.open_prompt(PromptPurpose::FormLine(Self::PAGE, at), &line.text);
+            return out.open_prompt(PromptPurpose::FormLine(Self::PAGE, at), "", &line.text);
         }
         let next = line.choices.iter().position(|c| *c == line.text).map_or(0, |i| i + 1) % line.choices.len();
         let result = self.form.set_line(form, line.name, line.choices[next]);
@@ -67,7 +67,7 @@ impl<K: RunKind> RunView<K> {
             Some(DIRECTORY) if text.is_empty() => {
                 return Err(format!("enter a directory on the storage to {}", K::TEXTS.purpose));
             }
-            Some(DIRECTORY) => out.set_directory(cx.shared.target.absolute_path(text)),
+            Some(DIRECTORY) => out.request(Request::SetDirectory(cx.shared.target.absolute_path(text))),
             Some(name) => {
                 self.form.set_line(form, name, text)?;
                 K::on_edited(self, cx, out);

@@ -4,7 +4,7 @@ use super::form_line::FormLine;
 use super::state::{Run, RunView};
 use super::types::RunTypes;
 use crate::export::table::Table;
-use crate::tui::view::{Action, Context, Event, Outbox, PaneId, Running, Shared, Target, ViewRequest};
+use crate::tui::view::{Action, Context, Event, Outbox, PaneId, Running, Shared, Target};
 use crate::tui::widgets::{CellBuffer, Rect, StyledLine};
 
 /// The forms; the type itself is their state.
@@ -81,10 +81,6 @@ pub trait RunKind: RunForms + RunStatus + RunReports {
     fn on_target(view: &mut RunView<Self>, target: &Target, cx: &Context, out: &mut Outbox) -> bool;
     /// Handles an event that is no reply of the store; returns that of another view.
     fn on_event(view: &mut RunView<Self>, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event>;
-    /// Does what another view asks for. False: that is for another view.
-    fn on_request(_view: &mut RunView<Self>, _request: &ViewRequest, _cx: &Context, _out: &mut Outbox) -> bool {
-        false
-    }
     fn on_edited(_view: &mut RunView<Self>, _cx: &Context, _out: &mut Outbox) {}
     fn on_ended(_view: &mut RunView<Self>, _cx: &Context, _out: &mut Outbox) {}
     /// Handles an action that only this kind has. False: it has no meaning.

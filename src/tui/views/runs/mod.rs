@@ -24,7 +24,7 @@ pub(crate) use types::{RunTexts, RunTypes};
 use crate::export::table::Table;
 use crate::tui::view::{
     Action, Context, Event, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, Prompt, PromptPurpose, Running, Shared,
-    Target, View, ViewRequest,
+    Target, View,
 };
 use crate::tui::widgets::{CellBuffer, Rect};
 use crossterm::event::KeyCode;
@@ -83,10 +83,6 @@ impl<K: RunKind> View for RunView<K> {
         K::on_target(self, target, cx, out)
     }
 
-    fn on_request(&mut self, request: &ViewRequest, cx: &Context, out: &mut Outbox) -> bool {
-        K::on_request(self, request, cx, out)
-    }
-
     fn on_event(&mut self, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
         let (job, reply) = match event {
             Event::JobReply(job, reply) => (job, reply),
@@ -112,12 +108,8 @@ impl<K: RunKind> View for RunView<K> {
         let PromptPurpose::FormLine(_, line) = prompt.purpose else { return false };
         let by = if key == KeyCode::Up { -1 } else { 1 };
         let Some(text) = K::neighbour_value(line, &prompt.text, by) else { return false };
-        (prompt.text, prompt.cursor, prompt.error) = (text.into(), text.len(), None);
+        prompt.set_text(text);
         true
-    }
-
-    fn prompt_label(&self, _: PromptPurpose, _: &Context) -> String {
-        "write the report to (.md, .json, else text; a new file): ".into()
     }
 
     /// The page draws the prompt of a line of its form.

@@ -14,7 +14,7 @@ impl TuneView {
             Ok(reading) => {
                 let text = self.pending.get(&row.name).unwrap_or(&reading.value).clone();
                 self.editing_knob = Some(row.name.clone());
-                out.open_prompt(PromptPurpose::KnobValue, text);
+                out.open_prompt(PromptPurpose::KnobValue, "", text);
             }
             Err(error) => self.error = Some(sanitize(format!("cannot be changed: {error}"))),
         }
@@ -76,9 +76,7 @@ impl TuneView {
         let at = words.iter().position(|w| *w == prompt.text).unwrap_or(0);
         let by = if key == KeyCode::Up { words.len().saturating_sub(1) } else { 1 };
         if let Some(word) = words.get((at + by) % words.len().max(1)) {
-            prompt.text = (*word).to_owned();
-            prompt.cursor = prompt.text.len();
-            prompt.error = None;
+            prompt.set_text(*word);
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::model::observation::Change;
 use crate::tui::knob_snapshot::{ChangeRow, KnobRow, KnobState};
 use crate::tui::view::{
     Action, Context, Effect, Event, ExperimentAction, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
-    Prompt, PromptPurpose, Shared, Target, TuneAction, TuneEffect, View, ViewId, ViewRequest,
+    Prompt, PromptPurpose, Request, Shared, Target, TuneAction, TuneEffect, View, ViewId, ViewRequest,
 };
 use crate::tui::widgets::{CellBuffer, Rect, Scroll};
 use crate::tuning::boot_value::BootValue;
@@ -157,13 +157,16 @@ impl TuneView {
             TuneAction::Apply => self.ask_apply(cx, out),
             TuneAction::Presets => {
                 self.selected_preset = self.selected_preset.is_none().then_some(0);
-                out.show_pane(PaneId::TuneKnobs);
+                out.request(Request::ShowPane(PaneId::TuneKnobs));
             }
             TuneAction::Discard => self.pending.clear(),
             TuneAction::Keep => self.keep_selected(cx, out),
             TuneAction::Undo => self.ask_undo(cx, out),
             TuneAction::Renew => self.renew_selected(cx, out),
-            TuneAction::Lease => out.open_prompt(PromptPurpose::Lease, ""),
+            TuneAction::Lease => {
+                let label = format!("lease in seconds (1 to 86400, now {}): ", self.knobs.lease_secs);
+                out.open_prompt(PromptPurpose::Lease, label, "");
+            }
             TuneAction::Persist => self.ask_persist(out),
             TuneAction::Graph => self.show_graph(cx, out),
             TuneAction::Changes => self.show_side_pane(PaneId::ChangeHistory, out),
@@ -283,12 +286,20 @@ impl View for TuneView {
         }
     }
 
-    fn on_target(&mut self, target: &Target, _: &Context, out: &mut Outbox) -> bool {
+    fn on_target(&mut self, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
         match target {
             Target::Knobs(knobs) => match knobs.iter().map(|k| KnobId::parse(k)).collect::<Result<Vec<_>, _>>() {
                 Ok(ids) => self.show_knobs(&ids.iter().map(KnobId::to_string).collect::<Vec<_>>(), out),
                 Err(why) => out.error(why.to_string()),
             },
+            Target::Ask(ViewRequest::ApplyKnobs { assignments, on_lease }) => {
+                self.ask_apply_assignments(assignments.clone(), *on_lease, cx, out);
+            }
+            Target::Ask(ViewRequest::KeepChange(id)) => self.keep_change(*id, out),
+            Target::Ask(ViewRequest::OfferRootCommand { what, args }) => {
+                Self::offer_root_command(what, args.clone(), out);
+            }
+            Target::Ask(ViewRequest::RefreshKnobs) => self.refresh_now(out),
             _ => return false,
         }
         true
@@ -299,19 +310,6 @@ impl View for TuneView {
             self.show_knobs(&[KnobId::parse(args).map_err(|error| error.to_string())?.to_string()], out);
             Ok(())
         })
-    }
-
-    fn on_request(&mut self, request: &ViewRequest, cx: &Context, out: &mut Outbox) -> bool {
-        match request {
-            ViewRequest::ApplyKnobs { assignments, on_lease } => {
-                self.ask_apply_assignments(assignments.clone(), *on_lease, cx, out);
-            }
-            ViewRequest::KeepChange(id) => self.keep_change(*id, out),
-            ViewRequest::OfferRootCommand { what, args } => Self::offer_root_command(what, args.clone(), out),
-            ViewRequest::RefreshKnobs => self.refresh_now(out),
-            _ => return false,
-        }
-        true
     }
 
     fn on_change(&mut self, change: Change, cx: &Context, out: &mut Outbox) {
@@ -340,10 +338,6 @@ impl View for TuneView {
             PromptPurpose::KnobValue => self.propose_typed(text, out),
             _ => self.set_lease_duration(text, out),
         }
-    }
-
-    fn prompt_label(&self, _: PromptPurpose, _: &Context) -> String {
-        format!("lease in seconds (1 to 86400, now {}): ", self.knobs.lease_secs)
     }
 
     fn on_prompt_key(&mut self, prompt: &mut Prompt, key: KeyCode) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{KnobListLine, TuneView};
 use crate::tui::knob_snapshot::device_of;
-use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Target, ViewId};
+use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Request, Target, ViewId};
 use crate::tui::widgets::Scroll;
 use crate::tuning::presets::PRESETS;
 
@@ -39,7 +39,7 @@ impl TuneView {
     pub(super) fn show_side_pane(&mut self, pane: PaneId, out: &mut Outbox) {
         self.selected_preset = None;
         self.shows_changes = pane == PaneId::ChangeHistory;
-        out.show_pane(pane);
+        out.request(Request::ShowPane(pane));
     }
 
     /// Shows the tab with the first of these knobs selected, and adds to the list those not always listed.
