@@ -21,16 +21,13 @@ pub type EventSender = tokio::sync::mpsc::Sender<Box<Event>>;
 
 /// An event.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum Event {
-    /// A key press.
     Key(KeyEvent),
-    /// A mouse click or wheel turn.
     Mouse(MouseEvent),
     /// The terminal has a new size: columns, rows.
     Resize(u16, u16),
-    /// A collector has read something.
     Observed(Observation),
-    /// Reply of a worker child.
     JobReply(WorkerJob, WorkerReply),
     /// Result of setting an I/O priority: the priority read back, or an error message.
     IoPrioSet(TaskKey, Result<IoPrio, String>),
@@ -38,13 +35,9 @@ pub enum Event {
     Bench(u64, Box<ChildEvent<BenchMessage>>),
     /// From the child process of the experiment with this number.
     Experiment(u64, Box<ChildEvent<ExperimentMessage>>),
-    /// Result of a check of arms.
     ArmsChecked(Box<ArmCheck>),
-    /// From the tuner process.
     Tune(Box<TuneEvent>),
-    /// From the player of a recording.
     Replay(Box<ReplayEvent>),
-    /// Progress of the recorder.
     RecordingStatus(Box<crate::recording::writer::RecorderStatus>),
     /// An error message of the runtime.
     Notice(String),
@@ -69,36 +62,26 @@ impl ArmCheck {
 
 /// An event of the Tune view; `id` is the number of a change.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum TuneEvent {
-    /// A new snapshot.
     Refreshed(KnobSnapshot),
-    /// A change was applied.
     Applied {
-        /// Number of the change.
         id: u64,
         /// Length of its lease, seconds; `None` if all values were set already.
         lease_secs: Option<u64>,
     },
-    /// A change was applied without a lease.
     AppliedPermanently(u64),
-    /// A change was refused; says why.
     Refused(String),
-    /// Time left of a lease.
     LeaseTime {
-        /// Number of the change.
         id: u64,
-        /// Seconds left.
         secs_left: u64,
         /// Whether the lease was restarted on request.
         was_renewed: bool,
     },
-    /// A change was kept.
     Kept(u64),
     /// A lease runs on without this program.
     Detached(u64),
-    /// A change was reverted.
     Undone {
-        /// Number of the change.
         id: u64,
         /// Time of the revert, CLOCK_BOOTTIME in ns.
         boot_ns: u64,
@@ -113,18 +96,16 @@ pub enum TuneEvent {
     },
     /// The tuner of a lease ended without a report.
     TunerLost(u64),
-    /// A request about a change failed.
     Failed(String),
 }
 
 /// An event of the player.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum ReplayEvent {
     /// Everything before is void. Holds the kernel log up to there; everything else follows.
     Reset(Vec<Observation>),
-    /// Ticks to apply.
     Ticks {
-        /// The ticks, in order.
         ticks: Vec<DecodedTick>,
         /// Whether the last one is the one to show; if not, more follow.
         is_settled: bool,
@@ -133,14 +114,11 @@ pub enum ReplayEvent {
     },
     /// Progress of a search for a finding.
     Searching {
-        /// Search forward.
         forward: bool,
         /// Wall clock reached, ns since 1970.
         wall_ns: i64,
     },
-    /// A search has ended.
     SearchEnded {
-        /// Searched forward.
         forward: bool,
         /// Findings that begin at the tick found; empty: there is no such tick; `None`: the search was stopped.
         transitions: Option<Vec<FindingTransition>>,

@@ -28,49 +28,41 @@ impl FindingsView {
 
     /// The navigation targets of the selected incident, in the order of the page.
     pub fn nav_targets(&self, shared: &Shared) -> Vec<NavTarget> {
-        let all =
-            self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
-        all.into_iter().filter_map(|p| p.nav_target).collect()
+        self.paragraphs(shared).into_iter().filter_map(|p| p.nav_target).collect()
     }
 
     fn page_lines(&self, shared: &Shared, width: u16) -> Vec<PageLine> {
+        let plain = |label, text, kind| PageLine { label, text, kind, target_index: None };
         let Some(story) = self.selected_incident(shared) else {
-            let rest = skipped_rule_lines(shared, width).into_iter().map(|text| PageLine {
-                label: "",
-                text,
-                kind: ParagraphKind::Secondary,
-                target_index: None,
-            });
-            let head =
-                PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
-            return if shared.findings.skipped_rules().is_empty() {
-                Vec::new()
-            } else {
-                [head].into_iter().chain(rest).collect()
-            };
+            let heading = plain("", "Not judged:".into(), ParagraphKind::Detail);
+            let rest = skipped_rule_lines(shared, width).into_iter();
+            let rest = rest.map(|text| plain("", text, ParagraphKind::Secondary));
+            let is_complete = shared.findings.skipped_rules().is_empty();
+            return std::iter::once(heading).chain(rest).filter(|_| !is_complete).collect();
         };
         let mut out = Vec::new();
-        let mut jump = 0;
+        let mut targets = 0..;
         for part in incident_paragraphs(story, shared.system.now()) {
-            let place = part.nav_target.is_some().then_some(jump);
-            jump += usize::from(place.is_some());
-            push_paragraph(&part, place, width, &mut out);
+            let target_index = part.nav_target.as_ref().and_then(|_| targets.next());
+            push_paragraph(&part, target_index, width, &mut out);
         }
         let gaps = skipped_rule_lines(shared, width.saturating_sub(LABEL_WIDTH));
         if !gaps.is_empty() {
-            out.push(PageLine { label: "", text: String::new(), kind: ParagraphKind::Secondary, target_index: None });
+            out.push(plain("", String::new(), ParagraphKind::Secondary));
         }
-        for (i, text) in gaps.into_iter().enumerate() {
-            let label = if i == 0 { "unjudged" } else { "" };
-            out.push(PageLine { label, text: indent(&text), kind: ParagraphKind::Secondary, target_index: None });
+        for (text, label) in gaps.iter().zip(std::iter::once("unjudged").chain(std::iter::repeat(""))) {
+            out.push(plain(label, indent(text), ParagraphKind::Secondary));
         }
         out
     }
 
+    fn paragraphs(&self, shared: &Shared) -> Vec<IncidentParagraph> {
+        self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default()
+    }
+
     pub(super) fn render_page(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let title = self.selected_incident(shared).map_or("", |s| s.cause().rule);
-        let inner =
-            draw_frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
+        let title = self.selected_incident(shared).map_or("Story", |s| s.cause().rule);
+        let inner = draw_frame(buf, area, title, "Enter goes there", focused, theme);
         let all = self.page_lines(shared, inner.width);
         let height = usize::from(inner.height);
         let selected = self.selected_target;
@@ -94,10 +86,9 @@ impl FindingsView {
 
     /// The navigation target at row `y` of the page.
     pub fn target_at(&self, cx: &Context, y: u16) -> Option<usize> {
-        let area = cx.layout.pane_area(PaneId::IncidentPage)?;
-        let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));
-        let all = self.page_lines(cx.shared, width);
-        let skip = scroll_offset(&all, self.selected_target, height, cx.focused == PaneId::IncidentPage);
+        let inner = cx.inner_area(PaneId::IncidentPage);
+        let all = self.page_lines(cx.shared, inner.width);
+        let skip = scroll_offset(&all, self.selected_target, inner.height.into(), cx.focused == PaneId::IncidentPage);
         all.get(skip + usize::from(y))?.target_index
     }
 
@@ -109,9 +100,7 @@ impl FindingsView {
             crate::units::format_rfc3339(shared.system.now().wall_ns)
         );
         let mut sheet = Table::new(title, &[("", false), ("", false)]);
-        let all =
-            self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default();
-        sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
+        sheet.rows.extend(self.paragraphs(shared).into_iter().map(|p| vec![p.label.to_owned(), p.text]));
         sheet
     }
 }

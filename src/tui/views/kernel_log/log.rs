@@ -9,7 +9,9 @@ use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, highlight_row,
+};
 use std::fmt::Write as _;
 use strum::VariantArray as _;
 
@@ -25,40 +27,28 @@ impl KernelLogView {
     /// newest entry, where the log is mostly read, so that a long log costs no more than a short one.
     pub fn visible_window<'a>(&self, shared: &'a Shared, first: usize, most: usize) -> Vec<(usize, &'a LogEntry)> {
         let shown = &self.visible_entries;
-        let mut out = Vec::with_capacity(most);
-        let mut left = shown.len();
-        for (place, entry) in shared.system.kernel_log.entries().enumerate().rev() {
-            if left <= first {
-                break;
-            }
-            if shown[left - 1] == place as u32 {
-                left -= 1;
-                if left < first.saturating_add(most) {
-                    out.push((left, entry));
-                }
-            }
-        }
+        let end = first.saturating_add(most).min(shown.len());
+        let newest_first = shared.system.kernel_log.entries().enumerate().rev();
+        let visible = newest_first.filter(|(place, _)| shown.binary_search(&(*place as u32)).is_ok());
+        let window = visible.skip(shown.len() - end).map(|(_, entry)| entry);
+        let mut out: Vec<_> = (first..end).rev().zip(window).collect();
         out.reverse();
         out
     }
 
     fn pane_title(&self, shared: &Shared) -> String {
-        let k = self;
-        let mut title = String::from("Kernel log");
-        if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
-            title.push_str(&format!(" · only /{}/", sanitize(p)));
-        }
-        match &k.exclude {
-            Some(p) if !p.is_empty() => title.push_str(&format!(" · not /{}/", sanitize(p))),
-            _ => {}
-        }
-        if !k.filter.is_empty() {
-            title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
-        }
-        if shared.system.kernel_log.dropped() > 0 {
-            title.push_str(&format!(" · {} lines dropped", shared.system.kernel_log.dropped()));
-        }
-        title
+        let dropped = shared.system.kernel_log.dropped();
+        let patterns = [("only", self.include.as_deref()), ("not", self.exclude.as_deref())];
+        let patterns = patterns.map(|(what, pattern)| match pattern {
+            None | Some("") => String::new(),
+            Some(pattern) => format!(" · {what} /{}/", sanitize(pattern)),
+        });
+        let filter = match self.filter.as_str() {
+            "" => String::new(),
+            filter => format!(" · filter \"{}\"", sanitize(filter)),
+        };
+        let dropped = if dropped > 0 { format!(" · {dropped} lines dropped") } else { String::new() };
+        format!("Kernel log{}{filter}{dropped}", patterns.concat())
     }
 
     pub(super) fn render_log(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
@@ -75,24 +65,15 @@ impl KernelLogView {
         }
         // An unfocused pane shows the newest entries.
         let selected = if focused { self.scroll.selected } else { total - 1 };
-        let (mut y, mut scratch) = (inner.y, String::new());
+        let (mut rows, mut scratch) = (inner.top()..inner.bottom(), String::new());
         for (i, entry) in self.visible_window(shared, self.first_visible(shared, selected, height), height) {
-            if y >= inner.bottom() {
-                break;
-            }
+            let Some(y) = rows.next() else { break };
             self.draw_entry(shared, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
             if focused && i == selected {
-                table::highlight_row(buf, inner, y, theme);
+                highlight_row(buf, inner, y, theme);
             }
-            y += 1;
-            if self.is_unfolded {
-                for text in &entry.folded {
-                    if y >= inner.bottom() {
-                        break;
-                    }
-                    draw_text(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
-                    y += 1;
-                }
+            for (text, y) in entry.folded.iter().filter(|_| self.is_unfolded).zip(rows.by_ref()) {
+                draw_text(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
             }
         }
     }
@@ -202,17 +183,9 @@ fn hung_task_rows(shared: &Shared, height: u16) -> u16 {
 /// Draws the hung tasks at the top; returns the area below them.
 fn draw_hung_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
     let most = hung_task_rows(shared, area.height);
-    for (i, s) in shared.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
-        draw_text(
-            buf,
-            area.x,
-            area.y + i as u16,
-            &hung_task_text(s, shared.system.hung_task_warnings),
-            area.width,
-            theme.crit,
-        );
-    }
-    Rect { y: area.y + most, height: area.height - most, ..area }
+    let texts = shared.system.hung_tasks.iter().map(|s| hung_task_text(s, shared.system.hung_task_warnings));
+    draw_column(buf, Rect { height: most, ..area }, texts.map(|text| (text, theme.crit)));
+    area_below(area, most)
 }
 
 fn entry_style(e: &LogEntry, theme: &Theme) -> Style {

@@ -1,14 +1,14 @@
 //! The page: figures, thresholds, graphs, and the tasks stalled by memory, in swap, or faulting.
 
-use super::writeback::{draw_thresholds, draw_unwritten_graph, format_optional_bytes, stall_labels};
+use super::writeback::{draw_history, draw_thresholds, draw_unwritten_graph, format_optional_bytes, peak};
 use crate::export::memory::{MemoryFact, format_millis, memory_facts};
 use crate::export::{self, table::Table};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
+use crate::model::snapshot::Snapshot;
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text,
-    draw_text_right, round_up_scale,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_text, draw_text_right, round_up_scale,
 };
 use crate::units::format_bytes;
 
@@ -32,34 +32,27 @@ pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellB
         draw_tasks(shared, theme, above, buf);
         draw_unwritten_graph(shared, theme, Rect { y: above.bottom(), height: past, ..right }, buf);
     } else if used < inner.height {
-        draw_tasks(shared, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
+        draw_tasks(shared, theme, area_below(inner, used), buf);
     }
 }
 
 fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
-    let mut y = area.y;
+    let mut rows = area.top()..area.bottom();
     for (title, list) in groups {
-        if y >= area.bottom() {
-            break;
-        }
+        let Some(y) = rows.next() else { break };
         draw_text(buf, area.x, y, title, area.width, theme.header);
-        y += 1;
-        for (name, value, warn) in list {
-            if y >= area.bottom() {
-                break;
-            }
+        for ((name, value, warn), y) in list.iter().zip(rows.by_ref()) {
             let style = if *warn { theme.warn } else { theme.text };
             if name == "-" {
                 draw_text(buf, area.x + 1, y, &format!("- {value}"), area.width.saturating_sub(1), style);
             } else {
                 let used = draw_text(buf, area.x + 1, y, name, area.width.saturating_sub(1), theme.text);
                 let from = area.x + 2 + used;
-                draw_text_right(buf, from, y, value, (area.x + area.width).saturating_sub(from), style);
+                draw_text_right(buf, from, y, value, area.right().saturating_sub(from), style);
             }
-            y += 1;
         }
     }
-    y - area.y
+    area.height - rows.len() as u16
 }
 
 /// Width of the name of a stalled process where there is room, and of the figures beside it.
@@ -119,27 +112,15 @@ fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBu
     }
     let half = area.width / 2;
     type Get = fn(&crate::model::memory::SwapRate) -> Option<f64>;
-    let both: [(&str, Get); 2] = [("si", |s| s.in_bytes_per_s), ("so", |s| s.out_bytes_per_s)];
-    for (i, (name, get)) in both.into_iter().enumerate() {
-        let value = move |f: &crate::model::history::HistoryFrame| f.snapshot.swap.ok().and_then(get);
-        let part = Rect { x: area.x + half * i as u16, width: half.saturating_sub(1), ..area };
-        let max = shared.history_to_shown().rev().take(usize::from(part.width)).filter_map(value).fold(0.0, f64::max);
-        let now = shared.snapshot().swap.ok().and_then(get);
-        draw_text(
-            buf,
-            part.x,
-            part.y,
-            &format!("{name} now {}/s peak {}/s", format_optional_bytes(now), format_optional_bytes(Some(max))),
-            part.width,
-            theme.dim,
-        );
-        let graph = Rect { y: part.y + 1, height: part.height - 1, ..part };
-        let style = if i == 0 { theme.graph } else { theme.graph_alt };
-        draw_columns(buf, graph, shared.history_to_shown().map(value), round_up_scale(max), style);
-        draw_column_markers(buf, graph, &shared.change_marks(usize::from(graph.width)), theme.changed);
-        if graph.height > 1 {
-            draw_column_labels(buf, graph, &stall_labels(shared, usize::from(graph.width)), theme.warn);
-        }
+    let graphs: [(&str, Get, Style); 2] =
+        [("si", |s| s.in_bytes_per_s, theme.graph), ("so", |s| s.out_bytes_per_s, theme.graph_alt)];
+    for ((name, get, style), x) in graphs.into_iter().zip([area.x, area.x + half]) {
+        let value = move |s: &Snapshot| s.swap.ok().and_then(get);
+        let part = Rect { x, width: half.saturating_sub(1), ..area };
+        let max = peak(shared, part.width, value);
+        let [now, most] = [value(shared.snapshot()), Some(max)].map(format_optional_bytes);
+        let label = format!("{name} now {now}/s peak {most}/s");
+        draw_history(shared, theme, part, buf, (&label, round_up_scale(max), style), value);
     }
 }
 
@@ -149,45 +130,35 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
         return;
     }
     let used = draw_stalled_tasks(shared, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
-    let area = Rect { y: area.y + used, height: area.height - used, ..area };
+    let area = area_below(area, used);
     // The process table is not stored for past ticks.
     if area.height < 3 || shared.frozen_seq.is_some() {
         return;
     }
     let rows = usize::from(area.height.saturating_sub(2) / 2).max(1);
-    let mut y = area.y;
-    let mut list = |buf: &mut CellBuffer, head: &str, by: Col, cell: &dyn Fn(&ProcessRow<'_>) -> Option<String>| {
-        if y >= area.bottom() {
-            return;
-        }
-        draw_text(buf, area.x, y, head, area.width, theme.header);
-        y += 1;
-        let query = ProcessQuery { sort_by: by, filter: ProcessFilter::default(), height: rows, ..Default::default() };
-        let mut any = false;
+    let mut lines: Vec<(String, Style)> = Vec::new();
+    let mut list = |head: &str, sort_by: Col, cell: &dyn Fn(&ProcessRow<'_>) -> Option<String>| {
+        lines.push((head.into(), theme.header));
+        let query = ProcessQuery { sort_by, filter: ProcessFilter::default(), height: rows, ..Default::default() };
+        let before = lines.len();
         for at in shared.system.processes.window(&query).rows {
             let row = shared.system.processes.row(at);
-            let Some(text) = cell(&row) else { continue };
-            if y < area.bottom() {
-                let name = format!("{text:>14} {:>7} {}", row.pid(), row.comm());
-                draw_text(buf, area.x, y, &name, area.width, theme.text);
-                y += 1;
-                any = true;
-            }
+            lines.extend(cell(&row).map(|text| (format!("{text:>14} {:>7} {}", row.pid(), row.comm()), theme.text)));
         }
-        if !any && y < area.bottom() {
-            draw_text(buf, area.x + 1, y, "none", area.width, theme.dim);
-            y += 1;
+        if lines.len() == before {
+            lines.push((" none".into(), theme.dim));
         }
     };
     let used = shared.snapshot().swap.ok().and_then(|s| s.used_bytes).unwrap_or(0);
-    list(buf, "Largest in swap", Col::Swap, &|r| {
+    list("Largest in swap", Col::Swap, &|r| {
         let n = r.raw.swap_bytes.filter(|n| *n > 0)?;
         let share = if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
         Some(format!("{}{share}", format_bytes(n)))
     });
-    list(buf, "Faulting (major faults/s)", Col::MajorFaults, &|r| {
+    list("Faulting (major faults/s)", Col::MajorFaults, &|r| {
         r.major_faults_per_s().filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
     });
+    draw_column(buf, area, lines);
 }
 
 /// The figures as a table, also for the Writeback pane.

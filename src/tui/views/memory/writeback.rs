@@ -6,7 +6,8 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, draw_bar, draw_column_labels, draw_column_markers, draw_columns, draw_frame, draw_text,
+    CellBuffer, Rect, Style, Theme, area_below, draw_bar, draw_column, draw_column_labels, draw_column_markers,
+    draw_columns, draw_frame, draw_text,
 };
 use crate::units::format_bytes;
 
@@ -14,54 +15,34 @@ pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellB
     let snap = shared.snapshot();
     let (throttled, note) = snap.writeback.ok().map(|w| throttling_note(snap, w)).unwrap_or_default();
     let inner = draw_frame(buf, area, "Writeback", &note, focused, theme);
-    let mut y = inner.y;
-    let mut line = |buf: &mut CellBuffer, text: &str, warn: bool| {
-        if y < inner.bottom() {
-            draw_text(buf, inner.x, y, text, inner.width, if warn { theme.warn } else { theme.text });
-        }
-        y += 1;
+    let line = |buf: &mut CellBuffer, at: u16, text: &str, is_alert: bool| {
+        let style = if is_alert { theme.warn } else { theme.text };
+        draw_column(buf, area_below(inner, at), [(text, style)]);
     };
     let Some(w) = snap.writeback.ok() else {
-        line(
-            buf,
-            &format!("- {}", snap.writeback.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default()),
-            true,
-        );
-        return;
+        let why = snap.writeback.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
+        return line(buf, 0, &format!("- {why}"), true);
     };
-    let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
-    line(
-        buf,
-        &format!(
-            "dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s",
-            level(w.dirty_bytes),
-            level(w.writeback_bytes),
-            format_optional_bytes(w.dirtied_bytes_per_s),
-            format_optional_bytes(w.written_bytes_per_s),
-        ),
-        throttled,
-    );
+    let [dirty, writeback] = [w.dirty_bytes, w.writeback_bytes].map(level);
+    let [dirtied, written] = [w.dirtied_bytes_per_s, w.written_bytes_per_s].map(format_optional_bytes);
+    let levels = format!("dirty {dirty:>5}  writeback {writeback:>5}  dirtied {dirtied}/s  written {written}/s");
+    line(buf, 0, &levels, throttled);
     let swap = snap.swap.ok();
-    let swap_line = format!(
-        "swap  used {} of {}  si {}/s  so {}/s",
-        level(swap.and_then(|s| s.used_bytes)),
-        level(swap.and_then(|s| s.total_bytes)),
-        format_optional_bytes(swap.and_then(|s| s.in_bytes_per_s)),
-        format_optional_bytes(swap.and_then(|s| s.out_bytes_per_s)),
-    );
-    let swapping = swap.is_some_and(|s| s.in_bytes_per_s.is_some_and(|n| n > 0.0));
-    if inner.height <= 2 {
-        line(buf, &swap_line, swapping);
-        return;
+    let [used, total] = [swap.and_then(|s| s.used_bytes), swap.and_then(|s| s.total_bytes)].map(level);
+    let rates = [swap.and_then(|s| s.in_bytes_per_s), swap.and_then(|s| s.out_bytes_per_s)];
+    let [si, so] = rates.map(format_optional_bytes);
+    let is_low = inner.height <= 2;
+    let swap_line = format!("swap  used {used} of {total}  si {si}/s  so {so}/s");
+    line(buf, if is_low { 1 } else { 3 }, &swap_line, rates[0].is_some_and(|n| n > 0.0));
+    if !is_low {
+        let below = area_below(inner, 1);
+        draw_thresholds(shared, theme, Rect { height: below.height.min(2), ..below }, buf);
+        draw_unwritten_graph(shared, theme, area_below(inner, 4), buf);
     }
-    draw_thresholds(shared, theme, Rect { y, height: 2.min(inner.bottom().saturating_sub(y)), ..inner }, buf);
-    y += 2;
-    if y < inner.bottom() {
-        draw_text(buf, inner.x, y, &swap_line, inner.width, if swapping { theme.warn } else { theme.text });
-    }
-    y += 1;
-    let rest = Rect { y, height: inner.bottom().saturating_sub(y), ..inner };
-    draw_unwritten_graph(shared, theme, rest, buf);
+}
+
+fn level(bytes: Option<u64>) -> String {
+    bytes.map_or("-".into(), format_bytes)
 }
 
 /// Whether writers are throttled, and the note that says so. Uses the traced pauses where available, else the thresholds.
@@ -80,7 +61,6 @@ fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 pub(super) fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let Some(w) = shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
-    let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     if area.height >= 2 {
         let used = dirty + w.writeback_bytes.unwrap_or(0);
         let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
@@ -88,12 +68,8 @@ pub(super) fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &
         draw_bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.header);
     }
     if area.height > 0 {
-        let text = format!(
-            "b background {}  s slowed {}  ┃ limit {}",
-            level(w.background_threshold_bytes),
-            level(w.freerun_bytes),
-            format_bytes(max)
-        );
+        let [background, slowed] = [w.background_threshold_bytes, w.freerun_bytes].map(level);
+        let text = format!("b background {background}  s slowed {slowed}  ┃ limit {}", format_bytes(max));
         draw_text(buf, area.x, area.bottom() - 1, &text, area.width, theme.dim);
     }
 }
@@ -103,10 +79,8 @@ pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, b
     if area.height < 2 {
         return;
     }
-    let value = |f: &crate::model::history::HistoryFrame| {
-        f.snapshot.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64)
-    };
-    let max = shared.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
+    let value = |s: &Snapshot| s.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64);
+    let max = peak(shared, area.width, value);
     let changed = shared.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
     let stalls = stall_labels(shared, usize::from(area.width));
@@ -114,12 +88,29 @@ pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, b
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, peak {}{held}", format_optional_bytes(Some(max)));
-    draw_text(buf, area.x, area.y, &label, area.width, theme.dim);
-    let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    draw_columns(buf, graph, shared.history_to_shown().map(value), max.max(1.0), theme.graph);
-    draw_column_markers(buf, graph, &changed, theme.changed);
+    draw_history(shared, theme, area, buf, (&label, max.max(1.0), theme.graph), value);
+}
+
+/// The largest value among the ticks that a graph of this width shows.
+pub(super) fn peak(shared: &Shared, width: u16, value: impl Fn(&Snapshot) -> Option<f64>) -> f64 {
+    shared.history_to_shown().rev().take(width.into()).filter_map(|f| value(&f.snapshot)).fold(0.0, f64::max)
+}
+
+/// Draws a graph below its label, with marks where knobs changed and processes were stalled.
+pub(super) fn draw_history(
+    shared: &Shared,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    (label, max, style): (&str, f64, Style),
+    value: impl Fn(&Snapshot) -> Option<f64>,
+) {
+    draw_text(buf, area.x, area.y, label, area.width, theme.dim);
+    let (graph, width) = (area_below(area, 1), usize::from(area.width));
+    draw_columns(buf, graph, shared.history_to_shown().map(|f| value(&f.snapshot)), max, style);
+    draw_column_markers(buf, graph, &shared.change_marks(width), theme.changed);
     if graph.height > 1 {
-        draw_column_labels(buf, graph, &stalls, theme.warn);
+        draw_column_labels(buf, graph, &stall_labels(shared, width), theme.warn);
     }
 }
 
