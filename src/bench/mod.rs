@@ -3,6 +3,7 @@
 //! A [`plan::BenchPlan`] says everything a run will do. The child process [`child::main`] runs it and sends
 //! [`message::BenchMessage`]s, the last of which is a [`report::BenchReport`].
 
+pub(crate) mod bounded_series;
 pub(crate) mod child;
 pub(crate) mod compare;
 pub(crate) mod description;

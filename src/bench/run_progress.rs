@@ -1,5 +1,6 @@
 //! The state that measuring threads share: progress, the watchdog's heartbeat, the report of a run that is stuck.
 
+use super::bounded_series::{BoundedSeries, Merge};
 use super::engine::monotonic_ns;
 use super::measure::histogram::Histogram;
 use super::measure::latency::LatencyStats;
@@ -9,7 +10,7 @@ use super::report::{Measurement, ReportTarget, SeriesPoint};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Most points of a measurement's series; when it is full, pairs of neighbours are averaged.
+/// Most points of a measurement's series.
 const MAX_SERIES_POINTS: usize = 1200;
 
 /// Locks are taken between measurements and four times a second, never in a hot loop.
@@ -41,10 +42,7 @@ struct Phase {
     /// Time limit in ns and byte limit; 0: none.
     goal: (u64, u64),
     recorders: Vec<Arc<OpRecorder>>,
-    series: Vec<SeriesPoint>,
-    /// Snapshots in each point of the series, and those of the next one.
-    stride: usize,
-    pending: Vec<SeriesPoint>,
+    series: BoundedSeries<SeriesPoint, MAX_SERIES_POINTS>,
     /// Time and counts of the previous snapshot; 0: none since counting began.
     last_ns: u64,
     last: Measurement,
@@ -75,7 +73,7 @@ impl RunProgress {
         recorders: &[Arc<OpRecorder>],
     ) {
         let (measurement, recorders) = (measurement.clone(), recorders.to_vec());
-        self.lock().phase = Phase { measurement, is_measured, goal, recorders, stride: 1, ..Phase::default() };
+        self.lock().phase = Phase { measurement, is_measured, goal, recorders, ..Phase::default() };
         self.heartbeat(monotonic_ns());
     }
 
@@ -83,7 +81,7 @@ impl RunProgress {
     pub(crate) fn end_phase(&self) -> Vec<SeriesPoint> {
         let mut inner = self.lock();
         inner.phase.recorders.clear();
-        std::mem::take(&mut inner.phase.series)
+        std::mem::take(&mut inner.phase.series.points)
     }
 
     pub(crate) fn add_measurement(&self, part: Measurement) {
@@ -110,7 +108,7 @@ impl RunProgress {
         let phase = std::mem::take(&mut inner.phase);
         if phase.is_measured && phase.counting_since().is_some() {
             let mut part = merge_recorders(phase.measurement, &phase.recorders);
-            part.series = phase.series;
+            part.series = phase.series.points;
             // The present gap without completions has no end yet.
             let last = phase.recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(now);
             let gap = now.saturating_sub(last);
@@ -140,7 +138,7 @@ impl RunProgress {
         let fraction_done = time_share.or(share(totals.bytes(), phase.goal.1));
         let (point, lat) = began.map(|began| phase.next_point(now, began, totals)).unwrap_or_default();
         if point.at_ms > 0 && phase.is_measured {
-            phase.push_point(point);
+            phase.series.push(point);
         }
         BenchProgress {
             phase: phase.measurement.label.clone(),
@@ -182,35 +180,22 @@ impl Phase {
         (self.last_ns, self.last) = (now, totals);
         (point, recent.map(|one| [one.percentile(50.0), one.percentile(99.0)]))
     }
-
-    /// Adds to the time series, which stays bounded however long the run is.
-    fn push_point(&mut self, point: SeriesPoint) {
-        self.pending.push(point);
-        if self.pending.len() < self.stride {
-            return;
-        }
-        let point = average_points(&self.pending);
-        self.pending.clear();
-        self.series.push(point);
-        if self.series.len() >= MAX_SERIES_POINTS {
-            self.series = self.series.chunks(2).map(average_points).collect();
-            self.stride *= 2;
-        }
-    }
 }
 
-/// Several points as one: mean rates, highest latencies.
-fn average_points(points: &[SeriesPoint]) -> SeriesPoint {
-    let n = points.len().max(1) as f64;
-    let avg = |f: fn(&SeriesPoint) -> f64| points.iter().map(f).sum::<f64>() / n;
-    SeriesPoint {
-        at_ms: points.last().map_or(0, |p| p.at_ms),
-        read_iops: avg(|p| p.read_iops),
-        write_iops: avg(|p| p.write_iops),
-        read_bytes_per_s: avg(|p| p.read_bytes_per_s),
-        write_bytes_per_s: avg(|p| p.write_bytes_per_s),
-        p50_ns: points.iter().filter_map(|p| p.p50_ns).max(),
-        p99_ns: points.iter().filter_map(|p| p.p99_ns).max(),
+impl Merge for SeriesPoint {
+    /// Mean rates, highest latencies.
+    fn merge(points: &[Self]) -> Self {
+        let n = points.len().max(1) as f64;
+        let avg = |f: fn(&SeriesPoint) -> f64| points.iter().map(f).sum::<f64>() / n;
+        SeriesPoint {
+            at_ms: points.last().map_or(0, |p| p.at_ms),
+            read_iops: avg(|p| p.read_iops),
+            write_iops: avg(|p| p.write_iops),
+            read_bytes_per_s: avg(|p| p.read_bytes_per_s),
+            write_bytes_per_s: avg(|p| p.write_bytes_per_s),
+            p50_ns: points.iter().filter_map(|p| p.p50_ns).max(),
+            p99_ns: points.iter().filter_map(|p| p.p99_ns).max(),
+        }
     }
 }
 
@@ -269,16 +254,5 @@ mod tests {
         let (parts, _) = watch.take_results(3 * SECOND);
         assert_eq!((parts.len(), parts[0].write.ios, parts[0].elapsed_ns), (1, 1, 2 * SECOND));
         assert!(watch.take_results(3 * SECOND).0.is_empty());
-    }
-
-    #[test]
-    fn the_series_stays_bounded() {
-        let mut inner = Phase { stride: 1, ..Phase::default() };
-        for n in 0..100_000 {
-            inner.push_point(SeriesPoint { at_ms: n, read_iops: 5.0, ..SeriesPoint::default() });
-        }
-        assert!(inner.series.len() < MAX_SERIES_POINTS && inner.series.len() > MAX_SERIES_POINTS / 4);
-        assert!(inner.series.iter().all(|p| p.read_iops == 5.0));
-        assert!(inner.series.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
     }
 }

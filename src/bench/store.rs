@@ -117,14 +117,14 @@ pub struct StoredReport {
 }
 
 impl ResultStore {
-    /// The user's results of one kind. `None` without a home, or for root with another user's home.
-    pub(crate) fn for_user_of<T: Storable>() -> Option<Self> {
+    /// The user's results of one kind. An error without a home, or for root with another user's home.
+    pub(crate) fn for_user_of<T: Storable>() -> Result<Self, StoreError> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let base =
-            absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
+        let base = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local").join("state")));
+        let base = base.ok_or(StoreError::NoHome)?;
         let path = base.join("iotop-plus").join(T::KIND);
         let foreign = rustix::process::geteuid().is_root() && !path.ancestors().all(is_root_owned_or_missing);
-        (!foreign).then_some(Self { path, kind: T::KIND })
+        if foreign { Err(StoreError::NoHome) } else { Ok(Self { path, kind: T::KIND }) }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -8,7 +8,7 @@ use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{self, BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
-use crate::bench::store::{ResultStore, Storable, StoreError};
+use crate::bench::store::{ResultStore, Storable};
 use crate::bench::workloads::WORKLOADS;
 use crate::bench::{child, compare, fio_job};
 use crate::collect;
@@ -122,7 +122,7 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
     for w in WORKLOADS {
         out.push_str(&format!("  {:<10} {}\n", w.name, w.about));
     }
-    if let Some(store) = ResultStore::for_user_of::<BenchReport>() {
+    if let Ok(store) = ResultStore::for_user_of::<BenchReport>() {
         let entries = store.summaries::<BenchReport>()?;
         if !entries.is_empty() {
             let path = crate::sanitize::sanitize(store.path().as_os_str().as_encoded_bytes());
@@ -135,14 +135,9 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
     print_text(&out)
 }
 
-/// The store for results of type `T`.
-pub(super) fn open_store<T: Storable>() -> anyhow::Result<ResultStore> {
-    Ok(ResultStore::for_user_of::<T>().ok_or(StoreError::NoHome)?)
-}
-
 /// A stored result, by its name or number.
 pub(super) fn load_stored<T: Storable>(name: &str) -> anyhow::Result<T> {
-    Ok(open_store::<T>()?.load(name)?)
+    Ok(ResultStore::for_user_of::<T>()?.load(name)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
@@ -195,13 +190,11 @@ fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Re
 
 /// Stores a result; returns its id. A failure is printed, because the result is still to be shown.
 pub(super) fn save_result<T: Storable>(report: &T) -> String {
-    let saved = ResultStore::for_user_of::<T>().map(|store| store.save(report));
-    match saved {
-        Some(Ok(id)) => return id,
-        Some(Err(why)) => print_error(&format!("result not kept: {why}")),
-        None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
-    }
-    report.id().to_owned()
+    let saved = ResultStore::for_user_of::<T>().and_then(|store| store.save(report));
+    saved.unwrap_or_else(|why| {
+        print_error(&format!("result not kept: {why}"));
+        report.id().to_owned()
+    })
 }
 
 /// Runs the plan in a child process and shows its progress until the last message.

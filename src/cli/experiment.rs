@@ -1,7 +1,7 @@
 //! The subcommand `experiment`: runs an experiment, or shows stored ones.
 
 use super::args::parse_lease_secs;
-use super::bench::{clear_progress_line, load_stored, open_store, save_result};
+use super::bench::{clear_progress_line, load_stored, save_result};
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
 use super::tune::common::require_root;
@@ -9,7 +9,7 @@ use super::worker_job::write_file;
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::progress_line;
 use crate::bench::report::RunEnd;
-use crate::bench::store::StoredReport;
+use crate::bench::store::{ResultStore, StoredReport};
 use crate::bench::workloads;
 use crate::experiment::arm_settings;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
@@ -141,7 +141,7 @@ pub(super) fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Re
 }
 
 fn list_stored() -> anyhow::Result<u8> {
-    let entries = open_store::<ExperimentReport>()?.summaries::<ExperimentReport>()?;
+    let entries = ResultStore::for_user_of::<ExperimentReport>()?.summaries::<ExperimentReport>()?;
     if entries.is_empty() {
         return print_text("No experiment is kept.\n");
     }

@@ -1,6 +1,7 @@
 //! Counters of the machine during an experiment: dirty pages during a round, and activity of others before it.
 
 use super::report::{Baseline, DirtyPagesPoint};
+use crate::bench::bounded_series::{BoundedSeries, Merge};
 use crate::bench::message::BenchProgress;
 use crate::collect::{self, Source};
 use crate::model::cpu::{CpuRate, CpuRaw};
@@ -10,8 +11,8 @@ use crate::model::sample::Sample;
 use crate::root::Root;
 use std::time::Instant;
 
-/// Most points of a round; when it is full, every other one is dropped.
-const MAX_POINTS: usize = 960;
+/// Most points of a round.
+pub(crate) const MAX_POINTS: usize = 960;
 /// A device with less throughput is idle, bytes per second.
 const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 
@@ -66,13 +67,18 @@ pub(crate) fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCou
 /// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so shorter times are not reliable.
 pub(crate) const MIN_COUNTED_MS: u64 = 2_000;
 
+impl Merge for DirtyPagesPoint {
+    /// One of them.
+    fn merge(points: &[Self]) -> Self {
+        points.first().copied().unwrap_or_default()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct DirtyPagesMonitor {
-    pub points: Vec<DirtyPagesPoint>,
+    pub points: BoundedSeries<DirtyPagesPoint, MAX_POINTS>,
     first: Option<(Instant, VmRaw)>,
     last: Option<(Instant, VmRaw)>,
-    stride: usize,
-    skipped: usize,
 }
 
 impl DirtyPagesMonitor {
@@ -97,15 +103,7 @@ impl DirtyPagesMonitor {
             dirty_bytes: vm.nr_dirty? * vm.page_size,
             writeback_bytes: vm.nr_writeback.unwrap_or(0) * vm.page_size,
         };
-        self.skipped += 1;
-        if self.skipped >= self.stride {
-            self.skipped = 0;
-            self.points.push(point);
-        }
-        if self.points.len() >= MAX_POINTS {
-            self.points = self.points.iter().step_by(2).copied().collect();
-            self.stride = self.stride.max(1) * 2;
-        }
+        self.points.push(point);
         Some(point)
     }
 
@@ -130,14 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn points_of_a_long_round_stay_bounded_and_ordered() {
+    fn points_are_samples_in_order() {
         let (mut watch, start) = (DirtyPagesMonitor::default(), Instant::now());
         for n in 0..10_000u64 {
             watch.add_sample(start + Duration::from_millis(250 * n), vm(n, 100 + n));
         }
-        assert!((MAX_POINTS / 2 - 1..MAX_POINTS).contains(&watch.points.len()), "{}", watch.points.len());
-        assert!(watch.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
-        assert!(watch.points.iter().all(|p| p.dirty_bytes == p.at_ms / 250 * 4096));
+        assert!(watch.points.points.is_sorted_by_key(|p| p.at_ms));
+        assert!(watch.points.points.iter().all(|p| p.dirty_bytes == p.at_ms / 250 * 4096));
         assert_eq!(watch.dirtied_and_written(), (Some(9_999 * 4096), None));
     }
 

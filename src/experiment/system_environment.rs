@@ -168,7 +168,7 @@ impl SystemEnvironment {
                     let (dirtied, written) = watch.dirtied_and_written();
                     let worked = RoundResult {
                         report: *report,
-                        dirty_points: watch.points,
+                        dirty_points: watch.points.points,
                         dirtied_bytes: dirtied,
                         written_bytes: written,
                     };

@@ -2,7 +2,7 @@
 
 use crate::bench::report::warnings::burst_drop;
 use crate::bench::report::{BenchReport, RunEnd};
-use crate::bench::store::{ResultStore, Storable, StoreError};
+use crate::bench::store::{ResultStore, Storable};
 use crate::bench::target::TargetDirectory;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::collect::path::inspect_path;
@@ -31,10 +31,6 @@ pub(super) fn inspect_target(root: &Root, directory: &Path) -> TargetInspection 
     }
 }
 
-pub(super) fn open_store<T: Storable>() -> Result<ResultStore, StoreError> {
-    ResultStore::for_user_of::<T>().ok_or(StoreError::NoHome)
-}
-
 /// Work on the stored reports of a kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum StoreJob<R> {
@@ -56,13 +52,12 @@ impl<R: Storable> StoreJob<R> {
     }
 }
 
-const FORK_COST: &str = "fork per GiB";
 /// Newest results that diagnosis rules use.
 const MAX_DOCTOR_RESULTS: usize = 12;
 
 /// Facts from the newest complete results; none if they cannot be read.
 pub(super) fn doctor_results() -> Vec<BenchResultFacts> {
-    let Some(store) = ResultStore::for_user_of::<BenchReport>() else { return Vec::new() };
+    let Ok(store) = ResultStore::for_user_of::<BenchReport>() else { return Vec::new() };
     let ids = store.ids().unwrap_or_default();
     let complete = ids.iter().filter_map(|id| store.load(id).ok()).filter(|r: &BenchReport| r.end == RunEnd::Complete);
     complete.take(MAX_DOCTOR_RESULTS).filter_map(|report| result_facts(&report)).collect()
@@ -70,8 +65,8 @@ pub(super) fn doctor_results() -> Vec<BenchResultFacts> {
 
 fn result_facts(report: &BenchReport) -> Option<BenchResultFacts> {
     let burst = report.measurements.iter().filter(|_| report.end == RunEnd::Complete).find_map(burst_drop);
-    let figures = report.measurements.iter().flat_map(|p| &p.metrics);
-    let fork = figures.into_iter().find(|f| report.plan.profile == "fork" && f.name == FORK_COST).map(|f| f.value);
+    let fork = report.measurements.iter().filter(|_| report.plan.profile == "fork");
+    let fork = fork.filter_map(|p| p.metric("fork per GiB")).next();
     (burst.is_some() || fork.is_some()).then(|| BenchResultFacts {
         id: report.id.clone(),
         profile: report.plan.profile.clone(),

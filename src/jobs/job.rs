@@ -256,10 +256,10 @@ fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<Str
 }
 
 fn run_store_job<R: Storable>(job: &StoreJob<R>, loaded: fn(Vec<R>) -> WorkerReply) -> WorkerReply {
-    let open = bench_jobs::open_store::<R>;
+    let open = ResultStore::for_user_of::<R>;
     match job {
         StoreJob::List => {
-            let all = ResultStore::for_user_of::<R>().map_or(Ok(Vec::new()), |store| store.summaries::<R>());
+            let all = open().map_or(Ok(Vec::new()), |store| store.summaries::<R>());
             reply(all, WorkerReply::StoredReports)
         }
         StoreJob::Save(report) => reply(open().and_then(|store| store.save(&**report)), WorkerReply::Saved),

@@ -1,8 +1,9 @@
 //! Rates and latencies of a run for the live charts. Memory is bounded, however long the run is.
 
+use crate::bench::bounded_series::{BoundedSeries, Merge};
 use crate::bench::message::BenchProgress;
 
-/// Maximum number of points; when it is reached, each two neighbours are merged.
+/// Maximum number of points.
 const MAX_POINTS: usize = 1200;
 
 /// Operations per second, bytes per second, median and 99th percentile of the latency in ns; `None`: not measured.
@@ -19,9 +20,7 @@ pub struct BenchFigures {
     /// Whether there were reads, writes, syncs.
     pub has_ops: [bool; 3],
     is_measuring: bool,
-    points: Vec<BenchRates>,
-    rates_per_point: usize,
-    pending: Vec<BenchRates>,
+    points: BoundedSeries<BenchRates, MAX_POINTS>,
 }
 
 impl BenchFigures {
@@ -44,7 +43,7 @@ impl BenchFigures {
             let syncs = p.op_counts[2].saturating_sub(last_counts[2]) as f64 * 1000.0 / ms as f64;
             let ops_per_s = [p.point.read_iops, p.point.write_iops, syncs];
             let bytes_per_s = [Some(p.point.read_bytes_per_s), Some(p.point.write_bytes_per_s), None];
-            self.push_rates(std::array::from_fn(|kind| {
+            self.points.push(std::array::from_fn(|kind| {
                 let [p50, p99] = p.lat[kind].map(|ns| ns.map(|ns| ns as f64));
                 [Some(ops_per_s[kind]), bytes_per_s[kind], p50, p99]
             }));
@@ -52,41 +51,31 @@ impl BenchFigures {
         self.last = Some(p);
     }
 
-    fn push_rates(&mut self, moment: BenchRates) {
-        self.pending.push(moment);
-        if self.pending.len() < self.rates_per_point.max(1) {
-            return;
-        }
-        self.points.push(merge_rates(&self.pending));
-        self.pending.clear();
-        if self.points.len() >= MAX_POINTS {
-            self.points = self.points.chunks(2).map(merge_rates).collect();
-            self.rates_per_point = self.rates_per_point.max(1) * 2;
-        }
-    }
-
     pub fn newest(&self) -> Option<&BenchRates> {
-        self.pending.last().or(self.points.last())
+        self.points.newest()
     }
 
     /// All points merged into at most `width`, oldest first.
     pub fn downsample(&self, width: usize) -> Vec<BenchRates> {
-        let each = self.points.len().div_ceil(width.max(1)).max(1);
-        self.points.chunks(each).map(merge_rates).collect()
+        let points = &self.points.points;
+        let each = points.len().div_ceil(width.max(1)).max(1);
+        points.chunks(each).map(Merge::merge).collect()
     }
 }
 
-/// Merges points: mean rates, maximum latencies.
-fn merge_rates(all: &[BenchRates]) -> BenchRates {
-    let merge = |kind: usize, quantity: usize| {
-        let values = all.iter().filter_map(|rates| rates[kind][quantity]);
-        if quantity < MEDIAN {
-            values.reduce(|a, b| a + b).map(|sum| sum / all.len() as f64)
-        } else {
-            values.reduce(f64::max)
-        }
-    };
-    std::array::from_fn(|kind| std::array::from_fn(|quantity| merge(kind, quantity)))
+impl Merge for BenchRates {
+    /// Mean rates, maximum latencies.
+    fn merge(all: &[Self]) -> Self {
+        let merge = |kind: usize, quantity: usize| {
+            let values = all.iter().filter_map(|rates| rates[kind][quantity]);
+            if quantity < MEDIAN {
+                values.reduce(|a, b| a + b).map(|sum| sum / all.len() as f64)
+            } else {
+                values.reduce(f64::max)
+            }
+        };
+        std::array::from_fn(|kind| std::array::from_fn(|quantity| merge(kind, quantity)))
+    }
 }
 
 #[cfg(test)]
@@ -133,7 +122,7 @@ mod tests {
         for n in 1..100_000 {
             figures.push(progress(Some(0), n * 250, 0));
         }
-        assert!(figures.points.len() < MAX_POINTS);
+        assert!(figures.points.points.len() < MAX_POINTS);
         let all = figures.downsample(40);
         assert!((20..=40).contains(&all.len()), "{}", all.len());
         assert!(all.iter().all(|m| (m[0][0].unwrap() - 100.0).abs() < 1e-6));

@@ -3,8 +3,10 @@
 
 use super::ExperimentForm;
 use super::form::shell_join;
+use crate::bench::bounded_series::BoundedSeries;
 use crate::bench::description::progress_line;
 use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
+use crate::experiment::dirty_pages::MAX_POINTS;
 use crate::experiment::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
 use crate::experiment::report::graph::{DirtyPagesCurve, LEGEND, draw_arms};
 use crate::experiment::report::{DirtyPagesPoint, DirtyThresholds, Round, tables, text, verdict};
@@ -15,8 +17,6 @@ use crate::tui::views::runs::{Run, RunEnding, RunStatus};
 use crate::tui::widgets::{CellBuffer, Rect, StyledLine, TextStyle, draw_lines, draw_text, wrap_lines};
 use crate::units::format_bytes_long;
 
-/// Maximum number of points of the current round; then every second one is dropped.
-const MAX_POINTS: usize = 960;
 /// Time without a message after which the child process is shown as hung, ms. It sends several a second, except while
 /// dirty pages are written back.
 const SILENT_AFTER_MS: u64 = 5000;
@@ -28,7 +28,7 @@ pub struct ExperimentFigures {
     last: Option<ExperimentProgress>,
     /// Finished rounds of the experiment and of the control.
     rounds: [Vec<Round>; 2],
-    points: Vec<DirtyPagesPoint>,
+    points: BoundedSeries<DirtyPagesPoint, MAX_POINTS>,
     /// Dirty thresholds of both arms, as far as they have been in effect.
     thresholds: [DirtyThresholds; 2],
 }
@@ -36,15 +36,12 @@ pub struct ExperimentFigures {
 impl ExperimentFigures {
     fn push(&mut self, p: ExperimentProgress) {
         if self.last.as_ref().is_none_or(|last| last.round != p.round) {
-            self.points.clear();
+            self.points = BoundedSeries::default();
         }
         if p.phase == RoundPhase::Work {
             self.thresholds[p.arm.index()] = p.thresholds;
         }
-        self.points.extend(p.dirty_point);
-        if self.points.len() >= MAX_POINTS {
-            self.points = self.points.iter().step_by(2).copied().collect();
-        }
+        p.dirty_point.into_iter().for_each(|point| self.points.push(point));
         self.last = Some(p);
     }
 
@@ -64,9 +61,9 @@ impl ExperimentFigures {
 
     /// The points to draw for an arm, with a label: those of the current round if it has any, else of the arm's last round.
     fn latest_points(&self, arm: Arm) -> Option<(&[DirtyPagesPoint], String)> {
-        let under_way = self.last.as_ref().filter(|p| p.arm == arm && !self.points.is_empty());
+        let under_way = self.last.as_ref().filter(|p| p.arm == arm && !self.points.points.is_empty());
         if let Some(p) = under_way {
-            return Some((&self.points, format!("round {}, now", p.round)));
+            return Some((&self.points.points, format!("round {}, now", p.round)));
         }
         let last = self.finished_rounds().iter().rev().find(|r| r.arm == arm)?;
         Some((&last.dirty_points, format!("round {}", last.number)))
@@ -80,7 +77,7 @@ impl RunStatus for ExperimentForm {
             ExperimentMessage::Round(round) => {
                 let part = usize::from(run.progress.is_control());
                 run.progress.rounds[part].push(*round);
-                run.progress.points.clear();
+                run.progress.points = BoundedSeries::default();
             }
             ExperimentMessage::Note(note) => run.add_note(note),
             ExperimentMessage::Refused(refusal) => run.ending = Some(RunEnding::Refused(refusal.to_string())),
@@ -272,19 +269,9 @@ mod tests {
         );
         assert!(run.progress.latest_points(Arm::B).is_none());
         receive(&mut run, progress(2, Arm::B, RoundPhase::Drain, 0), 1);
-        assert!(run.progress.points.is_empty() && run.progress.thresholds[0].background == Some(7));
+        assert!(run.progress.points.points.is_empty() && run.progress.thresholds[0].background == Some(7));
         run.is_stopping = true;
         assert_eq!(ExperimentForm::status_text(&run), "experiment randrw stopping");
-    }
-
-    #[test]
-    fn points_of_a_long_round_stay_bounded() {
-        let mut run = Run::<ExperimentForm>::new(1, ExperimentSpec::default(), 0);
-        for n in 0..10_000 {
-            receive(&mut run, progress(1, Arm::A, RoundPhase::Work, n * 250), 1);
-        }
-        assert!((MAX_POINTS / 2 - 1..MAX_POINTS).contains(&run.progress.points.len()), "{}", run.progress.points.len());
-        assert!(run.progress.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
     }
 
     #[test]
