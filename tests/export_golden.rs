@@ -7,7 +7,7 @@ mod fixture;
 
 use fixture::tree::unpack_captured;
 use iotop_plus::collect::kmsg::KmsgReader;
-use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
+use iotop_plus::collect::processes::ScanOptions;
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
@@ -35,6 +35,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+
+#[path = "fixture/process_collector.rs"]
+mod process_collector;
+use process_collector::ProcessCollector;
 
 const START: Timestamp = Timestamp { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 

@@ -62,8 +62,7 @@ impl Collectors {
         });
         let tracer = Tracer::new(root);
         let tasks = TaskScanner::new(root).with_task_iter(tracer.tasks.clone());
-        let mut tasks = ScanThreads::new(tasks, scans.clone());
-        tasks.start()?;
+        let tasks = ScanThreads::start(tasks, scans.clone())?;
         let inline_scanner = tasks.inline_scanner();
         let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
         spawn_thread("topology", {
@@ -79,7 +78,7 @@ impl Collectors {
             Arc::new(move |sample: Sample| {
                 let ids: Vec<DevId> = sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
                 let seq = sample.seq;
-                let goes_on = scans.deliver(Box::new(sample), inline_scanner.as_ref(), &request_scan);
+                let goes_on = scans.deliver(Box::new(sample), &inline_scanner, &request_scan);
                 // Mounts and devices may be a tick late.
                 if seq % 2 == 1 && topology.try_lock().map_or(true, |mut reader| reader.is_due(&ids)) {
                     let _ = disk_list_sender.try_send(ids);
@@ -154,19 +153,18 @@ struct TickScans {
 
 impl TickScans {
     /// Scans on this thread and delivers both, or delivers the tick at once.
-    fn deliver(&self, sample: Box<Sample>, scanner: Option<&InlineScanner>, request_scan: &SyncSender<()>) -> bool {
+    fn deliver(&self, sample: Box<Sample>, scanner: &InlineScanner, request_scan: &SyncSender<()>) -> bool {
         if self.is_slow.load(Ordering::Acquire) {
             let goes_on = (self.on_event)(vec![Observation::Sample(sample)]);
             let _ = request_scan.try_send(());
             return goes_on;
         }
-        match scanner.and_then(|scanner| scanner.begin_scan(lock_unpoisoned(&self.options).clone())) {
-            Some(scan) => {
-                *lock_unpoisoned(&self.running) = Some((Instant::now(), Some(sample)));
-                scan.run()
-            }
-            None => (self.on_event)(vec![Observation::Sample(sample)]),
-        }
+        let mut sample = Some(sample);
+        let options = lock_unpoisoned(&self.options).clone();
+        let start = || *lock_unpoisoned(&self.running) = Some((Instant::now(), sample.take()));
+        let goes_on = scanner.scan(options, start);
+        // Without a scan the tick is delivered alone.
+        goes_on.unwrap_or_else(|| (self.on_event)(sample.map(Observation::Sample).into_iter().collect()))
     }
 }
 

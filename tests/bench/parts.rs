@@ -4,7 +4,7 @@
 
 use divan::Bencher;
 use iotop_plus::collect::kmsg::parse_record;
-use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
+use iotop_plus::collect::processes::ScanOptions;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{clock, host, sources};
 use iotop_plus::model::disk::DevId;
@@ -24,6 +24,10 @@ use iotop_plus::tui::event::Event;
 use iotop_plus::tui::settings::Settings;
 use iotop_plus::tui::widgets::CellBuffer;
 use ratatui::layout::Rect;
+
+#[path = "../fixture/process_collector.rs"]
+mod process_collector;
+use process_collector::ProcessCollector;
 
 const SIZE: (u16, u16) = (200, 50);
 

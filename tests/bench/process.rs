@@ -1,26 +1,25 @@
 //! Cost of scanning all processes and of updating the table: `cargo bench --bench process`. For large figures run it
 //! beside 5,000 or 20,000 sleeping processes (`cargo bench --bench peers -- --herd 5000` starts them).
 //!
-//! Before divan's wall-clock figures it prints CPU time per scan.
+//! Before divan's wall-clock figures it prints CPU time per scan: with taskstats as root, by `schedstat` as another user.
 
 use divan::Bencher;
-use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
+use iotop_plus::collect::processes::ScanOptions;
 use iotop_plus::model::process::{ProcessColumn, ProcessQuery, ProcessTable, ProcessUpdate, TaskChange, TaskKey};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 
+#[path = "../fixture/process_collector.rs"]
+mod process_collector;
+use process_collector::ProcessCollector;
+
 fn main() {
-    for (name, collector) in [
-        ("taskstats where allowed", ProcessCollector::new(&Root::live())),
-        ("schedstat", ProcessCollector::without_taskstats(&Root::live())),
-    ] {
-        cpu_per_scan(name, collector);
-    }
+    cpu_per_scan(ProcessCollector::new(&Root::live()));
     divan::main();
 }
 
 /// Prints the CPU time of this process per scan, including its reading threads, over several quiet scans.
-fn cpu_per_scan(name: &str, mut collector: ProcessCollector) {
+fn cpu_per_scan(mut collector: ProcessCollector) {
     let scans = 10;
     let first_cpu = cpu_ms();
     let mut tasks = 0;
@@ -37,9 +36,7 @@ fn cpu_per_scan(name: &str, mut collector: ProcessCollector) {
     }
     let each = (cpu_ms() - before) / scans as f64;
     let reported = update.ok().map_or(0, |u| u.changed.len());
-    println!(
-        "{name}: {tasks} processes, first scan {first:.1} ms CPU ({reported} rows), then {each:.2} ms CPU per scan"
-    );
+    println!("{tasks} processes, first scan {first:.1} ms CPU ({reported} rows), then {each:.2} ms CPU per scan");
 }
 
 fn cpu_ms() -> f64 {
@@ -54,13 +51,6 @@ fn first_update() -> ProcessUpdate {
 #[divan::bench]
 fn scan(bencher: Bencher) {
     let mut collector = ProcessCollector::new(&Root::live());
-    let _ = collector.scan(&ScanOptions::default());
-    bencher.bench_local(|| collector.scan(&ScanOptions::default()));
-}
-
-#[divan::bench]
-fn scan_by_schedstat(bencher: Bencher) {
-    let mut collector = ProcessCollector::without_taskstats(&Root::live());
     let _ = collector.scan(&ScanOptions::default());
     bencher.bench_local(|| collector.scan(&ScanOptions::default()));
 }

@@ -92,10 +92,6 @@ impl ActivityFilter {
         Self { taskstats, paused_scans: 0, buf: vec![0; 256] }
     }
 
-    pub(super) fn without_taskstats() -> Self {
-        Self::new(false)
-    }
-
     /// Builds the queries for these tasks, in order; none if taskstats is unavailable or paused.
     pub(super) fn plan_queries(&mut self, targets: &[(u32, TaskPath)], queries: &mut Vec<TaskstatsQuery>) {
         queries.clear();

@@ -40,7 +40,7 @@ struct IterCursor {
 
 impl TaskScanner {
     /// Uses the iterator whenever it is loaded.
-    pub(crate) fn with_task_iter(mut self, probe: ProbeHandle<TaskIterProbe>) -> Self {
+    pub fn with_task_iter(mut self, probe: ProbeHandle<TaskIterProbe>) -> Self {
         self.iter_scanner.probe = Some(probe);
         self
     }

@@ -29,9 +29,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Requests scans and receives their results.
-pub(crate) trait ScanConsumer: Send + Sync + 'static {
+pub trait ScanConsumer: Send + Sync + 'static {
     /// Waits until a scan is requested; `None` ends the thread.
     fn next_request(&self) -> Option<ScanOptions>;
+    /// The requested scan starts.
     fn scan_started(&self) {}
     /// Receives the result; returns false if no more scans are needed.
     fn scan_finished(&self, update: Reading<ProcessUpdate>) -> bool;
@@ -63,66 +64,49 @@ struct ScanShared {
 }
 
 /// The scanning threads.
-pub(crate) struct ScanThreads {
-    /// State before the threads are started.
-    not_started: Option<(TaskScanner, Arc<dyn ScanConsumer>)>,
-    shared: Option<Arc<ScanShared>>,
+pub struct ScanThreads {
+    shared: Arc<ScanShared>,
 }
 
 impl ScanThreads {
-    /// Creates the threads' state; starts nothing.
-    pub(crate) fn new(tasks: TaskScanner, consumer: Arc<dyn ScanConsumer>) -> Self {
-        Self { not_started: Some((tasks, consumer)), shared: None }
-    }
-
-    /// Starts the threads, once.
+    /// Starts the threads.
     ///
     /// # Errors
     ///
-    /// There is no timer or no thread. Scanning is impossible then, also at the next call.
-    pub(crate) fn start(&mut self) -> io::Result<()> {
-        let Some((tasks, consumer)) = self.not_started.take() else { return Ok(()) };
+    /// There is no timer or no thread.
+    pub fn start(tasks: TaskScanner, consumer: Arc<dyn ScanConsumer>) -> io::Result<Self> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
-        let state = ScanState { tasks, owner_id: 0, is_inline: false, running_job: None };
-        let shared =
-            Arc::new(ScanShared { state: Mutex::new(state), consumer, timer, should_quit: AtomicBool::new(false) });
+        let state = Mutex::new(ScanState { tasks, owner_id: 0, is_inline: false, running_job: None });
+        let shared = Arc::new(ScanShared { state, consumer, timer, should_quit: AtomicBool::new(false) });
+        let threads = Self { shared: shared.clone() };
         let watched = shared.clone();
         spawn_thread("proc-watch", 128 * 1024, move || watch_deadline(&watched))?;
-        let run = shared.clone();
-        let started = spawn_thread("tasks", THREAD_STACK_BYTES, move || scan_loop(&run, None));
-        match &started {
-            Ok(()) => self.shared = Some(shared),
-            Err(_) => shared.shut_down(),
-        }
-        started
+        spawn_thread("tasks", THREAD_STACK_BYTES, move || scan_loop(&shared, None))?;
+        Ok(threads)
     }
 
-    /// Returns a handle for scanning on the caller's thread; `None` before the start.
-    pub(crate) fn inline_scanner(&self) -> Option<InlineScanner> {
-        Some(InlineScanner { shared: self.shared.clone()?, workers: Mutex::default() })
+    /// Returns a handle for scanning on the caller's thread.
+    pub(crate) fn inline_scanner(&self) -> InlineScanner {
+        InlineScanner { shared: self.shared.clone(), workers: Mutex::default() }
     }
 
     /// Number of tasks reported by the BPF iterator.
     #[cfg(test)]
     pub fn tasks_from_iter(&self) -> usize {
-        let from_iter =
-            |s: &Arc<ScanShared>| lock(&s.state).tasks.tasks.iter().filter(|e| e.exec_count.is_some()).count();
-        self.shared.as_ref().map_or(0, from_iter)
+        lock(&self.shared.state).tasks.tasks.iter().filter(|task| task.exec_count.is_some()).count()
     }
 
     /// Number of reads that hang right now.
     #[cfg(test)]
     pub fn hung_reads(&self) -> usize {
-        self.shared.as_ref().map_or(0, |s| lock(&s.state).tasks.hung_threads)
+        lock(&self.shared.state).tasks.hung_threads
     }
 }
 
 impl Drop for ScanThreads {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            // The scanning thread ends with its consumer.
-            shared.shut_down();
-        }
+        // The scanning thread ends with its consumer.
+        self.shared.shut_down();
     }
 }
 
@@ -133,34 +117,23 @@ pub(crate) struct InlineScanner {
     workers: Mutex<Vec<WorkerState>>,
 }
 
-/// A scan that has started.
-pub(crate) struct RunningScan<'g> {
-    scanner: &'g InlineScanner,
-    owner_id: u64,
-}
-
 impl InlineScanner {
-    /// Starts a scan; `None` if one is running, or if `/proc` cannot be read, which the consumer is told.
-    pub(crate) fn begin_scan(&self, options: ScanOptions) -> Option<RunningScan<'_>> {
-        match self.shared.begin_scan(options, true) {
-            Ok(owner_id) => owner_id.map(|owner_id| RunningScan { scanner: self, owner_id }),
+    /// Scans and passes the result to the consumer; `on_start` is called when the scan has started. Returns false if no
+    /// more scans are needed. If this thread is abandoned in a hung read, another one completes the scan. `None` if a
+    /// scan is running already, or if `/proc` cannot be read, which the consumer is told.
+    pub(crate) fn scan(&self, options: ScanOptions, on_start: impl FnOnce()) -> Option<bool> {
+        let owner_id = match self.shared.begin_scan(options, true) {
+            Ok(owner_id) => owner_id?,
             Err(err) => {
                 self.shared.consumer.scan_finished(Reading::from_io_error("/proc", &err));
-                None
+                return None;
             }
-        }
-    }
-}
-
-impl RunningScan<'_> {
-    /// Runs the scan and passes the result to the consumer. Returns false if no more scans are needed. If this thread
-    /// was abandoned in a hung read, another one completes the scan.
-    pub(crate) fn run(self) -> bool {
-        let shared = &self.scanner.shared;
-        let mut worker = lock(&self.scanner.workers).pop().unwrap_or_default();
-        let update = run_scan(shared, self.owner_id, &mut worker);
-        lock(&self.scanner.workers).push(worker);
-        update.is_none_or(|update| shared.consumer.scan_finished(update))
+        };
+        on_start();
+        let mut worker = lock(&self.workers).pop().unwrap_or_default();
+        let update = run_scan(&self.shared, owner_id, &mut worker);
+        lock(&self.workers).push(worker);
+        Some(update.is_none_or(|update| self.shared.consumer.scan_finished(update)))
     }
 }
 

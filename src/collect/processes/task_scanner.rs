@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// All tasks, and the running scan.
-pub(crate) struct TaskScanner {
+pub struct TaskScanner {
     pub(super) root: Root,
     /// Task IDs of this `/proc` are valid for system calls.
     pub(super) is_live: bool,
@@ -101,7 +101,7 @@ pub(crate) struct IterScanner {
 
 impl TaskScanner {
     /// Creates a scanner; nothing is read yet.
-    pub(crate) fn new(root: &Root) -> Self {
+    pub fn new(root: &Root) -> Self {
         Self::with_filter(root, ActivityFilter::new(path::is_own_pid_namespace(root)))
     }
 

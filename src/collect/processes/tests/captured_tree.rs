@@ -2,7 +2,11 @@
 
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
+use super::process_collector::ProcessCollector;
+use crate::model::process::ProcessUpdate;
 use crate::model::process::{IoBytes, ProcessTable, TaskIoRaw, TaskKey};
+use crate::model::reading::Reading;
+use crate::root::Root;
 
 fn scan(collector: &mut ProcessCollector, options: &ScanOptions) -> ProcessUpdate {
     match collector.scan(options) {

@@ -3,7 +3,10 @@
 use super::super::stuck_read::MAX_STUCK_THREADS;
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
+use super::process_collector::ProcessCollector;
+use crate::model::process::ProcessUpdate;
 use crate::model::process::{ProcessTable, TaskIoRaw};
+use crate::model::reading::Reading;
 use std::path::Path;
 
 fn scan(collector: &mut ProcessCollector) -> ProcessUpdate {
@@ -51,7 +54,7 @@ fn one_stuck_task_does_not_delay_the_others() {
     // Its files are not read again: no second thread hangs.
     let update = scan(&mut collector);
     assert_eq!(update.blocked.len(), 1);
-    assert_eq!(collector.hung_reads(), 1);
+    assert_eq!(collector.threads.hung_reads(), 1);
 
     release(&path, &stat);
     let update = scan_until(&mut collector, |update| update.blocked.is_empty());
@@ -93,7 +96,7 @@ fn the_number_of_abandoned_threads_is_bounded() {
     let mut collector = ProcessCollector::new(&fake.root());
     let update = scan(&mut collector);
     assert_eq!(update.blocked.len(), MAX_STUCK_THREADS);
-    assert_eq!(collector.hung_reads(), MAX_STUCK_THREADS);
+    assert_eq!(collector.threads.hung_reads(), MAX_STUCK_THREADS);
     assert!(update.notes.iter().any(|note| note.contains("reads hang")), "{:?}", update.notes);
     let healthy = update.changed.iter().find(|c| c.raw.key.pid == 100).unwrap();
     assert_eq!(healthy.raw.io, TaskIoRaw::Blocked, "not read, and not said to be 0");

@@ -1,7 +1,13 @@
 //! Scans of the running machine, with child processes.
 
+use super::super::activity_filter::ActivityFilter;
+use super::super::task_scanner::TaskScanner;
 use super::super::*;
+use super::process_collector::ProcessCollector;
 use crate::model::process::ProcessTable;
+use crate::model::process::ProcessUpdate;
+use crate::model::reading::Reading;
+use crate::root::Root;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -39,7 +45,10 @@ impl Drop for Shell {
 }
 
 fn collectors() -> [ProcessCollector; 2] {
-    [ProcessCollector::new(&Root::live()), ProcessCollector::without_taskstats(&Root::live())]
+    [
+        ProcessCollector::new(&Root::live()),
+        ProcessCollector::from_scanner(TaskScanner::with_filter(&Root::live(), ActivityFilter::new(false))),
+    ]
 }
 
 #[test]

@@ -4,4 +4,6 @@ mod captured_tree;
 mod fake_proc;
 mod hung_files;
 mod live;
+#[path = "../../../../tests/fixture/process_collector.rs"]
+mod process_collector;
 mod task_iter;

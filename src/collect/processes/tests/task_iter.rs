@@ -3,11 +3,17 @@
 //! Needs root and BTF; skipped by name elsewhere.
 
 use super::super::*;
+use super::process_collector::ProcessCollector;
+use crate::bpf::Tracer;
 use crate::model::process::{TaskKey, TaskNames, TaskRaw};
+use crate::model::reading::Reading;
+use crate::root::Root;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 /// Rows and names of one scan.
 struct ScanResult {
@@ -190,7 +196,7 @@ fn the_iterator_agrees_with_proc_files() {
         let before = scan(&mut ProcessCollector::new(&root), threads);
         let mut traced = ProcessCollector::with_tracer(&root, &tracer);
         let reported = scan(&mut traced, threads);
-        assert!(traced.tasks_from_iter() * 2 > reported.rows.len(), "by files");
+        assert!(traced.threads.tasks_from_iter() * 2 > reported.rows.len(), "by files");
         let after = scan(&mut ProcessCollector::new(&root), threads);
         let (mut compared, mut tasks) = (0, 0);
         // Other tests of this process start and end threads.
@@ -315,5 +321,5 @@ fn files_are_read_when_tracing_is_disabled() {
     let mut collector = ProcessCollector::with_tracer(&Root::live(), &tracer);
     let reported = scan(&mut collector, false);
     assert!(reported.rows.keys().any(|key| key.pid == std::process::id()));
-    assert_eq!(collector.tasks_from_iter(), 0);
+    assert_eq!(collector.threads.tasks_from_iter(), 0);
 }
