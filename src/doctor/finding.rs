@@ -257,11 +257,6 @@ impl Finding {
     pub(super) fn report(self, out: &mut Vec<Finding>) {
         out.push(self);
     }
-
-    /// Every linked place: those of the remedies first.
-    pub fn nav_targets(&self) -> impl Iterator<Item = &NavTarget> {
-        self.remedies.iter().filter_map(|r| r.nav_target.as_ref()).chain(self.see_also.as_ref())
-    }
 }
 
 /// Why a rule was not, or not fully, evaluated.

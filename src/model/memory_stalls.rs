@@ -5,9 +5,8 @@ use super::disk::DevId;
 use super::process::TaskKey;
 use serde::{Deserialize, Serialize};
 
-/// Kinds of stalls, in the order of [`TaskStallCounters::counters`]. Waiting for pages from swap has no tracepoint; it
-/// is part of delay accounting, see [`super::process::ProcessRow::swapin_delay_pct`].
-pub const STALL_KINDS: [&str; 2] = ["throttle", "reclaim"];
+// Indexes of the kinds of stalls. Waiting for pages from swap has no tracepoint; it is part of delay accounting, see
+// `ProcessRow::swapin_delay_pct`.
 /// Dirty throttling: pauses of balance_dirty_pages().
 pub const THROTTLE: usize = 0;
 /// Direct reclaim, for the whole machine or for a control group.
@@ -36,7 +35,7 @@ pub struct TaskStallCounters {
     /// The kernel's name of the backing device that it was last throttled for: a device number (`8:0`), or a file
     /// system.
     pub bdi: Vec<u8>,
-    /// In the order of [`STALL_KINDS`].
+    /// By [`THROTTLE`] and [`RECLAIM`].
     pub counters: [StallCounter; 2],
 }
 
@@ -52,7 +51,7 @@ impl TaskStallCounters {
 pub struct MemoryStallsRaw {
     /// Processes that stalled recently, by pid and start time.
     pub tasks: Vec<TaskStallCounters>,
-    /// Which of [`STALL_KINDS`] are counted.
+    /// Whether [`THROTTLE`] and [`RECLAIM`] are counted.
     pub is_counted: [bool; 2],
     /// Stalls that were not counted because the table was full.
     pub dropped: u64,
@@ -103,7 +102,7 @@ pub struct ProcessStalls {
     /// The backing device that it was last throttled for, sanitized: a device number (`8:0`), or the name of a file
     /// system.
     pub bdi: String,
-    /// In the order of [`STALL_KINDS`].
+    /// By [`THROTTLE`] and [`RECLAIM`].
     pub rates: [StallRate; 2],
 }
 
@@ -131,7 +130,7 @@ impl ProcessStalls {
 pub struct MemoryStalls {
     /// By process, the longest stalled first.
     pub processes: Vec<ProcessStalls>,
-    /// Sums in the order of [`STALL_KINDS`]; `None` for a kind that is not counted.
+    /// Sums by [`THROTTLE`] and [`RECLAIM`]; `None` for a kind that is not counted.
     pub totals: [Option<StallRate>; 2],
     /// Stalls that were not counted because the table was full.
     pub dropped: u64,

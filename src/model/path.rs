@@ -121,18 +121,6 @@ pub struct PathReport {
     pub lazytime: bool,
 }
 
-impl PathReport {
-    /// The device directly below the file system.
-    pub fn device(&self) -> Option<&DeviceChainEntry> {
-        self.chain.first()
-    }
-
-    /// The physical disks.
-    pub fn disks(&self) -> impl Iterator<Item = &DeviceChainEntry> {
-        self.chain.iter().filter(|d| d.is_physical)
-    }
-}
-
 /// Why a path could not be inspected: what failed, why, what to do next. Sanitized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{0}")]

@@ -117,7 +117,7 @@ fn healthy_benchmark_at_full_speed_is_at_most_a_note() {
 fn every_knob_and_benchmark_target_exists() {
     let mut knobs = BTreeSet::new();
     for f in firing_cases().flat_map(findings) {
-        for target in f.nav_targets() {
+        for target in f.remedies.iter().filter_map(|r| r.nav_target.as_ref()).chain(&f.see_also) {
             match target {
                 NavTarget::Knob(id) => {
                     crate::tuning::knob_id::KnobId::parse(id).unwrap_or_else(|why| panic!("{}: {why}", f.rule));

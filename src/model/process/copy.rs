@@ -1,5 +1,6 @@
 //! Copies of the table: some rows for the history, all of it for a recording.
 
+use super::stored_row::AccumulatedCounters;
 use super::table::ProcessTable;
 use super::update::{ProcessUpdate, TaskChange};
 
@@ -16,10 +17,6 @@ impl ProcessTable {
                 row.rates_slot = out.rates.len() as u32;
                 out.rates.push(*rates);
             }
-            if let Some(accumulated) = self.accumulated.get(row.accumulated_slot as usize) {
-                row.accumulated_slot = out.accumulated.len() as u32;
-                out.accumulated.push(*accumulated);
-            }
             out.wait_channels.extend(self.wait_channel(&row).map(|wait| (row.raw.key, wait.clone())));
             out.users.extend(row.raw.uid.zip(self.user_name(&row).cloned()));
             out.rows.push(row);
@@ -29,7 +26,9 @@ impl ProcessTable {
 
     /// Bytes that the rows of a copy need, estimated.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.rows) + size_of_val(&*self.rates) + size_of_val(&*self.accumulated)
+        let accumulated = self.rows.iter().filter(|row| row.accumulated.is_some()).count();
+        let accumulated = accumulated * size_of::<AccumulatedCounters>();
+        size_of_val(&*self.rows) + size_of_val(&*self.rates) + accumulated
     }
 
     /// The whole table as one update with `reset`, for a recording that begins.

@@ -52,7 +52,7 @@ impl ProcessIoAttribution {
             row_from_name(pid, name, at_ns)
         });
         let raw = TaskRaw { state: b'X', rss_bytes: 0, swap_bytes: None, ..row.raw };
-        StoredRow { raw, rates_slot: NO_SLOT, accumulated_slot: NO_SLOT, exited: true, blocked: false, ..row }
+        StoredRow { raw, rates_slot: NO_SLOT, accumulated: None, exited: true, blocked: false, ..row }
     }
 }
 

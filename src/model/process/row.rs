@@ -17,8 +17,6 @@ pub struct ProcessRow<'a> {
     stored: &'a StoredRow,
     /// Its raw counters.
     pub raw: &'a TaskRaw,
-    /// Index of the row, valid until the next update.
-    pub index: u32,
     /// Sums over its threads, if those are folded into this row.
     pub(super) sums: Option<&'a (TaskRates, AccumulatedCounters)>,
 }
@@ -53,7 +51,7 @@ impl ProcessTable {
 impl<'a> ProcessRow<'a> {
     pub(super) fn new(table: &'a ProcessTable, index: u32) -> Self {
         let stored = &table.rows[index as usize];
-        Self { table, stored, raw: &stored.raw, index, sums: None }
+        Self { table, stored, raw: &stored.raw, sums: None }
     }
 
     fn rates(&self) -> TaskRates {
@@ -61,7 +59,7 @@ impl<'a> ProcessRow<'a> {
     }
 
     fn accumulated_counters(&self) -> AccumulatedCounters {
-        self.sums.map_or_else(|| self.table.accumulated_of(self.stored), |sums| sums.1)
+        self.sums.map_or_else(|| self.stored.accumulated_counters(), |sums| sums.1)
     }
 
     fn stall_percentages(&self) -> [Option<f64>; 2] {

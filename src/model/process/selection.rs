@@ -124,7 +124,7 @@ impl ProcessTable {
     }
 
     fn has_accumulated(&self, row: &StoredRow) -> bool {
-        let acc = self.accumulated_of(row);
+        let acc = row.accumulated_counters();
         acc.io.read + acc.io.write + acc.io.cancelled + acc.major_faults + acc.blkio_ns + acc.swapin_ns > 0
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// No entry in a side table.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// One task. Rates and accumulated counters are in side tables, because few rows have them at any time.
+/// One task. Rates are in a side table, because few rows have them at any time.
 #[derive(Debug, Clone)]
 pub(super) struct StoredRow {
     pub raw: TaskRaw,
@@ -14,22 +14,19 @@ pub(super) struct StoredRow {
     /// CLOCK_BOOTTIME in ns when the present state was first seen.
     pub state_since_ns: u64,
     pub rates_slot: u32,
-    pub accumulated_slot: u32,
+    /// `None`: nothing since the counters were reset.
+    pub accumulated: Option<Box<AccumulatedCounters>>,
     pub exited: bool,
     pub blocked: bool,
 }
 
 impl StoredRow {
     pub(super) fn new(raw: TaskRaw, state_since_ns: u64) -> Self {
-        Self {
-            raw,
-            names: None,
-            state_since_ns,
-            rates_slot: NO_SLOT,
-            accumulated_slot: NO_SLOT,
-            exited: false,
-            blocked: false,
-        }
+        Self { raw, names: None, state_since_ns, rates_slot: NO_SLOT, accumulated: None, exited: false, blocked: false }
+    }
+
+    pub(super) fn accumulated_counters(&self) -> AccumulatedCounters {
+        self.accumulated.as_deref().copied().unwrap_or_default()
     }
 
     /// The command line as raw bytes, arguments separated by blanks.

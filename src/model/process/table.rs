@@ -32,8 +32,6 @@ pub struct ProcessTable {
     pub(super) rows: Vec<StoredRow>,
     pub(super) index: HashMap<TaskKey, u32>,
     pub(super) rates: Vec<TaskRates>,
-    pub(super) accumulated: Vec<AccumulatedCounters>,
-    free_accumulated: Vec<u32>,
     pub(super) wait_channels: HashMap<TaskKey, Arc<str>>,
     pub(super) users: HashMap<u32, Arc<str>>,
     exited_count: usize,
@@ -115,9 +113,6 @@ impl ProcessTable {
         let row = self.rows.swap_remove(at);
         self.index.remove(&row.raw.key);
         self.wait_channels.remove(&row.raw.key);
-        if row.accumulated_slot != NO_SLOT {
-            self.free_accumulated.push(row.accumulated_slot);
-        }
         self.io_attribution.keep_exited(row);
         if let Some(moved) = self.rows.get(at) {
             self.index.insert(moved.raw.key, at as u32);
@@ -223,15 +218,7 @@ impl ProcessTable {
             return;
         }
         self.accumulated_io.add(grown.io);
-        let row = &mut self.rows[at as usize];
-        if row.accumulated_slot == NO_SLOT {
-            row.accumulated_slot = self.free_accumulated.pop().unwrap_or_else(|| {
-                self.accumulated.push(AccumulatedCounters::default());
-                (self.accumulated.len() - 1) as u32
-            });
-            self.accumulated[row.accumulated_slot as usize] = AccumulatedCounters::default();
-        }
-        self.accumulated[row.accumulated_slot as usize].add(&grown);
+        self.rows[at as usize].accumulated.get_or_insert_default().add(&grown);
     }
 
     fn mark_exited(&mut self, key: &TaskKey) {
@@ -269,9 +256,7 @@ impl ProcessTable {
 
     /// Resets the accumulated counters (key `D`) at time `now`.
     pub fn reset_counters(&mut self, now: Timestamp) {
-        self.accumulated.clear();
-        self.free_accumulated.clear();
-        self.rows.iter_mut().for_each(|row| row.accumulated_slot = NO_SLOT);
+        self.rows.iter_mut().for_each(|row| row.accumulated = None);
         self.accumulated_io = IoBytes::default();
         self.reset_at = now;
     }
@@ -339,10 +324,6 @@ impl ProcessTable {
 
     pub(super) fn wait_channel(&self, row: &StoredRow) -> Option<&Arc<str>> {
         self.wait_channels.get(&row.raw.key)
-    }
-
-    pub(super) fn accumulated_of(&self, row: &StoredRow) -> AccumulatedCounters {
-        self.accumulated.get(row.accumulated_slot as usize).copied().unwrap_or_default()
     }
 
     /// Rates of a row: 0 if it did not change, unknown if it cannot be read.

@@ -18,7 +18,7 @@ impl ProcessTable {
             return sums;
         }
         for row in self.rows.iter().filter(|row| pids.contains(&row.raw.key.pid)) {
-            let (rates, accumulated) = (self.rates_of(row), self.accumulated_of(row));
+            let (rates, accumulated) = (self.rates_of(row), row.accumulated_counters());
             match sums.0.entry(row.raw.key.pid) {
                 Entry::Vacant(sum) => _ = sum.insert((rates, accumulated)),
                 Entry::Occupied(mut sum) => {

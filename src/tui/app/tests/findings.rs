@@ -17,7 +17,11 @@ use crate::tui::view::{Effect, Event, PaneId};
 fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let mut app = app(SIZE);
     press(&mut app, "8");
-    let leads = |s: &Incident| s.findings.iter().flat_map(|f| f.nav_targets()).any(&wanted);
+    let targets = |s: &Incident| {
+        let remedies = s.findings.iter().flat_map(|f| &f.remedies).filter_map(|r| r.nav_target.clone());
+        remedies.chain(s.findings.iter().filter_map(|f| f.see_also.clone())).collect::<Vec<_>>()
+    };
+    let leads = |s: &Incident| targets(s).iter().any(&wanted);
     let stories = app.shared.findings.incidents();
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
