@@ -9,7 +9,8 @@ mod hung_fs;
 mod pty_harness;
 
 use hung_fs::{
-    DeadFuse, FAULT_ENV, FrozenFs, StuckProcesses, missing_requirement, process_state, run_in_mount_namespace,
+    DeadFuse, FAULT_ENV, FrozenFs, StuckProcesses, child_pids, missing_requirement, process_state,
+    run_in_mount_namespace,
 };
 use pty_harness::{Terminal, TerminalOptions};
 use std::path::{Path, PathBuf};
@@ -28,13 +29,6 @@ fn hung_file_systems_do_not_block_the_program() {
         return;
     }
     run_in_mount_namespace("hung_file_systems_do_not_block_the_program", LAB_ENV);
-}
-
-fn child_pids(of: u32) -> Vec<u32> {
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    pids.filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .filter(|pid| process_state(*pid).is_some_and(|(_, parent)| parent == of))
-        .collect()
 }
 
 /// Prints percentiles and returns the maximum.

@@ -176,8 +176,8 @@ impl StuckProcesses {
         let start = std::time::Instant::now();
         loop {
             if let Some(exec) = child_of(pid)
-                && read_hangs(exec, "io")
-                && read_hangs(pid, "cmdline")
+                && read_hangs(&PathBuf::from(format!("/proc/{exec}/io")))
+                && read_hangs(&PathBuf::from(format!("/proc/{pid}/cmdline")))
             {
                 return Self { fault_pid: pid, exec_pid: exec };
             }
@@ -193,14 +193,14 @@ fn child_of(pid: u32) -> Option<u32> {
     lists.filter_map(|list| list.split_whitespace().next()?.parse().ok()).next()
 }
 
-/// Whether reading this file of a task takes more than 0.2 s; a child process tries it and is killed.
-fn read_hangs(pid: u32, file: &str) -> bool {
-    let status = Command::new("timeout")
-        .args(["0.2", "cat", &format!("/proc/{pid}/{file}")])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    status.is_ok_and(|s| s.code() == Some(124))
+/// Whether reading this file takes more than 0.2 s; a child process tries it and is killed.
+pub fn read_hangs(path: &Path) -> bool {
+    let mut cat = Command::new("cat");
+    let mut cat = cat.arg(path).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let hangs = cat.try_wait().unwrap().is_none();
+    let _ = cat.kill();
+    hangs
 }
 
 /// Gets stuck: one thread in a page fault on a mapping, another in changing that mapping, which holds the lock of all
@@ -247,4 +247,12 @@ pub fn process_state(pid: u32) -> Option<(char, u32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| text.lines().find_map(|l| Some(l.strip_prefix(name)?.trim()));
     Some((field("State:")?.chars().next()?, field("PPid:")?.parse().ok()?))
+}
+
+/// Children of a process.
+pub fn child_pids(of: u32) -> Vec<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    pids.filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .filter(|pid| process_state(*pid).is_some_and(|(_, parent)| parent == of))
+        .collect()
 }
