@@ -33,6 +33,8 @@ pub use options::{ReplaySource, TuiOptions};
 ///
 /// When the terminal cannot be set up, a thread or timer cannot be created, or the terminal stops taking output.
 pub fn run(options: TuiOptions) -> anyhow::Result<()> {
+    // Reads the zone's file, which must not happen once the terminal is taken.
+    super::timezone::utc_offset_secs(0);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = SharedRuntime::default();
     let result = tokio.block_on(async {
