@@ -25,7 +25,11 @@ const FILES: &[(&str, &str)] = &[
         "Settings in TOML, written by the key W. All are optional; an unknown one is an error that names its \
          line. Root does not read a file that belongs to another user.",
     ),
-    ("/run/iotop-plus", "The journal of changes made by tune since boot, and the sockets of leases; private to root."),
+    (
+        "/run/iotop-plus, else /dev/shm/iotop-plus",
+        "The journal of changes made by tune since boot, and the sockets of leases; private to root. It is in /dev/shm \
+         where /run lies on a disk.",
+    ),
     (
         "/etc/sysctl.d/99-zz-iotop-plus.conf, /etc/udev/rules.d/99-zz-iotop-plus.rules, \
          /etc/tmpfiles.d/zz-iotop-plus.conf",

@@ -31,6 +31,15 @@ pub fn parse(text: &[u8]) -> impl DoubleEndedIterator<Item = MountinfoEntry> {
     lines(text).filter_map(parse_line)
 }
 
+/// The mount that an absolute path without symlinks lies on: the deepest above it, and of those stacked there the last.
+pub fn find_containing(text: &[u8], path: &[u8]) -> Option<MountinfoEntry> {
+    let contains = |point: &[u8]| {
+        let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    parse(text).filter(|mount| contains(&mount.mount_point)).max_by_key(|mount| mount.mount_point.len())
+}
+
 /// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse_line(line: &[u8]) -> Option<MountinfoEntry> {
     // Exactly one space separates fields, and a field may be empty (`mount "" /mnt -t tmpfs`).
@@ -92,5 +101,14 @@ mod tests {
             prop_assert_eq!(&all[0].mount_point, &path);
             prop_assert_eq!(&all[0].source, &path);
         }
+    }
+
+    #[test]
+    fn the_deepest_and_last_mount_above_a_path_contains_it() {
+        let text = b"1 0 8:1 / / rw - ext4 a rw\n2 1 0:2 / /run rw - tmpfs b rw\n3 2 0:3 / /run/user rw - tmpfs c rw\n\
+            4 1 0:4 / /run rw - ext4 d rw\n5 1 0:5 / /runner rw - tmpfs e rw\n";
+        let id = |path: &str| find_containing(text, path.as_bytes()).map(|mount| mount.id);
+        let paths = ["/", "/etc", "/run", "/run/iotop-plus", "/run/user/1", "/runner/x", "relative"];
+        assert_eq!(paths.map(id), [Some(1), Some(1), Some(4), Some(4), Some(3), Some(5), None]);
     }
 }

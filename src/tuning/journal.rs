@@ -1,4 +1,4 @@
-//! The journal file, which makes every change restorable: one per boot, in the run directory, private to root.
+//! The journal file, which makes every change restorable: one per boot, in a directory in memory, private to root.
 //!
 //! Settings are lost at reboot, and so is the need to restore them. The file name therefore contains the boot id,
 //! and journals of other boots are deleted.
@@ -6,6 +6,7 @@
 use super::journal_record::{JournalRecord, decode_all};
 use super::kill_points::KillPoints;
 use crate::model::reading::describe_io_error;
+use crate::parse::mountinfo;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -46,7 +47,7 @@ impl Journal {
     }
 
     fn open_with(root: &Root, create: bool) -> io::Result<Option<Self>> {
-        let path = root.run(RUN_SUBDIR);
+        let path = journal_dir(root);
         if create {
             use std::os::unix::fs::DirBuilderExt;
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -151,6 +152,19 @@ impl Journal {
             }
         }
     }
+}
+
+/// The directory of journal and sockets: below `/run`, else below `/dev/shm`, whichever lies in memory. A file system on
+/// a disk might hang, and nothing could be restored then.
+fn journal_dir(root: &Root) -> PathBuf {
+    let (run, shm) = (root.run(RUN_SUBDIR), root.dev("shm").join(RUN_SUBDIR));
+    let mounts = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
+    let is_in_memory = |path: &Path| {
+        let mount = mountinfo::find_containing(&mounts, path.as_os_str().as_encoded_bytes());
+        mount.is_some_and(|mount| matches!(&mount.fs_type[..], b"tmpfs" | b"ramfs"))
+    };
+    // In a captured tree the mounts are those of another machine.
+    if root.is_live() && !is_in_memory(&run) && is_in_memory(&shm) { shm } else { run }
 }
 
 fn with_path(path: &Path, err: &io::Error) -> io::Error {

@@ -82,13 +82,13 @@ impl TuneView {
             text += "\n";
         }
         if !on_lease {
-            text += "\nAll or none. The old values are saved in /run/iotop-plus first. The new ones stay until the \
+            text += "\nAll or none. The old values are saved in a journal first. The new ones stay until the \
                      machine boots, or until u reverts them.";
             return confirm(out, "Set for good", text, Confirmation::ApplyPermanent(assignments));
         }
         let secs = format_duration(self.knobs.lease_secs);
         text += &format!(
-            "\nAll or none. The old values are saved in /run/iotop-plus first and are restored in {secs}, or when this \
+            "\nAll or none. The old values are saved in a journal first and are restored in {secs}, or when this \
              program ends, unless K keeps the new ones. R restarts the time, u reverts at once."
         );
         confirm(out, "Apply", text, Confirmation::Apply(assignments));
