@@ -11,8 +11,7 @@ use crate::bench::session::DiskCounterReader;
 use crate::bench::store::{ResultStore, Storable};
 use crate::bench::workloads::WORKLOADS;
 use crate::bench::{child, compare, fio_job};
-use crate::collect;
-use crate::model::sample::Sample;
+use crate::experiment::dirty_pages::SystemCounters;
 use crate::root::Root;
 use crate::tuning::plan::TuneError;
 use clap::{Args, Subcommand, ValueEnum};
@@ -104,13 +103,9 @@ pub(super) fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
 
 /// The child process that measures; reads its plan from standard input.
 pub(super) fn run_child(root: Root) -> anyhow::Result<u8> {
-    let source = collect::sources(&root).into_iter().find(|s| s.name().ends_with("diskstats"));
-    let source = Mutex::new(source);
+    let reader = Mutex::new(SystemCounters::new(&root, &["/proc/diskstats"]));
     let counters: DiskCounterReader = Arc::new(move || {
-        let mut sample = Sample::default();
-        if let Some(source) = source.lock().unwrap_or_else(|e| e.into_inner()).as_mut() {
-            source.read()(&mut sample);
-        }
+        let sample = reader.lock().unwrap_or_else(|e| e.into_inner()).read();
         sample.disks.ok().cloned().unwrap_or_default()
     });
     child::main(root, counters)?;

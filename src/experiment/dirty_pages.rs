@@ -4,7 +4,7 @@ use super::report::{Baseline, DirtyPagesPoint};
 use crate::bench::bounded_series::{BoundedSeries, Merge};
 use crate::bench::message::BenchProgress;
 use crate::collect::{self, Source};
-use crate::model::cpu::{CpuRate, CpuRaw};
+use crate::model::cpu::CpuRate;
 use crate::model::disk::{DiskRaw, SECTOR_BYTES};
 use crate::model::memory::VmRaw;
 use crate::model::sample::Sample;
@@ -16,46 +16,32 @@ pub(crate) const MAX_POINTS: usize = 960;
 /// A device with less throughput is idle, bytes per second.
 const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 
-/// Reads the files that never block: CPU, devices, dirty pages.
+/// Reads files that never block; what cannot be read is missing.
 pub(crate) struct SystemCounters(Vec<Source>);
 
-#[derive(Debug, Clone)]
-pub(crate) struct SystemCounterSnapshot {
-    taken_at: Instant,
-    pub vm: VmRaw,
-    cpu: Option<CpuRaw>,
-    disks: Vec<DiskRaw>,
-}
-
 impl SystemCounters {
-    pub(crate) fn new(root: &Root) -> Self {
-        let wanted = ["/proc/diskstats", "/proc/stat", "/proc/vmstat"];
+    /// `wanted` names the files.
+    pub(crate) fn new(root: &Root, wanted: &[&str]) -> Self {
         Self(collect::sources(root).into_iter().filter(|s| wanted.contains(&s.name())).collect())
     }
 
-    /// Reads them. What cannot be read is missing.
-    pub(crate) fn read(&mut self) -> SystemCounterSnapshot {
+    pub(crate) fn read(&mut self) -> Sample {
         let mut sample = Sample::default();
         for source in &mut self.0 {
             source.read()(&mut sample);
         }
-        SystemCounterSnapshot {
-            taken_at: Instant::now(),
-            vm: sample.vm.ok().copied().unwrap_or_default(),
-            cpu: sample.cpu.ok().copied(),
-            disks: sample.disks.ok().cloned().unwrap_or_default(),
-        }
+        sample
     }
 }
 
-pub(crate) fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSnapshot) -> Baseline {
-    let secs = after.taken_at.duration_since(before.taken_at).as_secs_f64().max(1e-3);
-    let cpu = before.cpu.zip(after.cpu).and_then(|(a, b)| CpuRate::derive(&a, &b));
+/// The activity between two samples, `secs` apart.
+pub(crate) fn baseline_between(before: &Sample, after: &Sample, secs: f64) -> Baseline {
+    let cpu = before.cpu.ok().zip(after.cpu.ok()).and_then(|(a, b)| CpuRate::derive(a, b));
     let mut disks = Vec::new();
-    for disk in &after.disks {
-        let Some(old) = before.disks.iter().find(|d| d.id == disk.id) else { continue };
+    for disk in after.disks.ok().into_iter().flatten() {
+        let Some(old) = before.disks.ok().and_then(|all| all.iter().find(|d| d.id == disk.id)) else { continue };
         let sectors = |d: &DiskRaw| d.read.sectors.wrapping_add(d.write.sectors);
-        let moved = sectors(disk).saturating_sub(sectors(old)) as f64 * SECTOR_BYTES as f64 / secs;
+        let moved = sectors(disk).saturating_sub(sectors(old)) as f64 * SECTOR_BYTES as f64 / secs.max(1e-3);
         if moved >= IDLE_BYTES_PER_S {
             disks.push((disk.id.to_string(), moved));
         }
@@ -91,8 +77,8 @@ impl DirtyPagesMonitor {
         if progress.measurement_index.is_none() || progress.is_ramping {
             return None;
         }
-        let look = counters.read();
-        self.add_sample(look.taken_at, look.vm)
+        let vm = counters.read().vm;
+        self.add_sample(Instant::now(), vm.ok().copied().unwrap_or_default())
     }
 
     fn add_sample(&mut self, at: Instant, vm: VmRaw) -> Option<DirtyPagesPoint> {
@@ -121,6 +107,7 @@ impl DirtyPagesMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::reading::Reading;
     use std::time::Duration;
 
     fn vm(dirty: u64, dirtied: u64) -> VmRaw {
@@ -153,7 +140,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("proc")).unwrap();
         std::fs::write(dir.path().join("proc/vmstat"), "nr_dirty 3\nnr_writeback 1\nnr_dirtied 7\n").unwrap();
-        let mut counters = SystemCounters::new(&Root::at(dir.path()));
+        let mut counters = SystemCounters::new(&Root::at(dir.path()), &["/proc/vmstat"]);
         let mut watch = DirtyPagesMonitor::default();
         assert_eq!(watch.sample_if_counting(&BenchProgress::default(), &mut counters), None);
         assert_eq!(
@@ -180,15 +167,9 @@ mod tests {
             write: crate::model::disk::DiskOpRaw { sectors, ..Default::default() },
             ..DiskRaw::default()
         };
-        let now = Instant::now();
-        let look = |secs, disks| SystemCounterSnapshot {
-            taken_at: now + Duration::from_secs(secs),
-            vm: VmRaw::default(),
-            cpu: None,
-            disks,
-        };
-        let got =
-            baseline_between(&look(0, vec![disk(0, 10), disk(1, 10)]), &look(2, vec![disk(0, 10 + 4096), disk(1, 12)]));
+        let sample = |disks| Sample { disks: Reading::Ok(disks), ..Sample::default() };
+        let (before, after) = (vec![disk(0, 10), disk(1, 10)], vec![disk(0, 10 + 4096), disk(1, 12)]);
+        let got = baseline_between(&sample(before), &sample(after), 2.0);
         assert_eq!(got, Baseline { disks: vec![("7:0".into(), 1_048_576.0)], ..Baseline::default() });
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct SystemEnvironment {
 
 impl SystemEnvironment {
     pub(crate) fn new(root: Root, stop: Arc<AtomicBool>, drain_limit: Duration, calm: Duration) -> Self {
-        let counters = SystemCounters::new(&root);
+        let counters = SystemCounters::new(&root, &["/proc/diskstats", "/proc/stat", "/proc/vmstat"]);
         Self {
             root,
             stop,
@@ -82,6 +82,22 @@ impl SystemEnvironment {
         self.check_cancelled()
     }
 
+    /// Whether something is done within `limit`.
+    fn wait_until(
+        &self,
+        limit: Duration,
+        mut is_done: impl FnMut() -> Result<bool, RunError>,
+    ) -> Result<bool, RunError> {
+        let begun = Instant::now();
+        while !is_done()? {
+            self.pause(Duration::from_millis(20))?;
+            if begun.elapsed() >= limit {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Syncs `directory`'s file system, or all, in a child; `false`: not within `limit`, the child is abandoned.
     fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, RunError> {
         let failed = |why: String| RunError::Failed(format!("draining dirty pages: {why}"));
@@ -91,21 +107,17 @@ impl SystemEnvironment {
         subcommand.extend(directory.map(Path::as_os_str));
         let child = ChildProcess::start(Root::self_exe(), &self.root, &subcommand);
         let mut child = child.map_err(|err| failed(err.to_string()))?;
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait().map_err(|err| failed(err.to_string()))? {
-                let what = directory.map_or("all file systems".into(), |d| sanitize(d.as_os_str().as_encoded_bytes()));
-                return match status.success() {
-                    true => Ok(true),
-                    false => Err(failed(format!("sync of {what} failed ({status})"))),
-                };
-            }
-            let stopped = self.pause(Duration::from_millis(20));
-            if stopped.is_err() || begun.elapsed() >= limit {
-                child.abandon(|| drop(slot));
-                return stopped.map(|()| false);
-            }
-        }
+        let mut status = None;
+        let is_done = self.wait_until(limit, || {
+            status = child.try_wait().map_err(|err| failed(err.to_string()))?;
+            Ok(status.is_some())
+        });
+        let Some(status) = status else {
+            child.abandon(|| drop(slot));
+            return is_done;
+        };
+        let what = directory.map_or("all file systems".into(), |d| sanitize(d.as_os_str().as_encoded_bytes()));
+        if status.success() { Ok(true) } else { Err(failed(format!("sync of {what} failed ({status})"))) }
     }
 
     fn renew_lease(&mut self) -> Result<(), RunError> {
@@ -120,21 +132,15 @@ impl SystemEnvironment {
     /// Waits for the previous round's measuring process, whose file's writeback would go on during the next one.
     fn wait_for_previous_child(&mut self) -> Result<(), RunError> {
         let Some(child) = self.previous_child.take() else { return Ok(()) };
-        let end = Instant::now() + self.drain_limit;
-        loop {
-            self.check_cancelled()?;
-            if child.wait_for_exit(Duration::from_millis(50)) {
-                return Ok(());
-            }
-            if Instant::now() >= end {
-                return Err(RunError::Failed(format!(
-                    "the measuring process {} has not ended within {} s: its file's last pages are still being \
-                     written. Allow more by --drain-limit",
-                    child.pid(),
-                    self.drain_limit.as_secs()
-                )));
-            }
+        if self.wait_until(self.drain_limit, || Ok(child.wait_for_exit(Duration::ZERO)))? {
+            return Ok(());
         }
+        Err(RunError::Failed(format!(
+            "the measuring process {} has not ended within {} s: its file's last pages are still being written. Allow \
+             more by --drain-limit",
+            child.pid(),
+            self.drain_limit.as_secs()
+        )))
     }
 
     /// Passes on what the measuring process sends until its last message.
@@ -242,9 +248,10 @@ impl Environment for SystemEnvironment {
         if self.baseline_duration.is_zero() {
             return self.check_cancelled().map(|()| Baseline::default());
         }
-        let before = self.counters.read();
+        let (before, begun) = (self.counters.read(), Instant::now());
         self.pause(self.baseline_duration)?;
-        let calm = super::dirty_pages::baseline_between(&before, &self.counters.read());
+        let after = self.counters.read();
+        let calm = super::dirty_pages::baseline_between(&before, &after, begun.elapsed().as_secs_f64());
         Ok(Baseline { sync_timed_out: self.sync_hangs, ..calm })
     }
 
@@ -259,7 +266,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn thresholds(&mut self) -> DirtyThresholds {
-        let vm = self.counters.read().vm;
+        let vm = self.counters.read().vm.ok().copied().unwrap_or_default();
         let [background, limit] =
             [vm.nr_dirty_background_threshold, vm.nr_dirty_threshold].map(|pages| Some(pages? * vm.page_size));
         DirtyThresholds { background, limit }

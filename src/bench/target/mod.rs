@@ -9,7 +9,7 @@ pub(crate) mod refusal;
 pub(crate) mod size_hints;
 
 use self::filesystem::TargetFilesystem;
-use self::refusal::{refusal_from_errno, refuse};
+use self::refusal::refusal_from_errno;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::tuning::plan::TuneError;
@@ -53,30 +53,28 @@ impl TargetDirectory {
     /// An unlinked file of `bytes`, allocated but not written.
     pub fn create(&self, bytes: u64) -> Result<BenchFile, TuneError> {
         self.check_space(bytes)?;
-        let file = self.create_unlinked()?.into();
-        if bytes > 0 {
-            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-                // The layout that follows allocates by writing the data.
-                Ok(()) | Err(Errno::OPNOTSUPP) => {}
-                Err(errno) => return Err(refusal_from_errno(&self.path, errno)),
-            }
-        }
-        Ok(BenchFile { file, direct: None, size: bytes })
+        let file = self.create_unlinked(bytes).map_err(|e| refusal_from_errno(&self.path, e))?;
+        Ok(BenchFile { file: file.into(), direct: None, size: bytes })
     }
 
-    fn create_unlinked(&self) -> Result<OwnedFd, TuneError> {
+    fn create_unlinked(&self, bytes: u64) -> rustix::io::Result<OwnedFd> {
         let mode = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
-        match rustix::fs::openat(&self.dir_fd, ".", flags | OFlags::TMPFILE, mode) {
+        let fd = match rustix::fs::openat(&self.dir_fd, ".", flags | OFlags::TMPFILE, mode) {
             // File systems without O_TMPFILE return one of these.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-            other => return other.map_err(|e| refusal_from_errno(&self.path, e)),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let name = format!(".iotop-plus-{}-{:x}", std::process::id(), super::engine::monotonic_ns());
+                let fd = rustix::fs::openat(&self.dir_fd, &name, flags | OFlags::CREATE | OFlags::NOFOLLOW, mode)?;
+                rustix::fs::unlinkat(&self.dir_fd, &name, AtFlags::empty())?;
+                fd
+            }
+            opened => opened?,
+        };
+        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes) {
+            // The layout that follows allocates by writing the data.
+            Err(errno) if bytes > 0 && errno != Errno::OPNOTSUPP => Err(errno),
+            _ => Ok(fd),
         }
-        let name = format!(".iotop-plus-{}-{:x}", std::process::id(), super::engine::monotonic_ns());
-        let fd = rustix::fs::openat(&self.dir_fd, &name, flags | OFlags::CREATE | OFlags::NOFOLLOW, mode)
-            .map_err(|e| refusal_from_errno(&self.path, e))?;
-        rustix::fs::unlinkat(&self.dir_fd, &name, AtFlags::empty()).map_err(|e| refusal_from_errno(&self.path, e))?;
-        Ok(fd)
     }
 }
 
@@ -100,15 +98,13 @@ impl BenchFile {
         use std::os::fd::AsRawFd;
         let again = root.proc(&format!("self/fd/{}", self.file.as_raw_fd()));
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
-        match rustix::fs::openat(CWD, &again, flags, Mode::empty()) {
-            Ok(fd) => self.direct = Some(fd),
-            Err(Errno::INVAL) => {
-                return refuse("this file system has no direct I/O (O_DIRECT); add --buffered");
-            }
-            Err(errno) => {
-                return refuse(format!("opening for direct I/O: {}", describe_io_error(&errno.into())));
-            }
-        }
+        let opened = rustix::fs::openat(CWD, &again, flags, Mode::empty()).map_err(|errno| {
+            TuneError::Unsafe(match errno {
+                Errno::INVAL => "this file system has no direct I/O (O_DIRECT); add --buffered".into(),
+                errno => format!("opening for direct I/O: {}", describe_io_error(&errno.into())),
+            })
+        });
+        self.direct = Some(opened?);
         Ok(())
     }
 
