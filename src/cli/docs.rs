@@ -191,7 +191,6 @@ fn write_definition_list<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&
     roff.to_writer(out)
 }
 
-/// Writes preformatted lines.
 fn write_verbatim<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("PP", []).control("nf", []);

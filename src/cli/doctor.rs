@@ -35,7 +35,6 @@ pub(super) struct DoctorArgs {
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often settings and limits are read while observing, to see them change.
 const FACTS_READS: u32 = 3;
-/// Characters per line.
 const TEXT_WIDTH: usize = 100;
 
 /// Incremented when a field is removed or changes its meaning, not when one is added.

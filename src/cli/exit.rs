@@ -6,9 +6,7 @@ use std::io::Write;
 
 pub(super) const EXIT_OK: u8 = 0;
 pub(super) const EXIT_FAILED: u8 = 1;
-/// Wrong command line or config file.
 pub(super) const EXIT_USAGE: u8 = 2;
-/// Refused for safety.
 pub(super) const EXIT_REFUSED: u8 = 3;
 pub(super) const EXIT_PRIVILEGE: u8 = 4;
 /// `doctor` found something that will go wrong or costs performance.
@@ -21,7 +19,6 @@ pub(super) const EXIT_CRITICAL: u8 = 11;
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);
 
-/// An error in the usage.
 pub(super) fn usage(why: impl ToString) -> anyhow::Error {
     UsageError(why.to_string()).into()
 }

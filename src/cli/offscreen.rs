@@ -16,7 +16,6 @@ use crate::tui::timezone::utc_offset_secs;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// The default size in columns and rows.
 const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
 /// Rejects image options without an image, several panes in one image, and a PNG on a terminal.
@@ -48,7 +47,6 @@ pub(super) struct OffscreenScene<'a> {
     pub(super) replay: Option<ReplayUi>,
 }
 
-/// Renders the screen.
 pub(super) fn render(
     system: SystemState,
     findings: RuleEngine,

@@ -10,7 +10,6 @@ use std::time::Duration;
 /// How long an exiting program waits for the current write.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How often to check whether the reader went away.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Prints texts and decides when to stop.

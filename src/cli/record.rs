@@ -135,7 +135,6 @@ impl DiskWarnings {
     }
 }
 
-/// Waits a limited time until the file is complete.
 async fn wait_for_writer(recorder: &RecordingWriter) {
     let deadline = Instant::now() + FINAL_WRITE_TIMEOUT;
     let is_writing = || matches!(recorder.status().state, RecorderState::Running | RecorderState::Full);
@@ -144,7 +143,6 @@ async fn wait_for_writer(recorder: &RecordingWriter) {
     }
 }
 
-/// The header of a recording of this machine.
 pub(super) fn recording_header(root: &Root, interval: Duration) -> RecordingHeader {
     let (host, at) = (host::read_host(root), clock::now());
     RecordingHeader {

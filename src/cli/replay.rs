@@ -138,9 +138,7 @@ pub(super) struct RecordingPlayer {
     pub(super) gaps: Vec<UnavailableSource>,
     pub(super) since: LogSince,
     last_record: u64,
-    /// The findings so far.
     observed: WindowFindings,
-    /// The number of the current tick.
     tick: u32,
     log_clock: LogClock,
 }

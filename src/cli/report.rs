@@ -73,7 +73,6 @@ const FACTS_EVERY: Duration = Duration::from_secs(10);
 const FIRST_PERSON_UID: u32 = 1000;
 const NOBODY_UID: u32 = 65534;
 
-/// Observes, then writes the report.
 pub(super) fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
     // Check the names of results before observing.
     let results = stored_results(args)?;

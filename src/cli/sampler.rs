@@ -29,16 +29,13 @@ use tokio::time::{Instant, sleep_until};
 const SAMPLE_DEADLINE: Duration = Duration::from_millis(1_700);
 /// How long the first scan may take, which reads the names of all tasks.
 const FIRST_SCAN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often to check whether collectors are blocked.
 const BLOCKED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Syncs of at least this duration are reported individually.
 pub(super) const SLOW_SYNC_THRESHOLD: Duration = Duration::from_millis(SLOW_THRESHOLD_MS);
-/// How long to wait for the BPF programs that trace syncs.
 const TRACING_LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a printer needs besides counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SamplerOptions {
-    /// Rows are threads.
     pub(super) threads: bool,
     /// Read swap, priority and wait channel of every task for each sample.
     pub(super) read_every_task: bool,
@@ -73,7 +70,6 @@ enum SamplerInput {
     Worker(Box<WorkerJob>, WorkerReply),
 }
 
-/// Assembles samples.
 pub(super) struct Sampler {
     /// The system state; complete after [`Sampler::next_sample`].
     pub(super) state: SystemState,
@@ -92,13 +88,11 @@ pub(super) struct Sampler {
     events: Vec<Observation>,
     requests: [Option<OpenRequest>; REQUESTS.len()],
     gaps: Vec<UnavailableSource>,
-    /// When settings and limits were requested last.
     facts_requested_at: Option<Instant>,
     /// Boot clock of the newest scan, even if it failed.
     last_scan_boot_ns: u64,
     /// Whether the topology, or the reason why it is missing, has arrived.
     topology_arrived: bool,
-    /// The duration of the newest scan.
     last_scan_duration: Duration,
     started: Instant,
     /// A sample waited in vain for topology or queue settings: the next ones do not wait for them.
@@ -296,7 +290,6 @@ impl Sampler {
         }
     }
 
-    /// Applies what a collector read.
     fn apply_reading(&mut self, observation: Observation) {
         if let Observation::Tasks(update) = &observation {
             self.last_scan_duration = Duration::from_nanos(update.ok().map_or(0, |u| u.duration_ns));

@@ -12,7 +12,6 @@ impl Signals {
         Ok(Self(kinds.iter().map(|kind| signal(*kind)).collect::<Result<_, _>>().context("no signal handler")?))
     }
 
-    /// SIGINT, SIGTERM, SIGHUP and SIGQUIT.
     pub(super) fn ending() -> anyhow::Result<Self> {
         Self::new(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()])
     }

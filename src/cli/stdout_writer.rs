@@ -13,7 +13,6 @@ type WriteResult = Result<(), Errno>;
 pub(super) struct StdoutWriter(Option<JoinHandle<WriteResult>>);
 
 impl StdoutWriter {
-    /// Whether a write is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.0.is_some()
     }

@@ -4,18 +4,15 @@ use super::exit::EXIT_OK;
 use crate::sanitize::{sanitize_into, wrap};
 use std::io::Write;
 
-/// The text to print.
 #[derive(Debug, Default)]
 pub(super) struct TextOutput(String);
 
 impl TextOutput {
-    /// Appends a line.
     pub(super) fn push_line(&mut self, text: impl AsRef<str>) {
         sanitize_into(&mut self.0, text.as_ref().as_bytes());
         self.0.push('\n');
     }
 
-    /// Appends an empty line.
     pub(super) fn push_blank(&mut self) {
         self.0.push('\n');
     }
@@ -37,7 +34,6 @@ impl TextOutput {
         wrap(text, 100).iter().for_each(|line| self.push_line(line));
     }
 
-    /// Prints the text.
     pub(super) fn print(self) -> anyhow::Result<u8> {
         let mut out = std::io::stdout().lock();
         out.write_all(self.0.as_bytes())?;

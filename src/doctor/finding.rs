@@ -19,7 +19,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Critical in that case, else a warning.
     pub(super) fn critical_if(is_critical: bool) -> Self {
         if is_critical { Severity::Critical } else { Severity::Warn }
     }
@@ -105,7 +104,6 @@ pub enum NavTarget {
     Syncs,
 }
 
-/// A knob by its id.
 pub(super) fn knob(id: impl Into<String>) -> NavTarget {
     NavTarget::Knob(id.into())
 }
@@ -239,7 +237,6 @@ impl Finding {
         self
     }
 
-    /// Adds a benchmark as a remedy.
     pub(super) fn advise_benchmark(self, action: &str, profile: &'static str, directory: Option<RawBytes>) -> Self {
         self.advise_at(action, NavTarget::Bench(profile, directory)).costs("adds load while it runs")
     }

@@ -22,7 +22,6 @@ use std::sync::Arc;
 /// Outcome of a rule besides its findings.
 pub(super) type RuleResult = Result<(), RuleSkipped>;
 
-/// A rule.
 pub(crate) struct Rule {
     /// Name in JSON and in tests. Its meaning never changes.
     pub(super) name: &'static str,
@@ -51,14 +50,12 @@ const MAX_ATTRIBUTED_PROCESSES: usize = 32;
 /// Tasks with at least this much in swap are listed in the survey.
 const MIN_SWAPPED_BYTES: u64 = 64 << 20;
 
-/// A process and its I/O.
 pub(super) struct IoTask {
     /// The process; of several threads the first one seen.
     pub(super) key: TaskKey,
     /// `fio (1234)`, sanitized.
     pub(super) name: String,
     pub(super) read_bytes_per_s: f64,
-    /// Bytes dirtied per second.
     pub(super) write_bytes_per_s: f64,
     /// A kernel thread does I/O for others.
     pub(super) is_kernel_thread: bool,
@@ -76,11 +73,9 @@ pub(super) struct StalledTask {
     pub(super) key: TaskKey,
     /// `dd (1234)`, sanitized.
     pub(super) name: String,
-    /// Milliseconds stalled per second.
     pub(super) ms_per_s: f64,
     /// The longest stall, ms.
     pub(super) max_ms: f64,
-    /// The device it was last throttled for.
     pub(super) device: Option<DevId>,
 }
 
@@ -102,9 +97,7 @@ pub(super) struct AttributedProcess {
 /// Tasks that rules look at closely, from one pass over all tasks.
 #[derive(Default)]
 pub(super) struct TaskSurvey<'a> {
-    /// Each known server and its kind.
     pub(super) servers: Vec<(ProcessRow<'a>, ServerKind)>,
-    /// Tasks with much in swap.
     pub(super) swapped_tasks: Vec<ProcessRow<'a>>,
 }
 
@@ -316,7 +309,6 @@ impl<'a> RuleContext<'a> {
         })
     }
 
-    /// The servers of a kind.
     pub(super) fn servers(&self, kind: ServerKind) -> impl Iterator<Item = ProcessRow<'a>> {
         self.task_survey().servers.iter().filter(move |server| server.1 == kind).map(|server| server.0)
     }

@@ -18,7 +18,6 @@ pub(super) enum StorageClass {
     Memory,
 }
 
-/// What is slow for a class.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClassLimits {
     /// A request that takes longer with few in the queue is slow.
@@ -73,7 +72,6 @@ pub(super) fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
     classes.min_by_key(|class| *class as u8).unwrap_or(StorageClass::Virtual)
 }
 
-/// Whether a hypervisor provides the disk.
 fn is_virtual_disk(dev: &BlockDevice) -> bool {
     let model = dev.model.as_deref().unwrap_or_default();
     let is_virtual_model = VIRTUAL_MODELS.split(',').any(|part| model.contains(part));

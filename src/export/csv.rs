@@ -9,7 +9,6 @@ use crate::doctor::RuleEngine;
 use crate::model::system_state::SystemState;
 use serde_json::{Map, Value};
 
-/// Names and values of a line.
 type Row = Vec<(String, String)>;
 
 /// A text as a CSV field: quoted where necessary, and never a formula to a spreadsheet.

@@ -188,7 +188,6 @@ pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table 
     table
 }
 
-/// The incidents in JSON, most severe first.
 pub(crate) fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<Value> {
     let time = |ns: Option<u64>| {
         ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
@@ -225,7 +224,6 @@ fn remedy_json(r: &Remedy) -> Value {
     json!({ "what": r.action, "cost": r.cost, "knob": knob, "bench": bench })
 }
 
-/// The skipped rules in JSON.
 pub(crate) fn skipped_rules_json(engine: &RuleEngine) -> Vec<Value> {
     let one = |u: &SkippedRule| json!({ "rule": u.rule, "reason": u.reason, "more_time": u.needs_more_data });
     engine.skipped_rules().iter().map(one).collect()

@@ -98,7 +98,6 @@ fn pressure_fact(name: &str, p: ResourcePressure) -> MemoryFact {
     fact(name, format!("{} / {}", part(p.some), part(p.full)), high)
 }
 
-/// Stalls of all tasks together.
 fn stall_facts(snapshot: &Snapshot, now_boot_ns: u64) -> Vec<MemoryFact> {
     let Some(stalls) = snapshot.memory_stalls.ok() else {
         return vec![fact("-", snapshot.memory_stalls.unavailable_reason(now_boot_ns).unwrap_or_default(), false)];

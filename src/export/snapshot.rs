@@ -17,7 +17,6 @@ use crate::units::{format_duration, format_rfc3339};
 const MAX_BUSY_TASKS: usize = 40;
 /// Tasks listed because they have most in swap.
 const MAX_SWAPPED_TASKS: usize = 10;
-/// Slow syncs listed.
 const MAX_LISTED_SYNCS: usize = 20;
 /// Cells of a line with a command, which may have thousands.
 const MAX_WIDTH: usize = 100;

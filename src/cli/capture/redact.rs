@@ -8,10 +8,8 @@ use std::fs;
 
 /// Accounts below this uid belong to services, whose names are kept.
 const FIRST_PERSON_UID: u32 = 1000;
-/// The uid of nobody.
 const NOBODY_UID: u32 = 65534;
 
-/// The replacements.
 pub(super) struct CaptureRedactor {
     replacements: Vec<(String, String)>,
     redacted_passwd: String,

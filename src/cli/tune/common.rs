@@ -18,7 +18,6 @@ pub(in crate::cli) fn require_root(root: &Root, action: &str) -> Result<(), Tune
     }
 }
 
-/// Parses knob ids.
 pub(in crate::cli) fn parse_knob_ids(ids: &[String]) -> Result<Vec<KnobId>, TuneError> {
     ids.iter().map(|id| Ok(KnobId::parse(id)?)).collect()
 }

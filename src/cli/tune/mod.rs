@@ -100,7 +100,6 @@ pub(super) enum TuneCommand {
     },
 }
 
-/// Runs the subcommand.
 pub(super) fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
     match action {
         TuneCommand::List { part } => show::list(root, part.as_deref()),

@@ -11,7 +11,6 @@ use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::value;
 
-/// Lists all knobs by group.
 pub(in crate::cli) fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();
@@ -68,7 +67,6 @@ pub(in crate::cli) fn format_reading(
     }
 }
 
-/// Describes knobs in detail.
 pub(in crate::cli) fn get(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let wanted = parse_knob_ids(knobs)?;

@@ -17,7 +17,6 @@ use crate::tuning::persist;
 use crate::tuning::sysctl::{BootSysctls, display_path};
 use crate::units;
 
-/// Prints the status.
 pub(super) fn run(root: &Root, knobs: &[String]) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let mut out = TextOutput::default();

@@ -30,7 +30,6 @@ fn select_changes(
 const NO_CHANGE: &str = "no change was made in this boot";
 const NO_LEASE: &str = "no change is on lease";
 
-/// Keeps changes.
 pub(super) fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "keeping a change")?;
     let Some((mut journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
@@ -63,7 +62,6 @@ pub(super) fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u
     out.print()
 }
 
-/// Undoes changes.
 pub(super) fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "taking a change back")?;
     let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };

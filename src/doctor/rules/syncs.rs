@@ -29,14 +29,11 @@ pub(super) enum SyncCause {
     Device,
 }
 
-/// A process that waits for syncs.
 struct SyncWaiter {
     pid: u32,
     /// `postgres (1234)`, sanitized.
     name: String,
-    /// Share of the window spent waiting.
     wait_pct: f64,
-    /// Calls completed per second.
     calls_per_s: f64,
     /// Mean of completed and running calls.
     mean_ms: f64,

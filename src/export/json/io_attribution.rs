@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// I/O on a device.
 #[derive(Serialize)]
 pub(super) struct DeviceIoJson<'a> {
     name: String,

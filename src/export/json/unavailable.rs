@@ -90,7 +90,6 @@ fn not_followed(n: u64) -> Option<String> {
     (n > 0).then(|| format!("{n} requests could not be followed: too many were in flight"))
 }
 
-/// Tasks without counters.
 fn task_gaps(processes: &ProcessTable, now_boot_ns: u64) -> Vec<String> {
     let blocked = processes.blocked_tasks().iter().map(|b| {
         let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;

@@ -20,7 +20,6 @@ use redact::Redactor;
 
 /// Cells of a line with a command, which may have thousands.
 const MAX_WIDTH: usize = 140;
-/// The header of the command column.
 const COMMAND_HEADER: &str = "COMMAND";
 
 /// A part of a report. Text is sanitized when it is written.
@@ -82,7 +81,6 @@ impl WindowFindings {
         }
     }
 
-    /// The incidents that are over.
     fn past_incidents<'a>(&'a self, engine: &'a RuleEngine) -> impl Iterator<Item = &'a (Incident, Timestamp)> {
         // An incident that became part of another one is not over.
         let is_current = |old: &Incident| {

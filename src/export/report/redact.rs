@@ -14,7 +14,6 @@ const PLACEHOLDER_KINDS: [&str; 6] = ["host", "user", "mount", "address", "domai
 pub struct Redactor {
     /// Names in lower case with their placeholders, longest first.
     replacements: Vec<(String, String)>,
-    /// Names of each kind so far.
     counts: BTreeMap<&'static str, usize>,
     ipv4_regex: Regex,
     mac_regex: Regex,

@@ -11,19 +11,16 @@ static PACKED_FONT: &[u8] = include_bytes!("../../../assets/spleen/spleen-12x24.
 
 const GLYPH_BYTES: usize = CELL.0 as usize * CELL.1 as usize / 8;
 
-/// The pixels of a character.
 #[derive(Clone, Copy)]
 pub(super) struct Glyph(&'static [u8]);
 
 impl Glyph {
-    /// Whether a pixel is set.
     pub(super) fn is_set(self, x: u16, y: u16) -> bool {
         let bit = usize::from(y * CELL.0 + x);
         self.0.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)
     }
 }
 
-/// The glyph of a character, if the font has it.
 pub(super) fn find_glyph(c: char) -> Option<Glyph> {
     let code = u16::try_from(c as u32).ok()?;
     let (words, _) = PACKED_FONT.as_chunks::<2>();

@@ -8,7 +8,6 @@ use unicode_width::UnicodeWidthStr;
 /// Per cent of its colour that dim text keeps.
 const DIM_SHARE: u16 = 60;
 
-/// The appearance of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ResolvedStyle {
     pub(super) fg: Rgb,
@@ -17,7 +16,6 @@ pub(super) struct ResolvedStyle {
     pub(super) is_underlined: bool,
 }
 
-/// A symbol with position and style.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PositionedSymbol<'a> {
     /// Column of its first cell, from 0.
@@ -70,7 +68,6 @@ pub(super) fn row_symbols<'a>(
     })
 }
 
-/// All symbols, row by row.
 pub(super) fn all_symbols<'a>(buffer: &'a Buffer, palette: &'a Palette) -> impl Iterator<Item = PositionedSymbol<'a>> {
     (0..buffer.area.height).flat_map(move |y| row_symbols(buffer, palette, y))
 }

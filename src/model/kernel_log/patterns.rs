@@ -9,7 +9,6 @@ use regex_lite::{Regex, RegexBuilder};
 /// The default exclude pattern.
 pub const DEFAULT_EXCLUDE: &str = "eth0|IPv6|IPVS|docker|promiscuous";
 
-/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 512;
 
 /// Include and exclude patterns, matched against message, device and command name.

@@ -98,7 +98,7 @@ impl ProcessTable {
         if filter.hide_kernel_threads && row.raw.kernel_thread
             || filter.pid.is_some_and(|pid| pid != row.raw.key.pid)
             || filter.only_active && !self.is_active(row)
-            || filter.only_accumulated && !self.has_accumulated(row)
+            || filter.only_accumulated && row.accumulated.is_none()
         {
             return false;
         }
@@ -121,11 +121,6 @@ impl ProcessTable {
             .into_iter()
             .chain(stalls)
             .any(|rate| rate.is_some_and(|rate| rate > 0.0))
-    }
-
-    fn has_accumulated(&self, row: &StoredRow) -> bool {
-        let acc = row.accumulated_counters();
-        acc.io.read + acc.io.write + acc.io.cancelled + acc.major_faults + acc.blkio_ns + acc.swapin_ns > 0
     }
 }
 

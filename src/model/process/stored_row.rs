@@ -3,7 +3,6 @@
 use super::task::{IoBytes, TaskNames, TaskRaw};
 use std::sync::Arc;
 
-/// No entry in a side table.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// One task. Rates are in a side table, because few rows have them at any time.
