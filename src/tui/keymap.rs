@@ -62,20 +62,16 @@ impl KeyContext {
 
 /// One key in one context.
 #[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KeyBinding {
-    /// Where it acts.
     pub context: KeyContext,
     /// How it is written: `q`, `Space`, `^L`, `PgDn`.
     pub name: &'static str,
-    /// The key.
     pub code: KeyCode,
-    /// With the control key.
     pub ctrl: bool,
-    /// What it does.
     pub action: Action,
     /// Word in the footer; empty: not there.
     pub footer: &'static str,
-    /// Line in the help.
     pub help: &'static str,
 }
 

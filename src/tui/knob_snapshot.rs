@@ -27,14 +27,13 @@ const TUNER_START_GRACE_NS: i64 = 3_000_000_000;
 
 /// The state of all knobs and changes at one moment.
 #[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KnobSnapshot {
     /// All knobs, by group.
     pub rows: Vec<KnobRow>,
-    /// Changes of this boot, newest first.
     pub changes: Vec<ChangeRow>,
     /// Why the changes could not be read.
     pub changes_error: Option<String>,
-    /// Whether this process may change knobs.
     pub can_write: bool,
     /// Memory sizes, which give ratios their meaning.
     pub machine: MachineLimits,
@@ -42,12 +41,11 @@ pub struct KnobSnapshot {
 
 /// What the Tune view knows of knobs and changes, for all views.
 #[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KnobState {
-    /// The newest snapshot.
     pub snapshot: Option<Arc<KnobSnapshot>>,
     /// Leased changes of this screen.
     pub leases: Vec<ActiveLease>,
-    /// Length of a lease, seconds.
     pub lease_secs: u64,
 }
 
@@ -80,23 +78,20 @@ impl KnobState {
 
 /// A change of this screen that reverts itself when its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct ActiveLease {
-    /// Number of the change.
     pub id: u64,
-    /// Seconds until it is reverted.
     pub secs_left: u64,
 }
 
 /// A knob.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KnobRow {
-    /// The knob.
     pub id: KnobId,
     /// The knob as text, unsanitized; the key of other tables.
     pub name: String,
-    /// The same, sanitized.
     pub display_name: String,
-    /// Heading of its group.
     pub heading: String,
     /// The value, or why it could not be read.
     pub reading: Result<KnobReading, KnobError>,
@@ -184,12 +179,11 @@ impl KnobRow {
 
 /// Status of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum ChangeStatus {
     /// Its tuner reverts it in this many seconds.
     Leased(u64),
-    /// Its tuner does not answer.
     TunerSilent,
-    /// It is being applied.
     Applying,
     /// Its tuner was killed: nothing will revert it.
     Orphaned,
@@ -201,16 +195,14 @@ pub enum ChangeStatus {
 
 /// A change of this boot.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct ChangeRow {
-    /// Number of the change.
     pub id: u64,
     /// Time of the change, ns since 1970; 0 if not known.
     pub wall_ns: i64,
     /// The same by CLOCK_BOOTTIME; `None` if not known or earlier than the boot clock.
     pub boot_ns: Option<u64>,
-    /// Its status.
     pub status: ChangeStatus,
-    /// The knobs it changed.
     pub members: Vec<KnobChange>,
 }
 

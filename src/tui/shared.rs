@@ -13,24 +13,19 @@ use crate::recording::reader::RecordingSpan;
 use std::time::Duration;
 
 /// The state shared by all views. Views read it; only the program above them writes it.
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct Shared {
-    /// The machine.
     pub system: SystemState,
-    /// The rules' verdicts on it.
     pub findings: RuleEngine,
     /// Number of the tick frozen on screen; `None`: live.
     pub frozen_seq: Option<u64>,
-    /// Time between samples.
     pub interval: Duration,
-    /// The chosen theme.
     pub theme_name: ThemeName,
     /// `NO_COLOR` is set: every theme is shown without colour.
     pub no_color: bool,
     /// Whether the program's own pages are locked in memory; `None` while that is not known.
     pub pages_locked: Option<bool>,
-    /// Whether latencies are traced.
     pub tracing: bool,
-    /// The recording shown instead of the machine.
     pub replay: Option<ReplayUi>,
     /// State of the recorder, while it runs.
     pub recording_status: Option<crate::recording::writer::RecorderStatus>,
@@ -42,18 +37,15 @@ pub struct Shared {
     pub knob_change_times: Vec<u64>,
     /// The clocks at the newest batch of kernel log records.
     pub log_clock: LogClock,
-    /// The directory to measure in.
     pub target: BenchTarget,
-    /// The benchmark or experiment under way.
     pub running: Option<Running>,
 }
 
 /// A benchmark or an experiment under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct Running {
-    /// Whether it is an experiment.
     pub is_experiment: bool,
-    /// Its workload.
     pub profile: String,
     /// For the header: `bench randrw 42 %`.
     pub status: String,
@@ -166,18 +158,15 @@ pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// State of a replay.
 #[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct ReplayUi {
     /// Name of the file, sanitized.
     pub file: String,
-    /// The recorded machine.
     pub host: HostInfo,
     /// The kernel log's clock at the start.
     pub log_clock: LogClock,
-    /// Times and ticks the recording covers.
     pub span: RecordingSpan,
-    /// Number of the tick on screen.
     pub tick_number: u32,
-    /// Whether it is playing.
     pub is_playing: bool,
     /// Index in [`SPEEDS`].
     pub speed_index: usize,
@@ -185,7 +174,6 @@ pub struct ReplayUi {
     pub damaged: u64,
     /// Whether idle tasks are missing, because a key frame could not be read.
     pub is_partial: bool,
-    /// Whether a finding is being searched.
     pub is_searching: bool,
 }
 
