@@ -19,6 +19,7 @@ const DURATION_PARAMS: [&str; 3] = ["time", "io-size", "transactions"];
 const WORKLOAD: &str = "workload";
 /// The line of what arm B sets.
 pub(super) const ARM_B: &str = "B sets";
+const ARM_A: &str = "A sets";
 /// Shown when a start is requested while the arms are still being checked.
 pub(super) const KNOBS_PENDING: &str = "the knobs are still being read; confirmation follows";
 
@@ -48,113 +49,58 @@ impl Default for ExperimentForm {
     }
 }
 
-/// A line that sets something of the experiment itself.
-struct SpecLine {
-    name: &'static str,
-    help: &'static str,
-    choices: &'static [&'static str],
-    unit: &'static str,
-    /// The value, in a form that `set` accepts.
-    get: fn(&ExperimentSpec) -> String,
-    /// Sets it; one of `choices`, if there are any.
-    set: fn(&mut ExperimentSpec, &str) -> Result<(), String>,
-}
+/// The lines that set something of the experiment itself: name, description, choices, unit. What the arms set comes first.
+const SPEC_LINES: [(&str, &str, &[&str], &str); 7] = [
+    (ARM_B, "KNOB[@WHERE]=VALUE, one or several", &[], ""),
+    (ARM_A, "the same for A; empty: the current values", &[], ""),
+    ("rounds", "per arm, 1 to 50; fewer than 4 cannot show a difference", &[], ""),
+    ("control", "repeat with direct I/O, which dirty-page knobs do not affect", &["off", "on"], ""),
+    (
+        "then",
+        "if B is better: undo, keep until the next boot, or lease (its length: L in Tune)",
+        &["undo", "keep", "lease"],
+        "",
+    ),
+    ("calm", "seconds to observe other load before a round, 0 to 60", &[], " s"),
+    ("drain-limit", "time limit for writing back dirty pages before a round, 1 to 3600 s", &[], " s"),
+];
 
-/// What the arms set comes first.
-const SPEC_LINES: [SpecLine; 7] = [
-    SpecLine {
-        name: ARM_B,
-        help: "KNOB[@WHERE]=VALUE, one or several",
-        choices: &[],
-        unit: "",
-        get: |spec| shell_join(&spec.set_assignments),
-        set: |spec, text| shell_split(text).map(|words| spec.set_assignments = words),
-    },
-    SpecLine {
-        name: "A sets",
-        help: "the same for A; empty: the current values",
-        choices: &[],
-        unit: "",
-        get: |spec| shell_join(&spec.base_assignments),
-        set: |spec, text| shell_split(text).map(|words| spec.base_assignments = words),
-    },
-    SpecLine {
-        name: "rounds",
-        help: "per arm, 1 to 50; fewer than 4 cannot show a difference",
-        choices: &[],
-        unit: "",
-        get: |spec| spec.rounds.to_string(),
-        set: |spec, text| parse_number(text, 1, 50).map(|n| spec.rounds = n as u32),
-    },
-    SpecLine {
-        name: "control",
-        help: "repeat with direct I/O, which dirty-page knobs do not affect",
-        choices: &["off", "on"],
-        unit: "",
-        get: |spec| if spec.control { "on" } else { "off" }.into(),
-        set: |spec, text| {
-            spec.control = text == "on";
-            Ok(())
-        },
-    },
-    SpecLine {
-        name: "then",
-        help: "if B is better: undo, keep until the next boot, or lease (its length: L in Tune)",
-        choices: &["undo", "keep", "lease"],
-        unit: "",
-        get: |spec| match spec.on_complete {
+/// The value of a line, in the form in which it is typed.
+fn spec_value(spec: &ExperimentSpec, name: &str) -> String {
+    match name {
+        ARM_B => shell_join(&spec.set_assignments),
+        ARM_A => shell_join(&spec.base_assignments),
+        "rounds" => spec.rounds.to_string(),
+        "control" => if spec.control { "on" } else { "off" }.into(),
+        "then" => match spec.on_complete {
             OnComplete::Undo => "undo".into(),
             OnComplete::Keep => "keep".into(),
             OnComplete::Lease(_) => "lease".into(),
         },
-        set: |spec, text| {
-            spec.on_complete = match text {
-                "keep" => OnComplete::Keep,
-                "lease" => OnComplete::Lease(0),
-                _ => OnComplete::Undo,
-            };
-            Ok(())
-        },
-    },
-    SpecLine {
-        name: "calm",
-        help: "seconds to observe other load before a round, 0 to 60",
-        choices: &[],
-        unit: " s",
-        get: |spec| (spec.baseline_ms / 1000).to_string(),
-        set: |spec, text| parse_number(text, 0, 60).map(|secs| spec.baseline_ms = secs * 1000),
-    },
-    SpecLine {
-        name: "drain-limit",
-        help: "time limit for writing back dirty pages before a round, 1 to 3600 s",
-        choices: &[],
-        unit: " s",
-        get: |spec| (spec.drain_limit_ms / 1000).to_string(),
-        set: |spec, text| parse_number(text, 1, 3600).map(|secs| spec.drain_limit_ms = secs * 1000),
-    },
-];
+        "calm" => (spec.baseline_ms / 1000).to_string(),
+        _ => (spec.drain_limit_ms / 1000).to_string(),
+    }
+}
+
+/// Sets a line; `text` is one of its choices, if there are any.
+fn set_spec_value(spec: &mut ExperimentSpec, name: &str, text: &str) -> Result<(), String> {
+    match name {
+        ARM_B => spec.set_assignments = shell_split(text)?,
+        ARM_A => spec.base_assignments = shell_split(text)?,
+        "rounds" => spec.rounds = parse_number(text, 1, 50)? as u32,
+        "control" => spec.control = text == "on",
+        "then" if text == "keep" => spec.on_complete = OnComplete::Keep,
+        "then" if text == "lease" => spec.on_complete = OnComplete::Lease(0),
+        "then" => spec.on_complete = OnComplete::Undo,
+        "calm" => spec.baseline_ms = parse_number(text, 0, 60)? * 1000,
+        _ => spec.drain_limit_ms = parse_number(text, 1, 3600)? * 1000,
+    }
+    Ok(())
+}
 
 fn parse_number(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let n = text.parse::<u64>().ok().filter(|n| (least..=most).contains(n));
     n.ok_or_else(|| format!("\"{text}\": must be {least} to {most}"))
-}
-
-impl SpecLine {
-    fn form_line(&self, spec: &ExperimentSpec) -> FormLine {
-        let text = (self.get)(spec);
-        FormLine {
-            name: self.name,
-            help: self.help.into(),
-            choices: self.choices,
-            shown: match (self.name, text.as_str()) {
-                ("A sets", "") => "nothing: the current values".into(),
-                _ => sanitize(format!("{text}{}", self.unit)),
-            },
-            is_changed: self.name != ARM_B && text != (self.get)(&ExperimentSpec::default()),
-            is_wide: matches!(self.name, ARM_B | "A sets"),
-            text,
-        }
-    }
 }
 
 impl ExperimentForm {
@@ -267,29 +213,43 @@ impl RunForms for ExperimentForm {
             is_wide: true,
         }];
         lines.extend(FormLine::directory(workload, &shared.target));
-        lines.extend(SPEC_LINES.iter().map(|line| line.form_line(&self.spec)));
+        lines.extend(SPEC_LINES.map(|(name, help, choices, unit)| {
+            let text = spec_value(&self.spec, name);
+            FormLine {
+                name,
+                help: help.into(),
+                choices,
+                shown: match (name, text.as_str()) {
+                    (ARM_A, "") => "nothing: the current values".into(),
+                    _ => sanitize(format!("{text}{unit}")),
+                },
+                is_changed: name != ARM_B && text != spec_value(&ExperimentSpec::default(), name),
+                is_wide: matches!(name, ARM_A | ARM_B),
+                text,
+            }
+        }));
         lines.extend(FormLine::params(workload, &self.planned(shared).plan, &self.plans[self.workload].0));
         lines
     }
 
     fn set_line(&mut self, _: usize, name: &str, text: &str) -> Result<(), String> {
-        match SPEC_LINES.iter().find(|line| line.name == name) {
-            Some(line) if line.choices.is_empty() || line.choices.contains(&text) => (line.set)(&mut self.spec, text),
-            Some(line) => Err(format!("\"{text}\": must be one of {}", line.choices.join(", "))),
+        match SPEC_LINES.iter().find(|line| line.0 == name) {
+            Some((_, _, choices, _)) if choices.is_empty() || choices.contains(&text) => {
+                set_spec_value(&mut self.spec, name, text)
+            }
+            Some((_, _, choices, _)) => Err(format!("\"{text}\": must be one of {}", choices.join(", "))),
             None if name == WORKLOAD => self.set_workload(text),
             None => self.set_param(name, text),
         }
     }
 
     fn reset_line(&mut self, _: usize, name: &str) -> Result<(), String> {
-        match SPEC_LINES.iter().find(|line| line.name == name) {
-            Some(line) if name != ARM_B => (line.set)(&mut self.spec, &(line.get)(&ExperimentSpec::default())),
-            Some(_) => Ok(()),
-            None => {
-                self.reset_param(name);
-                Ok(())
-            }
+        match SPEC_LINES.iter().any(|line| line.0 == name) {
+            true if name == ARM_B => {}
+            true => set_spec_value(&mut self.spec, name, &spec_value(&ExperimentSpec::default(), name))?,
+            false => self.reset_param(name),
         }
+        Ok(())
     }
 
     fn plan_text(&self, _: usize, shared: &Shared) -> Vec<StyledLine> {
@@ -305,8 +265,8 @@ impl RunForms for ExperimentForm {
             _ => out.push((self.selected_workload().about.into(), TextStyle::Dim)),
         }
         let inspection = shared.target.inspection().filter(|_| self.selected_workload().needs_directory);
-        let warnings = inspection.map_or(Vec::new(), |found| found.warnings(spec.plan.direct));
-        out.extend(warnings.into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
+        let warnings = inspection.iter().flat_map(|found| found.warnings(spec.plan.direct));
+        out.extend(warnings.map(|w| (format!("! {w}"), TextStyle::Warn)));
         if shared.knobs.snapshot.is_some() && !shared.knobs.can_write() {
             out.push(("! not root: r shows the sudo command".into(), TextStyle::Warn));
         }
