@@ -17,6 +17,7 @@ use crate::model::disk::DevId;
 use crate::model::observation::Change;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
+use crate::tui::widgets::RowSearch;
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 use std::path::PathBuf;
@@ -316,14 +317,8 @@ pub trait View {
         self.set_filter(pane, "", cx);
     }
 
-    /// Which rows of a pane contain a lower-case text.
-    fn search(&self, _pane: PaneId, _needle: &str, _cx: &Context) -> Vec<bool> {
-        Vec::new()
+    /// Selects the row of a pane that a search finds. False: there is none.
+    fn find_row(&mut self, _pane: PaneId, _search: &RowSearch, _cx: &Context) -> bool {
+        false
     }
-
-    fn selected_row(&self, _pane: PaneId) -> usize {
-        0
-    }
-
-    fn select_row(&mut self, _pane: PaneId, _row: usize, _cx: &Context) {}
 }

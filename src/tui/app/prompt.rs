@@ -3,6 +3,7 @@
 use super::state::App;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::view::{Effect, Overlay, PaneId, Prompt, PromptPurpose};
+use crate::tui::widgets::RowSearch;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input, bytes.
@@ -77,21 +78,16 @@ impl App {
         Ok(())
     }
 
-    /// Selects the next row that contains the search text: `by` 1 after the selected one, -1 before it, 0 from it on.
-    pub(super) fn search(&mut self, by: isize, effects: &mut Vec<Effect>) {
-        let needle = self.screen.search.to_lowercase();
-        if needle.is_empty() {
+    /// Selects the next row that contains the search text: `step` 1 after the selected one, -1 before it, 0 from it on.
+    pub(super) fn search(&mut self, step: isize, effects: &mut Vec<Effect>) {
+        let search = RowSearch { needle: self.screen.search.to_lowercase(), step };
+        if search.needle.is_empty() {
             return self.screen.error("nothing to search for: / asks");
         }
         let pane = self.focused_pane();
-        let found =
-            self.with_view(pane, |view, cx| next_match(&view.search(pane, &needle, cx), view.selected_row(pane), by));
-        match found {
-            Some(Some(row)) => _ = self.update_view(pane, effects, |view, cx, _| view.select_row(pane, row, cx)),
-            _ => {
-                let text = self.screen.search.clone();
-                self.screen.error(format!("\"{text}\" not found"));
-            }
+        if self.update_view(pane, effects, |view, cx, _| view.find_row(pane, &search, cx)) != Some(true) {
+            let text = self.screen.search.clone();
+            self.screen.error(format!("\"{text}\" not found"));
         }
     }
 }
@@ -140,11 +136,4 @@ fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
         KeyCode::End => p.cursor = p.text.len(),
         _ => {}
     }
-}
-
-/// The first row that matches, from the selected one (`by` 0), the one after it (1) or the one before it (-1) on.
-fn next_match(rows: &[bool], selected: usize, by: isize) -> Option<usize> {
-    let (n, from) = (rows.len() as isize, selected as isize);
-    let order = (0..n).map(|i| (from + by + if by < 0 { -i } else { i }).rem_euclid(n.max(1)) as usize);
-    order.into_iter().find(|i| rows[*i])
 }

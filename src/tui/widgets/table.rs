@@ -50,6 +50,30 @@ impl Scroll {
     }
 }
 
+/// A search among the rows of a list.
+pub struct RowSearch {
+    /// A lower-case text.
+    pub needle: String,
+    /// Where it begins: 1 after the selected row, -1 before it, 0 at it.
+    pub step: isize,
+}
+
+impl RowSearch {
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        text.to_lowercase().contains(&self.needle)
+    }
+
+    /// Selects the first row that matches, around the end if need be; `rows`: whether each row does.
+    pub(crate) fn select(&self, rows: impl Iterator<Item = bool>, selected: &mut usize) -> bool {
+        let rows: Vec<bool> = rows.collect();
+        let (n, from) = (rows.len() as isize, *selected as isize + self.step);
+        let order = (0..n).map(|i| (from + if self.step < 0 { -i } else { i }).rem_euclid(n) as usize);
+        let found = order.into_iter().find(|i| rows[*i]);
+        *selected = found.unwrap_or(*selected);
+        found.is_some()
+    }
+}
+
 /// Columns with their positions and widths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FittedColumns {

@@ -12,7 +12,7 @@ use crate::model::disk::DevId;
 use crate::tui::view::{
     Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View,
 };
-use crate::tui::widgets::{CellBuffer, Rect, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 
 const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
 
@@ -170,15 +170,8 @@ impl View for DevicesView {
         text.clone_into(&mut self.filter);
     }
 
-    fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
-        self.device_lines(cx.shared).iter().map(|line| line.label.to_lowercase().contains(needle)).collect()
-    }
-
-    fn selected_row(&self, _: PaneId) -> usize {
-        self.scroll.selected
-    }
-
-    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
-        self.scroll.selected = row;
+    fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
+        let lines = self.device_lines(cx.shared);
+        search.select(lines.iter().map(|line| search.matches(&line.label)), &mut self.scroll.selected)
     }
 }

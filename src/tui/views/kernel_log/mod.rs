@@ -11,7 +11,7 @@ use crate::tui::view::{
     Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Request, Shared, Target, View,
     ViewId,
 };
-use crate::tui::widgets::{CellBuffer, Rect, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 
 #[derive(Debug)]
 pub struct KernelLogView {
@@ -201,16 +201,12 @@ impl View for KernelLogView {
         self.refresh_entries(cx.shared);
     }
 
-    fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
-        self.visible_entries(cx.shared).map(|e| e.message.to_lowercase().contains(needle)).collect()
-    }
-
-    fn selected_row(&self, _: PaneId) -> usize {
-        self.scroll.selected
-    }
-
-    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
-        self.scroll.selected = row;
-        self.follows_newest = false;
+    fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
+        let mut selected = self.scroll.selected;
+        let is_found =
+            search.select(self.visible_entries(cx.shared).map(|e| search.matches(&e.message)), &mut selected);
+        self.scroll.selected = selected;
+        self.follows_newest &= !is_found;
+        is_found
     }
 }

@@ -16,7 +16,7 @@ use crate::tui::view::{
     Action, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, PromptPurpose,
     Request, Target, View,
 };
-use crate::tui::widgets::{CellBuffer, Rect, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 
 #[derive(Debug, Clone, Default)]
 pub struct ProcessesView {
@@ -302,15 +302,8 @@ impl View for ProcessesView {
         (self.filter.text, self.filter.user) = (None, None);
     }
 
-    fn search(&self, _: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
-        self.tasks_containing(cx.shared, needle)
-    }
-
-    fn selected_row(&self, _: PaneId) -> usize {
-        self.scroll.selected
-    }
-
-    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
-        self.scroll.selected = row;
+    fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
+        let rows = self.tasks_containing(cx.shared, search);
+        search.select(rows.into_iter(), &mut self.scroll.selected)
     }
 }

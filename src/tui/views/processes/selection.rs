@@ -4,6 +4,7 @@ use super::ProcessesView;
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessRow, ProcessWindow};
 use crate::tui::view::Shared;
+use crate::tui::widgets::RowSearch;
 use ratatui::layout::Rect;
 
 impl ProcessesView {
@@ -55,12 +56,10 @@ impl ProcessesView {
         Some(shared.system.processes.row(row))
     }
 
-    /// For each task that matches, in the order shown: whether it contains a lower-case text.
-    pub(super) fn tasks_containing(&self, shared: &Shared, needle: &str) -> Vec<bool> {
+    /// For each task that matches, in the order shown: whether it is what is searched for.
+    pub(super) fn tasks_containing(&self, shared: &Shared, search: &RowSearch) -> Vec<bool> {
         let contains = |row: &ProcessRow<'_>| {
-            command_text(row).to_lowercase().contains(needle)
-                || row.comm().to_lowercase().contains(needle)
-                || row.tid().to_string() == *needle
+            search.matches(&command_text(row)) || search.matches(&row.comm()) || row.tid().to_string() == search.needle
         };
         if let Some(frame) = shared.frozen_seq.and_then(|seq| shared.system.history.nearest(seq)) {
             return frame.tasks.iter().map(|row| contains(&row)).collect();

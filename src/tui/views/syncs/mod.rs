@@ -9,7 +9,7 @@ use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
 use crate::tui::view::{
     Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
-use crate::tui::widgets::{CellBuffer, Rect, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use crate::{export::table::Table, sanitize::sanitize};
 use std::time::Duration;
 
@@ -188,9 +188,9 @@ impl View for SyncsView {
         text.clone_into(&mut self.filter);
     }
 
-    fn search(&self, pane: PaneId, needle: &str, cx: &Context) -> Vec<bool> {
-        let any = |texts: [&str; 3]| texts.iter().any(|t| t.to_lowercase().contains(needle));
-        match pane {
+    fn find_row(&mut self, pane: PaneId, search: &RowSearch, cx: &Context) -> bool {
+        let any = |texts: [&str; 3]| texts.iter().any(|t| search.matches(t));
+        let rows: Vec<bool> = match pane {
             PaneId::Syncs => {
                 self.callers(cx.shared).iter().map(|row| any([&row.comm, &row.path, &row.device])).collect()
             }
@@ -199,14 +199,7 @@ impl View for SyncsView {
                 let slow = self.slow_syncs(cx.shared);
                 slow.iter().map(|row| any([&row.comm, &row.path, &waiting_on(row)])).collect()
             }
-        }
-    }
-
-    fn selected_row(&self, pane: PaneId) -> usize {
-        if pane == PaneId::Syncs { self.scroll.selected } else { self.slow_scroll.selected }
-    }
-
-    fn select_row(&mut self, pane: PaneId, row: usize, _: &Context) {
-        self.scroll_mut(pane).selected = row;
+        };
+        search.select(rows.into_iter(), &mut self.scroll_mut(pane).selected)
     }
 }

@@ -23,7 +23,7 @@ use crate::tui::view::{
     Action, Context, Effect, Event, ExperimentAction, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
     Prompt, PromptPurpose, Request, Shared, Target, TuneAction, TuneEffect, View, ViewId, ViewRequest,
 };
-use crate::tui::widgets::{CellBuffer, Rect, Scroll};
+use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use crate::tuning::boot_value::BootValue;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::presets::PRESETS;
@@ -384,19 +384,11 @@ impl View for TuneView {
         self.filter_list(text);
     }
 
-    fn search(&self, _: PaneId, needle: &str, _: &Context) -> Vec<bool> {
-        let is_match = |line: &KnobListLine| match line {
+    fn find_row(&mut self, _: PaneId, search: &RowSearch, _: &Context) -> bool {
+        let rows = self.list_lines().into_iter().map(|line| match line {
             KnobListLine::Heading(_) => false,
-            KnobListLine::Knob(i) => self.knobs.rows()[*i].display_name.to_lowercase().contains(needle),
-        };
-        self.list_lines().iter().map(is_match).collect()
-    }
-
-    fn selected_row(&self, _: PaneId) -> usize {
-        self.scroll.selected
-    }
-
-    fn select_row(&mut self, _: PaneId, row: usize, _: &Context) {
-        self.scroll.selected = row;
+            KnobListLine::Knob(i) => search.matches(&self.knobs.rows()[i].display_name),
+        });
+        search.select(rows, &mut self.scroll.selected)
     }
 }
