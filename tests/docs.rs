@@ -218,7 +218,8 @@ fn the_knobs_page_is_the_programs_own_list() {
          - **An admin's value is never overwritten.** A value is restored only while it is still ours; otherwise the \
          conflict is reported. What the kernel changes along with it (the other half of a ratio/bytes pair, the queue depth \
          of a new scheduler) is restored too.\n\
-         - **A journal** in `/run/iotop-plus` has each step before it is done. If the process is killed, `status` shows what \
+         - **A journal** in `/run/iotop-plus` (in `/dev/shm/iotop-plus` where `/run` lies on a disk, which could hang) has \
+         each step before it is done. If the process is killed, `status` shows what \
          was left behind and `undo` restores it.\n\
          - **A hung device is left alone**: its knobs are refused while requests are in flight and none completes (exit code \
          3). Knobs of devices and mounts are read and written by a child process, which is left behind if the kernel does \
