@@ -27,13 +27,18 @@ pub mod smaps;
 pub mod swaps;
 pub mod task;
 
-use bytes::{parse_u64, words};
+use bytes::{lines, parse_u64, words};
 
 /// Splits a line `Key: 12 kB` or `key 12` into its key, without the colon, and its number.
 pub fn key_value(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut words = words(line);
     let key = words.next()?;
     Some((key.strip_suffix(b":").unwrap_or(key), parse_u64(words.next()?)?))
+}
+
+/// The number in the line with this name.
+pub fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
+    lines(text).filter_map(key_value).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 /// The words of a list such as `none [mq-deadline] kyber`, and the one in brackets; old kernels write a single word

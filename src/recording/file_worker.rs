@@ -62,6 +62,9 @@ pub(crate) enum WriteReply {
     Done,
 }
 
+/// The number of bytes read, which follow, or an errno.
+type ReadReply = Result<usize, i32>;
+
 pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<ChildProcess> {
     let mut child = ChildProcess::start(Root::self_exe(), root, &[SUBCOMMAND])?;
     if let Some(pipe) = &mut child.stdin {
@@ -81,7 +84,7 @@ pub(crate) fn worker_main() -> anyhow::Result<()> {
     let mut stdin = BufReader::new(io::stdin().lock());
     match frame::read(&mut stdin, MAX_COMMAND_BYTES)?.context("no task")? {
         FileWorkerTask::Write => run_writer(stdin, io::stdout().lock()),
-        FileWorkerTask::Read(path) => Ok(serve_reads(&path, stdin, io::stdout().lock())?),
+        FileWorkerTask::Read(path) => serve_reads(&path, stdin, io::stdout().lock()),
     }
 }
 
@@ -273,35 +276,25 @@ pub(crate) fn open_recording(path: &Path) -> Result<File, FileError> {
     }
 }
 
-/// Serves reads: first why the file cannot be opened, or `null`; then for each offset and length the number of bytes
-/// (or a negative errno) and the bytes.
-fn serve_reads(path: &Path, mut requests: impl Read, mut out: impl Write) -> io::Result<()> {
+/// Serves reads: first why the file cannot be opened, or `null`; then for each offset and length the number of bytes (or
+/// an errno) and the bytes.
+fn serve_reads(path: &Path, mut requests: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
     let file = match open_recording(path) {
         Ok(file) => file,
-        Err(why) => return frame::write(&mut out, &Some(why.to_string())),
+        Err(why) => return Ok(frame::write(&mut out, &Some(why.to_string()))?),
     };
     frame::write(&mut out, &None::<String>)?;
     let mut buf = Vec::new();
-    loop {
-        let mut request = [0; 12];
-        if requests.read_exact(&mut request).is_err() {
-            return Ok(());
-        }
-        let at = u64::from_le_bytes(std::array::from_fn(|i| request[i]));
-        let n = u32::from_le_bytes(std::array::from_fn(|i| request[8 + i])).min(MAX_READ_BYTES);
-        buf.resize(n as usize, 0);
-        match std::os::unix::fs::FileExt::read_at(&file, &mut buf, at) {
-            Ok(n) => {
-                out.write_all(&(n as i32).to_le_bytes())?;
-                out.write_all(&buf[..n])?;
-            }
-            Err(err) => {
-                let code = err.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
-                out.write_all(&(-code).to_le_bytes())?;
-            }
-        }
+    while let Some((at, len)) = frame::read::<(u64, u32)>(&mut requests, MAX_COMMAND_BYTES)? {
+        buf.resize(len.min(MAX_READ_BYTES) as usize, 0);
+        let read = std::os::unix::fs::FileExt::read_at(&file, &mut buf, at);
+        let errno = |err: io::Error| err.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+        let read: ReadReply = read.map_err(errno);
+        frame::write(&mut out, &read)?;
+        out.write_all(&buf[..read.unwrap_or(0)])?;
         out.flush()?;
     }
+    Ok(())
 }
 
 /// A file that a child reads. Dropping it ends the child; one that is stuck is abandoned.
@@ -331,20 +324,12 @@ impl RemoteFile {
 
 impl super::reader::ReadAt for RemoteFile {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
-        let n = (buf.len() as u64).min(u64::from(MAX_READ_BYTES)) as u32;
-        let mut request = at.to_le_bytes().to_vec();
-        request.extend(n.to_le_bytes());
-        self.stdin.write_all(&request)?;
-        let mut count = [0; 4];
-        self.replies.read_exact(&mut count)?;
-        match i32::from_le_bytes(count) {
-            code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
-            n if n as usize > buf.len() => Err(io::ErrorKind::InvalidData.into()),
-            n => {
-                self.replies.read_exact(&mut buf[..n as usize])?;
-                Ok(n as usize)
-            }
-        }
+        let len = buf.len().min(MAX_READ_BYTES as usize) as u32;
+        frame::write(&mut self.stdin, &(at, len))?;
+        let reply = frame::read::<ReadReply>(&mut self.replies, MAX_COMMAND_BYTES).map_err(io::Error::other)?;
+        let read = reply.ok_or(io::ErrorKind::UnexpectedEof)?.map_err(io::Error::from_raw_os_error)?;
+        self.replies.read_exact(buf.get_mut(..read).ok_or(io::ErrorKind::InvalidData)?)?;
+        Ok(read)
     }
 }
 

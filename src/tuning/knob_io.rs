@@ -7,7 +7,7 @@ use super::knob_id::KnobId;
 use super::syscalls::{ioprio_get, ioprio_set, mount_setattr};
 use super::value::{is_plausible, parse_file_limit, parse_io_prio};
 use crate::model::reading::describe_io_error;
-use crate::parse::{bracketed_choice, mountinfo};
+use crate::parse::{bracketed_choice, mountinfo, task};
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit};
@@ -233,9 +233,7 @@ impl KnobIo for DirectKnobIo {
             KnobLocation::Atime => self.find_mount(knob_id).map(|(id, _)| id),
             KnobLocation::Nofile | KnobLocation::IoPrio => {
                 let stat = self.read_process_file(knob_id, "stat")?;
-                // The name may contain anything, so count from its closing parenthesis: starttime is field 22.
-                let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-                Ok(rest.split_ascii_whitespace().nth(19).unwrap_or_default().to_owned())
+                Ok(task::stat(stat.as_bytes()).map(|stat| stat.starttime.to_string()).unwrap_or_default())
             }
         }
     }

@@ -3,13 +3,15 @@
 //! Descriptions follow Documentation/admin-guide/sysctl/{vm,kernel}.rst, Documentation/ABI/stable/sysfs-block,
 //! Documentation/ABI/testing/sysfs-class-bdi and Documentation/admin-guide/mm/transhuge.rst.
 
-use super::knob::{AllowedValues, Knob, KnobGroup, KnobLink, KnobLocation, KnobUnit, PersistMethod, RangeBound};
+use super::knob::AllowedValues::{self, Range};
+use super::knob::RangeBound::{Fixed, HwSectorsKb, Memory, MemoryKb, PageKb, Pages};
+use super::knob::{Knob, KnobGroup, KnobLink, KnobLocation, KnobUnit, PersistMethod};
 
 const INT_MAX: i64 = i32::MAX as i64;
 const ROOT_ONLY: &str = "euid 0";
 
 const fn fixed_range(min: i64, max: i64) -> AllowedValues {
-    AllowedValues::Range(RangeBound::Fixed(min), RangeBound::Fixed(max))
+    Range(Fixed(min), Fixed(max))
 }
 
 /// A sysctl knob; entries set the remaining fields.
@@ -75,12 +77,7 @@ pub static KNOBS: &[Knob] = &[
         link: KnobLink::Pair("vm.dirty_ratio"),
         description: "The same limit in bytes; writing it sets dirty_ratio to 0. Costs what the ratio costs, but does \
                 not grow with memory: the choice for big machines with slow disks.",
-        ..sysctl_knob(
-            "vm.dirty_bytes",
-            KnobGroup::Writeback,
-            KnobUnit::Bytes,
-            AllowedValues::Range(RangeBound::Pages(2), RangeBound::Memory),
-        )
+        ..sysctl_knob("vm.dirty_bytes", KnobGroup::Writeback, KnobUnit::Bytes, Range(Pages(2), Memory))
     },
     Knob {
         default: Some("10"),
@@ -95,12 +92,7 @@ pub static KNOBS: &[Knob] = &[
         link: KnobLink::Pair("vm.dirty_background_ratio"),
         description: "The same threshold in bytes; writing it sets dirty_background_ratio to 0. Small values keep an \
                 fsync short and cost throughput where pages are rewritten often.",
-        ..sysctl_knob(
-            "vm.dirty_background_bytes",
-            KnobGroup::Writeback,
-            KnobUnit::Bytes,
-            AllowedValues::Range(RangeBound::Pages(1), RangeBound::Memory),
-        )
+        ..sysctl_knob("vm.dirty_background_bytes", KnobGroup::Writeback, KnobUnit::Bytes, Range(Pages(1), Memory))
     },
     Knob {
         default: Some("3000"),
@@ -141,12 +133,7 @@ pub static KNOBS: &[Knob] = &[
         default_text: "computed from memory size",
         description: "Memory kept free for allocations that cannot wait. More avoids direct reclaim in bursts and is \
                 lost to everything else.",
-        ..sysctl_knob(
-            "vm.min_free_kbytes",
-            KnobGroup::Memory,
-            KnobUnit::KiB,
-            AllowedValues::Range(RangeBound::Fixed(1024), RangeBound::MemoryKb(10)),
-        )
+        ..sysctl_knob("vm.min_free_kbytes", KnobGroup::Memory, KnobUnit::KiB, Range(Fixed(1024), MemoryKb(10)))
     },
     Knob {
         default: Some("10"),
@@ -223,7 +210,7 @@ pub static KNOBS: &[Knob] = &[
         default_text: "1280, or less if the device takes less",
         description: "Largest request sent to the device, at most max_hw_sectors_kb. Large suits streams; small keeps \
                 a big request from holding up small ones.",
-        ..queue_knob("max_sectors_kb", KnobUnit::KiB, AllowedValues::Range(RangeBound::PageKb, RangeBound::HwSectorsKb))
+        ..queue_knob("max_sectors_kb", KnobUnit::KiB, Range(PageKb, HwSectorsKb))
     },
     Knob {
         default: Some("100"),

@@ -1,6 +1,6 @@
 //! Properties of the machine that bound knob values and convert ratios to bytes.
 
-use crate::parse::key_value;
+use crate::parse::named_value;
 use crate::root::Root;
 
 /// Limits of this machine. What could not be read is `None` and bounds nothing.
@@ -25,9 +25,9 @@ impl MachineLimits {
         let page = rustix::param::page_size() as u64;
         Self {
             page_bytes: page,
-            memory_bytes: named_value(&text("meminfo"), "MemTotal").map(|kb| kb * 1024),
+            memory_bytes: named_value(text("meminfo").as_bytes(), b"MemTotal").map(|kb| kb * 1024),
             dirtyable_bytes: dirtyable_pages(
-                &text("vmstat"),
+                text("vmstat").as_bytes(),
                 text("sys/vm/dirty_ratio").trim().parse().ok(),
                 text("sys/vm/dirty_background_ratio").trim().parse().ok(),
             )
@@ -57,19 +57,15 @@ impl MachineLimits {
 /// The number of pages that the dirty ratios apply to. While a ratio is in force, it follows exactly from the
 /// kernel's thresholds (mm/page-writeback.c, domain_dirty_limits); otherwise it is estimated as free plus file pages,
 /// without the reserves.
-fn dirtyable_pages(vmstat: &str, ratio: Option<u64>, background: Option<u64>) -> Option<u64> {
-    let by = |threshold: &str, ratio: Option<u64>| {
+fn dirtyable_pages(vmstat: &[u8], ratio: Option<u64>, background: Option<u64>) -> Option<u64> {
+    let by = |threshold: &[u8], ratio: Option<u64>| {
         let (pages, ratio) = (named_value(vmstat, threshold)?, ratio.filter(|r| *r > 0)?);
         Some(pages.checked_mul(100)? / ratio).filter(|p| *p > 0)
     };
-    by("nr_dirty_threshold", ratio).or_else(|| by("nr_dirty_background_threshold", background)).or_else(|| {
-        let one = |name| named_value(vmstat, name);
-        Some(one("nr_free_pages")? + one("nr_inactive_file")? + one("nr_active_file")?)
+    by(b"nr_dirty_threshold", ratio).or_else(|| by(b"nr_dirty_background_threshold", background)).or_else(|| {
+        let one = |name: &[u8]| named_value(vmstat, name);
+        Some(one(b"nr_free_pages")? + one(b"nr_inactive_file")? + one(b"nr_active_file")?)
     })
-}
-
-fn named_value(text: &str, name: &str) -> Option<u64> {
-    text.lines().filter_map(|line| key_value(line.as_bytes())).find(|(key, _)| *key == name.as_bytes()).map(|(_, n)| n)
 }
 
 #[cfg(test)]
@@ -81,10 +77,10 @@ mod tests {
 
     #[test]
     fn the_kernels_own_threshold_takes_precedence() {
-        assert_eq!(dirtyable_pages(VMSTAT, Some(20), Some(10)), Some(1400));
-        assert_eq!(dirtyable_pages(VMSTAT, Some(0), Some(10)), Some(1400));
-        assert_eq!(dirtyable_pages(VMSTAT, Some(0), Some(0)), Some(1500));
-        assert_eq!(dirtyable_pages("", Some(20), None), None);
+        assert_eq!(dirtyable_pages(VMSTAT.as_bytes(), Some(20), Some(10)), Some(1400));
+        assert_eq!(dirtyable_pages(VMSTAT.as_bytes(), Some(0), Some(10)), Some(1400));
+        assert_eq!(dirtyable_pages(VMSTAT.as_bytes(), Some(0), Some(0)), Some(1500));
+        assert_eq!(dirtyable_pages(b"", Some(20), None), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 use crate::parse::bytes::{lines, parse_u64, words};
-use crate::parse::key_value;
+use crate::parse::named_value;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::ffi::OsStr;
@@ -94,11 +94,6 @@ fn values_after<'a, const N: usize>(words: impl Iterator<Item = &'a [u8]>, names
 fn read_limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
     // Version 1 writes "no limit" as the largest number of whole pages.
     read_number(&dir.join(file), buf).filter(|n| *n < 1 << 62)
-}
-
-/// The value after a name in a file of `name value` lines.
-fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
-    lines(text).filter_map(key_value).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
