@@ -73,11 +73,6 @@ pub(crate) fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Chi
     Ok(child)
 }
 
-pub(crate) fn to_json_line(message: &impl Serialize) -> Vec<u8> {
-    // Messages hold nothing without a JSON form.
-    frame::to_line(message).unwrap_or_default()
-}
-
 pub(crate) fn worker_main() -> anyhow::Result<()> {
     // When the parent exits, the pipe ends, and what is still in it is written.
     crate::subprocess::child::enter(SUBCOMMAND);
@@ -361,9 +356,9 @@ mod tests {
     fn pending_data_is_written_after_the_parent_exits() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.iotop");
-        let mut commands = to_json_line(&WriteCommand::Open { path: path.clone(), replace: false });
+        let mut commands = frame::to_line(&WriteCommand::Open { path: path.clone(), replace: false }).unwrap();
         for piece in ["header", "frame", "and another"] {
-            commands.extend(to_json_line(&WriteCommand::Data(piece.len() as u32)));
+            commands.extend(frame::to_line(&WriteCommand::Data(piece.len() as u32)).unwrap());
             commands.extend(piece.as_bytes());
         }
         run_writer(commands.as_slice(), ClosedPipe).unwrap();
@@ -376,8 +371,8 @@ mod tests {
         let (new, old) = (dir.path().join("new"), dir.path().join("old"));
         std::fs::write(&old, "precious").unwrap();
         for (path, replace) in [(&new, false), (&old, true)] {
-            let mut commands = to_json_line(&WriteCommand::Open { path: path.clone(), replace });
-            commands.extend(to_json_line(&WriteCommand::Data(6)));
+            let mut commands = frame::to_line(&WriteCommand::Open { path: path.clone(), replace }).unwrap();
+            commands.extend(frame::to_line(&WriteCommand::Data(6)).unwrap());
             commands.extend(b"header");
             let mut replies = Vec::new();
             run_writer(commands.as_slice(), &mut replies).unwrap();

@@ -4,10 +4,11 @@
 //! few megabytes are queued; then frames are dropped and counted, and the next one written is a key frame.
 
 use super::encoder::FrameEncoder;
-use super::file_worker::{FileWorkerTask, WriteCommand, WriteReply, spawn_worker, to_json_line};
+use super::file_worker::{FileWorkerTask, WriteCommand, WriteReply, spawn_worker};
 use super::frame::{FrameKind, RecordingHeader};
 use crate::model::observation::Observation;
 use crate::root::Root;
+use crate::subprocess::frame;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout};
@@ -216,7 +217,8 @@ impl FileSequence {
     }
 
     fn send(&self, command: &WriteCommand) {
-        self.pipe.send(to_json_line(command));
+        // Commands hold nothing without a JSON form.
+        self.pipe.send(frame::to_line(command).unwrap_or_default());
     }
 
     fn send_data(&self, data: Vec<u8>) {

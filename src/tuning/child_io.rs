@@ -24,26 +24,22 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A request to the child, one JSON line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum KnobRequest {
-    Read(KnobId),
-    Write(KnobId, String),
-    Identity(KnobId),
+struct KnobRequest(KnobId, KnobAccess);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum KnobAccess {
+    Read,
+    Write(String),
+    Identity,
 }
 
 impl KnobRequest {
-    fn knob_id(&self) -> &KnobId {
-        match self {
-            KnobRequest::Read(knob_id) | KnobRequest::Write(knob_id, _) | KnobRequest::Identity(knob_id) => knob_id,
-        }
-    }
-
     fn run(&self, io: &mut DirectKnobIo) -> KnobResponse {
-        match self {
-            KnobRequest::Read(knob_id) => io.read(knob_id),
-            KnobRequest::Write(knob_id, value) => io.write(knob_id, value).map(|()| KnobReading::default()),
-            KnobRequest::Identity(knob_id) => {
-                io.identity(knob_id).map(|value| KnobReading { value, ..KnobReading::default() })
-            }
+        let Self(knob_id, access) = self;
+        match access {
+            KnobAccess::Read => io.read(knob_id),
+            KnobAccess::Write(value) => io.write(knob_id, value).map(|()| KnobReading::default()),
+            KnobAccess::Identity => io.identity(knob_id).map(|value| KnobReading { value, ..KnobReading::default() }),
         }
     }
 }
@@ -81,8 +77,8 @@ impl ChildKnobIo {
     fn request_all(&mut self, asks: &[KnobRequest]) -> Vec<KnobResponse> {
         let mut answers: Vec<Option<KnobResponse>> = Vec::new();
         for ask in asks {
-            answers.push(match ask.knob_id().definition().may_block() {
-                true => self.abandoned_child_error(ask.knob_id()).map(Err),
+            answers.push(match ask.0.definition().may_block() {
+                true => self.abandoned_child_error(&ask.0).map(Err),
                 false => Some(ask.run(&mut self.direct)),
             });
         }
@@ -93,19 +89,18 @@ impl ChildKnobIo {
             let answered = got.len();
             part.iter().zip(got).for_each(|(i, answer)| answers[*i] = Some(answer));
             let Some(stuck) = part.get(answered) else { break };
-            let instance = asks[*stuck].knob_id().instance();
+            let instance = asks[*stuck].0.instance();
             if let NoResponse::TimedOut(pid, lives) = &missing {
                 self.abandoned.insert(instance.to_owned(), (*pid, lives.clone()));
             }
             for i in &part[answered..] {
-                match asks[*i].knob_id().instance() == instance {
-                    true => answers[*i] = Some(Err(missing.to_error(asks[*i].knob_id()))),
+                match asks[*i].0.instance() == instance {
+                    true => answers[*i] = Some(Err(missing.to_error(&asks[*i].0))),
                     false => left.push(*i),
                 }
             }
         }
-        let lost = |ask: &KnobRequest| Err(KnobError::Blocked(format!("{}: not asked", ask.knob_id())));
-        answers.into_iter().zip(asks).map(|(answer, ask)| answer.unwrap_or_else(|| lost(ask))).collect()
+        answers.into_iter().zip(asks).map(|(answer, ask)| answer.unwrap_or_else(|| not_asked(&ask.0))).collect()
     }
 
     /// Runs one child: the responses that arrived, and why the next one did not.
@@ -138,10 +133,13 @@ impl ChildKnobIo {
         (got, NoResponse::ChildFailed("it ended without an answer".into()))
     }
 
-    fn request(&mut self, ask: KnobRequest) -> KnobResponse {
-        let lost = Err(KnobError::Blocked(format!("{}: not asked", ask.knob_id())));
-        self.request_all(&[ask]).pop().unwrap_or(lost)
+    fn request(&mut self, knob_id: &KnobId, access: KnobAccess) -> KnobResponse {
+        self.request_all(&[KnobRequest(knob_id.clone(), access)]).pop().unwrap_or_else(|| not_asked(knob_id))
     }
+}
+
+fn not_asked(knob_id: &KnobId) -> KnobResponse {
+    Err(KnobError::Blocked(format!("{knob_id}: not asked")))
 }
 
 /// Why a response is missing.
@@ -163,21 +161,21 @@ impl NoResponse {
 
 impl KnobIo for ChildKnobIo {
     fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
-        self.request(KnobRequest::Read(knob_id.clone()))
+        self.request(knob_id, KnobAccess::Read)
     }
 
     fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
         // Restores are refused too: the journal keeps the old value until the device makes progress.
         progress_check::require_progress(&self.root, knob_id)?;
-        self.request(KnobRequest::Write(knob_id.clone(), value.into())).map(drop)
+        self.request(knob_id, KnobAccess::Write(value.into())).map(drop)
     }
 
     fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
-        self.request(KnobRequest::Identity(knob_id.clone())).map(|reading| reading.value)
+        self.request(knob_id, KnobAccess::Identity).map(|reading| reading.value)
     }
 
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
-        self.request_all(&all.iter().cloned().map(KnobRequest::Read).collect::<Vec<_>>())
+        self.request_all(&all.iter().map(|knob_id| KnobRequest(knob_id.clone(), KnobAccess::Read)).collect::<Vec<_>>())
     }
 }
 

@@ -6,7 +6,6 @@ use super::knob_io::{KnobError, KnobIo, KnobReading};
 use super::machine_limits::MachineLimits;
 use super::value;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Why a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -165,13 +164,9 @@ fn check_dirty_thresholds(io: &mut dyn KnobIo, limits: &MachineLimits, all: &[Pl
 
 /// The kernel rejects a bdi.min_ratio above bdi.max_ratio; report it before anything is written.
 fn check_bdi_shares(io: &mut dyn KnobIo, all: &[PlannedWrite]) -> Result<(), TuneError> {
-    let devices: BTreeMap<String, KnobId> = all
-        .iter()
-        .filter(|p| p.knob.definition().name == "bdi.min_ratio" || p.knob.definition().name == "bdi.max_ratio")
-        .map(|p| (p.knob.instance().to_owned(), p.knob.clone()))
-        .collect();
-    for (device, knob_id) in devices {
-        let mut value = |name: &str| knob_id.sibling(name).and_then(|a| value_after(io, all, &a));
+    for planned in all.iter().filter(|p| matches!(p.knob.definition().name, "bdi.min_ratio" | "bdi.max_ratio")) {
+        let device = planned.knob.instance();
+        let mut value = |name: &str| planned.knob.sibling(name).and_then(|a| value_after(io, all, &a));
         if let (Some(min), Some(max)) = (value("bdi.min_ratio"), value("bdi.max_ratio"))
             && min > max
         {

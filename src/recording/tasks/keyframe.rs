@@ -1,6 +1,6 @@
 //! The whole table of tasks, for frames that stand by themselves and for a reader that starts at one.
 
-use super::row::{EMPTY, blocked_task, chained_tid, task_key, task_names};
+use super::row::{EMPTY, blocked_task, chained_tid, task_key, task_names, user_name};
 use super::{MAX_TASKS, RecordedTask, RecordedTasks, TOO_MANY_TASKS};
 use crate::model::process::{ProcessUpdate, TaskChange};
 use crate::model::reading::Reading;
@@ -19,10 +19,7 @@ impl RecordedTasks {
         }
         self.code_base_head(w)?;
         let mut users: Vec<_> = self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect();
-        w.list(MAX_TASKS, &mut users, |w, (uid, name)| {
-            w.num(uid)?;
-            w.text(name)
-        })?;
+        w.list(MAX_TASKS, &mut users, user_name)?;
         let mut ended: Vec<_> = self.ended_since_key.iter().filter(|_| !is_complete).copied().collect();
         w.list(MAX_TASKS, &mut ended, task_key)?;
         if w.is_read() {

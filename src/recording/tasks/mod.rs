@@ -10,7 +10,7 @@ use super::codec::{Coded, DecodeError, Wire, unzigzag, zigzag};
 use super::counter_row::code_row;
 use crate::model::process::{ProcessUpdate, TaskChange, TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
-use row::{EMPTY, TID_TOO_LARGE, blocked_task, chained_tid, task_key, task_names};
+use row::{EMPTY, TID_TOO_LARGE, blocked_task, chained_tid, task_key, task_names, user_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -86,12 +86,8 @@ impl RecordedTasks {
             self.set_names(key.tid, names.clone());
             Ok(())
         })?;
-        w.list(MAX_TASKS, &mut update.users, |w, (uid, name)| {
-            w.num(uid)?;
-            w.text(name)?;
-            self.users.insert(*uid, name.clone());
-            Ok(())
-        })?;
+        w.list(MAX_TASKS, &mut update.users, user_name)?;
+        self.users.extend(update.users.iter().cloned());
         update.wait_channels.retain(|(key, _)| self.contains(key));
         last = 0;
         w.list(MAX_TASKS, &mut update.wait_channels, |w, (key, wait)| {

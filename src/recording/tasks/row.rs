@@ -3,6 +3,7 @@
 use super::super::codec::{Coded, DecodeError, Wire};
 use super::super::counter_row::{Cells, CounterRow};
 use crate::model::process::{BlockedTask, IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
+use std::sync::Arc;
 
 pub(super) const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
@@ -105,6 +106,11 @@ pub(super) fn task_names(w: &mut Wire, names: &mut TaskNames) -> Coded {
     w.optional_blob(&mut names.cmdline)?;
     w.shown_text(&mut names.cgroup)?;
     w.optional_shown_text(&mut names.container)
+}
+
+pub(super) fn user_name(w: &mut Wire, (uid, name): &mut (u32, Arc<str>)) -> Coded {
+    w.num(uid)?;
+    w.text(name)
 }
 
 pub(super) fn blocked_task(w: &mut Wire, task: &mut BlockedTask) -> Coded {
