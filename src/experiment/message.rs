@@ -7,7 +7,7 @@ use crate::subprocess::handle::ChildMessage;
 use crate::tuning::plan::TuneError;
 use serde::{Deserialize, Serialize};
 
-/// From the child. To it goes the [`super::spec::Spec`], then [`crate::subprocess::handle::ChildCommand`].
+/// From the child. To it goes the [`ExperimentSpec`], then [`crate::subprocess::handle::ChildCommand`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)] // a few a second

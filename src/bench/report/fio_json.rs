@@ -4,7 +4,7 @@
 //! has and this program does not measure has fio's empty value, because consumers index without
 //! checking.
 
-use super::data::{BenchReport, Measurement, RunEnd};
+use super::data::{BenchReport, Measurement, RunEnd, SeriesPoint};
 use crate::bench::fio_job;
 use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
 use crate::bench::measure::histogram::PERCENTILES;
@@ -64,9 +64,9 @@ fn job_json(p: &Measurement, r: &BenchReport) -> Value {
         "eta": 0,
         "elapsed": p.elapsed_ns.div_ceil(1_000_000_000),
         "job options": job_options(p, r),
-        "read": direction_json(p, &p.read),
-        "write": direction_json(p, &p.write),
-        "trim": direction_json(p, &DirectionStats::default()),
+        "read": direction_json(p, &p.read, |s| s.read_iops),
+        "write": direction_json(p, &p.write, |s| s.write_iops),
+        "trim": direction_json(p, &DirectionStats::default(), |_| 0.0),
         "sync": sync_json(&p.sync),
         "job_runtime": ms,
         "usr_cpu": cpu.user_pct,
@@ -87,8 +87,8 @@ fn job_json(p: &Measurement, r: &BenchReport) -> Value {
     })
 }
 
-fn direction_json(p: &Measurement, d: &DirectionStats) -> Value {
-    let (lo, hi, mean, dev, n) = iops_statistics(p, d);
+fn direction_json(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) -> f64) -> Value {
+    let (lo, hi, mean, dev, n) = iops_statistics(p, d, iops);
     // KiB per second at so many operations per second.
     let bw = |iops: f64| iops * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0;
     let bytes = p.rate_of(d.bytes);
@@ -136,10 +136,8 @@ fn sync_json(s: &SyncStats) -> Value {
 }
 
 /// Least, most, mean, deviation, number of IOPS in the series; unlike in fio intervals without I/O count: stalls.
-fn iops_statistics(p: &Measurement, d: &DirectionStats) -> (f64, f64, f64, f64, u64) {
-    let reads = std::ptr::eq(d, &p.read);
-    let of = |s: &super::data::SeriesPoint| if reads { s.read_iops } else { s.write_iops };
-    let points: Vec<f64> = p.series.iter().map(of).collect();
+fn iops_statistics(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) -> f64) -> (f64, f64, f64, f64, u64) {
+    let points: Vec<f64> = p.series.iter().map(iops).collect();
     if points.is_empty() || d.ios == 0 {
         return (0.0, 0.0, 0.0, 0.0, 0);
     }

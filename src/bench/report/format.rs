@@ -2,6 +2,8 @@
 
 use super::data::RunEnd;
 
+pub(crate) const MIB: f64 = 1_048_576.0;
+
 pub(crate) fn describe_end(end: &RunEnd) -> String {
     match end {
         RunEnd::Complete => "complete".into(),

@@ -36,7 +36,7 @@ pub(crate) fn markdown_report(r: &BenchReport) -> String {
             let _ = writeln!(out, "| {} | {} | {value} |", escape_cell(&p.label), escape_cell(&f.name));
         }
     }
-    for sentence in super::interpretation::interpret(r) {
+    if let Some(sentence) = super::interpretation::interpret(r) {
         let _ = writeln!(out, "\n{}", escape_cell(&sentence));
     }
     if let Some(p) = &r.reference {
@@ -62,7 +62,7 @@ pub(crate) fn table_cells(p: &Measurement) -> Vec<[String; 9]> {
             p.label.clone(),
             row.operation.to_owned(),
             format!("{:.0}", p.rate_of(row.ios)),
-            format!("{:.1}", p.rate_of(row.bytes) / 1_048_576.0),
+            format!("{:.1}", p.rate_of(row.bytes) / super::format::MIB),
             format!("{:.0}", row.lat.mean_ns / 1e3),
             us(row.lat.percentile(50.0)),
             us(row.lat.percentile(99.0)),

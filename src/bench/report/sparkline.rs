@@ -5,12 +5,6 @@ use crate::units::write_count;
 
 const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-fn format_count(n: f64) -> String {
-    let mut out = String::new();
-    write_count(&mut out, n);
-    out
-}
-
 /// Rates of each measurement over time, a title and a line of at most `width` cells each; none of short measurements.
 pub(crate) fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
     let mut out = Vec::new();
@@ -25,7 +19,9 @@ pub(crate) fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
         if most <= 0.0 {
             continue;
         }
-        out.push(format!("{}: IOPS over {:.0} s, at most {}", part.label, part.elapsed_secs(), format_count(most)));
+        let mut title = format!("{}: IOPS over {:.0} s, at most ", part.label, part.elapsed_secs());
+        write_count(&mut title, most);
+        out.push(title);
         let step = |n: &f64| BLOCK_GLYPHS[if *n > 0.0 { ((n / most * 8.0).round() as usize).clamp(1, 8) } else { 0 }];
         out.push(format!("  {}", rates.iter().map(step).collect::<String>()).trim_end().to_owned());
     }

@@ -4,12 +4,11 @@
 
 use super::chart::{self, ChartSeries};
 use super::data::{BenchReport, Measurement};
-use super::format::format_latency;
+use super::format::{MIB, format_latency};
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
-const MIB: f64 = 1_048_576.0;
 /// Marks and line characters of the series, in order.
 const SERIES_MARKS: [(char, char); 2] = [('S', '-'), ('R', '.')];
 const READAHEAD_MARKS: [(char, char); 2] = [('0', '.'), ('A', '-')];

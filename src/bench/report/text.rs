@@ -2,14 +2,13 @@
 
 use super::chart::WIDTH;
 use super::data::{BenchReport, Measurement, is_sweep, operation_rows};
+use super::format::MIB;
 pub(crate) use super::format::{describe_end, format_latency, format_value};
 use super::sweep;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use crate::sanitize::{sanitize, wrap};
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
-
-const MIB: f64 = 1_048_576.0;
 
 /// Width of a terminal for which reports are written when there is none, cells.
 pub(crate) const USUAL_WIDTH: usize = 90;
@@ -34,7 +33,7 @@ pub(crate) fn text_report(r: &BenchReport, width: usize) -> String {
             write_measurement(&mut out, part, r);
         }
     }
-    for sentence in super::interpretation::interpret(r) {
+    if let Some(sentence) = super::interpretation::interpret(r) {
         let _ = write!(out, "\n{}", wrap_words(&sentence));
     }
     if let Some(p) = &r.reference {

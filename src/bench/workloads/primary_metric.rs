@@ -1,6 +1,7 @@
 //! The primary metric of a workload, by which two runs are compared.
 
 use crate::bench::measure::latency::LatencyStats;
+use crate::bench::report::format::MIB;
 use crate::bench::report::{BenchReport, Measurement};
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,6 @@ pub(super) struct MetricDefinition {
     pub higher_is_better: bool,
     pub value: fn(&BenchReport) -> Option<f64>,
 }
-
-const MIB: f64 = 1_048_576.0;
 
 pub(super) const IOPS: MetricDefinition = higher_is_better("IOPS", "", |r| Some(r.measurements.first()?.iops()));
 
