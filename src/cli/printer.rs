@@ -32,8 +32,8 @@ impl Printer {
         self.remaining = self.remaining.map(|n| n.saturating_sub(1));
     }
 
-    /// Waits for a sample that can be printed; `false`: there is none, and the program exits. While the reader is slow, samples are skipped; each covers its own
-    /// interval only.
+    /// Waits for a sample that can be printed; `false`: the program exits. While the reader is slow, samples are
+    /// skipped; each covers its own interval only.
     pub(super) async fn wait_for_sample(&mut self, sampler: &mut Sampler) -> anyhow::Result<bool> {
         let mut glance = tokio::time::interval(READER_CHECK_INTERVAL);
         loop {

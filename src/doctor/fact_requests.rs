@@ -1,6 +1,5 @@
 //! Which slow facts to read, and how often. They are read by a child process, so only for tasks and mounts that matter.
 
-use super::mounts::can_fill_up;
 use super::rule_context::RuleContext;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::{ProcessColumn, ProcessQuery, TaskKey};
@@ -40,7 +39,7 @@ pub fn mounts_to_query(system: &SystemState, network: bool) -> Vec<RawBytes> {
         return all.iter().map(|m| m.mount.clone()).collect();
     }
     let Some(topology) = system.topology.ok() else { return Vec::new() };
-    let mounts = topology.devices.iter().flat_map(|d| &d.mounts).filter(|m| can_fill_up(m));
+    let mounts = topology.devices.iter().flat_map(|d| &d.mounts).filter(|m| m.can_fill_up());
     let mut points: Vec<RawBytes> = mounts.map(|m| m.mount_point.clone()).collect();
     points.sort();
     points.dedup();

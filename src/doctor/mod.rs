@@ -11,7 +11,6 @@ pub mod finding;
 mod format;
 pub mod incident;
 mod known_servers;
-mod mounts;
 mod rule_context;
 mod rules;
 mod storage_class;

@@ -35,20 +35,15 @@ pub struct MountInfo {
 impl MountInfo {
     /// Whether `name` is among the options of the mount or of the file system.
     pub fn has_option(&self, name: &str) -> bool {
-        self.all_options().any(|w| w == name.as_bytes())
+        self.options.options().chain(self.super_options.options()).any(|option| option == name.as_bytes())
     }
 
     /// The value of `name=value` in the options of the file system, unescaped.
     pub fn super_option(&self, name: &str) -> Option<Vec<u8>> {
         self.super_options
-            .as_bytes()
-            .split(|b| *b == b',')
+            .options()
             .find_map(|w| w.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
             .map(unescape_octal)
-    }
-
-    fn all_options(&self) -> impl Iterator<Item = &[u8]> {
-        self.options.as_bytes().split(|b| *b == b',').chain(self.super_options.as_bytes().split(|b| *b == b','))
     }
 
     /// Whether it is a network file system.

@@ -140,9 +140,9 @@ impl MountInfo {
     /// Why the mount cannot be written, as far as the mount table shows it. After an error ext4 still says `rw`, and
     /// also `emergency_ro` since Linux 6.15.
     pub fn read_only_reason(&self) -> Option<ReadOnlyReason> {
-        let first = |options: &RawBytes| options.as_bytes().split(|b| *b == b',').next() == Some(b"ro");
+        let first = |options: &RawBytes| options.options().next() == Some(b"ro");
         let emergency = [&b"emergency_ro"[..], b"shutdown"];
-        if self.super_options.as_bytes().split(|b| *b == b',').any(|w| emergency.contains(&w)) {
+        if self.super_options.options().any(|w| emergency.contains(&w)) {
             Some(ReadOnlyReason::Emergency)
         } else if first(&self.super_options) {
             Some(ReadOnlyReason::Filesystem)

@@ -25,6 +25,11 @@ impl RawBytes {
         crate::sanitize::sanitize(&self.0)
     }
 
+    /// The options in a list such as `rw,noatime`.
+    pub(crate) fn options(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.split(|b| *b == b',')
+    }
+
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -115,6 +115,16 @@ impl MountRef {
             matched_by: via,
         }
     }
+
+    /// Whether it has an option, of its own or of its file system.
+    pub(crate) fn has_option(&self, name: &str) -> bool {
+        self.options.options().chain(self.super_options.options()).any(|option| option == name.as_bytes())
+    }
+
+    /// Whether its free space matters: it is writable and no image.
+    pub(crate) fn can_fill_up(&self) -> bool {
+        !self.is_hidden && !self.is_bind && !self.has_option("ro")
+    }
 }
 
 /// State of a software RAID.

@@ -1,7 +1,6 @@
 //! Access times that turn reads into writes on a file system a busy database reads from.
 
 use super::prelude::*;
-use crate::doctor::mounts::has_option;
 use crate::doctor::rule_context::IoTask;
 use crate::model::topology::MountRef;
 
@@ -13,7 +12,7 @@ const ATIME_FILESYSTEMS: [&str; 9] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f
 
 fn updates_access_times(mount: &MountRef) -> bool {
     let visible = !mount.is_hidden && !mount.is_bind;
-    let disabled = has_option(mount, "noatime") || has_option(mount, "ro");
+    let disabled = mount.has_option("noatime") || mount.has_option("ro");
     visible && !disabled && ATIME_FILESYSTEMS.iter().any(|fs_type| mount.fs_type == *fs_type)
 }
 
@@ -33,7 +32,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, mount: &MountRef, reads_per_s: f64, reader: &str) -> Finding {
     let point = mount.mount_point.sanitized();
-    let (severity, effect) = match has_option(mount, "relatime") {
+    let (severity, effect) = match mount.has_option("relatime") {
         false => (Severity::Warn, "every read of a file writes its access time"),
         true => (Severity::Note, "relatime writes access times once a day and after changes"),
     };

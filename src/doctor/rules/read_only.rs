@@ -4,7 +4,6 @@
 //! which may be intended, so a message of the kernel is needed as well.
 
 use super::prelude::*;
-use crate::doctor::mounts::has_option;
 
 /// How far back to look for the kernel's message: as far as the log goes.
 const LOG_WINDOW_SECS: u64 = 30 * 86_400;
@@ -12,9 +11,9 @@ const LOG_WINDOW_SECS: u64 = 30 * 86_400;
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for device in &ctx.require(&ctx.system.topology)?.devices {
         for mount in device.mounts.iter().filter(|m| !m.is_hidden && !m.is_bind) {
-            let sign = if has_option(mount, "emergency_ro") || has_option(mount, "shutdown") {
+            let sign = if mount.has_option("emergency_ro") || mount.has_option("shutdown") {
                 "emergency_ro"
-            } else if has_option(mount, "ro") && was_reported_read_only(ctx, &device.name) {
+            } else if mount.has_option("ro") && was_reported_read_only(ctx, &device.name) {
                 "ro, after an error"
             } else {
                 continue;
