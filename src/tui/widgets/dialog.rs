@@ -103,6 +103,14 @@ pub(crate) fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &s
     style(buf, rest.as_str(), theme.text);
 }
 
+/// A title, and the filter in force.
+pub(crate) fn title_with_filter(title: impl Into<String>, filter: &str) -> String {
+    match filter {
+        "" => title.into(),
+        filter => format!("{} · filter \"{}\"", title.into(), crate::sanitize::sanitize(filter)),
+    }
+}
+
 /// Draws lines from the top of an area, as many as fit.
 pub(crate) fn draw_column<T: AsRef<str>>(
     buf: &mut CellBuffer,

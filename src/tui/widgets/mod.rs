@@ -12,7 +12,7 @@ pub(crate) mod theme;
 
 pub use self::cell_buffer::CellBuffer;
 pub(crate) use self::dialog::{
-    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, wrap,
+    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, title_with_filter, wrap,
 };
 pub(crate) use self::form_layout::{FormLayout, form_layout};
 pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns, round_up_scale};

@@ -147,14 +147,13 @@ fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
 }
 
 fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
+    let free = format_bytes_long(place.free);
     let line = match place.free.checked_sub(bytes) {
-        Some(left) => format!(
-            "Free: {} now and afterwards, {} during the run; {} is always left free",
-            format_bytes_long(place.free),
-            format_bytes_long(left),
-            format_bytes_long(reserved_bytes(place.size))
-        ),
-        None => format!("Free: {}", format_bytes_long(place.free)),
+        Some(left) => {
+            let [left, reserved] = [left, reserved_bytes(place.size)].map(format_bytes_long);
+            format!("Free: {free} now and afterwards, {left} during the run; {reserved} is always left free")
+        }
+        None => format!("Free: {free}"),
     };
     out.push((line, TextStyle::Plain));
 }
@@ -187,14 +186,10 @@ fn push_competing_load(shared: &Shared, place: &TargetInfo, out: &mut Vec<Styled
         let line = format!("Now on {}", format_device_rates(rate));
         out.push((line, if much { TextStyle::Warn } else { TextStyle::Plain }));
     }
-    if let Some(task) = busiest_task_text(shared) {
-        out.push((task, TextStyle::Plain));
-    }
+    out.extend(busiest_task_text(shared).map(|task| (task, TextStyle::Plain)));
     if busy {
-        out.push((
-            "! other load on this device: it would distort the results and be slowed by the run".into(),
-            TextStyle::Warn,
-        ));
+        let warning = "! other load on this device: it would distort the results and be slowed by the run";
+        out.push((warning.into(), TextStyle::Warn));
     }
 }
 
@@ -204,11 +199,6 @@ fn busiest_task_text(shared: &Shared) -> Option<String> {
     let at = *shared.system.processes.window(&query).rows.first()?;
     let row = shared.system.processes.row(at);
     let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
-    Some(format!(
-        "Busiest task, on any device: {} {}, reads {}, writes {}",
-        row.pid(),
-        row.comm(),
-        rate(row.read_bytes_per_s()),
-        rate(row.write_bytes_per_s())
-    ))
+    let [read, written] = [row.read_bytes_per_s(), row.write_bytes_per_s()].map(rate);
+    Some(format!("Busiest task, on any device: {} {}, reads {read}, writes {written}", row.pid(), row.comm()))
 }

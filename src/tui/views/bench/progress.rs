@@ -7,7 +7,9 @@ use crate::bench::report::text::format_latency;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId};
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
-use crate::tui::widgets::{CellBuffer, Rect, StyledLine, TextStyle, draw_columns, draw_text, round_up_scale};
+use crate::tui::widgets::{
+    CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_column, draw_columns, draw_text, round_up_scale,
+};
 use crate::units::{format_bytes, write_count};
 
 /// Time without a completed request after which a run is shown as blocked, ms.
@@ -102,9 +104,8 @@ impl RunStatus for BenchForm {
         let around = device_and_cache_lines(cx);
         let below = (around.len() as u16).min(area.height);
         draw_charts(run, cx, Rect { height: area.height - below, ..area }, buf);
-        for (text, y) in around.iter().zip(area.bottom() - below..area.bottom()) {
-            draw_text(buf, area.x, y, text, area.width, cx.theme().dim);
-        }
+        let style = cx.theme().dim;
+        draw_column(buf, area_below(area, area.height - below), around.iter().map(|text| (text, style)));
     }
 }
 
@@ -137,14 +138,10 @@ fn device_and_cache_lines(cx: &Context) -> Vec<String> {
         out.extend(device.map(format_device_rates));
     }
     if is_hidden(PaneId::Writeback) {
-        let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
         out.extend(snapshot.writeback.ok().map(|w| {
-            format!(
-                "page cache: dirty {}, writeback {}, limit {}",
-                level(w.dirty_bytes),
-                level(w.writeback_bytes),
-                level(w.dirty_threshold_bytes)
-            )
+            let levels = [w.dirty_bytes, w.writeback_bytes, w.dirty_threshold_bytes];
+            let [dirty, writeback, limit] = levels.map(|n| n.map_or("-".into(), format_bytes));
+            format!("page cache: dirty {dirty}, writeback {writeback}, limit {limit}")
         }));
     }
     out

@@ -9,7 +9,10 @@ use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, table,
+    title_with_filter,
+};
 
 impl DevicesView {
     /// Rows of the network file systems, the header included.
@@ -34,27 +37,13 @@ impl DevicesView {
     }
 
     pub fn device_lines(&self, shared: &Shared) -> Vec<ListedDevice> {
-        let d = self;
-        let set = self.column_set(u16::MAX);
-        let query = DeviceQuery {
-            sort: d.sort_column.and_then(|i| set.get(i)).map(|c| c.id),
-            reverse: d.reverse,
-            only_active: d.only_active,
-            filter: &d.filter,
-        };
+        let sort = self.sort_column.and_then(|i| self.column_set(u16::MAX).get(i)).map(|c| c.id);
+        let query = DeviceQuery { sort, reverse: self.reverse, only_active: self.only_active, filter: &self.filter };
         device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
     }
 
     fn list_title(&self) -> String {
-        let d = self;
-        let mut title = String::from("Devices");
-        if d.only_active {
-            title.push_str(" · active");
-        }
-        if !d.filter.is_empty() {
-            title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(&d.filter)));
-        }
-        title
+        title_with_filter(if self.only_active { "Devices · active" } else { "Devices" }, &self.filter)
     }
 
     pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
@@ -76,12 +65,9 @@ impl DevicesView {
         let sorted = self.sort_column.and_then(|i| self.sorted_column_index(set, i)).map(|i| (i, !self.reverse));
         table::draw_header(buf, inner, set, &fitted, sorted, theme);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-        let mut scroll = self.scroll;
-        scroll.scroll_into_view(lines.len(), usize::from(body.height));
         let none = DiskRate::default();
         let mut scratch = String::new();
-        for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
-            let y = body.y + n as u16;
+        for (line, y, selected) in self.scroll.visible(&lines, body) {
             let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
             if line.rate_index.is_none() {
                 draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
@@ -91,7 +77,7 @@ impl DevicesView {
                 table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
                 draw_stalled_label(buf, body, y, row.rate, theme);
             }
-            if focused && i == scroll.selected {
+            if focused && selected {
                 table::highlight_row(buf, body, y, theme);
             }
         }
@@ -103,16 +89,15 @@ impl DevicesView {
 
     /// Number of rows, without building them: the layout asks several times a frame.
     pub fn line_count(&self, shared: &Shared) -> usize {
-        let d = self;
-        if !d.filter.is_empty() {
+        if !self.filter.is_empty() {
             return self.device_lines(shared).len();
         }
         let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
-        if d.only_active {
+        if self.only_active {
             return rates.iter().filter(|r| r.is_active()).count();
         }
         // The tree also lists mounted devices that never did any I/O.
-        let idle = shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
+        let idle = shared.system.topology.ok().filter(|_| self.sort_column.is_none()).map_or(0, |topo| {
             let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
             topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
         });
@@ -139,10 +124,8 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
     let Some(sheet) = sheet else { return area };
     let top = Rect { height: area.height - rows, ..area };
     let text = sheet.to_text();
-    for (i, line) in text.lines().skip(1).take(usize::from(rows)).enumerate() {
-        let style = if i == 0 { theme.header } else { theme.text };
-        draw_text(buf, area.x, top.bottom() + i as u16, line, area.width, style);
-    }
+    let styles = std::iter::once(theme.header).chain(std::iter::repeat(theme.text));
+    draw_column(buf, area_below(area, top.height), text.lines().skip(1).zip(styles));
     top
 }
 

@@ -14,7 +14,9 @@ use crate::experiment::spec::Arm;
 use crate::sanitize::sanitize;
 use crate::tui::view::Context;
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
-use crate::tui::widgets::{CellBuffer, Rect, StyledLine, TextStyle, draw_lines, draw_text, wrap_lines};
+use crate::tui::widgets::{
+    CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_column, draw_lines, draw_text, wrap_lines,
+};
 use crate::units::format_bytes_long;
 
 /// Time without a message after which the child process is shown as hung, ms. It sends several a second, except while
@@ -161,7 +163,7 @@ impl RunStatus for ExperimentForm {
         }
         let used = (lines.len() as u16).min(area.height);
         draw_lines(&cx.theme(), area, buf, &lines, 0);
-        draw_dirty_pages(run, cx, Rect { y: area.y + used, height: area.height - used, ..area }, buf);
+        draw_dirty_pages(run, cx, area_below(area, used), buf);
     }
 }
 
@@ -177,9 +179,8 @@ fn rounds_table(run: &Run<ExperimentForm>, width: usize) -> Vec<StyledLine> {
     let mut out = String::new();
     text::write_table(&mut out, &tables::rounds_table_of(&metric, run.progress.finished_rounds()), width);
     let mut lines: Vec<StyledLine> = vec![(String::new(), TextStyle::Plain)];
-    lines.extend(
-        out.lines().enumerate().map(|(i, l)| (l.to_owned(), if i == 0 { TextStyle::Strong } else { TextStyle::Plain })),
-    );
+    let styles = std::iter::once(TextStyle::Strong).chain(std::iter::repeat(TextStyle::Plain));
+    lines.extend(out.lines().map(str::to_owned).zip(styles));
     lines.push((String::new(), TextStyle::Plain));
     lines
 }
@@ -211,15 +212,13 @@ fn draw_dirty_pages(run: &Run<ExperimentForm>, cx: &Context, area: Rect, buf: &m
     let theme = cx.theme();
     draw_text(buf, area.x, area.y, LEGEND, area.width, theme.dim);
     let half = usize::from(rows) + 1;
-    for ((i, line), y) in lines.iter().enumerate().zip(area.y + 1..area.bottom()) {
-        let style = match i {
-            _ if i == 0 || i == half => theme.header,
-            _ if i < half => theme.graph,
-            _ if i < 2 * half => theme.graph_alt,
-            _ => theme.dim,
-        };
-        draw_text(buf, area.x, y, line, area.width, style);
-    }
+    let style = |i: usize| match i {
+        _ if i == 0 || i == half => theme.header,
+        _ if i < half => theme.graph,
+        _ if i < 2 * half => theme.graph_alt,
+        _ => theme.dim,
+    };
+    draw_column(buf, area_below(area, 1), lines.iter().zip((0..).map(style)));
 }
 
 #[cfg(test)]

@@ -34,13 +34,10 @@ impl KernelLogView {
         let mut out = Vec::new();
         let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
         fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
+        let is_from_program = e.is_from_program();
         fact(
             "class",
-            if e.is_from_program() {
-                "written by a program, not the kernel".into()
-            } else {
-                class_label(e.class).into()
-            },
+            if is_from_program { "written by a program, not the kernel" } else { class_label(e.class) }.into(),
         );
         fact("level", e.level.to_string());
         if e.count > 1 {
@@ -53,14 +50,8 @@ impl KernelLogView {
             fact("device", format!("{}{}", sanitize(device), device_status_text(cx.shared, device)));
         }
         if let Some(pid) = e.pid {
-            fact(
-                "task",
-                format!(
-                    "{pid} {}{}",
-                    e.comm.as_deref().map_or(String::new(), sanitize),
-                    task_status_text(cx.shared, pid)
-                ),
-            );
+            let name = e.comm.as_deref().map_or(String::new(), sanitize);
+            fact("task", format!("{pid} {name}{}", task_status_text(cx.shared, pid)));
         }
         out.push((String::new(), false));
         out.extend(wrap(&sanitize(&e.message), width).into_iter().map(|l| (l, true)));

@@ -11,6 +11,7 @@ use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, highlight_row,
+    title_with_filter,
 };
 use std::fmt::Write as _;
 use strum::VariantArray as _;
@@ -43,12 +44,8 @@ impl KernelLogView {
             None | Some("") => String::new(),
             Some(pattern) => format!(" · {what} /{}/", sanitize(pattern)),
         });
-        let filter = match self.filter.as_str() {
-            "" => String::new(),
-            filter => format!(" · filter \"{}\"", sanitize(filter)),
-        };
         let dropped = if dropped > 0 { format!(" · {dropped} lines dropped") } else { String::new() };
-        format!("Kernel log{}{filter}{dropped}", patterns.concat())
+        title_with_filter(format!("Kernel log{}", patterns.concat()), &self.filter) + &dropped
     }
 
     pub(super) fn render_log(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {

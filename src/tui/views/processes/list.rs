@@ -7,7 +7,9 @@ use crate::model::column::CellValue;
 use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table, title_with_filter,
+};
 use crate::units::format_bytes;
 
 impl ProcessesView {
@@ -34,44 +36,33 @@ impl ProcessesView {
         let keep = |i: usize| {
             matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite) || set[i].id == self.sort_column
         };
-        (
-            set,
-            table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), self.column_offset, keep),
-        )
+        let least = (width / 4).max(if width < 66 { 12 } else { 18 });
+        (set, table::fit_columns(set, width, least, self.column_offset, keep))
     }
 
     /// The query for `height` rows from `offset` on.
     pub fn task_query(&self, offset: usize, height: usize) -> ProcessQuery {
-        let p = self;
-        let mut filter = p.filter.clone();
-        if p.show_totals && filter.only_active {
+        let mut filter = self.filter.clone();
+        if self.show_totals && filter.only_active {
             (filter.only_active, filter.only_accumulated) = (false, true);
         }
-        let by = match (p.sort_column, p.show_totals) {
+        let by = match (self.sort_column, self.show_totals) {
             (Col::Io, true) => Col::AccIo,
             (Col::Read, true) => Col::AccRead,
             (Col::Write, true) => Col::AccWrite,
             (by, _) => by,
         };
-        ProcessQuery { sort_by: by, reverse: p.reverse, filter, offset, height }
+        ProcessQuery { sort_by: by, reverse: self.reverse, filter, offset, height }
     }
 
     fn list_title(&self) -> String {
-        let p = self;
-        let mut title = String::from(if p.show_threads { "Threads" } else { "Processes" });
-        if p.show_totals {
-            title.push_str(" · sums");
+        let mut title = String::from(if self.show_threads { "Threads" } else { "Processes" });
+        title += if self.show_totals { " · sums" } else { "" };
+        title += if self.filter.only_active { " · active" } else { "" };
+        if let Some(user) = &self.filter.user {
+            title += &format!(" · user {}", crate::sanitize::sanitize(user));
         }
-        if p.filter.only_active {
-            title.push_str(" · active");
-        }
-        if let Some(user) = &p.filter.user {
-            title.push_str(&format!(" · user {}", crate::sanitize::sanitize(user)));
-        }
-        if let Some(text) = &p.filter.text {
-            title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(text)));
-        }
-        title
+        title_with_filter(title, self.filter.text.as_deref().unwrap_or_default())
     }
 
     fn title_note(&self, shared: &Shared) -> String {
@@ -79,12 +70,8 @@ impl ProcessesView {
             return format!("busiest tasks, {}", shared.interval_text());
         }
         let totals = shared.system.processes.totals();
-        let mut note = format!(
-            "{} · read {}/s write {}/s",
-            self.matching_task_count(shared),
-            format_bytes(totals.read_bytes_per_s as u64),
-            format_bytes(totals.write_bytes_per_s as u64)
-        );
+        let [read, written] = [totals.read_bytes_per_s, totals.write_bytes_per_s].map(|n| format_bytes(n as u64));
+        let mut note = format!("{} · read {read}/s write {written}/s", self.matching_task_count(shared));
         let procs = &shared.system.processes;
         if procs.hidden_count() > 0 {
             note.push_str(&format!(" · {} hidden", procs.hidden_count()));

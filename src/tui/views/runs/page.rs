@@ -7,7 +7,7 @@ use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
 use crate::tui::view::Context;
 use crate::tui::widgets::{
-    CellBuffer, Rect, StyledLine, TextStyle, draw_bar, draw_frame, draw_lines, draw_text, wrap_lines,
+    CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_bar, draw_frame, draw_lines, draw_text, wrap_lines,
 };
 
 /// Maximum number of notes of a run under way that are visible.
@@ -185,7 +185,7 @@ fn render_running<K: RunStatus>(run: &Run<K>, cx: &Context, inner: Rect, buf: &m
         let bar = Rect { y: inner.y + 1, height: 1, ..inner };
         draw_bar(buf, bar, done, 1.0, &[], theme.graph, theme.dim);
     }
-    K::draw_graphs(run, cx, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
+    K::draw_graphs(run, cx, area_below(inner, used), buf);
 }
 
 fn summary_lines<K: RunStatus>(run: &Run<K>) -> Vec<StyledLine> {

@@ -6,7 +6,9 @@ use crate::model::column::CellValue;
 use crate::model::syncs::columns::{SYNC_COLUMNS, SyncColumnSpec, SyncRow};
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, FittedColumns, Rect, draw_frame, draw_reason, draw_text, table};
+use crate::tui::widgets::{
+    CellBuffer, FittedColumns, Rect, draw_frame, draw_reason, draw_text, table, title_with_filter,
+};
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 16;
@@ -29,7 +31,7 @@ impl SyncsView {
     pub(super) fn render_callers(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::Syncs));
         let interval = cx.shared.interval_text();
-        let inner = draw_frame(buf, area, &self.title_with_filter("Syncs"), &interval, focused, theme);
+        let inner = draw_frame(buf, area, &title_with_filter("Syncs", &self.filter), &interval, focused, theme);
         if inner.height == 0 {
             return;
         }
@@ -67,7 +69,7 @@ impl SyncsView {
 
     pub(super) fn callers_table(&self, cx: &Context) -> Table {
         let shared = cx.shared;
-        let title = shared.table_title(&self.title_with_filter("Syncs"));
+        let title = shared.table_title(&title_with_filter("Syncs", &self.filter));
         export::syncs::build_table(title, shared.snapshot(), shared.system.topology.ok(), &self.query())
     }
 }

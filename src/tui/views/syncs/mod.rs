@@ -3,6 +3,7 @@
 mod callers;
 mod slow;
 
+use crate::export::table::Table;
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::syncs::columns::SYNC_COLUMNS;
 use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
@@ -10,7 +11,6 @@ use crate::tui::view::{
     Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
-use crate::{export::table::Table, sanitize::sanitize};
 use std::time::Duration;
 
 const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
@@ -56,13 +56,6 @@ impl SyncsView {
         self.threshold_ms =
             ms.ok_or_else(|| format!("syncs \"{text}\": must be 0 to {} milliseconds", SYNC_THRESHOLD_MS_RANGE.end()))?;
         Ok(())
-    }
-
-    fn title_with_filter(&self, title: &str) -> String {
-        match self.filter.as_str() {
-            "" => title.to_owned(),
-            filter => format!("{title} · filter \"{}\"", sanitize(filter)),
-        }
     }
 
     fn scroll_mut(&mut self, pane: PaneId) -> &mut Scroll {

@@ -5,7 +5,7 @@ use crate::export::{self, table::Table};
 use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
 use crate::model::syncs::{SlowSyncRow, list};
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_text, table};
+use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_text, table, title_with_filter};
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 14;
@@ -21,7 +21,7 @@ impl SyncsView {
         let snapshot = cx.shared.snapshot();
         let in_flight = snapshot.syncs.ok().map_or(0, |s| s.in_flight.len());
         let note = if in_flight > 0 { format!("{in_flight} in flight") } else { String::new() };
-        let title = self.title_with_filter(&format!("Slow syncs, from {} ms", self.threshold_ms));
+        let title = title_with_filter(format!("Slow syncs, from {} ms", self.threshold_ms), &self.filter);
         let inner = draw_frame(buf, area, &title, &note, focused, theme);
         if inner.height == 0 || snapshot.syncs.ok().is_none() {
             return;
