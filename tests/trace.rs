@@ -133,6 +133,25 @@ fn request_sizes_and_sequential_share_match_the_load() {
     }
 }
 
+#[test]
+fn the_histograms_of_a_removed_device_are_freed() {
+    let device = match check_tracing().and_then(|()| LoopDevice::new(4 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped the_histograms_of_a_removed_device_are_freed: {why}"),
+    };
+    let tracer = Tracer::new(&Root::live());
+    tracer.start();
+    let id = device.id;
+    let has_histogram = || tracer.latency.read().ok().map(|raw| device_counts(raw, id).is_some());
+    poll_until("its histogram", || {
+        read_direct(&device.path, 1);
+        has_histogram().filter(|has| *has)
+    });
+    // A loop device without a file stays in /sys/block and has no size.
+    drop(device);
+    poll_until("the end of its histogram", || has_histogram().filter(|has| !has));
+}
+
 fn snapshot(mut command: Command, args: &[&str]) -> Value {
     command.args(args).args(["snapshot", "--pane", "devices", "--format", "json", "-d", "1"]);
     let out = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().unwrap();

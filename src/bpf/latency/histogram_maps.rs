@@ -1,6 +1,6 @@
 //! The latency histograms of the kernel side: creates and reads them.
 //!
-//! Each histogram has one value per possible CPU, so their number is bounded by memory ([`MAX_BYTES`]).
+//! Each histogram has one value per possible CPU, so their number is bounded by a share of the machine's memory.
 
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{read_u32, unpack_device};
@@ -12,8 +12,9 @@ use aya::Ebpf;
 use std::collections::BTreeSet;
 use std::io;
 
-/// Kernel memory for histograms.
+/// Kernel memory for histograms at most: this much, or this share of the machine's memory if that is more.
 const MAX_BYTES: usize = 32 << 20;
+const MAX_MEMORY_SHARE: usize = 1024;
 /// `max_entries` of `histograms` in `assets/trace/latency.bpf.c`.
 const MAX_HISTOGRAMS: usize = 4096;
 /// 32-bit counters per CPU: two histograms, request sizes and order; `struct histogram` in
@@ -45,6 +46,8 @@ pub(super) struct HistogramMaps {
     known: BTreeSet<HistogramKey>,
     buf: Vec<u8>,
     sums: Vec<u32>,
+    /// How many fit into the memory limit.
+    capacity: usize,
     /// A device has no histogram because the limit is reached.
     is_full: bool,
 }
@@ -57,6 +60,7 @@ impl HistogramMaps {
             known: BTreeSet::new(),
             buf: vec![0; cpus * VALUE_LEN],
             sums: vec![0; VALUE_COUNTERS],
+            capacity: capacity(cpus * VALUE_LEN, rustix::system::sysinfo().totalram as usize),
             is_full: false,
         })
     }
@@ -65,7 +69,7 @@ impl HistogramMaps {
         if self.known.contains(&key) || key.1 as usize >= REQUEST_KINDS.len() {
             return Ok(());
         }
-        if self.known.len() >= capacity(self.buf.len()) {
+        if self.known.len() >= self.capacity {
             self.is_full = true;
             return Ok(());
         }
@@ -86,9 +90,18 @@ impl HistogramMaps {
         Ok(())
     }
 
+    /// Deletes the histograms of devices that are not `present` (packed numbers), for others to take their place.
+    pub(super) fn retain_devices(&mut self, present: &BTreeSet<u32>) {
+        let (known, gone) = std::mem::take(&mut self.known).into_iter().partition(|key| present.contains(&key.0));
+        self.known = known;
+        BTreeSet::into_iter(gone).for_each(|key| self.map.remove(&key_bytes(key)));
+        // A device without a histogram asks for it with its next request.
+        self.is_full = false;
+    }
+
     /// Describes what is missing because of the limit.
     pub(super) fn capacity_note(&self) -> Option<String> {
-        let capacity = capacity(self.buf.len());
+        let capacity = self.capacity;
         self.is_full.then(|| format!("limit of {capacity} histograms reached; further devices have none"))
     }
 
@@ -115,9 +128,9 @@ impl HistogramMaps {
     }
 }
 
-/// How many histograms of `len` bytes fit into the memory limit.
-fn capacity(len: usize) -> usize {
-    (MAX_BYTES / len).clamp(REQUEST_KINDS.len(), MAX_HISTOGRAMS)
+/// How many histograms of `len` bytes a machine with so much memory may have.
+fn capacity(len: usize, memory_bytes: usize) -> usize {
+    (MAX_BYTES.max(memory_bytes / MAX_MEMORY_SHARE) / len).clamp(REQUEST_KINDS.len(), MAX_HISTOGRAMS)
 }
 
 /// Parses the counters of sizes, then of random and sequential requests.
@@ -167,8 +180,10 @@ mod tests {
 
     #[test]
     fn the_number_of_histograms_is_bounded_by_memory() {
-        assert_eq!(capacity(2 * VALUE_LEN), MAX_HISTOGRAMS);
-        assert!(capacity(512 * VALUE_LEN) * 512 * VALUE_LEN <= MAX_BYTES);
-        assert_eq!(capacity(8192 * VALUE_LEN), REQUEST_KINDS.len());
+        assert_eq!(capacity(2 * VALUE_LEN, 0), MAX_HISTOGRAMS);
+        assert!(capacity(512 * VALUE_LEN, 1 << 30) * 512 * VALUE_LEN <= MAX_BYTES);
+        assert_eq!(capacity(8192 * VALUE_LEN, 0), REQUEST_KINDS.len());
+        // 256 CPUs come with memory.
+        assert!(capacity(256 * VALUE_LEN, 512 << 30) >= 100 * REQUEST_KINDS.len());
     }
 }

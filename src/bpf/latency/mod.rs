@@ -29,6 +29,8 @@ pub struct LatencyProbe {
     changes: ChangeMaps,
     cache: ReadingCache<Arc<LatencyRaw>>,
     unavailable: Vec<String>,
+    root: Root,
+    reads: u32,
 }
 
 impl Probe for LatencyProbe {
@@ -56,13 +58,19 @@ impl Probe for LatencyProbe {
             let attached = attach_all(&mut programs, &kernel.btf, &bios);
             note_missing(&mut unavailable, "bio-based devices (zram, md, dm)", &attached);
         }
-        Ok(Self { _programs: programs, histograms, changes, cache: ReadingCache::default(), unavailable })
+        let (cache, root) = (ReadingCache::default(), kernel.root.clone());
+        Ok(Self { _programs: programs, histograms, changes, cache, unavailable, root, reads: 0 })
     }
 
     fn read(&mut self) -> io::Result<Arc<LatencyRaw>> {
+        self.reads += 1;
         let is_dirty = self.changes.take_dirty_flag()?;
         if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
             return Ok(same);
+        }
+        if self.reads >= MAX_CACHED_READS {
+            self.reads = 0;
+            self.histograms.retain_devices(&list_devices(&self.root).iter().map(|d| pack_device(d.id)).collect());
         }
         self.histograms.add_requested()?;
         let devices = self.histograms.read()?;
