@@ -6,22 +6,20 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The current time of both clocks.
 pub fn now() -> Timestamp {
-    let boot = clock_gettime(ClockId::Boottime);
-    let wall = clock_gettime(ClockId::Realtime);
-    Timestamp {
-        boot_ns: boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64,
-        wall_ns: wall.tv_sec * 1_000_000_000 + wall.tv_nsec,
-    }
+    Timestamp { boot_ns: boot_ns(), wall_ns: clock_ns(ClockId::Realtime) }
 }
 
 /// The current CLOCK_BOOTTIME, ns.
 pub fn boot_ns() -> u64 {
-    let boot = clock_gettime(ClockId::Boottime);
-    boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64
+    clock_ns(ClockId::Boottime) as u64
 }
 
 /// The current time of the clocks that date the kernel log: CLOCK_MONOTONIC and the wall clock.
 pub fn now_log_clock() -> LogClock {
-    let mono = clock_gettime(ClockId::Monotonic);
-    LogClock { mono_ns: mono.tv_sec as u64 * 1_000_000_000 + mono.tv_nsec as u64, wall_ns: now().wall_ns }
+    LogClock { mono_ns: clock_ns(ClockId::Monotonic) as u64, wall_ns: clock_ns(ClockId::Realtime) }
+}
+
+fn clock_ns(clock: ClockId) -> i64 {
+    let time = clock_gettime(clock);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

@@ -6,7 +6,7 @@
 //! thread; if it takes longer than the interval, it skips ticks, and nothing queues up.
 
 use super::processes::ScanOptions;
-use super::processes::scan_threads::{InlineScanner, ScanConsumer, ScanThreads};
+use super::processes::scan_threads::{InlineScanner, ScanConsumer, ScanThreads, lock, spawn_thread};
 use super::processes::task_scanner::TaskScanner;
 use super::sampler::{CounterSampler, READ_DEADLINE, THREAD_STACK_BYTES};
 use super::topology::TopologyReader;
@@ -21,7 +21,7 @@ use crate::root::Root;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Takes what was read, on the collector's thread: a tick of counters (with the scan of the tasks made right after it
@@ -65,7 +65,7 @@ impl Collectors {
         let tasks = ScanThreads::start(tasks, scans.clone())?;
         let inline_scanner = tasks.inline_scanner();
         let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
-        spawn_thread("topology", {
+        spawn_thread("topology", THREAD_STACK_BYTES, {
             let (topology, sink, since) = (topology.clone(), sink.clone(), topology_since.clone());
             move || run_topology_reader(&topology, &disk_lists, &sink, &since)
         })?;
@@ -115,7 +115,7 @@ impl Collectors {
     }
 
     pub(crate) fn update_scan_options(&self, change: impl FnOnce(&mut ScanOptions)) {
-        change(&mut lock_unpoisoned(&self.scan_options));
+        change(&mut lock(&self.scan_options));
     }
 
     pub(crate) fn scan_now(&self) {
@@ -130,14 +130,6 @@ impl Collectors {
         let topology = late.then(|| BlockedRead { since_boot_ns: since, waiting_on: "the block topology".into() });
         topology.into_iter().chain(self.sampler.blocked_without_thread()).collect()
     }
-}
-
-fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new().name(name.into()).stack_size(THREAD_STACK_BYTES).spawn(body).map(drop)
 }
 
 struct TickScans {
@@ -160,8 +152,8 @@ impl TickScans {
             return goes_on;
         }
         let mut sample = Some(sample);
-        let options = lock_unpoisoned(&self.options).clone();
-        let start = || *lock_unpoisoned(&self.running) = Some((Instant::now(), sample.take()));
+        let options = lock(&self.options).clone();
+        let start = || *lock(&self.running) = Some((Instant::now(), sample.take()));
         let goes_on = scanner.scan(options, start);
         // Without a scan the tick is delivered alone.
         goes_on.unwrap_or_else(|| (self.on_event)(sample.map(Observation::Sample).into_iter().collect()))
@@ -170,17 +162,17 @@ impl TickScans {
 
 impl ScanConsumer for TickScans {
     fn next_request(&self) -> Option<ScanOptions> {
-        lock_unpoisoned(&self.requests).recv().ok()?;
-        Some(lock_unpoisoned(&self.options).clone())
+        lock(&self.requests).recv().ok()?;
+        Some(lock(&self.options).clone())
     }
 
     fn scan_started(&self) {
         self.is_slow.store(true, Ordering::Release);
-        *lock_unpoisoned(&self.running) = Some((Instant::now(), None));
+        *lock(&self.running) = Some((Instant::now(), None));
     }
 
     fn scan_finished(&self, procs: Reading<ProcessUpdate>) -> bool {
-        let under_way = lock_unpoisoned(&self.running).take();
+        let under_way = lock(&self.running).take();
         if let Some((began, _)) = &under_way {
             self.is_slow.store(began.elapsed() > MAX_INLINE_SCAN, Ordering::Release);
         }
@@ -200,7 +192,7 @@ fn run_topology_reader(
 ) {
     while let Ok(ids) = disk_lists.recv() {
         since.store(clock::now().boot_ns, Ordering::Relaxed);
-        let changed = lock_unpoisoned(reader).refresh(&ids);
+        let changed = lock(reader).refresh(&ids);
         since.store(0, Ordering::Relaxed);
         if changed.is_some_and(|topo| !sink(vec![Observation::Topology(Box::new(topo))])) {
             return;
@@ -217,7 +209,7 @@ mod tests {
     fn the_first_tick_delivers_sample_tasks_and_topology() {
         let (tx, rx) = channel();
         let tx = Mutex::new(tx);
-        let sink: CollectorCallback = Arc::new(move |observations| lock_unpoisoned(&tx).send(observations).is_ok());
+        let sink: CollectorCallback = Arc::new(move |observations| lock(&tx).send(observations).is_ok());
         let feed = Collectors::start(&Root::live(), Duration::from_secs(3600), ScanOptions::default(), sink).unwrap();
         let mut got = [false; 3];
         for observation in rx.into_iter().flatten() {

@@ -50,7 +50,12 @@ pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     };
     let chain = device_chain(root, &topo, &found);
     let (atime, nodiratime, lazytime) = mount.atime_options();
-    let store = if node.is_some() || !found.is_empty() { StorageKind::Block } else { store_without_device(mount) };
+    let store = match mount.storage_kind() {
+        _ if node.is_some() || !found.is_empty() => StorageKind::Block,
+        // Its type should have a device.
+        StorageKind::Block => StorageKind::Unknown,
+        other => other,
+    };
     let device_ro = found.iter().any(|(id, _)| topo.get(*id).is_some_and(|d| d.read_only == Some(true)));
     Ok(PathReport {
         requested: RawBytes::from(path.as_os_str().as_bytes()),
@@ -172,14 +177,6 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<De
             queue: queues.get(&queue).cloned(),
         })
         .collect()
-}
-
-/// Where a mount without a known device stores its data; `Unknown` if its type should have a device.
-fn store_without_device(mount: &MountInfo) -> StorageKind {
-    match mount.storage_kind() {
-        StorageKind::Block => StorageKind::Unknown,
-        other => other,
-    }
 }
 
 fn describe_location(

@@ -167,7 +167,7 @@ impl ScanShared {
     }
 }
 
-fn spawn_thread(name: &str, stack: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) fn spawn_thread(name: &str, stack: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(body).map(drop)
 }
 
@@ -230,7 +230,8 @@ fn run_scan(shared: &ScanShared, owner_id: u64, worker: &mut WorkerState) -> Opt
         if worker.reader.is_none() {
             worker.reader = state.tasks.new_reader();
         }
-        state.running_job = Some(worker.start_job(job));
+        let (marker, thread_id) = (worker.marker.clone(), worker.thread_id);
+        state.running_job = Some(RunningJob { job, started_ns: boot_ns(), marker, thread_id });
         drop(state);
         let reading = worker.run(&job);
         state = lock(&shared.state);
@@ -292,10 +293,6 @@ struct WorkerState {
 }
 
 impl WorkerState {
-    fn start_job(&self, job: ScanJob) -> RunningJob {
-        RunningJob { job, started_ns: boot_ns(), marker: self.marker.clone(), thread_id: self.thread_id }
-    }
-
     /// Runs the job; the answers to a query are in `answers`.
     fn run(&mut self, job: &ScanJob) -> Option<TaskFiles> {
         match (job, &mut self.reader) {
@@ -309,6 +306,6 @@ impl WorkerState {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
