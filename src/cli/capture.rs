@@ -7,15 +7,17 @@
 mod redact;
 
 use super::args::parse_seconds;
-use super::exit::EXIT_OK;
+use super::exit::{EXIT_OK, usage};
 use crate::collect::clock;
 use crate::root::Root;
+use crate::subprocess::owner::find_foreign_owner;
 use anyhow::Context;
 use clap::Args;
 use redact::CaptureRedactor;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -57,14 +59,25 @@ const DISK_FILES: &str = "dev size ro removable partition loop/backing_file dm/n
 
 /// Writes `DIR/t0`, `DIR/t1`, ..., `delay` seconds apart.
 pub(super) fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
+    let dir = std::path::absolute(&args.dir)?;
+    // The names below are known: whoever may put links in their place decides which files are written.
+    if let Some(owner) = find_foreign_owner(&dir)? {
+        return Err(usage(format!(
+            "{}: user {} can put links there; name a directory that belongs to root",
+            dir.display(),
+            owner.uid
+        )));
+    }
     let scrub = CaptureRedactor::from_root(root);
     let pids = select_processes(root, args.processes);
     for i in 0..args.count {
         if i > 0 {
             std::thread::sleep(std::time::Duration::from_secs_f64(args.delay));
         }
-        let to = args.dir.join(format!("t{i}"));
-        fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        let to = dir.join(format!("t{i}"));
+        fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        // Nothing is written into what was there before.
+        fs::DirBuilder::new().mode(0o700).create(&to).with_context(|| format!("cannot make {}", to.display()))?;
         TreeWriter { root, redactor: &scrub, target_dir: to }.write_snapshot(&pids)?;
     }
     Ok(EXIT_OK)
@@ -197,6 +210,23 @@ fn read_capped(path: &Path) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn planted_links_are_not_followed() {
+        let (from, to, other) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(other.path(), to.path().join("t0")).unwrap();
+        let args = CaptureArgs { dir: to.path().into(), count: 1, delay: 0.0, processes: 1 };
+        assert!(run(&Root::at(from.path()), &args).is_err());
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(to.path(), Some(1), None).unwrap();
+            let args = CaptureArgs { dir: to.path().join("new"), count: 1, delay: 0.0, processes: 1 };
+            let refused = run(&Root::at(from.path()), &args).unwrap_err().to_string();
+            assert!(refused.contains("user 1 can put links there"), "{refused}");
+        }
+    }
 
     fn write_file(root: &Path, rel: &str, text: &str) {
         fs::create_dir_all(root.join(rel).parent().unwrap()).unwrap();
