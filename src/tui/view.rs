@@ -292,9 +292,7 @@ pub trait View {
     }
 
     /// Handles the line typed into its own prompt.
-    ///
-    /// # Errors
-    /// What is wrong with the text; the prompt stays open and shows it.
+    /// Errors: what is wrong with the text; the prompt stays open and shows it.
     fn on_input(&mut self, _: PromptPurpose, _text: &str, _cx: &Context, _out: &mut Outbox) -> Result<(), String> {
         Ok(())
     }

@@ -50,9 +50,7 @@ impl Default for KernelLogView {
 
 impl KernelLogView {
     /// Sets both patterns.
-    ///
-    /// # Errors
-    /// One of them is not a regular expression; both stay as they were.
+    /// Errors: one of them is not a regular expression; both stay as they were.
     pub fn set_patterns(
         &mut self,
         include: Option<String>,

@@ -4,9 +4,7 @@ use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::view::{Dialog, PendingChange, Shared};
 
 /// Parses a class and level: `rt/0`, `be/4`, `idle`.
-///
-/// # Errors
-/// The text is none of these.
+/// Errors: the text is none of these.
 pub(crate) fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
     let wrong = || format!("\"{text}\": class and level are rt/0 to rt/7, be/0 to be/7, or idle");
     if text == "idle" {

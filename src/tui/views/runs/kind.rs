@@ -16,14 +16,10 @@ pub trait RunForms: RunTypes + Default {
     /// The lines of a form.
     fn lines(&self, form: usize, shared: &Shared) -> Vec<FormLine>;
     /// Sets a line other than the directory.
-    ///
-    /// # Errors
-    /// What is wrong with the text; the form stays as it was.
+    /// Errors: what is wrong with the text; the form stays as it was.
     fn set_line(&mut self, form: usize, name: &str, text: &str) -> Result<(), String>;
     /// Resets a line to its default.
-    ///
-    /// # Errors
-    /// Why the plan would be invalid; the form stays as it was.
+    /// Errors: why the plan would be invalid; the form stays as it was.
     fn reset_line(&mut self, form: usize, name: &str) -> Result<(), String>;
     /// What a run would do, and the state of the target.
     fn plan_text(&self, form: usize, shared: &Shared) -> Vec<StyledLine>;
@@ -60,9 +56,7 @@ pub trait RunReports: RunTypes {
     /// A report as text for a page.
     fn report_lines(report: &Self::Report, shared: &Shared, width: u16) -> Vec<StyledLine>;
     /// Two reports side by side.
-    ///
-    /// # Errors
-    /// Why they cannot be compared, and what to do.
+    /// Errors: why they cannot be compared, and what to do.
     fn compare(both: &[Self::Report; 2], width: u16) -> Result<String, String>;
     fn report_table(report: &Self::Report) -> Table;
 }
@@ -88,9 +82,7 @@ pub trait RunKind: RunForms + RunStatus + RunReports {
         false
     }
     /// Handles input that is no line of a form.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
+    /// Errors: what is wrong with the text.
     fn on_input(_view: &mut RunView<Self>, _text: &str, _cx: &Context, _out: &mut Outbox) -> Result<(), String> {
         Ok(())
     }

@@ -48,9 +48,7 @@ impl Default for SyncsView {
 
 impl SyncsView {
     /// Sets the threshold from the text of `:syncs MS`.
-    ///
-    /// # Errors
-    /// The text is not a number in range.
+    /// Errors: the text is not a number in range.
     pub fn set_threshold(&mut self, text: &str) -> Result<(), String> {
         let ms = text.trim_end_matches("ms").trim().parse().ok().filter(|ms| SYNC_THRESHOLD_MS_RANGE.contains(ms));
         self.threshold_ms =

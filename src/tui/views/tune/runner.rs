@@ -31,10 +31,7 @@ impl TuneEffectRunner {
     }
 
     /// Starts an effect without waiting for it.
-    ///
-    /// # Errors
-    ///
-    /// When no thread can be started for it.
+    /// Errors: when no thread can be started for it.
     pub(crate) fn run_effect(&mut self, effect: TuneEffect) -> Result<(), String> {
         match effect {
             TuneEffect::Refresh(extra) => {
