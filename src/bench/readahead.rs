@@ -24,6 +24,7 @@ const DEFAULT_READAHEAD_KB: u64 = 128;
 /// A disk whose read-ahead can be changed.
 pub(crate) struct ReadaheadDisk {
     pub name: String,
+    /// Present read-ahead, KiB.
     pub current_kb: u64,
 }
 

@@ -135,6 +135,7 @@ pub(crate) enum FrameKind {
     Log,
 }
 
+/// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub kind: FrameKind,
@@ -146,6 +147,7 @@ pub(crate) struct FrameHeader {
     pub raw_len: u32,
     /// Wall clock of its tick, ns.
     pub wall_ns: i64,
+    /// Checksum of the compressed bytes.
     pub crc: u32,
 }
 

@@ -58,6 +58,7 @@ pub enum RangeBound {
     Fixed(i64),
     /// A number of pages, in bytes.
     Pages(i64),
+    /// The page size in KiB.
     PageKb,
     Memory,
     /// The size of memory in KiB, divided by this.

@@ -201,6 +201,7 @@ impl Tuner<'_> {
     }
 }
 
+/// The socket of a change's tuner.
 pub(crate) fn socket_path(journal: &Journal, id: u64) -> PathBuf {
     journal.dir().join(format!("{id}.sock"))
 }

@@ -92,6 +92,7 @@ impl TargetFilesystem {
     }
 }
 
+/// A block device's number; major 0 is an anonymous one.
 fn block_device_id((major, minor): (u32, u32)) -> Option<DevId> {
     (major != 0).then_some(DevId { major, minor })
 }

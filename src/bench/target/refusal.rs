@@ -32,6 +32,7 @@ pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T, TuneError> {
     Err(TuneError::Unsafe(why.into()))
 }
 
+/// `path`, sanitized.
 pub(super) fn display_path(path: &Path) -> String {
     sanitize(path.as_os_str().as_encoded_bytes())
 }

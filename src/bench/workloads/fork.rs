@@ -39,6 +39,7 @@ const FORKS: u32 = 10;
 /// Bytes touched between two checks for cancellation.
 const TOUCH_BYTES: usize = 64 << 20;
 
+/// MemAvailable in bytes.
 fn available_memory(root: &Root) -> Option<u64> {
     let text = std::fs::read_to_string(root.proc("meminfo")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;

@@ -16,7 +16,9 @@ pub struct Workload {
     pub(super) plan: fn() -> BenchPlan,
     /// Checks a plan beyond [`BenchPlan::check`].
     pub(crate) check: fn(&BenchPlan) -> Result<(), PlanError>,
+    /// Disk space it uses while it runs, bytes.
     pub(crate) footprint: fn(&BenchPlan) -> u64,
+    /// Bytes it writes.
     pub(crate) planned_writes: fn(&BenchPlan) -> PlannedWrites,
     /// What it will do, one line each, shown before the start.
     pub describe: fn(&BenchPlan) -> Vec<String>,

@@ -111,6 +111,7 @@ impl ActivityFilter {
         self.paused_scans = PAUSE_SCANS;
     }
 
+    /// Reads `schedstat`, which never blocks.
     pub(super) fn read_schedstat(&mut self, proc: BorrowedFd<'_>, location: TaskPath) -> ProbeResult {
         read_schedstat(proc, location, &mut self.buf)
     }
