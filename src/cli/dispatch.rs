@@ -2,7 +2,7 @@
 
 use super::exit::{EXIT_OK, EXIT_USAGE, print_final_error};
 use super::parser::{Cli, CliCommand};
-use super::{batch, bench, capture, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
+use super::{batch, bench, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
 use crate::collect::processes::user_names;
 use crate::root::Root;
 use crate::subprocess::{fork_server, resident};
@@ -72,7 +72,6 @@ fn run_subcommand(cli: Cli) -> u8 {
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
         Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
-        Some(CliCommand::Capture(args)) => capture::run(&root, &args),
     };
     let code = result.unwrap_or_else(|error| print_final_error(&error));
     fork_server::stop();

@@ -3,7 +3,6 @@
 mod args;
 mod batch;
 mod bench;
-mod capture;
 mod child_progress;
 mod dispatch;
 mod docs;

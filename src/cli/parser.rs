@@ -1,7 +1,6 @@
 //! The command line: options, subcommands and their help. The man page and the completions come from it.
 
 use super::bench::BenchCommand;
-use super::capture::CaptureArgs;
 use super::doctor::DoctorArgs;
 use super::experiment::ExperimentArgs;
 use super::full_screen::TopArgs;
@@ -104,9 +103,6 @@ pub(super) enum CliCommand {
         #[arg(long, value_name = "DIR", num_args = 0..=1)]
         sync: Option<Option<PathBuf>>,
     },
-    /// Capture the files that `--root` reads, without names and addresses, for tests and bug reports.
-    #[command(hide = true)]
-    Capture(CaptureArgs),
     /// Internal: make a change and hold its lease.
     #[command(hide = true)]
     Tuner {

@@ -6,7 +6,7 @@
 
 mod record;
 
-pub use record::{format_record, parse_record};
+pub use record::parse_record;
 
 use super::kernel_file;
 use crate::model::kernel_log::KmsgRecord;

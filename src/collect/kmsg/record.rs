@@ -6,7 +6,6 @@
 
 use crate::model::kernel_log::{DeviceTag, KmsgRecord};
 use crate::parse::bytes::{device_number, parse_u64};
-use std::io::Write as _;
 
 /// Parses a record; `None` if it is malformed. Unknown header fields and dictionary keys are skipped, as the ABI
 /// demands.
@@ -53,43 +52,6 @@ pub(super) fn first_record(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Formats a record as the kernel does: for captures and fixtures.
-pub fn format_record(record: &KmsgRecord) -> Vec<u8> {
-    let mut out = Vec::with_capacity(record.message.len() + 48);
-    let priority = u64::from(record.facility) << 3 | u64::from(record.level & 7);
-    let _ = write!(out, "{priority},{},{},-", record.seq, record.boot_us);
-    if let Some(caller) = &record.caller {
-        let _ = write!(out, ",caller={caller}");
-    }
-    out.push(b';');
-    escape_into(&mut out, &record.message);
-    out.push(b'\n');
-    let device = record.device.as_ref().map(|d| match d {
-        DeviceTag::Block(major, minor) => format!("b{major}:{minor}"),
-        DeviceTag::Char(major, minor) => format!("c{major}:{minor}"),
-        DeviceTag::Net(index) => format!("n{index}"),
-        DeviceTag::Named(name) => format!("+{name}"),
-    });
-    for (key, value) in [("SUBSYSTEM", record.subsystem.as_ref()), ("DEVICE", device.as_ref())] {
-        if let Some(value) = value {
-            let _ = write!(out, " {key}=");
-            escape_into(&mut out, value.as_bytes());
-            out.push(b'\n');
-        }
-    }
-    out
-}
-
-fn escape_into(out: &mut Vec<u8>, raw: &[u8]) {
-    for &b in raw {
-        if (b' '..127).contains(&b) && b != b'\\' {
-            out.push(b);
-        } else {
-            let _ = write!(out, "\\x{b:02x}");
-        }
-    }
-}
-
 fn unescape(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;
@@ -128,6 +90,44 @@ fn parse_device_tag(value: &[u8]) -> Option<DeviceTag> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::io::Write as _;
+
+    /// Formats a record as the kernel does.
+    fn format_record(record: &KmsgRecord) -> Vec<u8> {
+        let mut out = Vec::with_capacity(record.message.len() + 48);
+        let priority = u64::from(record.facility) << 3 | u64::from(record.level & 7);
+        let _ = write!(out, "{priority},{},{},-", record.seq, record.boot_us);
+        if let Some(caller) = &record.caller {
+            let _ = write!(out, ",caller={caller}");
+        }
+        out.push(b';');
+        escape_into(&mut out, &record.message);
+        out.push(b'\n');
+        let device = record.device.as_ref().map(|d| match d {
+            DeviceTag::Block(major, minor) => format!("b{major}:{minor}"),
+            DeviceTag::Char(major, minor) => format!("c{major}:{minor}"),
+            DeviceTag::Net(index) => format!("n{index}"),
+            DeviceTag::Named(name) => format!("+{name}"),
+        });
+        for (key, value) in [("SUBSYSTEM", record.subsystem.as_ref()), ("DEVICE", device.as_ref())] {
+            if let Some(value) = value {
+                let _ = write!(out, " {key}=");
+                escape_into(&mut out, value.as_bytes());
+                out.push(b'\n');
+            }
+        }
+        out
+    }
+
+    fn escape_into(out: &mut Vec<u8>, raw: &[u8]) {
+        for &b in raw {
+            if (b' '..127).contains(&b) && b != b'\\' {
+                out.push(b);
+            } else {
+                let _ = write!(out, "\\x{b:02x}");
+            }
+        }
+    }
 
     #[test]
     fn header_message_and_dictionary_are_parsed() {

@@ -1,10 +1,10 @@
 //! Replaces names of the host and its users, and network addresses, in captured files.
 
-use crate::collect::kmsg::{KmsgReader, format_record};
-use crate::model::reading::Reading;
-use crate::root::Root;
+use iotop_plus::root::Root;
 use regex_lite::Regex;
 use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 
 /// Accounts below this uid belong to services, whose names are kept.
 const FIRST_PERSON_UID: u32 = 1000;
@@ -69,13 +69,29 @@ impl CaptureRedactor {
 
     /// The newest `most` kernel log records; empty if the log cannot be read.
     pub(super) fn redacted_kernel_log(&self, root: &Root, most: usize) -> Vec<u8> {
-        let Reading::Ok(mut reader) = KmsgReader::open(root) else { return Vec::new() };
-        let mut records = Vec::new();
-        while let Ok(Some(record)) = reader.next_record() {
-            records.push(format_record(&record));
+        let text = read_kernel_log(root);
+        let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
+        // Lines of a record's dictionary begin with a blank.
+        let starts: Vec<usize> = (0..lines.len()).filter(|i| !lines[*i].starts_with(b" ")).collect();
+        let from = starts.iter().rev().take(most).last().copied().unwrap_or(lines.len());
+        self.redact(&lines[from..].concat())
+    }
+}
+
+/// The whole log, without waiting for more.
+fn read_kernel_log(root: &Root) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut record = [0; 16 * 1024];
+    let opened = fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(root.dev("kmsg"));
+    let Ok(mut file) = opened else { return text };
+    loop {
+        match file.read(&mut record) {
+            Ok(0) => return text,
+            Ok(n) => text.extend_from_slice(&record[..n]),
+            // EPIPE: the kernel overwrote records before they were read.
+            Err(err) if matches!(err.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+            Err(_) => return text,
         }
-        let from = records.len().saturating_sub(most);
-        self.redact(&records[from..].concat())
     }
 }
 
@@ -95,4 +111,21 @@ pub(super) fn redact_arguments(cmdline: &[u8]) -> Vec<u8> {
         out.push(0);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_kernel_log_records_are_kept_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let newest = |most| CaptureRedactor::from_root(&root).redacted_kernel_log(&root, most);
+        assert_eq!(newest(9), b"", "there is no log");
+        fs::create_dir(root.dev("")).unwrap();
+        fs::write(root.dev("kmsg"), "4,1,5,-;a\n SUBSYSTEM=net\n4,2,6,-;b\n DEVICE=n7\n4,3,7,-;c\n").unwrap();
+        assert_eq!(newest(2), b"4,2,6,-;b\n DEVICE=n7\n4,3,7,-;c\n");
+        assert_eq!(newest(9).len(), 56);
+    }
 }

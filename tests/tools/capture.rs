@@ -1,18 +1,15 @@
-//! The hidden subcommand `capture`: copies the files that `--root` and the tests read from the running machine.
+//! Copies the files that `--root` and the tests read from the running machine: `cargo run --example capture -- DIR`.
 //!
 //! Names of the host and its users, network addresses and all command-line arguments except plain options are
-//! replaced, because the result ends up in tests and bug reports. It may block on a hung device, so no key of the
-//! screen starts it.
+//! replaced, because the result ends up in tests and bug reports. It may block on a hung device.
 
 mod redact;
 
-use super::args::parse_seconds;
-use super::exit::{EXIT_OK, usage};
-use crate::collect::clock;
-use crate::root::Root;
-use crate::subprocess::owner::find_foreign_owner;
-use anyhow::Context;
-use clap::Args;
+use anyhow::{Context, bail};
+use clap::Parser;
+use iotop_plus::collect::clock;
+use iotop_plus::root::Root;
+use iotop_plus::subprocess::owner::find_foreign_owner;
 use redact::CaptureRedactor;
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,19 +17,36 @@ use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-#[derive(Debug, Args)]
-pub(super) struct CaptureArgs {
+/// Captures the files that `iotop-plus --root` reads, without names and addresses, for tests and bug reports.
+#[derive(Debug, Parser)]
+struct CaptureArgs {
     /// Target directory; the snapshots are named t0, t1, ...
-    pub(super) dir: PathBuf,
+    dir: PathBuf,
     /// Number of snapshots.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
-    pub(super) count: u32,
+    count: u32,
     /// Seconds between snapshots.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
-    pub(super) delay: f64,
+    delay: f64,
     /// Number of processes to capture, the busiest first.
     #[arg(long, value_name = "N", default_value_t = 40)]
-    pub(super) processes: usize,
+    processes: usize,
+    /// Read proc, sys and dev from this directory instead of the running machine.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        Ok(_) => Err("must be 0.1 to 3600 seconds".into()),
+        Err(_) => Err("is not a number of seconds".into()),
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = CaptureArgs::parse();
+    run(&args.root.as_ref().map_or_else(Root::live, Root::at), &args)
 }
 
 /// Longer files are truncated; those the program reads are much shorter.
@@ -58,15 +72,11 @@ const DISK_FILES: &str = "dev size ro removable partition loop/backing_file dm/n
                           queue/write_cache";
 
 /// Writes `DIR/t0`, `DIR/t1`, ..., `delay` seconds apart.
-pub(super) fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
+fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<()> {
     let dir = std::path::absolute(&args.dir)?;
     // The names below are known: whoever may put links in their place decides which files are written.
     if let Some(owner) = find_foreign_owner(&dir)? {
-        return Err(usage(format!(
-            "{}: user {} can put links there; name a directory that belongs to root",
-            dir.display(),
-            owner.uid
-        )));
+        bail!("{}: user {} can put links there; name a directory that belongs to root", dir.display(), owner.uid);
     }
     let scrub = CaptureRedactor::from_root(root);
     let pids = select_processes(root, args.processes);
@@ -80,7 +90,7 @@ pub(super) fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
         fs::DirBuilder::new().mode(0o700).create(&to).with_context(|| format!("cannot make {}", to.display()))?;
         TreeWriter { root, redactor: &scrub, target_dir: to }.write_snapshot(&pids)?;
     }
-    Ok(EXIT_OK)
+    Ok(())
 }
 
 /// The processes to capture: first those in state D, then by storage traffic, swap and pid.
@@ -217,12 +227,12 @@ mod tests {
         let (from, to, other) =
             (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(other.path(), to.path().join("t0")).unwrap();
-        let args = CaptureArgs { dir: to.path().into(), count: 1, delay: 0.0, processes: 1 };
+        let args = CaptureArgs { dir: to.path().into(), count: 1, delay: 0.0, processes: 1, root: None };
         assert!(run(&Root::at(from.path()), &args).is_err());
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(to.path(), Some(1), None).unwrap();
-            let args = CaptureArgs { dir: to.path().join("new"), count: 1, delay: 0.0, processes: 1 };
+            let args = CaptureArgs { dir: to.path().join("new"), count: 1, delay: 0.0, processes: 1, root: None };
             let refused = run(&Root::at(from.path()), &args).unwrap_err().to_string();
             assert!(refused.contains("user 1 can put links there"), "{refused}");
         }
@@ -248,7 +258,7 @@ mod tests {
         write_file(at, "sys/block/sda/dev", "8:0\n");
         write_file(at, "sys/block/loop0/size", "0\n");
         write_file(at, "dev/kmsg", "4,1,5,-;eth0: prod-db-7 at 10.1.2.3 aa:bb:cc:dd:ee:ff\n SUBSYSTEM=net\n");
-        let args = CaptureArgs { dir: to.path().into(), count: 2, delay: 0.0, processes: 1 };
+        let args = CaptureArgs { dir: to.path().into(), count: 2, delay: 0.0, processes: 1, root: None };
         run(&Root::at(at), &args).unwrap();
         let got = |rel: &str| String::from_utf8(fs::read(to.path().join(rel)).unwrap()).unwrap();
         assert_eq!(got("t1/proc/diskstats"), " 8 0 sda 1 2 3\n");
