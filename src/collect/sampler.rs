@@ -9,9 +9,9 @@ use super::clock;
 use super::source::{MarkBlocked, SampleUpdate, Source};
 use crate::model::reading::{BlockedRead, describe_io_error};
 use crate::model::sample::Sample;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// A longer read counts as blocked.
@@ -24,47 +24,46 @@ pub(crate) const THREAD_STACK_BYTES: usize = 2 << 20;
 /// Takes each sample, and may use the thread for a while; returns false to end the sampler.
 pub(crate) type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
-enum SamplerCommand {
-    SetInterval(Duration),
-    Stop,
-}
-
 struct SourceSlot {
     name: &'static str,
     /// Outside the lock: a stuck source cannot be called.
     mark_blocked: MarkBlocked,
+    /// Locked while it is being read, so also by a stuck read.
     read: Mutex<Box<dyn FnMut() -> SampleUpdate + Send>>,
+    /// Boot clock when the read began that is stuck.
+    stuck_since: AtomicU64,
 }
 
 impl From<Source> for SourceSlot {
     fn from(source: Source) -> Self {
-        Self { name: source.name(), mark_blocked: source.mark_blocked, read: Mutex::new(source.read) }
+        let (name, mark_blocked, read) = (source.name(), source.mark_blocked, Mutex::new(source.read));
+        Self { name, mark_blocked, read, stuck_since: AtomicU64::new(0) }
     }
 }
 
 struct SamplerState {
     sources: Vec<SourceSlot>,
-    /// The thread in charge; an older one that wakes up exits.
-    generation: AtomicU64,
-    /// 1 + index of the source being read; one more than the last source while the sink has the sample; 0 between
-    /// ticks.
-    reading_index: AtomicUsize,
-    /// Boot clock when that read began.
-    reading_since: AtomicU64,
-    /// For each source the boot clock since when it is stuck, or 0.
-    stuck_since: Vec<AtomicU64>,
-    seq: AtomicU64,
+    progress: Mutex<Progress>,
     sink: SampleSink,
     spawn: SpawnThread,
 }
 
-/// Starts the thread of a generation, with the interval. Tests let it fail.
-type SpawnThread = fn(&Arc<SamplerState>, u64, Duration) -> std::io::Result<Sender<SamplerCommand>>;
+struct Progress {
+    /// The thread in charge; an older one that wakes up exits.
+    generation: u64,
+    interval: Duration,
+    /// The index of the source being read (one more than the last while the sink has the sample), and the boot clock
+    /// when that began.
+    running: Option<(usize, u64)>,
+    seq: u64,
+}
+
+/// Starts the thread of a generation. Tests let it fail.
+type SpawnThread = fn(&Arc<SamplerState>, u64) -> std::io::Result<Thread>;
 
 pub(crate) struct CounterSampler {
     state: Arc<SamplerState>,
-    commands: Sender<SamplerCommand>,
-    interval: Duration,
+    thread: Thread,
     /// Why no thread reads: since when, and the error of the last attempt to start one.
     no_thread: Option<(u64, std::io::Error)>,
 }
@@ -81,24 +80,16 @@ impl CounterSampler {
         sink: SampleSink,
         spawn: SpawnThread,
     ) -> std::io::Result<Self> {
-        let stuck = sources.iter().map(|_| AtomicU64::new(0)).collect();
-        let shared = Arc::new(SamplerState {
-            sources: sources.into_iter().map(SourceSlot::from).collect(),
-            generation: AtomicU64::new(0),
-            reading_index: AtomicUsize::new(0),
-            reading_since: AtomicU64::new(0),
-            stuck_since: stuck,
-            seq: AtomicU64::new(0),
-            sink,
-            spawn,
-        });
-        let commands = spawn(&shared, 0, interval)?;
-        Ok(Self { state: shared, commands, interval, no_thread: None })
+        let sources = sources.into_iter().map(SourceSlot::from).collect();
+        let progress = Mutex::new(Progress { generation: 0, interval, running: None, seq: 0 });
+        let state = Arc::new(SamplerState { sources, progress, sink, spawn });
+        let thread = spawn(&state, 0)?;
+        Ok(Self { state, thread, no_thread: None })
     }
 
     pub(crate) fn set_interval(&mut self, interval: Duration) {
-        self.interval = interval;
-        let _ = self.commands.send(SamplerCommand::SetInterval(interval));
+        self.state.progress().interval = interval;
+        self.thread.unpark();
     }
 
     /// Checks for a source (or the sink) that does not return; to be called a few times a second. Returns the name of
@@ -108,27 +99,28 @@ impl CounterSampler {
             self.start_next_thread();
             return None;
         }
-        let shared = self.state.clone();
-        let at = shared.reading_index.load(Ordering::Acquire).checked_sub(1)?;
-        let since = shared.reading_since.load(Ordering::Acquire);
+        let mut progress = self.state.progress();
+        let (index, since) = progress.running?;
         if clock::boot_ns().saturating_sub(since) < READ_DEADLINE.as_nanos() as u64 {
             return None;
         }
-        if let Some(stuck) = shared.stuck_since.get(at) {
-            stuck.store(since.max(1), Ordering::Release);
+        (progress.running, progress.generation) = (None, progress.generation + 1);
+        let stuck = self.state.sources.get(index);
+        if let Some(source) = stuck {
+            source.stuck_since.store(since, Ordering::Relaxed);
         }
-        shared.reading_index.store(0, Ordering::Release);
-        shared.generation.fetch_add(1, Ordering::AcqRel);
+        let name = stuck.map(|source| source.name);
+        drop(progress);
         self.start_next_thread();
-        shared.sources.get(at).map(|source| source.name)
+        name
     }
 
     /// Starts the thread of the current generation. The deadline has passed already: it reads at once what the stuck one
     /// did not.
     fn start_next_thread(&mut self) {
-        let generation = self.state.generation.load(Ordering::Acquire);
-        match (self.state.spawn)(&self.state, generation, self.interval) {
-            Ok(commands) => (self.commands, self.no_thread) = (commands, None),
+        let generation = self.state.progress().generation;
+        match (self.state.spawn)(&self.state, generation) {
+            Ok(thread) => (self.thread, self.no_thread) = (thread, None),
             Err(err) => {
                 let since = self.no_thread.take().map_or_else(clock::boot_ns, |(since, _)| since);
                 self.no_thread = Some((since, err));
@@ -146,88 +138,82 @@ impl CounterSampler {
 
 impl Drop for CounterSampler {
     fn drop(&mut self) {
-        self.state.generation.fetch_add(1, Ordering::AcqRel);
-        let _ = self.commands.send(SamplerCommand::Stop);
+        self.state.progress().generation += 1;
+        self.thread.unpark();
     }
 }
 
-fn spawn_thread(
-    shared: &Arc<SamplerState>,
-    generation: u64,
-    interval: Duration,
-) -> std::io::Result<Sender<SamplerCommand>> {
-    let (tx, rx) = channel();
-    let shared = shared.clone();
-    std::thread::Builder::new()
-        .name("counters".into())
-        .stack_size(THREAD_STACK_BYTES)
-        .spawn(move || run_sampler(&shared, generation, interval, &rx))?;
-    Ok(tx)
+fn spawn_thread(state: &Arc<SamplerState>, generation: u64) -> std::io::Result<Thread> {
+    let state = state.clone();
+    let builder = std::thread::Builder::new().name("counters".into()).stack_size(THREAD_STACK_BYTES);
+    Ok(builder.spawn(move || state.run(generation))?.thread().clone())
 }
 
-fn run_sampler(shared: &SamplerState, generation: u64, mut interval: Duration, commands: &Receiver<SamplerCommand>) {
-    let mut last = Instant::now();
-    let mut due = last;
-    loop {
-        match commands.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Ok(SamplerCommand::SetInterval(new)) => {
-                interval = new;
+impl SamplerState {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads and delivers samples, until the sink wants no more or another thread has taken over.
+    fn run(&self, generation: u64) {
+        let mut last = Instant::now();
+        let mut due = last;
+        let mut interval = self.progress().interval;
+        loop {
+            let progress = self.progress();
+            if progress.generation != generation {
+                return;
+            }
+            if progress.interval != interval {
+                interval = progress.interval;
                 due = last + interval;
+            }
+            drop(progress);
+            let wait = due.saturating_duration_since(Instant::now());
+            if !wait.is_zero() {
+                std::thread::park_timeout(wait);
                 continue;
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(SamplerCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-        }
-        last = Instant::now();
-        let Some(sample) = read_all(shared, generation) else { return };
-        if !deliver(shared, generation, sample) {
-            return;
-        }
-        due = (due + interval).max(Instant::now());
-    }
-}
-
-/// Delivers the sample; false if the sink wants no more, or another thread has taken over meanwhile.
-fn deliver(shared: &SamplerState, generation: u64, sample: Sample) -> bool {
-    shared.reading_since.store(clock::boot_ns(), Ordering::Release);
-    shared.reading_index.store(shared.sources.len() + 1, Ordering::Release);
-    let goes_on = (shared.sink)(sample);
-    if shared.generation.load(Ordering::Acquire) != generation {
-        return false;
-    }
-    shared.reading_index.store(0, Ordering::Release);
-    goes_on
-}
-
-/// Reads all sources; `None` if another thread has taken over meanwhile.
-fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
-    let at = clock::now();
-    let mut sample = Sample { seq: shared.seq.fetch_add(1, Ordering::Relaxed) + 1, time: at, ..Default::default() };
-    for index in 0..shared.sources.len() {
-        match read_source(shared, index, generation)? {
-            Ok(update) => update(&mut sample),
-            Err(blocked) => (shared.sources[index].mark_blocked)(&mut sample, blocked),
+            last = Instant::now();
+            let Some(sample) = self.read_all(generation) else { return };
+            if self.supervise(generation, self.sources.len(), || (self.sink)(sample)) != Some(true) {
+                return;
+            }
+            due = (due + interval).max(Instant::now());
         }
     }
-    Some(sample)
-}
 
-fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<Result<SampleUpdate, BlockedRead>> {
-    let slot = &shared.sources[index];
-    let Ok(mut read) = slot.read.try_lock() else {
-        let since = shared.stuck_since[index].load(Ordering::Acquire);
-        return Some(Err(BlockedRead { since_boot_ns: since, waiting_on: slot.name.into() }));
-    };
-    shared.reading_since.store(clock::boot_ns(), Ordering::Release);
-    shared.reading_index.store(index + 1, Ordering::Release);
-    let update = read();
-    if shared.generation.load(Ordering::Acquire) != generation {
-        // The lock is released only now: the source is consistent again and others may read it.
-        shared.stuck_since[index].store(0, Ordering::Release);
-        return None;
+    /// Reads all sources; `None` if another thread has taken over meanwhile.
+    fn read_all(&self, generation: u64) -> Option<Sample> {
+        let mut sample = Sample { time: clock::now(), ..Default::default() };
+        let mut progress = self.progress();
+        progress.seq += 1;
+        sample.seq = progress.seq;
+        drop(progress);
+        for (index, source) in self.sources.iter().enumerate() {
+            match source.read.try_lock() {
+                // The lock is released after the thread knows whether it was abandoned: the source is consistent again.
+                Ok(mut read) => self.supervise(generation, index, || read())?(&mut sample),
+                Err(_) => {
+                    let since_boot_ns = source.stuck_since.load(Ordering::Relaxed);
+                    (source.mark_blocked)(&mut sample, BlockedRead { since_boot_ns, waiting_on: source.name.into() });
+                }
+            }
+        }
+        Some(sample)
     }
-    shared.reading_index.store(0, Ordering::Release);
-    Some(Ok(update))
+
+    /// Runs what may not return; `None` if another thread has taken over meanwhile.
+    fn supervise<T>(&self, generation: u64, index: usize, run: impl FnOnce() -> T) -> Option<T> {
+        self.progress().running = Some((index, clock::boot_ns()));
+        let result = run();
+        let mut progress = self.progress();
+        if progress.generation != generation {
+            return None;
+        }
+        progress.running = None;
+        Some(result)
+    }
 }
 
 #[cfg(test)]
@@ -274,8 +260,8 @@ mod tests {
     #[test]
     fn counters_go_on_after_a_thread_could_not_be_started() {
         static MAY_SPAWN: AtomicBool = AtomicBool::new(true);
-        let spawn: SpawnThread = |state, generation, interval| match MAY_SPAWN.load(Ordering::Acquire) {
-            true => spawn_thread(state, generation, interval),
+        let spawn: SpawnThread = |state, generation| match MAY_SPAWN.load(Ordering::Acquire) {
+            true => spawn_thread(state, generation),
             false => Err(std::io::Error::from_raw_os_error(libc::EAGAIN)),
         };
         let (go, wait) = sync_channel(1);
@@ -309,7 +295,7 @@ mod tests {
             tx.send(s.seq).is_ok()
         });
         let mut lane = CounterSampler::start(vec![fast_source()], Duration::from_millis(20), sink).unwrap();
-        while lane.state.generation.load(Ordering::Acquire) == 0 {
+        while lane.state.progress().generation == 0 {
             assert_eq!(lane.detect_stuck_source(), None, "no source is stuck");
             std::thread::yield_now();
         }
