@@ -6,25 +6,22 @@ use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
 use crate::model::reading::Reading;
 use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 pub(super) fn source(root: &Root) -> Source {
-    let mut names = HashMap::new();
     Source::from_file(
         "/proc/diskstats",
         PersistentFile::new(root.proc("diskstats")),
         |s| &mut s.disks,
-        move |text| Reading::Ok(lines(text).filter_map(|line| parse_line(line, &mut names)).collect()),
+        |text| Reading::Ok(lines(text).filter_map(parse_line).collect()),
     )
 }
 
 /// Parses a row; `None` if it is malformed (a truncated last line, say). Loop and RAM devices without I/O are
 /// included.
-fn parse_line(line: &[u8], names: &mut HashMap<DevId, Arc<str>>) -> Option<DiskRaw> {
+fn parse_line(line: &[u8]) -> Option<DiskRaw> {
     let mut w = words(line);
     let id = DevId { major: next_number(&mut w)? as u32, minor: next_number(&mut w)? as u32 };
-    let name = intern_name(names, id, w.next()?);
+    let name = String::from_utf8_lossy(w.next()?).into();
     let read = parse_op(&mut w)?;
     let write = parse_op(&mut w)?;
     let (in_flight, busy_ms, queue_ms) = (next_number(&mut w)?, next_number(&mut w)?, next_number(&mut w)?);
@@ -42,24 +39,13 @@ fn parse_op<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<DiskOpRaw> {
     Some(DiskOpRaw { ios: next_number(w)?, merged: next_number(w)?, sectors: next_number(w)?, ms: next_number(w)? })
 }
 
-fn intern_name(names: &mut HashMap<DevId, Arc<str>>, id: DevId, raw: &[u8]) -> Arc<str> {
-    match names.get(&id) {
-        Some(name) if name.as_bytes() == raw => name.clone(),
-        _ => {
-            let name: Arc<str> = String::from_utf8_lossy(raw).into();
-            names.insert(id, name.clone());
-            name
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn parse(line: &str) -> Option<DiskRaw> {
-        parse_line(line.as_bytes(), &mut HashMap::new())
+        parse_line(line.as_bytes())
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Details of one process: limits, control groups, ancestors, delays. These files return even for a stuck task. `stat`,
-//! which holds the start time, may not; a [`DeadlineExecutor`] reads it.
+//! which holds the start time, may not; a thread of its own reads it.
 
-use super::deadline_executor::DeadlineExecutor;
 use super::path::is_own_pid_namespace;
+use super::stuck_read::DEADLINE;
 use super::taskstats::{TaskstatsAnswer, TaskstatsSocket};
 use crate::collect::kernel_file::read_once;
 use crate::model::process::{ResourceLimit, TaskDelays, TaskDetail, TaskKey};
@@ -12,6 +12,7 @@ use crate::parse::limits::{self, LimitLine};
 use crate::parse::task;
 use crate::root::Root;
 use crate::sanitize::sanitize;
+use std::sync::mpsc::channel;
 
 /// A longer chain of ancestors is a loop.
 const MAX_ANCESTORS: usize = 64;
@@ -37,13 +38,14 @@ pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
     })
 }
 
-/// Returns `None` if the file hangs, `Some(None)` if there is no such process.
+/// Returns `None` if the file hangs, `Some(None)` if there is no such process. The read blocks killably, so its thread
+/// does not keep the process from exiting.
 fn read_starttime(root: &Root, key: TaskKey) -> Option<Option<u64>> {
     let path = root.proc(&format!("{}/stat", key.pid));
-    DeadlineExecutor::default().run(move || {
-        let mut buf = Vec::new();
-        Some(task::stat(read_once(&path, &mut buf).ok()?)?.starttime)
-    })
+    let (sender, receiver) = channel();
+    let read = move || Some(task::stat(read_once(&path, &mut Vec::new()).ok()?)?.starttime);
+    std::thread::Builder::new().spawn(move || sender.send(read())).ok()?;
+    receiver.recv_timeout(DEADLINE).ok()
 }
 
 struct ProcessFiles<'a> {

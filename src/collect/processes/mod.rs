@@ -8,7 +8,6 @@
 
 mod activity_filter;
 mod cgroups;
-mod deadline_executor;
 pub(crate) mod detail;
 mod file_reader;
 pub mod ionice;

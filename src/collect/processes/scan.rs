@@ -4,10 +4,9 @@
 //! files that may not return.
 
 use super::activity_filter::ProbeResult;
-use super::deadline_executor;
 use super::file_reader::{FileSet, ProgressMarker, ReadJob, TaskFileReader, TaskFiles};
 use super::scan_options::ScanOptions;
-use super::stuck_read::{MAX_STUCK_THREADS, StuckRead};
+use super::stuck_read::{DEADLINE, MAX_STUCK_THREADS, StuckRead};
 use super::task_scanner::{ScanJob, ScanPhase, TaskScan, TaskScanner};
 use super::taskstats::TaskstatsAnswer;
 use crate::collect::clock;
@@ -188,7 +187,7 @@ impl TaskScanner {
                 }
             }
             ScanJob::Files(job) => {
-                let since = clock::boot_ns().saturating_sub(deadline_executor::DEADLINE.as_nanos() as u64);
+                let since = clock::boot_ns().saturating_sub(DEADLINE.as_nanos() as u64);
                 let stuck = StuckRead::new(job.path, file_index, thread_id, since);
                 let task = &mut self.tasks[job.task_index as usize];
                 task.is_cmdline_stuck = stuck.is_cmdline_only();

@@ -8,10 +8,9 @@
 //! not keep the process from exiting.
 
 use super::activity_filter::TaskstatsClient;
-use super::deadline_executor::DEADLINE;
 use super::file_reader::{ProgressMarker, TaskFileReader, TaskFiles};
 use super::scan_options::ScanOptions;
-use super::stuck_read::{MAX_STUCK_THREADS, is_thread_runnable};
+use super::stuck_read::{DEADLINE, MAX_STUCK_THREADS, is_thread_runnable};
 use super::task_scanner::{ScanJob, TaskScanner};
 use super::taskstats::TaskstatsAnswer;
 use crate::collect::clock::boot_ns;

@@ -4,6 +4,10 @@ use super::file_reader::{CMDLINE_FILE, FILES};
 use super::path::TaskPath;
 use crate::model::process::{BlockedTask, TaskKey};
 use crate::root::Root;
+use std::time::Duration;
+
+/// How long a read may take. A thread that waits for a CPU at that moment gets the same time again.
+pub(super) const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Most threads that may hang in a read; with more tasks stuck than that, no read that may block is started.
 pub(super) const MAX_STUCK_THREADS: usize = 8;

@@ -2,7 +2,7 @@
 //! thread that waits for it would keep this process from ending. NSS is not used: its modules open sockets and wait for
 //! servers.
 
-use super::deadline_executor::DEADLINE;
+use super::stuck_read::DEADLINE;
 use crate::parse::bytes::{lines, parse_u64};
 use crate::root::Root;
 use crate::subprocess::budget::ChildBudget;
