@@ -33,6 +33,9 @@ static SERVER: OnceLock<(Pid, Mutex<OwnedFd>)> = OnceLock::new();
 
 /// The longest request: arguments, the longest of them a path.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
+/// The server waits so long, and replies so often, while the kernel lacks memory.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_REPLY_TRIES: u32 = 50;
 /// The first byte of a request says what is requested.
 const SPAWN: u8 = b'S';
 const GUARD_TERMINAL: u8 = b'T';
@@ -87,7 +90,7 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
 /// fork.
 pub(super) fn spawn(args: &[&OsStr], stdin: &impl AsFd, stdout: &impl AsFd) -> Option<Pid> {
     let pid = request(SPAWN, &join_args(args), &[stdin.as_fd(), stdout.as_fd()])?;
-    Pid::from_raw(pid).filter(|_| pid > 0)
+    if pid > 0 { Pid::from_raw(pid) } else { None }
 }
 
 /// Has the server restore `tty`, as it is now, if this process dies before [`release_terminal`].
@@ -125,15 +128,29 @@ fn serve(socket: &OwnedFd, run: RunSubcommand) -> ! {
     crate::allocator::lock_touched();
     let mut guard = TerminalGuard::default();
     let mut buffer = vec![0; MAX_REQUEST_BYTES];
-    while let Ok((n @ 1.., descriptors)) = receive(socket, &mut buffer) {
+    loop {
+        let Ok((n, descriptors)) = receive(socket, &mut buffer) else {
+            // The kernel lacks memory: the request is still there.
+            std::thread::sleep(RETRY_INTERVAL);
+            continue;
+        };
+        if n == 0 {
+            break;
+        }
         let reply = match buffer[0] {
             SPAWN => spawn_child(run, &buffer[1..n], descriptors),
             GUARD_TERMINAL => guard.arm(descriptors.into_iter().next()),
             RELEASE_TERMINAL => guard.disarm(),
             _ => -1,
         };
-        if retry_on_intr(|| send(socket, &reply.to_ne_bytes(), SendFlags::NOSIGNAL)).is_err() {
-            break;
+        let mut tries = 0;
+        while send(socket, &reply.to_ne_bytes(), SendFlags::NOSIGNAL).is_err() {
+            tries += 1;
+            if tries > MAX_REPLY_TRIES {
+                // The program lives, or the next request would say that it has ended; it does without this server.
+                std::process::exit(1);
+            }
+            std::thread::sleep(RETRY_INTERVAL);
         }
     }
     // The program has ended, one way or another.

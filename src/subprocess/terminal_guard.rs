@@ -13,6 +13,8 @@ const CANCEL: &str = "\x18";
 /// What is left to say after the program has died.
 const PROGRAM_DIED: &str = "\r\niotop-plus was killed or aborted; the terminal is restored. Should settings have been \
                             changed, `iotop-plus tune status` says what is in force.\r\n";
+/// Failed writes, after which the terminal is taken for gone.
+const MAX_WRITE_FAILURES: u32 = 3;
 /// How long restoring a terminal that does not read may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -58,7 +60,7 @@ impl SavedTerminal {
         let until = Instant::now() + LEAVE_TIMEOUT;
         let with_cancel = format!("{CANCEL}{LEAVE}{text}");
         let mut left = &with_cancel.as_bytes()[CANCEL.len()..];
-        let mut flushed = false;
+        let (mut flushed, mut failures) = (false, 0);
         while !left.is_empty() {
             match rustix::io::write(&self.fd, left) {
                 Ok(n) => left = &left[n..],
@@ -73,6 +75,7 @@ impl SavedTerminal {
                     let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
                     let _ = poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&wait));
                 }
+                Err(_) if failures < MAX_WRITE_FAILURES => failures += 1,
                 Err(_) => break,
             }
         }
