@@ -10,6 +10,8 @@ use crate::sanitize::sanitize;
 
 /// Rows of one table at most: no machine has as many devices, mounts or traced files.
 pub(crate) const MAX_ROWS: usize = 65_536;
+/// The same for rows of many counters.
+pub(crate) const MAX_DEVICES: usize = 16_384;
 const MAX_REASONS: usize = 64;
 
 /// Why bytes cannot be decoded.

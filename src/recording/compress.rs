@@ -11,8 +11,10 @@ use miniz_oxide::{DataFormat, MZFlush, deflate::stream::deflate};
 /// Uncompressed bytes of a frame at most: a full update of 100,000 tasks takes about a fifth.
 pub(crate) const MAX_FRAME_BYTES: usize = 32 << 20;
 
-/// Deflate's highest compression ratio.
-const MAX_RATIO: usize = 1032;
+/// What may come out of compressed bytes, over all frames: so much at once, and so many times their size in the long
+/// run. Frames of real machines have less than 20 times theirs, deflate could make 1032 times.
+const UNPACKED_AT_ONCE: usize = 4 << 20;
+const UNPACKED_PER_BYTE: usize = 32;
 /// The end of each flush, which is not stored.
 const SYNC_FLUSH_MARKER: [u8; 4] = [0, 0, 0xff, 0xff];
 const COMPRESSION_LEVEL: i32 = 6;
@@ -51,11 +53,15 @@ impl Compressor {
     }
 }
 
-pub(crate) struct Decompressor(Box<InflateState>);
+pub(crate) struct Decompressor {
+    inflate: Box<InflateState>,
+    /// Bytes that may still come out, whatever is added.
+    left: usize,
+}
 
 impl Default for Decompressor {
     fn default() -> Self {
-        Self(InflateState::new_boxed(DataFormat::Raw))
+        Self { inflate: InflateState::new_boxed(DataFormat::Raw), left: UNPACKED_AT_ONCE }
     }
 }
 
@@ -69,18 +75,21 @@ impl Decompressor {
         is_new_stream: bool,
     ) -> Result<Vec<u8>, DecodeError> {
         if is_new_stream {
-            self.0.reset(DataFormat::Raw);
+            self.inflate.reset(DataFormat::Raw);
         }
-        if len > MAX_FRAME_BYTES || len > packed.len().saturating_add(8).saturating_mul(MAX_RATIO) {
+        if len > MAX_FRAME_BYTES {
             return Err(DecodeError("a frame is too large"));
         }
+        let left = self.left + packed.len().saturating_mul(UNPACKED_PER_BYTE);
+        self.left = left.checked_sub(len).ok_or(DecodeError("frames unpack to more than they can hold"))?;
+        self.left = self.left.min(UNPACKED_AT_ONCE);
         // One more byte than needed, so that the end of a flush is reached and a byte too many is noticed.
         let mut out = vec![0; len + 1];
         let mut have = 0;
         for piece in [packed, &SYNC_FLUSH_MARKER] {
             let mut at = 0;
             while at < piece.len() {
-                let done = inflate(&mut self.0, &piece[at..], &mut out[have..], MZFlush::None);
+                let done = inflate(&mut self.inflate, &piece[at..], &mut out[have..], MZFlush::None);
                 (at, have) = (at + done.bytes_consumed, have + done.bytes_written);
                 if done.bytes_consumed == 0 && done.bytes_written == 0 || have > len {
                     return Err(DecodeError("compressed bytes are damaged"));
@@ -107,9 +116,19 @@ mod tests {
         assert!(packed.len() < 4096);
         let mut decompressor = Decompressor::default();
         assert!(decompressor.decompress(&packed, MAX_FRAME_BYTES + 1, true).is_err());
+        assert!(decompressor.decompress(&[], UNPACKED_AT_ONCE + 1, true).is_err());
         assert!(decompressor.decompress(&[], 1 << 20, true).is_err());
         assert!(decompressor.decompress(&packed, 4096, true).is_err(), "more than was said");
         assert_eq!(decompressor.decompress(&packed, 1 << 20, true).unwrap(), zeros);
+    }
+
+    #[test]
+    fn what_many_small_frames_unpack_to_is_bounded() {
+        let zeros = vec![0; 1 << 20];
+        let packed = Compressor::default().compress(&zeros, true);
+        let mut decompressor = Decompressor::default();
+        let unpacked = (0..100).filter(|_| decompressor.decompress(&packed, zeros.len(), true).is_ok()).count();
+        assert!((1..10).contains(&unpacked), "{unpacked}");
     }
 
     proptest! {

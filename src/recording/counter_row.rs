@@ -3,7 +3,7 @@
 //! Each struct lists its cells once, in the order of the file. A cell that may be unknown has a bit in the row's cell
 //! of flags. New cells go to the end of a row.
 
-use super::codec::{Coded, DecodeError, MAX_ROWS, Wire, written};
+use super::codec::{Coded, DecodeError, MAX_DEVICES, Wire, written};
 use super::table::{DeltaRow, TableRow};
 use crate::model::cpu::CpuRaw;
 use crate::model::disk::DiskRaw;
@@ -198,7 +198,7 @@ impl<T: CounterRow + Default> TableRow for T {
     }
 
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
-        let n = w.count(rows.len(), MAX_ROWS)?;
+        let n = w.count(rows.len(), MAX_DEVICES)?;
         let each = w.count(T::LABELS, usize::MAX)?;
         if w.is_read() {
             *rows = vec![T::default(); n];

@@ -11,6 +11,7 @@
 
 pub(crate) mod codec;
 pub(crate) mod compress;
+pub(crate) mod cost;
 pub(crate) mod counter_row;
 pub(crate) mod decoder;
 pub(crate) mod encoder;

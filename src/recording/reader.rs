@@ -3,6 +3,7 @@
 //! Memory is bounded whatever the file holds: the checkpoints (at most [`MAX_SEEK_POINTS`] of 24 bytes; a day at one
 //! second has 1,440), a window of the file, and one uncompressed frame.
 
+use super::compress::Decompressor;
 use super::decoder::{DecodedTick, FrameDecoder, decode_log_frame};
 use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, FrameKind, HEADER_LEN, HeaderError, RecordingHeader};
 use crate::model::observation::Observation;
@@ -16,6 +17,10 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// Records of the kernel log returned when seeking, and log frames searched for them.
 const MAX_LOG_LINES: usize = 4_096;
 const MAX_LOG_FRAMES: usize = 1_024;
+/// Bytes of damaged frames in which frames are searched, before and for each byte of the file: a frame that claims
+/// the rest of the file may contain as many others.
+const SEARCHED_AT_ONCE: u64 = 4 << 20;
+const SEARCHED_PER_BYTE: u64 = 4;
 
 /// The source of a recording's bytes.
 pub trait ReadAt {
@@ -82,6 +87,12 @@ pub struct RecordingReader<B> {
     first_frame_offset: u64,
     next_offset: u64,
     decoder: FrameDecoder,
+    /// Number of the last tick read since seeking.
+    last_number: Option<u32>,
+    /// An offset at which the file was found to have ended.
+    known_end: Option<u64>,
+    /// Bytes of damaged frames that may still be searched.
+    search_left: u64,
     /// Frames skipped because they or one before them are damaged.
     pub unreadable_frames: u64,
 }
@@ -100,6 +111,9 @@ impl<B: ReadAt> RecordingReader<B> {
             first_frame_offset: 0,
             next_offset: 0,
             decoder: FrameDecoder::default(),
+            last_number: None,
+            known_end: None,
+            search_left: SEARCHED_AT_ONCE,
             unreadable_frames: 0,
         };
         let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN)?)?;
@@ -121,13 +135,17 @@ impl<B: ReadAt> RecordingReader<B> {
     /// Up to `n` bytes of the file from offset `at` on.
     fn read_window(&mut self, at: u64, n: usize) -> io::Result<&[u8]> {
         let end = self.window_offset + self.window.len() as u64;
-        if at < self.window_offset || at + n as u64 > end {
+        let is_end = self.known_end.is_some_and(|known| known <= end);
+        if at < self.window_offset || (at + n as u64 > end && !is_end) {
             self.window.resize(n.max(WINDOW_BYTES), 0);
             self.window_offset = at;
             let mut have = 0;
             while have < self.window.len() {
                 match self.source.read_at(at + have as u64, &mut self.window[have..]) {
-                    Ok(0) => break,
+                    Ok(0) => {
+                        self.known_end = Some(at + have as u64);
+                        break;
+                    }
                     Ok(n) => have += n,
                     Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
                     Err(err) => {
@@ -139,7 +157,7 @@ impl<B: ReadAt> RecordingReader<B> {
             self.window.truncate(have);
             self.window.shrink_to(WINDOW_BYTES.max(have));
         }
-        let from = (at - self.window_offset) as usize;
+        let from = self.window.len().min((at - self.window_offset) as usize);
         Ok(&self.window[from..self.window.len().min(from + n)])
     }
 
@@ -161,13 +179,34 @@ impl<B: ReadAt> RecordingReader<B> {
         }
     }
 
+    /// Whether the file has all bytes of a frame. Reads one byte at most: a frame may claim much.
+    fn is_whole(&mut self, at: u64, head: &FrameHeader) -> io::Result<bool> {
+        let end = at + head.total_len();
+        if end <= self.window_offset + self.window.len() as u64 {
+            return Ok(true);
+        }
+        if self.known_end.is_some_and(|known| known < end) {
+            return Ok(false);
+        }
+        loop {
+            match self.source.read_at(end - 1, &mut [0]) {
+                Ok(0) => {
+                    self.known_end = Some(end - 1);
+                    return Ok(false);
+                }
+                Ok(_) => return Ok(true),
+                Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+                Err(err) => return Err(err),
+            }
+        }
+    }
+
     /// Goes through all headers once and notes the seek points.
     fn index_frames(&mut self) -> io::Result<()> {
         let mut at = self.first_frame_offset;
         while let Some((found, head)) = self.find_frame(at)? {
             self.span.damaged_bytes += found - at;
-            let whole = self.read_window(found, head.total_len() as usize)?.len() as u64 == head.total_len();
-            if !whole {
+            if !self.is_whole(found, &head)? {
                 // It is truncated, or its length belongs to another frame: frames may follow all the same.
                 at = found + 1;
                 self.span.damaged_bytes += 1;
@@ -189,6 +228,8 @@ impl<B: ReadAt> RecordingReader<B> {
         }
         if self.span.ticks == 0 {
             (self.span.first_number, self.span.first_ns) = (head.number, head.wall_ns);
+        } else if head.number <= self.span.last_number {
+            return;
         }
         (self.span.last_number, self.span.last_ns) = (head.number, head.wall_ns);
         self.span.ticks += 1;
@@ -211,10 +252,14 @@ impl<B: ReadAt> RecordingReader<B> {
         let start = (self.first_frame_offset, self.span.first_number);
         let (mut at, mut number) = self.seek_points[..upto].last().map_or(start, |p| (p.offset, p.number));
         while let Some((found, head)) = self.find_frame(at)? {
+            if !self.is_whole(found, &head)? {
+                at = found + 1;
+                continue;
+            }
             if head.wall_ns > wall_ns {
                 break;
             }
-            number = head.number;
+            number = number.max(head.number);
             at = found + head.total_len();
         }
         Ok(number)
@@ -228,6 +273,7 @@ impl<B: ReadAt> RecordingReader<B> {
         self.next_offset = before.last().map_or(self.first_frame_offset, |p| p.offset);
         let key = before.iter().rfind(|p| p.is_key).map(|p| p.offset).filter(|key| *key != self.next_offset);
         self.decoder.reset();
+        (self.last_number, self.search_left, self.known_end) = (None, SEARCHED_AT_ONCE, None);
         if let Some(key) = key
             && let Some((head, packed)) = self.read_frame(key)?
         {
@@ -241,6 +287,9 @@ impl<B: ReadAt> RecordingReader<B> {
         let Ok(head) = FrameHeader::from_bytes(self.read_window(at, FRAME_HEADER_LEN)?) else {
             return Ok(None);
         };
+        if !self.is_whole(at, &head)? {
+            return Ok(None);
+        }
         let bytes = self.read_window(at, head.total_len() as usize)?;
         let whole = bytes.len() as u64 == head.total_len();
         Ok(whole.then(|| (head, bytes[FRAME_HEADER_LEN..].to_vec())))
@@ -249,9 +298,10 @@ impl<B: ReadAt> RecordingReader<B> {
     fn log_before(&mut self, at: u64) -> io::Result<Vec<Observation>> {
         let upto = self.log_offsets.partition_point(|log| *log < at);
         let (mut out, mut count) = (Vec::new(), 0);
+        let mut decompressor = Decompressor::default();
         for n in (0..upto).rev().take(MAX_LOG_FRAMES) {
             let Some((head, packed)) = self.read_frame(self.log_offsets[n])? else { continue };
-            let Ok(found) = decode_log_frame(&head, &packed) else { continue };
+            let Ok(found) = decode_log_frame(&mut decompressor, &head, &packed) else { continue };
             count +=
                 found.iter().map(|e| if let Observation::KernelLog(r, _) = e { r.len() } else { 0 }).sum::<usize>();
             out.extend(found.into_iter().rev());
@@ -265,28 +315,47 @@ impl<B: ReadAt> RecordingReader<B> {
 
     /// The next tick that can be read; `None` at the end.
     pub fn next_tick(&mut self) -> io::Result<Option<DecodedTick>> {
+        // The file may have grown.
+        self.known_end = None;
         while let Some((found, head)) = self.find_frame(self.next_offset)? {
             let Some((head, packed)) = self.read_frame(found)?.filter(|(h, _)| *h == head) else {
-                self.next_offset = found + 1;
+                self.skip_to(found + 1);
                 continue;
             };
-            match self.decoder.decode_frame(&head, &packed) {
-                Ok(moment) => {
-                    self.next_offset = found + head.total_len();
+            let is_again = head.kind != FrameKind::Log && self.last_number.is_some_and(|last| head.number <= last);
+            let decoded = if is_again { None } else { self.decoder.decode_frame(&head, &packed).ok() };
+            match decoded {
+                Some(moment) => {
+                    self.skip_to(found + head.total_len());
                     if moment.is_some() {
+                        self.last_number = Some(head.number);
                         return Ok(moment);
                     }
                 }
-                Err(_) => {
+                None => {
                     self.unreadable_frames += 1;
-                    // Within damaged bytes a header can be valid by chance: only trust its length if its content is
-                    // intact.
-                    let is_intact = crc32fast::hash(&packed) == head.crc;
-                    self.next_offset =
-                        if is_intact { found + head.total_len() } else { found + FRAME_HEADER_LEN as u64 };
+                    self.skip_unreadable(found, &head, &packed);
                 }
             }
         }
         Ok(None)
+    }
+
+    fn skip_to(&mut self, offset: u64) {
+        self.search_left += (offset - self.next_offset) * SEARCHED_PER_BYTE;
+        self.next_offset = offset;
+    }
+
+    /// Goes on after a frame, or within it: in damaged bytes a header can be valid by chance, so its length is only
+    /// trusted if its content is intact, or when too many have been searched.
+    fn skip_unreadable(&mut self, at: u64, head: &FrameHeader, packed: &[u8]) {
+        let is_intact = crc32fast::hash(packed) == head.crc;
+        match self.search_left.checked_sub(packed.len() as u64) {
+            Some(left) if !is_intact => {
+                self.search_left = left;
+                self.skip_to(at + FRAME_HEADER_LEN as u64);
+            }
+            _ => self.skip_to(at + head.total_len()),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! name is skipped, a missing one takes its default.
 
 use super::codec::{Coded, DecodeError, Wire, next_section, put_section, written};
+use super::cost::{COST_PER_BYTE, FREE_COST, QUEUE_COST, TASK_COST, json_cost, sample_cost};
 use super::sample::{decode_sample, encode_sample};
 use super::tasks::RecordedTasks;
 use crate::model::kernel_log::{KmsgRecord, LogClock};
@@ -95,6 +96,12 @@ pub(crate) struct CodecState {
     key_number: Option<u32>,
     /// That key frame could not be read: tasks that have not changed since are missing.
     is_partial: bool,
+    /// What it may cost; only a reader has a limit.
+    limit: Option<usize>,
+    /// What its parts cost by tag, except tasks.
+    costs: BTreeMap<u64, usize>,
+    /// What the observations decoded last cost.
+    decoded_cost: usize,
 }
 
 impl CodecState {
@@ -178,7 +185,9 @@ impl CodecState {
             }
             Observation::Sample(_) | Observation::Tasks(_) => return,
         }
-        self.slow_changes.merge(changes.clone());
+        if self.limit.is_none() {
+            self.slow_changes.merge(changes.clone());
+        }
         self.slow_state.merge(changes);
     }
 
@@ -188,13 +197,67 @@ impl CodecState {
             match tag {
                 tag::BASE_KEY => self.begin_base(body, is_known)?,
                 _ if is_known => {}
-                tag::BASE_SAMPLE => self.sample = Some(decode_sample(body, None)?),
-                tag::BASE_TASKS => self.tasks.code_base(&mut Wire::Read(body), false)?,
-                tag::BASE_SLOW_STATE => self.slow_state.merge(from_json_with(body, sanitize_slow_state)?),
+                tag::BASE_SAMPLE => self.take_sample(decode_sample(body, None)?)?,
+                tag::BASE_TASKS => {
+                    self.limit_tasks();
+                    self.tasks.code_base(&mut Wire::Read(body), false)?;
+                }
+                tag::BASE_SLOW_STATE => {
+                    self.add_json(tag, body)?;
+                    self.slow_state.merge(from_json_with(body, sanitize_slow_state)?);
+                }
                 _ => {}
             }
         }
+        self.decoded_cost = if is_known { 0 } else { self.cost() };
         Ok(())
+    }
+
+    /// Lets the state of a reader grow as far as the compressed bytes that it was made from allow.
+    pub(crate) fn set_limit(&mut self, packed_bytes: usize) {
+        self.limit = Some(packed_bytes.saturating_mul(COST_PER_BYTE).saturating_add(FREE_COST));
+    }
+
+    pub(crate) fn check_limit(&self) -> Coded {
+        match self.limit.is_some_and(|limit| self.cost() > limit) {
+            true => Err(DecodeError("frames describe more than their size allows")),
+            false => Ok(()),
+        }
+    }
+
+    fn cost(&self) -> usize {
+        self.costs.values().sum::<usize>() + self.tasks.len() * TASK_COST
+    }
+
+    /// What the observations cost that were decoded last.
+    pub(crate) fn take_decoded_cost(&mut self) -> usize {
+        std::mem::take(&mut self.decoded_cost)
+    }
+
+    fn take_sample(&mut self, sample: Sample) -> Coded {
+        self.costs.insert(tag::SAMPLE, sample_cost(&sample));
+        self.sample = Some(sample);
+        self.check_limit()
+    }
+
+    /// Counts JSON before it is parsed.
+    fn add_json(&mut self, tag: u64, body: &[u8]) -> Coded {
+        let cost = json_cost(body);
+        self.decoded_cost += cost;
+        // Queue settings are merged with those before; the others replace them. Log records are not kept.
+        let known = match tag {
+            tag::QUEUES => self.slow_state.queues.as_ref().map_or(0, |queues| queues.len() * QUEUE_COST),
+            _ => 0,
+        };
+        if tag != tag::KERNEL_LOG {
+            self.costs.insert(tag, known + cost);
+        }
+        self.check_limit()
+    }
+
+    fn limit_tasks(&mut self) {
+        let others = self.costs.values().sum();
+        self.tasks.set_row_limit(self.limit.map(|limit| limit.saturating_sub(others) / TASK_COST));
     }
 
     /// Starts a base. If it refers to a key frame that was not read, the state is partial.
@@ -202,7 +265,7 @@ impl CodecState {
         let (mut key, mut is_complete) = (0, false);
         base_key(&mut Wire::Read(body), &mut key, &mut is_complete)?;
         if !is_known && (is_complete || self.key_number != Some(key)) {
-            *self = Self { is_partial: !is_complete, ..Self::default() };
+            *self = Self { is_partial: !is_complete, limit: self.limit, ..Self::default() };
         }
         self.key_number = Some(key);
         Ok(())
@@ -226,15 +289,21 @@ impl CodecState {
     }
 
     fn decode_observation(&mut self, tag: u64, body: &[u8]) -> Result<Option<Observation>, DecodeError> {
+        if matches!(tag, tag::TOPOLOGY..=tag::DISK_SPACE) {
+            self.add_json(tag, body)?;
+        }
         Ok(Some(match tag {
             tag::SAMPLE => {
                 let sample = decode_sample(body, self.sample.as_ref())?;
-                self.sample = Some(sample.clone());
+                self.take_sample(sample.clone())?;
+                self.decoded_cost += sample_cost(&sample);
                 Observation::Sample(Box::new(sample))
             }
             tag::TASKS => {
                 let mut update = Reading::Ok(ProcessUpdate::default());
+                self.limit_tasks();
                 self.tasks.code(&mut Wire::Read(body), &mut update)?;
+                self.decoded_cost += update.ok().map_or(0, |u| (u.changed.len() + u.names.len()) * TASK_COST);
                 Observation::Tasks(Box::new(update))
             }
             tag::TOPOLOGY => Observation::Topology(Box::new(from_json_with(body, sanitize_topology)?)),

@@ -1,7 +1,7 @@
 //! What the kernel counts for us by tracing, as differences to the tick before: latency and request patterns of
 //! devices, memory stalls of processes, I/O accounts. Syncs are in [`super::syncs`].
 
-use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
+use super::codec::{Coded, DecodeError, MAX_DEVICES, MAX_ROWS, Wire};
 use super::table::{DeltaRow, TableRow, code_changed_rows, code_sorted_list, code_table, is_same_list};
 use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAccountsRaw, LATENCY_BUCKETS};
 use crate::model::latency::{BUCKETS, DeviceHistograms, LatencyRaw};
@@ -24,7 +24,7 @@ impl TableRow for DeviceHistograms {
     }
 
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
-        w.list(MAX_ROWS, rows, |w, row| w.nums([&mut row.id.major, &mut row.id.minor]))
+        w.list(MAX_DEVICES, rows, |w, row| w.nums([&mut row.id.major, &mut row.id.minor]))
     }
 }
 

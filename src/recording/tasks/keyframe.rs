@@ -1,7 +1,7 @@
 //! The whole table of tasks, for frames that stand by themselves and for a reader that starts at one.
 
 use super::row::{EMPTY, blocked_task, chained_tid, task_key, task_names, user_name};
-use super::{MAX_TASKS, RecordedTask, RecordedTasks, TOO_MANY_TASKS};
+use super::{MAX_BLOCKED, MAX_NOTES, MAX_TASKS, RecordedTask, RecordedTasks, TOO_MANY_TASKS};
 use crate::model::process::{ProcessUpdate, TaskChange};
 use crate::model::reading::Reading;
 use crate::model::timestamp::Timestamp;
@@ -15,7 +15,7 @@ impl RecordedTasks {
     pub(crate) fn code_base(&mut self, w: &mut Wire, mut is_complete: bool) -> Coded {
         w.flag(&mut is_complete)?;
         if w.is_read() && is_complete {
-            *self = Self::default();
+            *self = Self { row_limit: self.row_limit, ..Self::default() };
         }
         self.code_base_head(w)?;
         let mut users: Vec<_> = self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect();
@@ -23,7 +23,7 @@ impl RecordedTasks {
         let mut ended: Vec<_> = self.ended_since_key.iter().filter(|_| !is_complete).copied().collect();
         w.list(MAX_TASKS, &mut ended, task_key)?;
         if w.is_read() {
-            self.users.extend(users);
+            self.add_users(&users);
             ended.iter().for_each(|key| self.remove(key));
         }
         self.code_base_rows(w, is_complete)?;
@@ -54,8 +54,8 @@ impl RecordedTasks {
         w.flag(&mut head.rows_are_threads)?;
         w.num(&mut head.duration_ns)?;
         w.outcome(&mut head.delays)?;
-        w.list(usize::MAX, &mut head.notes, |w, note| w.shown_text(note))?;
-        w.list(usize::MAX, &mut head.blocked, blocked_task)?;
+        w.list(MAX_NOTES, &mut head.notes, |w, note| w.shown_text(note))?;
+        w.list(MAX_BLOCKED, &mut head.blocked, blocked_task)?;
         self.last_update = head;
         Ok(())
     }
@@ -83,7 +83,7 @@ impl RecordedTasks {
                 if let Some(old) = self.rows.get(&tid).filter(|old| old.raw.key == row.raw.key) {
                     row.names = row.names.or_else(|| old.names.clone());
                 }
-                if self.rows.len() >= MAX_TASKS && !self.rows.contains_key(&tid) {
+                if self.rows.len() >= self.max_rows() && !self.rows.contains_key(&tid) {
                     return Err(TOO_MANY_TASKS);
                 }
                 self.rows.insert(tid, row);

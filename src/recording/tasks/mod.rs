@@ -16,6 +16,10 @@ use std::sync::Arc;
 
 /// Tasks of one machine at most: a reader refuses more, a writer leaves them out.
 const MAX_TASKS: usize = 131_072;
+/// Users with a name, blocked tasks and notes of one machine at most.
+const MAX_USERS: usize = 65_536;
+const MAX_BLOCKED: usize = 16_384;
+const MAX_NOTES: usize = 64;
 const TOO_MANY_TASKS: DecodeError = DecodeError("there are more tasks than a machine can have");
 
 /// One task as both sides know it.
@@ -46,6 +50,8 @@ pub(crate) struct RecordedTasks {
     /// Rows changed since the key frame, and whether their names did.
     changed_since_key: BTreeMap<u32, bool>,
     ended_since_key: BTreeSet<TaskKey>,
+    /// Rows at most, for a reader.
+    row_limit: Option<usize>,
 }
 
 /// The last values of the columns that are coded as differences from row to row.
@@ -56,6 +62,28 @@ struct Cursor {
 }
 
 impl RecordedTasks {
+    /// Number of tasks.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Sets how many tasks a reader takes at most.
+    pub(crate) fn set_row_limit(&mut self, limit: Option<usize>) {
+        self.row_limit = limit;
+    }
+
+    fn max_rows(&self) -> usize {
+        self.row_limit.unwrap_or(MAX_TASKS).min(MAX_TASKS)
+    }
+
+    fn add_users(&mut self, users: &[(u32, Arc<str>)]) {
+        for (uid, name) in users {
+            if self.users.len() < MAX_USERS || self.users.contains_key(uid) {
+                self.users.insert(*uid, name.clone());
+            }
+        }
+    }
+
     /// A key frame has been written: from now on an incomplete base holds what changes after it.
     pub(crate) fn mark_key_frame(&mut self) {
         self.changed_since_key.clear();
@@ -87,7 +115,7 @@ impl RecordedTasks {
             Ok(())
         })?;
         w.list(MAX_TASKS, &mut update.users, user_name)?;
-        self.users.extend(update.users.iter().cloned());
+        self.add_users(&update.users);
         update.wait_channels.retain(|(key, _)| self.contains(key));
         last = 0;
         w.list(MAX_TASKS, &mut update.wait_channels, |w, (key, wait)| {
@@ -103,8 +131,12 @@ impl RecordedTasks {
         update.names.retain(|(key, _)| self.contains(key));
         update.wait_channels.retain(|(key, _)| self.contains(key));
         if has_blocked {
-            w.list(usize::MAX, &mut update.blocked, blocked_task)?;
+            w.list(MAX_BLOCKED, &mut update.blocked, blocked_task)?;
             self.last_update.blocked.clone_from(&update.blocked);
+        }
+        if w.is_read() {
+            // Only a writer needs to know what changed.
+            self.mark_key_frame();
         }
         Ok(())
     }
@@ -150,7 +182,7 @@ impl RecordedTasks {
         }
         match same_notes {
             true => update.notes.clone_from(&head.notes),
-            false => w.list(usize::MAX, &mut update.notes, |w, note| w.shown_text(note))?,
+            false => w.list(MAX_NOTES, &mut update.notes, |w, note| w.shown_text(note))?,
         }
         Ok(has_blocked)
     }
@@ -177,7 +209,7 @@ impl RecordedTasks {
     }
 
     fn code_changes(&mut self, w: &mut Wire, update: &mut ProcessUpdate) -> Coded {
-        if update.changed.len() > MAX_TASKS.saturating_sub(self.rows.len()) {
+        if !w.is_read() && update.changed.len() > MAX_TASKS.saturating_sub(self.rows.len()) {
             update.changed.retain(|change| self.rows.contains_key(&change.raw.key.tid));
         }
         let boot_ns = update.time.boot_ns;
@@ -219,7 +251,7 @@ impl RecordedTasks {
             cursor.previous_scan_ns = cursor.previous_scan_ns.wrapping_add(unzigzag(n >> 1) as u64);
             change.previous_scan_ns = cursor.previous_scan_ns;
         }
-        match !is_known && self.rows.len() >= MAX_TASKS {
+        match !is_known && self.rows.len() >= self.max_rows() {
             true => Err(TOO_MANY_TASKS),
             false => Ok(!is_unknown),
         }

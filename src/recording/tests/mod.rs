@@ -1,5 +1,6 @@
 //! Recordings of an invented machine: intact, truncated, damaged, hostile, read from any tick.
 
+mod bombs;
 mod damage;
 mod hostile;
 mod seek;

@@ -38,7 +38,7 @@ fn app_in_replay() -> App {
 fn replay_tick(number: u32, secs: u64) -> DecodedTick {
     let at = Timestamp { boot_ns: secs * SEC as u64, wall_ns: secs as i64 * SEC };
     let news = vec![Observation::Sample(Box::new(Sample { seq: u64::from(number), time: at, ..Sample::default() }))];
-    DecodedTick { number, wall_ns: at.wall_ns, full_state: None, is_partial: false, observations: news }
+    DecodedTick { number, wall_ns: at.wall_ns, full_state: None, is_partial: false, observations: news, cost: 0 }
 }
 
 fn send_event(app: &mut App, news: ReplayEvent) -> Vec<Effect> {

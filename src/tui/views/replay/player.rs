@@ -11,8 +11,8 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Task rows sent at once while the past is read.
-const BATCH_ROWS: usize = 100_000;
+/// What ticks sent at once may cost while the past is read.
+const BATCH_BYTES: usize = 16 << 20;
 /// A longer gap in the recording is shortened to this.
 const MAX_GAP: Duration = Duration::from_secs(5);
 /// Interval between progress events of a search.
@@ -187,7 +187,7 @@ impl<B: ReadAt> PlayerThread<B> {
         let lines = self.reader.seek(number.saturating_sub(HISTORY_TICKS).max(first))?;
         self.next_tick = None;
         self.link.send_event(ReplayEvent::Reset(lines))?;
-        let (mut batch, mut rows) = (Vec::new(), 0);
+        let (mut batch, mut cost) = (Vec::new(), 0);
         // The last tick of a damaged file may have a lower number than requested.
         while let Some(moment) = self.reader.next_tick()? {
             if moment.number > number && !batch.is_empty() {
@@ -195,14 +195,14 @@ impl<B: ReadAt> PlayerThread<B> {
                 break;
             }
             let there = moment.number >= number;
-            rows += moment.row_count();
+            cost += moment.cost;
             batch.push(moment);
             if there {
                 break;
             }
-            if rows > BATCH_ROWS {
-                rows = 0;
-                let last = batch.pop();
+            if cost > BATCH_BYTES {
+                let last: Option<DecodedTick> = batch.pop();
+                cost = last.as_ref().map_or(0, |tick| tick.cost);
                 self.send_ticks(std::mem::take(&mut batch), false)?;
                 batch.extend(last);
             }
