@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Every device and partition, sorted by number, with slaves and the parents of partitions, dm and md.
 pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDevice>> {
-    let mut scan = SysfsScan { buf: Vec::new(), found: Vec::new() };
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(root.sys("block"))?.flatten() {
-        scan.scan_disk(&entry.path(), &entry.file_name().to_string_lossy());
+        let _ = scan_disk(&entry.path(), &entry.file_name().to_string_lossy(), &mut found);
     }
-    Ok(link_devices(scan.found))
+    Ok(link_devices(found))
 }
 
 /// A device whose slaves are still names.
@@ -27,81 +27,70 @@ struct ScannedDevice {
     slaves: Vec<String>,
 }
 
-struct SysfsScan {
-    buf: Vec<u8>,
-    found: Vec<ScannedDevice>,
+/// Adds a disk and its partitions. `None` if it disappeared, or is hidden (a path of a multipath NVMe has no number).
+fn scan_disk(dir: &Path, sys_name: &str, found: &mut Vec<ScannedDevice>) -> Option<()> {
+    let mut dev = read_common(dir, sys_name)?;
+    let inside = sorted_entry_names(dir);
+    let has = |name: &str| inside.iter().any(|n| n == name);
+    dev.kind = kind_by_name(dev.id, sys_name);
+    dev.removable = read_flag(dir.join("removable"));
+    if has("dm") {
+        dev.kind = kind_by_dm_uuid(&read_text(dir.join("dm/uuid")).unwrap_or_default());
+        dev.label = read_text(dir.join("dm/name")).map(Into::into);
+    } else if has("md") {
+        dev.kind = DeviceKind::Md;
+        dev.md = Some(read_md(&dir.join("md")));
+    } else if has("bcache") && sys_name.starts_with("bcache") {
+        dev.kind = DeviceKind::Bcache;
+    } else if has("loop") {
+        dev.label = read_text(dir.join("loop/backing_file")).map(Into::into);
+    }
+    if has("device") {
+        let model = read_text(dir.join("device/model")).or_else(|| read_text(dir.join("device/name")));
+        dev.model = model.map(crate::sanitize::sanitize);
+    }
+    let (disk, slaves) = (dev.id, sorted_entry_names(&dir.join("slaves")));
+    found.push(ScannedDevice { dev, slaves });
+    let parts = inside.iter().filter(|n| n.len() > sys_name.len() && n.starts_with(sys_name));
+    for part in parts.filter(|part| dir.join(part).join("partition").exists()) {
+        if let Some(dev) = read_common(&dir.join(part), part) {
+            let dev = BlockDevice { kind: DeviceKind::Partition, parent: Some(disk), ..dev };
+            found.push(ScannedDevice { dev, slaves: Vec::new() });
+        }
+    }
+    Some(())
 }
 
-impl SysfsScan {
-    /// Skips a device that disappeared, or is hidden (a path of a multipath NVMe has no number).
-    fn scan_disk(&mut self, dir: &Path, sys_name: &str) {
-        let Some(mut dev) = self.read_common(dir, sys_name) else { return };
-        let inside = sorted_entry_names(dir);
-        let has = |name: &str| inside.iter().any(|n| n == name);
-        dev.kind = kind_by_name(dev.id, sys_name);
-        dev.removable = self.read_flag(dir.join("removable"));
-        if has("dm") {
-            let uuid = self.read_text(dir.join("dm/uuid")).unwrap_or_default();
-            dev.kind = kind_by_dm_uuid(&uuid);
-            dev.label = self.read_text(dir.join("dm/name")).map(Into::into);
-        } else if has("md") {
-            dev.kind = DeviceKind::Md;
-            dev.md = Some(self.read_md(&dir.join("md")));
-        } else if has("bcache") && sys_name.starts_with("bcache") {
-            dev.kind = DeviceKind::Bcache;
-        } else if has("loop") {
-            dev.label = self.read_text(dir.join("loop/backing_file")).map(Into::into);
-        }
-        if has("device") {
-            let model = self.read_text(dir.join("device/model")).or_else(|| self.read_text(dir.join("device/name")));
-            dev.model = model.map(crate::sanitize::sanitize);
-        }
-        let (disk, slaves) = (dev.id, sorted_entry_names(&dir.join("slaves")));
-        self.found.push(ScannedDevice { dev, slaves });
-        for part in inside.iter().filter(|n| n.len() > sys_name.len() && n.starts_with(sys_name)) {
-            self.scan_partition(&dir.join(part), part, disk);
-        }
-    }
+fn read_common(dir: &Path, sys_name: &str) -> Option<BlockDevice> {
+    Some(BlockDevice {
+        id: device_number(&read_text(dir.join("dev"))?)?.into(),
+        name: sys_name.replace('!', "/"),
+        size_bytes: read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR_BYTES)),
+        read_only: read_flag(dir.join("ro")),
+        ..Default::default()
+    })
+}
 
-    fn scan_partition(&mut self, dir: &Path, sys_name: &str, disk: DevId) {
-        if !dir.join("partition").exists() {
-            return;
-        }
-        let Some(mut dev) = self.read_common(dir, sys_name) else { return };
-        dev.kind = DeviceKind::Partition;
-        dev.parent = Some(disk);
-        self.found.push(ScannedDevice { dev, slaves: Vec::new() });
+fn read_md(dir: &Path) -> MdInfo {
+    let word = |file| read_text(dir.join(file)).map(crate::sanitize::sanitize);
+    MdInfo {
+        level: word("level"),
+        state: word("array_state"),
+        sync_action: word("sync_action"),
+        degraded: read_text(dir.join("degraded")).and_then(|t| parse_u64(&t)),
     }
+}
 
-    fn read_common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDevice> {
-        Some(BlockDevice {
-            id: device_number(&self.read_text(dir.join("dev"))?)?.into(),
-            name: sys_name.replace('!', "/"),
-            size_bytes: self.read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR_BYTES)),
-            read_only: self.read_flag(dir.join("ro")),
-            ..Default::default()
-        })
-    }
+/// The content without trailing newline and padding; `None` if it is empty.
+fn read_text(path: PathBuf) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    read_once(&path, &mut text).ok()?;
+    text.truncate(text.trim_ascii_end().len());
+    (!text.is_empty()).then_some(text)
+}
 
-    fn read_md(&mut self, dir: &Path) -> MdInfo {
-        let mut word = |file| self.read_text(dir.join(file)).map(crate::sanitize::sanitize);
-        MdInfo {
-            level: word("level"),
-            state: word("array_state"),
-            sync_action: word("sync_action"),
-            degraded: self.read_text(dir.join("degraded")).and_then(|t| parse_u64(&t)),
-        }
-    }
-
-    /// The content without trailing newline and padding; `None` if it is empty.
-    fn read_text(&mut self, path: PathBuf) -> Option<Vec<u8>> {
-        let text = read_once(&path, &mut self.buf).ok()?.trim_ascii_end();
-        (!text.is_empty()).then(|| text.to_vec())
-    }
-
-    fn read_flag(&mut self, path: PathBuf) -> Option<bool> {
-        Some(parse_u64(&self.read_text(path)?)? != 0)
-    }
+fn read_flag(path: PathBuf) -> Option<bool> {
+    Some(parse_u64(&read_text(path)?)? != 0)
 }
 
 fn sorted_entry_names(dir: &Path) -> Vec<String> {
@@ -127,30 +116,33 @@ fn link_devices(found: Vec<ScannedDevice>) -> Vec<BlockDevice> {
     out
 }
 
-/// Fixed majors from Documentation/admin-guide/devices.txt, the others by the driver's naming scheme.
+/// Fixed majors, from Documentation/admin-guide/devices.txt.
+const KINDS_BY_MAJOR: [(u32, DeviceKind); 8] = [
+    (1, DeviceKind::Ram),
+    (2, DeviceKind::Floppy),
+    (7, DeviceKind::Loop),
+    (9, DeviceKind::Md),
+    (11, DeviceKind::Cdrom),
+    (31, DeviceKind::Mtd),
+    (43, DeviceKind::Nbd),
+    (147, DeviceKind::Drbd),
+];
+/// Drivers without a fixed major, by how they name their numbered devices.
+const KINDS_BY_PREFIX: [(&str, DeviceKind); 6] = [
+    ("zram", DeviceKind::Zram),
+    ("pmem", DeviceKind::Pmem),
+    ("rbd", DeviceKind::Nbd),
+    ("zd", DeviceKind::Zvol),
+    ("bcache", DeviceKind::Bcache),
+    ("dm-", DeviceKind::Dm),
+];
+
 fn kind_by_name(id: DevId, name: &str) -> DeviceKind {
-    match id.major {
-        1 => return DeviceKind::Ram,
-        2 => return DeviceKind::Floppy,
-        7 => return DeviceKind::Loop,
-        9 => return DeviceKind::Md,
-        11 => return DeviceKind::Cdrom,
-        31 => return DeviceKind::Mtd,
-        43 => return DeviceKind::Nbd,
-        147 => return DeviceKind::Drbd,
-        _ => {}
-    }
     let numbered =
-        |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    match () {
-        () if numbered("zram") => DeviceKind::Zram,
-        () if numbered("pmem") => DeviceKind::Pmem,
-        () if numbered("rbd") => DeviceKind::Nbd,
-        () if numbered("zd") => DeviceKind::Zvol,
-        () if numbered("bcache") => DeviceKind::Bcache,
-        () if numbered("dm-") => DeviceKind::Dm,
-        () => DeviceKind::Disk,
-    }
+        |prefix| name.strip_prefix(prefix).is_some_and(|rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let by_major = KINDS_BY_MAJOR.iter().find(|(major, _)| *major == id.major).map(|(_, kind)| *kind);
+    let by_prefix = || KINDS_BY_PREFIX.iter().find(|(prefix, _)| numbered(*prefix)).map(|(_, kind)| *kind);
+    by_major.or_else(by_prefix).unwrap_or(DeviceKind::Disk)
 }
 
 /// The owner is the part before the dash (libdevmapper's convention, which lsblk uses as well).
