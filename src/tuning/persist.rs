@@ -6,10 +6,11 @@ use super::value::is_plausible;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Sorts after 99-sysctl.conf, so that only /etc/sysctl.conf, as read by procps, comes later.
@@ -48,16 +49,16 @@ pub(crate) fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, Persist
 /// Errors: if the file does not start with our header: rewriting it would lose lines that are not ours.
 pub(crate) fn read_persisted(path: &Path) -> Result<BTreeMap<KnobId, String>, PersistError> {
     let foreign = |problem| PersistError::Foreign(path.to_owned(), problem);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        Ok(fd) => fd,
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(BTreeMap::new()),
-        Err(rustix::io::Errno::LOOP) => return Err(foreign("is a link; remove it first")),
-        Err(err) => return Err(PersistError::Io(path.to_owned(), err.into())),
+    let mut file = match File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) => file.take(1 << 20),
+        Err(err) if matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(BTreeMap::new());
+        }
+        Err(err) if err.raw_os_error() == Some(libc::ELOOP) => return Err(foreign("is a link; remove it first")),
+        Err(err) => return Err(PersistError::Io(path.to_owned(), err)),
     };
     let mut text = String::new();
-    let read = std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text);
-    read.map_err(|err| PersistError::Io(path.to_owned(), err))?;
+    file.read_to_string(&mut text).map_err(|err| PersistError::Io(path.to_owned(), err))?;
     if !text.starts_with(HEADER) {
         return Err(foreign("was not written by this program; move it away first"));
     }
@@ -140,25 +141,18 @@ fn udev_rule(root: &Root, knob_id: &KnobId, attr: &str, value: &str) -> Result<S
 
 /// Writes a temporary file, syncs it and renames it to `path`.
 fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
-    let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    std::fs::create_dir_all(parent)?;
-    let dir = rustix::fs::openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let temporary = format!(".iotop-plus.{}", std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    std::fs::create_dir_all(dir)?;
+    let temporary = dir.join(format!(".iotop-plus.{}", std::process::id()));
     // Services that are not root may read it; it contains no secrets.
-    let fd = rustix::fs::openat(&dir, &temporary, flags, Mode::from_raw_mode(0o644))?;
-    let mut file = std::fs::File::from(fd);
-    let done = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| Ok(rustix::fs::renameat(&dir, &temporary, &dir, name)?));
-    if done.is_err() {
-        let _ = rustix::fs::unlinkat(&dir, &temporary, AtFlags::empty());
-        return done;
+    let mut file = File::options().write(true).create_new(true).mode(0o644).open(&temporary)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let done = written.and_then(|()| std::fs::rename(&temporary, path));
+    match done {
+        Ok(()) => drop(File::open(dir).and_then(|dir| dir.sync_all())),
+        Err(_) => drop(std::fs::remove_file(&temporary)),
     }
-    let _ = rustix::fs::fsync(&dir);
-    Ok(())
+    done
 }
 
 fn remove_if_exists(path: &Path) -> io::Result<()> {

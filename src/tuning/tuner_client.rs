@@ -26,17 +26,6 @@ pub struct LeaseHandle {
     renewed_at: Instant,
 }
 
-/// An event of the tuner that was not a reply to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TunerEvent {
-    /// No event.
-    Nothing,
-    /// The tuner sent this.
-    Reply(TunerReply),
-    /// The tuner has exited.
-    Ended,
-}
-
 impl LeaseHandle {
     /// Starts a tuner and has it make a change.
     pub fn start(
@@ -75,24 +64,20 @@ impl LeaseHandle {
         })
     }
 
-    /// Checks, without waiting, whether the tuner reported the end of its lease.
-    pub fn poll_event(&self) -> TunerEvent {
-        match self.replies.try_recv() {
-            Ok(reply) => TunerEvent::Reply(reply),
-            Err(TryRecvError::Empty) => TunerEvent::Nothing,
-            Err(TryRecvError::Disconnected) => TunerEvent::Ended,
-        }
+    /// What the tuner sent without a request, such as the end of its lease; does not wait. `Disconnected`: it has exited.
+    pub fn poll_reply(&self) -> Result<TunerReply, TryRecvError> {
+        self.replies.try_recv()
     }
 
     /// Makes the lease last `secs` from now, unless that was done less than `interval` ago. The error says why the tuner
     /// does not hold the change any more.
     pub fn renew(&mut self, secs: u64, interval: Duration) -> Result<(), String> {
         let said = |reply: &TunerReply| format!("the tuner said {reply:?}");
-        match self.poll_event() {
-            TunerEvent::Reply(reply) => return Err(said(&reply)),
-            TunerEvent::Ended => return Err("the tuner ended".into()),
-            TunerEvent::Nothing if self.renewed_at.elapsed() < interval => return Ok(()),
-            TunerEvent::Nothing => self.renewed_at = Instant::now(),
+        match self.poll_reply() {
+            Ok(reply) => return Err(said(&reply)),
+            Err(TryRecvError::Disconnected) => return Err("the tuner ended".into()),
+            Err(TryRecvError::Empty) if self.renewed_at.elapsed() < interval => return Ok(()),
+            Err(TryRecvError::Empty) => self.renewed_at = Instant::now(),
         }
         match self.request(&TunerRequest::Renew { secs }) {
             Ok(TunerReply::TimeLeft { .. }) => Ok(()),

@@ -3,7 +3,7 @@
 use crate::machine::{BIN, LiveMachine, output_text, read_knob, read_vm_knobs, write_knob, write_knobs};
 use iotop_plus::root::Root;
 use iotop_plus::tuning::protocol::{TunerReply, TunerRequest};
-use iotop_plus::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use iotop_plus::tuning::tuner_client::LeaseHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::TryRecvError;
 
 /// Waits for the process that `set` named; a lease of 1 s must end within 6 s.
 fn wait_for_tuner(said: &str) {
@@ -110,8 +111,8 @@ fn the_tuner_obeys_renew_keep_undo_signals_and_a_closed_pipe() {
     over(&ended);
     assert_eq!(read_vm_knobs(), m.saved, "a screen nobody looks at");
     // Its last message may still be on its way when it exits.
-    let said = std::iter::repeat_with(|| held.poll_event()).find(|said| *said != TunerEvent::Nothing);
-    assert!(matches!(said, Some(TunerEvent::Reply(TunerReply::Restored(_)))), "{said:?}");
+    let said = std::iter::repeat_with(|| held.poll_reply()).find(|said| *said != Err(TryRecvError::Empty));
+    assert!(matches!(said, Some(Ok(TunerReply::Restored(_)))), "{said:?}");
 
     let (mut held, ended) = start();
     assert_eq!(held.request(&TunerRequest::Keep).unwrap(), TunerReply::Kept);

@@ -8,9 +8,9 @@ use crate::tui::view::TuneEvent;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
-use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::tuner_client::LeaseHandle;
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -106,21 +106,21 @@ impl LeaseThread<'_> {
     /// Reports the time left, or how the tuner ended. Returns whether the change has ended.
     fn poll_tuner(&self) -> bool {
         let id = self.id;
-        match self.handle.poll_event() {
-            TunerEvent::Nothing => {
+        match self.handle.poll_reply() {
+            Err(TryRecvError::Empty) => {
                 let secs = (self.expires_secs - boot_clock_secs()).max(0.0).ceil() as u64;
                 (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: false });
                 false
             }
-            TunerEvent::Reply(TunerReply::Restored(all)) => {
+            Ok(TunerReply::Restored(all)) => {
                 (self.sink)(undone_event(id, &all, true));
                 true
             }
-            TunerEvent::Reply(other) => {
+            Ok(other) => {
                 self.report_failure(&unexpected_reply(&other));
                 false
             }
-            TunerEvent::Ended => {
+            Err(TryRecvError::Disconnected) => {
                 (self.sink)(TuneEvent::TunerLost(id));
                 true
             }
