@@ -123,30 +123,32 @@ pub(crate) fn format_with_meaning(knob: &Knob, value: &str, limits: &MachineLimi
 pub(crate) fn format_short(knob: &Knob, value: &str) -> String {
     let number = matches!(knob.values, AllowedValues::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
     match (knob.unit, number) {
-        (KnobUnit::Percent, Some(n)) => format!("{n} %"),
+        (_, None) => value.to_owned(),
         (KnobUnit::Bytes, Some(n)) if n > 0 => units::format_bytes_long(n),
         (KnobUnit::KiB, Some(n)) if n >= 1024 => units::format_bytes_long(n.saturating_mul(1024)),
-        (KnobUnit::KiB, Some(n)) => format!("{n} KiB"),
-        (KnobUnit::Centisecs, Some(n)) => format!("{n} cs"),
-        (KnobUnit::Seconds, Some(n)) => format!("{n} s"),
-        (KnobUnit::Microsecs, Some(n)) => format!("{n} us"),
-        _ => value.to_owned(),
+        (KnobUnit::Centisecs, _) => format!("{value} cs"),
+        (unit, _) => format!("{value}{}", unit_suffix(unit)),
     }
 }
 
 fn format_with_unit(unit: KnobUnit, value: &str) -> String {
     let n = value.parse::<u64>().unwrap_or(0);
+    let plain = format!("{value}{}", unit_suffix(unit));
     match unit {
-        KnobUnit::Percent => format!("{value} %"),
-        KnobUnit::Bytes if n >= 1024 => format!("{value} ({})", units::format_bytes_long(n)),
-        KnobUnit::KiB if n >= 1024 => {
-            format!("{value} KiB ({})", units::format_bytes_long(n.saturating_mul(1024)))
-        }
-        KnobUnit::KiB => format!("{value} KiB"),
-        KnobUnit::Centisecs if n > 0 => format!("{value} ({} s)", n as f64 / 100.0),
-        KnobUnit::Seconds => format!("{value} s"),
-        KnobUnit::Microsecs => format!("{value} us"),
-        _ => value.to_owned(),
+        KnobUnit::Bytes if n >= 1024 => format!("{plain} ({})", units::format_bytes_long(n)),
+        KnobUnit::KiB if n >= 1024 => format!("{plain} ({})", units::format_bytes_long(n.saturating_mul(1024))),
+        KnobUnit::Centisecs if n > 0 => format!("{plain} ({} s)", n as f64 / 100.0),
+        _ => plain,
+    }
+}
+
+fn unit_suffix(unit: KnobUnit) -> &'static str {
+    match unit {
+        KnobUnit::Percent => " %",
+        KnobUnit::KiB => " KiB",
+        KnobUnit::Seconds => " s",
+        KnobUnit::Microsecs => " us",
+        _ => "",
     }
 }
 
