@@ -50,7 +50,7 @@ fn clock_at(step: u64) -> Timestamp {
 fn read_sample(sources: &mut [Source], seq: u64) -> Sample {
     let mut sample = Sample { seq: seq + 1, time: clock_at(seq), ..Default::default() };
     for source in sources {
-        source.read()(&mut sample);
+        source.read(&mut sample);
     }
     sample.io_accounts = io_accounts(seq + 1);
     sample

@@ -11,7 +11,7 @@ use iotop_plus::root::Root;
 fn read_sample(name: &str) -> Sample {
     let mut sample = Sample::default();
     for source in &mut sources(&Root::at(tree::captured(name))) {
-        source.read()(&mut sample);
+        source.read(&mut sample);
     }
     sample
 }

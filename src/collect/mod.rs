@@ -29,7 +29,7 @@ mod swaps;
 mod traced;
 mod vmstat;
 
-pub use source::{SampleUpdate, Source};
+pub use source::Source;
 
 use crate::root::Root;
 use std::sync::Arc;

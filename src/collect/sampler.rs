@@ -6,7 +6,7 @@
 //! returns. A source has one read at a time, so no more threads than sources can be stuck.
 
 use super::clock;
-use super::source::{MarkBlocked, SampleUpdate, Source};
+use super::source::{MarkBlocked, Source};
 use crate::model::reading::{BlockedRead, describe_io_error};
 use crate::model::sample::Sample;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ struct SourceSlot {
     /// Outside the lock: a stuck source cannot be called.
     mark_blocked: MarkBlocked,
     /// Locked while it is being read, so also by a stuck read.
-    read: Mutex<Box<dyn FnMut() -> SampleUpdate + Send>>,
+    read: Mutex<Box<dyn FnMut(&mut Sample) + Send>>,
     /// Boot clock when the read began that is stuck.
     stuck_since: AtomicU64,
 }
@@ -193,7 +193,7 @@ impl SamplerState {
         for (index, source) in self.sources.iter().enumerate() {
             match source.read.try_lock() {
                 // The lock is released after the thread knows whether it was abandoned: the source is consistent again.
-                Ok(mut read) => self.supervise(generation, index, || read())?(&mut sample),
+                Ok(mut read) => self.supervise(generation, index, || read(&mut sample))?,
                 Err(_) => {
                     let since_boot_ns = source.stuck_since.load(Ordering::Relaxed);
                     (source.mark_blocked)(&mut sample, BlockedRead { since_boot_ns, waiting_on: source.name.into() });

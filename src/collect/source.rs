@@ -4,16 +4,13 @@ use super::kernel_file::PersistentFile;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
 
-/// A value read, to be put into the sample by the thread that assembles the tick.
-pub type SampleUpdate = Box<dyn FnOnce(&mut Sample) + Send>;
-
 pub(super) type MarkBlocked = Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>;
 
 /// One kernel source of counters.
 pub struct Source {
     name: &'static str,
     pub(super) mark_blocked: MarkBlocked,
-    pub(super) read: Box<dyn FnMut() -> SampleUpdate + Send>,
+    pub(super) read: Box<dyn FnMut(&mut Sample) + Send>,
 }
 
 impl Source {
@@ -26,10 +23,7 @@ impl Source {
         Self {
             name,
             mark_blocked: Box::new(move |sample, blocked| *field(sample) = Reading::Blocked(blocked)),
-            read: Box::new(move || {
-                let reading = read();
-                Box::new(move |sample| *field(sample) = reading)
-            }),
+            read: Box::new(move |sample| *field(sample) = read()),
         }
     }
 
@@ -53,7 +47,7 @@ impl Source {
     }
 
     /// Reads once. May block.
-    pub fn read(&mut self) -> SampleUpdate {
-        (self.read)()
+    pub fn read(&mut self, sample: &mut Sample) {
+        (self.read)(sample);
     }
 }

@@ -28,7 +28,7 @@ impl SystemCounters {
     pub(crate) fn read(&mut self) -> Sample {
         let mut sample = Sample::default();
         for source in &mut self.0 {
-            source.read()(&mut sample);
+            source.read(&mut sample);
         }
         sample
     }

@@ -42,7 +42,8 @@ fn read(bencher: Bencher, file: &str) {
     let Some(source) = all.iter_mut().find(|s| s.name().starts_with(file)) else {
         panic!("no source {file}; there are {:?}", sources(&Root::live()).iter().map(|s| s.name()).collect::<Vec<_>>())
     };
-    bencher.bench_local(|| source.read());
+    let mut sample = Sample::default();
+    bencher.bench_local(|| source.read(&mut sample));
 }
 
 /// Reads all sources: one sample of counters.
@@ -52,7 +53,7 @@ fn tick(bencher: Bencher) {
     bencher.bench_local(|| {
         let mut sample = Sample::default();
         for source in &mut all {
-            source.read()(&mut sample);
+            source.read(&mut sample);
         }
         sample
     });
@@ -113,7 +114,7 @@ fn captured_log() -> Vec<KmsgRecord> {
 fn sample(seq: u64) -> Sample {
     let mut sample = Sample { seq, time: clock::now(), ..Sample::default() };
     for mut source in sources(&Root::live()) {
-        source.read()(&mut sample);
+        source.read(&mut sample);
     }
     sample
 }
