@@ -5,7 +5,7 @@ use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
 use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -58,9 +58,7 @@ impl PolledFile {
         let first = self.read_at.is_none();
         self.file.read(&mut self.buf)?;
         self.read_at = Some(Instant::now());
-        let mut hasher = DefaultHasher::new();
-        self.buf.hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(&self.buf);
         let same = !first && hash == self.hash;
         self.hash = hash;
         Ok((!same).then_some(&self.buf[..]))

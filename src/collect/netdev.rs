@@ -1,10 +1,10 @@
 //! `/proc/net/dev` (proc_net(5)) and `/sys/class/net/*/speed` (Documentation/ABI/testing/sysfs-class-net).
 
-use super::kernel_file::{PersistentFile, read_once};
+use super::kernel_file::{PersistentFile, read_number};
 use super::source::Source;
 use crate::model::network::NicRaw;
 use crate::model::reading::Reading;
-use crate::parse::bytes::{lines, parse_i64, parse_u64, words};
+use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ struct InterfaceReader {
     root: Root,
     file: PersistentFile,
     buf: Vec<u8>,
-    speed_buf: Vec<u8>,
     speeds: HashMap<String, Option<u64>>,
     speeds_read_at: Option<Instant>,
     /// Whether a network file system is mounted: otherwise interfaces are not read.
@@ -37,7 +36,6 @@ impl InterfaceReader {
             root: root.clone(),
             file: PersistentFile::new(root.proc("net/dev")),
             buf: Vec::new(),
-            speed_buf: Vec::new(),
             speeds: HashMap::new(),
             speeds_read_at: None,
             has_network_mounts,
@@ -57,28 +55,21 @@ impl InterfaceReader {
             self.speeds_read_at = Some(Instant::now());
         }
         for nic in &mut nics {
-            nic.speed_bits = match self.speeds.get(&nic.name) {
-                Some(speed) => *speed,
-                None => {
-                    let speed = self.read_link_speed(&nic.name);
-                    self.speeds.insert(nic.name.clone(), speed);
-                    speed
-                }
-            };
+            let read = || read_link_speed(&self.root, &nic.name, &mut self.buf);
+            nic.speed_bits = *self.speeds.entry(nic.name.clone()).or_insert_with(read);
         }
         Reading::Ok(nics)
     }
+}
 
-    /// EINVAL for an interface without speed (loopback, down), -1 for one that does not know it (virtual).
-    fn read_link_speed(&mut self, name: &str) -> Option<u64> {
-        if name.contains('/') || name.starts_with('.') {
-            return None;
-        }
-        let text = read_once(&self.root.sys(&format!("class/net/{name}/speed")), &mut self.speed_buf).ok()?;
-        let mbit = parse_i64(text.trim_ascii()).and_then(|n| u64::try_from(n).ok())?;
-        // SPEED_UNKNOWN is -1, which old kernels wrote unsigned.
-        mbit.checked_mul(1_000_000).filter(|_| mbit > 0 && mbit < u32::MAX as u64)
+/// EINVAL for an interface without speed (loopback, down), -1 for one that does not know it (virtual).
+fn read_link_speed(root: &Root, name: &str, buf: &mut Vec<u8>) -> Option<u64> {
+    if name.contains('/') || name.starts_with('.') {
+        return None;
     }
+    let mbit = read_number(&root.sys(&format!("class/net/{name}/speed")), buf)?;
+    // SPEED_UNKNOWN is -1, which old kernels wrote unsigned.
+    mbit.checked_mul(1_000_000).filter(|_| mbit > 0 && mbit < u32::MAX as u64)
 }
 
 /// Two header lines, then `name: rx_bytes 7 more tx_bytes ...`; old kernels omit the blank.

@@ -85,7 +85,7 @@ pub(super) struct TaskFiles {
     pub io_hash: u64,
     pub status: Option<StatusLines>,
     pub ioprio: Option<IoPrio>,
-    pub wchan: Option<Box<str>>,
+    pub wchan: Option<Arc<str>>,
     pub cmdline: Option<Box<[u8]>>,
     pub cgroup: Option<Box<[u8]>>,
     pub comm: Option<[u8; 16]>,
@@ -224,7 +224,7 @@ fn hash_text(text: &[u8]) -> u64 {
 }
 
 /// Returns the function name; `0` means that the task is not waiting, or that we may not know.
-fn parse_wchan(text: &[u8]) -> Option<Box<str>> {
+fn parse_wchan(text: &[u8]) -> Option<Arc<str>> {
     let name = text.trim_ascii();
     (!name.is_empty() && name != b"0").then(|| crate::sanitize::sanitize(name).into())
 }

@@ -20,30 +20,23 @@ const MAX_MAPPINGS: usize = 1_000_000;
 /// Reads the mappings of process `pid` started at `starttime`, in address order. May never return: call it in a child
 /// process.
 pub(crate) fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<MemoryMapping>> {
-    if let Some(ended) = check_same_process(root, pid, starttime) {
-        return Reading::Absent(ended);
+    let has_ended = || {
+        let stat = read_once(&root.proc(&format!("{pid}/stat")), &mut Vec::new()).ok().and_then(task::stat);
+        stat.is_none_or(|stat| stat.starttime != starttime)
+    };
+    let ended = || Reading::Absent(format!("process {pid} has ended"));
+    if has_ended() {
+        return ended();
     }
     let what = format!("/proc/{pid}/smaps");
     let file = match open(&root.proc(&format!("{pid}/smaps"))) {
         Ok(fd) => BufReader::with_capacity(64 * 1024, File::from(fd)),
         Err(err) => return Reading::from_io_error(&what, &err),
     };
-    let found = match parse_smaps(file) {
-        Ok(found) => found,
-        Err(err) => return Reading::from_io_error(&what, &err),
-    };
-    match check_same_process(root, pid, starttime) {
-        Some(ended) => Reading::Absent(ended),
-        None => Reading::Ok(found),
-    }
-}
-
-fn check_same_process(root: &Root, pid: u32, starttime: u64) -> Option<String> {
-    let mut buf = Vec::new();
-    let stat = read_once(&root.proc(&format!("{pid}/stat")), &mut buf).ok().and_then(task::stat);
-    match stat {
-        Some(stat) if stat.starttime == starttime => None,
-        _ => Some(format!("process {pid} has ended")),
+    match parse_smaps(file) {
+        Ok(_) if has_ended() => ended(),
+        Ok(found) => Reading::Ok(found),
+        Err(err) => Reading::from_io_error(&what, &err),
     }
 }
 

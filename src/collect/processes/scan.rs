@@ -244,12 +244,8 @@ impl TaskScanner {
         self.list_probe_targets(unknown);
         self.activity_filter.plan_queries(&self.probe_targets, &mut self.queries);
         let Some(proc) = self.proc_fd.clone().filter(|_| self.queries.is_empty()) else { return };
-        let mut now = clock::boot_ns();
         for index in 0..self.probe_targets.len() {
-            // One call of the clock for 64 tasks.
-            if index % 64 == 0 {
-                now = clock::boot_ns();
-            }
+            let now = clock::boot_ns();
             let activity = self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[index].1);
             self.apply_probe(index, activity, scan.delay_source, now);
         }

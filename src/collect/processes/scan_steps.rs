@@ -262,15 +262,7 @@ impl TaskScanner {
         }
         let task = &self.tasks[job.task_index as usize];
         if let Some(function) = &files.wchan {
-            let function = match self.wait_channels.get(&**function) {
-                Some(known) => known.clone(),
-                None => {
-                    let function: Arc<str> = Arc::from(&**function);
-                    self.wait_channels.insert(function.clone());
-                    function
-                }
-            };
-            update.wait_channels.push((task.raw.key, function));
+            update.wait_channels.push((task.raw.key, function.clone()));
         }
         if files.cmdline.is_some() || files.cgroup.is_some() {
             self.apply_names(job, files, update);

@@ -1,7 +1,7 @@
 //! Detects traffic to and from swap: without it the VmSwap of a task that does not run cannot change.
 
 use crate::collect::kernel_file::PersistentFile;
-use crate::parse::bytes::{lines, parse_u64};
+use crate::parse::named_value;
 use crate::root::Root;
 
 /// Compares the swap counters of `/proc/vmstat` from scan to scan.
@@ -10,7 +10,8 @@ pub(super) struct SwapActivity {
     buf: Vec<u8>,
     is_live: bool,
     is_in_use: bool,
-    last_events: Option<u64>,
+    /// Pages read from and written to swap since boot.
+    last_events: Option<(u64, u64)>,
 }
 
 impl SwapActivity {
@@ -31,11 +32,11 @@ impl SwapActivity {
             let info = rustix::system::sysinfo();
             self.is_in_use = info.totalswap != info.freeswap;
             if !self.is_in_use {
-                let was_used = self.last_events.take().is_some();
-                return was_used;
+                return self.last_events.take().is_some();
             }
         }
-        let now = self.file.read(&mut self.buf).ok().and_then(parse_swap_events);
+        let text = self.file.read(&mut self.buf).unwrap_or_default();
+        let now = named_value(text, b"pswpin").zip(named_value(text, b"pswpout"));
         let moved = now.is_none() || now != self.last_events;
         self.last_events = now;
         moved
@@ -45,12 +46,6 @@ impl SwapActivity {
     pub(super) fn is_swap_used(&self) -> bool {
         self.is_in_use
     }
-}
-
-fn parse_swap_events(text: &[u8]) -> Option<u64> {
-    let value = |line: &[u8], name: &[u8]| line.strip_prefix(name).and_then(parse_u64);
-    let mut found = lines(text).filter_map(|l| value(l, b"pswpin ").or_else(|| value(l, b"pswpout ")));
-    Some(found.next()?.wrapping_add(found.next()?))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use crate::model::process::ProcessUpdate;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -37,7 +36,6 @@ pub struct TaskScanner {
     /// Reads that hung and have returned since the last scan.
     pub(super) returned_jobs: Vec<ReadJob>,
     pub(super) hung_threads: usize,
-    pub(super) wait_channels: HashSet<Arc<str>>,
     pub(super) queries: Vec<TaskstatsQuery>,
     pub(super) jobs: Vec<ReadJob>,
     /// Tasks to check for activity, by index and path.
@@ -120,7 +118,6 @@ impl TaskScanner {
             stuck_reads: Vec::new(),
             returned_jobs: Vec::new(),
             hung_threads: 0,
-            wait_channels: HashSet::new(),
             queries: Vec::new(),
             jobs: Vec::new(),
             probe_targets: Vec::new(),
