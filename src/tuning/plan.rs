@@ -133,30 +133,23 @@ fn check_dirty_thresholds(io: &mut dyn KnobIo, limits: &MachineLimits, all: &[Pl
     if !all.iter().any(|p| p.knob.definition().name.starts_with("vm.dirty_") && p.knob.definition().is_pair()) {
         return Ok(());
     }
-    let mut value = |name: &str| KnobId::parse(name).ok().and_then(|knob_id| value_after(io, all, &knob_id));
-    let (background, background_bytes) = (value("vm.dirty_background_ratio"), value("vm.dirty_background_bytes"));
-    let (limit, limit_bytes) = (value("vm.dirty_ratio"), value("vm.dirty_bytes"));
-    let bytes = |ratio: Option<u64>, bytes: Option<u64>| match bytes {
-        Some(b) if b > 0 => Some(b),
-        _ => limits.percent_to_bytes(ratio?),
-    };
-    let wrong = match (background, limit) {
-        (Some(b), Some(f)) if b > 0 && f > 0 => b >= f,
-        _ => match (bytes(background, background_bytes), bytes(limit, limit_bytes)) {
-            (Some(b), Some(f)) => b >= f,
-            _ => false,
-        },
-    };
-    if wrong {
-        let half = |name: &str, ratio: Option<u64>, bytes: Option<u64>| match bytes {
-            Some(b) if b > 0 => format!("vm.{name}_bytes={b}"),
-            _ => format!("vm.{name}_ratio={}", ratio.unwrap_or(0)),
+    let mut value = |name: String| KnobId::parse(&name).ok().and_then(|knob_id| value_after(io, all, &knob_id));
+    let [background, limit] = ["dirty_background", "dirty"].map(|name| {
+        let ratio = value(format!("vm.{name}_ratio"));
+        let bytes = value(format!("vm.{name}_bytes")).filter(|bytes| *bytes > 0);
+        let shown = match bytes {
+            Some(bytes) => format!("vm.{name}_bytes={bytes}"),
+            None => format!("vm.{name}_ratio={}", ratio.unwrap_or(0)),
         };
+        (ratio.filter(|ratio| *ratio > 0), bytes.or_else(|| limits.percent_to_bytes(ratio?)), shown)
+    });
+    let is_not_below = |(background, limit): (u64, u64)| background >= limit;
+    let by_ratio = background.0.zip(limit.0).map(is_not_below);
+    if by_ratio.or_else(|| background.1.zip(limit.1).map(is_not_below)) == Some(true) {
         return Err(TuneError::Usage(format!(
             "{} would not be below {}: the kernel would silently use half the limit; set both, background first below \
              the limit",
-            half("dirty_background", background, background_bytes),
-            half("dirty", limit, limit_bytes)
+            background.2, limit.2
         )));
     }
     Ok(())

@@ -106,17 +106,12 @@ pub(crate) fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &Kn
 pub(crate) fn format_with_meaning(knob: &Knob, value: &str, limits: &MachineLimits) -> String {
     let plain = format_with_unit(knob.unit, value);
     let (Ok(n), AllowedValues::Range(..)) = (value.parse::<u64>(), knob.values) else { return plain };
-    match knob.name {
-        "vm.dirty_ratio" | "vm.dirty_background_ratio" if n > 0 => match limits.percent_to_bytes(n) {
-            Some(bytes) => format!("{plain} ({} here)", units::format_bytes_long(bytes)),
-            None => plain,
-        },
-        "vm.dirty_bytes" | "vm.dirty_background_bytes" if n > 0 => match limits.bytes_to_percent(n) {
-            Some(percent) => format!("{plain}, {percent:.1} % here"),
-            None => plain,
-        },
-        _ => plain,
-    }
+    let here = match knob.unit {
+        _ if n == 0 || !knob.is_pair() => None,
+        KnobUnit::Percent => limits.percent_to_bytes(n).map(|b| format!(" ({} here)", units::format_bytes_long(b))),
+        _ => limits.bytes_to_percent(n).map(|percent| format!(", {percent:.1} % here")),
+    };
+    plain + &here.unwrap_or_default()
 }
 
 /// Formats a value with its unit in a few characters: `16.0 MiB`, `3000 cs`, `10 %`.
