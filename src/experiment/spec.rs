@@ -5,7 +5,7 @@ use crate::bench::workloads;
 use serde::{Deserialize, Serialize};
 
 /// The arm of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum Arm {
     /// The present settings, or the base assignments.
     A,
@@ -16,10 +16,7 @@ pub enum Arm {
 impl Arm {
     /// `A` or `B`.
     pub fn name(self) -> &'static str {
-        match self {
-            Arm::A => "A",
-            Arm::B => "B",
-        }
+        self.into()
     }
 
     /// 0 or 1.

@@ -1,9 +1,22 @@
 //! Tabs and actions. Keys, mouse and commands all come down to an action.
 
+#![expect(missing_docs, reason = "titles and the table of keys say it")]
+
 /// The views, in the order of their number keys; Syncs has a key of its own. Images can show those with a help text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    clap::ValueEnum,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "their titles say it")]
 pub enum ViewId {
     /// All panes that fit.
     #[default]
@@ -41,23 +54,12 @@ impl ViewId {
 
     /// Its name in the footer.
     pub fn title(self) -> &'static str {
-        match self {
-            ViewId::Overview => "Overview",
-            ViewId::Devices => "Devices",
-            ViewId::Processes => "Processes",
-            ViewId::Memory => "Memory",
-            ViewId::Kernel => "Kernel",
-            ViewId::Bench => "Bench",
-            ViewId::Tune => "Tune",
-            ViewId::Findings => "Findings",
-            ViewId::Syncs => "Syncs",
-        }
+        self.into()
     }
 }
 
 /// A request of the user; the table of keys says what each does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table of keys says what each does")]
 pub enum Action {
     Quit,
     Suspend,
@@ -116,7 +118,6 @@ pub enum Action {
 
 /// An action on benchmarks or experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table of keys says what each does")]
 pub enum RunAction {
     Start,
     Cancel,
@@ -130,7 +131,6 @@ pub enum RunAction {
 
 /// An action in the Tune view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table of keys says what each does")]
 pub enum TuneAction {
     Apply,
     Presets,
@@ -150,7 +150,6 @@ pub enum TuneAction {
 
 /// An action on experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table of keys says what each does")]
 pub enum ExperimentAction {
     TryPending,
     Reopen,
@@ -161,7 +160,6 @@ pub enum ExperimentAction {
 
 /// An action in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table of keys says what each does")]
 pub enum ReplayAction {
     TogglePlay,
     StepTicks(i8),

@@ -1,5 +1,7 @@
 //! What `update` asks the runtime to do.
 
+#![expect(missing_docs, reason = "the names say what needs no comment")]
+
 use super::settings::Settings;
 use crate::bench::plan::BenchPlan;
 use crate::experiment::spec::ExperimentSpec;
@@ -10,7 +12,6 @@ use std::time::Duration;
 
 /// A request to the runtime.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum Effect {
     Quit,
     /// Suspend the program until `fg`.
@@ -43,7 +44,6 @@ pub enum Effect {
 
 /// Work for the runner of benchmarks or experiments.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum RunEffect<P> {
     Start {
         /// Its number, which its events carry.
@@ -58,7 +58,6 @@ pub enum RunEffect<P> {
 
 /// Work for the runner of the Tune view.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum TuneEffect {
     /// Take a snapshot of all knobs and of these.
     Refresh(Vec<String>),
@@ -81,7 +80,6 @@ pub enum TuneEffect {
 
 /// Work for the player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum ReplayEffect {
     Play(u16),
     Pause,
@@ -96,7 +94,6 @@ pub enum ReplayEffect {
 
 /// What is to be done about a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum RecordingEffect {
     Start(PathBuf),
     Stop,

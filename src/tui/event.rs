@@ -1,5 +1,7 @@
 //! Everything that changes the state, as one enum whatever its origin, so that a test can feed any sequence of events.
 
+#![expect(missing_docs, reason = "the names say what needs no comment")]
+
 use super::knob_snapshot::KnobSnapshot;
 use crate::bench::message::BenchMessage;
 use crate::doctor::transitions::FindingTransition;
@@ -21,7 +23,6 @@ pub type EventSender = tokio::sync::mpsc::Sender<Box<Event>>;
 
 /// An event.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum Event {
     Key(KeyEvent),
     Mouse(MouseEvent),
@@ -62,7 +63,6 @@ impl ArmCheck {
 
 /// An event of the Tune view; `id` is the number of a change.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum TuneEvent {
     Refreshed(KnobSnapshot),
     Applied {
@@ -101,7 +101,6 @@ pub enum TuneEvent {
 
 /// An event of the player.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum ReplayEvent {
     /// Everything before is void. Holds the kernel log up to there; everything else follows.
     Reset(Vec<Observation>),

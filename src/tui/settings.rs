@@ -1,14 +1,17 @@
 //! Settings: the config file, read once at start and written by `W`.
 
+#![expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
+
 use super::action::ViewId;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::{FORMATS, find_format};
+use crate::model::columns::process::COLUMNS;
+use crate::model::process::ProcessColumn;
 use serde::{Deserialize, Serialize};
 
 /// The content of the config file. Every field is optional; an unknown one is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct Settings {
     pub interval: f64,
     pub theme: ThemeName,
@@ -26,7 +29,6 @@ pub struct Settings {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct DeviceSettings {
     pub extended: bool,
     pub only_active: bool,
@@ -34,7 +36,6 @@ pub struct DeviceSettings {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct ProcessSettings {
     pub sort: String,
     pub reverse: bool,
@@ -45,7 +46,6 @@ pub struct ProcessSettings {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct KernelSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
@@ -55,7 +55,6 @@ pub struct KernelSettings {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct SyncsSettings {
     pub threshold_ms: u64,
 }
@@ -68,7 +67,6 @@ impl Default for SyncsSettings {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct TuneSettings {
     pub lease: u64,
 }
@@ -81,7 +79,6 @@ impl Default for TuneSettings {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct BenchSettings {
     pub directory: String,
 }
@@ -94,7 +91,6 @@ impl Default for BenchSettings {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 pub struct ScreenshotSettings {
     pub format: String,
     pub directory: String,
@@ -180,26 +176,22 @@ impl Settings {
             let what = crate::sanitize::sanitize(err.message());
             line.map_or(what.clone(), |line| format!("line {line}: {what}"))
         })?;
-        if !INTERVAL_SECS_RANGE.contains(&settings.interval) {
-            return Err(format!("interval = {}: must be 0.1 to 3600 seconds", settings.interval));
+        let Self { interval, tune: TuneSettings { lease }, syncs: SyncsSettings { threshold_ms }, .. } = &settings;
+        if !INTERVAL_SECS_RANGE.contains(interval) {
+            return Err(format!("interval = {interval}: must be 0.1 to 3600 seconds"));
         }
-        if !LEASE_SECS_RANGE.contains(&settings.tune.lease) {
-            return Err(format!("tune.lease = {}: must be 1 to 86400 seconds", settings.tune.lease));
+        if !LEASE_SECS_RANGE.contains(lease) {
+            return Err(format!("tune.lease = {lease}: must be 1 to 86400 seconds"));
         }
-        if !SYNC_THRESHOLD_MS_RANGE.contains(&settings.syncs.threshold_ms) {
-            let ms = settings.syncs.threshold_ms;
-            return Err(format!("syncs.threshold_ms = {ms}: must be 0 to 3600000 milliseconds"));
+        if !SYNC_THRESHOLD_MS_RANGE.contains(threshold_ms) {
+            return Err(format!("syncs.threshold_ms = {threshold_ms}: must be 0 to 3600000 milliseconds"));
         }
-        if find_format(&settings.screenshot.format).is_none() {
-            let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
-            let format = crate::sanitize::sanitize(&settings.screenshot.format);
-            return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
+        let (format, sort) = (&settings.screenshot.format, &settings.processes.sort);
+        if find_format(format).is_none() {
+            return Err(not_one_of("screenshot.format", format, FORMATS.iter().map(|f| f.name)));
         }
-        if crate::model::process::ProcessColumn::by_name(&settings.processes.sort).is_none() {
-            let names: Vec<_> = crate::model::columns::process::COLUMNS.iter().map(|c| c.value.name).collect();
-            let names = names.join(", ");
-            let sort = crate::sanitize::sanitize(&settings.processes.sort);
-            return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
+        if ProcessColumn::by_name(sort).is_none() {
+            return Err(not_one_of("processes.sort", sort, COLUMNS.iter().map(|c| c.value.name)));
         }
         crate::model::kernel_log::LogPatterns::new(
             settings.kernel.include.as_deref(),
@@ -214,6 +206,11 @@ impl Settings {
         let body = toml::to_string(self).unwrap_or_default();
         format!("# iotop-plus settings, written by the key W.\n{body}")
     }
+}
+
+fn not_one_of(setting: &str, value: &str, names: impl Iterator<Item = &'static str>) -> String {
+    let (value, names) = (crate::sanitize::sanitize(value), names.collect::<Vec<_>>().join(", "));
+    format!("{setting} = \"{value}\": must be one of {names}")
 }
 
 #[cfg(test)]

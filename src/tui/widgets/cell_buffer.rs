@@ -159,7 +159,17 @@ impl CellBuffer {
     }
 
     pub(crate) fn pack_symbol(&mut self, symbol: &str) -> PackedSymbol {
-        self.styles.pack_symbol(symbol)
+        let wide = if symbol.cell_width() > 1 { PackedCell::WIDE_FLAG } else { 0 };
+        let mut chars = symbol.chars();
+        if let (Some(only), None) = (chars.next(), chars.next()) {
+            return PackedSymbol(u32::from(only) | wide);
+        }
+        let known_symbols = &mut self.styles.long_symbols;
+        let at = known_symbols.iter().position(|known| &**known == symbol).unwrap_or_else(|| {
+            known_symbols.push(symbol.into());
+            known_symbols.len() - 1
+        });
+        PackedSymbol(at as u32 | PackedCell::LONG_FLAG | wide)
     }
 
     /// Converts the frame to a ratatui buffer.
@@ -178,19 +188,6 @@ impl StyleTable {
         }
         // The last index stands for all further styles; `is_full` starts a new buffer long before.
         StyleId((self.last_index.min(MAX_STYLES - 1) as u32) << PackedCell::STYLE_SHIFT)
-    }
-
-    fn pack_symbol(&mut self, symbol: &str) -> PackedSymbol {
-        let wide = if symbol.cell_width() > 1 { PackedCell::WIDE_FLAG } else { 0 };
-        let mut chars = symbol.chars();
-        if let (Some(only), None) = (chars.next(), chars.next()) {
-            return PackedSymbol(u32::from(only) | wide);
-        }
-        let at = self.long_symbols.iter().position(|known| &**known == symbol).unwrap_or_else(|| {
-            self.long_symbols.push(symbol.into());
-            self.long_symbols.len() - 1
-        });
-        PackedSymbol(at as u32 | PackedCell::LONG_FLAG | wide)
     }
 
     pub fn unpack(&self, packed: PackedCell) -> Cell {

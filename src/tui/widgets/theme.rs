@@ -6,8 +6,11 @@
 use ratatui::style::{Color, Modifier, Style};
 
 /// The themes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, Hash, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum ThemeName {
     /// Light text on a dark background.
     #[default]
@@ -26,12 +29,7 @@ impl ThemeName {
 
     /// Its name in the config file.
     pub fn name(self) -> &'static str {
-        match self {
-            ThemeName::Dark => "dark",
-            ThemeName::Light => "light",
-            ThemeName::Mono => "mono",
-            ThemeName::HighContrast => "high-contrast",
-        }
+        self.into()
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
