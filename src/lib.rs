@@ -17,6 +17,8 @@ pub mod collect;
 pub mod doctor;
 pub mod experiment;
 pub mod export;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod jobs;
 pub mod model;
 pub mod parse;

@@ -25,7 +25,7 @@ static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../assets/trace/stalls.bpf
 /// `struct key` and `struct held` in `assets/trace/stalls.bpf.c`.
 const KEY_LEN: usize = 16;
 const NAME_LEN: usize = 16;
-const KIND_LEN: usize = 6 * 8;
+pub(super) const KIND_LEN: usize = 6 * 8;
 const VALUE_LEN: usize = 2 * NAME_LEN + 2 * KIND_LEN;
 const MAX_PROCESSES: usize = 2048;
 /// A process without new stalls for this long is removed from the map.
@@ -183,7 +183,7 @@ fn reset_longest(read: &MemoryStallsRaw) -> MemoryStallsRaw {
 }
 
 /// Parses `struct stall`; the longest stall is that of the period that just ended.
-fn parse_stall(bytes: &[u8], last_period: u64, unit_ns: u64) -> StallCounter {
+pub(super) fn parse_stall(bytes: &[u8], last_period: u64, unit_ns: u64) -> StallCounter {
     let (longest, period) = (2 + (last_period & 1) as usize, 4 + (last_period & 1) as usize);
     let longest = if read_u64(bytes, 8 * period) == last_period { read_u64(bytes, 8 * longest) } else { 0 };
     StallCounter {

@@ -7,6 +7,8 @@
 
 mod bpf_sys;
 mod btf;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod io_accounting;
 mod kernel_info;
 mod latency;

@@ -77,9 +77,8 @@ fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
         row.mount = mount.mount_point.clone();
         row.server = mount.source.clone();
         row.dev = mount.device;
-        let text = |name| mount.super_option(name).map(|v| String::from_utf8_lossy(&v).into_owned());
-        row.address = text("addr");
-        row.version = text("vers");
+        row.address = mount.super_option("addr").map(|a| String::from_utf8_lossy(&a).into_owned());
+        row.version = mount.super_option("vers").map(crate::sanitize::sanitize);
     }
     rows
 }

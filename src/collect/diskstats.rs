@@ -18,7 +18,7 @@ pub(super) fn source(root: &Root) -> Source {
 
 /// Parses a row; `None` if it is malformed (a truncated last line, say). Loop and RAM devices without I/O are
 /// included.
-fn parse_line(line: &[u8]) -> Option<DiskRaw> {
+pub(super) fn parse_line(line: &[u8]) -> Option<DiskRaw> {
     let mut w = words(line);
     let id = DevId { major: next_number(&mut w)? as u32, minor: next_number(&mut w)? as u32 };
     let name = String::from_utf8_lossy(w.next()?).into();

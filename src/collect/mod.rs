@@ -5,6 +5,8 @@
 pub mod clock;
 pub(crate) mod collectors;
 pub(crate) mod facts;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod host;
 pub(crate) mod kernel_file;
 pub(crate) mod mountinfo;

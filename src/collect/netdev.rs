@@ -73,7 +73,7 @@ fn read_link_speed(root: &Root, name: &str, buf: &mut Vec<u8>) -> Option<u64> {
 }
 
 /// Two header lines, then `name: rx_bytes 7 more tx_bytes ...`; old kernels omit the blank.
-fn parse(text: &[u8]) -> Vec<NicRaw> {
+pub(super) fn parse(text: &[u8]) -> Vec<NicRaw> {
     lines(text).filter_map(parse_line).collect()
 }
 

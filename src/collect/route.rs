@@ -14,10 +14,10 @@ const RTF_REJECT: u32 = 0x200;
 const RTF_LOCAL: u32 = 0x8000_0000;
 
 #[derive(Debug, Default)]
-pub(super) struct RouteTable(Vec<Route>);
+pub(super) struct RouteTable(pub(super) Vec<Route>);
 
 #[derive(Debug)]
-struct Route {
+pub(super) struct Route {
     /// IPv4 as its mapped IPv6 address, so that one comparison serves both.
     net: u128,
     /// Significant leading bits, of 128.
@@ -74,7 +74,7 @@ fn prefix_mask(prefix: u32) -> u128 {
 }
 
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`; addresses are hexadecimal in native byte order.
-fn parse_ipv4_route(line: &[u8]) -> Option<Route> {
+pub(super) fn parse_ipv4_route(line: &[u8]) -> Option<Route> {
     let w: Vec<&[u8]> = words(line).collect();
     let [name, net, _, flags, _, _, metric, mask, ..] = w[..] else { return None };
     let address = |w| Some(u32::from_be_bytes(u32::try_from(parse_hex(w)?).ok()?.to_ne_bytes()));
@@ -89,7 +89,7 @@ fn parse_ipv4_route(line: &[u8]) -> Option<Route> {
 }
 
 /// `net prefix source prefix gateway metric refs use flags name`, all hexadecimal.
-fn parse_ipv6_route(line: &[u8]) -> Option<Route> {
+pub(super) fn parse_ipv6_route(line: &[u8]) -> Option<Route> {
     let w: Vec<&[u8]> = words(line).collect();
     let [net, prefix, _, _, _, metric, _, _, flags, name] = w[..] else { return None };
     let flags = parse_hex(flags)? as u32;

@@ -77,8 +77,11 @@ impl BootSysctls {
         if file.take(MAX_FILE).read_to_end(&mut bytes).is_err() {
             return;
         }
-        let shown = display_path(root, path);
-        for (n, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
+        self.parse(&bytes, &display_path(root, path), path);
+    }
+
+    pub(crate) fn parse(&mut self, bytes: &[u8], shown: &str, path: &Path) {
+        for (n, line) in (1..).zip(String::from_utf8_lossy(bytes).lines()) {
             let line = line.trim();
             if line.starts_with(['#', ';']) {
                 continue;

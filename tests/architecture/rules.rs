@@ -5,7 +5,7 @@ use crate::source::{SourceFile, Token};
 /// Areas from top to bottom. An area may import itself and every area below it; areas on one line may not import
 /// each other.
 pub const LAYERS: &[&[&str]] = &[
-    &["main", "lib"],
+    &["main", "lib", "fuzz"],
     &["cli"],
     &["tui"],
     &["export"],

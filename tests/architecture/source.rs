@@ -228,11 +228,12 @@ fn matching_brace(tokens: &[Token], open: usize) -> Option<usize> {
     })
 }
 
-/// Drops each item under `#[cfg(test)]`, with its other attributes.
+/// Drops each item under `#[cfg(test)]` or `#[cfg(any(test, fuzzing))]`, with its other attributes.
 fn without_test_items(tokens: &[Token]) -> Vec<Token> {
     let is_test_attribute = |i: usize| {
-        let texts: Vec<&str> = (i..i + 7).map(|j| text_at(tokens, j)).collect();
-        texts == ["#", "[", "cfg", "(", "test", ")", "]"]
+        let texts: Vec<&str> = (i..i + 12).map(|j| text_at(tokens, j)).collect();
+        texts.starts_with(&["#", "[", "cfg", "(", "test", ")", "]"])
+            || texts == ["#", "[", "cfg", "(", "any", "(", "test", ",", "fuzzing", ")", ")", "]"]
     };
     let mut kept = Vec::new();
     let mut i = 0;

@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// `struct key` in `assets/trace/charge.bpf.c`.
-const KEY_LEN: usize = 24;
+pub(crate) const KEY_LEN: usize = 24;
 /// `struct account` in `assets/trace/charge.bpf.c`.
-const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
+pub(crate) const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
 const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.
 pub(super) const IDLE_READS: u32 = 60;
@@ -33,7 +33,7 @@ fn parse_kind(n: u32) -> Option<AccountKind> {
     })
 }
 
-fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
+pub(crate) fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
     Some(AccountKey {
         pid: read_u32(bytes, 8),
         device: unpack_device(read_u32(bytes, 12)),
@@ -44,7 +44,7 @@ fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
 
 /// Sum over the shards of an account.
 #[derive(Default)]
-struct AccountSum {
+pub(crate) struct AccountSum {
     requests: u64,
     bytes: u64,
     ns: u64,
@@ -53,7 +53,7 @@ struct AccountSum {
 }
 
 impl AccountSum {
-    fn add(&mut self, key_bytes: [u8; KEY_LEN], value: &[u8]) {
+    pub(crate) fn add(&mut self, key_bytes: [u8; KEY_LEN], value: &[u8]) {
         self.keys.push(key_bytes);
         self.requests = self.requests.wrapping_add(read_u64(value, 0));
         self.bytes = self.bytes.wrapping_add(read_u64(value, 8));

@@ -1,6 +1,6 @@
 //! I/O of each process, and writeback attributed to the processes that dirtied the pages (`assets/trace/charge.bpf.c`).
 
-mod account_map;
+pub(super) mod account_map;
 mod cgroup_paths;
 
 use super::bpf_sys::BpfMap;

@@ -19,9 +19,9 @@ const MAX_MEMORY_SHARE: usize = 1024;
 const MAX_HISTOGRAMS: usize = 4096;
 /// 32-bit counters per CPU: two histograms, request sizes and order; `struct histogram` in
 /// `assets/trace/latency.bpf.c`.
-const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
+pub(crate) const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
 /// Rounded up as the kernel does for per-CPU values.
-const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(8);
+pub(crate) const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(8);
 /// `max_entries` of `unknown` in `assets/trace/latency.bpf.c`.
 const MAX_REQUESTED: usize = 64;
 
@@ -35,7 +35,7 @@ fn key_bytes((dev, kind): HistogramKey) -> [u8; 8] {
     out
 }
 
-fn parse_key(bytes: [u8; 8]) -> HistogramKey {
+pub(crate) fn parse_key(bytes: [u8; 8]) -> HistogramKey {
     (read_u32(&bytes, 0), read_u32(&bytes, 4))
 }
 
@@ -134,13 +134,13 @@ fn capacity(len: usize, memory_bytes: usize) -> usize {
 }
 
 /// Parses the counters of sizes, then of random and sequential requests.
-fn parse_request_pattern(counts: &[u32]) -> RequestPattern {
+pub(crate) fn parse_request_pattern(counts: &[u32]) -> RequestPattern {
     let at = |i: usize| counts.get(i).copied().unwrap_or(0);
     RequestPattern { sizes: std::array::from_fn(at), random: at(SIZE_BUCKETS), sequential: at(SIZE_BUCKETS + 1) }
 }
 
 /// Sums the CPUs. Sums wrap like the counters, so that differences stay right.
-fn sum_cpus(cpus: &[u8], sums: &mut [u32]) {
+pub(crate) fn sum_cpus(cpus: &[u8], sums: &mut [u32]) {
     sums.fill(0);
     for cpu in cpus.chunks_exact(VALUE_LEN) {
         for (sum, n) in sums.iter_mut().zip(cpu.chunks_exact(4)) {

@@ -1,6 +1,6 @@
 //! Latency histograms of block requests by device, counted in the kernel (`assets/trace/latency.bpf.c`).
 
-mod histogram_maps;
+pub(super) mod histogram_maps;
 
 use super::kernel_info::KernelInfo;
 use super::layout::pack_device;

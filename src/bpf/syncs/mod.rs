@@ -3,7 +3,7 @@
 //! System call tracepoints cost 10 to 50 ns on every system call of the machine, so this probe is loaded only on
 //! request ([`super::Tracer::request_syncs`]).
 
-mod tables;
+pub(super) mod tables;
 mod wait_sampler;
 
 use super::bpf_sys::{BpfMap, clock_ns};

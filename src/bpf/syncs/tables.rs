@@ -19,15 +19,15 @@ use std::io;
 use std::sync::Arc;
 use strum::VariantArray as _;
 
-const KEY_LEN: usize = 24;
+pub(crate) const KEY_LEN: usize = 24;
 /// `struct counts`.
-const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * BUCKETS;
+pub(crate) const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * BUCKETS;
 const SLOTS_OFFSET: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
 const PARTS_OFFSET: usize = 64;
 const PATH_PARTS: usize = 6;
 const PART_LEN: usize = 64;
 /// `struct slow`.
-const SLOW_LEN: usize = 56;
+pub(crate) const SLOW_LEN: usize = 56;
 
 /// `max_entries` of `files`.
 const MAX_FILES: usize = 2048;
@@ -38,7 +38,7 @@ const MAX_SLOW: usize = 512;
 /// Most syncs in flight in one reading.
 const MAX_IN_FLIGHT_REPORTED: usize = 64;
 
-type SyncKey = [u8; KEY_LEN];
+pub(crate) type SyncKey = [u8; KEY_LEN];
 
 /// The maps of the kernel side, and what is kept between readings.
 pub(super) struct SyncTables {
@@ -63,7 +63,7 @@ fn parse_key(key: &[u8]) -> SyncFile {
 }
 
 /// Parses key and value, with the names stored by the kernel side.
-fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
+pub(crate) fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
     let depth = usize::from(value[56]).min(PATH_PARTS);
     let parts = (0..depth).rev().map(|i| {
         let part = c_string(&value[PARTS_OFFSET + i * PART_LEN..][..PART_LEN]);
@@ -138,19 +138,11 @@ impl SyncTables {
         let (mut keys, mut new) = (Vec::new(), Vec::new());
         self.slow_map.for_each(MAX_SLOW, |key, value| {
             keys.push(*key);
-            new.push(SlowSync {
-                id: 0,
-                file: self.find_file(&value[8..8 + KEY_LEN]),
-                tid: read_u32(key, 8),
-                comm: RawBytes::from(c_string(&value[32..48])),
-                started_ns: read_u64(key, 0) + boot_offset,
-                duration_ns: read_u64(value, 0),
-                error: u32::try_from((read_u64(value, 48) as i64).min(0).unsigned_abs()).unwrap_or(0),
-                waiting_on: sampler.most_frequent(key),
-            });
+            let slow = parse_slow(key, value, self.find_file(&value[8..8 + KEY_LEN]), boot_offset);
+            new.push(SlowSync { waiting_on: sampler.most_frequent(key), ..slow });
         })?;
         keys.iter().for_each(|key| self.slow_map.remove(key));
-        new.sort_by_key(|s| s.started_ns + s.duration_ns);
+        new.sort_by_key(|s| s.started_ns.saturating_add(s.duration_ns));
         for slow in new {
             self.slow.push_back(Arc::new(SlowSync { id: self.next_id, ..slow }));
             self.next_id += 1;
@@ -168,7 +160,7 @@ impl SyncTables {
             out.push(InFlightSync {
                 file: self.find_file(&value[8..]),
                 tid: read_u32(id, 0),
-                started_ns: read_u64(value, 0) + boot_offset,
+                started_ns: read_u64(value, 0).saturating_add(boot_offset),
                 waiting_on: sampler.most_frequent(&key),
             });
         })?;
@@ -179,7 +171,7 @@ impl SyncTables {
     }
 }
 
-fn parse_counts(file: Arc<SyncFile>, value: &[u8], boot_offset: u64) -> SyncCounts {
+pub(crate) fn parse_counts(file: Arc<SyncFile>, value: &[u8], boot_offset: u64) -> SyncCounts {
     let slots = value[SLOTS_OFFSET..].chunks_exact(4).map(|n| read_u32(n, 0));
     let last = read_u64(value, 32);
     SyncCounts {
@@ -188,8 +180,22 @@ fn parse_counts(file: Arc<SyncFile>, value: &[u8], boot_offset: u64) -> SyncCoun
         errors: read_u64(value, 8),
         total_ns: read_u64(value, 16),
         max_ns: read_u64(value, 24),
-        last_ended_ns: if last > 0 { last + boot_offset } else { 0 },
+        last_ended_ns: if last > 0 { last.saturating_add(boot_offset) } else { 0 },
         histogram: SparseHistogram::from_dense(slots),
+    }
+}
+
+/// Parses a slow sync, without its number and what it waited on.
+pub(crate) fn parse_slow(key: &[u8; SLOW_KEY_LEN], value: &[u8], file: Arc<SyncFile>, boot_offset: u64) -> SlowSync {
+    SlowSync {
+        id: 0,
+        file,
+        tid: read_u32(key, 8),
+        comm: RawBytes::from(c_string(&value[32..48])),
+        started_ns: read_u64(key, 0).saturating_add(boot_offset),
+        duration_ns: read_u64(value, 0),
+        error: u32::try_from((read_u64(value, 48) as i64).min(0).unsigned_abs()).unwrap_or(0),
+        waiting_on: None,
     }
 }
 

@@ -224,13 +224,13 @@ fn hash_text(text: &[u8]) -> u64 {
 }
 
 /// Returns the function name; `0` means that the task is not waiting, or that we may not know.
-fn parse_wchan(text: &[u8]) -> Option<Arc<str>> {
+pub(super) fn parse_wchan(text: &[u8]) -> Option<Arc<str>> {
     let name = text.trim_ascii();
     (!name.is_empty() && name != b"0").then(|| crate::sanitize::sanitize(name).into())
 }
 
 /// Replaces the NUL between arguments by a space. A process may have overwritten them with anything.
-fn join_arguments(text: &[u8]) -> Box<[u8]> {
+pub(super) fn join_arguments(text: &[u8]) -> Box<[u8]> {
     let end = text.iter().rposition(|b| *b != 0 && *b != b' ').map_or(0, |at| at + 1);
     text[..end].iter().map(|b| if *b == 0 { b' ' } else { *b }).collect()
 }

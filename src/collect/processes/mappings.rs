@@ -40,7 +40,7 @@ pub(crate) fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Ve
     }
 }
 
-fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<MemoryMapping>> {
+pub(super) fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<MemoryMapping>> {
     let mut out: Vec<MemoryMapping> = Vec::new();
     let mut line = Vec::new();
     loop {

@@ -10,6 +10,8 @@ mod activity_filter;
 mod cgroups;
 pub(crate) mod detail;
 mod file_reader;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod ionice;
 mod iter_merge;
 mod iter_scan;

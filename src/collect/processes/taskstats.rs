@@ -136,7 +136,7 @@ fn append_message(out: &mut Vec<u8>, kind: u16, seq: u32, cmd: u8, attr: u16, da
     out.extend(std::iter::repeat_n(0, padded - data.len()));
 }
 
-struct NetlinkReply<'a> {
+pub(super) struct NetlinkReply<'a> {
     seq: u32,
     /// errno of an error message.
     error: Option<i32>,
@@ -144,7 +144,7 @@ struct NetlinkReply<'a> {
 }
 
 impl<'a> NetlinkReply<'a> {
-    fn parse(raw: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(raw: &'a [u8]) -> Option<Self> {
         let kind = u16::from_ne_bytes(raw.get(4..6)?.try_into().ok()?);
         let seq = u32::from_ne_bytes(raw.get(8..12)?.try_into().ok()?);
         if kind == NLMSG_ERROR {
@@ -154,7 +154,7 @@ impl<'a> NetlinkReply<'a> {
         Some(Self { seq, error: None, body: raw.get(HEADER_LEN..)? })
     }
 
-    fn answer(&self) -> TaskstatsAnswer {
+    pub(super) fn answer(&self) -> TaskstatsAnswer {
         match self.error {
             Some(code) if code == Errno::SRCH.raw_os_error() => TaskstatsAnswer::Exited,
             Some(code) => TaskstatsAnswer::Failed(code),

@@ -48,7 +48,7 @@ fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, Name
 }
 
 /// Parses names by uid; the first line of a uid wins, as in getpwuid(3).
-fn parse_passwd(text: &[u8]) -> Names {
+pub(super) fn parse_passwd(text: &[u8]) -> Names {
     let mut names = HashMap::new();
     for line in lines(text) {
         let mut fields = line.split(|b| *b == b':');

@@ -1,0 +1,70 @@
+//! Fuzz targets: what the BPF programs write, and the kernel's BTF. See [`crate::fuzz`].
+
+use super::btf::TracepointArguments;
+use super::io_accounting::account_map::{self, AccountSum};
+use super::latency::histogram_maps;
+use super::memory_stalls::{KIND_LEN, parse_stall};
+use super::syncs::tables;
+use super::task_iter::{TaskCounters, TaskRecord};
+use crate::fuzz::assert_safe;
+use std::sync::Arc;
+use zerocopy::IntoBytes as _;
+
+/// The next `N` bytes of the input, with zeros where it ends.
+fn take<const N: usize>(input: &mut &[u8]) -> [u8; N] {
+    let (now, rest) = input.split_at(input.len().min(N));
+    *input = rest;
+    std::array::from_fn(|i| now.get(i).copied().unwrap_or(0))
+}
+
+pub(crate) fn tasks(input: &[u8]) {
+    let mut sum = TaskCounters::default();
+    for bytes in input.chunks(size_of::<TaskRecord>()) {
+        if let Some(record) = TaskRecord::parse(bytes) {
+            assert_eq!(record.as_bytes(), bytes);
+            sum += record.counters;
+        }
+    }
+}
+
+pub(crate) fn syncs(mut input: &[u8]) {
+    let boot_offset = u64::from_ne_bytes(take(&mut input));
+    while !input.is_empty() {
+        let key: [u8; tables::KEY_LEN] = take(&mut input);
+        let value: [u8; tables::COUNTS_LEN] = take(&mut input);
+        let file = tables::parse_file(&key, &value);
+        assert_safe(&file.comm.sanitized());
+        assert_safe(&file.path_tail.sanitized());
+        let file = Arc::new(file);
+        tables::parse_counts(file.clone(), &value, boot_offset);
+        tables::parse_slow(&take(&mut input), &take::<{ tables::SLOW_LEN }>(&mut input), file, boot_offset);
+    }
+}
+
+pub(crate) fn accounts(mut input: &[u8]) {
+    let mut sum = AccountSum::default();
+    while !input.is_empty() {
+        let key: [u8; account_map::KEY_LEN] = take(&mut input);
+        account_map::parse_key(&key);
+        sum.add(key, &take::<{ account_map::VALUE_LEN }>(&mut input));
+    }
+}
+
+pub(crate) fn latency(mut input: &[u8]) {
+    histogram_maps::parse_key(take(&mut input));
+    let mut sums = vec![0; histogram_maps::VALUE_COUNTERS];
+    histogram_maps::sum_cpus(input, &mut sums);
+    histogram_maps::parse_request_pattern(&sums);
+    histogram_maps::parse_request_pattern(&sums[..input.len().min(sums.len())]);
+}
+
+pub(crate) fn stalls(mut input: &[u8]) {
+    let (period, unit_ns) = (u64::from_ne_bytes(take(&mut input)), u64::from_ne_bytes(take(&mut input)));
+    parse_stall(&take::<KIND_LEN>(&mut input), period, unit_ns);
+}
+
+pub(crate) fn btf(input: &[u8]) {
+    if let Some(found) = TracepointArguments::parse(input) {
+        found.argument_count("block_rq_issue");
+    }
+}
