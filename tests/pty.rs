@@ -123,6 +123,12 @@ fn resizing_redraws_the_screen() {
             last.trim_start().starts_with("1 Over")
         });
     }
+    // Far more rows than any monitor has.
+    t.report_size(200, 32_776);
+    for view in 1..9 {
+        t.send(view.to_string());
+        std::thread::sleep(Duration::from_millis(100));
+    }
     t.resize(25, 6);
     t.wait_for_text("iotop-plus needs");
     t.resize(100, 30);

@@ -2,16 +2,16 @@
 //!
 //! The costs are those through the whole program (the reader's state, the observations, the tables and what is shown),
 //! estimated from above. A reader's state may cost [`FREE_COST`], and [`COST_PER_BYTE`] for each compressed byte that
-//! it was made from. A task of a real machine takes some 50 compressed bytes in a key frame.
+//! it was made from. A task of a real machine takes some 70 compressed bytes in a key frame.
 
 use crate::model::latency::SparseHistogram;
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
 
-pub(crate) const FREE_COST: usize = 32 << 20;
-pub(crate) const COST_PER_BYTE: usize = 32;
+pub(crate) const FREE_COST: usize = 26 << 20;
+pub(crate) const COST_PER_BYTE: usize = 80;
 /// Bytes for a task.
-pub(crate) const TASK_COST: usize = 640;
+pub(crate) const TASK_COST: usize = 1_000;
 /// Bytes for the queue settings of a device.
 pub(crate) const QUEUE_COST: usize = 1024;
 
@@ -19,7 +19,9 @@ pub(crate) const QUEUE_COST: usize = 1024;
 const DEVICE_COST: usize = 2_000;
 /// A row that only has a few counters.
 const ROW_COST: usize = 700;
-const NAME_COST: usize = 200;
+/// A sync or an account.
+const TRACED_COST: usize = 1_500;
+const NAME_COST: usize = 300;
 /// A bucket of a histogram: the reader, the sample, the one before and the difference have it.
 const BUCKET_COST: usize = 4 * size_of::<(u16, u32)>();
 
@@ -45,11 +47,11 @@ pub(crate) fn sample_cost(sample: &Sample) -> usize {
     });
     let syncs = sample.syncs.ok().map_or(0, |syncs| {
         let rows = syncs.files.len() + syncs.slow.len() + syncs.in_flight.len();
-        rows * ROW_COST + syncs.files.iter().map(|file| buckets(&file.histogram)).sum::<usize>()
+        rows * TRACED_COST + syncs.files.iter().map(|file| buckets(&file.histogram)).sum::<usize>()
     });
     let accounts = sample.io_accounts.ok().map_or(0, |raw| {
         let names = (raw.names.len() + raw.cgroups.len()) * NAME_COST;
-        names + raw.accounts.iter().map(|account| ROW_COST + buckets(&account.histogram)).sum::<usize>()
+        names + raw.accounts.iter().map(|account| TRACED_COST + buckets(&account.histogram)).sum::<usize>()
     });
     let stalls = sample.memory_stalls.ok().map_or(0, |stalls| stalls.tasks.len() * ROW_COST);
     rows(&sample.disks, DEVICE_COST)

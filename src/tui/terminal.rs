@@ -19,6 +19,9 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 /// Clicks and wheel, in SGR coordinates.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
 
+/// Columns and rows that are used at most: far more than any monitor shows, and a few MiB of cells.
+const MAX_SIZE: (u16, u16) = (1000, 500);
+
 /// What to restore; the first caller of [`restore`] takes it.
 static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
@@ -81,10 +84,12 @@ impl Tty {
         self.enter_raw_mode()
     }
 
-    /// Columns and rows; 80x24 if the terminal does not say.
+    /// Columns and rows, of which only the first are used if there are very many; 80x24 if the terminal does not say.
     pub fn size(&self) -> (u16, u16) {
         match tcgetwinsize(&self.fd) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                (size.ws_col.min(MAX_SIZE.0), size.ws_row.min(MAX_SIZE.1))
+            }
             _ => (80, 24),
         }
     }

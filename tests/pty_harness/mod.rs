@@ -113,6 +113,11 @@ impl Terminal {
     /// Resizes the window.
     pub fn resize(&self, cols: u16, rows: u16) {
         self.seen.lock().unwrap().parser.screen_mut().set_size(rows, cols);
+        self.report_size(cols, rows);
+    }
+
+    /// Tells the program a size that the screen seen here does not have.
+    pub fn report_size(&self, cols: u16, rows: u16) {
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
