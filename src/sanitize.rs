@@ -139,6 +139,12 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+#[cfg(any(test, fuzzing))]
+/// No text for people holds anything that a terminal would act on.
+pub(crate) fn assert_safe(text: &str) {
+    assert!(text.chars().all(|c| is_safe(c) || c == '\n'), "{text:?}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

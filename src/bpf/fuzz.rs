@@ -6,7 +6,7 @@ use super::latency::histogram_maps;
 use super::memory_stalls::{KIND_LEN, parse_stall};
 use super::syncs::tables;
 use super::task_iter::{TaskCounters, TaskRecord};
-use crate::fuzz::assert_safe;
+use crate::sanitize::assert_safe;
 use std::sync::Arc;
 use zerocopy::IntoBytes as _;
 

@@ -31,6 +31,6 @@ pub(crate) fn network_mounts(input: &[u8]) {
         if let Some(address) = &row.address {
             routes.interface_to(address);
         }
-        row.version.iter().for_each(|version| crate::fuzz::assert_safe(version));
+        row.version.iter().for_each(|version| crate::sanitize::assert_safe(version));
     }
 }

@@ -14,7 +14,7 @@ mod recordings;
 mod smoke;
 mod terminal;
 
-use crate::sanitize::is_safe;
+pub(crate) use crate::sanitize::assert_safe;
 use crate::{bpf, collect};
 
 /// A fuzz target.
@@ -75,9 +75,4 @@ impl Target {
         let peak = memory::peak();
         assert!(peak <= self.memory_mib << 20, "{} needs {peak} bytes, more than {} MiB", self.name, self.memory_mib);
     }
-}
-
-/// No text for people holds anything that a terminal would act on.
-pub(crate) fn assert_safe(text: &str) {
-    assert!(text.chars().all(|c| is_safe(c) || c == '\n'), "{text:?}");
 }

@@ -4,7 +4,7 @@ use super::file_reader::{join_arguments, parse_wchan};
 use super::mappings::parse_smaps;
 use super::taskstats::NetlinkReply;
 use super::user_names::parse_passwd;
-use crate::fuzz::assert_safe;
+use crate::sanitize::assert_safe;
 
 pub(crate) fn files(input: &[u8]) {
     parse_wchan(input).iter().for_each(|name| assert_safe(name));
