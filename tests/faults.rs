@@ -133,14 +133,7 @@ fn run_with(injection: &str) -> Result<Outcome, String> {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let status = t.wait_for_exit();
-    // The fork server restores a terminal that the program could not.
-    let start = Instant::now();
-    while t.modes() != t.initial_modes() || t.contents().contains("q quit") {
-        if start.elapsed() > TIMEOUT / 6 {
-            return Err(format!("the terminal is not restored:\n{}", t.contents()));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_for_restored_terminal(&t)?;
     // What was said last may still be on its way.
     let start = Instant::now();
     while t.contents().trim().is_empty() && start.elapsed() < TIMEOUT / 30 {
@@ -157,6 +150,18 @@ fn run_with(injection: &str) -> Result<Outcome, String> {
         _ if injection.starts_with("write:") || injection == "mmap:error=ENOMEM:when=1" => Ok(Outcome::EndsSilently),
         (code, _) => Err(format!("exit code {code} without a word")),
     }
+}
+
+/// The fork server restores a terminal that the program could not.
+fn wait_for_restored_terminal(t: &Terminal) -> Result<(), String> {
+    let start = Instant::now();
+    while t.modes() != t.initial_modes() || t.contents().contains("q quit") {
+        if start.elapsed() > TIMEOUT / 6 {
+            return Err(format!("the terminal is not restored:\n{}", t.contents()));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 fn has_strace() -> bool {
