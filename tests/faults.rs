@@ -70,7 +70,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("timerfd_settime", &["EINVAL"]),
     ("uname", &["EFAULT"]),
     ("wait4", &["ECHILD"]),
-    ("write", &["EIO", "ENOSPC"]),
+    ("write", &["EIO"]),
 ];
 /// Which of its calls fails in each thread and process: the first, a later one, or every tenth from the fifth on.
 const WHEN: &[&str] = &["1", "7", "5+10"];
@@ -81,7 +81,7 @@ const FEW: &[&str] = &["clone3:error=EAGAIN:when=1", "openat:error=EMFILE:when=5
 
 /// What CI tries with a change of a setting.
 const FEW_CHANGES: &[&str] =
-    &["fdatasync:error=ENOSPC:when=2+1", "write:error=EIO:when=7", "openat:error=EMFILE:when=5+10"];
+    &["fdatasync:error=ENOSPC:when=2+1", "fdatasync:error=EIO:when=1", "openat:error=EMFILE:when=5+10"];
 /// The knob that is changed, and how long the tuner may take to restore it: twelve tries, five seconds apart.
 const KNOB: &str = "dirty_expire_centisecs";
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(75);
