@@ -1,6 +1,6 @@
 //! Fuzz targets: every function that turns bytes of others into values, with what must hold for any bytes.
 //!
-//! `cargo test fuzz::` runs them with the inputs under `fuzz/corpus` and changed copies of those; `fuzz/` runs them with
+//! `cargo test fuzz::` runs them with the inputs under `tests/fuzz/corpus` and changed copies of those; `tests/fuzz/` runs them with
 //! libFuzzer, guided by coverage (`docs/fuzzing.md`). Nothing of this is part of the program.
 
 // A target panics when it finds something.
@@ -19,7 +19,7 @@ use crate::{bpf, collect};
 
 /// A fuzz target.
 pub struct Target {
-    /// Its name, and that of its directory under `fuzz/corpus`.
+    /// Its name, and that of its directory under `tests/fuzz/corpus`.
     pub name: &'static str,
     /// Panics if something does not hold.
     function: fn(&[u8]),

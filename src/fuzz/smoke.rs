@@ -1,4 +1,4 @@
-//! Runs every target with the inputs under `fuzz/corpus` and with changed copies of them, without any tool. The changes
+//! Runs every target with the inputs under `tests/fuzz/corpus` and with changed copies of them, without any tool. The changes
 //! come in the same order in every run; `FUZZ_SECONDS` says how long each target is run.
 
 use super::{TARGETS, Target};
@@ -66,9 +66,9 @@ impl Random {
     }
 }
 
-/// The inputs of a target under `fuzz/corpus`.
+/// The inputs of a target under `tests/fuzz/corpus`.
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target.name);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target.name);
     let mut paths: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty(), "{} has no inputs", dir.display());

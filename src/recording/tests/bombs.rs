@@ -157,6 +157,7 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
     let one = |observation| file_of([vec![observation]]);
     let valid = record_ticks(30, (6, 2)).bytes;
     let empty = || frame(FrameKind::Key, 0, &[]);
+    let key = |section: Vec<u8>| with_header(&frame(FrameKind::Key, 0, &section));
     let device = serde_json::to_string(&BlockDevice::default()).unwrap();
     let topology = json_section(3, r#"{"ok":{"devices":["#, &device, "]}}");
     let unavailable = json_section(5, "[", r#"["",""]"#, "]");
@@ -192,8 +193,8 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
         ("stalls", one(sample(1, |s| s.memory_stalls = stalls()))),
         ("everything", file_of([everything(1)])),
         ("many", file_of((1..4).map(|n| vec![tasks(n, false)]))),
-        ("topology", with_header(&frame(FrameKind::Key, 0, &topology))),
-        ("unavailable", with_header(&frame(FrameKind::Key, 0, &unavailable))),
+        ("topology", key(topology)),
+        ("unavailable", key(unavailable)),
         // Those that follow exceed no limit, or hardly.
         ("most tasks", one(tasks_up_to(27_000, 1, true))),
         ("most disks", one(sample(1, |s| s.disks = disks(14_000)))),
@@ -201,11 +202,8 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
         ("most histograms", one(sample(1, |s| s.latency = latency(300, BUCKETS)))),
         ("most accounts", one(sample(1, |s| s.io_accounts = accounts(13_000)))),
         ("most syncs", one(sample(1, |s| s.syncs = syncs(9_500)))),
-        (
-            "most devices",
-            with_header(&frame(FrameKind::Key, 0, &json_of(3 << 20, 3, r#"{"ok":{"devices":["#, &device, "]}}"))),
-        ),
-        ("most reasons", with_header(&frame(FrameKind::Key, 0, &json_of(1 << 20, 5, "[", r#"["",""]"#, "]")))),
+        ("most devices", key(json_of(3 << 20, 3, r#"{"ok":{"devices":["#, &device, "]}}"))),
+        ("most reasons", key(json_of(1 << 20, 5, "[", r#"["",""]"#, "]"))),
         ("most lines", with_header(&[log_frames(100, 3 << 20), empty()].concat())),
         ("log", with_header(&[log_frames(100, 8 << 20), empty()].concat())),
         ("cut", with_header(&[empty(), nested_headers(7_000, true)].concat())),
