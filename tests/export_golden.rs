@@ -36,9 +36,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-#[path = "fixture/process_collector.rs"]
-mod process_collector;
-use process_collector::ProcessCollector;
+use fixture::process_collector::ProcessCollector;
 
 const START: Timestamp = Timestamp { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 

@@ -96,6 +96,8 @@ enum Outcome {
     EndsSilently,
     /// It did not start, and said why.
     RefusesWithMessage,
+    /// Not tried.
+    NotTried,
     /// The setting was changed, and restored at the end of its lease.
     Restored,
 }
@@ -107,6 +109,7 @@ impl Outcome {
             Outcome::EndsWithMessage => "ends, says why",
             Outcome::EndsSilently => "ends",
             Outcome::RefusesWithMessage => "does not start, says why",
+            Outcome::NotTried => "-",
             Outcome::Restored => "changes and restores",
         }
     }
@@ -226,9 +229,12 @@ fn a_failing_or_stalled_system_call_leaves_no_setting_changed() {
     }
     let Some(machine) = LiveMachine::acquire(NAME) else { return };
     if is_full_run() {
-        return try_all("Changing a setting on a lease", "docs/faults-tune.md", |injection| {
-            change_with(&machine, injection)
-        });
+        // strace would fail the wake-ups of the event loop, too: writes to an eventfd, which cannot fail.
+        let change = |injection: &str| match injection.starts_with("write:") {
+            true => Ok(Outcome::NotTried),
+            false => change_with(&machine, injection),
+        };
+        return try_all("Changing a setting on a lease", "docs/faults-tune.md", change);
     }
     for injection in FEW_CHANGES {
         let outcome = change_with(&machine, injection);

@@ -63,7 +63,7 @@ fn paths_of_main_process(log: &str) -> BTreeSet<String> {
 
 fn may_be_opened(path: &str) -> bool {
     let is_below = |dir: &&str| path.strip_prefix(*dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    ALLOWED.iter().any(|dir| is_below(&dir)) && !FORBIDDEN.iter().any(|part| path.contains(part))
+    ALLOWED.iter().any(is_below) && !FORBIDDEN.iter().any(|part| path.contains(part))
         || path == "/run/iotop-plus" && is_in_memory("/run")
 }
 

@@ -222,7 +222,7 @@ mod tests {
 
     fn begin(watch: &RunProgress, recorder: &Arc<OpRecorder>) {
         let measurement = Measurement { label: "x".into(), ..Measurement::default() };
-        watch.begin_phase(&measurement, true, (10 * SECOND, 0), &[recorder.clone()]);
+        watch.begin_phase(&measurement, true, (10 * SECOND, 0), std::slice::from_ref(recorder));
         watch.heartbeat(SECOND);
     }
 

@@ -9,7 +9,7 @@ pub(crate) fn mounts(input: &[u8]) -> MountTable {
 }
 
 pub(crate) fn tables(input: &[u8]) {
-    let disks = lines(input).filter_map(|line| diskstats::parse_line(line)).count();
+    let disks = lines(input).filter_map(diskstats::parse_line).count();
     assert!(disks <= input.len() && netdev::parse(input).len() <= input.len());
     let _ = (meminfo::parse(input), vmstat::parse(input, 4096), stat::parse(input));
     let v4 = lines(input).filter_map(route::parse_ipv4_route);

@@ -24,12 +24,15 @@ pub(crate) const THREAD_STACK_BYTES: usize = 2 << 20;
 /// Takes each sample, and may use the thread for a while; returns false to end the sampler.
 pub(crate) type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
+/// Reads a source into the sample.
+type ReadSource = Box<dyn FnMut(&mut Sample) + Send>;
+
 struct SourceSlot {
     name: &'static str,
     /// Outside the lock: a stuck source cannot be called.
     mark_blocked: MarkBlocked,
     /// Locked while it is being read, so also by a stuck read.
-    read: Mutex<Box<dyn FnMut(&mut Sample) + Send>>,
+    read: Mutex<ReadSource>,
     /// Boot clock when the read began that is stuck.
     stuck_since: AtomicU64,
 }

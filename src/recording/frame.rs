@@ -152,7 +152,7 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
-    pub(crate) fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
+    pub(crate) fn to_bytes(self) -> [u8; FRAME_HEADER_LEN] {
         let mut out = [0; FRAME_HEADER_LEN];
         out[..4].copy_from_slice(FRAME_MAGIC);
         out[4] = self.kind as u8;

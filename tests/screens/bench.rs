@@ -42,7 +42,6 @@ fn target_info() -> TargetInspection {
         chain: path.chain,
         size: 64 << 30,
         free: 40 << 30,
-        ..TargetInfo::default()
     };
     TargetInspection { directory: DIR.into(), refusal: None, info: Some(place) }
 }

@@ -73,7 +73,7 @@ impl CaptureRedactor {
         let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
         // Lines of a record's dictionary begin with a blank.
         let starts: Vec<usize> = (0..lines.len()).filter(|i| !lines[*i].starts_with(b" ")).collect();
-        let from = starts.iter().rev().take(most).last().copied().unwrap_or(lines.len());
+        let from = starts.iter().rev().take(most).next_back().copied().unwrap_or(lines.len());
         self.redact(&lines[from..].concat())
     }
 }

@@ -150,7 +150,7 @@ pub mod tests {
     #[test]
     fn records_round_trip() {
         let record = sample_record();
-        assert_eq!(TaskRecord::parse(&record.as_bytes()), Some(record));
+        assert_eq!(TaskRecord::parse(record.as_bytes()), Some(record));
         assert!(record.has_memory() && record.has_io() && !record.has_exact_pages());
         assert_eq!((record.cgroup_id(), TaskRecord::default().cgroup_id()), (Some(0), None));
     }

@@ -4,6 +4,8 @@ mod captured_tree;
 mod fake_proc;
 mod hung_files;
 mod live;
+// Other unit tests have it with the whole fixture.
+#[allow(clippy::duplicate_mod)]
 #[path = "../../../../tests/fixture/process_collector.rs"]
 mod process_collector;
 mod task_iter;

@@ -120,7 +120,7 @@ fn push_topology(shared: &Shared, id: DevId, out: &mut DetailText) {
         out.line(format!("  {}", label.sanitized()));
     }
     if let Some(md) = &dev.md {
-        let [level, state, sync] = [&md.level, &md.state, &md.sync_action].map(|s| shown(s));
+        let [level, state, sync] = [&md.level, &md.state, &md.sync_action].map(shown);
         out.line(format!("  {level} {state}, {} missing, sync {sync}", shown(&md.degraded)));
     }
     for link in topo.chain(id).iter().skip(1) {
@@ -158,7 +158,7 @@ fn push_queue_settings(shared: &Shared, id: DevId, out: &mut DetailText) {
     let [requests, ahead, wbt] = [shown(&q.nr_requests), shown(&q.read_ahead_kb), shown(&q.wbt_lat_usec)];
     out.line(format!("  nr_requests {requests}  read_ahead_kb {ahead}  wbt_lat_usec {wbt}"));
     out.line(format!("  max_sectors_kb {} of {}", shown(&q.max_sectors_kb), shown(&q.max_hw_sectors_kb)));
-    let [logical, physical] = [&q.logical_block_size, &q.physical_block_size].map(|size| shown(size));
+    let [logical, physical] = [&q.logical_block_size, &q.physical_block_size].map(shown);
     out.line(format!("  block sizes: logical {logical} physical {physical}"));
     let rotational = q.rotational.map_or("-", |r| if r { "yes" } else { "no" });
     out.line(format!("  rotational {rotational}  write cache {}", shown(&q.write_cache)));
