@@ -46,7 +46,7 @@ impl LockedDevice {
         let mut it = Self { disk, stuck: vec![reader] };
         it.wait_until_stuck()?;
         let limit = format!("/sys/block/{name}/queue/max_sectors_kb");
-        it.stuck.push(run(format!("echo 64 > {limit}")).unwrap());
+        it.stuck.push(run(format!("echo $(cat {limit}) > {limit}")).unwrap());
         it.wait_until_stuck()?;
         match read_hangs(Path::new(&limit)) {
             true => Ok(it),

@@ -14,9 +14,10 @@ mod timer;
 
 use super::event::{Event, QUEUE_CAPACITY};
 use super::terminal::{self, Tty, TtyHandle};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use async_fd::register_fd;
 use kernel_log::KernelLogSource;
+use rustix::process::{Resource, getrlimit};
 use shared::SharedRuntime;
 use signals::SignalEvent;
 use state::Runtime;
@@ -27,12 +28,25 @@ use tokio::sync::mpsc;
 
 pub use options::{ReplaySource, TuiOptions};
 
+/// Open files that the program needs at the least.
+const MIN_OPEN_FILES: u64 = 64;
+
 /// Runs until the user quits.
 ///
 /// # Errors
 ///
 /// When the terminal cannot be set up, a thread or timer cannot be created, or the terminal stops taking output.
 pub fn run(options: TuiOptions) -> anyhow::Result<()> {
+    run_event_loop(options).map_err(|error| match getrlimit(Resource::Nofile).current {
+        // Any error may come from that: crossterm, for one, hides the cause of most.
+        Some(limit) if limit < MIN_OPEN_FILES => {
+            anyhow!("{error:#}; only {limit} files may be open (ulimit -n), and it needs {MIN_OPEN_FILES}")
+        }
+        _ => error,
+    })
+}
+
+fn run_event_loop(options: TuiOptions) -> anyhow::Result<()> {
     // Reads the zone's file, which must not happen once the terminal is taken.
     super::timezone::utc_offset_secs(0);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -180,7 +180,11 @@ impl Runtime {
             Some(Ok(_)) => return Ok(()),
             Some(Err(err)) => {
                 self.should_quit = self.tty.try_clone_handle().is_ok_and(|handle| handle.is_hung_up());
-                return if self.should_quit { Ok(()) } else { Err(describe_input_error(&err)) };
+                return if self.should_quit {
+                    Ok(())
+                } else {
+                    Err(anyhow::anyhow!("cannot read keys: {}", describe_io_error(&err)))
+                };
             }
             None => {
                 self.should_quit = true;
@@ -336,21 +340,6 @@ impl Runtime {
         }
         Ok(())
     }
-}
-
-/// Open files that the program needs at the least.
-const MIN_OPEN_FILES: u64 = 64;
-
-/// Says why keys cannot be read, and what to do. crossterm hides the cause of most errors.
-fn describe_input_error(err: &std::io::Error) -> anyhow::Error {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let next = match limit {
-        Some(limit) if limit < MIN_OPEN_FILES => {
-            format!("; only {limit} files may be open (ulimit -n), and it needs {MIN_OPEN_FILES}")
-        }
-        _ => String::new(),
-    };
-    anyhow::anyhow!("cannot read keys: {}{next}", describe_io_error(err))
 }
 
 /// Sends an event to the loop from a background thread. The error is dropped: it only says that the loop has ended.
