@@ -37,7 +37,7 @@ pub(crate) fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
     let timed = |value: String| (plan.time_ms > 0).then_some(value);
     // fio limits each direction of each job.
     let rate = |n: u64| {
-        let reads = n / jobs * u64::from(plan.read_pct) / 100;
+        let reads = (u128::from(n / jobs) * u128::from(plan.read_pct) / 100) as u64;
         let each = if is_mixed { format!("{reads},{}", n / jobs - reads) } else { (n / jobs).to_string() };
         (n > 0).then_some(each)
     };
@@ -187,7 +187,7 @@ fn into_plan(job: JobOptions) -> Result<BenchPlan, PlanError> {
     let directions = if profile == "randrw" { 2 } else { 1 };
     let [rate_iops, rate_bytes] = job.rates.map(|rates| match rates[..] {
         [one] => one.saturating_mul(directions).saturating_mul(jobs),
-        _ => rates.iter().sum::<u64>().saturating_mul(jobs),
+        _ => rates.iter().fold(0, |sum: u64, rate| sum.saturating_add(*rate)).saturating_mul(jobs),
     });
     (plan.rate_iops, plan.rate_bytes) = (rate_iops, rate_bytes);
     if job.time_based && plan.time_ms == 0 {
