@@ -18,6 +18,7 @@ const ALLOWED: &[&str] = &[
     "/sys/class/block",
     "/sys/devices/system/cpu/possible",
     "/sys/fs/cgroup",
+    "/sys/kernel/debug/tracing",
     "/sys/kernel/btf/vmlinux",
     "/sys/kernel/mm/transparent_hugepage",
     "/sys/kernel/tracing",
