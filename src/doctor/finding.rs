@@ -172,8 +172,10 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
     /// Where to see it.
     pub see_also: Option<NavTarget>,
-    /// Block devices it concerns: its own first, then those below it; empty: any.
+    /// Block devices it concerns: its own first, then those below it; empty: none, or unknown ones.
     pub devices: Vec<DevId>,
+    /// Path of the control group it concerns, sanitized.
+    pub cgroup: Option<String>,
 }
 
 impl Finding {
@@ -248,6 +250,11 @@ impl Finding {
 
     pub(super) fn on_devices(mut self, devices: Vec<DevId>) -> Self {
         self.devices = devices;
+        self
+    }
+
+    pub(super) fn in_cgroup(mut self, path: Option<&str>) -> Self {
+        self.cgroup = path.map(str::to_owned);
         self
     }
 

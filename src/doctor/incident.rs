@@ -1,9 +1,10 @@
 //! Groups findings with one cause into an incident.
 //!
-//! [`CAUSAL_RULES`] says which finding explains which. A finding explains another one only if it can reach it: a device
-//! fault affects that device and the devices above it, not those below.
+//! [`CAUSAL_RULES`] says which finding explains which. A finding explains another one only if there is a path from one to
+//! the other ([`Reach`]): a device fault affects that device and the devices above it, not those below.
 
 use super::finding::{Finding, Severity};
+use crate::model::disk::DevId;
 
 /// A cause and its effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,37 +34,56 @@ impl Incident {
     }
 }
 
-/// Which findings each rule explains, deepest cause first.
-pub(super) const CAUSAL_RULES: &[(&str, &str)] = &[
-    ("device-reset", "io-error device-stalled slow-device device-saturated filesystem-error hung-task"),
-    ("io-error", "device-stalled filesystem-error read-only hung-task slow-device device-saturated slow-drain"),
-    ("filesystem-error", "read-only hung-task"),
-    ("read-only", "hung-task"),
+/// How a cause reaches its effects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// A fault: to the devices above the one it is on, and what waits for those.
+    Up,
+    /// Load: to the devices it goes to and those below them, and what waits for those.
+    Down,
+    /// Memory and settings of the whole machine.
+    Machine,
+    /// The tasks of the same control group.
+    Cgroup,
+}
+
+/// Which findings each rule explains and how, deepest cause first.
+pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
+    ("device-reset", Reach::Up, "io-error device-stalled slow-device device-saturated filesystem-error hung-task"),
+    (
+        "io-error",
+        Reach::Up,
+        "device-stalled filesystem-error read-only hung-task slow-device device-saturated slow-drain",
+    ),
+    ("filesystem-error", Reach::Up, "read-only hung-task"),
+    ("read-only", Reach::Up, "hung-task"),
     (
         "device-stalled",
+        Reach::Up,
         "device-saturated slow-device writeback-storm writers-throttled slow-drain waits-on-syncs hung-task",
     ),
-    ("cgroup-io", "slow-device device-saturated writers-throttled slow-drain hung-task"),
-    ("network-link-full", "nfs-retransmits writers-throttled slow-drain hung-task"),
-    ("nfs-retransmits", "writers-throttled slow-drain hung-task"),
-    ("burst-credits", "slow-device device-saturated"),
+    ("cgroup-io", Reach::Down, "slow-device device-saturated"),
+    ("cgroup-io", Reach::Cgroup, "hung-task"),
+    ("network-link-full", Reach::Up, "nfs-retransmits"),
+    ("burst-credits", Reach::Up, "slow-device device-saturated"),
     (
         "slow-device",
+        Reach::Up,
         "device-saturated writeback-storm writers-throttled slow-drain waits-on-syncs hung-task atime-mount \
-         delay-accounting-off scheduler-unsuitable swapping",
+         scheduler-unsuitable swapping",
     ),
-    ("writeback-storm", "writers-throttled slow-drain device-saturated hung-task delay-accounting-off"),
-    ("writers-throttled", "slow-drain device-saturated hung-task delay-accounting-off"),
-    ("slow-drain", "device-saturated hung-task"),
-    ("cgroup-memory", "swapping reclaim-stalls oom server-swapped"),
-    ("cache-pressure", "swapping reclaim-stalls server-swapped swapped-idle oom"),
-    ("swapping", "reclaim-stalls server-swapped device-saturated oom delay-accounting-off"),
-    (
-        "device-saturated",
-        "waits-on-syncs hung-task atime-mount delay-accounting-off scheduler-unsuitable readahead-large",
-    ),
-    ("thp-always", "fork-cost"),
-    ("hung-task", "hung-task-silent delay-accounting-off"),
+    ("writeback-storm", Reach::Machine, "writers-throttled slow-drain"),
+    ("writeback-storm", Reach::Down, "device-saturated"),
+    ("writers-throttled", Reach::Machine, "slow-drain"),
+    ("writers-throttled", Reach::Down, "device-saturated"),
+    ("slow-drain", Reach::Down, "device-saturated"),
+    ("cgroup-memory", Reach::Machine, "swapping reclaim-stalls oom server-swapped"),
+    ("cache-pressure", Reach::Machine, "swapping reclaim-stalls server-swapped swapped-idle oom"),
+    ("swapping", Reach::Machine, "reclaim-stalls server-swapped oom"),
+    ("swapping", Reach::Down, "device-saturated"),
+    ("device-saturated", Reach::Up, "waits-on-syncs hung-task atime-mount scheduler-unsuitable readahead-large"),
+    ("thp-always", Reach::Machine, "fork-cost"),
+    ("hung-task", Reach::Machine, "hung-task-silent"),
 ];
 
 /// A past cause explains only what began within this time after it was last seen, ns: a task may stay blocked for so
@@ -93,22 +113,27 @@ pub(super) fn group_into_incidents(mut findings: Vec<Finding>) -> Vec<Incident> 
 }
 
 fn causal_rank(rule: &str) -> usize {
-    CAUSAL_RULES.iter().position(|(cause, _)| *cause == rule).unwrap_or(CAUSAL_RULES.len())
+    CAUSAL_RULES.iter().position(|(cause, ..)| *cause == rule).unwrap_or(CAUSAL_RULES.len())
 }
 
 fn explains(cause: &Finding, effect: &Finding) -> bool {
-    let listed = CAUSAL_RULES
-        .iter()
-        .any(|(rule, effects)| *rule == cause.rule && effects.split(' ').any(|rule| rule == effect.rule));
     let too_late = cause.last_seen_ns.zip(effect.since_ns).is_some_and(|(last, since)| last + CAUSE_REACH_NS < since);
-    listed && !too_late && cause.severity > Severity::Note && affects(cause, effect)
+    let reaches = |(rule, reach, effects): &(&str, Reach, &str)| {
+        *rule == cause.rule && effects.split(' ').any(|rule| rule == effect.rule) && affects(cause, *reach, effect)
+    };
+    !too_late && cause.severity > Severity::Note && CAUSAL_RULES.iter().any(reaches)
 }
 
-/// Rules about load, which reaches the devices below; a fault reaches those above.
-const LOAD_RULES: &[&str] = &["swapping", "cgroup-io"];
-
-/// Whether the cause reaches the effect. Findings without a device reach everything.
-fn affects(cause: &Finding, effect: &Finding) -> bool {
-    let (Some(source), Some(target)) = (cause.devices.first(), effect.devices.first()) else { return true };
-    effect.devices.contains(source) || (LOAD_RULES.contains(&cause.rule) && cause.devices.contains(target))
+/// Whether there is a path from the cause to the effect. A finding without a device has none to another device.
+fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
+    let on_same_device = |a: Option<&DevId>, others: &[DevId]| a.is_some_and(|id| others.contains(id));
+    match reach {
+        Reach::Machine => true,
+        Reach::Up => on_same_device(cause.devices.first(), &effect.devices),
+        Reach::Down => {
+            on_same_device(effect.devices.first(), &cause.devices)
+                || on_same_device(cause.devices.first(), &effect.devices)
+        }
+        Reach::Cgroup => cause.cgroup.is_some() && cause.cgroup == effect.cgroup,
+    }
 }

@@ -88,7 +88,6 @@ impl StalledTask {
 
 /// A process with the mean bytes per second that tracing attributed to it.
 pub(super) struct AttributedProcess {
-    pub(super) pid: u32,
     /// `fio (1234)`, sanitized.
     pub(super) name: String,
     pub(super) bytes_per_s: f64,
@@ -401,7 +400,6 @@ impl<'a> RuleContext<'a> {
         let is_kernel_thread = |pid| self.system.processes.find_by_pid(pid).is_some_and(|row| row.raw.kernel_thread);
         largest.retain(|(pid, _)| !is_kernel_thread(*pid));
         let process = |(pid, (sum, name)): (u32, (f64, Option<Arc<str>>))| AttributedProcess {
-            pid,
             name: format::task(&name.map_or("?".into(), |name| sanitize(&*name)), pid),
             bytes_per_s: sum / covered,
         };

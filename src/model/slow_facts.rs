@@ -53,9 +53,12 @@ pub struct CgroupFacts {
     pub pids: Vec<u32>,
     /// Limits on block devices, and the I/O since the group was created.
     pub io: Vec<CgroupIoLimit>,
+    /// Whether its memory limit is of cgroup v1, where files have other names.
+    #[serde(default)]
+    pub is_v1_memory: bool,
     /// `memory.high` in bytes; `None` without a limit.
     pub memory_high: Option<u64>,
-    /// `memory.max` in bytes; `None` without a limit.
+    /// `memory.max`, or `memory.limit_in_bytes` of v1, in bytes; `None` without a limit.
     pub memory_max: Option<u64>,
     /// `memory.current` in bytes.
     pub memory_now: Option<u64>,

@@ -190,6 +190,7 @@ fn read_memory_limit(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
     if group.memory_max.is_none() {
         return false;
     }
+    group.is_v1_memory = true;
     group.memory_now = read_number(&dir.join("memory.usage_in_bytes"), buf);
     group.max_events = read_number(&dir.join("memory.failcnt"), buf);
     true

@@ -39,6 +39,7 @@ fn cgroup_finding(ctx: &RuleContext<'_>, cgroup: &CgroupFacts, problem: &str) ->
     let title = format!("control group {} {problem}", cgroup.path);
     Finding::new(Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)
         .fact_opt("processes", (!names.is_empty()).then(|| names.join(", ")))
+        .in_cgroup(Some(&cgroup.path))
         .see_also(NavTarget::Processes)
 }
 
@@ -101,6 +102,7 @@ pub(super) fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
         let (high, max) = (events_per_s(|g| g.high_events), events_per_s(|g| g.max_events));
         let (file, limit) = match (high >= MIN_LIMIT_EVENTS_PER_S, max >= MIN_LIMIT_EVENTS_PER_S) {
             (true, _) => ("memory.high", now.memory_high),
+            (false, true) if now.is_v1_memory => ("memory.limit_in_bytes", now.memory_max),
             (false, true) => ("memory.max", now.memory_max),
             (false, false) => continue,
         };
@@ -110,7 +112,7 @@ pub(super) fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
         cgroup_finding(ctx, now, &format!("is at its {file} of {limit}: its tasks reclaim {events}"))
             .fact_opt("memory", bytes(now.memory_now))
             .fact_opt("memory.high", bytes(now.memory_high))
-            .fact_opt("memory.max", bytes(now.memory_max))
+            .fact_opt(if now.is_v1_memory { "memory.limit_in_bytes" } else { "memory.max" }, bytes(now.memory_max))
             .fact("limit events", events)
             .why("Each time, its tasks free memory first: they drop their file cache and read it again from disk.")
             .advise(format!("raise {file}, or lower what the programs use"))

@@ -47,7 +47,11 @@ fn space_finding(ctx: &RuleContext<'_>, mount: &MountSpace) -> Option<Finding> {
     let severity = space_severity(used_pct, space.available_bytes)?;
     let (free, total) = (format::bytes(space.available_bytes as f64), format::bytes(space.total_bytes as f64));
     let used = format::percent(used_pct);
-    let title = format!("{} is {used} full: {free} of {total} free", mount.mount_point.sanitized());
+    let point = mount.mount_point.sanitized();
+    let title = match space.available_bytes {
+        0 => format!("{point} is full: nothing of {total} is free"),
+        _ => format!("{point} is {used} full: {free} of {total} free"),
+    };
     Some(
         mount_finding(ctx, mount, severity, title)
             .fact("available", free)
@@ -68,7 +72,11 @@ fn inode_finding(ctx: &RuleContext<'_>, mount: &MountSpace) -> Option<Finding> {
         pct if pct >= WARN_PCT => Severity::Warn,
         _ => return None,
     };
-    let title = format!("{} is nearly out of inodes: {free} of {total} free", mount.mount_point.sanitized());
+    let point = mount.mount_point.sanitized();
+    let title = match free {
+        0 => format!("{point} is out of inodes: none of {total} is free"),
+        _ => format!("{point} is nearly out of inodes: {free} of {total} free"),
+    };
     Some(
         mount_finding(ctx, mount, severity, title)
             .fact("inodes free", free.to_string())

@@ -4,34 +4,63 @@
 use super::prelude::*;
 use crate::model::kernel_log::LogEntry;
 use crate::model::kernel_log::hung_tasks::HungTask;
-use crate::model::process::ProcessRow;
+use crate::model::process::{ProcessRow, TaskKey};
+use crate::model::syncs::SyncActivity;
 use crate::sanitize::fit_width;
 
 /// Longer than a slow request: the kernel waits so long for a spinning disk's error recovery.
 const CRITICAL_SECS: f64 = 8.0;
 /// Reports this old still count for a task that is still in state D.
 const REPORT_SECS: u64 = 600;
-/// What a task waits for, by the kernel function it sleeps in.
-const WAIT_CHANNEL_MEANINGS: &[(&str, &str)] = &[
-    ("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot)"),
-    ("balance_dirty_pages", "too many dirty pages: the device writes slower than programs dirty them"),
-    ("submit_bio_wait", "a request of the device"),
-    ("blk_io_schedule", "a direct I/O request of the device"),
-    ("blkdev_direct_IO", "a direct I/O request of the device"),
-    ("iomap_dio_rw", "a direct I/O request of the device"),
-    ("request_wait_answer", "the program that serves a FUSE file system"),
-    ("fuse_", "the program that serves a FUSE file system"),
-    ("rpc_wait_bit", "an NFS server"),
-    ("nfs_", "an NFS server"),
-    ("jbd2_log_wait_commit", "an ext4 journal commit"),
-    ("wait_transaction_locked", "an ext4 journal commit"),
-    ("xlog_", "the XFS log"),
-    ("xfs_", "XFS, usually its log or a page being written"),
-    ("folio_wait", "a page being read or written"),
-    ("io_schedule", "a request of a device"),
-    ("blk_mq_freeze_queue_wait", "a device's queue that does not drain: its settings are changed, or it is removed"),
-    ("rwsem_down", "a lock held by another task: look for the one that waits for a device"),
+/// A kernel function that tasks sleep in.
+struct WaitChannel {
+    /// How its name begins: compilers add suffixes.
+    function: &'static str,
+    meaning: &'static str,
+    /// Whether what it waits for needs a block device.
+    is_of_device: bool,
+}
+
+const fn of_device(function: &'static str, meaning: &'static str) -> WaitChannel {
+    WaitChannel { function, meaning, is_of_device: true }
+}
+
+const fn of_other(function: &'static str, meaning: &'static str) -> WaitChannel {
+    WaitChannel { function, meaning, is_of_device: false }
+}
+
+/// What a task waits for. The first that matches counts.
+const WAIT_CHANNELS: &[WaitChannel] = &[
+    of_other("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot)"),
+    of_device("balance_dirty_pages", "too many dirty pages: the device writes slower than programs dirty them"),
+    of_device(FLUSH_WAIT, "dirty pages to be written, as in sync"),
+    of_device("submit_bio_wait", "a request of the device"),
+    of_device("blk_io_schedule", "a direct I/O request of the device"),
+    of_device("blkdev_direct_IO", "a direct I/O request of the device"),
+    of_device("iomap_dio_rw", "a direct I/O request of the device"),
+    of_device("__iomap_dio_rw", "a direct I/O request of the device"),
+    of_other("request_wait_answer", "the program that serves a FUSE file system"),
+    of_other("fuse_", "the program that serves a FUSE file system"),
+    of_other("rpc_wait_bit", "an NFS server"),
+    of_other("nfs_", "an NFS server"),
+    of_device("jbd2_log_wait_commit", "an ext4 journal commit"),
+    of_device("wait_transaction_locked", "an ext4 journal commit"),
+    of_device("do_get_write_access", "an ext4 journal commit that holds the block"),
+    of_device("xlog_", "the XFS log"),
+    of_device("xfs_", "XFS, usually its log or a page being written"),
+    of_device("folio_wait", "a page being read or written"),
+    of_device("io_schedule", "a request of a device"),
+    of_device(
+        "blk_mq_freeze_queue_wait",
+        "a device's queue that does not drain: its settings are changed, or it is removed",
+    ),
+    of_device("rwsem_down", "a lock held by another task: look for the one that waits for a device"),
 ];
+/// Where sync waits for the flushers.
+const FLUSH_WAIT: &str = "wb_wait_for_completion";
+/// While the flushers write this much, a sync is slow but does not hang.
+const MIN_FLUSH_BYTES_PER_S: f64 = 1_048_576.0;
+const FLUSH_SECS: f64 = 5.0;
 /// How long tasks are watched before they count as hung, and the ticks searched for that much history.
 const WATCH_SECS: f64 = 6.0;
 const WATCH_TICKS: usize = 60;
@@ -82,8 +111,13 @@ fn hung_task_finding(
     let secs = ctx.secs_since(since).floor();
     let severity = Severity::critical_if(secs >= CRITICAL_SECS || report.is_some());
     let wchan = task.wchan.as_deref().map(sanitize).filter(|w| !w.is_empty() && w != "0");
-    let meaning = |wchan: &String| WAIT_CHANNEL_MEANINGS.iter().find(|(function, _)| wchan.starts_with(function));
-    let meaning = wchan.as_ref().and_then(meaning).map(|(_, meaning)| (*meaning).to_owned());
+    let find_channel = |wchan: &String| WAIT_CHANNELS.iter().find(|channel| wchan.starts_with(channel.function));
+    let channel = wchan.as_ref().and_then(find_channel);
+    if let Some(rate) = channel.filter(|channel| channel.function == FLUSH_WAIT).and_then(|_| flush_rate(ctx)) {
+        return flushing_task_finding(ctx, key, &name, since, rate);
+    }
+    let devices = waited_for_device(ctx, task, channel).map(|id| ctx.device_chain(id)).unwrap_or_default();
+    let meaning = channel.map(|channel| channel.meaning.to_owned());
     let duration = format::duration(secs);
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
     let command = row.and_then(|row| row.command()).map(|command| command.to_string());
@@ -105,6 +139,52 @@ fn hung_task_finding(
     .advise("check whether that device is stalled, that server answers, that file system is frozen")
     .advise("do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause").costs("one write to the kernel log")
     .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
+    .on_devices(devices)
+    .in_cgroup(row.and_then(|row| row.cgroup()))
+}
+
+/// The device that a task waits for: that of its sync, or else the only one on which nothing completes.
+fn waited_for_device(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitChannel>) -> Option<DevId> {
+    let sync = |syncs: &SyncActivity| syncs.in_flight.iter().find(|sync| sync.tid == task.tid)?.file.device_id();
+    if let Some(id) = ctx.system.snapshot.syncs.ok().and_then(|syncs| sync(syncs)) {
+        return Some(id);
+    }
+    if !channel?.is_of_device {
+        return None;
+    }
+    let stalled: Vec<DevId> = ctx.devices().filter(|device| device.stalled).map(|device| device.id).collect();
+    // A device above a stalled one is stalled as well: the lowest counts.
+    let is_lowest = |id: &&DevId| !ctx.device_chain(**id).iter().skip(1).any(|below| stalled.contains(below));
+    let mut lowest = stalled.iter().filter(is_lowest);
+    lowest.next().filter(|_| lowest.next().is_none()).copied()
+}
+
+/// How fast dirty pages are written, bytes per second; `None` if they are not.
+fn flush_rate(ctx: &RuleContext<'_>) -> Option<f64> {
+    let rate = ctx.mean(FLUSH_SECS, |tick| tick.writeback.ok()?.written_bytes_per_s)?;
+    (rate >= MIN_FLUSH_BYTES_PER_S).then_some(rate)
+}
+
+fn flushing_task_finding(ctx: &RuleContext<'_>, key: TaskKey, name: &str, since: u64, rate: f64) -> Finding {
+    let dirty = ctx.system.snapshot.writeback.ok().and_then(super::writeback::dirty_bytes);
+    let left = dirty.map(|dirty| format!("{} are left", format::bytes(dirty)));
+    let duration = format::duration(ctx.secs_since(since));
+    let rate = format::bytes_per_s(rate);
+    let title = format!(
+        "{} waits until dirty pages are written, for {duration} so far: {rate}{}",
+        format::task(name, key.tid),
+        left.as_ref().map_or(String::new(), |left| format!(", {left}")),
+    );
+    Finding::of_task(Severity::Note, key, name, title)
+        .fact("written", rate)
+        .fact_opt("dirty and under writeback", dirty.map(format::bytes))
+        .fact_opt("time to write", dirty.zip(flush_rate(ctx)).map(|(dirty, rate)| format::duration(dirty / rate)))
+        .since(since)
+        .why("sync returns when everything that was dirty at its start is on disk. It makes progress: nothing hangs.")
+        .advise_at("to wait less next time, keep less dirty: lower vm.dirty_bytes", knob("vm.dirty_bytes"))
+        .costs("writers are slowed to the device's speed earlier")
+        .see_also(NavTarget::Memory)
+        .on_devices(super::writeback::written_devices(ctx))
 }
 
 /// Adds what the kernel reported lately about tasks that are not hung now.

@@ -161,8 +161,10 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
 
 pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let finding = |reports: &KernelReports<'_>| {
+        let severity = Severity::critical_if(!is_corrected(&reports.newest.message));
+        let problem = if severity == Severity::Critical { "file system errors" } else { "corrected file system errors" };
         reports
-            .build_finding(ctx, Severity::Critical, "file system errors")
+            .build_finding(ctx, severity, problem)
             .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")
             .advise("stop writing to it, save what can be read, then check it unmounted (fsck)")
             .costs("the service is down")
@@ -170,6 +172,12 @@ pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Fi
     };
     let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
     report_messages(ctx, out, KernelLogClass::Filesystem, is_error, finding)
+}
+
+/// Whether btrfs read a good copy instead and repaired the bad one (fs/btrfs/scrub.c, bio.c).
+fn is_corrected(message: &str) -> bool {
+    let words = ["fixed up error", "read error corrected", "0 uncorrectable"];
+    words.iter().any(|word| message.contains(word))
 }
 
 pub(super) fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {

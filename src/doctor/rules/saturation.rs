@@ -4,7 +4,7 @@
 //! So the queue has to be deep for the device's class, and the severity follows from the await.
 
 use super::prelude::*;
-use crate::model::io_accounting::IoRates;
+use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
 use crate::model::request_pattern::RequestPattern;
 use crate::model::topology::{BlockDevice, DeviceKind};
 
@@ -20,10 +20,6 @@ const SMALL_KB: f64 = 32.0;
 const LARGE_KB: f64 = 96.0;
 /// From here on requests count as sequential.
 const SEQUENTIAL_PCT: f64 = 75.0;
-/// A task is named when it issues at least this share of the bytes ...
-const DOMINANT_SHARE: f64 = 0.6;
-/// ... and at most this many times what the device transferred.
-const MAX_MISMATCH: f64 = 2.0;
 
 /// Whether the device is saturated in this tick: a deep queue, or a shorter one with an await that is slow for the
 /// class.
@@ -113,8 +109,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         ms if ms >= limits.slow_ms => (Severity::Warn, "is saturated by"),
         _ => (Severity::Note, "runs at full speed with"),
     };
-    let task = DominantTask::find(ctx, load, id);
-    let share = |task: &DominantTask| format::percent(task.share * 100.0);
+    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, Requests::All);
     let title = format!(
         "{} {verb} {}: {} tps, await {}, aqu-sz {}{}",
         ctx.device_name(id),
@@ -122,7 +117,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         format::count(load.tps),
         format::ms(load.await_ms),
         format::count(load.queue_size),
-        task.as_ref().map_or(String::new(), |task| format!("; {} issues {} of it", task.name, share(task))),
+        users.summary().map_or(String::new(), |text| format!("; {text}")),
     );
     let size = |(from, pct)| format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct));
     let finding = ctx.device_finding(severity, id, title)
@@ -136,43 +131,23 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         .fact("reads", format::percent(load.read_pct))
         .fact("%util", format::percent(load.util_pct))
         .fact("class", format!("{}; slow from {}", class.description(), format::ms(limits.slow_ms)))
-        .fact_opt("task", task.as_ref().map(|task| format!("{}, {}", task.name, share(task))))
+        .fact_opt(if users.of == "queue" { "queue by task" } else { "bytes by task" }, users.list())
         .since(since)
         .why("Requests wait in the queue: every read and every sync on this device takes at least the await, whoever causes the load.");
-    add_remedies(ctx, finding, load, id, task)
+    add_remedies(ctx, finding, load, id, &users)
 }
 
-/// The process that issues most of a device's I/O.
-struct DominantTask {
-    name: String,
-    share: f64,
-    page: NavTarget,
-}
-
-impl DominantTask {
-    /// By the I/O that tracing attributed to the device. Without tracing tasks are not counted by device, so one is
-    /// named only if it alone accounts for most of what the device transfers.
-    fn find(ctx: &RuleContext<'_>, load: &DeviceLoad, id: DevId) -> Option<Self> {
-        let device_bytes = load.mb_per_s * 1_048_576.0;
-        let rate = |r: &IoRates| r.read_bytes_per_s + r.write_bytes_per_s.max(r.writeback_bytes_per_s);
-        let attributed = ctx.attributed_io(WINDOW_SECS, |owner| owner.on_device(id).map_or(0.0, rate));
-        let (name, key, share) = if let Some(all) = attributed.filter(|all| !all.is_empty()) {
-            let total: f64 = all.iter().map(|process| process.bytes_per_s).sum();
-            let first = all.into_iter().next()?;
-            let key = ctx.system.processes.find_by_pid(first.pid)?.key();
-            (first.name, key, first.bytes_per_s / total.max(device_bytes))
-        } else {
-            let all = ctx.top_io_tasks(WINDOW_SECS);
-            let total: f64 = all.iter().map(|task| task.bytes_per_s()).sum();
-            let first = all.into_iter().next()?;
-            // Far more than the device transferred went to another device, or into the cache.
-            if device_bytes <= 0.0 || first.bytes_per_s() > device_bytes * MAX_MISMATCH {
-                return None;
-            }
-            let share = first.bytes_per_s() / device_bytes.max(total);
-            (first.name, first.key, share)
-        };
-        (share >= DOMINANT_SHARE).then(|| Self { name, share: share.min(1.0), page: NavTarget::Task(key) })
+fn advise_slowing(ctx: &RuleContext<'_>, finding: Finding, user: &DeviceUser) -> Finding {
+    let row = user.key.and_then(|key| ctx.system.processes.get(&key));
+    let is_idle_class = row.as_ref().and_then(|row| row.ionice()).is_some_and(|class| class.starts_with("idle"));
+    match (user.key, is_idle_class) {
+        (Some(key), false) => finding
+            .advise_at(
+                format!("slow {} down: ionice class idle (i on its page), or io.max of its cgroup", user.name),
+                NavTarget::Task(key),
+            )
+            .costs("it takes longer; ionice works only with the bfq scheduler (and mq-deadline, by class)"),
+        _ => finding.advise(format!("limit {} (io.max of its cgroup)", user.name)).costs("it takes longer"),
     }
 }
 
@@ -181,15 +156,10 @@ fn add_remedies(
     mut finding: Finding,
     load: &DeviceLoad,
     id: DevId,
-    task: Option<DominantTask>,
+    users: &DeviceUsers,
 ) -> Finding {
-    if let Some(task) = task {
-        finding = finding
-            .advise_at(
-                format!("slow {} down: ionice class idle (i on its page), or io.max of its cgroup", task.name),
-                task.page,
-            )
-            .costs("it takes longer; ionice works only with the bfq scheduler (and mq-deadline, by class)");
+    if let Some(user) = users.main().first() {
+        finding = advise_slowing(ctx, finding, user);
     }
     finding = if load.is_small() && load.is_sequential() {
         finding

@@ -23,6 +23,8 @@ const MIN_USED_PCT: f64 = 5.0;
 const SERVER_SWAPPED_PCT: f64 = 10.0;
 /// Faults from which on a swapped program misses its memory.
 const MIN_FAULTS_PER_S: f64 = 5.0;
+/// Share of its time that such a program waits for swap.
+const MIN_SWAPIN_DELAY_PCT: f64 = 1.0;
 const MAX_NAMED_TASKS: usize = 3;
 
 fn traffic_bytes_per_s(tick: &Snapshot) -> Option<f64> {
@@ -114,7 +116,8 @@ fn faulting_tasks<'a>(ctx: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
         ..ProcessQuery::default()
     };
     let rows = ctx.system.processes.window(&query).rows.into_iter().map(|index| ctx.system.processes.row(index));
-    rows.filter(|row| row.major_faults_per_s().is_some_and(|n| n >= MIN_FAULTS_PER_S)).collect()
+    let waits_for_swap = |row: &ProcessRow<'_>| row.swapin_delay_pct().is_none_or(|pct| pct > 0.0);
+    rows.filter(|row| row.major_faults_per_s().is_some_and(|n| n >= MIN_FAULTS_PER_S) && waits_for_swap(row)).collect()
 }
 
 pub(super) fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -152,7 +155,9 @@ pub(super) fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
         let swapped_pct = swapped as f64 * 100.0 / (swapped + row.raw.rss_bytes).max(1) as f64;
         let faults_per_s = row.major_faults_per_s().unwrap_or(0.0);
         let is_server = survey.is_server(row.key());
-        let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in;
+        // Faults on files are major faults as well; where delays are counted, those on swap are known.
+        let waits_for_swap = row.swapin_delay_pct().is_none_or(|pct| pct >= MIN_SWAPIN_DELAY_PCT);
+        let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in && waits_for_swap;
         if swapped_pct >= SERVER_SWAPPED_PCT && (is_server || misses_memory) {
             out.push(server_finding(row, is_server, swapped, swapped_pct, faults_per_s));
         }

@@ -4,6 +4,7 @@
 //! systems for everything in the same commit. Evaluated only while syncs are traced.
 
 use super::prelude::*;
+use crate::doctor::device_users::{DeviceUsers, MAIN_DEVICE_SHARE, Requests};
 use crate::doctor::rule_context::IoTask;
 use crate::model::reading::Reading;
 use crate::model::syncs::{NOT_REQUESTED, SyncActivity, SyncRate, SyncWait, wait_text};
@@ -157,19 +158,39 @@ fn disk_write_mb_per_s(ctx: &RuleContext<'_>, id: DevId) -> Option<f64> {
     disks.filter_map(|disk| ctx.device_mean(disk.id, WINDOW_SECS, |d| d.write_mb_per_s)).max_by(f64::total_cmp)
 }
 
-/// The process that streams to the device the waiter waits for. Processes are not counted by device, so the device has
-/// to take most of what all disks write.
-fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<IoTask> {
+/// A process that writes much to the device that another one waits for.
+struct Stream {
+    /// `dd (1234)`, sanitized.
+    name: String,
+    write_bytes_per_s: f64,
+}
+
+/// The process that streams to the device the waiter waits for, or to one below it.
+fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
+    let traced =
+        |id| DeviceUsers::traced(ctx, id, STREAM_SECS, Requests::Writes).map(|users| users.users).unwrap_or_default();
+    if ctx.system.snapshot.io_attribution.ok().is_none() {
+        return find_untraced_stream(ctx, waiter);
+    }
+    let users = ctx.device_chain(waiter.device).into_iter().flat_map(traced);
+    let streams = users.filter(|user| user.pid != waiter.pid && user.bytes_per_s >= STREAM_BYTES_PER_S);
+    let largest = streams.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
+    Some(Stream { name: largest.name, write_bytes_per_s: largest.bytes_per_s })
+}
+
+/// Without tracing processes are not counted by device, so the device has to take most of what all disks write.
+fn find_untraced_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
     let written = disk_write_mb_per_s(ctx, waiter.device)?;
     let all_disks = ctx.mean(WINDOW_SECS, |tick| Some(tick.disks_mb_per_s(ctx.system.topology.ok())?.1))?;
-    if written * 1_048_576.0 < STREAM_BYTES_PER_S || written < all_disks / 2.0 {
+    if written * 1_048_576.0 < STREAM_BYTES_PER_S || written < all_disks * MAIN_DEVICE_SHARE {
         return None;
     }
     let is_stream = |task: &IoTask| {
         !task.is_kernel_thread && task.key.pid != waiter.pid && task.write_bytes_per_s >= STREAM_BYTES_PER_S
     };
     let streams = ctx.top_io_tasks(STREAM_SECS).into_iter().filter(is_stream);
-    streams.max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))
+    let largest = streams.max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))?;
+    Some(Stream { name: largest.name, write_bytes_per_s: largest.write_bytes_per_s })
 }
 
 /// `62% of its time, p99 180 ms`, or the longest sync where few are long.
@@ -219,7 +240,7 @@ fn behind_stream_finding(
     ctx: &RuleContext<'_>,
     newest: &SyncActivity,
     waiter: &SyncWaiter,
-    stream: &IoTask,
+    stream: &Stream,
 ) -> Finding {
     // Seen running more often than waiting for the disk, so the stream is not the whole cause.
     let wait = most_common_wait(newest, waiter.pid).and_then(SyncWait::from_function);

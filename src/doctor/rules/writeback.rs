@@ -62,6 +62,23 @@ fn top_dirtier(ctx: &RuleContext<'_>) -> Option<(String, f64)> {
     (first.write_bytes_per_s >= MIN_DIRTY_BYTES_PER_S).then(|| (first.name, first.write_bytes_per_s / total))
 }
 
+/// A device that takes a smaller share of what the busiest one is written does not count.
+const MIN_WRITTEN_SHARE: f64 = 0.2;
+
+/// The devices that dirty pages go to: those of throttled writers, those written most, those that complete nothing.
+pub(super) fn written_devices(ctx: &RuleContext<'_>) -> Vec<DevId> {
+    let written = |device: &DiskRate| ctx.device_mean(device.id, STORM_SECS, |d| d.write_mb_per_s).unwrap_or(0.0);
+    let busiest = ctx.devices().map(written).fold(0.0, f64::max);
+    let is_written = |device: &&DiskRate| {
+        let mb_per_s = written(device);
+        device.stalled || (mb_per_s > 0.0 && mb_per_s >= busiest * MIN_WRITTEN_SHARE)
+    };
+    let throttled = ctx.stalled_tasks(THROTTLED_SECS, THROTTLE).into_iter().filter_map(|task| task.device);
+    let mut out: Vec<DevId> = throttled.flat_map(|id| ctx.device_chain(id)).collect();
+    out.extend(ctx.devices().filter(is_written).map(|device| device.id));
+    out
+}
+
 fn add_counters(ctx: &RuleContext<'_>, finding: Finding, w: &WritebackRate) -> Finding {
     let bytes = |n: Option<u64>| n.map(|n| format::bytes(n as f64));
     let dirtier = top_dirtier(ctx).map(|(name, share)| format!("{name}, {}", format::percent(share * 100.0)));
@@ -75,6 +92,7 @@ fn add_counters(ctx: &RuleContext<'_>, finding: Finding, w: &WritebackRate) -> F
         .fact_opt("written", mean_rate(ctx, |w| w.written_bytes_per_s).map(format::bytes_per_s))
         .fact_opt("most dirtied by", dirtier)
         .see_also(NavTarget::Memory)
+        .on_devices(written_devices(ctx))
 }
 
 fn mean_rate(ctx: &RuleContext<'_>, get: fn(&WritebackRate) -> Option<f64>) -> Option<f64> {

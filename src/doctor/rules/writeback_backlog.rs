@@ -1,7 +1,7 @@
 //! Dirty pages that take long to write at the current rate. A sync, a clean shutdown or an unmount waits for all of them.
 
 use super::prelude::*;
-use super::writeback::dirty_bytes;
+use super::writeback::{dirty_bytes, written_devices};
 
 /// The kernel wants no page dirty for longer (vm.dirty_expire_centisecs = 3000).
 const WARN_SECS: f64 = 30.0;
@@ -55,6 +55,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         .costs("writers are slowed to the device's speed earlier")
         .advise_at("find the process that dirties pages: the WRITE column", NavTarget::Processes)
         .see_also(NavTarget::Memory)
+        .on_devices(written_devices(ctx))
         .report(out);
     Ok(())
 }

@@ -85,7 +85,7 @@ pub const FIRING: &[FiringCase] = &[
     firing_case("device-saturated", "a stream", Warn, "saturated by large requests", |s| {
         s.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 1.0))));
     }),
-    firing_case("device-saturated", "one task", Warn, "dd (900) issues 100% of it", |s| {
+    firing_case("device-saturated", "one task", Warn, "dd (900) has 100% of its bytes", |s| {
         s.ticks(8, |t| set_device(t, busy_device(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0))));
         s.add_task(900, "dd", |_| {}, written(400 << 20), 0);
     }),

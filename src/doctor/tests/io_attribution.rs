@@ -28,8 +28,8 @@ fn device_load_is_attributed_by_traced_io() {
     let mut s = TestMachine::new();
     s.ticks(8, |t| {
         set_device(t, busy_device(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0)));
-        let flusher = IoRates { write_bytes_per_s: 400.0 * MIB, writes_per_s: 800.0, ..IoRates::default() };
-        let fio = IoRates { writeback_bytes_per_s: 390.0 * MIB, ..IoRates::default() };
+        let flusher = IoRates { write_bytes_per_s: 400.0 * MIB, writes_in_flight: 32.0, ..IoRates::default() };
+        let fio = IoRates { writeback_bytes_per_s: 400.0 * MIB, ..IoRates::default() };
         let elsewhere = IoRates { read_bytes_per_s: 900.0 * MIB, ..IoRates::default() };
         set_attribution(t, vec![owner_io(12, VDA, flusher), owner_io(900, SDA, elsewhere), owner_io(901, VDA, fio)]);
     });
@@ -38,7 +38,7 @@ fn device_load_is_attributed_by_traced_io() {
     s.add_task(901, "fio", |_| {}, IoBytes::default(), 0);
     s.add_task(900, "dd", |_| {}, written(400 << 20), 0);
     let (found, _) = s.evaluate_rule("device-saturated");
-    assert!(found[0].title.contains("fio (901) issues 98% of it"), "{}", found[0].title);
+    assert!(found[0].title.contains("fio (901) has 100% of its queue"), "{}", found[0].title);
 }
 
 #[test]

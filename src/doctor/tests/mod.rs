@@ -1,6 +1,8 @@
 //! Rules on machines built for the purpose: each rule reports in its firing cases and stays silent in its quiet cases;
 //! the healthy machine, idle and under a full-speed benchmark, has no warning.
 
+mod causes;
+mod device_users;
 mod engine;
 mod firing;
 mod firing_stalls;
@@ -137,11 +139,11 @@ fn every_knob_and_benchmark_target_exists() {
 
 #[test]
 fn causal_rules_exist_and_have_no_cycle() {
-    for (i, (cause, effects)) in CAUSAL_RULES.iter().enumerate() {
+    for (i, (cause, _, effects)) in CAUSAL_RULES.iter().enumerate() {
         assert!(RULES.iter().any(|r| r.name == *cause), "{cause}");
         for effect in effects.split(' ') {
             assert!(RULES.iter().any(|r| r.name == effect), "{cause} -> {effect}");
-            let is_before = CAUSAL_RULES[..i].iter().any(|(c, _)| *c == effect);
+            let is_before = CAUSAL_RULES[..i].iter().any(|(c, ..)| *c == effect);
             assert!(!is_before, "{effect} is listed before its cause {cause}");
         }
     }

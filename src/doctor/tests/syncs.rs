@@ -12,7 +12,7 @@ use crate::model::syncs::{InFlightSync, NOT_REQUESTED, SlowSync, SyncActivity, S
 use std::sync::Arc;
 
 /// Syncs of postgres on sda1: calls per second, share of its time in them, p99 in ms.
-fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
+pub(super) fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     let file = Arc::new(SyncFile {
         pid: 78205,
         comm: "postgres".into(),

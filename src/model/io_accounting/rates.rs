@@ -23,6 +23,10 @@ pub struct IoRates {
     pub mean_us: Option<f64>,
     /// 99th percentile of those times in microseconds; at most 25 % off.
     pub p99_us: Option<f64>,
+    /// Mean number of reads in flight: the times of the reads completed, per second of the interval.
+    pub reads_in_flight: f64,
+    /// The same for writes.
+    pub writes_in_flight: f64,
     /// Bytes per second of page cache that it dirtied and that was written back, by whatever process.
     pub writeback_bytes_per_s: f64,
 }
@@ -94,7 +98,8 @@ pub struct IoAttribution {
 struct IoAccountSum {
     requests: [u64; 4],
     bytes: [u64; 4],
-    total_ns: u64,
+    /// Of reads and of writes.
+    total_ns: [u64; 2],
     histogram: BTreeMap<u16, u32>,
 }
 
@@ -107,8 +112,8 @@ impl IoAccountSum {
         let since = |get: fn(&IoAccount) -> u64| get(now).saturating_sub(before.map_or(0, get));
         *requests = requests.saturating_add(since(|a| a.requests));
         *bytes = bytes.saturating_add(since(|a| a.bytes));
-        if matches!(now.key.kind, AccountKind::Read | AccountKind::Write) {
-            self.total_ns = self.total_ns.saturating_add(since(|a| a.total_ns));
+        if let Some(total_ns) = self.total_ns.get_mut(at) {
+            *total_ns = total_ns.saturating_add(since(|a| a.total_ns));
             let none = SparseHistogram::default();
             for (slot, n) in now.histogram.since(before.map_or(&none, |b| &b.histogram)).buckets() {
                 let sum = self.histogram.entry(*slot).or_default();
@@ -123,14 +128,17 @@ impl IoAccountSum {
         let timed = times.total();
         let [reads, writes, flushes, _] = self.requests;
         let [read, written, _, back] = self.bytes;
+        let [read_ns, write_ns] = self.total_ns;
         IoRates {
             reads_per_s: per_s(reads),
             writes_per_s: per_s(writes),
             flushes_per_s: per_s(flushes),
             read_bytes_per_s: per_s(read),
             write_bytes_per_s: per_s(written),
-            mean_us: (timed > 0).then(|| self.total_ns as f64 / timed as f64 / 1e3),
+            mean_us: (timed > 0).then(|| (read_ns as f64 + write_ns as f64) / timed as f64 / 1e3),
             p99_us: percentile_us(&times, 0.99),
+            reads_in_flight: per_s(read_ns) / 1e9,
+            writes_in_flight: per_s(write_ns) / 1e9,
             writeback_bytes_per_s: per_s(back),
         }
     }

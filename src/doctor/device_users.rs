@@ -1,0 +1,248 @@
+//! Who uses a device: processes by their share of its queue.
+//!
+//! Bytes mislead: a random reader may keep a disk busy with a hundredth of the bytes of a stream beside it. So a process
+//! is judged by the time its requests spend on the device, which is its share of the mean queue (Little's law). Writes
+//! of a kernel thread are those of the processes that dirtied the pages, in proportion to what is written back for each.
+
+use super::format;
+use super::rule_context::RuleContext;
+use crate::model::disk::DevId;
+use crate::model::process::TaskKey;
+use crate::model::snapshot::Snapshot;
+use crate::model::topology::DeviceKind;
+use crate::sanitize::sanitize;
+use std::collections::BTreeMap;
+
+/// A process with a smaller share is not named ...
+const MIN_SHARE: f64 = 0.2;
+/// ... nor are more than these.
+const MAX_NAMED: usize = 3;
+/// Without tracing, a process is named when it issues at least this share of the bytes ...
+const DOMINANT_SHARE: f64 = 0.6;
+/// ... at most this many times what the device transferred: far more went elsewhere, or into the cache ...
+const MAX_MISMATCH: f64 = 2.0;
+/// ... and when the device transfers at least this share of what all disks do.
+pub(super) const MAIN_DEVICE_SHARE: f64 = 0.8;
+
+/// Which requests count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Requests {
+    All,
+    Reads,
+    Writes,
+}
+
+/// A process that uses a device.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DeviceUser {
+    pub(super) pid: u32,
+    /// `fio (1234)`, sanitized.
+    pub(super) name: String,
+    /// Identity, if it is in the task list.
+    pub(super) key: Option<TaskKey>,
+    /// Share of the device's queue, or of its bytes where times are not traced; 0 to 1.
+    pub(super) share: f64,
+    /// Mean bytes per second read from and written to the device, written back for it included.
+    pub(super) bytes_per_s: f64,
+}
+
+/// The processes that use a device, largest share first.
+pub(super) struct DeviceUsers {
+    pub(super) users: Vec<DeviceUser>,
+    /// What the shares are of: `queue` or `bytes`.
+    pub(super) of: &'static str,
+}
+
+/// Requests in flight times seconds, and bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    queue: f64,
+    bytes: f64,
+}
+
+impl Amount {
+    fn add(&mut self, other: Amount, factor: f64) {
+        self.queue += other.queue * factor;
+        self.bytes += other.bytes * factor;
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    reads: Amount,
+    writes: Amount,
+    /// Bytes written back for the process.
+    writeback: f64,
+    is_kernel_thread: bool,
+}
+
+impl Sum {
+    fn amount(&self, requests: Requests) -> Amount {
+        let mut out = Amount::default();
+        out.add(self.reads, f64::from(requests != Requests::Writes));
+        out.add(self.writes, f64::from(requests != Requests::Reads));
+        out
+    }
+}
+
+/// The sums of a device, by process id.
+#[derive(Default)]
+struct DeviceSums {
+    processes: BTreeMap<u32, Sum>,
+    covered_secs: f64,
+    /// Bytes written back that belong to no process.
+    ownerless_writeback: f64,
+}
+
+impl DeviceSums {
+    /// Over the last `secs` seconds; `None` where that was not traced.
+    fn of(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
+        let mut out = Self::default();
+        for tick in ctx.window(secs) {
+            let (attribution, secs) = (tick.io_attribution.ok()?, tick.interval_secs);
+            out.covered_secs += secs;
+            for process in &attribution.processes {
+                let Some(rates) = process.on_device(id) else { continue };
+                let sum = out.processes.entry(process.owner).or_default();
+                sum.reads.add(Amount { queue: rates.reads_in_flight, bytes: rates.read_bytes_per_s }, secs);
+                sum.writes.add(Amount { queue: rates.writes_in_flight, bytes: rates.write_bytes_per_s }, secs);
+                sum.writeback += rates.writeback_bytes_per_s * secs;
+            }
+            let apart = attribution.unattributed.iter().find(|(device, _)| *device == id);
+            out.ownerless_writeback += apart.map_or(0.0, |(_, io)| io.unknown + io.metadata + io.swap) * secs;
+        }
+        for (pid, sum) in &mut out.processes {
+            sum.is_kernel_thread = ctx.system.processes.find_by_pid(*pid).is_some_and(|row| row.raw.kernel_thread);
+        }
+        Some(out)
+    }
+
+    fn total(&self, requests: Requests) -> Amount {
+        self.processes.values().fold(Amount::default(), |mut total, sum| {
+            total.add(sum.amount(requests), 1.0);
+            total
+        })
+    }
+
+    /// Gives what kernel threads write to the processes that dirtied the pages, and what is left, dirtied or read by
+    /// threads of loop devices, to the processes that use those devices.
+    fn share_out_kernel_io(&mut self, loop_users: &BTreeMap<u32, f64>) {
+        let (mut reads, mut writes, mut kernel_writeback) = (Amount::default(), Amount::default(), 0.0);
+        for sum in self.processes.values_mut().filter(|sum| sum.is_kernel_thread) {
+            reads.add(std::mem::take(&mut sum.reads), 1.0);
+            writes.add(std::mem::take(&mut sum.writes), 1.0);
+            kernel_writeback += std::mem::take(&mut sum.writeback);
+        }
+        let own: f64 = self.processes.values().map(|sum| sum.writeback).sum();
+        let all = own + kernel_writeback + self.ownerless_writeback;
+        let of_all = |part: f64| if all > 0.0 { part / all } else { 0.0 };
+        for sum in self.processes.values_mut().filter(|sum| sum.writeback > 0.0) {
+            sum.writes.add(writes, of_all(sum.writeback));
+        }
+        let left = if all > 0.0 { of_all(kernel_writeback) } else { 1.0 };
+        let loop_bytes: f64 = loop_users.values().sum();
+        for (pid, bytes) in loop_users.iter().filter(|(_, bytes)| **bytes > 0.0) {
+            let sum = self.processes.entry(*pid).or_default();
+            sum.reads.add(reads, bytes / loop_bytes);
+            sum.writes.add(writes, left * bytes / loop_bytes);
+        }
+    }
+}
+
+/// Bytes that processes read and write on loop devices with a backing file on this device.
+fn loop_users(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> BTreeMap<u32, f64> {
+    let mut out = BTreeMap::new();
+    let Some(topology) = ctx.system.topology.ok() else { return out };
+    let loops = topology.devices.iter().filter(|device| device.kind == DeviceKind::Loop && device.id != id);
+    for device in loops.filter(|device| ctx.device_chain(device.id).contains(&id)) {
+        let Some(sums) = DeviceSums::of(ctx, device.id, secs) else { continue };
+        for (pid, sum) in sums.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread) {
+            *out.entry(*pid).or_default() += sum.amount(Requests::All).bytes + sum.writeback;
+        }
+    }
+    out
+}
+
+impl DeviceUsers {
+    /// Means over the last `secs` seconds. `None` where nothing was attributed to the device.
+    pub(super) fn traced(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Option<Self> {
+        let mut sums = DeviceSums::of(ctx, id, secs)?;
+        let total = sums.total(requests);
+        sums.share_out_kernel_io(&loop_users(ctx, id, secs));
+        let of_queue = total.queue > 0.0;
+        let share = |amount: Amount| if of_queue { amount.queue / total.queue } else { amount.bytes / total.bytes };
+        if (!of_queue && total.bytes <= 0.0) || sums.covered_secs <= 0.0 {
+            return None;
+        }
+        let user = |(pid, sum): (&u32, &Sum)| {
+            let amount = sum.amount(requests);
+            let bytes_per_s = amount.bytes / sums.covered_secs;
+            DeviceUser { pid: *pid, name: String::new(), key: None, share: share(amount), bytes_per_s }
+        };
+        let mut users: Vec<DeviceUser> = sums.processes.iter().map(user).filter(|user| user.share > 0.0).collect();
+        users.sort_by(|a, b| b.share.total_cmp(&a.share));
+        users.truncate(MAX_NAMED);
+        users.iter_mut().for_each(|user| user.identify(ctx, secs));
+        Some(Self { users, of: if of_queue { "queue" } else { "bytes" } })
+    }
+
+    /// With tracing as [`DeviceUsers::traced`]. Without it tasks are not counted by device, so one is named only if the
+    /// device does most of what all disks do, and the task accounts for most of that.
+    pub(super) fn find(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Self {
+        let untraced = || Self { users: untraced_user(ctx, id, secs).into_iter().collect(), of: "bytes" };
+        Self::traced(ctx, id, secs, requests).unwrap_or_else(untraced)
+    }
+
+    /// Those with a share that matters.
+    pub(super) fn main(&self) -> &[DeviceUser] {
+        &self.users[..self.users.iter().take_while(|user| user.share >= MIN_SHARE).count()]
+    }
+
+    /// `fio (901) has 62% of its queue, dd (900) 30%`; `None` if nobody has much of it.
+    pub(super) fn summary(&self) -> Option<String> {
+        let (first, more) = self.main().split_first()?;
+        let more: String = more.iter().map(|user| format!(", {} {}", user.name, user.percent())).collect();
+        Some(format!("{} has {} of its {}{more}", first.name, first.percent(), self.of))
+    }
+
+    /// `fio (901) 62%, dd (900) 30%`; `None` if nobody has much of it.
+    pub(super) fn list(&self) -> Option<String> {
+        let all: Vec<String> = self.main().iter().map(|user| format!("{} {}", user.name, user.percent())).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+impl DeviceUser {
+    fn percent(&self) -> String {
+        format::percent(self.share * 100.0)
+    }
+
+    fn identify(&mut self, ctx: &RuleContext<'_>, secs: f64) {
+        let row = ctx.system.processes.find_by_pid(self.pid);
+        self.key = row.as_ref().map(|row| row.key());
+        let traced_name = || {
+            let names = ctx.window(secs).filter_map(|tick| tick.io_attribution.ok()?.process_name(self.pid));
+            names.map(|name| sanitize(&**name)).next()
+        };
+        let name = row.map(|row| row.comm().into_owned()).or_else(traced_name).unwrap_or_else(|| "?".into());
+        self.name = format::task(&name, self.pid);
+    }
+}
+
+fn untraced_user(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<DeviceUser> {
+    let device_mb_per_s = ctx.device_mean(id, secs, |d| d.read_mb_per_s + d.write_mb_per_s)?;
+    let disks = |tick: &Snapshot| {
+        let (read, written) = tick.disks_mb_per_s(ctx.system.topology.ok())?;
+        Some(read + written)
+    };
+    if device_mb_per_s <= 0.0 || ctx.mean(secs, disks)? * MAIN_DEVICE_SHARE > device_mb_per_s {
+        return None;
+    }
+    let device_bytes = device_mb_per_s * 1_048_576.0;
+    let all = ctx.top_io_tasks(secs);
+    let total: f64 = all.iter().map(|task| task.bytes_per_s()).sum();
+    let first = all.into_iter().next()?;
+    let (bytes_per_s, share) = (first.bytes_per_s(), first.bytes_per_s() / device_bytes.max(total));
+    let is_named = bytes_per_s <= device_bytes * MAX_MISMATCH && share >= DOMINANT_SHARE && !first.is_kernel_thread;
+    is_named.then(|| DeviceUser { pid: first.key.pid, name: first.name, key: Some(first.key), share, bytes_per_s })
+}

@@ -1,0 +1,139 @@
+//! Who uses a device, by traced I/O: named by its share of the queue, on that device only.
+
+use super::test_machine::*;
+use crate::doctor::device_users::{DeviceUsers, Requests};
+use crate::doctor::rule_context::RuleContext;
+use crate::model::disk::DevId;
+use crate::model::io_accounting::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::process::{IoBytes, IoPrio, TaskRaw};
+use crate::model::reading::Reading;
+use crate::model::snapshot::Snapshot;
+use std::sync::Arc;
+
+fn owner_io(pid: u32, id: DevId, rates: IoRates) -> OwnerIo<u32> {
+    OwnerIo { owner: pid, total: rates, devices: vec![DeviceIo { device: id, rates }] }
+}
+
+fn set_attribution(t: &mut Snapshot, processes: Vec<OwnerIo<u32>>) {
+    let names = processes.iter().map(|process| (process.owner, format!("task{}", process.owner).into())).collect();
+    t.io_attribution = Reading::Ok(Arc::new(IoAttribution { processes, names, ..IoAttribution::default() }));
+}
+
+fn reads(in_flight: f64, mb_per_s: f64) -> IoRates {
+    IoRates { reads_in_flight: in_flight, read_bytes_per_s: mb_per_s * MIB, ..IoRates::default() }
+}
+
+fn writes(in_flight: f64, mb_per_s: f64) -> IoRates {
+    IoRates { writes_in_flight: in_flight, write_bytes_per_s: mb_per_s * MIB, ..IoRates::default() }
+}
+
+fn writeback(mb_per_s: f64) -> IoRates {
+    IoRates { writeback_bytes_per_s: mb_per_s * MIB, ..IoRates::default() }
+}
+
+fn kernel_thread(machine: &mut TestMachine, pid: u32) {
+    machine.scan(vec![TaskRaw { kernel_thread: true, ..task_counters(pid, "kworker/u8:5-fl") }], false);
+}
+
+fn shares(machine: &TestMachine, id: DevId, requests: Requests) -> Vec<(u32, u32)> {
+    let users = DeviceUsers::traced(&RuleContext::new(&machine.system), id, 5.0, requests).unwrap();
+    users.users.iter().map(|user| (user.pid, (user.share * 100.0).round() as u32)).collect()
+}
+
+#[test]
+fn random_reader_is_named_before_a_stream_with_more_bytes() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.9)));
+        set_attribution(t, vec![owner_io(900, SDA, writes(1.2, 60.0)), owner_io(901, SDA, reads(10.8, 0.4))]);
+    });
+    let (found, _) = machine.evaluate_rule("device-saturated");
+    assert!(found[0].title.ends_with("; task901 (901) has 90% of its queue"), "{}", found[0].title);
+}
+
+#[test]
+fn two_equal_users_are_both_named() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.9)));
+        set_attribution(t, vec![owner_io(900, SDA, reads(6.0, 1.0)), owner_io(901, SDA, reads(5.4, 1.0))]);
+    });
+    let (found, _) = machine.evaluate_rule("device-saturated");
+    assert!(found[0].title.ends_with("task900 (900) has 53% of its queue, task901 (901) 47%"), "{}", found[0].title);
+}
+
+#[test]
+fn who_reads_or_writes_elsewhere_is_not_named() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.9)));
+        set_attribution(t, vec![owner_io(900, VDA, writes(40.0, 900.0)), owner_io(901, SDA, reads(12.0, 1.0))]);
+    });
+    assert_eq!(shares(&machine, SDA, Requests::All), [(901, 100)]);
+    assert_eq!(shares(&machine, VDA, Requests::Writes), [(900, 100)]);
+}
+
+#[test]
+fn flusher_writes_belong_to_the_processes_that_dirtied_the_pages() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        let flusher = writes(8.0, 100.0);
+        let (first, second) = (writeback(60.0), writeback(20.0));
+        set_attribution(t, vec![owner_io(12, SDA, flusher), owner_io(900, SDA, first), owner_io(901, SDA, second)]);
+        let Reading::Ok(all) = &mut t.io_attribution else { return };
+        let unknown = crate::model::io_accounting::UnattributedIo { unknown: 20.0 * MIB, ..Default::default() };
+        Arc::make_mut(all).unattributed.push((SDA, unknown));
+    });
+    kernel_thread(&mut machine, 12);
+    assert_eq!(shares(&machine, SDA, Requests::Writes), [(900, 60), (901, 20)], "20 % belong to nobody");
+}
+
+#[test]
+fn requests_of_a_loop_device_belong_to_its_users() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        let backing = owner_io(12, VDA, reads(4.0, 40.0));
+        set_attribution(t, vec![backing, owner_io(900, LOOP0, reads(4.0, 40.0)), owner_io(901, VDA, reads(1.0, 1.0))]);
+    });
+    kernel_thread(&mut machine, 12);
+    assert_eq!(shares(&machine, VDA, Requests::All), [(900, 80), (901, 20)]);
+}
+
+#[test]
+fn without_tracing_nobody_is_named_where_other_disks_are_busy_too() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (800.0, 40.0, 32.0, 512.0, 0.0)));
+        set_device(t, busy_device(NVME, "nvme0n1", (800.0, 1.0, 1.0, 512.0, 0.0)));
+    });
+    machine.add_task(900, "dd", |_| {}, IoBytes { write: 400 << 20, ..IoBytes::default() }, 0);
+    let (found, _) = machine.evaluate_rule("device-saturated");
+    assert!(!found[0].title.contains("dd"), "{}", found[0].title);
+}
+
+#[test]
+fn idle_class_is_not_advised_where_it_is_set() {
+    let advice_with = |class: u8| {
+        let mut machine = TestMachine::new();
+        machine.ticks(8, |t| set_device(t, busy_device(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0))));
+        let read = IoBytes { write: 400 << 20, ..IoBytes::default() };
+        machine.add_task(900, "dd", |t| t.ioprio = Some(IoPrio { class, level: 0 }), read, 0);
+        let (found, _) = machine.evaluate_rule("device-saturated");
+        found[0].remedies[0].action.clone()
+    };
+    assert!(advice_with(2).contains("ionice class idle"));
+    assert_eq!(advice_with(3), "limit dd (900) (io.max of its cgroup)");
+}
+
+#[test]
+fn stream_that_delays_syncs_writes_to_the_same_device() {
+    let mut machine = TestMachine::new();
+    machine.ticks(16, |t| {
+        set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+        super::syncs::set_syncs(t, 6.0, 62.0, 180.0);
+        set_attribution(t, vec![owner_io(900, VDA, writes(40.0, 900.0)), owner_io(901, SDA, writes(12.0, 140.0))]);
+    });
+    machine.add_task(900, "decoy", |_| {}, IoBytes { write: 900 << 20, ..IoBytes::default() }, 0);
+    let (found, _) = machine.evaluate_rule("syncs-behind-a-stream");
+    assert!(found[0].title.contains("because task901 (901) streams 140 MiB/s"), "{}", found[0].title);
+}
