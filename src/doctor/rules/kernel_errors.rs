@@ -162,7 +162,8 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
 pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let finding = |reports: &KernelReports<'_>| {
         let severity = Severity::critical_if(!is_corrected(&reports.newest.message));
-        let problem = if severity == Severity::Critical { "file system errors" } else { "corrected file system errors" };
+        let problem =
+            if severity == Severity::Critical { "file system errors" } else { "corrected file system errors" };
         reports
             .build_finding(ctx, severity, problem)
             .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")

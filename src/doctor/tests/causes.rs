@@ -41,7 +41,11 @@ fn findings_without_a_device_reach_none() {
     let cgroup = finding("cgroup-memory", &[]);
     let saturated = finding("device-saturated", &[SDA]);
     assert_eq!(group_into_incidents(vec![cgroup.clone(), saturated.clone()]).len(), 2);
-    assert_eq!(group_into_incidents(vec![cgroup, finding("swapping", &[SDA2, SDA])]).len(), 1, "memory is the machine's");
+    assert_eq!(
+        group_into_incidents(vec![cgroup, finding("swapping", &[SDA2, SDA])]).len(),
+        1,
+        "memory is the machine's"
+    );
     assert_eq!(group_into_incidents(vec![finding("io-error", &[]), finding("hung-task", &[])]).len(), 2);
 }
 
@@ -105,9 +109,8 @@ fn sync_that_makes_progress_does_not_hang() {
 fn corrected_errors_are_warnings() {
     let mut machine = TestMachine::new();
     machine.idle_ticks(2);
-    machine.kernel_message(
-        "BTRFS info (device sda1): read error corrected: ino 257 off 4096 (dev /dev/sda1 sector 2200)",
-    );
+    machine
+        .kernel_message("BTRFS info (device sda1): read error corrected: ino 257 off 4096 (dev /dev/sda1 sector 2200)");
     let (found, _) = machine.evaluate_rule("filesystem-error");
     assert_eq!((found[0].severity, found[0].title.contains("corrected file system errors")), (Severity::Warn, true));
 }
