@@ -101,7 +101,7 @@ fn format_bytes(bytes: Option<f64>, suffix: &str) -> String {
 }
 
 /// What is missing from the reports, and why. To be printed once, not with every report.
-pub fn missing_data_notes(system: &SystemState) -> Vec<String> {
+pub(crate) fn missing_data_notes(system: &SystemState) -> Vec<String> {
     let now = system.now().boot_ns;
     let no_tasks = system.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}"));
     let delays = delays_unavailable(&system.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}"));

@@ -6,7 +6,7 @@ use crate::model::device_list::ListedDevice;
 use crate::model::snapshot::Snapshot;
 
 /// One row for each of the `devices`, listed from the same `snapshot`.
-pub fn build_table(
+pub(crate) fn build_table(
     title: String,
     columns: &[DeviceColumnSpec],
     snapshot: &Snapshot,

@@ -11,33 +11,27 @@ use serde_json::{Value, json};
 
 /// The role of a paragraph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ParagraphKind {
-    /// A finding's title, with its severity.
+pub(crate) enum ParagraphKind {
     Title(Severity),
     /// Evidence and reasons.
     Detail,
-    /// Less important text.
     #[default]
     Secondary,
-    /// A remedy.
     Remedy,
 }
 
 /// A paragraph about an incident.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IncidentParagraph {
+pub(crate) struct IncidentParagraph {
     /// Label to its left, or empty.
     pub label: &'static str,
     /// The text, sanitized.
     pub text: String,
-    /// What it is.
     pub kind: ParagraphKind,
-    /// The linked place.
     pub nav_target: Option<NavTarget>,
 }
 
-/// An incident as paragraphs.
-pub fn incident_paragraphs(incident: &Incident, now: Timestamp) -> Vec<IncidentParagraph> {
+pub(crate) fn incident_paragraphs(incident: &Incident, now: Timestamp) -> Vec<IncidentParagraph> {
     let mut out = Vec::new();
     for (i, f) in incident.findings.iter().enumerate() {
         if i > 0 {
@@ -82,7 +76,7 @@ fn format_since(f: &Finding, now: Timestamp) -> String {
 }
 
 /// One line for a list: the cause, and the rules of its effects.
-pub fn incident_line(incident: &Incident) -> String {
+pub(crate) fn incident_line(incident: &Incident) -> String {
     let mut out = incident.cause().title.clone();
     let mut names: Vec<&str> = incident.effects().iter().map(|f| f.rule).collect();
     names.dedup();
@@ -108,7 +102,7 @@ pub fn summarize(engine: &RuleEngine) -> String {
 }
 
 /// Why rules were skipped: each reason once, with its rules.
-pub fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
+pub(crate) fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
     let mut out: Vec<(String, Vec<&str>)> = Vec::new();
     for u in engine.skipped_rules() {
         let why = if u.needs_more_data { format!("not enough data yet: {}", u.reason) } else { u.reason.clone() };
@@ -121,7 +115,7 @@ pub fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
 }
 
 /// All incidents and skipped rules as text of at most `width` cells a line.
-pub fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> String {
+pub(crate) fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> String {
     const LABEL: usize = 8;
     let mut out = format!("{}\n", summarize(engine));
     for incident in engine.incidents() {
@@ -168,7 +162,7 @@ fn shell_command(jump: &NavTarget) -> Option<String> {
 }
 
 /// A table with one row a finding, effects below their cause.
-pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table {
+pub(crate) fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table {
     let mut table = Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
     for incident in engine.incidents() {
         for (i, f) in incident.findings.iter().enumerate() {

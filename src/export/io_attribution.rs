@@ -7,14 +7,12 @@ use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use crate::units::{format_bytes, format_micros, write_count};
 
-/// Rows listed in a table.
 const MAX_ROWS: usize = 20;
 
-/// The headers of [`format_rates`].
-pub const COLUMN_HEADERS: [&str; 7] = ["r/s", "w/s", "read/s", "write/s", "mean", "p99", "wback/s"];
+pub(crate) const COLUMN_HEADERS: [&str; 7] = ["r/s", "w/s", "read/s", "write/s", "mean", "p99", "wback/s"];
 
 /// Rates as text: requests, bytes, latencies, bytes written back on the owner's behalf.
-pub fn format_rates(f: &IoRates) -> [String; 7] {
+pub(crate) fn format_rates(f: &IoRates) -> [String; 7] {
     let count = |n: f64| {
         let mut text = String::new();
         write_count(&mut text, n);
@@ -33,14 +31,14 @@ pub fn format_rates(f: &IoRates) -> [String; 7] {
 }
 
 /// `dd (1234)`, sanitized. An exited process has the name it had at its I/O.
-pub fn process_label(attribution: &IoAttribution, system: &SystemState, pid: u32) -> String {
+pub(crate) fn process_label(attribution: &IoAttribution, system: &SystemState, pid: u32) -> String {
     let known = system.processes.find_by_pid(pid).map(|row| row.comm());
     let name = known.or_else(|| attribution.process_name(pid).map(|n| sanitize(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 
 /// The owners with I/O on a device, by bytes, then by requests.
-pub fn on_device<W>(all: &[OwnerIo<W>], id: DevId) -> Vec<(&W, &IoRates)> {
+pub(crate) fn on_device<W>(all: &[OwnerIo<W>], id: DevId) -> Vec<(&W, &IoRates)> {
     let mut on: Vec<_> = all.iter().filter_map(|c| Some((&c.owner, c.on_device(id)?))).collect();
     on.sort_by(|a, b| {
         total_bytes_per_s(b.1).total_cmp(&total_bytes_per_s(a.1)).then(b.1.iops().total_cmp(&a.1.iops()))
@@ -53,7 +51,7 @@ fn total_bytes_per_s(f: &IoRates) -> f64 {
 }
 
 /// The writes that belong to no process; `None` if there are none.
-pub fn unattributed_text(attribution: &IoAttribution, id: DevId) -> Option<String> {
+pub(crate) fn unattributed_text(attribution: &IoAttribution, id: DevId) -> Option<String> {
     let (_, unattributed) = attribution.unattributed.iter().find(|a| a.0 == id)?;
     let parts = [
         ("metadata of a file system", unattributed.metadata),
@@ -66,7 +64,7 @@ pub fn unattributed_text(attribution: &IoAttribution, id: DevId) -> Option<Strin
 }
 
 /// The tables by process and by control group; empty where nothing is traced or nothing was done.
-pub fn build_tables(system: &SystemState) -> Vec<Table> {
+pub(crate) fn build_tables(system: &SystemState) -> Vec<Table> {
     let Some(attribution) = system.snapshot.io_attribution.ok() else { return Vec::new() };
     let tasks = build_table("I/O by process and device", system, &attribution.processes, |pid| {
         process_label(attribution, system, *pid)

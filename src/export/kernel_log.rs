@@ -8,8 +8,7 @@ use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use crate::units::{format_duration, format_rfc3339};
 
-/// Name of a class.
-pub fn class_label(class: KernelLogClass) -> &'static str {
+pub(crate) fn class_label(class: KernelLogClass) -> &'static str {
     match class {
         KernelLogClass::HungTask => "hung task",
         KernelLogClass::IoError => "I/O error",
@@ -26,7 +25,7 @@ pub fn class_label(class: KernelLogClass) -> &'static str {
 }
 
 /// A hung task in one line; `warnings` is `kernel.hung_task_warnings`.
-pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
+pub(crate) fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
     let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", sanitize(w)));
     let silent = match warnings {
         Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
@@ -37,7 +36,11 @@ pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
 }
 
 /// The entries as a table, with the hung tasks as notes.
-pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, system: &SystemState) -> Table {
+pub(crate) fn build_table<'a>(
+    title: String,
+    entries: impl Iterator<Item = &'a LogEntry>,
+    system: &SystemState,
+) -> Table {
     let headers =
         [("Time", false), ("Class", false), ("Device", false), ("PID", true), ("Count", true), ("Message", false)];
     let mut table = Table::new(title, &headers);

@@ -8,20 +8,18 @@ use crate::model::snapshot::Snapshot;
 use crate::sanitize::sanitize;
 use crate::units::{format_bytes, write_bytes};
 
-/// Stalled tasks listed.
 const MAX_TASKS: usize = 10;
 const STALLS: &str = "Stalled on memory";
 const STALL_NAMES: [&str; 2] = ["throttled", "direct reclaim"];
 
 /// Name and value of a quantity, and whether it deserves attention.
-pub type MemoryFact = (String, String, bool);
+pub(crate) type MemoryFact = (String, String, bool);
 
 fn fact(name: &str, value: String, warn: bool) -> MemoryFact {
     (name.to_owned(), value, warn)
 }
 
-/// All quantities by group.
-pub fn memory_facts(snapshot: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<MemoryFact>)> {
+pub(crate) fn memory_facts(snapshot: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<MemoryFact>)> {
     let now = now_boot_ns;
     vec![
         ("Dirty pages", facts_of(&snapshot.writeback, now, |_| writeback_facts(snapshot))),
@@ -124,7 +122,7 @@ fn format_stall(s: StallRate) -> String {
 }
 
 /// Milliseconds with the significant decimals.
-pub fn format_millis(ms: f64) -> String {
+pub(crate) fn format_millis(ms: f64) -> String {
     match ms {
         ms if ms >= 9.95 => format!("{ms:.0}"),
         ms if ms >= 0.0995 => format!("{ms:.1}"),
@@ -138,7 +136,7 @@ fn format_task_stalls(task: &ProcessStalls) -> String {
 }
 
 /// `12.3M`, or `-`.
-pub fn format_optional_bytes(n: Option<f64>) -> String {
+pub(crate) fn format_optional_bytes(n: Option<f64>) -> String {
     let mut out = String::new();
     match n {
         Some(n) => write_bytes(&mut out, n),
@@ -147,8 +145,7 @@ pub fn format_optional_bytes(n: Option<f64>) -> String {
     out
 }
 
-/// The quantities as a table.
-pub fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) -> Table {
+pub(crate) fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) -> Table {
     let mut table = Table::new(title, &[("Group", false), ("Quantity", false), ("Value", true)]);
     for (group, list) in memory_facts(snapshot, now_boot_ns) {
         table.rows.extend(list.into_iter().map(|(name, value, _)| vec![group.to_owned(), name, value]));

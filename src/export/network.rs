@@ -21,7 +21,7 @@ static COLUMNS: &[NetworkColumn] = &[
 ];
 
 /// One row a mount; `None` without network file systems.
-pub fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) -> Option<Table> {
+pub(crate) fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) -> Option<Table> {
     let mut table = Table::with_columns(title, COLUMNS);
     for mount in snapshot.netfs.ok().into_iter().flatten() {
         table.push_values(COLUMNS, |column| (column.value)(mount));

@@ -6,7 +6,7 @@ use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
 /// The report; `true` marks emphasised lines.
-pub fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
+pub(crate) fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
     let bind = if r.is_bind { ", a bind mount or a part of the file system" } else { "" };
     let mut out = vec![
         (r.canonical.sanitized(), true),

@@ -7,7 +7,7 @@ use crate::model::reading::{NOT_READ, Reading};
 use crate::sanitize::sanitize;
 
 /// One row for each row that `for_each` passes to its callback, in that order.
-pub fn build_table(
+pub(crate) fn build_table(
     title: String,
     columns: &[ProcessColumnSpec],
     for_each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>)),
@@ -21,14 +21,13 @@ pub fn build_table(
 }
 
 /// How many tasks hide their I/O counters from us, and what would show them.
-pub fn hidden_tasks_note(processes: &ProcessTable) -> Option<String> {
+pub(crate) fn hidden_tasks_note(processes: &ProcessTable) -> Option<String> {
     let count = processes.hidden_count();
     let needs = "needs CAP_SYS_PTRACE + CAP_DAC_READ_SEARCH, and every capability the task has";
     (count > 0).then(|| format!("{count} hidden: {needs}"))
 }
 
-/// Why delays are unknown, if they are.
-pub fn delays_unavailable(processes: &ProcessTable) -> Option<&str> {
+pub(crate) fn delays_unavailable(processes: &ProcessTable) -> Option<&str> {
     match processes.delay_accounting() {
         Reading::Absent(why) if why.is_empty() => Some(NOT_READ),
         Reading::Denied(why) | Reading::Absent(why) => Some(why),
@@ -36,8 +35,7 @@ pub fn delays_unavailable(processes: &ProcessTable) -> Option<&str> {
     }
 }
 
-/// What is missing from the rows, and why.
-pub fn missing_data_notes(processes: &ProcessTable) -> Vec<String> {
+pub(crate) fn missing_data_notes(processes: &ProcessTable) -> Vec<String> {
     let blocked = processes.blocked_tasks().len();
     let mut out: Vec<String> = hidden_tasks_note(processes).into_iter().collect();
     out.extend((blocked > 0).then(|| format!("{blocked} blocked")));

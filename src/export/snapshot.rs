@@ -44,7 +44,7 @@ impl SnapshotScope {
         SnapshotScope { devices: true, processes: true, memory: true, kernel_log: true, findings: true, syncs: true };
 
     /// Whether syncs are included: where they are not traced, only if they were selected by name.
-    pub fn shows_syncs(self, system: &SystemState) -> bool {
+    pub(crate) fn shows_syncs(self, system: &SystemState) -> bool {
         self.syncs && (self != SnapshotScope::ALL || system.snapshot.syncs.ok().is_some())
     }
 }
@@ -68,8 +68,7 @@ pub fn markdown(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope)
     out
 }
 
-/// Host, time, interval and CPU usage.
-pub fn header_line(system: &SystemState) -> String {
+pub(crate) fn header_line(system: &SystemState) -> String {
     let (snapshot, host) = (&system.snapshot, &system.host);
     let cpu = match snapshot.cpu.ok() {
         Some(c) => format!(
@@ -89,7 +88,12 @@ pub fn header_line(system: &SystemState) -> String {
 }
 
 /// The tables of the panes, with long columns cut to `cells`.
-pub fn build_tables(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope, cells: usize) -> Vec<Table> {
+pub(crate) fn build_tables(
+    system: &SystemState,
+    engine: &RuleEngine,
+    scope: SnapshotScope,
+    cells: usize,
+) -> Vec<Table> {
     let (snapshot, now) = (&*system.snapshot, system.now().boot_ns);
     let mut out = Vec::new();
     if scope.findings {

@@ -8,7 +8,12 @@ use crate::model::topology::Topology;
 use crate::units::format_rfc3339;
 
 /// Waits by process and file. The notes say what is missing.
-pub fn build_table(title: String, snapshot: &Snapshot, topology: Option<&Topology>, query: &SyncQuery<'_>) -> Table {
+pub(crate) fn build_table(
+    title: String,
+    snapshot: &Snapshot,
+    topology: Option<&Topology>,
+    query: &SyncQuery<'_>,
+) -> Table {
     let mut table = Table::with_columns(title, SYNC_COLUMNS);
     let Some(syncs) = snapshot.syncs.ok() else {
         table.notes.extend(snapshot.syncs.unavailable_reason(snapshot.time.boot_ns));
@@ -22,7 +27,12 @@ pub fn build_table(title: String, snapshot: &Snapshot, topology: Option<&Topolog
 }
 
 /// Slow syncs; `None` where syncs are not traced, which the other table explains.
-pub fn build_slow_table(title: &str, snapshot: &Snapshot, topology: Option<&Topology>, filter: &str) -> Option<Table> {
+pub(crate) fn build_slow_table(
+    title: &str,
+    snapshot: &Snapshot,
+    topology: Option<&Topology>,
+    filter: &str,
+) -> Option<Table> {
     let syncs = snapshot.syncs.ok()?;
     let threshold_ms = syncs.threshold_ns as f64 / 1e6;
     let mut table = Table::with_columns(format!("{title} (from {threshold_ms} ms)"), SLOW_SYNC_COLUMNS);

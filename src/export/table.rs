@@ -13,15 +13,13 @@ const MIN_LAST_COLUMN: usize = 24;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     /// What it shows, and of when.
-    pub title: String,
-    /// Column headers.
-    pub headers: Vec<String>,
+    pub(crate) title: String,
+    pub(crate) headers: Vec<String>,
     /// Whether a column holds numbers, which are aligned to the right.
-    pub is_numeric: Vec<bool>,
-    /// Cells.
-    pub rows: Vec<Vec<String>>,
+    pub(crate) is_numeric: Vec<bool>,
+    pub(crate) rows: Vec<Vec<String>>,
     /// What is missing, and why.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Table {
@@ -35,14 +33,12 @@ impl Table {
         }
     }
 
-    /// An empty table with these columns.
-    pub fn with_columns<C, V>(title: impl Into<String>, columns: &[ColumnSpec<C, V>]) -> Self {
+    pub(crate) fn with_columns<C, V>(title: impl Into<String>, columns: &[ColumnSpec<C, V>]) -> Self {
         let headers: Vec<_> = columns.iter().map(|c| (c.header, c.align == Align::Right)).collect();
         Self::new(title, &headers)
     }
 
-    /// Adds a row with a value for each column.
-    pub fn push_values<'v, C, V>(
+    pub(crate) fn push_values<'v, C, V>(
         &mut self,
         columns: &[ColumnSpec<C, V>],
         value: impl Fn(&ColumnSpec<C, V>) -> CellValue<'v>,
@@ -120,7 +116,7 @@ impl Table {
     }
 
     /// JSON: a row is an object keyed by column, or an array where column names repeat.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let rows: Vec<Value> = self.rows.iter().map(|row| self.row_json(row)).collect();
         json!({ "title": self.title, "columns": self.headers, "rows": rows, "notes": self.notes })
     }
@@ -163,7 +159,7 @@ impl Table {
 }
 
 /// A text that Markdown shows unchanged.
-pub fn escape_markdown(text: &str) -> String {
+pub(crate) fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(c, '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '#' | '~' | '&') {

@@ -4,7 +4,6 @@
 //! those of panes that were not selected. Text is sanitized; numbers are finite.
 
 mod device;
-mod io_attribution;
 mod kernel_log;
 mod memory;
 mod process;
@@ -67,7 +66,7 @@ pub fn snapshot_json(
     }
     if scope.processes {
         object.serialize_entry("processes", &process::processes(system))?;
-        object.serialize_entry("cgroups", &io_attribution::cgroups(system))?;
+        object.serialize_entry("cgroups", &process::cgroups(system))?;
     }
     if scope.kernel_log {
         object.serialize_entry("kernel_log", &kernel_log::entries(system, since))?;

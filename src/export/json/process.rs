@@ -1,12 +1,13 @@
-//! `processes[]`: every task, busiest first.
+//! `processes[]`: every task, busiest first; `cgroups[]`: traced I/O by control group.
 
-use super::io_attribution;
 use crate::model::columns::process::{COLUMNS, ProcessTexts};
+use crate::model::io_accounting::{IoRates, OwnerIo};
 use crate::model::process::{ProcessColumn, ProcessQuery, ProcessRow};
 use crate::model::system_state::SystemState;
-use crate::sanitize::sanitize_cow;
+use crate::sanitize::{sanitize, sanitize_cow};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Rows of the table, converted while they are serialised: there may be twenty thousand.
 pub(super) struct ProcessesJson<'a> {
@@ -61,7 +62,36 @@ impl Serialize for ProcessJson<'_> {
         object.serialize_entry("cgroup", &row.cgroup().map(|c| sanitize_cow(c.as_bytes())))?;
         object.serialize_entry("ended", &row.has_exited())?;
         object.serialize_entry("writeback_bytes_total", &accounts.map(|a| a.written_back_bytes(row.pid(), None)))?;
-        object.serialize_entry("devices", &traced.and_then(|_| io_attribution::process_devices(system, row.pid())))?;
+        object.serialize_entry("devices", &traced.and_then(|_| process_devices(system, row.pid())))?;
         object.end()
     }
+}
+
+#[derive(serde::Serialize)]
+struct DeviceIoJson<'a> {
+    name: String,
+    #[serde(flatten)]
+    rates: &'a IoRates,
+}
+
+fn devices<'a, W>(system: &SystemState, owner: &'a OwnerIo<W>) -> Vec<DeviceIoJson<'a>> {
+    owner.devices.iter().map(|on| DeviceIoJson { name: system.device_name(on.device), rates: &on.rates }).collect()
+}
+
+/// The devices of a process; `None` where I/O is not traced.
+fn process_devices(system: &SystemState, pid: u32) -> Option<Vec<DeviceIoJson<'_>>> {
+    let process = system.snapshot.io_attribution.ok()?.process(pid);
+    Some(process.map(|process| devices(system, process)).unwrap_or_default())
+}
+
+/// Control groups with I/O; `None` where I/O is not traced.
+pub(super) fn cgroups(system: &SystemState) -> Option<Vec<Value>> {
+    let one = |group: &OwnerIo<Arc<str>>| {
+        json!({
+            "cgroup": sanitize(&*group.owner),
+            "writeback_bytes_per_s": group.total.writeback_bytes_per_s,
+            "devices": devices(system, group),
+        })
+    };
+    Some(system.snapshot.io_attribution.ok()?.cgroups.iter().map(one).collect())
 }

@@ -26,7 +26,6 @@ impl UnavailableSource {
     }
 }
 
-/// The missing sources of the selected panes.
 pub(super) fn unavailable_sources(
     system: &SystemState,
     engine: &RuleEngine,

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 /// Points of a graph; of merged points the largest is kept.
 const MAX_POINTS: usize = 60;
-/// Devices with graphs.
 const MAX_DEVICES: usize = 6;
 
 /// A quantity over time.
@@ -25,8 +24,7 @@ impl Graph {
         self.points.iter().flatten().copied().fold(0.0, f64::max)
     }
 
-    /// The newest value.
-    pub fn latest(&self) -> Option<f64> {
+    pub(crate) fn latest(&self) -> Option<f64> {
         self.points.last().copied().flatten()
     }
 }

@@ -73,7 +73,7 @@ fn sparkline_char(value: Option<f64>, max: f64) -> char {
 }
 
 /// A value with two to three digits; `-` if it was not read.
-pub fn format_value(value: Option<f64>) -> String {
+pub(crate) fn format_value(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
         Some(v) if v >= 100.0 || v == 0.0 => format!("{v:.0}"),

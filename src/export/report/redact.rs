@@ -58,8 +58,7 @@ impl Redactor {
         self.add_name("user", name);
     }
 
-    /// Adds a home directory.
-    pub fn add_home(&mut self, path: &str) {
+    pub(crate) fn add_home(&mut self, path: &str) {
         if path.len() > 1 {
             self.add_name("home", path.trim_end_matches('/'));
         }
@@ -75,8 +74,7 @@ impl Redactor {
         self.add_name("mount", source);
     }
 
-    /// Adds the addresses and home directories in a text.
-    pub fn collect_from(&mut self, text: &str) {
+    pub(crate) fn collect_from(&mut self, text: &str) {
         let found = |r: &Regex| r.find_iter(text).map(|m| m.as_str().to_owned()).collect::<Vec<_>>();
         for address in found(&self.ipv4_regex).into_iter().chain(found(&self.mac_regex)) {
             self.add_address(&address);

@@ -7,7 +7,6 @@ use ratatui::style::{Color, Modifier};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// The text modifiers and their SGR numbers.
 const SGR_MODIFIERS: [(Modifier, u8); 8] = [
     (Modifier::BOLD, 1),
     (Modifier::DIM, 2),

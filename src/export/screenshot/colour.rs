@@ -12,11 +12,10 @@ pub type Rgb = [u8; 3];
 #[derive(Debug, PartialEq, Eq)]
 pub struct Palette {
     /// Default text colour.
-    pub fg: Rgb,
-    /// Background.
-    pub bg: Rgb,
+    pub(crate) fg: Rgb,
+    pub(crate) bg: Rgb,
     /// In the order of their SGR numbers, bright ones last.
-    pub ansi: [Rgb; 16],
+    pub(crate) ansi: [Rgb; 16],
 }
 
 /// Light text on a dark background.
@@ -30,7 +29,7 @@ pub static DARK: Palette = Palette {
 };
 
 /// Dark text on a light background.
-pub static LIGHT: Palette = Palette {
+pub(crate) static LIGHT: Palette = Palette {
     fg: rgb(0x1f2328),
     bg: rgb(0xffffff),
     ansi: rgbs([
@@ -62,7 +61,7 @@ pub(super) fn ansi_index(colour: Color) -> Option<u8> {
 
 impl Palette {
     /// The RGB value of a cell's colour; `default` for `Reset`.
-    pub fn resolve(&self, colour: Color, default: Rgb) -> Rgb {
+    pub(crate) fn resolve(&self, colour: Color, default: Rgb) -> Rgb {
         match colour {
             Color::Reset => default,
             Color::Rgb(r, g, b) => [r, g, b],
@@ -83,12 +82,12 @@ impl Palette {
 }
 
 /// `share` per cent of `a`, the rest of `b`.
-pub fn blend(a: Rgb, b: Rgb, share: u16) -> Rgb {
+pub(crate) fn blend(a: Rgb, b: Rgb, share: u16) -> Rgb {
     std::array::from_fn(|i| ((u16::from(a[i]) * share + u16::from(b[i]) * (100 - share) + 50) / 100) as u8)
 }
 
 /// `#rrggbb`
-pub fn to_hex([r, g, b]: Rgb) -> String {
+pub(crate) fn to_hex([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 

@@ -20,7 +20,6 @@ pub(super) struct ResolvedStyle {
 pub(super) struct PositionedSymbol<'a> {
     /// Column of its first cell, from 0.
     pub(super) x: u16,
-    /// Row, from 0.
     pub(super) y: u16,
     pub(super) symbol: &'a str,
     /// Width in cells: two for a wide symbol.

@@ -48,7 +48,6 @@ pub(super) fn to_html(buffer: &Buffer, palette: &Palette, title: &str) -> String
     )
 }
 
-/// How a symbol is laid out.
 #[derive(Clone, Copy, PartialEq)]
 enum SymbolLayout {
     /// Inline: an ASCII character is one cell wide.

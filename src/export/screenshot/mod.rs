@@ -11,9 +11,9 @@ mod html;
 mod png;
 mod shape;
 pub mod svg;
-pub mod text;
 
 use super::table::{Table, escape_markdown};
+use crate::sanitize::is_safe;
 use colour::Palette;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -22,15 +22,13 @@ use ratatui::layout::Rect;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Screenshot {
     /// Host, view and time, sanitized.
-    pub title: String,
-    /// The cells.
-    pub cells: Buffer,
+    pub(crate) title: String,
+    pub(crate) cells: Buffer,
     /// The tables of the panes in it.
-    pub tables: Vec<Table>,
+    pub(crate) tables: Vec<Table>,
     /// Whether it is one pane. As text, a pane is its whole table rather than the cells on screen.
-    pub is_single_pane: bool,
-    /// RGB values of the colours.
-    pub palette: &'static Palette,
+    pub(crate) is_single_pane: bool,
+    pub(crate) palette: &'static Palette,
 }
 
 /// A file format.
@@ -63,14 +61,13 @@ pub fn find_format(name: &str) -> Option<&'static ScreenshotFormat> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
-/// The format of a file name's extension.
-pub fn format_of_file(name: &str) -> Option<&'static ScreenshotFormat> {
+pub(crate) fn format_of_file(name: &str) -> Option<&'static ScreenshotFormat> {
     let (_, ending) = name.rsplit_once('.')?;
     FORMATS.iter().find(|f| f.extension.eq_ignore_ascii_case(ending))
 }
 
 /// A part of the screen, moved to the origin.
-pub fn crop(cells: &Buffer, area: Rect) -> Buffer {
+pub(crate) fn crop(cells: &Buffer, area: Rect) -> Buffer {
     let area = area.intersection(cells.area);
     let content = area.positions().map(|position| cells[position].clone()).collect();
     Buffer { area: Rect { x: 0, y: 0, ..area }, content }
@@ -91,8 +88,22 @@ fn to_json(shot: &Screenshot) -> String {
 fn to_plain_text(shot: &Screenshot) -> String {
     match (shot.is_single_pane, &shot.tables[..]) {
         (true, [table]) => table.to_text(),
-        _ => text::to_text(&shot.cells),
+        _ => to_text(&shot.cells),
     }
+}
+
+/// The screen without colours.
+pub(crate) fn to_text(buffer: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buffer.area.height {
+        let start = out.len();
+        for positioned in grid::row_symbols(buffer, &colour::DARK, y) {
+            out.extend(positioned.symbol.chars().filter(|c| is_safe(*c)));
+        }
+        out.truncate(start + out[start..].trim_end().len());
+        out.push('\n');
+    }
+    out
 }
 
 #[cfg(test)]

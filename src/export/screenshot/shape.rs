@@ -12,7 +12,6 @@ const HEIGHT: f32 = CELL.1 as f32;
 const CENTER: (f32, f32) = (WIDTH / 2.0, HEIGHT / 2.0);
 const THICKNESS: [f32; 3] = [0.0, 2.0, 4.0];
 
-/// A part of a shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ShapePart {
     /// Left, top, width, height.
@@ -20,7 +19,6 @@ pub(super) enum ShapePart {
     Polygon(Vec<(f32, f32)>),
 }
 
-/// The parts of a symbol and their opacity.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SymbolShape {
     pub(super) parts: Vec<ShapePart>,
@@ -143,7 +141,6 @@ fn braille_parts(bits: u32) -> Vec<ShapePart> {
     .collect()
 }
 
-/// Arrows and small triangles.
 fn arrow_parts(c: char) -> Option<Vec<ShapePart>> {
     let poly = |corners: &[(f32, f32)]| ShapePart::Polygon(corners.to_vec());
     Some(match c {

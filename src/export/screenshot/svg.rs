@@ -3,13 +3,12 @@
 //! any scale.
 
 use super::colour::{Palette, Rgb, blend, to_hex};
-use super::grid::{self, PositionedSymbol, ResolvedStyle};
+use super::grid::{self, PositionedSymbol};
 use super::shape::{CELL, ShapePart, symbol_shape};
 use crate::export::escape_html;
 use ratatui::buffer::Buffer;
 use std::fmt::Write;
 
-/// Size of a cell in units.
 const WIDTH: f32 = CELL.0 as f32;
 const HEIGHT: f32 = CELL.1 as f32;
 /// Margin around the cells in units.
@@ -48,7 +47,7 @@ pub fn to_svg(buffer: &Buffer, palette: &Palette, title: &str) -> String {
 }
 
 /// Paths of backgrounds, then of shapes and underlines; for the SVG, and for the one behind the text in HTML.
-pub fn svg_paths(buffer: &Buffer, palette: &Palette) -> String {
+pub(crate) fn svg_paths(buffer: &Buffer, palette: &Palette) -> String {
     let (mut backgrounds, mut shapes) = (PathsByColour::default(), PathsByColour::default());
     for positioned in grid::all_symbols(buffer, palette) {
         let (x, y) = (f32::from(positioned.x) * WIDTH, f32::from(positioned.y) * HEIGHT);
@@ -132,12 +131,10 @@ impl ColourPath {
     }
 }
 
-/// Rounds to hundredths of a unit.
 fn round_hundredths(units: f32) -> f32 {
     (units * 100.0).round() / 100.0
 }
 
-/// Whether a symbol is text rather than a shape.
 fn is_text(positioned: &PositionedSymbol) -> bool {
     !positioned.is_blank() && symbol_shape(positioned.symbol).is_none()
 }
@@ -154,7 +151,8 @@ fn push_row(out: &mut String, symbols: &[PositionedSymbol]) {
         }
         let mut end = at + 1;
         if first.symbol.is_ascii() {
-            let goes_on = |s: &PositionedSymbol| s.symbol.is_ascii() && is_same_text_style(&s.style, &first.style);
+            let style = |s: &PositionedSymbol| (s.style.fg, s.style.is_bold);
+            let goes_on = |s: &PositionedSymbol| s.symbol.is_ascii() && style(s) == style(first);
             while end < symbols.len() && goes_on(&symbols[end]) {
                 // A single space between words belongs to the run; a gap ends it.
                 if symbols[end].is_blank() && !symbols.get(end + 1).is_some_and(|s| goes_on(s) && is_text(s)) {
@@ -166,10 +164,6 @@ fn push_row(out: &mut String, symbols: &[PositionedSymbol]) {
         push_text_run(out, &symbols[at..end]);
         at = end;
     }
-}
-
-fn is_same_text_style(a: &ResolvedStyle, b: &ResolvedStyle) -> bool {
-    (a.fg, a.is_bold) == (b.fg, b.is_bold)
 }
 
 fn push_text_run(out: &mut String, symbols: &[PositionedSymbol]) {

@@ -34,7 +34,7 @@ fn prompt_text(app: &App) -> &str {
 
 fn screen_text(app: &App) -> String {
     let buf = crate::tui::app::draw::render_to_buffer(app);
-    crate::export::screenshot::text::to_text(&buf)
+    crate::export::screenshot::to_text(&buf)
 }
 
 #[test]
