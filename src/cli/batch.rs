@@ -9,14 +9,13 @@ use crate::root::Root;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Prints reports until the requested number is reached, the reader goes away or a signal arrives.
 pub(super) fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
     let options = BatchOptions { only_active: top.only, is_accumulated: top.accumulated };
     let interval = Duration::from_secs_f64(top.delay.unwrap_or(1.0));
     super::printer::block_on(async {
         let sampler_options = SamplerOptions { threads: !top.processes, ..SamplerOptions::default() };
         let mut sampler = Sampler::start(root, interval, sampler_options)?;
-        let mut printer = Printer::start(top.count)?;
+        let mut printer = Printer::new(top.count);
         let mut printed = HashSet::new();
         while printer.wait_for_sample(&mut sampler).await? {
             for note in missing_data_notes(&sampler.state) {

@@ -2,8 +2,8 @@
 //! kills the child.
 
 use super::printer::block_on;
-use super::signals::Signals;
 use crate::root::Root;
+use crate::subprocess::child::{next_signal, stop_signals};
 use crate::subprocess::handle::{ChildHandle, ChildMessage};
 use std::io::Write;
 use tokio::signal::unix::SignalKind;
@@ -15,7 +15,7 @@ pub(super) fn run_until_last_message<M: ChildMessage>(
     mut on_message: impl FnMut(M),
 ) -> anyhow::Result<M> {
     block_on(async {
-        let mut signals = Signals::new(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()])?;
+        let mut signals = stop_signals(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]);
         let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
         let child = ChildHandle::start(root, order, move |message: M| drop(tx.send(message)))?;
         let mut was_cancelled = false;
@@ -26,7 +26,7 @@ pub(super) fn run_until_last_message<M: ChildMessage>(
                     Some(message) => on_message(message),
                     None => anyhow::bail!("the child process ended without a result"),
                 },
-                () = signals.recv() => match std::mem::replace(&mut was_cancelled, true) {
+                () = next_signal(&mut signals) => match std::mem::replace(&mut was_cancelled, true) {
                     true => child.kill(),
                     false => child.cancel(),
                 },
@@ -35,7 +35,6 @@ pub(super) fn run_until_last_message<M: ChildMessage>(
     })
 }
 
-/// Replaces the current line on stderr.
 pub(super) fn overwrite_progress_line(line: &str) {
     let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::sanitize::fit_width(line, 78).0);
 }

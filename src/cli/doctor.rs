@@ -40,13 +40,12 @@ const TEXT_WIDTH: usize = 100;
 /// Incremented when a field is removed or changes its meaning, not when one is added.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Observes, prints, and returns the exit code.
 pub(super) fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let duration = Duration::from_secs_f64(args.delay);
     block_on(async {
         let options = SamplerOptions::for_findings(duration / FACTS_READS, tracing);
         let mut sampler = Sampler::start(root, SAMPLE_INTERVAL, options)?;
-        let mut printer = Printer::start(Some(1))?;
+        let mut printer = Printer::new(Some(1));
         let (started, mut code) = (Instant::now(), None);
         while printer.wait_for_sample(&mut sampler).await? {
             let looked = started.elapsed();

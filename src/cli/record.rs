@@ -2,14 +2,14 @@
 
 use super::args::{parse_duration_secs, parse_seconds};
 use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage};
-use super::printer::block_on;
+use super::printer::{block_on, ending_signals};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
-use super::signals::Signals;
 use crate::collect::{clock, host};
 use crate::recording::encoder::CHECKPOINT_INTERVAL;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
 use crate::root::Root;
+use crate::subprocess::child::next_signal;
 use crate::tui::timezone;
 use crate::units::{format_bytes_long, format_duration, format_time_of_day, parse_bytes};
 use anyhow::Context;
@@ -67,7 +67,7 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
     let plan = RecorderOptions { path, replace: args.replace, max_size, rotate: args.rotate };
     block_on(async {
         let interval = Duration::from_secs_f64(args.delay);
-        let mut signals = Signals::ending()?;
+        let mut signals = ending_signals();
         let mut recorder =
             RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
         let options = SamplerOptions {
@@ -89,7 +89,7 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
         while recorder.status().state == RecorderState::Running {
             tokio::select! {
                 biased;
-                () = signals.recv() => break,
+                () = next_signal(&mut signals) => break,
                 // On a busy machine the first sample may arrive after the end: a recording holds at least one.
                 () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() && ticks > 0 => break,
                 // Notices a file that cannot be opened before the next sample arrives.

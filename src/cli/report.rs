@@ -80,7 +80,7 @@ pub(super) fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Resu
         let duration = Duration::from_secs(args.time);
         let options = SamplerOptions::for_findings(FACTS_EVERY, tracing);
         let mut sampler = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(duration / MAX_SAMPLES), options)?;
-        let mut printer = Printer::start(Some(1))?;
+        let mut printer = Printer::new(Some(1));
         let (started, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
         let is_progress_shown = std::io::stderr().is_terminal();
         let show_progress = |gone: Duration| {
@@ -143,7 +143,6 @@ fn renderer(args: &ReportArgs) -> fn(&[ReportBlock]) -> String {
     }
 }
 
-/// The stored results to include, as text.
 fn stored_results(args: &ReportArgs) -> anyhow::Result<Vec<(String, String)>> {
     let mut out = Vec::new();
     for id in &args.bench {

@@ -61,7 +61,6 @@ pub(super) enum SnapshotFormat {
 /// How often settings and limits are read, to see them change.
 const FACTS_EVERY: Duration = Duration::from_secs(15);
 
-/// Prints samples, or collects them and writes a file.
 pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
     let scope = scope_of_panes(&args.pane);
     // Every view shows findings.
@@ -83,7 +82,7 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
             ..SamplerOptions::default()
         };
         let mut sampler = Sampler::start(root, interval, options)?;
-        let mut printer = Printer::start(Some(args.count))?;
+        let mut printer = Printer::new(Some(args.count));
         let mut nth = 0;
         while printer.wait_for_sample(&mut sampler).await? {
             nth += 1;

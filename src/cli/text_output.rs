@@ -1,8 +1,7 @@
 //! Sanitized lines and tables for standard output: names of mount points and devices are untrusted.
 
-use super::exit::EXIT_OK;
+use super::exit::print_text;
 use crate::sanitize::{sanitize_into, wrap};
-use std::io::Write;
 
 #[derive(Debug, Default)]
 pub(super) struct TextOutput(String);
@@ -17,7 +16,6 @@ impl TextOutput {
         self.0.push('\n');
     }
 
-    /// Appends a table with aligned columns.
     pub(super) fn push_table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
         let head: Vec<String> = heads.iter().map(|h| h.to_string()).collect();
         let all: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
@@ -35,9 +33,6 @@ impl TextOutput {
     }
 
     pub(super) fn print(self) -> anyhow::Result<u8> {
-        let mut out = std::io::stdout().lock();
-        out.write_all(self.0.as_bytes())?;
-        out.flush()?;
-        Ok(EXIT_OK)
+        print_text(&self.0)
     }
 }

@@ -1,8 +1,6 @@
 //! The subcommand `tune`: shows, changes and restores knobs.
 
 pub(super) mod common;
-mod persist;
-mod preset;
 mod set;
 pub(super) mod show;
 mod status;
@@ -107,16 +105,16 @@ pub(super) fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
         TuneCommand::Set { changes, lease, keep, dry_run } => {
             set::run(root, changes, (!keep).then_some(lease), dry_run)
         }
-        TuneCommand::Preset { name: None, .. } => preset::list(root),
+        TuneCommand::Preset { name: None, .. } => set::list_presets(root),
         TuneCommand::Preset { name: Some(name), lease, keep, dry_run } => {
-            preset::run(root, &name, (!keep).then_some(lease), dry_run)
+            set::apply_preset(root, &name, (!keep).then_some(lease), dry_run)
         }
         TuneCommand::Keep { id } => undo::keep(root, id),
         TuneCommand::Renew { id, lease } => undo::renew(root, id, lease),
         TuneCommand::Undo { id } => undo::undo(root, id),
         TuneCommand::Status { knobs } => status::run(root, &knobs),
-        TuneCommand::Persist { knobs } => persist::persist(root, &knobs),
-        TuneCommand::Unpersist { knobs } => persist::unpersist(root, &knobs),
+        TuneCommand::Persist { knobs } => undo::persist(root, &knobs),
+        TuneCommand::Unpersist { knobs } => undo::unpersist(root, &knobs),
     }
 }
 

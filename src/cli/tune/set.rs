@@ -1,4 +1,4 @@
-//! `tune set`.
+//! `tune set` and `tune preset`.
 
 use super::super::text_output::TextOutput;
 use super::common::{child_knob_io, require_root};
@@ -7,6 +7,7 @@ use crate::tuning::apply::now_wall_ns;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tuning::presets::{PRESETS, find_preset};
 use crate::tuning::progress_check;
 use crate::tuning::protocol::{AppliedKnob, TunerReply};
 use crate::tuning::tuner_client::LeaseHandle;
@@ -14,7 +15,6 @@ use crate::tuning::value;
 use crate::units;
 use anyhow::bail;
 
-/// Checks everything, then has a tuner apply it.
 pub(super) fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
     let machine = MachineLimits::read(root);
     let planned = plan_writes(&mut child_knob_io(root), &machine, &words)?;
@@ -104,4 +104,27 @@ fn push_applied(out: &mut TextOutput, member: &AppliedKnob, machine: &MachineLim
             out.push_line(format!("{indent}{at}: {} -> {}", show(at, old), show(at, new)));
         }
     }
+}
+
+pub(super) fn list_presets(root: &Root) -> anyhow::Result<u8> {
+    let mut out = TextOutput::default();
+    let mut io = child_knob_io(root);
+    for preset in PRESETS {
+        out.push_line(format!("{}: {}", preset.name, preset.title));
+        out.push_paragraph(preset.description);
+        let (words, missing) = preset.available_assignments(&mut io);
+        out.push_paragraph(&format!("sets {}", words.join(" ")));
+        if !missing.is_empty() {
+            out.push_paragraph(&format!("not on this machine: {}", missing.join(" ")));
+        }
+        out.push_line(format!("source: {}", preset.source));
+        out.push_blank();
+    }
+    out.push_line("`iotop-plus tune preset NAME --dry-run` shows what would change here.");
+    out.print()
+}
+
+pub(super) fn apply_preset(root: &Root, name: &str, lease_secs: Option<u64>, dry_run: bool) -> anyhow::Result<u8> {
+    let (words, _) = find_preset(name)?.available_assignments(&mut child_knob_io(root));
+    run(root, words, lease_secs, dry_run)
 }

@@ -1,4 +1,4 @@
-//! `tune keep`, `tune renew` and `tune undo`.
+//! `tune keep`, `renew`, `undo`, `persist` and `unpersist`.
 
 use super::super::exit::{EXIT_FAILED, EXIT_OK, print_text};
 use super::super::text_output::TextOutput;
@@ -6,6 +6,7 @@ use super::common::{child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::change_set::ChangeSet;
 use crate::tuning::lifecycle::{self, LeaseStatus, open_journal};
+use crate::tuning::persist_plan::{self, PersistChanges};
 use crate::tuning::plan::TuneError;
 use crate::units::format_duration;
 
@@ -27,15 +28,15 @@ fn select_changes(
     }
 }
 
-const NO_CHANGE: &str = "no change was made in this boot";
-const NO_LEASE: &str = "no change is on lease";
+const NO_CHANGE: &str = "no change was made in this boot\n";
+const NO_LEASE: &str = "no change is on lease\n";
 
 pub(super) fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "keeping a change")?;
-    let Some((mut journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
+    let Some((mut journal, changes)) = open_journal(root)? else { return print_text(NO_CHANGE) };
     let ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
-        return print_only(NO_LEASE);
+        return print_text(NO_LEASE);
     }
     let mut out = TextOutput::default();
     for id in ids {
@@ -48,11 +49,11 @@ pub(super) fn keep(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
 /// Renews leases. Without an id, all leases that a tuner holds; orphaned changes have none.
 pub(super) fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u8> {
     require_root(root, "renewing a lease")?;
-    let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
+    let Some((journal, changes)) = open_journal(root)? else { return print_text(NO_CHANGE) };
     let held = |c: &ChangeSet| !c.is_kept && lifecycle::lease_status(&journal, c.id) != LeaseStatus::Orphaned;
     let ids = select_changes(&changes, id, held)?;
     if ids.is_empty() {
-        return print_only(NO_LEASE);
+        return print_text(NO_LEASE);
     }
     let mut out = TextOutput::default();
     for id in ids {
@@ -64,7 +65,7 @@ pub(super) fn renew(root: &Root, id: Option<u64>, secs: u64) -> anyhow::Result<u
 
 pub(super) fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     require_root(root, "taking a change back")?;
-    let Some((journal, changes)) = open_journal(root)? else { return print_only(NO_CHANGE) };
+    let Some((journal, changes)) = open_journal(root)? else { return print_text(NO_CHANGE) };
     let mut ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
         ids = select_changes(&changes, None, |c| c.is_kept)?;
@@ -72,7 +73,7 @@ pub(super) fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     }
     drop(journal);
     if ids.is_empty() {
-        return print_only("nothing to undo");
+        return print_text("nothing to undo\n");
     }
     let mut out = TextOutput::default();
     let mut code = EXIT_OK;
@@ -88,6 +89,22 @@ pub(super) fn undo(root: &Root, id: Option<u64>) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-fn print_only(text: &str) -> anyhow::Result<u8> {
-    print_text(&format!("{text}\n"))
+/// Persists the given values, or the current ones.
+pub(super) fn persist(root: &Root, words: &[String]) -> anyhow::Result<u8> {
+    let wanted = persist_plan::plan_persist(root, &mut child_knob_io(root), words)?;
+    write_and_print(root, &wanted)
+}
+
+/// Removes values from our files. Current values stay.
+pub(super) fn unpersist(root: &Root, words: &[String]) -> anyhow::Result<u8> {
+    write_and_print(root, &persist_plan::plan_unpersist(root, words)?)
+}
+
+fn write_and_print(root: &Root, wanted: &PersistChanges) -> anyhow::Result<u8> {
+    require_root(root, "writing below /etc")?;
+    let mut out = TextOutput::default();
+    for line in persist_plan::write_and_report(root, wanted)? {
+        out.push_line(line);
+    }
+    out.print()
 }
