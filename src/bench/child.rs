@@ -10,6 +10,7 @@ use super::workloads::{self, Workload};
 use crate::root::Root;
 use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
 use crate::subprocess::handle::ChildCommand;
+use crate::tuning::apply::now_wall_ns;
 use crate::tuning::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ async fn run_workload(
     {
         watch.add_note(format!("idle I/O priority not set: {err}"));
     }
-    let wall = wall_clock_ns();
+    let wall = now_wall_ns();
     let (finished, mut done) = mpsc::unbounded_channel();
     let mut session = BenchSession::new(plan.clone(), root, watch.clone(), counters);
     std::thread::Builder::new().name("measure".into()).spawn(move || {
@@ -184,12 +185,6 @@ fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: 
     let more = warnings::warnings_for(&report);
     report.warnings.extend(more);
     report
-}
-
-/// Now, ns since 1970.
-pub(crate) fn wall_clock_ns() -> i64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
 #[cfg(test)]

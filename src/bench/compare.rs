@@ -11,13 +11,10 @@ const NOISE_RATIO: f64 = 0.10;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompareError {
-    /// They are of these two profiles.
     #[error("{0} and {1} measure different things")]
     Profiles(String, String),
-    /// Experiments with these two profiles, whose primary metrics differ.
     #[error("{0} and {1} are compared by different figures")]
     Metrics(String, String),
-    /// One of two experiments measured nothing.
     #[error("one of them has no rounds")]
     NoRounds,
 }

@@ -1,26 +1,28 @@
 //! What one worker thread does: the input of [`super::worker_loop`].
 
 /// The order of offsets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AccessOrder {
     /// Uniform over the blocks of the region, with replacement (fio's `norandommap`): it needs no map,
     /// and in a file much larger than what the run touches the result is the same.
     Random,
     /// One after the other, starting again at the end of the region.
+    #[default]
     Sequential,
 }
 
 /// What write buffers hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BufferFill {
     /// Random data, and a new value in every 512 bytes of each write, as fio's `scramble_buffers` does.
     Scramble,
     /// New random data for every write: for storage that compresses or deduplicates.
+    #[default]
     Refill,
 }
 
 /// The work of one worker thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IoSpec {
     /// The order of offsets.
     pub order: AccessOrder,
@@ -57,22 +59,7 @@ pub struct IoSpec {
 impl IoSpec {
     /// One sequential write of the whole region, as fio lays out a file.
     pub(crate) fn for_layout(len: u64, block: u32, depth: u32, seed: u64) -> Self {
-        Self {
-            order: AccessOrder::Sequential,
-            read_pct: 0,
-            block,
-            start: 0,
-            len,
-            depth,
-            fsync_every: 0,
-            fill: BufferFill::Refill,
-            op_interval_ns: 0,
-            submit_max: 16,
-            complete_min: 1,
-            ramp_ns: 0,
-            time_ns: 0,
-            byte_limit: len,
-            seed: (seed, u64::MAX),
-        }
+        let (byte_limit, seed) = (len, (seed, u64::MAX));
+        Self { block, len, depth, submit_max: 16, complete_min: 1, byte_limit, seed, ..Self::default() }
     }
 }

@@ -9,21 +9,9 @@ use std::path::PathBuf;
 #[error("{0}")]
 pub struct PlanError(pub String);
 
-impl From<&str> for PlanError {
-    fn from(why: &str) -> Self {
+impl<T: Into<String>> From<T> for PlanError {
+    fn from(why: T) -> Self {
         Self(why.into())
-    }
-}
-
-impl From<String> for PlanError {
-    fn from(why: String) -> Self {
-        Self(why)
-    }
-}
-
-impl From<PlanError> for String {
-    fn from(err: PlanError) -> Self {
-        err.0
     }
 }
 
@@ -180,7 +168,6 @@ impl Default for BenchPlan {
     }
 }
 
-/// Upper limits of a plan.
 const MAX_DEPTH: u32 = 4096;
 const MAX_JOBS: u32 = 64;
 const MAX_BLOCK: u32 = 64 << 20;
@@ -244,7 +231,6 @@ impl BenchPlan {
         Ok(())
     }
 
-    /// Whether the thread engine has enough threads for this depth.
     pub(crate) fn fits_threads(&self) -> bool {
         self.depth * self.jobs <= MAX_THREADS
     }

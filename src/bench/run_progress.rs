@@ -10,7 +10,6 @@ use super::report::{Measurement, ReportTarget, SeriesPoint};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Most points of a measurement's series.
 const MAX_SERIES_POINTS: usize = 1200;
 
 /// Locks are taken between measurements and four times a second, never in a hot loop.
@@ -77,7 +76,6 @@ impl RunProgress {
         self.heartbeat(monotonic_ns());
     }
 
-    /// Ends the phase and returns its time series.
     pub(crate) fn end_phase(&self) -> Vec<SeriesPoint> {
         let mut inner = self.lock();
         inner.phase.recorders.clear();

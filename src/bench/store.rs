@@ -19,16 +19,12 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAX_RESULTS: usize = 200;
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Why results cannot be stored, listed or loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// Neither XDG_STATE_HOME nor a home of this user.
     #[error("no home directory of this user: set XDG_STATE_HOME to keep results")]
     NoHome,
-    /// The directory or a file in it failed.
     #[error("results in {directory}: {}", describe_io_error(source))]
     Io { directory: String, source: std::io::Error },
-    /// There is no such result, or it cannot be read; the text says which.
     #[error("{0}")]
     Unreadable(String),
 }

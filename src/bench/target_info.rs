@@ -36,7 +36,7 @@ pub struct TargetInfo {
 
 impl TargetInspection {
     /// Why a run that takes `bytes` is refused, if it is. A network mount is not refused here but asked about.
-    pub fn refusal_for_size(&self, bytes: u64) -> Option<TuneError> {
+    pub(crate) fn refusal_for_size(&self, bytes: u64) -> Option<TuneError> {
         if self.refusal.is_some() {
             return self.refusal.clone();
         }

@@ -395,7 +395,8 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_run_and_keeps_its_counts() {
-        let mut engine = NullEngine::new(4096, 1000).with_failure_at(100, libc::EIO);
+        let mut engine = NullEngine::new(4096, 1000);
+        engine.failure = Some((100, libc::EIO));
         let (ended, recorder) = run(&mut engine, &spec());
         assert!(ended.unwrap_err().to_string().contains("at offset") && recorder.counting_since().is_some());
         let n = ops(&recorder);
@@ -404,7 +405,8 @@ mod tests {
 
     #[test]
     fn a_stopped_worker_does_not_wait_for_a_hung_device() {
-        let mut engine = NullEngine::new(4096, 1000).with_hang_after(50);
+        let mut engine = NullEngine::new(4096, 1000);
+        engine.hang_after = Some(50);
         let recorder = OpRecorder::default();
         let stop = AtomicBool::new(false);
         // The device hangs and the time is over when the stop is requested.

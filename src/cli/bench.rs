@@ -97,7 +97,9 @@ pub(super) fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::List => list_profiles_and_results(),
         BenchCommand::Run(options) => run_benchmark(&root, &options),
         BenchCommand::Show { result, format } => print_text(&render_report(&load_stored(&result)?, format)?),
-        BenchCommand::Compare { a, b } => compare_results(&a, &b),
+        BenchCommand::Compare { a, b } => {
+            print_text(&compare::compare_text(&load_stored(&a)?, &load_stored(&b)?, 80).map_err(usage)?)
+        }
     }
 }
 
@@ -135,10 +137,6 @@ pub(super) fn load_stored<T: Storable>(name: &str) -> anyhow::Result<T> {
     Ok(ResultStore::for_user_of::<T>()?.load(name)?)
 }
 
-fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    print_text(&compare::compare_text(&load_stored(a)?, &load_stored(b)?, 80).map_err(usage)?)
-}
-
 fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
     Ok(match format {
         BenchFormat::Text => report::text::text_report(report, report::text::USUAL_WIDTH),
@@ -174,7 +172,6 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
     save_and_print(last, options)
 }
 
-/// Stores and prints the result.
 fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         report.id = save_result(&report);
@@ -192,7 +189,6 @@ pub(super) fn save_result<T: Storable>(report: &T) -> String {
     })
 }
 
-/// Runs the plan in a child process and shows its progress until the last message.
 fn run_with_progress(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let last = run_until_last_message(root, plan, |message: BenchMessage| match message {

@@ -8,7 +8,6 @@ use crate::root::Root;
 use crate::subprocess::{fork_server, resident};
 use crate::tuning::tuner;
 use clap::Parser;
-use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,18 +18,13 @@ pub fn run(cli: Cli) -> ExitCode {
     ExitCode::from(run_subcommand(cli))
 }
 
-/// Runs a subcommand in a child that was forked, not executed.
-fn run_in_fork(args: Vec<OsString>) -> u8 {
-    Cli::try_parse_from(args).map_or(EXIT_USAGE, run_subcommand)
-}
-
 /// Prepares a process that must go on when the disk its program lies on hangs. Where the system has no process left
 /// for that, it runs as well as any other program.
 fn survive_hung_root(keeps_pages: bool) {
     if keeps_pages {
         resident::copy_writable_data();
     }
-    let _ = fork_server::start(run_in_fork);
+    let _ = fork_server::start(|args| Cli::try_parse_from(args).map_or(EXIT_USAGE, run_subcommand));
     if keeps_pages {
         let _ = resident::keep_resident();
     }

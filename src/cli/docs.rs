@@ -45,7 +45,6 @@ const EXIT_CODES: &[(u8, &str)] = &[
     (EXIT_PRIVILEGE, "A privilege is missing; for tune and experiment the sudo line is on standard error."),
 ];
 
-/// Prints the man page (section 8), with all subcommands, keys, settings and exit codes.
 pub(super) fn print_man_page() -> anyhow::Result<u8> {
     io::stdout().write_all(&render_man_page()?)?;
     Ok(EXIT_OK)
@@ -143,7 +142,6 @@ fn render_man_page() -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Writes all visible subcommands, recursively.
 fn write_subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
     for sub in visible_subcommands(command) {
         let name = sub.get_bin_name().unwrap_or(sub.get_name()).to_owned();

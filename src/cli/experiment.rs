@@ -8,6 +8,7 @@ use super::tune::common::require_root;
 use super::worker_job::write_file;
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::progress_line;
+use crate::bench::plan::PlanError;
 use crate::bench::report::RunEnd;
 use crate::bench::store::{ResultStore, StoredReport};
 use crate::bench::workloads;
@@ -187,7 +188,7 @@ fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     }
 }
 
-fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
+fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, PlanError> {
     let profile = o.workload.as_deref().unwrap_or_default();
     let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx)?;
     let spec = ExperimentSpec {
@@ -210,7 +211,6 @@ fn has_open_duration(o: &ExperimentRunArgs) -> bool {
     !o.load.is_given("time") && !o.load.is_given("io-size") && o.tx.is_empty() && !job_file
 }
 
-/// Runs the experiment in its child process and shows its progress.
 fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<ExperimentMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let (mut at, note) = (0, |text: &str| {
@@ -253,7 +253,6 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
     last
 }
 
-/// Stores and prints the result.
 fn save_and_output(root: &Root, mut report: ExperimentReport, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         report.id = save_result(&report);

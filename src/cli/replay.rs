@@ -196,7 +196,6 @@ impl RecordingPlayer {
     }
 }
 
-/// Renders the screen at the player's current tick.
 fn render_screenshot<B: ReadAt>(
     player: RecordingPlayer,
     reader: &RecordingReader<B>,

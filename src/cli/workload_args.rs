@@ -2,14 +2,14 @@
 
 use crate::bench::fio_job;
 use crate::bench::params;
-use crate::bench::plan::{BenchPlan, CacheLayout, EngineChoice};
+use crate::bench::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError};
 use crate::bench::workloads::{self, Workload};
+use crate::model::reading::describe_io_error;
 use OptionKind::{Choice, Flag, Value};
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 use std::path::{Path, PathBuf};
 
-/// What an option sets.
 enum OptionKind {
     /// The parameter of the option's name to a text of this kind.
     Value(&'static str),
@@ -62,7 +62,6 @@ const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("noread", Flag("readrecords", "off"), "txlog: do not read records first"),
 ];
 
-/// Those that only txlog has.
 const TXLOG_OPTIONS: [&str; 6] = ["layout", "no-mmap", "nosync", "nowritelog", "nowritestore", "noread"];
 
 /// The workload of `bench run` and `experiment`.
@@ -74,7 +73,6 @@ pub(super) struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
-    /// Whether an option was given.
     pub(super) fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|option| option.0 == name)
     }
@@ -122,10 +120,9 @@ pub(super) fn build_plan(
     directory: Option<&Path>,
     load: &WorkloadArgs,
     txlog: &[String],
-) -> Result<(&'static Workload, BenchPlan), String> {
+) -> Result<(&'static Workload, BenchPlan), PlanError> {
     let mut plan = if profile.ends_with(".fio") {
-        let text = std::fs::read_to_string(profile)
-            .map_err(|e| format!("{profile}: {}", crate::model::reading::describe_io_error(&e)))?;
+        let text = std::fs::read_to_string(profile).map_err(|e| format!("{profile}: {}", describe_io_error(&e)))?;
         fio_job::parse_job_file(&text).map_err(|e| format!("{profile}: {e}"))?
     } else {
         let workload = workloads::find_workload(profile)
@@ -139,7 +136,7 @@ pub(super) fn build_plan(
     plan.network.clone_from(&load.network);
     if plan.profile != "txlog" && (!txlog.is_empty() || TXLOG_OPTIONS.iter().any(|name| load.is_given(name))) {
         let options = TXLOG_OPTIONS.map(|name| format!("--{name}")).join(", ");
-        return Err(format!("transactions, min, max, {options} are txlog's"));
+        return Err(format!("transactions, min, max, {options} are txlog's").into());
     }
     for (_, param, text) in &load.given {
         params::set_param(&mut plan, param, text)?;
@@ -151,19 +148,19 @@ pub(super) fn build_plan(
     for pair in txlog {
         let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
         if !["transactions", "min", "max"].contains(&key) {
-            return Err(format!("{pair}: transactions, min or max"));
+            return Err(format!("{pair}: transactions, min or max").into());
         }
         params::set_param(&mut plan, key, n)?;
     }
     if workload.needs_directory {
         if plan.directory.as_os_str().is_empty() {
-            return Err(format!("{} needs a directory on the storage to measure", plan.profile));
+            return Err(format!("{} needs a directory on the storage to measure", plan.profile).into());
         }
         // The child has the same working directory, but results are read from other directories.
         plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
         plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));
     } else if directory.is_some() {
-        return Err(format!("{} takes no directory", plan.profile));
+        return Err(format!("{} takes no directory", plan.profile).into());
     }
     plan.check().and_then(|()| (workload.check)(&plan))?;
     Ok((workload, plan))

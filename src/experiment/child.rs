@@ -7,10 +7,10 @@ use super::run::run_experiment;
 use super::spec::ExperimentSpec;
 use super::system_environment::SystemEnvironment;
 use super::{arm_settings, report};
-use crate::bench::child::wall_clock_ns;
 use crate::root::Root;
 use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
 use crate::subprocess::handle::ChildCommand;
+use crate::tuning::apply::now_wall_ns;
 use crate::tuning::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>
             Ok(checked) => checked,
             Err(refusal) => return ExperimentMessage::Refused(refusal),
         };
-    let wall = wall_clock_ns();
+    let wall = now_wall_ns();
     let mut lab = SystemEnvironment::new(
         root.clone(),
         stop.clone(),

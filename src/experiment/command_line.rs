@@ -13,7 +13,6 @@ const NEGATED_FLAGS: [(&str, &str); 5] = [
     ("synclog", "--nosync"),
     ("writestore", "--nowritestore"),
 ];
-/// What `--tx` takes.
 const TX_PARAMS: [&str; 3] = ["transactions", "min", "max"];
 
 /// The arguments after the program's name, without defaults, except those that decide how long a round lasts.
@@ -83,7 +82,7 @@ fn workload_args(plan: &BenchPlan) -> Vec<String> {
 
 impl OnComplete {
     /// As the command line takes it: `undo`, `keep`, `lease=600s`.
-    pub fn to_arg(self) -> String {
+    pub(crate) fn to_arg(self) -> String {
         match self {
             OnComplete::Undo => "undo".into(),
             OnComplete::Keep => "keep".into(),

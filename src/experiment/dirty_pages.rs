@@ -11,7 +11,6 @@ use crate::model::sample::Sample;
 use crate::root::Root;
 use std::time::Instant;
 
-/// Most points of a round.
 pub(crate) const MAX_POINTS: usize = 960;
 /// A device with less throughput is idle, bytes per second.
 const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
@@ -54,7 +53,6 @@ pub(crate) fn baseline_between(before: &Sample, after: &Sample, secs: f64) -> Ba
 pub(crate) const MIN_COUNTED_MS: u64 = 2_000;
 
 impl Merge for DirtyPagesPoint {
-    /// One of them.
     fn merge(points: &[Self]) -> Self {
         points.first().copied().unwrap_or_default()
     }
@@ -68,7 +66,6 @@ pub(crate) struct DirtyPagesMonitor {
 }
 
 impl DirtyPagesMonitor {
-    /// Takes a sample if the workload counts.
     pub(crate) fn sample_if_counting(
         &mut self,
         progress: &BenchProgress,

@@ -3,7 +3,7 @@
 //!
 //! An [`spec::ExperimentSpec`] says everything an experiment will do. The child process [`child::main`] runs it and
 //! sends [`message::ExperimentMessage`]s, the last of which is a [`report::ExperimentReport`]. Its access
-//! to the machine is behind [`environment::Environment`]; the tuner ([`crate::tuning`]) sets values, and
+//! to the machine is behind [`run::Environment`]; the tuner ([`crate::tuning`]) sets values, and
 //! [`crate::bench`] runs the workload.
 
 pub mod arm_settings;
@@ -11,7 +11,6 @@ pub(crate) mod child;
 pub(crate) mod command_line;
 pub(crate) mod description;
 pub(crate) mod dirty_pages;
-pub(crate) mod environment;
 pub mod message;
 pub mod report;
 pub(crate) mod run;

@@ -1,10 +1,9 @@
 //! Whole experiments in a fake environment: order, restores, every kind of end.
 
-use super::environment::{Environment, RoundResult, WorkloadEvent};
 use super::message::{ExperimentMessage, RoundPhase};
 use super::report::verdict::TrialOutcome;
 use super::report::{Baseline, DirtyThresholds, ExperimentReport, SCHEMA, compare, markdown, text};
-use super::run::{ExperimentOutcome, run_experiment};
+use super::run::{Environment, ExperimentOutcome, RoundResult, WorkloadEvent, run_experiment};
 use super::spec::{Arm, ExperimentSpec, OnComplete};
 use crate::bench::engine::test_engine::NullEngine;
 use crate::bench::io_spec::IoSpec;

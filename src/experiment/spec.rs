@@ -119,7 +119,7 @@ impl ExperimentSpec {
     }
 
     /// The workload of the negative control: random 4 KiB direct writes in the same directory.
-    pub fn control_plan(&self) -> Option<BenchPlan> {
+    pub(crate) fn control_plan(&self) -> Option<BenchPlan> {
         let p = &self.plan;
         self.control.then(|| BenchPlan {
             profile: "randwrite".into(),

@@ -7,11 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 /// Below this p a difference counts as shown.
-pub const ALPHA: f64 = 0.05;
+pub(crate) const ALPHA: f64 = 0.05;
 /// Fewest rounds of an arm with which [`ALPHA`] can be reached.
-pub const MIN_ROUNDS: usize = 4;
+pub(crate) const MIN_ROUNDS: usize = 4;
 /// Rounds of an arm up to which the exact test is quick.
-pub const MAX_ROUNDS: usize = 50;
+pub(crate) const MAX_ROUNDS: usize = 50;
 
 /// The comparison of B with A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,12 +33,10 @@ pub struct ArmComparison {
 /// The confidence interval of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ConfidenceInterval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
     /// How often such an interval holds the true ratio, per cent: at least 95.
-    pub confidence_pct: f64,
+    pub(crate) confidence_pct: f64,
 }
 
 impl ArmComparison {

@@ -2,9 +2,9 @@
 //! own child. This process waits for none of them without a deadline.
 
 use super::dirty_pages::{DirtyPagesMonitor, SystemCounters};
-use super::environment::{Environment, RoundResult, WorkloadEvent};
 use super::message::ExperimentMessage;
 use super::report::{Baseline, DirtyThresholds};
+use super::run::{Environment, RoundResult, WorkloadEvent};
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::RunError;

@@ -6,14 +6,17 @@ use std::collections::VecDeque;
 use std::io;
 
 /// A simulated device that serves one operation after the other.
+#[derive(Default)]
 pub struct NullEngine {
     now: u64,
     latency_ns: u64,
     inflight: VecDeque<(u32, IoOp)>,
     ready: Vec<Completion>,
     buffer: Vec<u8>,
-    hang_after: Option<u64>,
-    failure: Option<(u64, i32)>,
+    /// Hangs after so many operations.
+    pub hang_after: Option<u64>,
+    /// The operation of this number fails with this errno.
+    pub failure: Option<(u64, i32)>,
     completed: u64,
     /// All operations, if a test asks for them.
     pub op_log: Option<Vec<IoOp>>,
@@ -22,29 +25,7 @@ pub struct NullEngine {
 impl NullEngine {
     /// Every operation completes `latency_ns` after the one before.
     pub fn new(slot_bytes: usize, latency_ns: u64) -> Self {
-        Self {
-            now: 1,
-            latency_ns,
-            inflight: VecDeque::with_capacity(4096),
-            ready: Vec::new(),
-            buffer: vec![0; slot_bytes],
-            hang_after: None,
-            failure: None,
-            completed: 0,
-            op_log: None,
-        }
-    }
-
-    /// Hangs after `n` operations.
-    pub fn with_hang_after(mut self, n: u64) -> Self {
-        self.hang_after = Some(n);
-        self
-    }
-
-    /// Operation `n` fails with `errno`.
-    pub fn with_failure_at(mut self, n: u64, errno: i32) -> Self {
-        self.failure = Some((n, errno));
-        self
+        Self { now: 1, latency_ns, buffer: vec![0; slot_bytes], ..Self::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Completion, IoEngine, IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;
 use crate::bench::syscalls::MappedMemory;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -45,16 +45,11 @@ impl IoEngine for ThreadEngine<'_> {
     fn submit(&mut self) -> io::Result<()> {
         let Some((slot, op)) = self.queued.take() else { return Ok(()) };
         let buffer = self.memory.slice(0, op.len as usize);
-        let result = loop {
-            let result = match op.kind {
-                OpKind::Read => rustix::io::pread(self.file, &mut *buffer, op.offset),
-                OpKind::Write => rustix::io::pwrite(self.file, buffer, op.offset),
-                OpKind::Sync => rustix::fs::fdatasync(self.file).map(|()| 0),
-            };
-            if result != Err(Errno::INTR) {
-                break result;
-            }
-        };
+        let result = retry_on_intr(|| match op.kind {
+            OpKind::Read => rustix::io::pread(self.file, &mut *buffer, op.offset),
+            OpKind::Write => rustix::io::pwrite(self.file, &*buffer, op.offset),
+            OpKind::Sync => rustix::fs::fdatasync(self.file).map(|()| 0),
+        });
         let result = result.map_or_else(|errno| -errno.raw_os_error(), |n| n as i32);
         self.completion = Some(Completion { slot, result });
         Ok(())

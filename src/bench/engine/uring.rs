@@ -50,7 +50,8 @@ impl UringEngine {
         let (ring, features) = build_ring(depth, ask).map_err(EngineUnavailable::from_setup_error)?;
         ring.submitter().register_files(&[file.as_raw_fd()]).map_err(EngineUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
-        let memory = MappedMemory::anonymous(len, len >= 2 << 20).map_err(EngineUnavailable::out_of_memory)?;
+        let memory = MappedMemory::anonymous(len, len >= 2 << 20)
+            .map_err(|err| EngineUnavailable(format!("no memory for the buffers: {}", describe_io_error(&err))))?;
         let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.size() };
         // One registration may span at most 1 GiB; plans are capped below that.
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
@@ -184,10 +185,6 @@ impl EngineUnavailable {
              raise it with `ulimit -l`, or use a smaller depth or block size",
             bytes / 1024
         ))
-    }
-
-    pub(super) fn out_of_memory(err: io::Error) -> Self {
-        Self(format!("no memory for the buffers: {}", describe_io_error(&err)))
     }
 
     fn explain(err: &io::Error, disabled: Option<u32>) -> Self {

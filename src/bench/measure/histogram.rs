@@ -13,7 +13,7 @@ const FIRST_BUCKETS: usize = 1 << SCALE.min_exponent;
 pub const BUCKET_COUNT: usize = 29 << SCALE.sub_bits;
 
 /// fio's default percentile list (`stat.h`, `FIO_IO_U_LIST_MAX_LEN` and `init.c`).
-pub const PERCENTILES: [f64; 17] =
+pub(crate) const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 /// The index of the bucket of `ns`.
@@ -50,8 +50,7 @@ impl Histogram {
         self.buckets.iter().map(|(_, n)| n).sum()
     }
 
-    /// The samples of both.
-    pub fn merge(&self, other: &Histogram) -> Histogram {
+    pub(crate) fn merge(&self, other: &Histogram) -> Histogram {
         let mut all = std::collections::BTreeMap::new();
         for (i, n) in self.buckets.iter().chain(&other.buckets) {
             *all.entry(*i).or_insert(0) += n;

@@ -23,7 +23,6 @@ pub struct LatencyStats {
 }
 
 impl LatencyStats {
-    /// From sums over `n` samples.
     pub(crate) fn from_sums(n: u64, sum: u64, squares: f64, min: u64, max: u64, histogram: Option<Histogram>) -> Self {
         if n == 0 {
             return Self { histogram, ..Self::default() };
@@ -53,7 +52,7 @@ impl LatencyStats {
     }
 
     /// The statistics over both sets of samples.
-    pub fn merge(&self, other: &LatencyStats) -> LatencyStats {
+    pub(crate) fn merge(&self, other: &LatencyStats) -> LatencyStats {
         let n = self.count + other.count;
         if self.count == 0 || other.count == 0 {
             return if self.count == 0 { other.clone() } else { self.clone() };
@@ -102,8 +101,7 @@ pub struct DirectionStats {
 }
 
 impl DirectionStats {
-    /// The statistics over both.
-    pub fn merge(&self, other: &DirectionStats) -> DirectionStats {
+    pub(crate) fn merge(&self, other: &DirectionStats) -> DirectionStats {
         DirectionStats {
             ios: self.ios + other.ios,
             bytes: self.bytes + other.bytes,
@@ -124,8 +122,7 @@ pub struct SyncStats {
 }
 
 impl SyncStats {
-    /// The statistics over both.
-    pub fn merge(&self, other: &SyncStats) -> SyncStats {
+    pub(crate) fn merge(&self, other: &SyncStats) -> SyncStats {
         SyncStats { ios: self.ios + other.ios, lat: self.lat.merge(&other.lat) }
     }
 }

@@ -21,7 +21,6 @@ fn add_relaxed(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-/// Sum, extremes and sum of squares of one latency.
 #[derive(Default)]
 struct MomentCounters {
     sum: AtomicU64,

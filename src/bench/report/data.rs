@@ -98,28 +98,24 @@ impl BenchReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUsage {
     /// User mode, percent of one core.
-    pub user_pct: f64,
+    pub(crate) user_pct: f64,
     /// Kernel mode, percent of one core.
-    pub system_pct: f64,
+    pub(crate) system_pct: f64,
     /// Per operation in both modes, ns.
     pub ns_per_io: f64,
     /// Context switches, voluntary and not.
-    pub switches: u64,
-    /// Major page faults.
-    pub major_faults: u64,
-    /// Minor page faults.
-    pub minor_faults: u64,
+    pub(crate) switches: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) minor_faults: u64,
 }
 
 /// A named result that only one workload has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadMetric {
-    /// Description.
-    pub name: String,
-    /// Value.
-    pub value: f64,
+    pub(crate) name: String,
+    pub(crate) value: f64,
     /// Unit; may be empty.
-    pub unit: String,
+    pub(crate) unit: String,
 }
 
 /// One point of a measurement's time series.
@@ -186,13 +182,11 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Counted time, seconds.
-    pub fn elapsed_secs(&self) -> f64 {
+    pub(crate) fn elapsed_secs(&self) -> f64 {
         self.elapsed_ns as f64 / 1e9
     }
 
-    /// A count per second.
-    pub fn rate_of(&self, n: u64) -> f64 {
+    pub(crate) fn rate_of(&self, n: u64) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { n as f64 / self.elapsed_secs() }
     }
 
@@ -211,8 +205,7 @@ impl Measurement {
         self.read.bytes + self.write.bytes
     }
 
-    /// Bytes read and written per second.
-    pub fn bytes_per_s(&self) -> f64 {
+    pub(crate) fn bytes_per_s(&self) -> f64 {
         self.rate_of(self.bytes())
     }
 
@@ -231,7 +224,7 @@ impl Measurement {
     }
 
     /// Application bytes per byte the device read or wrote; `None` if there is nothing to compare.
-    pub fn app_to_device_ratio(&self) -> Option<f64> {
+    pub(crate) fn app_to_device_ratio(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
         let app = self.bytes() as f64 / 1_048_576.0;
         let moved = (device.read_mb_per_s + device.write_mb_per_s) * self.device_ns as f64 / 1e9;
@@ -240,14 +233,11 @@ impl Measurement {
 }
 
 /// A kind of operation of a measurement, as a table row.
-pub struct OperationRow<'a> {
+pub(crate) struct OperationRow<'a> {
     /// `read`, `write`, or what was timed.
     pub operation: &'a str,
-    /// Operations completed.
     pub ios: u64,
-    /// Bytes transferred.
     pub bytes: u64,
-    /// `lat`.
     pub lat: &'a LatencyStats,
 }
 
@@ -267,13 +257,12 @@ pub(crate) fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferencePlacement {
     /// IOPS per direction of the result.
-    pub iops: f64,
+    pub(crate) iops: f64,
     /// Name of the nearest class on a logarithmic scale; `None` if the result says nothing about storage.
-    pub class: Option<String>,
+    pub(crate) class: Option<String>,
     /// 0 (10 IOPS) to 1 (1,000,000 IOPS) on a logarithmic scale.
-    pub position: f64,
-    /// The comparison as a sentence.
-    pub sentence: String,
+    pub(crate) position: f64,
+    pub(crate) sentence: String,
 }
 
 pub(crate) fn is_sweep(r: &BenchReport) -> bool {

@@ -8,17 +8,18 @@ use super::data::{BenchReport, Measurement, RunEnd, SeriesPoint};
 use crate::bench::fio_job;
 use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
 use crate::bench::measure::histogram::PERCENTILES;
-use crate::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
+use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn fio_document(r: &BenchReport) -> Value {
     let direct = u8::from(r.plan.direct).to_string();
+    let is_uring = r.measurements.first().is_some_and(|p| p.engine.starts_with("io_uring"));
     let mut document = json!({
         "fio version": format!("iotop-plus-{}", r.version),
         "timestamp": id_seconds(&r.id),
         "timestamp_ms": id_seconds(&r.id) * 1000 + time_milliseconds(&r.time),
         "time": r.time,
-        "global options": { "ioengine": engine_name(r), "direct": direct },
+        "global options": { "ioengine": if is_uring { "io_uring" } else { "psync" }, "direct": direct },
         "jobs": r.measurements.iter().map(|p| job_json(p, r)).collect::<Vec<_>>(),
         "disk_util": r.measurements.iter().filter_map(disk_util_json).collect::<Vec<_>>(),
     });
@@ -34,11 +35,6 @@ fn id_seconds(id: &str) -> u64 {
 /// And its RFC 3339 form ends with the milliseconds.
 fn time_milliseconds(time: &str) -> u64 {
     time.rsplit_once('.').and_then(|(_, ms)| ms.trim_end_matches('Z').parse().ok()).unwrap_or(0)
-}
-
-fn engine_name(r: &BenchReport) -> &'static str {
-    let ring = r.measurements.first().is_some_and(|p| p.engine.starts_with("io_uring"));
-    if ring { "io_uring" } else { "psync" }
 }
 
 /// The options of the equivalent job file, or the common ones if there is none.
@@ -67,7 +63,7 @@ fn job_json(p: &Measurement, r: &BenchReport) -> Value {
         "read": direction_json(p, &p.read, |s| s.read_iops),
         "write": direction_json(p, &p.write, |s| s.write_iops),
         "trim": direction_json(p, &DirectionStats::default(), |_| 0.0),
-        "sync": sync_json(&p.sync),
+        "sync": { "total_ios": p.sync.ios, "lat_ns": latency_json(&p.sync.lat) },
         "job_runtime": ms,
         "usr_cpu": cpu.user_pct,
         "sys_cpu": cpu.system_pct,
@@ -129,10 +125,6 @@ fn latency_json(l: &LatencyStats) -> Value {
         v["percentile"] = Value::Object(list);
     }
     v
-}
-
-fn sync_json(s: &SyncStats) -> Value {
-    json!({ "total_ios": s.ios, "lat_ns": latency_json(&s.lat) })
 }
 
 /// Least, most, mean, deviation, number of IOPS in the series; unlike in fio intervals without I/O count: stalls.

@@ -19,7 +19,6 @@ const JUMP_RETENTION: f64 = 0.7;
 /// Steps with fewer operations are ignored.
 const MIN_OPERATIONS: u64 = 20;
 
-/// Name of the series without read-ahead.
 pub(crate) const READAHEAD_OFF: &str = "read-ahead off";
 
 /// The steps of one series, smallest block first.
@@ -61,10 +60,6 @@ fn tick_label(block: u32) -> String {
     }
 }
 
-fn mean_lat_us(p: &Measurement) -> f64 {
-    p.combined_lat().mean_ns / 1e3
-}
-
 /// The three charts with their legend, at most 80 columns wide.
 pub(crate) fn draw_charts(r: &BenchReport) -> String {
     let blocks = block_sizes(r);
@@ -84,7 +79,7 @@ pub(crate) fn draw_charts(r: &BenchReport) -> String {
     let mut out = format!("{}, over the block size in bytes\n", chart::chart_legend(&bandwidth));
     for (title, series) in [
         ("Bandwidth, MiB/s", &bandwidth),
-        ("Latency (mean of lat), us", &of(mean_lat_us)),
+        ("Latency (mean of lat), us", &of(|p| p.combined_lat().mean_ns / 1e3)),
         ("IOPS", &of(Measurement::iops)),
     ] {
         let _ = write!(out, "\n{}", chart::draw_chart(title, series, &ticks));

@@ -63,7 +63,8 @@ fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut 
     let mut say = |what: String| all.push(format!("{}: {what}", part.label));
     let (ios, secs, is_single) = (part.ios(), part.elapsed_secs(), report.measurements.len() == 1);
     if is_from_cache(part) && (report.plan.direct || report.plan.readahead) {
-        let [app, device] = [part.bytes_per_s(), device_bytes_per_s(part)].map(|rate| format_bytes_long(rate as u64));
+        let device = part.device.as_ref().map_or(0.0, |d| (d.read_mb_per_s + d.write_mb_per_s) * 1_048_576.0);
+        let [app, device] = [part.bytes_per_s(), device].map(|rate| format_bytes_long(rate as u64));
         say(format!("the program moved {app}/s and the device {device}/s: a cache answered, not the device"));
     }
     if let (Some(ratio), true) = (part.app_to_device_ratio(), report.plan.direct) {
@@ -95,10 +96,6 @@ fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut 
              cache that ran full. The later figure is what lasts"
         ));
     }
-}
-
-fn device_bytes_per_s(part: &Measurement) -> f64 {
-    part.device.as_ref().map_or(0.0, |d| (d.read_mb_per_s + d.write_mb_per_s) * 1_048_576.0)
 }
 
 /// Mean IOPS of the first fifth and the last, if the rate fell to less than half and stayed there.

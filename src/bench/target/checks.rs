@@ -73,11 +73,6 @@ pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), TuneError> 
     Err(TuneError::Privilege(why))
 }
 
-pub(crate) fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), TuneError> {
-    let stat = rustix::fs::fstatvfs(dir).map_err(|e| refusal_from_errno(path, e))?;
-    Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
-}
-
 /// Bytes that stay free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
 pub(crate) fn reserved_bytes(size: u64) -> u64 {
     (size / 100 * RESERVE_PCT).max(RESERVE_BYTES)

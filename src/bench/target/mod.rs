@@ -41,7 +41,8 @@ impl TargetDirectory {
     }
 
     pub fn size_and_free(&self) -> Result<(u64, u64), TuneError> {
-        checks::size_and_free(&self.dir_fd, &self.path)
+        let stat = rustix::fs::fstatvfs(&self.dir_fd).map_err(|e| refusal_from_errno(&self.path, e))?;
+        Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
     }
 
     /// Refuses a file that would not leave the reserve free.

@@ -32,12 +32,10 @@ pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T, TuneError> {
     Err(TuneError::Unsafe(why.into()))
 }
 
-/// `path`, sanitized.
 pub(super) fn display_path(path: &Path) -> String {
     sanitize(path.as_os_str().as_encoded_bytes())
 }
 
-/// The refusal for a failed open or allocation.
 pub(crate) fn refusal_from_errno(path: &Path, errno: Errno) -> TuneError {
     let path = display_path(path);
     TuneError::Unsafe(match errno {

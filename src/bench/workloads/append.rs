@@ -1,8 +1,7 @@
 //! An append-only log synced always, every second in a second thread, or never: how long a write waits for a sync.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan, record_fdatasync};
-use super::primary_metric::{lower_is_better, percentile_ms};
-use super::workload::{PlannedWrites, Workload, duration_line};
+use super::workload::{PlannedWrites, Workload, duration_line, lower_is_better, percentile_ms};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

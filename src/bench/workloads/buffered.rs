@@ -1,7 +1,6 @@
 //! What the workloads share that make one system call after the other through the page cache.
 
-use super::primary_metric::lower_is_better;
-use super::workload::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload, lower_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::{BenchPlan, PlanError};

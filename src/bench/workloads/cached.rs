@@ -1,8 +1,7 @@
 //! The same file read three times through the page cache. Known values: 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
 use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call};
-use super::primary_metric::bandwidth;
-use super::workload::Workload;
+use super::workload::{Workload, bandwidth};
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};

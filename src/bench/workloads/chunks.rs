@@ -1,8 +1,7 @@
 //! A large file in 6 MiB pieces, synced after each or once at the end, and what that does to others' small syncs.
 
 use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call, record_fdatasync};
-use super::primary_metric::lower_is_better;
-use super::workload::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload, lower_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::latency::LatencyStats;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};

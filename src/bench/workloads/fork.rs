@@ -3,8 +3,7 @@
 //! 239-424 on old Xen.
 
 use super::buffered::{BUFFERED, one_call_plan};
-use super::primary_metric::lower_is_better;
-use super::workload::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload, lower_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

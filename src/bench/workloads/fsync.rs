@@ -1,8 +1,7 @@
 //! etcd's disk rule: small records appended one by one, each with fdatasync, whose p99 must be under 10 ms.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan};
-use super::primary_metric::{lower_is_better, percentile_ms};
-use super::workload::{PlannedWrites, Workload, duration_line};
+use super::workload::{PlannedWrites, Workload, duration_line, lower_is_better, percentile_ms};
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;

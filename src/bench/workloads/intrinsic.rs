@@ -2,8 +2,7 @@
 //! repeated: whenever it takes longer, this task was not running (redis-cli's --intrinsic-latency).
 
 use super::buffered::{BUFFERED, one_call_plan};
-use super::primary_metric::lower_is_better;
-use super::workload::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload, lower_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

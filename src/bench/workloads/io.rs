@@ -1,7 +1,6 @@
 //! Random or sequential reads and writes, or a mix of both.
 
-use super::primary_metric::{IOPS, bandwidth};
-use super::workload::{PlannedWrites, Workload, duration_line, file_line};
+use super::workload::{IOPS, PlannedWrites, Workload, bandwidth, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec};
 use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::session::{BenchSession, RunError};

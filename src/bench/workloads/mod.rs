@@ -8,13 +8,11 @@ mod fork;
 mod fsync;
 mod intrinsic;
 pub mod io;
-pub mod primary_metric;
 mod sweep;
 mod txlog;
 pub(crate) mod workload;
 
-use self::primary_metric::PrimaryMetric;
-pub use self::workload::Workload;
+pub use self::workload::{PrimaryMetric, Workload};
 use super::report::BenchReport;
 
 /// All workloads, in the order of the list.
@@ -46,7 +44,7 @@ pub fn primary_metric(profile: &str) -> Option<PrimaryMetric> {
 }
 
 /// Its value in a report; `None` if nothing was counted, as ratios need values above 0.
-pub fn primary_value(report: &BenchReport) -> Option<f64> {
+pub(crate) fn primary_value(report: &BenchReport) -> Option<f64> {
     let metric = &find_workload(&report.plan.profile)?.metric;
     (metric.value)(report).filter(|value| value.is_finite() && *value > 0.0)
 }

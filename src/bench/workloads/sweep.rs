@@ -3,8 +3,7 @@
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
 use super::io;
-use super::primary_metric::{higher_is_better, mib_per_s};
-use super::workload::{PlannedWrites, Workload, file_line};
+use super::workload::{PlannedWrites, Workload, file_line, higher_is_better, mib_per_s};
 use crate::bench::io_spec::AccessOrder;
 use crate::bench::plan::{BenchPlan, PlanError};
 use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};

@@ -5,8 +5,7 @@
 use super::buffered::{
     BUFFERED, RateLimiter, check_one_call, end_of_time, one_call_plan, record_call, record_fdatasync,
 };
-use super::primary_metric::higher_is_better;
-use super::workload::{PlannedWrites, Workload};
+use super::workload::{PlannedWrites, Workload, higher_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::{BenchPlan, CacheLayout, PlanError, TxLogParams};

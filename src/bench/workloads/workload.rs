@@ -1,9 +1,12 @@
 //! What a workload is, and the parts that several of them share.
 
-use super::primary_metric::MetricDefinition;
+use crate::bench::measure::latency::LatencyStats;
 use crate::bench::plan::{BenchPlan, PlanError};
+use crate::bench::report::format::MIB;
+use crate::bench::report::{BenchReport, Measurement};
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
+use serde::{Deserialize, Serialize};
 
 /// A workload. Its functions take a plan of its own, whose `profile` is its name.
 pub struct Workload {
@@ -18,11 +21,9 @@ pub struct Workload {
     pub(crate) check: fn(&BenchPlan) -> Result<(), PlanError>,
     /// Disk space it uses while it runs, bytes.
     pub(crate) footprint: fn(&BenchPlan) -> u64,
-    /// Bytes it writes.
     pub(crate) planned_writes: fn(&BenchPlan) -> PlannedWrites,
     /// What it will do, one line each, shown before the start.
     pub describe: fn(&BenchPlan) -> Vec<String>,
-    /// Whether its results can be compared with the reference classes.
     pub(crate) has_reference_classes: fn(&BenchPlan) -> bool,
     pub(super) metric: MetricDefinition,
     pub(crate) run: fn(&mut BenchSession) -> Result<(), RunError>,
@@ -38,6 +39,52 @@ impl Workload {
     pub fn params(&self) -> Vec<&'static str> {
         self.params.split_whitespace().collect()
     }
+}
+
+/// The primary metric of a workload, by which two runs are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrimaryMetric {
+    pub(crate) name: String,
+    /// Unit; empty if the name says it.
+    pub(crate) unit: String,
+    pub(crate) higher_is_better: bool,
+}
+
+pub(super) struct MetricDefinition {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub higher_is_better: bool,
+    pub value: fn(&BenchReport) -> Option<f64>,
+}
+
+pub(super) const IOPS: MetricDefinition = higher_is_better("IOPS", "", |r| Some(r.measurements.first()?.iops()));
+
+pub(super) const fn bandwidth(name: &'static str) -> MetricDefinition {
+    higher_is_better(name, "MiB/s", |r| Some(mib_per_s(r.measurements.first()?)))
+}
+
+pub(super) const fn higher_is_better(
+    name: &'static str,
+    unit: &'static str,
+    value: fn(&BenchReport) -> Option<f64>,
+) -> MetricDefinition {
+    MetricDefinition { name, unit, higher_is_better: true, value }
+}
+
+pub(super) const fn lower_is_better(
+    name: &'static str,
+    unit: &'static str,
+    value: fn(&BenchReport) -> Option<f64>,
+) -> MetricDefinition {
+    MetricDefinition { higher_is_better: false, ..higher_is_better(name, unit, value) }
+}
+
+pub(super) fn mib_per_s(part: &Measurement) -> f64 {
+    part.bytes_per_s() / MIB
+}
+
+pub(super) fn percentile_ms(latency: &LatencyStats, percent: f64) -> Option<f64> {
+    Some(latency.percentile(percent)? as f64 / 1e6)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +117,6 @@ impl PlannedWrites {
     }
 }
 
-/// The line about the file of a workload.
 pub(super) fn file_line(plan: &BenchPlan, times: &str) -> String {
     let nature = if plan.direct { "direct I/O" } else { "through the page cache" };
     format!("a nameless file of {}, filled with random data first; {times}; {nature}", format_bytes_long(plan.size))

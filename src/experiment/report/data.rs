@@ -6,7 +6,7 @@ use crate::bench::plan::BenchPlan;
 pub use crate::bench::report::RunEnd;
 use crate::bench::report::{BenchReport, ReportTarget, operation_rows};
 use crate::bench::store::{Storable, StoredReport};
-use crate::bench::workloads::primary_metric::PrimaryMetric;
+use crate::bench::workloads::PrimaryMetric;
 use crate::experiment::arm_settings::{ArmSetting, DirtyMemory};
 use crate::experiment::spec::{Arm, ExperimentSpec};
 use crate::experiment::stats::ArmComparison;

@@ -5,7 +5,7 @@ use super::super::stats::{ArmComparison, median};
 use super::data::{DirtyThresholds, ExperimentReport, Round, Trial};
 use super::verdict;
 use crate::bench::report::text::format_latency;
-use crate::bench::workloads::primary_metric::PrimaryMetric;
+use crate::bench::workloads::PrimaryMetric;
 use crate::units::format_bytes_long;
 
 pub(crate) type ReportTable = (Vec<String>, Vec<Vec<String>>);
@@ -21,7 +21,6 @@ pub(crate) fn rounds_table(trial: &Trial) -> ReportTable {
     rounds_table_of(&trial.metric, &trial.rounds)
 }
 
-/// Rounds that are compared by a figure.
 pub(crate) fn rounds_table_of(m: &PrimaryMetric, rounds: &[Round]) -> ReportTable {
     let name = if m.unit.is_empty() { m.name.clone() } else { format!("{} ({})", m.name, m.unit) };
     let heads = ["round", "arm", &name, "counted", "longest stall", "made dirty", "written back", "drained before"];

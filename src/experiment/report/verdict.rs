@@ -2,7 +2,7 @@
 
 use super::super::stats::{ArmComparison, MIN_ROUNDS};
 use crate::bench::report::text::format_value;
-use crate::bench::workloads::primary_metric::PrimaryMetric;
+use crate::bench::workloads::PrimaryMetric;
 use serde::{Deserialize, Serialize};
 
 /// The outcome.
@@ -34,10 +34,8 @@ impl TrialOutcome {
 /// The outcome and its sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialVerdict {
-    /// The outcome.
-    pub outcome: TrialOutcome,
-    /// The same for people.
-    pub text: String,
+    pub(crate) outcome: TrialOutcome,
+    pub(crate) text: String,
 }
 
 /// The verdict about B.
@@ -73,7 +71,6 @@ pub fn judge(metric: &PrimaryMetric, comparison: Option<&ArmComparison>) -> Tria
     say(outcome, format!("B is {word}: {what}{between}, {p}."))
 }
 
-/// What a control's outcome means for the experiment.
 pub(crate) fn control_meaning(outcome: TrialOutcome) -> &'static str {
     match outcome {
         TrialOutcome::NoDifference => {

@@ -50,7 +50,7 @@ impl BenchForm {
 }
 
 fn check_plan(workload: &Workload, plan: &BenchPlan) -> Result<(), String> {
-    Ok(plan.check().and_then(|()| (workload.check)(plan))?)
+    plan.check().and_then(|()| (workload.check)(plan)).map_err(|err| err.0)
 }
 
 impl RunForms for BenchForm {
@@ -72,7 +72,7 @@ impl RunForms for BenchForm {
 
     fn set_line(&mut self, form: usize, name: &str, text: &str) -> Result<(), String> {
         let mut plan = self.plans[form].clone();
-        params::set_param(&mut plan, name, text)?;
+        params::set_param(&mut plan, name, text).map_err(|err| err.0)?;
         check_plan(WORKLOADS[form], &plan)?;
         self.plans[form] = plan;
         Ok(())

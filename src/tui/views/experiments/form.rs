@@ -168,13 +168,13 @@ impl ExperimentForm {
         let workload = self.selected_workload();
         let (plan, is_custom) = &mut self.plans[self.workload];
         let mut new = plan.clone();
-        params::set_param(&mut new, name, text)?;
+        params::set_param(&mut new, name, text).map_err(|err| err.0)?;
         // As on the command line: with a time limit, the number of transactions is unlimited.
         let untouched = new.txlog.transactions == workload.defaults().txlog.transactions;
         if name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
             new.txlog.transactions = 0;
         }
-        new.check().and_then(|()| (workload.check)(&new))?;
+        new.check().and_then(|()| (workload.check)(&new)).map_err(|err| err.0)?;
         *plan = new;
         *is_custom |= DURATION_PARAMS.contains(&name);
         Ok(())

@@ -5,7 +5,7 @@ use super::ExperimentForm;
 use super::form::shell_join;
 use crate::bench::bounded_series::BoundedSeries;
 use crate::bench::description::progress_line;
-use crate::bench::workloads::{self, primary_metric::PrimaryMetric};
+use crate::bench::workloads::{self, PrimaryMetric};
 use crate::experiment::dirty_pages::MAX_POINTS;
 use crate::experiment::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
 use crate::experiment::report::graph::{DirtyPagesCurve, LEGEND, draw_arms};
