@@ -1,8 +1,10 @@
-//! Limits the program keeps and limits it meets, in a pseudo-terminal: frames a second, descriptors.
+//! Limits the program keeps and limits it meets, in a pseudo-terminal: frames a second, descriptors, helper processes
+//! that do not answer.
 
 mod pty_harness;
 
-use pty_harness::{BINARY, Terminal, TerminalOptions};
+use pty_harness::{BINARY, TIMEOUT, Terminal, TerminalOptions};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -61,5 +63,51 @@ fn too_few_descriptors_end_the_program_with_the_reason() {
         assert_eq!(t.wait_for_exit().exit_code(), 1, "{limit} descriptors: {}", t.contents());
         t.wait_for_text("ulimit -n");
         assert_eq!(t.modes(), t.initial_modes());
+    }
+}
+
+/// The helper process of that name which `parent` has started: its number and state.
+fn find_helper(parent: u32, name: &str) -> Option<(u32, char)> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.into_iter().find_map(|pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (before, after) = stat.rsplit_once(") ")?;
+        let mut fields = after.split(' ');
+        let state = fields.next()?.chars().next()?;
+        let is_it = before.ends_with(&format!("({name}")) && fields.next()? == parent.to_string();
+        is_it.then_some((pid, state))
+    })
+}
+
+fn wait_until(what: &str, is: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < TIMEOUT, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn helpers_that_do_not_answer_hinder_neither_work_nor_quitting() {
+    let mut t = Terminal::with_args(&["-d", "0.5"]);
+    t.wait_for_text("q quit");
+    let helpers = ["iotop-fork", "iotop-pages"].map(|name| {
+        wait_until(name, || find_helper(t.pid(), name).is_some());
+        let (pid, _) = find_helper(t.pid(), name).unwrap();
+        kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::STOP).unwrap();
+        wait_until("stopped", || find_helper(t.pid(), name).is_some_and(|(_, state)| state == 'T'));
+        pid
+    });
+    // The settings come from a child, and so does what is known of a path.
+    t.send("t");
+    t.wait_for_text("vm.dirty_ratio");
+    t.send(":path /usr\r");
+    t.wait_for_text("mounted at");
+    t.send("q");
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
+    for pid in helpers {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
     }
 }

@@ -5,7 +5,7 @@ use super::parser::{Cli, CliCommand};
 use super::{batch, bench, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
 use crate::collect::processes::user_names;
 use crate::root::Root;
-use crate::subprocess::{fork_server, resident};
+use crate::subprocess::{fork_server, helper, resident};
 use crate::tuning::tuner;
 use clap::Parser;
 use std::io::Write;
@@ -68,8 +68,8 @@ fn run_subcommand(cli: Cli) -> u8 {
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
     };
     let code = result.unwrap_or_else(|error| print_final_error(&error));
-    fork_server::stop();
-    resident::stop();
+    let helpers: Vec<_> = [fork_server::helper(), resident::helper()].into_iter().flatten().collect();
+    helper::end(&helpers);
     code
 }
 

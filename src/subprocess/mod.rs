@@ -12,14 +12,15 @@
 //!   and replaces such children without ever waiting.
 //! - [`process`] and [`frame`] alone, for protocols of their own (the tuner, the file worker of recordings).
 //!
-//! [`child`] is the other end of the pipes. [`fork_server`] and [`resident`] make all this work without reading the
-//! program's file again: the disk that hangs may be the one it lies on.
+//! [`child`] is the other end of the pipes. [`fork_server`] and [`resident`], each with a [`helper`] process, make all
+//! this work without reading the program's file again: the disk that hangs may be the one it lies on.
 
 pub mod budget;
 pub mod child;
 pub mod fork_server;
 pub mod frame;
 pub mod handle;
+pub mod helper;
 pub mod owner;
 pub mod pool;
 pub mod process;

@@ -13,19 +13,18 @@
 
 #![allow(unsafe_code)] // madvise(2)
 
-use super::fork_server::{detach_from_terminal, end_process, fork};
+use super::helper::{Helper, detach_from_terminal};
 use crate::allocator;
 use procfs::process::{MMPermissions, MMapPath, Process};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MlockAllFlags, madvise, mlockall};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
-use rustix::process::Pid;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-/// The process that holds the pages, and this process's end of the socket to it. It ends when that is closed.
-static HOLDER: OnceLock<(Pid, OwnedFd)> = OnceLock::new();
+/// The process that holds the pages.
+static HOLDER: OnceLock<Helper> = OnceLock::new();
 
 const LOCKED: u8 = 1;
 const NOT_LOCKED: u8 = 0;
@@ -42,14 +41,7 @@ pub fn copy_writable_data() {
 /// # Errors
 /// If the system has no process or descriptor left.
 pub fn keep_resident() -> io::Result<()> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    match fork()? {
-        Some(pid) => drop(HOLDER.set((pid, ours))),
-        None => {
-            drop(ours);
-            hold_pages(&theirs)
-        }
-    }
+    drop(HOLDER.set(Helper::start(hold_pages)?));
     allocator::lock_touched();
     Ok(())
 }
@@ -59,21 +51,19 @@ pub fn is_locked() -> Option<bool> {
     let mut reply = [0];
     // The reply stays in the socket.
     let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
-    let (n, _) = retry_on_intr(|| recv(&HOLDER.get().ok_or(Errno::BADF)?.1, &mut reply, flags)).ok()?;
+    let (n, _) = retry_on_intr(|| recv(&HOLDER.get().ok_or(Errno::BADF)?.socket, &mut reply, flags)).ok()?;
     (n == 1).then_some(reply[0] == LOCKED)
 }
 
-/// Ends the process that holds the pages, and reaps it.
-pub fn stop() {
-    if let Some((pid, socket)) = HOLDER.get() {
-        end_process(*pid, socket);
-    }
+/// The process that holds the pages, to end it.
+pub fn helper() -> Option<&'static Helper> {
+    HOLDER.get()
 }
 
 /// The main function of the process that holds the pages.
-fn hold_pages(socket: &OwnedFd) -> ! {
+fn hold_pages(socket: &OwnedFd) {
     if detach_from_terminal(socket, "pages").is_err() {
-        std::process::exit(1);
+        return;
     }
     let reply = match mlockall(MlockAllFlags::CURRENT) {
         Ok(()) => LOCKED,
@@ -85,7 +75,6 @@ fn hold_pages(socket: &OwnedFd) -> ! {
     let _ = send(socket, &[reply], SendFlags::NOSIGNAL);
     // Nobody sends anything: this returns when the program has ended.
     let _ = retry_on_intr(|| recv(socket, &mut [0], RecvFlags::empty()));
-    std::process::exit(0)
 }
 
 /// Maps the pages of the program and its libraries into this process, by `advice` (Linux 5.14; earlier kernels read

@@ -106,9 +106,8 @@ impl TerminalGuard {
     }
 
     /// The program has restored it.
-    pub(super) fn disarm(&mut self) -> i32 {
+    pub(super) fn disarm(&mut self) {
         self.0 = None;
-        0
     }
 
     /// The program is dead.
