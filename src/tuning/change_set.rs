@@ -50,6 +50,11 @@ pub(crate) fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> 
                     m.after = Some(after);
                 }
             }
+            JournalRecord::Restoring { id, index: n, seen } => {
+                if let Some(m) = find_member(&mut all, id, n).filter(|m| seen[0].0 == m.knob) {
+                    m.seen.push(seen);
+                }
+            }
             JournalRecord::Inherit { id, index: n, before } => {
                 if let Some(m) = find_member(&mut all, id, n).filter(|m| before[0].0 == m.knob) {
                     m.before = before;

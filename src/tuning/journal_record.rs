@@ -31,6 +31,9 @@ pub struct KnobChange {
     /// The values read back; `None` if the tuner died before recording them.
     #[serde(skip)]
     pub after: Option<Vec<KnobValuePair>>,
+    /// The values that stood whenever restoring it began, see [`JournalRecord::Restoring`].
+    #[serde(skip)]
+    pub seen: Vec<Vec<KnobValuePair>>,
     /// How it was closed; `None` while it is open.
     #[serde(skip)]
     pub outcome: Option<RestoreOutcome>,
@@ -39,7 +42,7 @@ pub struct KnobChange {
 impl KnobChange {
     /// A knob that is about to be written.
     pub fn new(index: u32, knob: KnobId, identity: String, before: Vec<KnobValuePair>, target: String) -> Self {
-        Self { index, knob, identity, before, target, after: None, outcome: None }
+        Self { index, knob, identity, before, target, after: None, seen: Vec::new(), outcome: None }
     }
 }
 
@@ -95,6 +98,14 @@ pub enum JournalRecord {
         index: u32,
         outcome: RestoreOutcome,
     },
+    /// The knob and its linked knobs are about to be restored: the kernel recomputes linked knobs, and so overwrites what
+    /// somebody else may have written to them.
+    Restoring {
+        id: u64,
+        #[serde(rename = "n")]
+        index: u32,
+        seen: Vec<KnobValuePair>,
+    },
     /// The knob takes over the values that an earlier change would have restored.
     Inherit {
         id: u64,
@@ -139,7 +150,9 @@ impl JournalRecord {
                     && is_plausible(change.knob.definition(), &change.target)
                     && change.identity.len() <= 64
             }
-            JournalRecord::Applied { after: all, .. } | JournalRecord::Inherit { before: all, .. } => settings(all),
+            JournalRecord::Applied { after: all, .. }
+            | JournalRecord::Restoring { seen: all, .. }
+            | JournalRecord::Inherit { before: all, .. } => settings(all),
             _ => true,
         }
     }
@@ -183,6 +196,7 @@ mod tests {
                 index: 0,
                 after: vec![set("vm.dirty_ratio", "50"), set("vm.dirty_bytes", "0")],
             },
+            JournalRecord::Restoring { id: 1, index: 0, seen: before.clone() },
             JournalRecord::Inherit { id: 1, index: 0, before },
             JournalRecord::Kept { id: 1 },
             JournalRecord::Closed { id: 1, index: 0, outcome: RestoreOutcome::Conflict { current: "33".into() } },

@@ -26,6 +26,7 @@ pub(crate) mod presets;
 pub(crate) mod progress_check;
 pub mod protocol;
 pub mod restore;
+mod restore_linked;
 pub(crate) mod sudo;
 pub(crate) mod syscalls;
 pub(crate) mod sysctl;

@@ -6,6 +6,7 @@ use super::journal_record::{JournalRecord, KnobChange, KnobValuePair, RestoreOut
 use super::knob::KnobLink;
 use super::knob_id::KnobId;
 use super::knob_io::KnobError;
+use super::restore_linked::restore_with_linked;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -119,43 +120,28 @@ fn restore_one(context: &mut TuningContext, changes: &[ChangeSet], id: u64, memb
         context.append_record(&record).map_err(|err| KnobError::Invalid(format!("{}: {err}", member.knob)))?;
         return Ok(RestoreOutcome::HandedOver { change_id: to });
     }
-    let never_written = member.after.is_none();
-    if significant_values(&current) == significant_values(&member.before)
-        && (never_written || linked_knobs_unchanged(&current, &member.before))
-    {
-        return Ok(RestoreOutcome::AlreadyRestored);
-    }
-    if !is_our_value(member, &current) && significant_values(&current) != significant_values(&member.before) {
+    let is_at_old_value = significant_values(&current) == significant_values(&member.before);
+    if !is_at_old_value && !is_our_value(member, &current) {
         return Ok(RestoreOutcome::Conflict { current: format_settings(&current) });
     }
-    write_back(context, member, &current)
+    let was_written = member.after.is_some() || !member.seen.is_empty();
+    if is_at_old_value && !was_written {
+        return Ok(RestoreOutcome::AlreadyRestored);
+    }
+    match member.knob.definition().link {
+        KnobLink::Recomputes(_) => restore_with_linked(context, changes, id, member, &current),
+        _ if is_at_old_value => Ok(RestoreOutcome::AlreadyRestored),
+        _ => write_back(context, member),
+    }
 }
 
-fn write_back(context: &mut TuningContext, member: &KnobChange, current: &[KnobValuePair]) -> RestoreAttempt {
-    if significant_values(current) != significant_values(&member.before) {
-        // Of a pair, write the half that is not 0: the kernel rejects 0 bytes, and a ratio of 0 is no limit.
-        let is_pair = member.knob.definition().is_pair();
-        let source = if is_pair { member.before.iter().find(|(_, v)| v != "0") } else { member.before.first() };
-        let (knob_id, value) = source.ok_or_else(|| KnobError::Invalid(format!("{}: both were 0", member.knob)))?;
-        context.io.write(knob_id, value)?;
-        context.kill_points.reach("written back");
-    }
-    if let KnobLink::Recomputes(_) = member.knob.definition().link {
-        for (knob_id, old) in member.before.iter().skip(1) {
-            // Restore the knobs that the kernel recomputed, too. If somebody set one since, set their value again; if
-            // that is unknown, leave the kernel's value.
-            let value_of = |all: &[KnobValuePair]| all.iter().find(|(a, _)| a == knob_id).map(|(_, v)| v.clone());
-            let target = match (value_of(current), member.after.as_deref().map(value_of)) {
-                (Some(stood), Some(Some(ours))) if stood != ours => stood,
-                (Some(stood), None) if stood != *old => continue,
-                _ => old.clone(),
-            };
-            if context.io.read(knob_id).is_ok_and(|r| r.value != target) {
-                context.io.write(knob_id, &target)?;
-                context.kill_points.reach("a follower written back");
-            }
-        }
-    }
+fn write_back(context: &mut TuningContext, member: &KnobChange) -> RestoreAttempt {
+    // Of a pair, write the half that is not 0: the kernel rejects 0 bytes, and a ratio of 0 is no limit.
+    let is_pair = member.knob.definition().is_pair();
+    let source = if is_pair { member.before.iter().find(|(_, v)| v != "0") } else { member.before.first() };
+    let (knob_id, value) = source.ok_or_else(|| KnobError::Invalid(format!("{}: both were 0", member.knob)))?;
+    context.io.write(knob_id, value)?;
+    context.kill_points.reach("written back");
     let after = context.read_with_linked(&member.knob)?;
     let (read, expected) = (significant_values(&after), significant_values(&member.before));
     let same = read == expected
@@ -192,11 +178,6 @@ fn intended_values(member: &KnobChange) -> Vec<KnobValuePair> {
 fn significant_values(all: &[KnobValuePair]) -> BTreeMap<&KnobId, &str> {
     let is_pair = all.first().is_some_and(|(knob_id, _)| knob_id.definition().is_pair());
     all.iter().take(if is_pair { all.len() } else { 1 }).map(|(knob_id, v)| (knob_id, v.as_str())).collect()
-}
-
-/// Whether all linked knobs have their old values.
-fn linked_knobs_unchanged(current: &[KnobValuePair], before: &[KnobValuePair]) -> bool {
-    current.iter().all(|(knob_id, v)| before.iter().all(|(b, old)| b != knob_id || old == v))
 }
 
 /// A later change that is still open and was made on top of this one: its id, position, and the values it should

@@ -14,8 +14,8 @@ use iotop_plus::tuning::plan::{TuneError, plan_writes};
 use iotop_plus::tuning::restore::restore_locked;
 use std::process::{Command, Stdio};
 
-/// A loop device, removed when dropped. Settings outlive it, so its read-ahead is restored.
-struct LoopDisk(String, String);
+/// A loop device, removed when dropped, and the settings that tests change. They outlive it, so they are restored.
+struct LoopDisk(String, Vec<(&'static str, String)>);
 
 impl LoopDisk {
     fn new(m: &LiveMachine) -> Option<Self> {
@@ -23,8 +23,17 @@ impl LoopDisk {
         std::fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
         let made = Command::new("losetup").args(["-f", "--show"]).arg(&file).output().ok()?;
         let name = String::from_utf8_lossy(&made.stdout).trim().strip_prefix("/dev/")?.to_owned();
-        let read_ahead = std::fs::read_to_string(format!("/sys/block/{name}/queue/read_ahead_kb")).unwrap();
-        Some(Self(name, read_ahead))
+        let value = |file| std::fs::read_to_string(format!("/sys/block/{name}/queue/{file}")).unwrap();
+        let saved = ["read_ahead_kb", "nr_requests"].map(|file| (file, value(file))).to_vec();
+        Some(Self(name, saved))
+    }
+
+    /// Has a number of requests that no scheduler begins with: switching the scheduler resets it.
+    fn use_few_requests(&self) {
+        let schedulers = std::fs::read_to_string(format!("/sys/block/{}/queue/scheduler", self.0)).unwrap();
+        let file = format!("/sys/block/{}/queue/nr_requests", self.0);
+        std::fs::write(&file, "96").unwrap_or_else(|why| panic!("{schedulers}: {why}"));
+        assert_eq!(std::fs::read_to_string(file).unwrap().trim(), "96");
     }
 
     fn settings(&self) -> Vec<String> {
@@ -45,7 +54,9 @@ impl LoopDisk {
 
 impl Drop for LoopDisk {
     fn drop(&mut self) {
-        let _ = std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", self.0), &self.1);
+        for (file, value) in &self.1 {
+            let _ = std::fs::write(format!("/sys/block/{}/queue/{file}", self.0), value);
+        }
         let _ = Command::new("losetup").args(["-d", &format!("/dev/{}", self.0)]).status();
     }
 }
@@ -100,12 +111,16 @@ fn every_device_knob_is_set_and_restored() {
     }
 }
 
-/// Kills the processes at every step of a change; `state` reads what must be restored. Returns the number of kills.
-fn assert_restored_from_every_kill_point(m: &LiveMachine, word: String, state: impl Fn() -> String) -> u32 {
+/// The steps of restoring a knob that the kernel recomputes others from, beside those of any knob: four for a record.
+const LINKED_STEPS: u32 = 4;
+
+/// Kills the processes at every step of a change, of which there are `more` than for most knobs; `state` reads what must
+/// be restored. Returns the number of kills.
+fn assert_restored_from_every_kill_point(m: &LiveMachine, word: String, more: u32, state: impl Fn() -> String) -> u32 {
     let (before, words) = (state(), [word]);
     let mut points = 0;
     for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
-        for step in 1..=steps_of_change_and_undo(1) {
+        for step in 1..=steps_of_change_and_undo(1) + more {
             kill_and_undo(m, &words, step, victim);
             assert_eq!(state(), before, "{words:?} step {step} {victim:?}");
             points += 1;
@@ -122,6 +137,7 @@ fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
         eprintln!("SKIPPED {test}: no loop device");
         return;
     };
+    disk.use_few_requests();
     let mut points = 0;
     for change in CHANGES {
         let (knob, value) = change.split_once('=').unwrap();
@@ -129,9 +145,8 @@ fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
             eprintln!("SKIPPED {change}: this kernel has no such scheduler");
             continue;
         }
-        points += assert_restored_from_every_kill_point(&m, format!("{knob}@{}={value}", disk.0), || {
-            disk.settings().concat()
-        });
+        let (word, more) = (format!("{knob}@{}={value}", disk.0), if knob == "scheduler" { LINKED_STEPS } else { 0 });
+        points += assert_restored_from_every_kill_point(&m, word, more, || disk.settings().concat());
     }
     for (file, values) in [("enabled", ["never", "madvise"]), ("defrag", ["never", "defer"])] {
         let path = format!("/sys/kernel/mm/transparent_hugepage/{file}");
@@ -140,8 +155,9 @@ fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
             eprintln!("SKIPPED {path}: this kernel has none");
             continue;
         }
+        let more = if file == "enabled" { LINKED_STEPS } else { 0 };
         let other = values.into_iter().find(|v| !state().contains(&format!("[{v}]"))).unwrap();
-        points += assert_restored_from_every_kill_point(&m, format!("transparent_hugepage.{file}={other}"), state);
+        points += assert_restored_from_every_kill_point(&m, format!("transparent_hugepage.{file}={other}"), more, state);
     }
     println!("{points} points, all restored");
 }
@@ -174,15 +190,15 @@ fn process_and_mount_knobs_are_restored_from_every_kill_point() {
         text.lines().find(|l| l.starts_with("Max open files")).unwrap().to_owned()
     };
     let class = || format!("{:?}", iotop_plus::collect::processes::ionice::get(pid));
-    let mut points = assert_restored_from_every_kill_point(&m, format!("nofile@{pid}=77"), limits);
-    points += assert_restored_from_every_kill_point(&m, format!("ioprio@{pid}=idle"), class);
+    let mut points = assert_restored_from_every_kill_point(&m, format!("nofile@{pid}=77"), 0, limits);
+    points += assert_restored_from_every_kill_point(&m, format!("ioprio@{pid}=idle"), 0, class);
     let dir = tempfile::tempdir().unwrap();
     let mut mount = Command::new(&m.wrapper[0]);
     mount.args(&m.wrapper[1..]).args(["mount", "-t", "tmpfs", "none"]).arg(dir.path());
     if mount.status().is_ok_and(|s| s.success()) {
         let at = dir.path().to_str().unwrap();
         let line = || apart.mountinfo().lines().find(|l| l.contains(at)).unwrap().to_owned();
-        points += assert_restored_from_every_kill_point(&m, format!("atime@{at}=noatime"), line);
+        points += assert_restored_from_every_kill_point(&m, format!("atime@{at}=noatime"), 0, line);
     } else {
         eprintln!("SKIPPED the mount of {test}: cannot mount");
     }

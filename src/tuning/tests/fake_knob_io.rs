@@ -15,6 +15,8 @@ pub struct FakeKnobIo {
     pub identities: BTreeMap<String, String>,
     /// Knobs whose writes fail.
     pub failing: Vec<String>,
+    /// After so many writes the process is dead: each further one fails.
+    pub writes_left: Option<usize>,
     /// Knobs whose writes are clamped to a value.
     pub clamped: BTreeMap<String, String>,
     /// The journal file, to record its length at each write.
@@ -103,7 +105,9 @@ impl KnobIo for FakeKnobIo {
 
     fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
         let name = knob_id.to_string();
-        if self.failing.contains(&name) {
+        let is_dead = self.writes_left == Some(0);
+        self.writes_left = self.writes_left.map(|left| left.saturating_sub(1));
+        if is_dead || self.failing.contains(&name) {
             return Err(KnobError::Invalid(format!("{knob_id}: broken")));
         }
         let before = self.journal_path.as_ref().map_or(0, |p| std::fs::read(p).unwrap().len());
