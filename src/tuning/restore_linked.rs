@@ -122,7 +122,8 @@ impl LinkedRestore<'_, '_> {
         let is_set = self.context.io.write(linked, old).is_ok();
         self.context.kill_points.reach("the kernel is asked");
         let again = self.ask_kernel().filter(|_| is_set);
-        let is_again = again.as_ref().is_some_and(|all| all.iter().all(|values| value_of(values, linked) == Some(value)));
+        let is_again =
+            again.as_ref().is_some_and(|all| all.iter().all(|values| value_of(values, linked) == Some(value)));
         if again.is_none() {
             self.kernel_values = Some(None);
         }
@@ -133,7 +134,8 @@ impl LinkedRestore<'_, '_> {
     fn record_current(&mut self) {
         let seen = self.current.to_vec();
         if self.member.seen.last() != Some(&seen) {
-            let _ = self.context.append_record(&JournalRecord::Restoring { id: self.id, index: self.member.index, seen });
+            let _ =
+                self.context.append_record(&JournalRecord::Restoring { id: self.id, index: self.member.index, seen });
         }
     }
 

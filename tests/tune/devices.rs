@@ -157,7 +157,8 @@ fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
         }
         let more = if file == "enabled" { LINKED_STEPS } else { 0 };
         let other = values.into_iter().find(|v| !state().contains(&format!("[{v}]"))).unwrap();
-        points += assert_restored_from_every_kill_point(&m, format!("transparent_hugepage.{file}={other}"), more, state);
+        points +=
+            assert_restored_from_every_kill_point(&m, format!("transparent_hugepage.{file}={other}"), more, state);
     }
     println!("{points} points, all restored");
 }
