@@ -2,7 +2,8 @@
 //! report.
 //!
 //! A token bucket: each frame takes one of two tokens, a token comes back every 125 ms. So any second has at most ten
-//! frames. Data may only take the first token, so that a key finds one left and is drawn at once even in a flood.
+//! frames. Data may only take the first token, so that a key finds one left and is drawn at once even in a flood. The
+//! first picture may take the other one: the empty screen drawn at the start took the first.
 
 use std::time::{Duration, Instant};
 
@@ -25,18 +26,26 @@ pub(super) enum FrameReason {
 pub(super) struct FrameLimit {
     /// When the bucket is full again.
     full_at: Instant,
+    /// Data may take the last token, too.
+    awaits_first_picture: bool,
 }
 
 impl FrameLimit {
-    /// A full bucket.
+    /// A full bucket, before the first picture.
     pub(super) fn new(now: Instant) -> Self {
-        Self { full_at: now }
+        Self { full_at: now, awaits_first_picture: true }
+    }
+
+    /// All data of the first picture is there: what follows leaves a token for keys.
+    pub(super) fn end_first_picture(&mut self) {
+        self.awaits_first_picture = false;
     }
 
     /// The earliest time for a frame.
     pub(super) fn earliest(&self, reason: FrameReason) -> Instant {
         let may_be_missing = match reason {
             FrameReason::Input => CAPACITY - 1,
+            FrameReason::Data if self.awaits_first_picture => CAPACITY - 1,
             FrameReason::Data => 0,
         };
         // Not before the start of the clock, which a full bucket may be close to.
@@ -60,6 +69,7 @@ mod tests {
     fn frames(asked: impl IntoIterator<Item = (u64, FrameReason)>) -> Vec<u64> {
         let start = Instant::now();
         let mut limit = FrameLimit::new(start);
+        limit.end_first_picture();
         let mut drawn = Vec::new();
         for (ms, reason) in asked {
             let now = start + MS * ms as u32;
@@ -86,6 +96,16 @@ mod tests {
     #[test]
     fn two_keys_after_rest_are_drawn_at_once() {
         assert_eq!(frames([(0, FrameReason::Input), (1, FrameReason::Input), (2, FrameReason::Input)]), [0, 1]);
+    }
+
+    #[test]
+    fn the_first_picture_does_not_wait_for_a_token_after_the_empty_screen() {
+        let start = Instant::now();
+        let mut limit = FrameLimit::new(start);
+        limit.take(start);
+        assert_eq!(limit.earliest(FrameReason::Data), start);
+        limit.end_first_picture();
+        assert_eq!(limit.earliest(FrameReason::Data), start + REFILL_INTERVAL);
     }
 
     proptest! {

@@ -228,7 +228,20 @@ impl Runtime {
         }
         let tasks_follow = matches!(observations.last(), Some(Observation::Sample(_)));
         self.schedule_draw(if tasks_follow { PROCESS_WAIT } else { Duration::ZERO });
+        if self.is_first_picture_complete(&observations) {
+            self.frame_limit.end_first_picture();
+        }
         observations.into_iter().try_for_each(|observation| self.dispatch(Event::Observed(observation)))
+    }
+
+    /// Whether nothing more is awaited for the first picture: the tasks have been read, or take more than an interval.
+    fn is_first_picture_complete(&self, observations: &[Observation]) -> bool {
+        let has_sample = self.app.shared.system.now().boot_ns > 0;
+        observations.iter().any(|observation| match observation {
+            Observation::Tasks(_) => true,
+            Observation::Sample(_) => has_sample,
+            _ => false,
+        })
     }
 
     /// Records the event, updates the state and applies the effects.
