@@ -46,14 +46,25 @@ pub fn tree(root: u32) -> Vec<u32> {
     out
 }
 
-/// Resident memory of a tree in MiB; shared pages are counted for each process.
+/// Resident memory of the largest process of a tree, MiB. Helpers share most of their pages with it.
 pub fn rss_mib(root: u32) -> f64 {
-    let of_process = |pid| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?;
-        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
-    };
-    tree(root).into_iter().filter_map(of_process).sum::<f64>() / 1024.0
+    let of_process = |pid| field_kib(&format!("/proc/{pid}/status"), "VmRSS:");
+    tree(root).into_iter().filter_map(of_process).fold(0.0, f64::max) / 1024.0
+}
+
+/// Resident memory of a tree in MiB, each shared page divided among the processes that share it. Not a number if that
+/// cannot be read.
+pub fn pss_mib(root: u32) -> f64 {
+    let of_process = |pid| field_kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:");
+    let of_processes: Vec<f64> = tree(root).into_iter().filter_map(of_process).collect();
+    if of_processes.is_empty() { f64::NAN } else { of_processes.into_iter().sum::<f64>() / 1024.0 }
+}
+
+/// A figure in a file of `NAME value kB` lines.
+fn field_kib(path: &str, name: &str) -> Option<f64> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Open files of a tree, because they use kernel memory.
@@ -76,4 +87,10 @@ pub fn machine_secs() -> f64 {
 pub fn processes() -> usize {
     let numeric = |e: &fs::DirEntry| e.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit());
     fs::read_dir("/proc").map_or(0, |dir| dir.flatten().filter(numeric).count())
+}
+
+/// Number of tasks, threads included: the part after the slash in `/proc/loadavg`.
+pub fn tasks() -> u64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(['/', ' ']).nth(4).and_then(|n| n.parse().ok()).unwrap_or_default()
 }

@@ -1,100 +1,116 @@
-//! Many sleeping processes, to measure the cost per process. One helper forks and kills them all; if the helper is
-//! killed, the kernel kills them.
+//! Many sleeping processes, to measure the cost per process. They share memory, files and signal handlers with the process
+//! that started them, so that each one costs little more than its kernel stack: 100,000 take 4 GB and a few seconds.
 
 use anyhow::{Context, bail};
+use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
+use std::ffi::{c_char, c_int, c_void};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// Process IDs left to others.
 const SPARE: u64 = 2_000;
+/// Bytes of a process's stack: one page.
+const STACK_LEN: usize = 4096;
 
-/// Sleeping processes, killed when this is dropped.
+/// Sleeping processes, killed when this is dropped; the kernel kills them if the process that started them ends.
 pub struct Herd {
-    helper: Child,
-    stdin: Option<ChildStdin>,
+    pids: Vec<Pid>,
+    _limits: Vec<RaisedLimit>,
 }
 
 impl Herd {
-    /// Starts `n` sleeping processes.
+    /// Starts `n` sleeping processes. Raises the limits of the kernel's settings for as long as they live.
     pub fn start(n: u32) -> anyhow::Result<Self> {
-        let limit = |file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
-        let most = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"].into_iter().filter_map(limit);
-        let most = most.min().unwrap_or(u64::MAX);
-        let used = super::account::processes() as u64;
-        if u64::from(n) + used + SPARE > most {
-            bail!("{n} processes exceed the limit of {most} tasks ({used} exist); use fewer, or raise kernel.pid_max");
-        }
-        let mut helper = Command::new(std::env::current_exe()?)
-            .args(["--be-herd", &n.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let stdin = helper.stdin.take();
-        let mut line = String::new();
-        BufReader::new(helper.stdout.take().context("no pipe")?).read_line(&mut line)?;
-        let herd = Self { helper, stdin };
-        if line.trim() != format!("ready {n}") {
-            bail!("cannot start the processes: {}", line.trim());
+        let needed = u64::from(n) + super::account::tasks() + SPARE;
+        let paths = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
+        let limits = paths.map(|path| RaisedLimit::raise(path, if n == 0 { 0 } else { needed }));
+        let mut herd = Self { pids: Vec::new(), _limits: limits.into_iter().collect::<Result<_, _>>()? };
+        if n > 0 {
+            herd.fill(n)?;
         }
         Ok(herd)
+    }
+
+    /// IDs of the processes.
+    pub fn pids(&self) -> &[Pid] {
+        &self.pids
+    }
+
+    #[allow(unsafe_code)]
+    fn fill(&mut self, n: u32) -> anyhow::Result<()> {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let len = n as usize * STACK_LEN;
+        // SAFETY: a new mapping at an address chosen by the kernel, which is never unmapped.
+        let stacks = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, access, flags) }?;
+        let shared = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::SIGCHLD;
+        for i in 0..n {
+            let name = format!("herd-{i:05}\0");
+            // SAFETY: the name and the child lie in a page of the mapping that nothing else uses. The child only makes
+            // system calls and never returns.
+            let pid = unsafe {
+                let stack = stacks.add(i as usize * STACK_LEN);
+                std::ptr::copy_nonoverlapping(name.as_ptr(), stack.cast(), name.len());
+                libc::clone(sleeper, stack.add(STACK_LEN), shared, stack)
+            };
+            match Pid::from_raw(pid).filter(|_| pid > 0) {
+                Some(pid) => self.pids.push(pid),
+                None => bail!("clone after {} of {n} processes: {}", i, std::io::Error::last_os_error()),
+            }
+        }
+        Ok(())
     }
 }
 
 impl Drop for Herd {
     fn drop(&mut self) {
-        // End of file tells the helper to kill them.
-        self.stdin = None;
-        let _ = self.helper.wait();
-    }
-}
-
-/// The helper: forks, reports, waits for the end of its standard input, then kills them.
-pub fn be_herd(n: u32) -> anyhow::Result<()> {
-    let mut pids = Vec::new();
-    let mut why = None;
-    for i in 0..n {
-        match fork() {
-            Ok(Some(pid)) => pids.push(pid),
-            Ok(None) => sleeper(i),
-            Err(err) => {
-                why = Some(err);
-                break;
-            }
+        for pid in &self.pids {
+            let _ = rustix::process::kill_process(*pid, Signal::KILL);
+        }
+        for pid in &self.pids {
+            let _ = rustix::process::waitpid(Some(*pid), WaitOptions::empty());
         }
     }
-    match why {
-        None => println!("ready {n}"),
-        Some(err) => println!("fork after {}: {err}", pids.len()),
-    }
-    let _ = std::io::stdin().read(&mut [0]);
-    for pid in &pids {
-        let _ = rustix::process::kill_process(*pid, Signal::KILL);
-    }
-    for pid in pids {
-        let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
-    }
-    Ok(())
 }
 
-fn sleeper(i: u32) -> ! {
-    if let Ok(name) = std::ffi::CString::new(format!("herd-{i:05}")) {
-        let _ = rustix::thread::set_name(&name);
-    }
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    loop {
-        rustix::event::pause();
-    }
-}
-
-/// Returns the child's ID, or `None` in the child.
+/// Names itself and sleeps until it is killed.
 #[allow(unsafe_code)]
-fn fork() -> std::io::Result<Option<Pid>> {
-    // SAFETY: the helper has one thread, so no lock is held by another in the child; the child uses only its own memory
-    // and never returns into the parent's code.
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error()),
-        pid => Ok(Pid::from_raw(pid)),
+extern "C" fn sleeper(name: *mut c_void) -> c_int {
+    // SAFETY: `name` is a C string that stays; the other calls take no pointers.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.cast::<c_char>());
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// A setting of the kernel that is higher than before, until this is dropped.
+struct RaisedLimit {
+    path: &'static str,
+    raised: String,
+    /// The value from before; `None` if it was high enough.
+    before: Option<String>,
+}
+
+impl RaisedLimit {
+    fn raise(path: &'static str, needed: u64) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| path)?.trim().to_owned();
+        let is_enough = text.parse::<u64>().with_context(|| path)? >= needed;
+        let raised = needed.to_string();
+        if !is_enough {
+            fs::write(path, &raised).with_context(|| format!("{path} is {text}; cannot raise it to {needed}"))?;
+        }
+        Ok(Self { path, raised, before: (!is_enough).then_some(text) })
+    }
+}
+
+impl Drop for RaisedLimit {
+    fn drop(&mut self) {
+        let Some(before) = &self.before else { return };
+        // Somebody else's value stays.
+        if fs::read_to_string(self.path).is_ok_and(|now| now.trim() == self.raised) {
+            let _ = fs::write(self.path, before);
+        }
     }
 }

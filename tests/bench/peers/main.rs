@@ -1,15 +1,21 @@
-//! Cost of the whole program compared with other monitors: `cargo bench --bench peers -- --rounds 3 --seconds 30
-//! [--herd 5000]`.
+//! Cost of the whole program compared with other monitors: `cargo bench --bench peers -- --rounds 3 --seconds 30`, also
+//! with many processes (`--herd`), devices, mounts, control groups or possible CPUs, which need root and are removed at
+//! the end.
 //!
 //! Each installed program runs in turn in a pseudo-terminal of the same size, refreshing once a second, on the same
 //! machine with the same processes. CPU is given per second and per frame, so that a program that misses refreshes does
 //! not look cheap.
 
 mod account;
+mod control_groups;
+mod helper;
 mod herd;
+mod loop_devices;
+mod namespace;
 mod term;
 
 use clap::Parser;
+use helper::{Helper, Population, be_helper};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,9 +38,14 @@ struct Args {
     /// Seconds of each run; the first five (or a third, if less) are excluded from the steady figures.
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
-    /// Sleeping processes to add, for example 5000 or 20000.
+    #[command(flatten)]
+    population: Population,
+    /// Mounts to add, for example 10000: half tmpfs, half bind mounts.
     #[arg(long, default_value_t = 0)]
-    herd: u32,
+    mounts: u32,
+    /// Possible CPUs to show to the programs, for example 256.
+    #[arg(long, default_value_t = 0)]
+    cpus: u32,
     /// Run only these: iotop-plus,htop,iotop-c,btop,bottom,atop.
     #[arg(long, value_delimiter = ',')]
     tools: Vec<String>,
@@ -48,7 +59,7 @@ struct Args {
     #[arg(long, default_value_t = 20.0)]
     patience: f64,
     #[arg(long, hide = true)]
-    be_herd: Option<u32>,
+    be_helper: bool,
     /// Set by cargo.
     #[arg(long, hide = true)]
     bench: bool,
@@ -62,6 +73,7 @@ struct PeerRun {
     frames_per_s: f64,
     bytes_per_frame: f64,
     rss_mib: f64,
+    pss_mib: f64,
     open_files: f64,
     first_ms: Option<f64>,
     full_ms: Option<f64>,
@@ -70,36 +82,52 @@ struct PeerRun {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    if let Some(n) = args.be_herd {
-        return herd::be_herd(n);
+    if args.be_helper {
+        return be_helper(args.population);
     }
     let (cols, rows) = args.size.split_once('x').ok_or_else(|| anyhow::anyhow!("--size is COLSxROWS"))?;
     let size = (cols.parse()?, rows.parse()?);
-    let home = tempfile::tempdir()?;
-    let btop = home.path().join(".config/btop");
+    let helper = Helper::start(args.population)?;
+    namespace::enter(&helper.dir, args.mounts, args.cpus)?;
+    let home = helper.dir.join("home");
+    let btop = home.join(".config/btop");
     fs::create_dir_all(&btop)?;
     fs::write(btop.join("btop.conf"), "update_ms = 1000\n")?;
     let tools = find_tools(&args);
-    let herd = if args.herd > 0 { Some(herd::Herd::start(args.herd)?) } else { None };
-    let process_count = account::processes();
+    let population = describe_population(&args);
     let mut runs: Vec<Vec<PeerRun>> = vec![Vec::new(); tools.len()];
     for round in 1..=args.rounds {
         for (i, (name, argv)) in tools.iter().enumerate() {
             wait_for_quiet(args.patience);
             eprintln!("round {round}: {name}");
-            match measure(argv, size, home.path(), args.seconds) {
+            match measure(argv, size, &home, args.seconds) {
                 Ok(run) => runs[i].push(run),
                 Err(err) => eprintln!("{name}: {err:#}"),
             }
         }
     }
-    drop(herd);
+    drop(helper);
     println!(
-        "\n{process_count} processes, {}, {} rounds of {} s, refresh 1 s; median (min to max)\n",
+        "\n{population}; {}, {} rounds of {} s, refresh 1 s; median (min to max)\n",
         args.size, args.rounds, args.seconds
     );
     table(&tools, &runs);
     Ok(())
+}
+
+/// What there is on the machine: `100076 processes, 1014 block devices`.
+fn describe_population(args: &Args) -> String {
+    let count = |dir: &str| fs::read_dir(dir).map_or(0, Iterator::count);
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_or(0, |text| text.lines().count());
+    let mut out =
+        format!("{} processes, {} block devices, {mounts} mounts", account::processes(), count("/sys/class/block"));
+    if args.population.cgroups > 0 {
+        out += &format!(", {} control groups more", args.population.cgroups);
+    }
+    if args.cpus > 0 {
+        out += &format!(", {} possible CPUs", args.cpus);
+    }
+    out
 }
 
 /// Returns the requested programs that are installed.
@@ -166,6 +194,7 @@ fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyh
         frames_per_s: frames as f64 / secs,
         bytes_per_frame: per_frame(bytes as f64),
         rss_mib: account::rss_mib(pid),
+        pss_mib: account::pss_mib(pid),
         open_files: account::open_files(pid),
         first_ms: first.map(ms),
         full_ms: full.map(ms),
@@ -178,17 +207,18 @@ fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyh
 /// Prints the table in Markdown.
 fn table(tools: &[(String, Vec<String>)], runs: &[Vec<PeerRun>]) {
     println!(
-        "| | CPU ms/frame | % of a core | frames/s | RSS MiB | open files | bytes/frame | first ms | full ms | others' cores |"
+        "| | CPU ms/frame | % of a core | frames/s | RSS MiB | PSS MiB | open files | bytes/frame | first ms | full ms | others' cores |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for ((name, _), runs) in tools.iter().zip(runs) {
         let cell = |f: fn(&PeerRun) -> Option<f64>, digits: usize| format_median(runs.iter().filter_map(f), digits);
         println!(
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             cell(|r| Some(r.cpu_ms_per_frame), 2),
             cell(|r| Some(r.cpu_pct), 2),
             cell(|r| Some(r.frames_per_s), 2),
             cell(|r| Some(r.rss_mib), 1),
+            cell(|r| Some(r.pss_mib), 1),
             cell(|r| Some(r.open_files), 0),
             cell(|r| Some(r.bytes_per_frame), 0),
             cell(|r| r.first_ms, 0),
