@@ -150,6 +150,12 @@ impl Terminal {
         self.seen.lock().unwrap().raw.clone()
     }
 
+    /// Frees the output so far; the screen stays.
+    pub fn forget_output(&self) {
+        let mut seen = self.seen.lock().unwrap();
+        (seen.raw, seen.frame_times) = (Vec::new(), Vec::new());
+    }
+
     /// Arrival times of the frames since the last call.
     pub fn take_frame_times(&self) -> Vec<Instant> {
         std::mem::take(&mut self.seen.lock().unwrap().frame_times)

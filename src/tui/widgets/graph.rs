@@ -9,7 +9,7 @@ const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"
 
 /// Draws `values` (oldest first, `None` for a gap, drawn as `·`) right-aligned, scaled to `max`. A value above 0 is at
 /// least one step high.
-pub(crate) fn draw_columns(
+pub fn draw_columns(
     buf: &mut CellBuffer,
     area: Rect,
     values: impl DoubleEndedIterator<Item = Option<f64>>,

@@ -15,7 +15,8 @@ pub(crate) use self::dialog::{
     area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, title_with_filter, wrap,
 };
 pub(crate) use self::form_layout::{FormLayout, form_layout};
-pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns, round_up_scale};
+pub use self::graph::draw_columns;
+pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, round_up_scale};
 pub(crate) use self::heatmap::{draw_heatmap, heatmap_column_count};
 pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
 pub(crate) use self::table::{FittedColumns, RowSearch, Scroll, highlight_row};
