@@ -113,7 +113,7 @@ fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
     }
     println!("{}", t.contents());
     t.send(format!("3/{}\r", frozen.writer_pid()));
-    t.wait_for_text("[D ");
+    t.wait_for_text("frozen fs");
     t.send("5");
     t.wait_until("the writer called stuck", |s| s.contents().contains("stuck: dd"));
     quit_quickly(&mut t);

@@ -112,7 +112,7 @@ impl DeviceSums {
             out.ownerless_writeback += apart.map_or(0.0, |(_, io)| io.unknown + io.metadata + io.swap) * secs;
         }
         for (pid, sum) in &mut out.processes {
-            sum.is_kernel_thread = ctx.system.processes.find_by_pid(*pid).is_some_and(|row| row.raw.kernel_thread);
+            sum.is_kernel_thread = is_kernel_thread(ctx, *pid, secs);
         }
         Some(out)
     }
@@ -147,6 +147,19 @@ impl DeviceSums {
             sum.writes.add(writes, left * bytes / loop_bytes);
         }
     }
+}
+
+/// Workers of the kernel come and go; those that have ended are known by their names.
+fn is_kernel_thread(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
+    match ctx.system.processes.find_by_pid(pid) {
+        Some(row) => row.raw.kernel_thread,
+        None => traced_name(ctx, pid, secs).is_some_and(|name| name.starts_with("kworker/")),
+    }
+}
+
+/// The name of a process at the time of its I/O, sanitized.
+fn traced_name(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> Option<String> {
+    ctx.window(secs).filter_map(|tick| tick.io_attribution.ok()?.process_name(pid)).map(|name| sanitize(&**name)).next()
 }
 
 /// Bytes that processes read and write on loop devices with a backing file on this device.
@@ -220,11 +233,8 @@ impl DeviceUser {
     fn identify(&mut self, ctx: &RuleContext<'_>, secs: f64) {
         let row = ctx.system.processes.find_by_pid(self.pid);
         self.key = row.as_ref().map(|row| row.key());
-        let traced_name = || {
-            let names = ctx.window(secs).filter_map(|tick| tick.io_attribution.ok()?.process_name(self.pid));
-            names.map(|name| sanitize(&**name)).next()
-        };
-        let name = row.map(|row| row.comm().into_owned()).or_else(traced_name).unwrap_or_else(|| "?".into());
+        let name = row.map(|row| row.comm().into_owned()).or_else(|| traced_name(ctx, self.pid, secs));
+        let name = name.unwrap_or_else(|| "?".into());
         self.name = format::task(&name, self.pid);
     }
 }

@@ -77,6 +77,9 @@ fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
             continue;
         }
         seen.push(dev.id);
+        if dev.is_vacant() {
+            continue;
+        }
         let indent = if row.depth > 0 { "  ".repeat(row.depth - 1) + "└ " } else { String::new() };
         let text = if row.is_repeated { sanitize(&dev.name) + " (see above)" } else { label(&dev.name, Some(dev)) };
         let label = indent + &text;

@@ -30,3 +30,4 @@ pub mod syncs;
 pub mod system_state;
 pub mod timestamp;
 pub mod topology;
+pub(crate) mod wait_channel;

@@ -6,58 +6,13 @@ use crate::model::kernel_log::LogEntry;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::{ProcessRow, TaskKey};
 use crate::model::syncs::SyncActivity;
+use crate::model::wait_channel::{self, FLUSH_WAIT, WaitChannel};
 use crate::sanitize::fit_width;
 
 /// Longer than a slow request: the kernel waits so long for a spinning disk's error recovery.
 const CRITICAL_SECS: f64 = 8.0;
 /// Reports this old still count for a task that is still in state D.
 const REPORT_SECS: u64 = 600;
-/// A kernel function that tasks sleep in.
-struct WaitChannel {
-    /// How its name begins: compilers add suffixes.
-    function: &'static str,
-    meaning: &'static str,
-    /// Whether what it waits for needs a block device.
-    is_of_device: bool,
-}
-
-const fn of_device(function: &'static str, meaning: &'static str) -> WaitChannel {
-    WaitChannel { function, meaning, is_of_device: true }
-}
-
-const fn of_other(function: &'static str, meaning: &'static str) -> WaitChannel {
-    WaitChannel { function, meaning, is_of_device: false }
-}
-
-/// What a task waits for. The first that matches counts.
-const WAIT_CHANNELS: &[WaitChannel] = &[
-    of_other("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot)"),
-    of_device("balance_dirty_pages", "too many dirty pages: the device writes slower than programs dirty them"),
-    of_device(FLUSH_WAIT, "dirty pages to be written, as in sync"),
-    of_device("submit_bio_wait", "a request of the device"),
-    of_device("blk_io_schedule", "a direct I/O request of the device"),
-    of_device("blkdev_direct_IO", "a direct I/O request of the device"),
-    of_device("iomap_dio_rw", "a direct I/O request of the device"),
-    of_device("__iomap_dio_rw", "a direct I/O request of the device"),
-    of_other("request_wait_answer", "the program that serves a FUSE file system"),
-    of_other("fuse_", "the program that serves a FUSE file system"),
-    of_other("rpc_wait_bit", "an NFS server"),
-    of_other("nfs_", "an NFS server"),
-    of_device("jbd2_log_wait_commit", "an ext4 journal commit"),
-    of_device("wait_transaction_locked", "an ext4 journal commit"),
-    of_device("do_get_write_access", "an ext4 journal commit that holds the block"),
-    of_device("xlog_", "the XFS log"),
-    of_device("xfs_", "XFS, usually its log or a page being written"),
-    of_device("folio_wait", "a page being read or written"),
-    of_device("io_schedule", "a request of a device"),
-    of_device(
-        "blk_mq_freeze_queue_wait",
-        "a device's queue that does not drain: its settings are changed, or it is removed",
-    ),
-    of_device("rwsem_down", "a lock held by another task: look for the one that waits for a device"),
-];
-/// Where sync waits for the flushers.
-const FLUSH_WAIT: &str = "wb_wait_for_completion";
 /// While the flushers write this much, a sync is slow but does not hang.
 const MIN_FLUSH_BYTES_PER_S: f64 = 1_048_576.0;
 const FLUSH_SECS: f64 = 5.0;
@@ -111,8 +66,7 @@ fn hung_task_finding(
     let secs = ctx.secs_since(since).floor();
     let severity = Severity::critical_if(secs >= CRITICAL_SECS || report.is_some());
     let wchan = task.wchan.as_deref().map(sanitize).filter(|w| !w.is_empty() && w != "0");
-    let find_channel = |wchan: &String| WAIT_CHANNELS.iter().find(|channel| wchan.starts_with(channel.function));
-    let channel = wchan.as_ref().and_then(find_channel);
+    let channel = wchan.as_deref().and_then(wait_channel::find);
     if let Some(rate) = channel.filter(|channel| channel.function == FLUSH_WAIT).and_then(|_| flush_rate(ctx)) {
         return flushing_task_finding(ctx, key, &name, since, rate);
     }

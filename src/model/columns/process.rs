@@ -3,6 +3,7 @@
 
 use crate::model::column::{CellValue, ColumnSpec, split_into_sets};
 use crate::model::process::ProcessRow;
+use crate::model::wait_channel;
 use serde::ser::SerializeMap;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use std::sync::LazyLock;
 pub enum ProcessColumn {
     #[default]
     Io,
+    Stalled,
     AccIo,
     Tid,
     Pid,
@@ -37,6 +39,7 @@ pub enum ProcessColumn {
     Cancelled,
     Threads,
     Cgroup,
+    Waits,
     Command,
 }
 use ProcessColumn as Col;
@@ -137,6 +140,11 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
         0,
         "bytes read and written per second",
     ),
+    text(Col::Stalled, "stalled", "", 0, |_| CellValue::Missing, |r| SortKey::number(stalled_then_io(r))).with(
+        0,
+        0,
+        "tasks that are stalled for a fifth of their time or stuck in state D first, then by bytes read and written",
+    ),
     bytes(Col::AccIo, "io_sum", "IO", 7, |r| r.accumulated().map(|a| a.read + a.write)).with(
         0,
         0,
@@ -216,11 +224,16 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     whole(Col::Threads, "threads", "THR", 4, |r| r.raw.num_threads).with(WIDE_PROCESSES, 0, "threads of the process"),
     text(Col::Cgroup, "cgroup", "CGROUP", 20, |t| CellValue::text(t.row.container().or(t.row.cgroup())), cgroup_key)
         .with(WIDE, ASCENDING, "container or control group"),
+    text(Col::Waits, "waits", "WAITS", 14, |t| CellValue::Text(&t.waits), |r| SortKey::number(stalled_pct(r))).with(
+        ALL & !EXPORT & !TRACED_EXPORT,
+        0,
+        "what it waits for in state D, or what it is stalled by most and for which share of its time",
+    ),
     text(Col::Command, "command", "COMMAND", 0, |t| CellValue::Text(&t.command), |r| SortKey::text(r.raw_cmdline()))
         .with(
             ALL,
             ASCENDING,
-            "command line; [name] for kernel threads; [D function] before it while it waits in state D",
+            "command line, on screen without the directory of the program; [name] for kernel threads",
         ),
 ];
 
@@ -375,12 +388,24 @@ pub struct ProcessTexts<'a> {
     user: Option<Cow<'a, str>>,
     ionice: Option<String>,
     command: String,
+    waits: Cow<'a, str>,
 }
 
 impl<'a> ProcessTexts<'a> {
     /// The texts of a row.
     pub fn new(row: &ProcessRow<'a>) -> Self {
-        Self { row: *row, user: row.user(), ionice: row.ionice(), command: command_text(row) }
+        let waits = waits_text(row);
+        Self { row: *row, user: row.user(), ionice: row.ionice(), command: command_text(row), waits }
+    }
+
+    /// The texts of a row where room is short: commands begin with the name of the program.
+    pub fn for_screen(row: &ProcessRow<'a>) -> Self {
+        let mut command = thread_name(row);
+        match row.command() {
+            Some(line) => command.push_str(without_directory(&line.to_string())),
+            None => command.push_str(&row.comm()),
+        }
+        Self { row: *row, user: row.user(), ionice: row.ionice(), command, waits: waits_text(row) }
     }
 }
 
@@ -390,14 +415,77 @@ pub fn command_text(row: &ProcessRow<'_>) -> String {
     if let Some(wchan) = row.wait_channel().filter(|_| row.state() == 'D') {
         let _ = write!(out, "[D {wchan}] ");
     }
-    if row.tid() != row.pid() && !row.raw.kernel_thread {
-        let _ = write!(out, "{{{}}} ", row.comm());
-    }
+    out.push_str(&thread_name(row));
     match row.command() {
         Some(command) => _ = write!(out, "{command}"),
         None => out.push_str(&row.comm()),
     }
     out
+}
+
+/// `{name} ` of a thread that is not its process' first.
+fn thread_name(row: &ProcessRow<'_>) -> String {
+    match row.tid() != row.pid() && !row.raw.kernel_thread {
+        true => format!("{{{}}} ", row.comm()),
+        false => String::new(),
+    }
+}
+
+/// A command line without the directory of its program; the name of a kernel thread as it is.
+fn without_directory(command: &str) -> &str {
+    if command.starts_with('[') {
+        return command;
+    }
+    let end = command.find(' ').unwrap_or(command.len());
+    command[..end].rfind('/').map_or(command, |slash| &command[slash + 1..])
+}
+
+/// A task counts as stalled from this share of its time on, in per cent.
+const STALLED_PCT: f64 = 20.0;
+/// A task in state D for this long is stuck, not between two requests.
+const STUCK_NS: u64 = 2_000_000_000;
+
+/// Per cent of its time that a task was stalled: 100 if it is stuck in state D, else by the largest of its stalls.
+fn stalled_pct(row: &ProcessRow<'_>) -> Option<f64> {
+    if row.is_in_d_state() && row.state_duration_ns() >= STUCK_NS {
+        return Some(100.0);
+    }
+    stalls(row).into_iter().filter_map(|(_, pct)| pct).max_by(f64::total_cmp)
+}
+
+/// The stalls of a task: what by, and the share of its time.
+fn stalls(row: &ProcessRow<'_>) -> [(&'static str, Option<f64>); 4] {
+    [
+        ("throttled", row.throttled_pct()),
+        ("reclaim", row.reclaim_pct()),
+        ("swap", row.swapin_delay_pct()),
+        ("I/O", row.io_delay_pct()),
+    ]
+}
+
+/// Above every rate in bytes per second.
+const ABOVE_ALL_RATES: f64 = 1e15;
+
+fn stalled_then_io(row: &ProcessRow<'_>) -> Option<f64> {
+    let io = row.read_bytes_per_s().zip(row.write_bytes_per_s()).map(|(read, written)| read + written);
+    match stalled_pct(row).filter(|pct| *pct >= STALLED_PCT && !row.raw.kernel_thread) {
+        Some(pct) => Some(ABOVE_ALL_RATES * pct.round() + io.unwrap_or(0.0)),
+        None => io,
+    }
+}
+
+/// `ext4 journal`, `throttled 97%`; empty if it waits for nothing.
+fn waits_text<'a>(row: &ProcessRow<'a>) -> Cow<'a, str> {
+    if row.is_in_d_state()
+        && let Some(function) = row.wait_channel()
+    {
+        return wait_channel::find(function).map_or(Cow::Borrowed(function), |channel| channel.short.into());
+    }
+    let known = stalls(row).into_iter().filter_map(|(what, pct)| Some((what, pct.filter(|pct| *pct >= 1.0)?)));
+    match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((what, pct)) => format!("{what} {pct:.0}%").into(),
+        None => "".into(),
+    }
 }
 
 #[cfg(test)]

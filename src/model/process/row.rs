@@ -97,6 +97,11 @@ impl<'a> ProcessRow<'a> {
         self.stored.state_since_ns
     }
 
+    /// How long it has been seen in its present state, in ns.
+    pub fn state_duration_ns(&self) -> u64 {
+        self.table.time().boot_ns.saturating_sub(self.stored.state_since_ns)
+    }
+
     /// Whether it exited in the last interval; the values are the last ones read.
     pub fn has_exited(&self) -> bool {
         self.stored.exited

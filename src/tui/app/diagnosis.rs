@@ -4,7 +4,7 @@ use super::state::App;
 use crate::doctor::{fact_requests, finding::FindingSubject, incident::Incident};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::reading::Reading;
-use crate::tui::view::Effect;
+use crate::tui::view::{Effect, ViewId};
 
 /// Shortest time between evaluations while there are no incidents, ns: every second tick at the default interval. The rules
 /// look at several seconds, so a finding comes at most one tick later.
@@ -28,12 +28,13 @@ impl App {
 
     fn run_rules(&mut self) {
         let (findings, selected) = (&mut self.shared.findings, &mut self.views.findings.scroll.selected);
-        let key = findings.incidents().get(*selected).map(incident_key);
+        let is_open = self.screen.view == ViewId::Findings;
+        let key = findings.incidents().get(*selected).filter(|_| is_open).map(incident_key);
         findings.evaluate(&self.shared.system);
-        // The same incident stays selected.
+        // The same incident stays selected while the view is open; otherwise the view opens at the worst one.
         let incidents = findings.incidents();
         let same = key.and_then(|key| incidents.iter().position(|incident| incident_key(incident) == key));
-        *selected = same.unwrap_or(*selected).min(incidents.len().saturating_sub(1));
+        *selected = same.unwrap_or(if is_open { *selected } else { 0 }).min(incidents.len().saturating_sub(1));
     }
 
     /// Before a new tick: evaluates the one before, if its scan of tasks never came.

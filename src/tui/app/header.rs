@@ -1,12 +1,13 @@
 //! The line at the top: host, time, what changes the meaning of all figures, CPU and pressure.
 
+use crate::model::memory_stalls::THROTTLE;
 use crate::model::pressure::ResourcePressure;
 use crate::model::snapshot::Snapshot;
 use crate::recording::writer::RecorderStatus;
 use crate::sanitize::{fit_width, sanitize};
 use crate::tui::shared::ReplayUi;
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text, draw_truncated};
 use crate::units::{format_bytes, format_duration};
 
 type HeaderPart = (String, Style);
@@ -19,21 +20,19 @@ pub(super) fn draw_header(shared: &Shared, theme: &Theme, area: Rect, buf: &mut 
     let mut parts = vec![(format!(" {}  {time}", host.name), theme.title)];
     // What changes the meaning of all figures comes first.
     push_status(shared, theme, area.width, &mut parts);
+    push_figures(snapshot, theme, &mut parts);
     if area.width >= 100 {
         let uptime = format_duration(snapshot.time.uptime_secs() as u64);
         parts.push((format!("  up {uptime}  {}", host.kernel), theme.dim));
     }
-    push_figures(snapshot, theme, &mut parts);
+    let mode = mode_text(shared, snapshot);
+    let room = area.right().saturating_sub(mode.len() as u16);
     let mut x = area.x;
     for (text, style) in parts {
-        x += draw_text(buf, x, area.y, &text, area.right().saturating_sub(x), style);
+        x += draw_truncated(buf, x, area.y, &text, room.saturating_sub(x), style);
     }
-    let mode = mode_text(shared, snapshot);
-    let width = mode.len() as u16;
-    if x + width < area.right() {
-        let style = if shared.frozen_seq.is_some() { theme.crit } else { theme.dim };
-        draw_text(buf, area.right() - width, area.y, &mode, width, style);
-    }
+    let style = if shared.frozen_seq.is_some() { theme.crit } else { theme.dim };
+    draw_text(buf, room, area.y, &mode, mode.len() as u16, style);
 }
 
 /// Replay, recording, leases, blocked reads, benchmark or experiment.
@@ -65,19 +64,9 @@ fn push_status(shared: &Shared, theme: &Theme, width: u16, out: &mut Vec<HeaderP
     out.extend(shared.running.iter().map(|running| (format!("  {}", running.status), theme.warn)));
 }
 
+/// What stalls tasks comes first, what the CPUs do last.
 fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
     let alert = |is_high| if is_high { theme.crit } else { theme.text };
-    match snapshot.cpu.ok() {
-        Some(c) => out.extend([
-            (format!("  us {:.0} sy {:.0} ", c.user_pct, c.system_pct), theme.text),
-            (format!("wa {:.0}", c.iowait_pct), alert(c.iowait_pct >= 20.0)),
-            (format!(" st {:.0} id {:.0}", c.steal_pct, c.idle_pct), theme.text),
-        ]),
-        None => out.push(("  cpu -".into(), theme.dim)),
-    }
-    if let Some(blocked) = snapshot.tasks_blocked.filter(|n| *n > 0) {
-        out.push((format!(" blk {blocked}"), theme.warn));
-    }
     if let Some(p) = snapshot.pressure.ok() {
         let some = |p: ResourcePressure| p.some.map_or("-".into(), |s| format!("{:.0}%", s.avg10));
         let style = |p: ResourcePressure| alert(p.full.is_some_and(|s| s.avg10 >= 10.0));
@@ -86,6 +75,19 @@ fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
             (format!(" mem {}", some(p.memory)), style(p.memory)),
             (" (10s)".into(), theme.dim),
         ]);
+    }
+    if snapshot.memory_stalls.ok().is_some_and(|stalls| stalls.has_stalls(THROTTLE)) {
+        out.push(("  THROTTLED".into(), theme.warn));
+    }
+    if let Some(blocked) = snapshot.tasks_blocked.filter(|n| *n > 0) {
+        out.push((format!("  blk {blocked}"), theme.warn));
+    }
+    match snapshot.cpu.ok() {
+        Some(c) => out.extend([
+            (format!("  wa {:.0}", c.iowait_pct), alert(c.iowait_pct >= 20.0)),
+            (format!(" us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct), theme.text),
+        ]),
+        None => out.push(("  cpu -".into(), theme.dim)),
     }
 }
 

@@ -54,38 +54,36 @@ impl App {
     }
 }
 
-fn overview_layout(body: Rect, devices: u16, stories: usize) -> Vec<(PaneId, Rect)> {
-    let strip = FindingsView::summary_height(body.height, stories);
-    let above = Rect { height: body.height - strip, ..body };
-    let mut out = overview_upper_layout(above, devices);
-    out.push((PaneId::FindingsSummary, area_below(body, above.height)));
-    out
-}
-
-/// The Overview above the findings.
-fn overview_upper_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
-    if body.width >= 110 && body.height >= 18 {
-        let left = body.width * 3 / 5;
-        let [l, r] = [Rect { width: left, ..body }, Rect { x: body.x + left, width: body.width - left, ..body }];
-        let top = (devices + 3).clamp(5, body.height * 2 / 5);
-        let side = 11.min(body.height / 2);
-        return vec![
-            (PaneId::Processes, area_below(l, top)),
-            (PaneId::Devices, Rect { height: top, ..l }),
-            (PaneId::Writeback, Rect { height: side, ..r }),
-            (PaneId::KernelLog, area_below(r, side)),
-        ];
-    }
-    let h = body.height;
-    let kernel = if h >= 20 { (h / 5).clamp(4, 12) } else { 0 };
-    let writeback = if h >= 15 { 4 } else { 0 };
-    let top = if h >= 12 { (devices + 3).clamp(4, (h / 3).max(5)) } else { 0 };
-    let at = |y, height| Rect { y: body.y + y, height, ..body };
+/// What is wrong at the top, then disks beside dirty pages, processes, and the kernel log over the full width.
+fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, Rect)> {
+    let strip = FindingsView::summary_height(body.height, incidents);
+    let rest = area_below(body, strip);
+    let h = rest.height;
+    let is_wide = body.width >= 110 && body.height >= 18;
+    let kernel = match h {
+        _ if is_wide => (h / 4).clamp(4, 12),
+        20.. => (h / 5).clamp(4, 12),
+        _ => 0,
+    };
+    let top = match h {
+        _ if is_wide => (devices + 3).clamp(7, 11.max(h / 3)),
+        12.. => (devices + 3).clamp(4, (h / 3).max(5)),
+        _ => 0,
+    };
+    let writeback = if !is_wide && h >= 15 { 4 } else { 0 };
+    let at = |y, height| Rect { y: rest.y + y, height, ..rest };
+    let left = if is_wide { rest.width * 3 / 5 } else { rest.width };
+    let devices_area = Rect { width: left, ..at(0, top) };
+    let writeback_area = match is_wide {
+        true => Rect { x: rest.x + left, width: rest.width - left, ..at(0, top) },
+        false => at(top, writeback),
+    };
     vec![
         (PaneId::Processes, at(top + writeback, h - top - writeback - kernel)),
-        (PaneId::Devices, at(0, top)),
-        (PaneId::Writeback, at(top, writeback)),
+        (PaneId::Devices, devices_area),
+        (PaneId::Writeback, writeback_area),
         (PaneId::KernelLog, at(h - kernel, kernel)),
+        (PaneId::FindingsSummary, Rect { height: strip, ..body }),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Frames, popups and input lines.
 
-use super::text::{clear_area, draw_text, fill_area};
+use super::text::{clear_area, draw_text, draw_truncated, fill_area};
 use super::theme::Theme;
 pub(crate) use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -22,7 +22,7 @@ pub(crate) fn draw_frame(
         let room = area.width - 4;
         let mut x = area.x + 1;
         x += draw_text(buf, x, area.y, " ", 1, theme.title);
-        x += draw_text(buf, x, area.y, title, room - 1, theme.title);
+        x += draw_truncated(buf, x, area.y, title, room - 1, theme.title);
         draw_text(buf, x, area.y, " ", 1, theme.title);
         let cells = unicode_width::UnicodeWidthStr::width(note) as u16;
         let free = (area.right() - 2).saturating_sub(x + 1);
@@ -30,7 +30,7 @@ pub(crate) fn draw_frame(
             let shown = cells.min(free - 2);
             let at = area.right() - 3 - shown;
             draw_text(buf, at, area.y, " ", 1, theme.dim);
-            draw_text(buf, at + 1, area.y, note, shown, theme.dim);
+            draw_truncated(buf, at + 1, area.y, note, shown, theme.dim);
             draw_text(buf, at + 1 + shown, area.y, " ", 1, theme.dim);
         }
     }

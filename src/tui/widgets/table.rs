@@ -1,6 +1,6 @@
 //! Tables: column widths, header, rows, selection.
 
-use super::text::{draw_text, draw_text_right, patch_style};
+use super::text::{draw_text, draw_text_right, draw_truncated, patch_style};
 use super::theme::Theme;
 use crate::model::column::{Align, CellValue, ColumnSpec, Emphasis};
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -81,24 +81,43 @@ pub struct FittedColumns {
     pub columns: Vec<(usize, u16, u16)>,
 }
 
-/// Fits columns into a width. The column of width 0 takes the rest; if that is less than `least`, columns are dropped from
-/// the end, except the flexible one and those in `keep`.
+/// How long a column stays when room gets short; of equals the last one goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Priority {
+    /// Not shown at all.
+    Hidden,
+    /// Dropped in this order, lowest first.
+    Rank(u8),
+    /// Never dropped.
+    Kept,
+}
+
+impl Priority {
+    pub(crate) fn kept_if(is_kept: bool) -> Self {
+        if is_kept { Priority::Kept } else { Priority::Rank(0) }
+    }
+}
+
+/// Fits columns into a width. The column of width 0 takes the rest; if that is less than `least`, columns are dropped by
+/// their priority, except the flexible one.
 pub(crate) fn fit_columns<C, V>(
     columns: &[ColumnSpec<C, V>],
     width: u16,
     least: u16,
     skip: usize,
-    keep: impl Fn(usize) -> bool,
+    priority: impl Fn(usize) -> Priority,
 ) -> FittedColumns {
     let passed = |i: usize| i > 0 && i <= skip && columns[i].width > 0;
-    let mut used: Vec<usize> = (0..columns.len()).filter(|i| !passed(*i)).collect();
+    let mut used: Vec<usize> = (0..columns.len()).filter(|i| !passed(*i) && priority(*i) != Priority::Hidden).collect();
     let fixed =
         |used: &[usize]| -> u16 { used.iter().filter(|i| columns[**i].width > 0).map(|i| columns[*i].width + 1).sum() };
     while fixed(&used) + least > width {
-        let Some(at) = used.iter().rposition(|i| columns[*i].width > 0 && !(keep(*i) && skip == 0)) else {
+        let may_go = |i: usize| columns[i].width > 0 && (skip > 0 || priority(i) != Priority::Kept);
+        let rank = |i: usize| (if skip > 0 { Priority::Rank(0) } else { priority(i) }, std::cmp::Reverse(i));
+        let Some(least_important) = used.iter().copied().filter(|i| may_go(*i)).min_by_key(|i| rank(*i)) else {
             break;
         };
-        used.remove(at);
+        used.retain(|i| *i != least_important);
     }
     let flex = width.saturating_sub(fixed(&used));
     let mut x = 0;
@@ -187,7 +206,7 @@ pub(crate) fn draw_row<'v, C, V: Copy>(
         let cell = value(column);
         let style = style(column, &cell);
         if let (CellValue::Text(text), Align::Left) = (cell, column.align) {
-            draw_text(buf, x, y, text, *w, style);
+            draw_truncated(buf, x, y, text, *w, style);
             continue;
         }
         scratch.clear();
@@ -218,17 +237,21 @@ mod tests {
     ];
 
     #[test]
-    fn columns_are_dropped_from_the_end() {
-        assert_eq!(fit_columns(COLUMNS, 30, 6, 0, |_| false).columns, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
-        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |_| false).columns, vec![(0, 0, 8), (1, 9, 5)]);
-        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |i| i == 2).columns, vec![(0, 0, 8), (2, 9, 5)]);
-        assert_eq!(fit_columns(COLUMNS, 3, 6, 0, |_| false).columns, vec![(0, 0, 3)]);
-        assert_eq!(fit_columns(COLUMNS, 14, 6, 1, |i| i == 1).columns, vec![(0, 0, 8), (2, 9, 5)]);
+    fn columns_are_dropped_by_priority_from_the_end() {
+        assert_eq!(fit_columns(COLUMNS, 30, 6, 0, |_| Priority::Rank(0)).columns, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |_| Priority::Rank(0)).columns, vec![(0, 0, 8), (1, 9, 5)]);
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |i| Priority::kept_if(i == 2)).columns, vec![(0, 0, 8), (2, 9, 5)]);
+        let first_goes = |i: usize| if i == 1 { Priority::Rank(0) } else { Priority::Rank(9) };
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, first_goes).columns, vec![(0, 0, 8), (2, 9, 5)]);
+        let hidden = |i: usize| if i == 1 { Priority::Hidden } else { Priority::Rank(0) };
+        assert_eq!(fit_columns(COLUMNS, 30, 6, 0, hidden).columns, vec![(0, 0, 24), (2, 25, 5)]);
+        assert_eq!(fit_columns(COLUMNS, 3, 6, 0, |_| Priority::Rank(0)).columns, vec![(0, 0, 3)]);
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 1, |i| Priority::kept_if(i == 1)).columns, vec![(0, 0, 8), (2, 9, 5)]);
     }
 
     #[test]
     fn column_at_finds_the_clicked_column() {
-        let f = fit_columns(COLUMNS, 30, 6, 0, |_| false);
+        let f = fit_columns(COLUMNS, 30, 6, 0, |_| Priority::Rank(0));
         assert_eq!((f.column_at(0), f.column_at(20), f.column_at(99)), (Some(0), Some(1), None));
     }
 
@@ -249,7 +272,7 @@ mod tests {
     fn header_and_rows_are_aligned() {
         let mut buf = CellBuffer::new(Rect::new(0, 0, 20, 2));
         let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
-        let f = fit_columns(COLUMNS, 20, 6, 0, |_| false);
+        let f = fit_columns(COLUMNS, 20, 6, 0, |_| Priority::Rank(0));
         draw_header(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
         let value = |c: &ColumnSpec<u8, ()>| if c.id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };
         draw_row(&mut buf, area, 1, COLUMNS, &f, value, |_, _| Style::new(), &mut String::new());

@@ -76,16 +76,19 @@ pub(crate) fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &st
     draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }
 
-/// Draws text; a mark shows where it was cut off.
-pub(crate) fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
-    let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
-    if fits.len() == text.len() {
-        draw_text(canvas, x, y, text, width, style);
-    } else if width > 1 {
-        let (fits, used) = crate::sanitize::fit_width(text, usize::from(width - 1));
-        draw_text(canvas, x, y, fits, width - 1, style);
-        draw_text(canvas, x + used as u16, y, "…", 1, style);
+/// Draws text; a mark shows where it was cut off. Returns the cells used.
+pub(crate) fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+    let room = usize::from(width);
+    if text.len() <= room || crate::sanitize::fit_width(text, room).0.len() == text.len() {
+        return draw_text(canvas, x, y, text, width, style);
     }
+    if width < 2 {
+        return 0;
+    }
+    let (fits, used) = crate::sanitize::fit_width(text, room - 1);
+    draw_text(canvas, x, y, fits, width - 1, style);
+    draw_text(canvas, x + used as u16, y, "…", 1, style);
+    used as u16 + 1
 }
 
 /// Applies a style to `width` cells of a row and keeps their text.

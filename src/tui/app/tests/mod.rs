@@ -23,6 +23,7 @@ use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use fixture::{app, empty, press, send_processes};
 pub use mouse::click;
 use ratatui::buffer::Buffer;
+use std::collections::HashSet;
 use std::time::Duration;
 
 pub const SIZE: (u16, u16) = (120, 40);
@@ -147,9 +148,9 @@ fn keys_change_the_state_as_listed() {
 
 #[test]
 fn keys_produce_the_effects_listed() {
-    let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
-    let started = |app: &App| app.shared.system.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
-    let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
+    let first = TaskKey { pid: 6393, tid: 6393, starttime: 0 };
+    let started = |app: &App| app.shared.system.processes.find_by_pid(first.pid).unwrap().key().starttime;
+    let key = TaskKey { starttime: started(&app(SIZE)), ..first };
     let facts = |key: TaskKey| Effect::RunJob(WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime });
     for (keys, want) in [
         ("q", vec![Effect::Quit]),
@@ -187,10 +188,10 @@ fn keys_change_sorting_filtering_and_settings() {
     let selected: Selector =
         |a| a.views.processes.selected_task(&a.shared).map_or("-".into(), |r| r.comm().to_string());
     for (keys, look, want) in [
-        ("3", sorted, "io"),
+        ("3", sorted, "stalled"),
         ("3<right>", sorted, "pid"),
         ("3<left>", sorted, "command"),
-        ("3<right><left>", sorted, "io"),
+        ("3<right><left>", sorted, "stalled"),
         ("3", tasks, "25"),
         ("3o", tasks, "6"),
         ("3oo", tasks, "25"),
@@ -202,10 +203,10 @@ fn keys_change_sorting_filtering_and_settings() {
         ("3/backup<enter>", selected, "backup-agent"),
         ("3/ledgerd<enter>n", selected, "ledgerd"),
         ("3<down>", selected, "ledgerd"),
-        ("3<down><up>", selected, "写日志"),
-        ("3jk", selected, "写日志"),
-        ("3<end><home>", selected, "写日志"),
-        ("3<pgdn><pgup>", selected, "写日志"),
+        ("3<down><up>", selected, "backup-agent"),
+        ("3jk", selected, "backup-agent"),
+        ("3<end><home>", selected, "backup-agent"),
+        ("3<pgdn><pgup>", selected, "backup-agent"),
         ("3a", |a| a.views.processes.show_totals.to_string(), "true"),
         ("3r", |a| a.views.processes.reverse.to_string(), "true"),
         ("2r", |a| (a.views.devices.reverse, a.views.processes.reverse).0.to_string(), "true"),
@@ -234,17 +235,17 @@ fn keys_change_sorting_filtering_and_settings() {
 
 #[test]
 fn every_bound_action_is_handled_in_every_state() {
-    for binding in BINDINGS.iter() {
-        for start in
-            ["", "2", "3", "4", "5", "7E", "7Ee", "2<enter>", "3<enter>", "5<enter>", "?", "/", "3iidle<enter>", " "]
-        {
-            for size in [SIZE, (80, 24), (30, 8)] {
-                let mut app = app(size);
-                press(&mut app, start);
-                let modifiers = if binding.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
-                update(&mut app, Event::Key(KeyEvent::new(binding.code, modifiers)));
-                draw_screen(&app);
-            }
+    // A key is bound in several contexts; the start decides which of them counts.
+    let keys: HashSet<_> = BINDINGS.iter().map(|binding| (binding.code, binding.ctrl)).collect();
+    let starts = ["2", "3", "4", "5", "7E", "7Ee", "2<enter>", "3<enter>", "5<enter>", "?", "/", "3iidle<enter>", " "];
+    let sizes = [("", SIZE), ("", (30, 8))].into_iter().chain(starts.map(|start| (start, (80, 24))));
+    for (start, size) in sizes {
+        for (code, ctrl) in &keys {
+            let mut app = app(size);
+            press(&mut app, start);
+            let modifiers = if *ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+            update(&mut app, Event::Key(KeyEvent::new(*code, modifiers)));
+            draw_screen(&app);
         }
     }
 }

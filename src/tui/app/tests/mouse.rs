@@ -46,7 +46,7 @@ fn headers_and_rows_take_clicks() {
     assert_eq!(app.views.processes.sort_column.spec().value.name, "write");
     click(&mut app, x + 2, y);
     assert!(app.views.processes.reverse, "again: the other way round");
-    let (x, y) = find_text(&app, "[D percpu_rwsem");
+    let (x, y) = find_text(&app, "frozen fs");
     click(&mut app, x, y);
     assert_eq!(app.views.processes.selected_task(&app.shared).unwrap().comm(), "backup-agent");
     press(&mut app, "2");

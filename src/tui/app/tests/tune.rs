@@ -267,7 +267,7 @@ fn persisting_names_the_file_and_the_overriding_one() {
 fn a_process_page_opens_its_own_knobs() {
     let (mut app, _tree) = view(SIZE);
     let effects = press(&mut app, "3<enter>t");
-    let wanted = vec!["nofile@6398".to_owned(), "ioprio@6398".to_owned()];
+    let wanted = vec!["nofile@6393".to_owned(), "ioprio@6393".to_owned()];
     assert!(effects.contains(&Effect::Tune(TuneEffect::Refresh(wanted))), "{effects:?}");
     assert_eq!(state_summary(&app), "Tune/TuneKnobs");
 }

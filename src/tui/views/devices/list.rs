@@ -13,6 +13,7 @@ use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, table,
     title_with_filter,
 };
+use std::sync::Arc;
 
 impl DevicesView {
     /// Rows of the network file systems, the header included.
@@ -32,7 +33,8 @@ impl DevicesView {
     /// The columns that fit into a width. tps, await and %util are dropped last: they tell a slow device from a busy one.
     pub fn fitted_columns(&self, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
         let set = self.column_set(width);
-        let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
+        let is_kept = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
+        let keep = |i: usize| table::Priority::kept_if(is_kept(i));
         (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, self.column_offset, keep))
     }
 
@@ -97,11 +99,13 @@ impl DevicesView {
             return rates.iter().filter(|r| r.is_active()).count();
         }
         // The tree also lists mounted devices that never did any I/O.
-        let idle = shared.system.topology.ok().filter(|_| self.sort_column.is_none()).map_or(0, |topo| {
+        let (idle, vacant) = shared.system.topology.ok().filter(|_| self.sort_column.is_none()).map_or((0, 0), |topo| {
             let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
-            topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
+            let idle = topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count();
+            let is_vacant = |rate: &&Arc<DiskRate>| topo.get(rate.id).is_some_and(BlockDevice::is_vacant);
+            (idle, rates.iter().filter(is_vacant).count())
         });
-        rates.len() + idle
+        rates.len() + idle - vacant
     }
 
     /// Index in the column set shown of column `i` of the widest set.

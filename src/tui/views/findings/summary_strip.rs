@@ -1,4 +1,4 @@
-//! The worst incidents in a few rows at the bottom of the Overview.
+//! The worst incidents in a few rows at the top of the Overview.
 
 use super::FindingsView;
 use super::list::draw_incidents;
@@ -27,7 +27,7 @@ impl FindingsView {
 
     pub(super) fn render_summary(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
         let note = format!("{}  8 all", summarize(&shared.findings));
-        let inner = draw_frame(buf, area, "Findings", &note, focused, theme);
+        let inner = draw_frame(buf, area, "What is wrong", &note, focused, theme);
         if shared.findings.incidents().is_empty() {
             draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
             return;

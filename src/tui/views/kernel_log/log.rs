@@ -10,7 +10,7 @@ use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, highlight_row,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, draw_truncated, highlight_row,
     title_with_filter,
 };
 use std::fmt::Write as _;
@@ -122,7 +122,7 @@ impl KernelLogView {
     ) {
         let mut x = area.x;
         let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
-            let used = draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
+            let used = draw_truncated(buf, x, area.y, text, area.right().saturating_sub(x), style);
             x += used;
         };
         scratch.clear();

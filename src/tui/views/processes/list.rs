@@ -7,6 +7,7 @@ use crate::model::column::CellValue;
 use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::view::Shared;
+use crate::tui::widgets::table::Priority;
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table, title_with_filter,
 };
@@ -32,12 +33,14 @@ impl ProcessesView {
 
     pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
         let set = self.column_set(shared, width);
-        // Reads, writes and the sort column are dropped last.
-        let keep = |i: usize| {
-            matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite) || set[i].id == self.sort_column
+        let has_delays = delays_unavailable(&shared.system.processes).is_none();
+        let priority = |i: usize| match set[i].id {
+            id if id == self.sort_column => Priority::Kept,
+            Col::IoDelay | Col::SwapinDelay if !has_delays => Priority::Hidden,
+            id => column_priority(id),
         };
         let least = (width / 4).max(if width < 66 { 12 } else { 18 });
-        (set, table::fit_columns(set, width, least, self.column_offset, keep))
+        (set, table::fit_columns(set, width, least, self.column_offset, priority))
     }
 
     /// The query for `height` rows from `offset` on.
@@ -47,7 +50,7 @@ impl ProcessesView {
             (filter.only_active, filter.only_accumulated) = (false, true);
         }
         let by = match (self.sort_column, self.show_totals) {
-            (Col::Io, true) => Col::AccIo,
+            (Col::Io | Col::Stalled, true) => Col::AccIo,
             (Col::Read, true) => Col::AccRead,
             (Col::Write, true) => Col::AccWrite,
             (by, _) => by,
@@ -106,7 +109,7 @@ impl ProcessesView {
         self.for_each_visible_task(shared, usize::from(body.height), |n, row| {
             any = true;
             let y = body.y + n as u16;
-            let texts = ProcessTexts::new(row);
+            let texts = ProcessTexts::for_screen(row);
             let value = |c: &ProcessColumnSpec| c.cell(&texts);
             let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
             table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
@@ -135,11 +138,31 @@ impl ProcessesView {
     }
 }
 
+/// Which columns go first where room is short: those that seldom decide anything.
+fn column_priority(column: Col) -> Priority {
+    match column {
+        Col::Read | Col::Write | Col::AccRead | Col::AccWrite => Priority::Kept,
+        Col::Tid | Col::Pid => Priority::Rank(90),
+        Col::Waits => Priority::Rank(85),
+        Col::State => Priority::Rank(80),
+        Col::Swap => Priority::Rank(75),
+        Col::IoDelay => Priority::Rank(70),
+        Col::User => Priority::Rank(65),
+        Col::Iops | Col::IoLatency => Priority::Rank(60),
+        Col::Writeback => Priority::Rank(55),
+        Col::SwapinDelay | Col::MajorFaults => Priority::Rank(50),
+        Col::Throttled | Col::Reclaim => Priority::Rank(40),
+        Col::Rss => Priority::Rank(30),
+        Col::Cgroup => Priority::Rank(25),
+        _ => Priority::Rank(20),
+    }
+}
+
 fn cell_style(row: &ProcessRow<'_>, column: &ProcessColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
     match column.id {
         _ if row.has_exited() => theme.dim,
         Col::State if row.state() == 'D' || row.is_blocked() => theme.crit,
-        Col::Command if row.state() == 'D' => theme.warn,
+        Col::Waits => theme.warn,
         Col::Command if row.raw.kernel_thread => theme.dim,
         _ if column.is_dim_when_zero() && !value.is_positive() => theme.dim,
         _ => table::cell_style(column, value, theme.text, theme),

@@ -71,19 +71,19 @@ impl ProcessesView {
     /// Sorts by a column; a total's column stands for its rate, which `a` turns into the total.
     fn sort_by(&mut self, column: ProcessColumn) {
         self.sort_column = match column {
-            ProcessColumn::AccIo => ProcessColumn::Io,
+            ProcessColumn::AccIo => ProcessColumn::Stalled,
             ProcessColumn::AccRead => ProcessColumn::Read,
             ProcessColumn::AccWrite => ProcessColumn::Write,
             other => other,
         };
     }
 
-    /// Moves the sort column among those on screen; before the first one is the default, reads and writes together.
+    /// Moves the sort column among those on screen; before the first one is the default, stalled tasks first.
     fn move_sort_column(&mut self, pane: PaneId, by: isize, cx: &Context) {
         let columns = self.column_set(cx.shared, cx.inner_area(pane).width);
         let sorted = columns.iter().position(|c| c.id == self.task_query(0, 0).sort_by);
         let position = (sorted.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns.len() as isize + 1);
-        self.sort_by(if position == 0 { ProcessColumn::Io } else { columns[position as usize - 1].id });
+        self.sort_by(if position == 0 { ProcessColumn::Stalled } else { columns[position as usize - 1].id });
     }
 
     fn scroll_columns(&mut self, by: isize, cx: &Context) {

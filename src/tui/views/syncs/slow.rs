@@ -28,7 +28,7 @@ impl SyncsView {
         }
         let rows = self.slow_syncs(cx.shared);
         // In a narrow pane errno goes before what the sync waited on.
-        let keep = |i: usize| SLOW_SYNC_COLUMNS[i].id == SlowSyncColumn::WaitedOn;
+        let keep = |i: usize| table::Priority::kept_if(SLOW_SYNC_COLUMNS[i].id == SlowSyncColumn::WaitedOn);
         let fitted = table::fit_columns(SLOW_SYNC_COLUMNS, inner.width, MIN_PATH_WIDTH, 0, keep);
         table::draw_header(buf, inner, SLOW_SYNC_COLUMNS, &fitted, None, theme);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
