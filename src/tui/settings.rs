@@ -139,7 +139,10 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("tracing", "Whether latencies are measured by programs loaded into the kernel. Default true."),
     ("devices.extended", "The columns of iostat -x. Default false."),
     ("devices.only_active", "Only devices that do I/O. Default false."),
-    ("processes.sort", "Column to sort by; io is reads and writes together, stalled those that are stalled first, then io. Default stalled."),
+    (
+        "processes.sort",
+        "Column to sort by; io is reads and writes together, stalled those that are stalled first, then io. Default stalled.",
+    ),
     ("processes.reverse", "Smallest first. Default false."),
     ("processes.only_active", "Only tasks that do I/O. Default false."),
     ("processes.accumulated", "Sums since the start instead of rates. Default false."),

@@ -85,7 +85,10 @@ fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
     match snapshot.cpu.ok() {
         Some(c) => out.extend([
             (format!("  wa {:.0}", c.iowait_pct), alert(c.iowait_pct >= 20.0)),
-            (format!(" us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct), theme.text),
+            (
+                format!(" us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct),
+                theme.text,
+            ),
         ]),
         None => out.push(("  cpu -".into(), theme.dim)),
     }

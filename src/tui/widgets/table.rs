@@ -238,7 +238,10 @@ mod tests {
 
     #[test]
     fn columns_are_dropped_by_priority_from_the_end() {
-        assert_eq!(fit_columns(COLUMNS, 30, 6, 0, |_| Priority::Rank(0)).columns, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
+        assert_eq!(
+            fit_columns(COLUMNS, 30, 6, 0, |_| Priority::Rank(0)).columns,
+            vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]
+        );
         assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |_| Priority::Rank(0)).columns, vec![(0, 0, 8), (1, 9, 5)]);
         assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |i| Priority::kept_if(i == 2)).columns, vec![(0, 0, 8), (2, 9, 5)]);
         let first_goes = |i: usize| if i == 1 { Priority::Rank(0) } else { Priority::Rank(9) };

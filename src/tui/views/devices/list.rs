@@ -99,12 +99,13 @@ impl DevicesView {
             return rates.iter().filter(|r| r.is_active()).count();
         }
         // The tree also lists mounted devices that never did any I/O.
-        let (idle, vacant) = shared.system.topology.ok().filter(|_| self.sort_column.is_none()).map_or((0, 0), |topo| {
-            let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
-            let idle = topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count();
-            let is_vacant = |rate: &&Arc<DiskRate>| topo.get(rate.id).is_some_and(BlockDevice::is_vacant);
-            (idle, rates.iter().filter(is_vacant).count())
-        });
+        let (idle, vacant) =
+            shared.system.topology.ok().filter(|_| self.sort_column.is_none()).map_or((0, 0), |topo| {
+                let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
+                let idle = topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count();
+                let is_vacant = |rate: &&Arc<DiskRate>| topo.get(rate.id).is_some_and(BlockDevice::is_vacant);
+                (idle, rates.iter().filter(is_vacant).count())
+            });
         rates.len() + idle - vacant
     }
 

@@ -10,8 +10,8 @@ use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::Shared;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, draw_truncated, highlight_row,
-    title_with_filter,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, draw_truncated,
+    highlight_row, title_with_filter,
 };
 use std::fmt::Write as _;
 use strum::VariantArray as _;

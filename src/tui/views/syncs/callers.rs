@@ -25,7 +25,9 @@ impl SyncsView {
     }
 
     pub(super) fn fitted_columns(column_offset: usize, width: u16) -> FittedColumns {
-        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), column_offset, |_| table::Priority::Rank(0))
+        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), column_offset, |_| {
+            table::Priority::Rank(0)
+        })
     }
 
     pub(super) fn render_callers(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
