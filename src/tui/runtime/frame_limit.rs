@@ -31,9 +31,14 @@ pub(super) struct FrameLimit {
 }
 
 impl FrameLimit {
-    /// A full bucket, before the first picture.
-    pub(super) fn new(now: Instant) -> Self {
-        Self { full_at: now, awaits_first_picture: true }
+    /// A full bucket.
+    pub(super) fn new(now: Instant, awaits_first_picture: bool) -> Self {
+        Self { full_at: now, awaits_first_picture }
+    }
+
+    /// Whether data of the first picture is still awaited.
+    pub(super) fn awaits_first_picture(&self) -> bool {
+        self.awaits_first_picture
     }
 
     /// All data of the first picture is there: what follows leaves a token for keys.
@@ -68,8 +73,7 @@ mod tests {
     /// The times in ms at which frames are drawn when something asks for one at each of `asked`.
     fn frames(asked: impl IntoIterator<Item = (u64, FrameReason)>) -> Vec<u64> {
         let start = Instant::now();
-        let mut limit = FrameLimit::new(start);
-        limit.end_first_picture();
+        let mut limit = FrameLimit::new(start, false);
         let mut drawn = Vec::new();
         for (ms, reason) in asked {
             let now = start + MS * ms as u32;
@@ -101,7 +105,7 @@ mod tests {
     #[test]
     fn the_first_picture_does_not_wait_for_a_token_after_the_empty_screen() {
         let start = Instant::now();
-        let mut limit = FrameLimit::new(start);
+        let mut limit = FrameLimit::new(start, true);
         limit.take(start);
         assert_eq!(limit.earliest(FrameReason::Data), start);
         limit.end_first_picture();

@@ -37,6 +37,8 @@ use std::time::{Duration, Instant};
 const CHILD_BLOCKED_AFTER: Duration = Duration::from_secs(1);
 /// How long a frame waits for the processes after the counters of the same tick, so that both are drawn at once.
 const PROCESS_WAIT: Duration = Duration::from_millis(25);
+/// How long the first picture waits for the tasks and the kernel log, so that it is whole.
+const FIRST_PICTURE_WAIT: Duration = Duration::from_millis(75);
 /// Interval between writes to a terminal that has not taken the whole frame.
 const TERMINAL_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval between checks for blocked reads while samples are overdue.
@@ -117,6 +119,7 @@ impl Runtime {
             screen: DiffRenderer::new(size),
             collectors,
             sync_threshold: None,
+            frame_limit: FrameLimit::new(Instant::now(), player.is_none()),
             player,
             recording: ActiveRecording::default(),
             pool,
@@ -126,7 +129,6 @@ impl Runtime {
             tuning,
             timer,
             draw_due: None,
-            frame_limit: FrameLimit::new(Instant::now()),
             should_quit: false,
             collector_error: None,
         })
@@ -227,14 +229,16 @@ impl Runtime {
             self.refresh_blocked();
         }
         let tasks_follow = matches!(observations.last(), Some(Observation::Sample(_)));
-        self.schedule_draw(if tasks_follow { PROCESS_WAIT } else { Duration::ZERO });
-        if self.is_first_picture_complete(&observations) {
+        if self.frame_limit.awaits_first_picture() && self.is_first_picture_complete(&observations) {
+            self.schedule_draw_at(Instant::now(), FrameReason::Data);
             self.frame_limit.end_first_picture();
         }
+        self.schedule_draw(if tasks_follow { PROCESS_WAIT } else { Duration::ZERO });
         observations.into_iter().try_for_each(|observation| self.dispatch(Event::Observed(observation)))
     }
 
     /// Whether nothing more is awaited for the first picture: the tasks have been read, or take more than an interval.
+    /// The kernel log comes before them.
     fn is_first_picture_complete(&self, observations: &[Observation]) -> bool {
         let has_sample = self.app.shared.system.now().boot_ns > 0;
         observations.iter().any(|observation| match observation {
@@ -255,8 +259,9 @@ impl Runtime {
     }
 
     /// Schedules a frame for new data `wait` from now or as soon as the limit of frames allows, or earlier if one is
-    /// scheduled already.
+    /// scheduled already. Before the first picture it waits for more.
     pub(super) fn schedule_draw(&mut self, wait: Duration) {
+        let wait = if self.frame_limit.awaits_first_picture() { FIRST_PICTURE_WAIT } else { wait };
         self.schedule_draw_at(Instant::now() + wait, FrameReason::Data);
     }
 
@@ -314,6 +319,7 @@ impl Runtime {
         }
         if self.sample_due + READ_DEADLINE <= Instant::now() {
             self.sample_due = Instant::now() + BLOCKED_CHECK_INTERVAL;
+            self.frame_limit.end_first_picture();
             self.refresh_blocked();
             self.schedule_draw(Duration::ZERO);
         }
