@@ -6,6 +6,8 @@
 //! graph of each figure. It fails if the median of the last quarter exceeds that of the second one by a tenth and more than
 //! noise. ^C ends it early, with the page of what was read.
 
+#[path = "peers/control_groups.rs"]
+mod control_groups;
 mod interrupt;
 #[path = "peers/loop_devices.rs"]
 mod loop_devices;
@@ -13,6 +15,7 @@ mod loop_devices;
 mod pty_harness;
 
 use clap::Parser;
+use control_groups::ControlGroups;
 use iotop_plus::tui::widgets::{CellBuffer, draw_columns};
 use loop_devices::LoopDevices;
 use pty_harness::{Terminal, TerminalOptions};
@@ -154,9 +157,10 @@ fn report(rows: &[Figures]) -> (String, bool) {
             table,
             "| {name} | {unit} | {first:.0} | {second:.0} | {third:.0} | {last:.0} | {most:.0} | {verdict} |"
         );
-        let _ = writeln!(graphs, "{name}, 0 to {most:.0} {unit}\n{}", graph(&all, most));
+        let scale = format!("{name}, 0 to {most:.0} {unit}");
+        let _ = writeln!(graphs, "{}\n{}", scale.trim_end(), graph(&all, most));
     }
-    (format!("{}\n{table}\n```\n{graphs}```\n", introduction(rows.len(), secs)), has_grown)
+    (format!("{}\n{table}\n```text\n{}\n```\n", introduction(rows.len(), secs), graphs.trim_end()), has_grown)
 }
 
 fn introduction(readings: usize, secs: u64) -> String {
@@ -225,16 +229,16 @@ fn churn_devices(_: &Path, _: u32) {
     }
 }
 
-fn churn_groups(_: &Path, round: u32) {
-    for parent in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"] {
-        let group = format!("{parent}/iotop-plus-soak-{}", round % 50);
-        if fs::create_dir(&group).is_ok() {
-            if let Ok(mut sleep) = Command::new("sleep").arg("0.2").spawn() {
-                let _ = fs::write(format!("{group}/cgroup.procs"), sleep.id().to_string());
-                let _ = sleep.wait();
-            }
-            let _ = fs::remove_dir(&group);
-        }
+fn churn_groups(_: &Path, _: u32) {
+    let Ok(mut sleep) = Command::new("sleep").arg("0.2").spawn() else { return };
+    let groups = ControlGroups::create(3).and_then(|groups| {
+        groups.spread(&[rustix::process::Pid::from_child(&sleep)])?;
+        Ok(groups)
+    });
+    let _ = sleep.wait();
+    if let Err(err) = groups {
+        eprintln!("{err:#}");
+        std::thread::sleep(READ_INTERVAL);
     }
 }
 
