@@ -227,24 +227,16 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
                 };
                 let dirty =
                     p.dirty_point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
-                overwrite_progress_line(&format!(
-                    "round {} of {}, {}: {what}{dirty}",
-                    p.round,
-                    p.total_rounds,
-                    p.arm.name()
-                ));
+                let (round, total, arm) = (p.round, p.total_rounds, p.arm.name());
+                overwrite_progress_line(&format!("round {round} of {total}, {arm}: {what}{dirty}"));
             }
         }
         ExperimentMessage::Round(round) if !quiet => {
             let plan = &round.bench.plan.profile;
             let metric = workloads::primary_metric(plan);
             let value = metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::format_metric(&m, v)));
-            note(&format!(
-                "round {at} of {}, {}: {}",
-                spec.total_rounds(),
-                round.arm.name(),
-                value.as_deref().unwrap_or("-")
-            ));
+            let (total, arm, value) = (spec.total_rounds(), round.arm.name(), value.as_deref().unwrap_or("-"));
+            note(&format!("round {at} of {total}, {arm}: {value}"));
         }
         ExperimentMessage::Note(text) if !quiet => note(&format!("iotop-plus: {text}")),
         _ => {}

@@ -161,24 +161,22 @@ fn status_path(status: &RecorderStatus) -> String {
 }
 
 fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
-    let frames = status.frames_sent;
+    let (path, frames) = (status_path(status), status.frames_sent);
     let dropped = match status.frames_dropped {
         0 => String::new(),
         n => format!(", {n} dropped because the disk was too slow"),
     };
     match &status.state {
         RecorderState::Done if frames == 0 => {
-            print_error(&format!("{}: nothing was recorded, it ended before the first sample", status_path(status)));
+            print_error(&format!("{path}: nothing was recorded, it ended before the first sample"));
             EXIT_FAILED
         }
         RecorderState::Done => {
             if !args.quiet {
                 let time = format_duration((frames as f64 * args.delay) as u64);
                 let size = format_bytes_long(status.bytes_sent);
-                eprintln!(
-                    "{}: {frames} samples over {time}, {size}{dropped}",
-                    crate::sanitize::sanitize(status_path(status))
-                );
+                let path = crate::sanitize::sanitize(path);
+                eprintln!("{path}: {frames} samples over {time}, {size}{dropped}");
             }
             EXIT_OK
         }
@@ -188,10 +186,7 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
         }
         RecorderState::Running | RecorderState::Full => {
             let secs = FINAL_WRITE_TIMEOUT.as_secs();
-            print_error(&format!(
-                "{}: its disk has not answered for {secs} s; the file is as long as it got",
-                status_path(status)
-            ));
+            print_error(&format!("{path}: its disk has not answered for {secs} s; the file is as long as it got"));
             EXIT_FAILED
         }
     }

@@ -247,12 +247,8 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     }
     out.flush()?;
     if span.damaged_bytes > 0 || reader.unreadable_frames > 0 {
-        print_error(&format!(
-            "{}: damaged; {} samples could not be read, {} bytes belong to no sample",
-            args.file.display(),
-            reader.unreadable_frames,
-            span.damaged_bytes
-        ));
+        let (file, frames, bytes) = (args.file.display(), reader.unreadable_frames, span.damaged_bytes);
+        print_error(&format!("{file}: damaged; {frames} samples could not be read, {bytes} bytes belong to no sample"));
     }
     Ok(EXIT_OK)
 }

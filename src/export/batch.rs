@@ -53,13 +53,9 @@ fn push_header(out: &mut String, system: &SystemState, options: BatchOptions) {
     let total = |n: f64| format_bytes(known.then_some(n), suffix);
     let disks = system.snapshot.disks_mb_per_s(system.topology.ok());
     let current = |n: Option<f64>| format_bytes(n.map(|mb| mb * 1_048_576.0), "/s");
+    let [read_now, written_now] = [disks.map(|d| d.0), disks.map(|d| d.1)].map(current);
     let _ = writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
-    let _ = writeln!(
-        out,
-        "Current DISK READ: {:>14} | Current DISK WRITE: {:>14}",
-        current(disks.map(|d| d.0)),
-        current(disks.map(|d| d.1))
-    );
+    let _ = writeln!(out, "Current DISK READ: {read_now:>14} | Current DISK WRITE: {written_now:>14}");
     let id = if system.processes.rows_are_threads() { "TID" } else { "PID" };
     let _ = writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
 }

@@ -67,12 +67,8 @@ fn format_space(space: &Reading<FilesystemSpace>) -> String {
                 (Some(free), Some(total)) => format!(", inodes {free} of {total} free"),
                 _ => String::new(),
             };
-            format!(
-                "space       {} available of {} ({} free){inodes}",
-                format_bytes_long(s.available_bytes),
-                format_bytes_long(s.total_bytes),
-                format_bytes_long(s.free_bytes)
-            )
+            let [available, total, free] = [s.available_bytes, s.total_bytes, s.free_bytes].map(format_bytes_long);
+            format!("space       {available} available of {total} ({free} free){inodes}")
         }
         other => format!("space       - {}", other.unavailable_reason(0).unwrap_or_default()),
     }

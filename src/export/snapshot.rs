@@ -77,14 +77,8 @@ pub(crate) fn header_line(system: &SystemState) -> String {
         ),
         None => format!("cpu - ({})", snapshot.cpu.unavailable_reason(snapshot.time.boot_ns).unwrap_or_default()),
     };
-    format!(
-        "{}  {}  up {}  {}  over {:.1} s  {cpu}",
-        host.name,
-        format_rfc3339(snapshot.time.wall_ns),
-        format_duration(snapshot.time.boot_ns / 1_000_000_000),
-        host.kernel,
-        snapshot.interval_secs
-    )
+    let (time, up) = (format_rfc3339(snapshot.time.wall_ns), format_duration(snapshot.time.boot_ns / 1_000_000_000));
+    format!("{}  {time}  up {up}  {}  over {:.1} s  {cpu}", host.name, host.kernel, snapshot.interval_secs)
 }
 
 /// The tables of the panes, with long columns cut to `cells`.

@@ -136,18 +136,13 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
             writeln!(out, "  cpu    usr {:.1} %, sys {:.1} %{each}, {} switches", c.user_pct, c.system_pct, c.switches);
     }
     if let Some(d) = &p.device {
+        let (name, suffix) = (sanitize(d.name.as_bytes()), app_to_device_suffix(p));
+        let [reads, writes, read_mb, write_mb] = [d.reads_per_s, d.writes_per_s, d.read_mb_per_s, d.write_mb_per_s];
+        let (wait, queue, util) = (d.await_ms, d.queue_size, d.util_pct);
         let _ = writeln!(
             out,
-            "  device {} r/s {:.0}, w/s {:.0}, MB_read/s {:.1}, MB_wrtn/s {:.1}, await {:.2} ms, aqu-sz {:.1}, util {:.0} %{}",
-            sanitize(d.name.as_bytes()),
-            d.reads_per_s,
-            d.writes_per_s,
-            d.read_mb_per_s,
-            d.write_mb_per_s,
-            d.await_ms,
-            d.queue_size,
-            d.util_pct,
-            app_to_device_suffix(p)
+            "  device {name} r/s {reads:.0}, w/s {writes:.0}, MB_read/s {read_mb:.1}, MB_wrtn/s {write_mb:.1}, \
+             await {wait:.2} ms, aqu-sz {queue:.1}, util {util:.0} %{suffix}"
         );
     }
     let (stalls, longest) = (p.stalls.count, p.stalls.longest_ns as f64 / 1e6);

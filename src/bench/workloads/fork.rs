@@ -78,11 +78,9 @@ fn run(session: &mut BenchSession) -> Result<(), RunError> {
         return Err(RunError::Failed("how much memory is available could not be read from meminfo".into()));
     };
     if size > available / 4 {
+        let ([wanted, all], most) = ([size, available].map(format_bytes_long), (available / 4) >> 20);
         return Ok(refuse(format!(
-            "{} is more than a quarter of the {} of memory available: at most --size {}M",
-            format_bytes_long(size),
-            format_bytes_long(available),
-            (available / 4) >> 20
+            "{wanted} is more than a quarter of the {all} of memory available: at most --size {most}M"
         ))?);
     }
     session.begin_preparation("touching memory");

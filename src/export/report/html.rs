@@ -75,13 +75,11 @@ fn push_graph(out: &mut String, g: &Graph) {
         let (x, y) = (i as f64 * width, GRAPH_HEIGHT - height);
         let _ = write!(path, "M{x:.1} {y:.1}h{width:.1}V{GRAPH_HEIGHT}h-{width:.1}z");
     }
+    let (name, [now, max]) = (escape(&g.name), [g.latest(), Some(max)].map(format_value));
     let _ = writeln!(
         out,
-        "<figure><figcaption>{}: now {}, max {}</figcaption>\
-         <svg viewBox=\"0 0 {GRAPH_WIDTH} {GRAPH_HEIGHT}\" preserveAspectRatio=\"none\"><path d=\"{path}\"/></svg></figure>",
-        escape(&g.name),
-        format_value(g.latest()),
-        format_value(Some(max))
+        "<figure><figcaption>{name}: now {now}, max {max}</figcaption>\
+         <svg viewBox=\"0 0 {GRAPH_WIDTH} {GRAPH_HEIGHT}\" preserveAspectRatio=\"none\"><path d=\"{path}\"/></svg></figure>"
     );
 }
 

@@ -55,11 +55,8 @@ fn sparklines(all: &[Graph]) -> String {
         let (name, max) = (sanitize(&g.name), g.max());
         let pad = " ".repeat(width - name.width());
         let sparkline: String = g.points.iter().map(|p| sparkline_char(*p, max)).collect();
-        out.push_str(&format!(
-            "{name}{pad}  {sparkline}  now {}, max {}\n",
-            format_value(g.latest()),
-            format_value(Some(max))
-        ));
+        let [now, max] = [g.latest(), Some(max)].map(format_value);
+        out.push_str(&format!("{name}{pad}  {sparkline}  now {now}, max {max}\n"));
     }
     out
 }
