@@ -2,7 +2,7 @@
 //! supported options. Any other option is an error with its line: a job that ran differently than written
 //! would mislead.
 
-use super::plan::{BenchPlan, EngineChoice, PlanError};
+use super::plan::{BenchPlan, EngineChoice, PlanError, require};
 use crate::units::parse_bytes;
 use std::path::PathBuf;
 
@@ -98,21 +98,16 @@ pub(crate) fn parse_job_file(text: &str) -> Result<BenchPlan, PlanError> {
         if let Some(section) = line.strip_prefix('[') {
             let name = section.strip_suffix(']').ok_or(format!("line {at}: a section needs a closing ]"))?;
             inside = true;
-            if name != "global" && std::mem::replace(&mut job.has_job_section, true) {
-                return Err(format!("line {at}: a second job; one job a file is supported").into());
-            }
+            let is_second = name != "global" && std::mem::replace(&mut job.has_job_section, true);
+            require(!is_second, format!("line {at}: a second job; one job a file is supported"))?;
             continue;
         }
-        if !inside {
-            return Err(format!("line {at}: an option outside of any section").into());
-        }
+        require(inside, format!("line {at}: an option outside of any section"))?;
         let (key, value) = line.split_once('=').map_or((line, "1"), |(k, v)| (k.trim(), v.trim()));
         apply_option(&mut job, key, value, at)
             .map_err(|why| format!("line {at}: {}", crate::sanitize::sanitize(why.0)))?;
     }
-    if !job.has_job_section {
-        return Err("no job section".into());
-    }
+    require(job.has_job_section, "no job section")?;
     into_plan(job)
 }
 
@@ -190,9 +185,7 @@ fn into_plan(job: JobOptions) -> Result<BenchPlan, PlanError> {
         _ => rates.iter().fold(0, |sum: u64, rate| sum.saturating_add(*rate)).saturating_mul(jobs),
     });
     (plan.rate_iops, plan.rate_bytes) = (rate_iops, rate_bytes);
-    if job.time_based && plan.time_ms == 0 {
-        return Err("time_based needs a runtime".into());
-    }
+    require(!job.time_based || plan.time_ms > 0, "time_based needs a runtime")?;
     if let Some(bytes) = job.io_size {
         plan.io_bytes = bytes.saturating_mul(jobs);
     } else if !job.time_based {

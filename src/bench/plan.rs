@@ -15,6 +15,11 @@ impl<T: Into<String>> From<T> for PlanError {
     }
 }
 
+/// The error `otherwise` if a condition is not met.
+pub(crate) fn require(is_met: bool, otherwise: impl Into<PlanError>) -> Result<(), PlanError> {
+    if is_met { Ok(()) } else { Err(otherwise.into()) }
+}
+
 /// How operations are submitted to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -177,9 +182,8 @@ const MAX_THREADS: u32 = 1024;
 impl BenchPlan {
     /// Checks the values against their limits and each other, whatever the machine.
     pub fn check(&self) -> Result<(), PlanError> {
-        let within = |what: &str, n: u64, least: u64, most: u64| match (least..=most).contains(&n) {
-            true => Ok(()),
-            false => Err(PlanError(format!("{what} {n}: must be {least} to {most}"))),
+        let within = |what: &str, n: u64, least: u64, most: u64| {
+            require((least..=most).contains(&n), format!("{what} {n}: must be {least} to {most}"))
         };
         let Self { size, block, depth, jobs, .. } = *self;
         let bytes_in_flight = u64::from(depth) * u64::from(jobs) * u64::from(block);
@@ -190,45 +194,38 @@ impl BenchPlan {
         within("stall limit (ms)", self.stall_limit_ms, 1000, 3_600_000)?;
         within("time (ms)", self.time_ms, 0, 7 * 86_400_000)?;
         within("ramp-up (ms)", self.ramp_ms, 0, 3_600_000)?;
-        let refuse = |why: String| Err(PlanError(why));
-        if size < u64::from(block) {
-            return refuse(format!("size {size} is less than one block of {block}"));
-        }
-        if size / u64::from(jobs) < u64::from(block) {
-            return refuse(format!("size {size} leaves {jobs} jobs less than one block each"));
-        }
-        if size > 1 << 50 {
-            return refuse(format!("size {size}: at most 1 PiB"));
-        }
-        if bytes_in_flight > MAX_BUFFER_BYTES {
-            return refuse(format!(
-                "depth {depth} x jobs {jobs} x block size {block} needs {} MiB of buffers, at most {}",
-                bytes_in_flight >> 20,
-                MAX_BUFFER_BYTES >> 20
-            ));
-        }
-        if self.engine == EngineChoice::Threads && !self.fits_threads() {
-            return refuse(format!("depth x jobs would be {} threads, at most {MAX_THREADS}", depth * jobs));
-        }
-        if self.iopoll && !self.direct {
-            return refuse("--iopoll works with direct I/O only".into());
-        }
-        if self.direct && !block.is_multiple_of(512) {
-            return refuse(format!(
+        require(size >= block.into(), format!("size {size} is less than one block of {block}"))?;
+        require(
+            size / u64::from(jobs) >= block.into(),
+            format!("size {size} leaves {jobs} jobs less than one block each"),
+        )?;
+        require(size <= 1 << 50, format!("size {size}: at most 1 PiB"))?;
+        let (needed, most) = (bytes_in_flight >> 20, MAX_BUFFER_BYTES >> 20);
+        require(
+            bytes_in_flight <= MAX_BUFFER_BYTES,
+            format!("depth {depth} x jobs {jobs} x block size {block} needs {needed} MiB of buffers, at most {most}"),
+        )?;
+        require(
+            self.engine != EngineChoice::Threads || self.fits_threads(),
+            format!("depth x jobs would be {} threads, at most {MAX_THREADS}", depth * jobs),
+        )?;
+        require(self.direct || !self.iopoll, "--iopoll works with direct I/O only")?;
+        require(
+            !self.direct || block.is_multiple_of(512),
+            format!(
                 "block size {block}: direct I/O needs a multiple of the device's block, 512 at least; or add --buffered"
-            ));
-        }
-        if self.readahead && (self.profile != "sweep" || self.direct || self.read_pct != 100) {
-            return refuse("--readahead: only for sweep, which then only reads, through the page cache".into());
-        }
+            ),
+        )?;
+        require(
+            !self.readahead || (self.profile == "sweep" && !self.direct && self.read_pct == 100),
+            "--readahead: only for sweep, which then only reads, through the page cache",
+        )?;
         let t = &self.txlog;
         let has_end = t.transactions > 0 || self.time_ms > 0;
-        if t.min_records == 0 || t.max_records < t.min_records || t.max_records > 1_000_000 || !has_end {
-            return refuse(
-                "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000".into(),
-            );
-        }
-        Ok(())
+        require(
+            has_end && (1..=t.max_records).contains(&t.min_records) && t.max_records <= 1_000_000,
+            "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000",
+        )
     }
 
     pub(crate) fn fits_threads(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::bench::fio_job;
 use crate::bench::params;
-use crate::bench::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError};
+use crate::bench::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError, require};
 use crate::bench::workloads::{self, Workload};
 use crate::model::reading::describe_io_error;
 use OptionKind::{Choice, Flag, Value};
@@ -147,20 +147,17 @@ pub(super) fn build_plan(
     }
     for pair in txlog {
         let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
-        if !["transactions", "min", "max"].contains(&key) {
-            return Err(format!("{pair}: transactions, min or max").into());
-        }
+        require(["transactions", "min", "max"].contains(&key), format!("{pair}: transactions, min or max"))?;
         params::set_param(&mut plan, key, n)?;
     }
     if workload.needs_directory {
-        if plan.directory.as_os_str().is_empty() {
-            return Err(format!("{} needs a directory on the storage to measure", plan.profile).into());
-        }
+        let is_named = !plan.directory.as_os_str().is_empty();
+        require(is_named, format!("{} needs a directory on the storage to measure", plan.profile))?;
         // The child has the same working directory, but results are read from other directories.
         plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
         plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));
-    } else if directory.is_some() {
-        return Err(format!("{} takes no directory", plan.profile).into());
+    } else {
+        require(directory.is_none(), format!("{} takes no directory", plan.profile))?;
     }
     plan.check().and_then(|()| (workload.check)(&plan))?;
     Ok((workload, plan))

@@ -1,6 +1,6 @@
 //! The specification of an experiment: everything it will do.
 
-use crate::bench::plan::{BenchPlan, PlanError};
+use crate::bench::plan::{BenchPlan, PlanError, require};
 use crate::bench::workloads;
 use serde::{Deserialize, Serialize};
 
@@ -82,21 +82,19 @@ impl Default for ExperimentSpec {
 impl ExperimentSpec {
     /// Checks the spec, whatever the machine.
     pub fn check(&self) -> Result<(), PlanError> {
-        if self.set_assignments.is_empty() {
-            return Err("nothing to compare: --set KNOB=VALUE says what B changes".into());
-        }
-        if self.rounds == 0 || self.rounds as usize > super::stats::MAX_ROUNDS {
-            return Err(format!("rounds {}: must be 1 to {} of each arm", self.rounds, super::stats::MAX_ROUNDS).into());
-        }
-        if !(1000..=3_600_000).contains(&self.drain_limit_ms) || self.baseline_ms > 60_000 {
-            return Err("drain limit: 1 to 3600 s; watching before a round: at most 60 s".into());
-        }
-        if matches!(self.on_complete, OnComplete::Lease(s) if !(1..=86_400).contains(&s)) {
-            return Err("a lease lasts 1s to 24h".into());
-        }
-        if self.control && self.plan.directory.as_os_str().is_empty() {
-            return Err(format!("{} has no directory for the control's file", self.plan.profile).into());
-        }
+        require(!self.set_assignments.is_empty(), "nothing to compare: --set KNOB=VALUE says what B changes")?;
+        let (rounds, most) = (self.rounds, super::stats::MAX_ROUNDS);
+        require((1..=most).contains(&(rounds as usize)), format!("rounds {rounds}: must be 1 to {most} of each arm"))?;
+        require(
+            (1000..=3_600_000).contains(&self.drain_limit_ms) && self.baseline_ms <= 60_000,
+            "drain limit: 1 to 3600 s; watching before a round: at most 60 s",
+        )?;
+        let is_lease_valid = !matches!(self.on_complete, OnComplete::Lease(s) if !(1..=86_400).contains(&s));
+        require(is_lease_valid, "a lease lasts 1s to 24h")?;
+        require(
+            !self.control || !self.plan.directory.as_os_str().is_empty(),
+            format!("{} has no directory for the control's file", self.plan.profile),
+        )?;
         let plans = std::iter::once(self.plan.clone()).chain(self.control_plan());
         for plan in plans {
             let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;

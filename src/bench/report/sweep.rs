@@ -7,6 +7,7 @@ use super::data::{BenchReport, Measurement};
 use super::format::{MIB, format_latency};
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Marks and line characters of the series, in order.
@@ -45,10 +46,8 @@ fn sweep_series(r: &BenchReport) -> Vec<SweepSeries<'_>> {
 }
 
 fn block_sizes(r: &BenchReport) -> Vec<u32> {
-    let mut all: Vec<u32> = r.measurements.iter().map(|p| p.block).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    let all: BTreeSet<u32> = r.measurements.iter().map(|p| p.block).collect();
+    all.into_iter().collect()
 }
 
 /// `512`, `4k`, `1M`: below the x axis.

@@ -21,25 +21,18 @@ pub(crate) fn is_from_cache(part: &Measurement) -> bool {
 pub fn warnings_for(report: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(t) = &report.target {
-        if t.is_memory {
-            all.push("the directory is on tmpfs: these are figures of memory, whatever O_DIRECT says".into());
-        }
-        if t.is_stacked {
-            all.push(format!(
-                "{} passes I/O on to other file systems; their devices are not watched here",
-                t.filesystem
-            ));
-        }
-        if t.device.as_deref().is_some_and(|d| d.starts_with("7:")) {
-            all.push("on a loop device: the cache below it may answer; the disk under its file is not watched".into());
-        }
-        if t.is_network {
-            all.push("a network is in between: its figures and its server's caches are in the result".into());
-        }
-        // With --readahead every pass starts with an empty cache, which is checked below.
-        if !report.plan.direct && !report.plan.readahead {
-            all.push("buffered: the page cache takes part in these figures".into());
-        }
+        let is_loop = t.device.as_deref().is_some_and(|d| d.starts_with("7:"));
+        let stacked =
+            format!("{} passes I/O on to other file systems; their devices are not watched here", t.filesystem);
+        let conditions = [
+            (t.is_memory, "the directory is on tmpfs: these are figures of memory, whatever O_DIRECT says"),
+            (t.is_stacked, &stacked),
+            (is_loop, "on a loop device: the cache below it may answer; the disk under its file is not watched"),
+            (t.is_network, "a network is in between: its figures and its server's caches are in the result"),
+            // With --readahead every pass starts with an empty cache, which is checked below.
+            (!report.plan.direct && !report.plan.readahead, "buffered: the page cache takes part in these figures"),
+        ];
+        all.extend(conditions.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned()));
     }
     for part in &report.measurements {
         add_measurement_warnings(part, report, &mut all);

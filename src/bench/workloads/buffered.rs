@@ -3,7 +3,7 @@
 use super::workload::{PlannedWrites, Workload, lower_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
-use crate::bench::plan::{BenchPlan, PlanError};
+use crate::bench::plan::{BenchPlan, PlanError, require};
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
@@ -35,13 +35,9 @@ pub(super) fn one_call_plan() -> BenchPlan {
 
 pub(super) fn check_one_call(plan: &BenchPlan) -> Result<(), PlanError> {
     let name = &plan.profile;
-    if plan.direct {
-        return Err(format!("{name} works through the page cache: leave out --direct").into());
-    }
-    if plan.depth != 1 || plan.jobs != 1 {
-        return Err(format!("{name} makes one call at a time: leave out --depth and --jobs").into());
-    }
-    Ok(())
+    require(!plan.direct, format!("{name} works through the page cache: leave out --direct"))?;
+    let is_single = plan.depth == 1 && plan.jobs == 1;
+    require(is_single, format!("{name} makes one call at a time: leave out --depth and --jobs"))
 }
 
 pub(super) struct RateLimiter {

@@ -5,7 +5,7 @@ use super::buffered::{BUFFERED, one_call_plan};
 use super::workload::{PlannedWrites, Workload, lower_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
-use crate::bench::plan::BenchPlan;
+use crate::bench::plan::{BenchPlan, require};
 use crate::bench::report::Measurement;
 use crate::bench::session::{BenchSession, RunError};
 
@@ -15,7 +15,7 @@ pub(super) const INTRINSIC: Workload = Workload {
     needs_directory: false,
     params: "time",
     plan: || BenchPlan { read_pct: 100, time_ms: 30_000, ..one_call_plan() },
-    check: |plan| if plan.time_ms == 0 { Err("intrinsic: needs a time".into()) } else { Ok(()) },
+    check: |plan| require(plan.time_ms > 0, "intrinsic: needs a time"),
     footprint: |_| 0,
     planned_writes: |_| PlannedWrites::NONE,
     describe: |plan| vec![format!("keeps one core busy for {} s; touches no file", plan.time_ms as f64 / 1e3)],
@@ -52,9 +52,7 @@ fn measure_runs(session: &BenchSession, recorder: &OpRecorder, part: &mut Measur
         recorder.record_op(OpKind::Sync, 0, before, before, now);
         recorder.record_completion_time(now);
         let took = now - before;
-        if took > worst {
-            worst = took;
-        }
+        worst = worst.max(took);
         // Rarely taken: the first threshold is far above a run.
         if took >= THRESHOLDS_US[0] * 1000 {
             for (count, limit) in over.iter_mut().zip(THRESHOLDS_US) {

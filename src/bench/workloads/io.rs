@@ -2,7 +2,7 @@
 
 use super::workload::{IOPS, PlannedWrites, Workload, bandwidth, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec};
-use crate::bench::plan::{BenchPlan, PlanError};
+use crate::bench::plan::{BenchPlan, PlanError, require};
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
@@ -106,10 +106,8 @@ fn check(plan: &BenchPlan) -> Result<(), PlanError> {
         "randread" | "seqread" => 100,
         _ => 0,
     };
-    if plan.read_pct != fixed {
-        return Err(format!("{} has no mix; use randrw --read-pct {}", plan.profile, plan.read_pct).into());
-    }
-    Ok(())
+    let (profile, pct) = (&plan.profile, plan.read_pct);
+    require(pct == fixed, format!("{profile} has no mix; use randrw --read-pct {pct}"))
 }
 
 fn describe(plan: &BenchPlan) -> Vec<String> {

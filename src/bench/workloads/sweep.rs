@@ -5,7 +5,7 @@
 use super::io;
 use super::workload::{PlannedWrites, Workload, file_line, higher_is_better, mib_per_s};
 use crate::bench::io_spec::AccessOrder;
-use crate::bench::plan::{BenchPlan, PlanError};
+use crate::bench::plan::{BenchPlan, PlanError, require};
 use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};
 use crate::bench::report::sweep::{READAHEAD_OFF, step_label};
 use crate::bench::session::{BenchSession, RunError};
@@ -48,16 +48,13 @@ fn block_sizes(largest: u32) -> impl Iterator<Item = u32> {
 }
 
 fn check(plan: &BenchPlan) -> Result<(), PlanError> {
-    if plan.size / u64::from(plan.jobs) < u64::from(LARGEST_SEQUENTIAL) {
-        return Err("sweep: the file must hold a block of 1 MiB per job at least".into());
-    }
-    if plan.time_ms == 0 && plan.io_bytes == 0 {
-        return Err("sweep: every step needs a time or a size limit".into());
-    }
-    if u64::from(plan.depth) * u64::from(plan.jobs) > 512 {
-        return Err("sweep: depth x jobs at most 512, because blocks go up to 1 MiB".into());
-    }
-    Ok(())
+    let (depth, jobs) = (u64::from(plan.depth), u64::from(plan.jobs));
+    require(
+        plan.size / jobs >= LARGEST_SEQUENTIAL.into(),
+        "sweep: the file must hold a block of 1 MiB per job at least",
+    )?;
+    require(plan.time_ms > 0 || plan.io_bytes > 0, "sweep: every step needs a time or a size limit")?;
+    require(depth * jobs <= 512, "sweep: depth x jobs at most 512, because blocks go up to 1 MiB")
 }
 
 fn describe(plan: &BenchPlan) -> Vec<String> {

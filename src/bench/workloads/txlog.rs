@@ -8,7 +8,7 @@ use super::buffered::{
 use super::workload::{PlannedWrites, Workload, higher_is_better};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
-use crate::bench::plan::{BenchPlan, CacheLayout, PlanError, TxLogParams};
+use crate::bench::plan::{BenchPlan, CacheLayout, PlanError, TxLogParams, require};
 use crate::bench::report::Measurement;
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, MIB, RunError};
@@ -210,13 +210,9 @@ fn max_log_bytes(plan: &BenchPlan) -> u64 {
 
 fn check(plan: &BenchPlan) -> Result<(), PlanError> {
     check_one_call(plan)?;
-    if plan.txlog.max_records * u64::from(plan.block) > 64 << 20 {
-        return Err("txlog: max records x record size at most 64 MiB".into());
-    }
-    if max_log_bytes(plan) > 1 << 44 {
-        return Err("txlog: transactions x max records x record size at most 16 TiB of log".into());
-    }
-    Ok(())
+    let most_at_once = plan.txlog.max_records * u64::from(plan.block);
+    require(most_at_once <= 64 << 20, "txlog: max records x record size at most 64 MiB")?;
+    require(max_log_bytes(plan) <= 1 << 44, "txlog: transactions x max records x record size at most 16 TiB of log")
 }
 
 fn describe(plan: &BenchPlan) -> Vec<String> {

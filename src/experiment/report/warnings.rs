@@ -25,11 +25,11 @@ pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
         if done < planned && report.end != RunEnd::Complete {
             say(format!("only {done} of {planned} rounds came to their end; the verdict is about those"));
         }
-        foreign_load_warnings(report, trial).into_iter().for_each(&mut say);
+        add_foreign_load_warnings(report, trial, &mut say);
         short_rounds_warning(trial).into_iter().for_each(&mut say);
         // A workload without a file dirties no pages.
         if !trial.is_control && report.only_page_cache && report.target().is_some() {
-            page_cache_warnings(report, trial).into_iter().for_each(&mut say);
+            add_page_cache_warnings(report, trial, &mut say);
         }
         repeated_bench_warnings(trial).into_iter().for_each(&mut say);
     }
@@ -37,18 +37,16 @@ pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
 }
 
 /// Warnings about thresholds and ages, for knobs of the page cache.
-fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
-    let mut all = Vec::new();
+fn add_page_cache_warnings(report: &ExperimentReport, trial: &Trial, say: &mut impl FnMut(String)) {
     if trial.plan.direct {
-        all.push("this workload passes the page cache (direct I/O): settings of dirty pages cannot act on it".into());
-        return all;
+        return say("this workload passes the page cache (direct I/O): settings of dirty pages cannot act on it".into());
     }
     let shortest = trial.rounds.iter().filter(|r| r.is_comparable()).map(|r| r.counted_secs()).reduce(f64::min);
     let expire = report.memory.expire_centisecs.map(|c| c as f64 / 100.0);
     if let (Some(secs), Some(expire)) = (shortest, expire)
         && secs < expire
     {
-        all.push(format!(
+        say(format!(
             "the shortest round counted for {secs:.1} s, less than the {expire:.0} s of vm.dirty_expire_centisecs: \
              writing by age is not in these figures, and B may cost later what it saves now"
         ));
@@ -56,16 +54,15 @@ fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> 
     let (size, shown) = (trial.plan.size, format_bytes_long(trial.plan.size));
     let beyond = |arm: Arm| report.thresholds[arm.index()].background.filter(|b| *b > size);
     match (beyond(Arm::A), beyond(Arm::B)) {
-        (Some(_), Some(_)) => all.push(format!(
+        (Some(_), Some(_)) => say(format!(
             "neither arm's background threshold can be reached with a file of {shown}: both write by age only"
         )),
-        (Some(b), None) => all.push(format!(
+        (Some(b), None) => say(format!(
             "A's background threshold ({}) is above the file's {shown}: A writes by age only",
             format_bytes_long(b)
         )),
         _ => {}
     }
-    all
 }
 
 fn short_rounds_warning(trial: &Trial) -> Option<String> {
@@ -84,8 +81,7 @@ fn short_rounds_warning(trial: &Trial) -> Option<String> {
     })
 }
 
-fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
-    let mut all = Vec::new();
+fn add_foreign_load_warnings(report: &ExperimentReport, trial: &Trial, say: &mut impl FnMut(String)) {
     let n = trial.rounds.len();
     let device = report.target().and_then(|t| t.device.clone());
     // In how many rounds it was above a limit, and the highest value.
@@ -96,15 +92,14 @@ fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String
     let moved = |r: &Round| Some(r.baseline.disks.iter().find(|(d, _)| Some(d) == device.as_ref())?.1);
     if let Some((rounds, most)) = above(FOREIGN_BYTES_PER_S, &moved) {
         let most = format_bytes_long(most as u64);
-        all.push(format!("others worked on the device before {rounds} of {n} rounds, up to {most}/s"));
+        say(format!("others worked on the device before {rounds} of {n} rounds, up to {most}/s"));
     }
     if let Some((rounds, most)) = above(BUSY_CPU_PCT, &|r| r.baseline.cpu_pct) {
-        all.push(format!("the processors were busy with other work before {rounds} of {n} rounds, up to {most:.0} %"));
+        say(format!("the processors were busy with other work before {rounds} of {n} rounds, up to {most:.0} %"));
     }
     if trial.rounds.iter().any(|r| r.baseline.sync_timed_out) {
-        all.push("another file system did not finish its sync: its dirty pages count towards the thresholds".into());
+        say("another file system did not finish its sync: its dirty pages count towards the thresholds".into());
     }
-    all
 }
 
 fn repeated_bench_warnings(trial: &Trial) -> Vec<String> {
