@@ -218,6 +218,11 @@ impl DeviceUsers {
         Some(format!("{} has {} of its {}{more}", first.name, first.percent(), self.of))
     }
 
+    /// Name of the value that [`DeviceUsers::list`] gives.
+    pub(super) fn fact_name(&self) -> &'static str {
+        if self.of == "queue" { "queue by task" } else { "bytes by task" }
+    }
+
     /// `fio (901) 62%, dd (900) 30%`; `None` if nobody has much of it.
     pub(super) fn list(&self) -> Option<String> {
         let all: Vec<String> = self.main().iter().map(|user| format!("{} {}", user.name, user.percent())).collect();

@@ -131,7 +131,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         .fact("reads", format::percent(load.read_pct))
         .fact("%util", format::percent(load.util_pct))
         .fact("class", format!("{}; slow from {}", class.description(), format::ms(limits.slow_ms)))
-        .fact_opt(if users.of == "queue" { "queue by task" } else { "bytes by task" }, users.list())
+        .fact_opt(users.fact_name(), users.list())
         .since(since)
         .why("Requests wait in the queue: every read and every sync on this device takes at least the await, whoever causes the load.");
     add_remedies(ctx, finding, load, id, &users)

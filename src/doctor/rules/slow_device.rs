@@ -3,6 +3,7 @@
 
 use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
+use crate::doctor::device_users::{DeviceUsers, Requests};
 
 /// Up to this queue size the await is the device's own service time.
 const SHORT_QUEUE: f64 = 2.0;
@@ -56,7 +57,9 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
         true => format!("await {await_ms} with aqu-sz {queue}"),
         false => format!("only {tps} tps with aqu-sz {queue}, await {await_ms}"),
     };
-    let title = format!("{} is slow for {}: {problem}", ctx.device_name(id), class.description());
+    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, Requests::All);
+    let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
+    let title = format!("{} is slow for {}: {problem}{used_by}", ctx.device_name(id), class.description());
     let expected =
         format!("await below {}, or at least {} tps", format::ms(limits.slow_ms), format::count(limits.min_tps));
     Some(
@@ -66,6 +69,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
             .fact("aqu-sz", queue)
             .fact("throughput", format::mb_per_s(mb_per_s))
             .fact("expected", expected)
+            .fact_opt(users.fact_name(), users.list())
             .since(since)
             .why("The device itself takes this long: no queue setting makes up for it, and everything that uses it is slow.")
             .advise_at("look for errors, resets and resyncs in the kernel log", NavTarget::KernelLog(None))

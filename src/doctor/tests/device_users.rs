@@ -52,6 +52,17 @@ fn random_reader_is_named_before_a_stream_with_more_bytes() {
 }
 
 #[test]
+fn users_of_a_slow_device_are_named() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(VDA, "vda", (15.0, 66.0, 1.0, 4.0, 0.5)));
+        set_attribution(t, vec![owner_io(900, VDA, writes(0.9, 0.1)), owner_io(901, VDA, reads(0.1, 0.1))]);
+    });
+    let (found, _) = machine.evaluate_rule("slow-device");
+    assert!(found[0].title.ends_with("aqu-sz 1.0; task900 (900) has 90% of its queue"), "{}", found[0].title);
+}
+
+#[test]
 fn two_equal_users_are_both_named() {
     let mut machine = TestMachine::new();
     machine.ticks(8, |t| {
