@@ -195,7 +195,7 @@ fn the_keys_page_is_the_programs_own_table() {
         assert!(!binding.help.trim().is_empty(), "{}", binding.name);
     }
     for context in contexts {
-        page.push_str(&format!("\n## {}\n\n| key | does |\n|---|---|\n", context.title()));
+        page.push_str(&format!("\n## {}\n\n| key | does |\n|---|---|\n", <&str>::from(context)));
         for b in BINDINGS.iter().filter(|b| b.context == context) {
             let key = b.name.replace('|', "\\|");
             page.push_str(&format!("| `{key}` | {} |\n", b.help.replace('|', "\\|")));

@@ -7,7 +7,6 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::root::Root;
 use crate::tui::runtime::{TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;
-use crate::tui::widgets::theme::ThemeName;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,7 +54,7 @@ pub(super) fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8>
     if let Some(delay) = top.delay {
         settings.interval = delay;
     }
-    if let Some(theme) = top.theme.as_deref().and_then(ThemeName::parse) {
+    if let Some(theme) = top.theme.as_deref().and_then(|name| name.parse().ok()) {
         settings.theme = theme;
     }
     settings.mouse &= !top.no_mouse;

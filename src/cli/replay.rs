@@ -23,7 +23,6 @@ use crate::root::Root;
 use crate::tui::action::ViewId;
 use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::shared::ReplayUi;
-use crate::tui::widgets::theme::ThemeName;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use std::fmt::Display;
@@ -102,7 +101,7 @@ pub(super) fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
 
 fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     let (config, mut settings) = load_settings(&root, args.config.as_deref())?;
-    if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
+    if let Some(theme) = args.theme.as_deref().and_then(|name| name.parse().ok()) {
         settings.theme = theme;
     }
     // Recordings contain nothing for these views.

@@ -2,20 +2,12 @@
 
 #![expect(missing_docs, reason = "titles and the table of keys say it")]
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+
 /// The views, in the order of their number keys; Syncs has a key of its own. Images can show those with a help text.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    clap::ValueEnum,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, ValueEnum, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 pub enum ViewId {
     /// All panes that fit.
@@ -116,7 +108,6 @@ pub enum Action {
     ToggleRecording,
 }
 
-/// An action on benchmarks or experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunAction {
     Start,
@@ -129,7 +120,6 @@ pub enum RunAction {
     FocusPage,
 }
 
-/// An action in the Tune view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TuneAction {
     Apply,
@@ -148,7 +138,6 @@ pub enum TuneAction {
     QuitDetach,
 }
 
-/// An action on experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExperimentAction {
     TryPending,
@@ -158,7 +147,6 @@ pub enum ExperimentAction {
     Keep,
 }
 
-/// An action in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayAction {
     TogglePlay,

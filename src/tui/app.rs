@@ -3,7 +3,6 @@
 //! [`update`] takes an event, changes the state and returns effects. It reads no file, clock or kernel.
 
 mod capture;
-mod command;
 mod diagnosis;
 mod dispatch;
 pub mod draw;

@@ -73,7 +73,6 @@ impl DiffRenderer {
     }
 }
 
-/// Collects the cells of a row to send.
 fn collect_changed_cells(
     names: &StyleTable,
     row: usize,

@@ -10,7 +10,6 @@ use crate::model::process::{IoPrio, TaskKey};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A request to the runtime.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     Quit,
@@ -56,29 +55,30 @@ pub enum RunEffect<P> {
     Kill,
 }
 
-/// Work for the runner of the Tune view.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TuneEffect {
     /// Take a snapshot of all knobs and of these.
     Refresh(Vec<String>),
     Apply {
         /// `KNOB=VALUE` each.
         assignments: Vec<String>,
-        lease_secs: u64,
+        /// `None`: for good.
+        lease_secs: Option<u64>,
     },
-    ApplyPermanent(Vec<String>),
-    Keep(Vec<u64>),
-    Renew {
-        id: u64,
-        /// New length from now, seconds.
-        secs: u64,
-    },
-    Undo(Vec<u64>),
-    /// Let leases run on without this program.
-    Detach(Vec<u64>),
+    /// Do this with the changes of these numbers.
+    Command(Vec<u64>, LeaseCommand),
 }
 
-/// Work for the player.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseCommand {
+    Keep,
+    Undo,
+    /// Restart the lease with this many seconds.
+    Renew(u64),
+    /// Let the lease run on without this program.
+    Detach,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayEffect {
     Play(u16),
@@ -92,7 +92,6 @@ pub enum ReplayEffect {
     },
 }
 
-/// What is to be done about a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordingEffect {
     Start(PathBuf),

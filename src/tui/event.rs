@@ -18,10 +18,8 @@ use crossterm::event::{KeyEvent, MouseEvent};
 /// Capacity of each queue to the event loop; a sender waits while its queue is full.
 pub const QUEUE_CAPACITY: usize = 64;
 
-/// Queues an event for the event loop.
 pub type EventSender = tokio::sync::mpsc::Sender<Box<Event>>;
 
-/// An event.
 #[derive(Debug)]
 pub enum Event {
     Key(KeyEvent),
@@ -47,7 +45,6 @@ pub enum Event {
 /// Result of checking the arms of an experiment on this machine.
 #[derive(Debug, Clone)]
 pub struct ArmCheck {
-    /// The experiment.
     pub spec: ExperimentSpec,
     /// The values of its arms on this machine, or why they cannot be compared.
     pub result: Result<ValidatedSpec, String>,
@@ -75,7 +72,6 @@ pub enum TuneEvent {
     LeaseTime {
         id: u64,
         secs_left: u64,
-        /// Whether the lease was restarted on request.
         was_renewed: bool,
     },
     Kept(u64),
@@ -99,7 +95,6 @@ pub enum TuneEvent {
     Failed(String),
 }
 
-/// An event of the player.
 #[derive(Debug)]
 pub enum ReplayEvent {
     /// Everything before is void. Holds the kernel log up to there; everything else follows.
@@ -111,7 +106,6 @@ pub enum ReplayEvent {
         /// Number of frames that could not be read so far.
         unreadable_frames: u64,
     },
-    /// Progress of a search for a finding.
     Searching {
         forward: bool,
         /// Wall clock reached, ns since 1970.
@@ -129,7 +123,6 @@ pub enum ReplayEvent {
 }
 
 impl ReplayEvent {
-    /// Whether the event changes what is on screen.
     pub fn needs_redraw(&self) -> bool {
         !matches!(self, ReplayEvent::Reset(_) | ReplayEvent::Ticks { is_settled: false, .. })
     }

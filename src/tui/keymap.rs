@@ -10,57 +10,43 @@ use KeyContext::{
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::LazyLock;
 
-/// Where a key acts; its title says it. A more specific context wins over a more general one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "their titles say it")]
+/// Where a key acts, with its heading in the help. A more specific context wins over a more general one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "their headings say it")]
 pub enum KeyContext {
+    #[strum(serialize = "Everywhere")]
     Global,
+    #[strum(serialize = "Moving")]
     Scroll,
+    #[strum(serialize = "In lists")]
     List,
     Devices,
     Processes,
+    #[strum(serialize = "Kernel log")]
     Kernel,
     Bench,
     Tune,
+    #[strum(serialize = "Experiments, a page of Tune")]
     Experiment,
     Findings,
+    #[strum(serialize = "Leaving with a change on lease")]
     TuneLeave,
+    #[strum(serialize = "In a detail")]
     Detail,
+    #[strum(serialize = "Detail of a device")]
     DeviceDetail,
+    #[strum(serialize = "Detail of a process")]
     ProcessDetail,
+    #[strum(serialize = "Detail of a kernel message")]
     KernelDetail,
+    #[strum(serialize = "In a recording")]
     Replay,
+    #[strum(serialize = "In this help")]
     Help,
+    #[strum(serialize = "In a question")]
     Dialog,
 }
 
-impl KeyContext {
-    /// Its heading in the help.
-    pub fn title(self) -> &'static str {
-        match self {
-            Global => "Everywhere",
-            Scroll => "Moving",
-            List => "In lists",
-            Devices => "Devices",
-            Processes => "Processes",
-            Kernel => "Kernel log",
-            Bench => "Bench",
-            Tune => "Tune",
-            Experiment => "Experiments, a page of Tune",
-            Findings => "Findings",
-            TuneLeave => "Leaving with a change on lease",
-            Detail => "In a detail",
-            DeviceDetail => "Detail of a device",
-            ProcessDetail => "Detail of a process",
-            KernelDetail => "Detail of a kernel message",
-            Replay => "In a recording",
-            Help => "In this help",
-            Dialog => "In a question",
-        }
-    }
-}
-
-/// One key in one context.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KeyBinding {

@@ -2,6 +2,8 @@
 //!
 //! It is taken on the runner's thread. Reads that may block go through the given [`KnobIo`], which uses a child process.
 
+#![expect(missing_docs, reason = "the names say what needs no comment")]
+
 use crate::experiment::report::ExperimentReport;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
@@ -25,9 +27,7 @@ const MAX_CHANGES: usize = 200;
 /// A change without a tuner counts as orphaned only when it is older, ns: its tuner may just be starting.
 const TUNER_START_GRACE_NS: i64 = 3_000_000_000;
 
-/// The state of all knobs and changes at one moment.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KnobSnapshot {
     /// All knobs, by group.
     pub rows: Vec<KnobRow>,
@@ -41,7 +41,6 @@ pub struct KnobSnapshot {
 
 /// What the Tune view knows of knobs and changes, for all views.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KnobState {
     pub snapshot: Option<Arc<KnobSnapshot>>,
     /// Leased changes of this screen.
@@ -50,7 +49,6 @@ pub struct KnobState {
 }
 
 impl KnobState {
-    /// All knobs.
     pub fn rows(&self) -> &[KnobRow] {
         self.snapshot.as_ref().map(|s| s.rows.as_slice()).unwrap_or_default()
     }
@@ -60,7 +58,6 @@ impl KnobState {
         self.snapshot.as_ref().map(|s| s.changes.as_slice()).unwrap_or_default()
     }
 
-    /// The knob of that name.
     pub fn knob(&self, name: &str) -> Option<&KnobRow> {
         self.rows().iter().find(|r| r.name == name)
     }
@@ -70,7 +67,6 @@ impl KnobState {
         self.changes().iter().any(|c| c.members.iter().any(|m| m.outcome.is_none() && m.knob == *knob))
     }
 
-    /// Whether this program may change knobs.
     pub fn can_write(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|s| s.can_write)
     }
@@ -78,15 +74,12 @@ impl KnobState {
 
 /// A change of this screen that reverts itself when its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct ActiveLease {
     pub id: u64,
     pub secs_left: u64,
 }
 
-/// A knob.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KnobRow {
     pub id: KnobId,
     /// The knob as text, unsanitized; the key of other tables.
@@ -113,7 +106,6 @@ impl KnobRow {
         }
     }
 
-    /// What the knob is.
     pub fn knob(&self) -> &'static Knob {
         self.id.definition()
     }
@@ -126,7 +118,6 @@ impl KnobRow {
         }
     }
 
-    /// A value in few characters.
     pub(crate) fn format_short(&self, value: &str) -> String {
         sanitize(value::format_short(self.knob(), value))
     }
@@ -144,13 +135,11 @@ impl KnobRow {
         })
     }
 
-    /// The kernel's default in words.
     pub(crate) fn default_text(&self, machine: &MachineLimits) -> String {
         let knob = self.knob();
         knob.default.map_or(knob.default_text.into(), |d| value::format_with_meaning(knob, d, machine))
     }
 
-    /// Values that may be written.
     pub(crate) fn allowed_values(&self, machine: &MachineLimits) -> String {
         let no_reading = KnobReading::default();
         sanitize(value::describe_allowed(self.knob(), machine, self.reading.as_ref().unwrap_or(&no_reading)))
@@ -177,9 +166,7 @@ impl KnobRow {
     }
 }
 
-/// Status of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub enum ChangeStatus {
     /// Its tuner reverts it in this many seconds.
     Leased(u64),
@@ -195,7 +182,6 @@ pub enum ChangeStatus {
 
 /// A change of this boot.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct ChangeRow {
     pub id: u64,
     /// Time of the change, ns since 1970; 0 if not known.

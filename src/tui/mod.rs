@@ -10,7 +10,6 @@ pub mod keymap;
 #[cfg(test)]
 mod keymap_tests;
 pub mod knob_snapshot;
-mod pane;
 pub mod runtime;
 pub(crate) mod screen;
 pub mod settings;

@@ -13,7 +13,7 @@ mod state;
 mod timer;
 
 use super::event::{Event, QUEUE_CAPACITY};
-use super::terminal::{self, Tty, TtyHandle};
+use super::terminal::{self, Tty};
 use anyhow::{Context, anyhow};
 use async_fd::register_fd;
 use kernel_log::KernelLogSource;
@@ -21,7 +21,8 @@ use rustix::process::{Resource, getrlimit};
 use shared::SharedRuntime;
 use signals::SignalEvent;
 use state::Runtime;
-use timer::Timer;
+use std::os::fd::OwnedFd;
+use timer::{Timer, acknowledge};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -71,9 +72,9 @@ struct EventLoop {
     signals: mpsc::Receiver<SignalEvent>,
     input: mpsc::Receiver<std::io::Result<crossterm::event::Event>>,
     events: mpsc::Receiver<Box<Event>>,
-    tty: AsyncFd<TtyHandle>,
+    tty: AsyncFd<OwnedFd>,
     kernel_log: KernelLogSource,
-    timer: AsyncFd<Timer>,
+    timer: AsyncFd<OwnedFd>,
 }
 
 impl EventLoop {
@@ -84,9 +85,9 @@ impl EventLoop {
     ) -> anyhow::Result<Self> {
         let tty = Tty::enter(options.settings.mouse).context("cannot take the terminal")?;
         // Not WRITABLE: that would wake the loop once for each frame the terminal has taken.
-        let tty_handle = register_fd(tty.try_clone_handle()?, Interest::READABLE)?;
+        let tty_handle = register_fd(tty.fd.try_clone()?, Interest::READABLE)?;
         let timer = Timer::new()?;
-        let timer_handle = register_fd(timer.try_clone()?, Interest::READABLE)?;
+        let timer_handle = register_fd(timer.try_clone_fd()?, Interest::READABLE)?;
         let (sender, events) = mpsc::channel(QUEUE_CAPACITY);
         let live_root = options.replay.is_none().then(|| options.root.clone());
         runtime.start(options, tty, timer, sender)?;
@@ -115,12 +116,12 @@ impl EventLoop {
                 Some(event) = self.events.recv() => self.runtime.with(|runtime| runtime.on_event(*event))?,
                 ready = self.tty.readable() => {
                     ready?.clear_ready();
-                    let is_hung_up = self.tty.get_ref().is_hung_up();
+                    let is_hung_up = terminal::is_hung_up(self.tty.get_ref());
                     self.runtime.with(|runtime| runtime.on_terminal_ready(is_hung_up))?;
                 }
                 ready = self.kernel_log.readable() => self.kernel_log.on_ready(ready, &self.runtime)?,
                 ready = self.timer.readable() => {
-                    self.timer.get_ref().acknowledge();
+                    acknowledge(self.timer.get_ref());
                     ready?.clear_ready();
                     self.runtime.with(Runtime::on_timer)?;
                 }

@@ -1,12 +1,38 @@
 //! What is on screen, whichever view owns it: the tab, the focus, prompts, dialogs and messages.
 
 use super::action::ViewId;
-use super::pane::PaneId;
+use super::effect::TuneEffect;
 use super::widgets::table::Scroll;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::sanitize::sanitize;
 
-/// What is on screen: the tab, the focused pane, overlays and messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum PaneId {
+    Devices,
+    DeviceGraphs,
+    Processes,
+    Writeback,
+    Memory,
+    KernelLog,
+    BenchResults,
+    BenchPage,
+    TuneKnobs,
+    KnobPage,
+    ChangeHistory,
+    ExperimentList,
+    ExperimentPage,
+    Findings,
+    IncidentPage,
+    FindingsSummary,
+    DeviceDetail,
+    ProcessDetail,
+    KernelLogDetail,
+    PathDetail,
+    Syncs,
+    SlowSyncs,
+}
+
 #[derive(Default)]
 pub struct ScreenState {
     pub size: (u16, u16),
@@ -46,7 +72,6 @@ pub enum Overlay {
     Dialog(Dialog),
 }
 
-/// What a prompt asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptPurpose {
     Search,
@@ -92,7 +117,6 @@ pub struct Dialog {
     pub on_confirm: PendingChange,
 }
 
-/// A change that waits for confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingChange {
     /// I/O class and level of a task.
@@ -105,9 +129,7 @@ pub enum PendingChange {
 /// What a dialog of the Tune view asks to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmation {
-    Apply(Vec<String>),
-    ApplyPermanent(Vec<String>),
-    Undo(Vec<u64>),
+    Run(TuneEffect),
     /// Write these assignments into the files of this program, or remove them.
     Persist {
         /// `KNOB=VALUE`, or `KNOB` to remove.
@@ -120,13 +142,14 @@ pub enum Confirmation {
     Quit,
 }
 
-impl Confirmation {
+impl PendingChange {
     /// The keys that answer, for the footer of the dialog.
     pub fn key_hints(&self) -> &'static str {
         match self {
-            Confirmation::Quit => "u Undo  k Keep  l Let the lease run out  Esc Stay",
-            Confirmation::CopyCommand(_) => "y Copy  n No",
-            _ => "y Yes  n No",
+            PendingChange::IoPrio(..) | PendingChange::Start(_) => "y Yes   n No",
+            PendingChange::Tune(Confirmation::Quit) => "u Undo  k Keep  l Let the lease run out  Esc Stay",
+            PendingChange::Tune(Confirmation::CopyCommand(_)) => "y Copy  n No",
+            PendingChange::Tune(_) => "y Yes  n No",
         }
     }
 }

@@ -6,17 +6,22 @@ use super::action::ViewId;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::{FORMATS, find_format};
 use crate::model::columns::process::COLUMNS;
+use crate::model::kernel_log::LogPatterns;
 use crate::model::process::ProcessColumn;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 /// The content of the config file. Every field is optional; an unknown one is an error.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    #[default = 1.0]
     pub interval: f64,
     pub theme: ThemeName,
     pub view: ViewId,
+    #[default = true]
     pub mouse: bool,
+    #[default = true]
     pub tracing: bool,
     pub devices: DeviceSettings,
     pub processes: ProcessSettings,
@@ -34,9 +39,10 @@ pub struct DeviceSettings {
     pub only_active: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessSettings {
+    #[default = "stalled"]
     pub sort: String,
     pub reverse: bool,
     pub only_active: bool,
@@ -53,78 +59,34 @@ pub struct KernelSettings {
     pub exclude: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct SyncsSettings {
+    #[default(crate::model::syncs::SLOW_THRESHOLD_MS)]
     pub threshold_ms: u64,
 }
 
-impl Default for SyncsSettings {
-    fn default() -> Self {
-        Self { threshold_ms: crate::model::syncs::SLOW_THRESHOLD_MS }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct TuneSettings {
+    #[default(DEFAULT_LEASE_SECS)]
     pub lease: u64,
 }
 
-impl Default for TuneSettings {
-    fn default() -> Self {
-        Self { lease: DEFAULT_LEASE_SECS }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchSettings {
+    #[default = "."]
     pub directory: String,
 }
 
-impl Default for BenchSettings {
-    fn default() -> Self {
-        Self { directory: ".".into() }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScreenshotSettings {
+    #[default(FORMATS[0].name.into())]
     pub format: String,
+    #[default = "."]
     pub directory: String,
-}
-
-impl Default for ScreenshotSettings {
-    fn default() -> Self {
-        Self { format: FORMATS[0].name.into(), directory: ".".into() }
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            interval: 1.0,
-            theme: ThemeName::default(),
-            view: ViewId::default(),
-            mouse: true,
-            tracing: true,
-            devices: DeviceSettings::default(),
-            processes: ProcessSettings::default(),
-            kernel: KernelSettings::default(),
-            tune: TuneSettings::default(),
-            syncs: SyncsSettings::default(),
-            bench: BenchSettings::default(),
-            screenshot: ScreenshotSettings::default(),
-        }
-    }
-}
-
-impl Default for ProcessSettings {
-    fn default() -> Self {
-        Self { sort: "stalled".into(), reverse: false, only_active: false, accumulated: false, threads: false }
-    }
 }
 
 /// Every setting by its name in the file, for the man page.
@@ -159,16 +121,9 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("tune.lease", "Seconds after which a change of a setting takes itself back, 1 to 86400. Default 120."),
 ];
 
-/// Default length of a lease, seconds.
 pub const DEFAULT_LEASE_SECS: u64 = 120;
-
-/// Range of a lease, seconds.
 pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tuning::tuner::MAX_LEASE_SECS;
-
-/// Range of the threshold for syncs, ms.
 pub const SYNC_THRESHOLD_MS_RANGE: std::ops::RangeInclusive<u64> = 0..=3_600_000;
-
-/// Range of the interval, seconds.
 pub const INTERVAL_SECS_RANGE: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 impl Settings {
@@ -196,15 +151,11 @@ impl Settings {
         if ProcessColumn::by_name(sort).is_none() {
             return Err(not_one_of("processes.sort", sort, COLUMNS.iter().map(|c| c.value.name)));
         }
-        crate::model::kernel_log::LogPatterns::new(
-            settings.kernel.include.as_deref(),
-            settings.kernel.exclude.as_deref(),
-        )
-        .map_err(|err| err.to_string())?;
+        let KernelSettings { include, exclude } = &settings.kernel;
+        LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
         Ok(settings)
     }
 
-    /// The text of the file.
     pub fn to_toml(&self) -> String {
         let body = toml::to_string(self).unwrap_or_default();
         format!("# iotop-plus settings, written by the key W.\n{body}")

@@ -1,19 +1,19 @@
 //! What all views read, and nothing of any one of them.
 
+#![expect(missing_docs, reason = "the names say what needs no comment")]
+
 use super::bench_target::BenchTarget;
 use super::knob_snapshot::KnobState;
 use super::widgets::theme::{Theme, ThemeName};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
 use crate::model::kernel_log::LogClock;
-use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::{HostInfo, SystemState};
 use crate::recording::reader::RecordingSpan;
 use std::time::Duration;
 
 /// The state shared by all views. Views read it; only the program above them writes it.
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct Shared {
     pub system: SystemState,
     pub findings: RuleEngine,
@@ -41,9 +41,7 @@ pub struct Shared {
     pub running: Option<Running>,
 }
 
-/// A benchmark or an experiment under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct Running {
     pub is_experiment: bool,
     pub profile: String,
@@ -74,7 +72,6 @@ impl Shared {
         }
     }
 
-    /// The theme in force.
     pub fn theme(&self) -> Theme {
         Theme::new(if self.no_color { ThemeName::Mono } else { self.theme_name })
     }
@@ -135,19 +132,12 @@ impl Shared {
 
     /// Why processes cannot be shown; `None`: they can.
     pub fn processes_unavailable_reason(&self) -> Option<String> {
-        self.reason(&self.system.processes_status)
+        self.system.processes_status.unavailable_reason(self.system.now().boot_ns)
     }
 
     /// Why the kernel log cannot be shown; `None`: it can.
     pub fn kernel_log_unavailable_reason(&self) -> Option<String> {
-        self.reason(&self.system.kernel_log_status)
-    }
-
-    fn reason(&self, status: &Reading<()>) -> Option<String> {
-        match status {
-            Reading::Ok(()) => None,
-            other => other.unavailable_reason(self.system.now().boot_ns),
-        }
+        self.system.kernel_log_status.unavailable_reason(self.system.now().boot_ns)
     }
 }
 
@@ -156,9 +146,7 @@ pub const NOT_IN_REPLAY: &str = "not available in a replay";
 /// Playback speeds, as multiples of the recorded pace.
 pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// State of a replay.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct ReplayUi {
     /// Name of the file, sanitized.
     pub file: String,

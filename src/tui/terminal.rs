@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::tcgetwinsize;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 /// Alternate screen, no cursor.
@@ -27,7 +27,7 @@ static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
 /// The terminal while it is set up for the program.
 pub struct Tty {
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
     mouse: bool,
     pending: Vec<u8>,
     written: usize,
@@ -38,19 +38,16 @@ impl Tty {
     pub fn enter(mouse: bool) -> io::Result<Self> {
         let stdout = io::stdout();
         if !stdout.is_terminal() {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "standard output is not a terminal; for a pipe or a file use `iotop-plus -b` or `iotop-plus snapshot`",
-            ));
+            let why =
+                "standard output is not a terminal; for a pipe or a file use `iotop-plus -b` or `iotop-plus snapshot`";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let term = std::env::var("TERM").unwrap_or_default();
         if matches!(term.as_str(), "" | "dumb" | "unknown") {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!(
-                    "TERM is \"{term}\", a terminal without a cursor to move; set TERM (xterm, linux, ...) or use `iotop-plus -b`"
-                ),
-            ));
+            let why = format!(
+                "TERM is \"{term}\", a terminal without a cursor to move; set TERM (xterm, linux, ...) or use `iotop-plus -b`"
+            );
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let is_controlling = rustix::termios::tcgetsid(&stdout).ok() == rustix::process::getsid(None).ok();
@@ -65,7 +62,8 @@ impl Tty {
         Ok(tty)
     }
 
-    fn enter_raw_mode(&mut self) -> io::Result<()> {
+    /// Sets up the terminal, at the start or again after [`restore`]; the whole screen must be redrawn.
+    pub(super) fn enter_raw_mode(&mut self) -> io::Result<()> {
         let saved = SavedTerminal::save(self.fd.try_clone()?)?;
         fork_server::guard_terminal(&self.fd);
         saved.enter_raw_mode()?;
@@ -77,11 +75,6 @@ impl Tty {
             self.pending.extend_from_slice(MOUSE_ON.as_bytes());
         }
         Ok(())
-    }
-
-    /// Sets up the terminal again after [`restore`]; the whole screen must be redrawn.
-    pub fn reenter(&mut self) -> io::Result<()> {
-        self.enter_raw_mode()
     }
 
     /// Columns and rows, of which only the first are used if there are very many; 80x24 if the terminal does not say.
@@ -127,11 +120,6 @@ impl Tty {
         }
         Ok(())
     }
-
-    /// A handle to wait for input or a hang-up.
-    pub fn try_clone_handle(&self) -> io::Result<TtyHandle> {
-        Ok(TtyHandle(self.fd.try_clone()?))
-    }
 }
 
 impl Drop for Tty {
@@ -140,29 +128,12 @@ impl Drop for Tty {
     }
 }
 
-/// A handle of the terminal that becomes readable on input and on a hang-up.
-pub struct TtyHandle(OwnedFd);
-
-impl TtyHandle {
-    /// Whether the terminal is gone.
-    pub fn is_hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(hung_up)
-    }
-}
-
-impl AsFd for TtyHandle {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl AsRawFd for TtyHandle {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
+/// Whether the terminal of a descriptor is gone.
+pub(super) fn is_hung_up(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(hung_up)
 }
 
 /// Restores the terminal if it is set up. May be called from any thread, any number of times.

@@ -5,31 +5,27 @@
 //! of panes, possibly of several views.
 
 pub(crate) use super::action::{Action, ExperimentAction, ReplayAction, RunAction, TuneAction, ViewId};
-pub(crate) use super::effect::{Effect, RecordingEffect, ReplayEffect, RunEffect, TuneEffect};
+pub(crate) use super::effect::{Effect, LeaseCommand, RecordingEffect, ReplayEffect, RunEffect, TuneEffect};
 pub(crate) use super::event::{ArmCheck, Event, ReplayEvent, TuneEvent};
 pub(crate) use super::keymap::KeyContext;
-pub(crate) use super::pane::PaneId;
-pub(crate) use super::screen::{Confirmation, Dialog, Overlay, PendingChange, Prompt, PromptPurpose, ScreenState};
+pub(crate) use super::screen::{
+    Confirmation, Dialog, Overlay, PaneId, PendingChange, Prompt, PromptPurpose, ScreenState,
+};
 pub(crate) use super::shared::{Running, Shared};
-use super::widgets::{CellBuffer, Theme};
+use super::widgets::{CellBuffer, RowSearch, Theme, draw_frame};
 use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::model::observation::Change;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
-use crate::tui::widgets::RowSearch;
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 use std::path::PathBuf;
 
-/// What the program must know of a pane beside what its view draws.
-pub struct PaneSpec {
-    pub id: PaneId,
-    /// Key contexts that apply while it is focused, most specific first; `Global` follows them.
-    pub contexts: &'static [KeyContext],
-}
+/// What the program must know of a pane beside what its view draws: its id, its name in the file name of a screenshot, and
+/// the key contexts that apply while it is focused, most specific first; `Global` follows them.
+pub(crate) type PaneSpec = (PaneId, &'static str, &'static [KeyContext]);
 
-/// Areas of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub header: Rect,
@@ -46,7 +42,6 @@ impl ScreenLayout {
         Some((at, self.panes[at].0, self.panes[at].1))
     }
 
-    /// Where a pane is, if it is on screen.
     pub fn pane_area(&self, id: PaneId) -> Option<Rect> {
         self.panes.iter().find(|(p, _)| *p == id).map(|p| p.1)
     }
@@ -60,11 +55,17 @@ pub struct Context<'a> {
     /// The areas of the panes; empty while the layout itself is computed.
     pub layout: &'a ScreenLayout,
     pub focused: PaneId,
+    pub theme: Theme,
 }
 
-impl Context<'_> {
-    pub fn theme(&self) -> Theme {
-        self.shared.theme()
+impl<'a> Context<'a> {
+    pub fn new(shared: &'a Shared, screen: &'a ScreenState, layout: &'a ScreenLayout, focused: PaneId) -> Self {
+        Self { shared, screen, layout, focused, theme: shared.theme() }
+    }
+
+    /// Draws the frame of a pane with a title and a note; returns the inside.
+    pub fn draw_frame(&self, buf: &mut CellBuffer, pane: PaneId, area: Rect, title: &str, note: &str) -> Rect {
+        draw_frame(buf, area, title, note, self.is_focused(pane), &self.theme)
     }
 
     /// Whether a pane is drawn as the focused one: it is, or it is the only one.
@@ -158,10 +159,9 @@ pub enum Request {
     Navigate(Target),
     Info(String),
     Error(String),
-    /// Ask for a line of input; the view of this pane gets it by [`View::on_input`].
-    OpenPrompt(Option<PaneId>, Prompt),
-    /// Ask for a confirmation; the view of this pane gets it by [`View::on_confirm`].
-    OpenDialog(Option<PaneId>, Dialog),
+    /// Ask for a line of input or a confirmation; the view of this pane gets it by [`View::on_input`] or
+    /// [`View::on_confirm`].
+    Open(Option<PaneId>, Overlay),
     /// Show a detail page in place of the tab.
     OpenPage(PaneId),
     FocusPane(usize),
@@ -203,11 +203,11 @@ impl Outbox {
     }
 
     pub(crate) fn open_prompt(&mut self, purpose: PromptPurpose, label: impl Into<String>, text: impl Into<String>) {
-        self.request(Request::OpenPrompt(self.owner, Prompt::new(purpose, label, text)));
+        self.request(Request::Open(self.owner, Overlay::Prompt(Prompt::new(purpose, label, text))));
     }
 
     pub fn open_dialog(&mut self, dialog: Dialog) {
-        self.request(Request::OpenDialog(self.owner, dialog));
+        self.request(Request::Open(self.owner, Overlay::Dialog(dialog)));
     }
 
     pub fn focus_pane(&mut self, index: usize) {
@@ -225,7 +225,7 @@ pub trait View {
 
     /// Panes of its tab with their areas in `body`, in focus order. Default: the first pane fills it.
     fn layout(&self, _cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
-        vec![(self.panes()[0].id, body)]
+        vec![(self.panes()[0].0, body)]
     }
 
     /// Draws a pane with its frame.

@@ -1,10 +1,10 @@
 //! A captured screen, and the file it becomes.
 
-use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
+use crate::export::screenshot::colour::Palette;
 use crate::export::screenshot::{FORMATS, Screenshot, ScreenshotFormat, crop};
 use crate::export::table::Table;
-use crate::tui::view::{Overlay, PaneId, Shared};
-use crate::tui::widgets::{Rect, ThemeName};
+use crate::tui::view::{Overlay, PaneId};
+use crate::tui::widgets::Rect;
 use ratatui::buffer::Buffer;
 
 /// Longest host name in a file name, characters.
@@ -24,7 +24,8 @@ pub struct ScreenshotState {
 #[derive(Debug, PartialEq)]
 pub struct ScreenCapture {
     pub(super) cells: Buffer,
-    pub(super) pane: (PaneId, Rect),
+    /// Name and place of the focused pane.
+    pub(super) pane: (&'static str, Rect),
     /// The tables of all panes, that of the focused one first.
     pub(super) tables: Vec<Table>,
     pub(super) palette: &'static Palette,
@@ -54,10 +55,6 @@ impl ScreenshotState {
     }
 }
 
-pub(super) fn palette_for(shared: &Shared) -> &'static Palette {
-    if shared.theme_name == ThemeName::Light && !shared.no_color { &LIGHT } else { &DARK }
-}
-
 impl ScreenCapture {
     pub(super) fn prompt_label(&self) -> String {
         let other = if self.pane_only { "screen" } else { "pane" };
@@ -66,7 +63,7 @@ impl ScreenCapture {
 
     /// What is written, in a word.
     pub(super) fn subject(&self) -> &'static str {
-        if self.pane_only { self.pane.0.file_name_part() } else { "screen" }
+        if self.pane_only { self.pane.0 } else { "screen" }
     }
 
     /// A file name that sorts: host, pane, time of the tick shown.

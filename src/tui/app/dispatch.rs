@@ -34,9 +34,8 @@ impl App {
             Action::MoveSelection(by) => self.move_selection(by.into(), effects),
             Action::MovePage(by) => self.move_selection(isize::from(by) * self.page_height(), effects),
             Action::MoveToFirst => self.move_selection(isize::MIN / 2, effects),
-            Action::MoveToLast if self.shared.frozen_seq.is_some() => self.shared.frozen_seq = None,
+            Action::MoveToLast | Action::Freeze if self.shared.frozen_seq.is_some() => self.shared.frozen_seq = None,
             Action::MoveToLast => self.move_selection(isize::MAX / 2, effects),
-            Action::Freeze if self.shared.frozen_seq.is_some() => self.shared.frozen_seq = None,
             Action::Freeze => self.freeze_tick(0),
             Action::StepBack => self.freeze_tick(-1),
             Action::StepForward => self.freeze_tick(1),
@@ -49,10 +48,7 @@ impl App {
 
     /// Lets the focused view handle an action, else the view that defines the action. Returns whether one has.
     fn offer_action(&mut self, action: Action, effects: &mut Vec<Effect>) -> bool {
-        let owner = match action {
-            Action::Tune(_) => Some(PaneId::TuneKnobs),
-            _ => None,
-        };
+        let owner = matches!(action, Action::Tune(_)).then_some(PaneId::TuneKnobs);
         if owner.is_some() && matches!(self.screen.overlay, Some(Overlay::Dialog(_))) {
             // It answers the dialog.
             self.screen.overlay = None;

@@ -20,7 +20,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     }
     let (layout, focused) = app.arrange();
     draw_header(&app.shared, &theme, layout.header, buf);
-    let cx = Context { shared: &app.shared, screen: &app.screen, layout: &layout, focused };
+    let cx = Context::new(&app.shared, &app.screen, &layout, focused);
     for (pane, area) in &layout.panes {
         if let Some(view) = app.views.of_pane(*pane) {
             view.render(*pane, &cx, *area, buf);
@@ -59,8 +59,7 @@ impl App {
             out.push(KeyContext::Replay);
         }
         let pane = self.focused_pane();
-        let spec = self.views.of_pane(pane).and_then(|view| view.panes().iter().find(|p| p.id == pane));
-        out.extend(spec.iter().flat_map(|spec| spec.contexts));
+        out.extend(self.views.pane_spec(pane).iter().flat_map(|(_, _, contexts)| *contexts));
         out.push(KeyContext::Global);
         out
     }
@@ -71,12 +70,8 @@ impl App {
 }
 
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
-    let width =
-        size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Start(PaneId::ExperimentPage)) {
-            96
-        } else {
-            76
-        });
+    let is_wide = matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Start(PaneId::ExperimentPage));
+    let width = size.0.min(if is_wide { 96 } else { 76 });
     (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
 }
 
@@ -86,20 +81,16 @@ pub(super) fn hidden_dialog_lines(d: &Dialog, size: (u16, u16)) -> u16 {
 }
 
 fn draw_dialog(d: &Dialog, theme: &Theme, buf: &mut CellBuffer) {
-    let area = buf.area;
-    let size = (area.width, area.height);
+    let size = (buf.area.width, buf.area.height);
     let (width, lines) = dialog_lines(d, size);
-    let inner = draw_popup(buf, area, &d.title, width, lines.len() as u16 + 4, theme);
+    let inner = draw_popup(buf, &d.title, width, lines.len() as u16 + 4, theme);
     let room = inner.width.saturating_sub(1);
     let shown = usize::from(inner.height.saturating_sub(1));
     let skip = usize::from(d.scroll.min(hidden_dialog_lines(d, size)));
     for (i, line) in lines.iter().skip(skip).take(shown).enumerate() {
         draw_text(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
     }
-    let answers = match &d.on_confirm {
-        PendingChange::IoPrio(..) | PendingChange::Start(_) => "y Yes   n No",
-        PendingChange::Tune(ask) => ask.key_hints(),
-    };
+    let answers = d.on_confirm.key_hints();
     let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
     draw_text(buf, inner.x + 1, inner.bottom().saturating_sub(1), &format!("{answers}{more}"), room, theme.key);
 }

@@ -50,17 +50,10 @@ impl App {
     }
 }
 
-/// Draws the message, or the tabs and keys.
 pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if let Some(m) = &app.screen.message {
-        draw_text(
-            buf,
-            area.x + 1,
-            area.y,
-            &m.text,
-            area.width.saturating_sub(1),
-            if m.is_error { theme.crit } else { theme.title },
-        );
+        let style = if m.is_error { theme.crit } else { theme.title };
+        draw_text(buf, area.x + 1, area.y, &m.text, area.width.saturating_sub(1), style);
         return;
     }
     for (x, width, part) in app.footer_items(area) {

@@ -97,19 +97,22 @@ fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
 /// At the right edge: the date of a recording, what a frozen tick covers, or the interval.
 fn mode_text(shared: &Shared, snapshot: &Snapshot) -> String {
     match (shared.frozen_seq, &shared.replay) {
-        (_, Some(_)) => format!(" {} ", format_date(snapshot.time.wall_ns, shared.utc_offset_secs)),
+        // The date, because a recording is of another day.
+        (_, Some(_)) => {
+            let local_ns = snapshot.time.wall_ns.saturating_add(shared.utc_offset_secs.saturating_mul(1_000_000_000));
+            format!(" {:.10} ", crate::units::format_rfc3339(local_ns))
+        }
         (Some(_), _) => format!(" {} ", shared.interval_text()),
-        _ => format!(" live {}s ", format_seconds(shared.interval.as_secs_f64())),
+        _ => {
+            let secs = shared.interval.as_secs_f64();
+            if secs >= 10.0 { format!(" live {secs:.0}s ") } else { format!(" live {secs:.1}s ") }
+        }
     }
 }
 
 fn replay_status_text(replay: &ReplayUi) -> String {
-    let span = replay.span;
-    let place = format!(
-        "{}/{}",
-        replay.tick_number.saturating_sub(span.first_number) + 1,
-        span.last_number.saturating_sub(span.first_number) + 1
-    );
+    let position = |number: u32| number.saturating_sub(replay.span.first_number) + 1;
+    let place = format!("{}/{}", position(replay.tick_number), position(replay.span.last_number));
     if replay.is_searching {
         return format!("REPLAY {place} searching");
     }
@@ -118,12 +121,6 @@ fn replay_status_text(replay: &ReplayUi) -> String {
         (true, 1) => format!("REPLAY {place}"),
         (true, n) => format!("REPLAY {place} {n}x"),
     }
-}
-
-/// The date, shown because a recording is of another day.
-fn format_date(wall_ns: i64, offset_secs: i64) -> String {
-    let local = wall_ns.saturating_add(offset_secs.saturating_mul(1_000_000_000));
-    crate::units::format_rfc3339(local).chars().take(10).collect()
 }
 
 /// State of the recorder: size written, dropped samples, a disk that hangs.
@@ -138,8 +135,4 @@ fn recording_status_text(status: &RecorderStatus) -> String {
         (false, 0) => format!("REC {size}"),
         (false, n) => format!("REC {size}, {n} samples dropped"),
     }
-}
-
-fn format_seconds(s: f64) -> String {
-    if s >= 10.0 { format!("{s:.0}") } else { format!("{s:.1}") }
 }

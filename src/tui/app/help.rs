@@ -11,7 +11,7 @@ pub fn help_lines() -> Vec<(String, String)> {
     for b in BINDINGS.iter().filter(|b| b.context != KeyContext::Help) {
         let is_same_section = previous.is_some_and(|p| p.context == b.context);
         if !is_same_section {
-            out.push((String::new(), b.context.title().to_owned()));
+            out.push((String::new(), <&str>::from(b.context).to_owned()));
         }
         match out.last_mut() {
             // Keys with the same action share a line.
@@ -52,9 +52,8 @@ pub(super) fn last_offset(size: (u16, u16)) -> isize {
 
 /// Draws the lines from `scroll` on.
 pub(super) fn draw_help(scroll: u16, pages_locked: Option<bool>, theme: &Theme, buf: &mut CellBuffer) {
-    let area = buf.area;
-    let inner =
-        draw_popup(buf, area, "Help: keys (Esc closes, arrows scroll)", 96, area.height.saturating_sub(2), theme);
+    let height = buf.area.height.saturating_sub(2);
+    let inner = draw_popup(buf, "Help: keys (Esc closes, arrows scroll)", 96, height, theme);
     let mut lines = help_lines();
     let [title, first, second] = run_lines(pages_locked);
     lines.extend([("", title), (" ", first), (" ", second)].map(|(names, text)| (names.to_owned(), text.to_owned())));

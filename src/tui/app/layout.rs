@@ -38,7 +38,7 @@ impl App {
     fn arrange_tab(&self, body: Rect) -> Vec<(PaneId, Rect)> {
         // There is no layout yet.
         let layout = ScreenLayout::default();
-        let cx = Context { shared: &self.shared, screen: &self.screen, layout: &layout, focused: PaneId::Devices };
+        let cx = Context::new(&self.shared, &self.screen, &layout, PaneId::Devices);
         match self.screen.view {
             ViewId::Overview => {
                 let devices = self.views.devices.wanted_rows(&self.shared);

@@ -1,12 +1,12 @@
-//! Editing a prompt, and what Enter does.
+//! Editing a prompt, and what Enter does; commands after `:`.
 
 use super::state::App;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::view::{Effect, Overlay, PaneId, Prompt, PromptPurpose};
-use crate::tui::widgets::RowSearch;
+use crate::tui::shared::NOT_IN_REPLAY;
+use crate::tui::view::{Effect, Overlay, Prompt, PromptPurpose};
+use crate::tui::widgets::{RowSearch, ThemeName};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Longest input, bytes.
 const MAX_INPUT_BYTES: usize = 1024;
 
 impl App {
@@ -20,40 +20,26 @@ impl App {
             KeyCode::Char('c' | 'g') if ctrl && is_screenshot => return self.cancel_capture(),
             KeyCode::Esc => return,
             KeyCode::Char('c' | 'g') if ctrl => return,
-            KeyCode::Enter => match self.submit(owner, prompt.purpose, prompt.text.trim(), effects) {
+            KeyCode::Enter => match self.submit(prompt.purpose, prompt.text.trim(), effects) {
                 Ok(()) => return,
                 Err(why) => prompt.error = Some(crate::sanitize::sanitize(why)),
             },
             KeyCode::Up | KeyCode::Down | KeyCode::Tab if is_screenshot => {
                 self.change_capture_option(&mut prompt, key.code);
             }
-            KeyCode::Up | KeyCode::Down if self.offer_prompt_key(owner, &mut prompt, key.code, effects) => {}
+            KeyCode::Up | KeyCode::Down
+                if owner.is_some_and(|pane| {
+                    self.update_view(pane, effects, |view, _, _| view.on_prompt_key(&mut prompt, key.code))
+                        == Some(true)
+                }) => {}
             _ => edit_text(&mut prompt, key, ctrl),
         }
         self.open_overlay(Overlay::Prompt(prompt), owner);
     }
 
-    fn offer_prompt_key(
-        &mut self,
-        owner: Option<PaneId>,
-        prompt: &mut Prompt,
-        key: KeyCode,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
-        let handled =
-            owner.and_then(|pane| self.update_view(pane, effects, |view, _, _| view.on_prompt_key(prompt, key)));
-        handled == Some(true)
-    }
-
     /// Acts on the text typed, or returns what is wrong with it.
-    fn submit(
-        &mut self,
-        owner: Option<PaneId>,
-        purpose: PromptPurpose,
-        text: &str,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), String> {
-        if let Some(pane) = owner {
+    fn submit(&mut self, purpose: PromptPurpose, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+        if let Some(pane) = self.screen.overlay_owner {
             let result = self.update_view(pane, effects, |view, cx, out| view.on_input(purpose, text, cx, out));
             return result.unwrap_or(Ok(()));
         }
@@ -78,6 +64,37 @@ impl App {
         Ok(())
     }
 
+    /// Runs a command, of the program or of a view, or returns what is wrong with it.
+    fn run_command(&mut self, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+        let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
+        if self.shared.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
+            return Err(format!("{word}: {NOT_IN_REPLAY}"));
+        }
+        match (word, rest) {
+            ("", _) => Ok(()),
+            ("jump", time) if self.shared.replay.is_some() => self.seek_to_typed_time(time, effects),
+            ("q" | "quit", "") => {
+                self.quit(effects);
+                Ok(())
+            }
+            ("interval", secs) => {
+                self.set_interval(parse_interval(secs)?, effects);
+                Ok(())
+            }
+            ("theme", name) => {
+                let names = ThemeName::ALL.map(ThemeName::name).join(", ");
+                self.shared.theme_name = name.parse().map_err(|_| format!("theme \"{name}\": there are {names}"))?;
+                Ok(())
+            }
+            _ => self.visit_views(effects, |view, cx, out| view.on_command(word, rest, cx, out)).unwrap_or_else(|| {
+                Err(format!(
+                    "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, \
+                     include RE, exclude RE, q"
+                ))
+            }),
+        }
+    }
+
     /// Selects the next row that contains the search text: `step` 1 after the selected one, -1 before it, 0 from it on.
     pub(super) fn search(&mut self, step: isize, effects: &mut Vec<Effect>) {
         let search = RowSearch { needle: self.screen.search.to_lowercase(), step };
@@ -92,8 +109,7 @@ impl App {
     }
 }
 
-/// Parses seconds within the range.
-pub(super) fn parse_interval(text: &str) -> Result<f64, String> {
+fn parse_interval(text: &str) -> Result<f64, String> {
     text.parse::<f64>()
         .ok()
         .filter(|s| INTERVAL_SECS_RANGE.contains(s))

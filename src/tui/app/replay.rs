@@ -20,24 +20,10 @@ use std::path::PathBuf;
 /// Whether an effect is allowed in a replay: nothing may be requested from the viewer's own machine.
 pub(super) fn is_allowed_in_replay(effect: &Effect) -> bool {
     match effect {
-        Effect::Quit
-        | Effect::Suspend
-        | Effect::Redraw
-        | Effect::CopyToClipboard(_)
-        | Effect::SaveSettings(_)
-        | Effect::Replay(_) => true,
+        Effect::Quit | Effect::Suspend | Effect::Redraw | Effect::Replay(_) => true,
+        Effect::CopyToClipboard(_) | Effect::SaveSettings(_) => true,
         Effect::RunJob(job) => matches!(job, WorkerJob::WriteFile { .. }),
-        Effect::RunJobsInSequence(_)
-        | Effect::SetInterval(_)
-        | Effect::ScanThreads(_)
-        | Effect::WatchTasks(_)
-        | Effect::ListSlowSyncs(_)
-        | Effect::Bench(_)
-        | Effect::Tune(_)
-        | Effect::Experiment(_)
-        | Effect::CheckArms(_)
-        | Effect::Recording(_)
-        | Effect::SetIoPrio { .. } => false,
+        _ => false,
     }
 }
 

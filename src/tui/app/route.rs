@@ -27,7 +27,7 @@ impl App {
     /// Reads the view that owns a pane.
     pub fn with_view<R>(&self, pane: PaneId, read: impl FnOnce(&dyn View, &Context) -> R) -> Option<R> {
         let (layout, focused) = self.arrange();
-        let cx = Context { shared: &self.shared, screen: &self.screen, layout: &layout, focused };
+        let cx = Context::new(&self.shared, &self.screen, &layout, focused);
         Some(read(self.views.of_pane(pane)?, &cx))
     }
 
@@ -39,7 +39,7 @@ impl App {
         mut change: impl FnMut(&mut dyn View, &Context, &mut Outbox) -> R,
     ) -> Option<R> {
         self.visit_views(effects, |view, cx, out| {
-            view.panes().iter().any(|p| p.id == pane).then(|| change(view, cx, out))
+            view.panes().iter().any(|p| p.0 == pane).then(|| change(view, cx, out))
         })
     }
 
@@ -50,10 +50,10 @@ impl App {
         mut visit: impl FnMut(&mut dyn View, &Context, &mut Outbox) -> Option<R>,
     ) -> Option<R> {
         let (layout, focused) = self.arrange();
-        let cx = Context { shared: &self.shared, screen: &self.screen, layout: &layout, focused };
+        let cx = Context::new(&self.shared, &self.screen, &layout, focused);
         let mut out = Outbox::default();
         let result = self.views.all_mut().into_iter().find_map(|view| {
-            out.owner = Some(view.panes()[0].id);
+            out.owner = Some(view.panes()[0].0);
             visit(view, &cx, &mut out)
         });
         self.views.publish(&mut self.shared);
@@ -69,7 +69,6 @@ impl App {
         });
     }
 
-    /// Passes the effects of a view on and does what it requests.
     fn handle_outbox(&mut self, out: Outbox, effects: &mut Vec<Effect>) {
         effects.extend(out.effects);
         for request in out.requests {
@@ -82,10 +81,9 @@ impl App {
                 Request::InspectTarget => self.inspect_target(effects),
                 Request::Info(text) => self.screen.info(text),
                 Request::Error(text) => self.screen.error(text),
-                Request::OpenPrompt(owner, prompt) => self.open_overlay(Overlay::Prompt(prompt), owner),
-                Request::OpenDialog(owner, dialog) => {
-                    self.screen.message = None;
-                    self.open_overlay(Overlay::Dialog(dialog), owner);
+                Request::Open(owner, overlay) => {
+                    self.screen.message.take_if(|_| matches!(overlay, Overlay::Dialog(_)));
+                    self.open_overlay(overlay, owner);
                 }
                 Request::OpenPage(pane) => {
                     self.screen.detail = Some(pane);
@@ -109,10 +107,11 @@ impl App {
 
     /// Goes to a target.
     pub fn navigate(&mut self, target: Target, effects: &mut Vec<Effect>) {
+        let is_measuring = self.shared.running.as_ref().is_some_and(|running| !running.is_experiment);
         match &target {
             Target::Experiments(_) => self.screen.zoomed = false,
             // A benchmark under way keeps its directory.
-            Target::Profile { directory: Some(directory), .. } if !self.is_benchmark_running() => {
+            Target::Profile { directory: Some(directory), .. } if !is_measuring => {
                 self.shared.target.directory = OsString::from_vec(directory.as_bytes().to_vec()).into();
             }
             _ => {}
@@ -121,10 +120,6 @@ impl App {
         if let Target::Tab(tab) = target {
             self.open_tab(tab, effects);
         }
-    }
-
-    fn is_benchmark_running(&self) -> bool {
-        self.shared.running.as_ref().is_some_and(|running| !running.is_experiment)
     }
 
     fn open_tab(&mut self, tab: ViewId, effects: &mut Vec<Effect>) {
@@ -138,7 +133,6 @@ impl App {
         });
     }
 
-    /// Inspects the directory to measure in, and selects its device.
     fn inspect_target(&mut self, effects: &mut Vec<Effect>) {
         effects.extend(self.shared.target.request_inspection().map(Effect::RunJob));
         self.select_target_device();

@@ -1,13 +1,15 @@
 //! Taking screenshots: the screen when the key was pressed, then the format and the name of the file.
 
-use super::capture::{ScreenCapture, palette_for};
+use super::capture::ScreenCapture;
 use super::draw::render_to_buffer;
 use super::state::App;
+use crate::export::screenshot::colour::{DARK, LIGHT};
 use crate::export::screenshot::{FORMATS, format_of_file};
 use crate::export::table::Table;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::WorkerJob;
 use crate::tui::view::{Effect, Prompt, PromptPurpose};
+use crate::tui::widgets::ThemeName;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 
@@ -25,14 +27,16 @@ impl App {
                 tables.push(table);
             }
         }
+        let is_light = self.shared.theme_name == ThemeName::Light && !self.shared.no_color;
+        let name = self.views.pane_spec(pane).map_or("", |spec| spec.1);
         let wall_ns = self.shared.snapshot().time.wall_ns;
         let local = wall_ns.saturating_add(self.shared.utc_offset_secs.saturating_mul(1_000_000_000));
         let digits = crate::units::format_rfc3339(local);
         ScreenCapture {
-            pane: (pane, layout.pane_area(pane).unwrap_or(cells.area)),
+            pane: (name, layout.pane_area(pane).unwrap_or(cells.area)),
             cells,
             tables,
-            palette: palette_for(&self.shared),
+            palette: if is_light { &LIGHT } else { &DARK },
             host: self.shared.system.host.name.clone(),
             timestamp: crate::units::format_rfc3339(wall_ns),
             file_timestamp: digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect(),
@@ -41,7 +45,6 @@ impl App {
         }
     }
 
-    /// Captures the screen and asks for a file name.
     pub(super) fn begin_capture(&mut self) {
         let mut capture = self.capture();
         capture.overlay = self.screen.overlay.take().map(|overlay| (overlay, self.screen.overlay_owner));

@@ -5,7 +5,7 @@ use crate::model::kernel_log::LogPatterns;
 use crate::model::process::ProcessColumn;
 use crate::model::system_state::SystemState;
 use crate::tui::settings::Settings;
-use crate::tui::view::{PaneId, ScreenState, Shared, View, ViewId};
+use crate::tui::view::{PaneId, PaneSpec, ScreenState, Shared, View, ViewId};
 use crate::tui::views::{
     bench::BenchView, devices::DevicesView, experiments::ExperimentsView, findings::FindingsView,
     kernel_log::KernelLogView, memory::MemoryView, path::PathView, processes::ProcessesView, syncs::SyncsView,
@@ -67,7 +67,11 @@ impl Views {
 
     /// The view that owns a pane.
     pub(super) fn of_pane(&self, pane: PaneId) -> Option<&dyn View> {
-        self.all().into_iter().find(|view| view.panes().iter().any(|p| p.id == pane))
+        self.all().into_iter().find(|view| view.panes().iter().any(|p| p.0 == pane))
+    }
+
+    pub(super) fn pane_spec(&self, pane: PaneId) -> Option<&'static PaneSpec> {
+        self.all().into_iter().flat_map(|view| view.panes()).find(|p| p.0 == pane)
     }
 
     /// The view that lays out a tab; the Overview has none of its own.

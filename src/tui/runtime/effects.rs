@@ -1,6 +1,6 @@
 //! Applies the effects that `update` returns.
 
-use super::state::Runtime;
+use super::state::{Runtime, callback};
 use crate::collect::processes::ionice;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
@@ -14,6 +14,7 @@ use crate::tui::event::Event;
 use crate::tui::settings::Settings;
 use crate::tui::terminal;
 use crate::tui::view::PaneId;
+use crate::tui::views::experiments::arm_checker::check_arms;
 use std::time::{Duration, Instant};
 
 /// How long stopping the process waits until programs are unloaded.
@@ -25,6 +26,7 @@ impl Runtime {
     }
 
     fn apply_effect(&mut self, effect: Effect) -> anyhow::Result<()> {
+        let mut result = None;
         match effect {
             Effect::Quit => self.should_quit = true,
             Effect::Suspend => self.suspend()?,
@@ -39,30 +41,21 @@ impl Runtime {
             Effect::CopyToClipboard(text) => self.copy_to_clipboard(&text)?,
             Effect::SaveSettings(settings) => self.save_settings(&settings)?,
             Effect::Bench(effect) => {
-                if let Some((run, failure)) = run_child(&mut self.bench, effect) {
-                    self.dispatch(Event::Bench(run, failure))?;
-                }
+                result = run_child(&mut self.bench, effect).map(|(run, failure)| Event::Bench(run, failure));
             }
             Effect::Experiment(effect) => {
-                if let Some((run, failure)) = run_child(&mut self.experiment, effect) {
-                    self.dispatch(Event::Experiment(run, failure))?;
-                }
+                result = run_child(&mut self.experiment, effect).map(|(run, failure)| Event::Experiment(run, failure));
             }
             Effect::CheckArms(spec) => {
-                if let Some(failure) = self.arm_checker.request(*spec) {
-                    self.dispatch(Event::ArmsChecked(Box::new(failure)))?;
-                }
+                let event = |check| Event::ArmsChecked(Box::new(check));
+                result = check_arms(&self.options.root, *spec, callback(&self.events, event)).map(event);
             }
-            Effect::Tune(effect) => {
-                if let Err(why) = self.tuning.run_effect(effect) {
-                    self.dispatch(Event::Notice(why))?;
-                }
-            }
+            Effect::Tune(effect) => result = self.tuning.run_effect(effect).err().map(Event::Notice),
             Effect::SetIoPrio { key, prio } => {
-                self.dispatch(Event::IoPrioSet(key, set_io_priority(&self.options.root, key, prio)))?
+                result = Some(Event::IoPrioSet(key, set_io_priority(&self.options.root, key, prio)));
             }
         }
-        Ok(())
+        result.map_or(Ok(()), |event| self.dispatch(event))
     }
 
     fn reconfigure_collectors(&mut self, effect: Effect) {
@@ -163,7 +156,7 @@ impl Runtime {
     /// Sets the terminal up again after a stop and redraws everything.
     pub(super) fn resume(&mut self) -> anyhow::Result<()> {
         terminal::restore();
-        self.tty.reenter()?;
+        self.tty.enter_raw_mode()?;
         self.redraw();
         Ok(())
     }

@@ -22,7 +22,6 @@ const MAX_RECORDS: usize = 4096;
 pub(super) enum KernelLogSource {
     /// /dev/kmsg, which becomes readable when the kernel logs something.
     Live {
-        /// The open log.
         fd: AsyncFd<KmsgReader>,
         /// When it may be read again.
         next_read: Instant,
@@ -61,7 +60,6 @@ impl KernelLogSource {
         }
     }
 
-    /// Reports why the log cannot be read.
     fn unavailable(why: Reading<()>, runtime: &SharedRuntime) -> anyhow::Result<Self> {
         runtime.with(|runtime| runtime.dispatch(Event::Observed(Observation::KernelLogState(why))))?;
         Ok(KernelLogSource::Finished)

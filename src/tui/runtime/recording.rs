@@ -17,7 +17,6 @@ use std::time::Duration;
 /// How long the end of the program waits for the writing child: its disk may hang.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A recording under way, if there is one.
 #[derive(Default)]
 pub(super) struct ActiveRecording {
     recorder: Option<RecordingWriter>,
@@ -44,19 +43,14 @@ impl ActiveRecording {
             RecordingWriter::start(root, plan, header).map_err(|err| format!("no thread to record: {err}"))?;
         let mut known = initial_events(app);
         if let Reading::Ok(mut reader) = KmsgReader::open(root) {
-            let mut records = Vec::new();
-            while let Ok(Some(record)) = reader.next_record() {
-                records.push(record);
-            }
+            let records = std::iter::from_fn(|| reader.next_record().ok().flatten()).collect();
             known.push(Observation::KernelLog(records, log_clock));
         }
-        let mut observations = Vec::new();
-        match app.shared.system.last_sample.is_some() {
-            true => recorder.record_tick(known, app.shared.system.now().wall_ns),
-            // Before the first tick there is no time stamp: the observations go with that tick.
-            false => observations = known,
+        // Before the first tick there is no time stamp: the observations go with that tick.
+        if app.shared.system.last_sample.is_some() {
+            recorder.record_tick(std::mem::take(&mut known), app.shared.system.now().wall_ns);
         }
-        *self = Self { recorder: Some(recorder), pending_events: observations, is_stopping: false };
+        *self = Self { recorder: Some(recorder), pending_events: known, is_stopping: false };
         Ok(())
     }
 

@@ -15,7 +15,6 @@
 use super::options::TuiOptions;
 use super::state::Runtime;
 use super::timer::Timer;
-use crate::model::observation::Observation;
 use crate::tui::event::EventSender;
 use crate::tui::terminal::Tty;
 use anyhow::Context;
@@ -30,7 +29,9 @@ impl SharedRuntime {
     pub(super) fn start(&self, options: TuiOptions, tty: Tty, timer: Timer, events: EventSender) -> anyhow::Result<()> {
         let mut slot = self.lock();
         let shared = self.clone();
-        let on_observations = Arc::new(move |observations| shared.handle_observations(observations));
+        // Applies a collector's event and draws, on the collector's thread.
+        let on_observations =
+            Arc::new(move |read| shared.lock().as_mut().is_some_and(|runtime| runtime.on_observations(read)));
         *slot = Some(Runtime::start(options, tty, timer, events, on_observations)?);
         Ok(())
     }
@@ -38,11 +39,6 @@ impl SharedRuntime {
     /// Runs `work` on the runtime, for the event loop.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Runtime) -> anyhow::Result<T>) -> anyhow::Result<T> {
         work(self.lock().as_mut().context("the screen is closed")?)
-    }
-
-    /// Applies a collector's event and draws, on the collector's thread. Returns whether the collector should go on.
-    fn handle_observations(&self, observations: Vec<Observation>) -> bool {
-        self.lock().as_mut().is_some_and(|runtime| runtime.on_observations(observations))
     }
 
     /// Takes the runtime out; callbacks find nothing from then on.

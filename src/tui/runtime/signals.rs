@@ -3,7 +3,7 @@
 //! A tokio task collects them into one queue, so that the event loop polls one queue instead of seven signals.
 
 use crate::tui::event::QUEUE_CAPACITY;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// What a signal means to the program.
@@ -23,19 +23,18 @@ pub(super) enum SignalEvent {
 pub(super) fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEvent>> {
     let tstp = SignalKind::from_raw(libc::SIGTSTP);
     let cont = SignalKind::from_raw(libc::SIGCONT);
-    let mut end = [
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::hangup())?,
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::quit())?,
-    ];
+    let (mut term, mut hup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    let (mut int, mut quit) = (signal(SignalKind::interrupt())?, signal(SignalKind::quit())?);
     let (mut stop, mut cont) = (signal(tstp)?, signal(cont)?);
     let mut winch = signal(SignalKind::window_change())?;
     let (tx, rx) = mpsc::channel(QUEUE_CAPACITY);
     tokio::spawn(async move {
         loop {
             let sig = tokio::select! {
-                () = recv_any(&mut end) => SignalEvent::Terminate,
+                _ = term.recv() => SignalEvent::Terminate,
+                _ = hup.recv() => SignalEvent::Terminate,
+                _ = int.recv() => SignalEvent::Terminate,
+                _ = quit.recv() => SignalEvent::Terminate,
                 _ = stop.recv() => SignalEvent::Suspend,
                 _ = cont.recv() => SignalEvent::Continue,
                 _ = winch.recv() => SignalEvent::Resize,
@@ -46,14 +45,4 @@ pub(super) fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEv
         }
     });
     Ok(rx)
-}
-
-async fn recv_any(end: &mut [Signal; 4]) {
-    let [term, hup, int, quit] = end;
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = hup.recv() => {}
-        _ = int.recv() => {}
-        _ = quit.recv() => {}
-    }
 }

@@ -24,9 +24,8 @@ use crate::tui::app::draw::draw;
 use crate::tui::app::{App, update};
 use crate::tui::diff_renderer::DiffRenderer;
 use crate::tui::event::{Event, EventSender};
-use crate::tui::terminal::Tty;
+use crate::tui::terminal::{Tty, is_hung_up};
 use crate::tui::view::Target;
-use crate::tui::views::experiments::arm_checker::ArmChecker;
 use crate::tui::views::replay::player::ReplayPlayer;
 use crate::tui::views::tune::runner::TuneEffectRunner;
 use crossterm::event::Event as TerminalEvent;
@@ -60,8 +59,8 @@ pub(super) struct Runtime {
     pub(super) pool: WorkerPool,
     pub(super) bench: ChildRunner<BenchMessage>,
     pub(super) experiment: ChildRunner<ExperimentMessage>,
-    pub(super) arm_checker: ArmChecker,
     pub(super) tuning: TuneEffectRunner,
+    pub(super) events: EventSender,
     timer: Timer,
     /// When the next frame is due; `None` while nothing has changed.
     draw_due: Option<Instant>,
@@ -96,21 +95,10 @@ impl Runtime {
                 (Some(Collectors::start(&options.root, app.shared.interval, scan, on_observations)?), None)
             }
         };
-        let root = &options.root;
-        let sender = events.clone();
-        let pool =
-            WorkerPool::new(root.clone(), Arc::new(move |job, reply| send(&sender, Event::JobReply(job, reply))));
-        let sender = events.clone();
-        let on_event = move |run, event| send(&sender, Event::Bench(run, Box::new(event)));
-        let bench = ChildRunner::new(root.clone(), Arc::new(on_event));
-        let sender = events.clone();
-        let on_event = move |run, event| send(&sender, Event::Experiment(run, Box::new(event)));
-        let experiment = ChildRunner::new(root.clone(), Arc::new(on_event));
-        let sender = events.clone();
-        let on_checked = move |check| send(&sender, Event::ArmsChecked(Box::new(check)));
-        let arm_checker = ArmChecker::new(root.clone(), Arc::new(on_checked));
-        let on_event = Arc::new(move |event| send(&events, Event::Tune(Box::new(event))));
-        let tuning = TuneEffectRunner::new(root.clone(), on_event);
+        let root = options.root.clone();
+        let on_bench_event = run_callback(&events, |run, event| Event::Bench(run, Box::new(event)));
+        let on_experiment_event = run_callback(&events, |run, event| Event::Experiment(run, Box::new(event)));
+        let on_tune_event = callback(&events, |event| Event::Tune(Box::new(event)));
         Ok(Self {
             sample_due: Instant::now() + app.shared.interval,
             app,
@@ -122,11 +110,11 @@ impl Runtime {
             frame_limit: FrameLimit::new(Instant::now(), player.is_none()),
             player,
             recording: ActiveRecording::default(),
-            pool,
-            bench,
-            experiment,
-            arm_checker,
-            tuning,
+            pool: WorkerPool::new(root.clone(), run_callback(&events, Event::JobReply)),
+            bench: ChildRunner::new(root.clone(), on_bench_event),
+            experiment: ChildRunner::new(root.clone(), on_experiment_event),
+            tuning: TuneEffectRunner::new(root, on_tune_event),
+            events,
             timer,
             draw_due: None,
             should_quit: false,
@@ -180,15 +168,10 @@ impl Runtime {
             Some(Ok(TerminalEvent::Mouse(mouse))) => Event::Mouse(mouse),
             // A resize comes as SIGWINCH too, which is handled in `on_signal`.
             Some(Ok(_)) => return Ok(()),
-            Some(Err(err)) => {
-                self.should_quit = self.tty.try_clone_handle().is_ok_and(|handle| handle.is_hung_up());
-                return if self.should_quit {
-                    Ok(())
-                } else {
-                    Err(anyhow::anyhow!("cannot read keys: {}", describe_io_error(&err)))
-                };
+            Some(Err(err)) if !is_hung_up(&self.tty.fd) => {
+                anyhow::bail!("cannot read keys: {}", describe_io_error(&err))
             }
-            None => {
+            Some(Err(_)) | None => {
                 self.should_quit = true;
                 return Ok(());
             }
@@ -199,11 +182,7 @@ impl Runtime {
 
     /// Handles an event from a child process or the player of a recording.
     pub(super) fn on_event(&mut self, event: Event) -> anyhow::Result<()> {
-        let needs_redraw = match &event {
-            Event::Replay(event) => event.needs_redraw(),
-            _ => true,
-        };
-        if needs_redraw {
+        if !matches!(&event, Event::Replay(event) if !event.needs_redraw()) {
             self.schedule_draw(Duration::ZERO);
         }
         let is_from_player = matches!(event, Event::Replay(_));
@@ -346,7 +325,6 @@ impl Runtime {
         }
     }
 
-    /// Handles a signal.
     pub(super) fn on_signal(&mut self, signal: SignalEvent) -> anyhow::Result<()> {
         match signal {
             SignalEvent::Terminate => self.should_quit = true,
@@ -361,7 +339,21 @@ impl Runtime {
     }
 }
 
-/// Sends an event to the loop from a background thread. The error is dropped: it only says that the loop has ended.
-fn send(events: &EventSender, event: Event) {
-    let _ = events.blocking_send(Box::new(event));
+/// A callback that sends an event to the loop, for background threads. The error is dropped: it only says that the loop has
+/// ended.
+pub(super) fn callback<T: 'static>(
+    events: &EventSender,
+    event: impl Fn(T) -> Event + Send + Sync + 'static,
+) -> Arc<dyn Fn(T) + Send + Sync> {
+    let events = events.clone();
+    Arc::new(move |value| _ = events.blocking_send(Box::new(event(value))))
+}
+
+/// The same for events of two values.
+fn run_callback<A: 'static, B: 'static>(
+    events: &EventSender,
+    event: fn(A, B) -> Event,
+) -> Arc<dyn Fn(A, B) + Send + Sync> {
+    let send = callback(events, move |(a, b)| event(a, b));
+    Arc::new(move |a, b| send((a, b)))
 }

@@ -8,7 +8,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// A one-shot timer (timerfd_create(2)).
@@ -19,15 +19,14 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Creates a timer that is not set.
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(Self { fd: timerfd_create(TimerfdClockId::Monotonic, flags)?, deadline: None })
     }
 
-    /// Duplicates the descriptor, to wait for the same timer.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, deadline: None })
+    /// Another descriptor of the timer, which is readable once it has expired.
+    pub(super) fn try_clone_fd(&self) -> io::Result<OwnedFd> {
+        self.fd.try_clone()
     }
 
     /// Sets the time of expiry, replacing an earlier one; a time in the past expires at once.
@@ -47,24 +46,12 @@ impl Timer {
     pub(super) fn mark_expired(&mut self) {
         self.deadline = None;
     }
-
-    /// Reads the expiry count, so that the descriptor is no longer readable.
-    pub(super) fn acknowledge(&self) {
-        let mut expirations = [0; 8];
-        while rustix::io::read(&self.fd, &mut expirations) == Err(Errno::INTR) {}
-    }
 }
 
-impl AsFd for Timer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-impl AsRawFd for Timer {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
+/// Reads the expiry count of a timer, so that its descriptor is no longer readable.
+pub(super) fn acknowledge(fd: &OwnedFd) {
+    let mut expirations = [0; 8];
+    while rustix::io::read(fd, &mut expirations) == Err(Errno::INTR) {}
 }
 
 #[cfg(test)]
@@ -72,7 +59,7 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
 
-    fn expires(timer: &Timer, wait: Option<&Timespec>) -> bool {
+    fn expires(timer: &OwnedFd, wait: Option<&Timespec>) -> bool {
         poll(&mut [PollFd::new(timer, PollFlags::IN)], wait) == Ok(1)
     }
 
@@ -81,12 +68,12 @@ mod tests {
     #[test]
     fn timer_expires_once_at_the_deadline_set_last() {
         let mut timer = Timer::new().unwrap();
-        let waiter = timer.try_clone().unwrap();
+        let waiter = timer.try_clone_fd().unwrap();
         assert!(!expires(&waiter, Some(&NO_WAIT)), "not set");
         let now = Instant::now();
         timer.set_deadline(now);
         assert!(expires(&waiter, None), "a deadline in the past");
-        waiter.acknowledge();
+        acknowledge(&waiter);
         assert!(!expires(&waiter, Some(&NO_WAIT)));
         timer.set_deadline(now);
         assert!(!expires(&waiter, Some(&NO_WAIT)), "set to the same deadline already");

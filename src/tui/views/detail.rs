@@ -2,7 +2,7 @@
 
 use crate::export::table::Table;
 use crate::tui::view::Context;
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text};
+use crate::tui::widgets::{CellBuffer, Rect, draw_column};
 
 /// The text of a detail page: its lines, `true` for an emphasised one.
 #[derive(Debug, Default)]
@@ -34,18 +34,11 @@ pub(super) fn scroll_positions(lines: usize, height: u16) -> usize {
 }
 
 /// Draws the lines of the open detail page from its scroll position on; `true` marks an emphasised line.
-pub(super) fn draw_detail_lines(
-    cx: &Context,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    lines: &[(String, bool)],
-) {
+pub(super) fn draw_detail_lines(cx: &Context, area: Rect, buf: &mut CellBuffer, lines: &[(String, bool)]) {
     let last = lines.len().saturating_sub(usize::from(area.height));
     let skip = cx.screen.detail_scroll.selected.min(last);
-    for ((line, strong), y) in lines.iter().skip(skip).zip(area.top()..area.bottom()) {
-        draw_text(buf, area.x, y, line, area.width, if *strong { theme.title } else { theme.text });
-    }
+    let style = |strong| if strong { cx.theme.title } else { cx.theme.text };
+    draw_column(buf, area, lines.iter().skip(skip).map(|(line, strong)| (line, style(*strong))));
 }
 
 /// The page as a table with one column; `subject` is its title.

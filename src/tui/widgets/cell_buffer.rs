@@ -8,9 +8,7 @@ use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-/// Most styles in the table.
 const MAX_STYLES: usize = 1 << 9;
-/// Most symbols of several characters in the table.
 const MAX_LONG_SYMBOLS: usize = 1 << 10;
 
 /// A cell in one number: within a buffer, two cells are equal if and only if they cell the same. Holds the character (or

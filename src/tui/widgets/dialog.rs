@@ -54,15 +54,9 @@ fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
     fill_area(buf, Rect { x: right, ..sides }, "│", style);
 }
 
-/// Draws an empty framed box in the middle of `area`; returns the inside.
-pub(crate) fn draw_popup(
-    buf: &mut CellBuffer,
-    area: Rect,
-    title: &str,
-    width: u16,
-    height: u16,
-    theme: &Theme,
-) -> Rect {
+/// Draws an empty framed box in the middle of the screen; returns the inside.
+pub(crate) fn draw_popup(buf: &mut CellBuffer, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
+    let area = buf.area;
     let (width, height) = (width.min(area.width), height.min(area.height));
     let at = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     clear_area(buf, at);
@@ -132,6 +126,17 @@ pub(crate) fn draw_wrapped(buf: &mut CellBuffer, area: Rect, text: &str, style: 
 /// Draws why there is no data, wrapped.
 pub(crate) fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
     draw_wrapped(buf, area, &format!("- {text}"), style);
+}
+
+/// The first `rows` rows of an area, and the rest.
+pub(crate) fn split_rows(area: Rect, rows: u16) -> [Rect; 2] {
+    [Rect { height: rows.min(area.height), ..area }, area_below(area, rows)]
+}
+
+/// The first `columns` columns of an area, and the rest.
+pub(crate) fn split_columns(area: Rect, columns: u16) -> [Rect; 2] {
+    let width = columns.min(area.width);
+    [Rect { width, ..area }, Rect { x: area.x + width, width: area.width - width, ..area }]
 }
 
 /// `area` without its first `rows` rows.

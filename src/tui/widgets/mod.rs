@@ -12,14 +12,15 @@ pub(crate) mod theme;
 
 pub use self::cell_buffer::CellBuffer;
 pub(crate) use self::dialog::{
-    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, title_with_filter, wrap,
+    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, split_columns, split_rows,
+    title_with_filter, wrap,
 };
 pub(crate) use self::form_layout::{FormLayout, form_layout};
 pub use self::graph::draw_columns;
 pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, round_up_scale};
 pub(crate) use self::heatmap::{draw_heatmap, heatmap_column_count};
 pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
-pub(crate) use self::table::{FittedColumns, RowSearch, Scroll, highlight_row};
+pub(crate) use self::table::{ColumnState, FittedColumns, RowSearch, Scroll, highlight_row};
 pub(crate) use self::text::{clear_area, draw_text, draw_text_right, draw_truncated, patch_style};
 pub(crate) use self::theme::Theme;
 pub use self::theme::ThemeName;

@@ -1,7 +1,7 @@
 //! Lines of text, each in one style: wrapping and drawing.
 
 use super::cell_buffer::CellBuffer;
-use super::text::draw_text;
+use super::dialog::draw_column;
 use super::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -63,9 +63,7 @@ pub(crate) fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine
 
 /// Draws the lines from index `from` on.
 pub(crate) fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[StyledLine], from: usize) {
-    for (i, (line, tone)) in lines.iter().skip(from).take(usize::from(area.height)).enumerate() {
-        draw_text(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
-    }
+    draw_column(buf, area, lines.iter().skip(from).map(|(line, tone)| (line, tone.style(theme))));
 }
 
 #[cfg(test)]

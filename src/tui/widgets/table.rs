@@ -50,6 +50,34 @@ impl Scroll {
     }
 }
 
+/// Which column a list is sorted by, and how far its columns are scrolled.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnState {
+    /// Index of the sort column in the widest column set, largest first; `None`: the default order.
+    pub sorted: Option<usize>,
+    pub reverse: bool,
+    /// Number of columns scrolled past after the first.
+    pub offset: usize,
+}
+
+impl ColumnState {
+    /// Moves the sort column among so many columns; before the first one comes the default order.
+    pub fn move_sorted(&mut self, by: isize, columns: usize) {
+        let position = (self.sorted.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns as isize + 1);
+        self.sorted = (position as usize).checked_sub(1);
+    }
+
+    /// Scrolls so many columns.
+    pub fn scroll(&mut self, by: isize, columns: usize) {
+        self.offset = self.offset.saturating_add_signed(by).min(columns.saturating_sub(3));
+    }
+
+    /// Sorts by a clicked column; a second click reverses the order.
+    pub fn click(&mut self, column: Option<usize>) {
+        if self.sorted == column { self.reverse = !self.reverse } else { self.sorted = column }
+    }
+}
+
 /// A search among the rows of a list.
 pub struct RowSearch {
     /// A lower-case text.
@@ -120,17 +148,13 @@ pub(crate) fn fit_columns<C, V>(
         used.retain(|i| *i != least_important);
     }
     let flex = width.saturating_sub(fixed(&used));
-    let mut x = 0;
-    let cells = used
-        .iter()
-        .map(|i| {
-            let w = if columns[*i].width > 0 { columns[*i].width } else { flex };
-            let cell = (*i, x, w);
-            x += w + 1;
-            cell
-        })
-        .collect();
-    FittedColumns { columns: cells }
+    let (mut x, mut fitted) = (0, Vec::with_capacity(used.len()));
+    for i in used {
+        let width = if columns[i].width > 0 { columns[i].width } else { flex };
+        fitted.push((i, x, width));
+        x += width + 1;
+    }
+    FittedColumns { columns: fitted }
 }
 
 impl FittedColumns {
@@ -163,9 +187,7 @@ pub(crate) fn draw_header<C, V>(
         text.push_str(column.header);
         let x = area.x + x;
         match column.align {
-            Align::Left => {
-                draw_text(buf, x, area.y, &text, *w, style);
-            }
+            Align::Left => _ = draw_text(buf, x, area.y, &text, *w, style),
             Align::Right => {
                 // A heading wider than its column may use the gap before it.
                 let lean = u16::from(x > area.x);
@@ -212,9 +234,7 @@ pub(crate) fn draw_row<'v, C, V: Copy>(
         scratch.clear();
         cell.write(scratch);
         match column.align {
-            Align::Left => {
-                draw_text(buf, x, y, scratch, *w, style);
-            }
+            Align::Left => _ = draw_text(buf, x, y, scratch, *w, style),
             Align::Right => draw_text_right(buf, x, y, scratch, *w, style),
         }
     }

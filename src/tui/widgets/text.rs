@@ -68,10 +68,7 @@ pub(crate) fn clear_area(canvas: &mut CellBuffer, area: Rect) {
 
 /// Draws `text` right-aligned in `width` cells.
 pub(crate) fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
-    let cells = match text.is_ascii() {
-        true => text.len(),
-        false => unicode_width::UnicodeWidthStr::width(text),
-    };
+    let cells = if text.is_ascii() { text.len() } else { unicode_width::UnicodeWidthStr::width(text) };
     let pad = usize::from(width).saturating_sub(cells) as u16;
     draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }

@@ -4,11 +4,11 @@
 //! said by a modifier or a word.
 
 use ratatui::style::{Color, Modifier, Style};
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 /// The themes.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, Hash, strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, IntoStaticStr, EnumString)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum ThemeName {
@@ -30,10 +30,6 @@ impl ThemeName {
     /// Its name in the config file.
     pub fn name(self) -> &'static str {
         self.into()
-    }
-
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|t| t.name() == name)
     }
 }
 
@@ -117,21 +113,15 @@ impl Theme {
     }
 
     fn high_contrast() -> Self {
-        let plain = Style::new();
+        use Color::{LightCyan, LightGreen, LightMagenta, LightYellow, Red, White};
         let mono = Self::without_colour();
         Self {
-            dim: plain.fg(Color::White),
-            border: plain.fg(Color::White),
-            border_focused: mono.title.fg(Color::LightYellow),
-            header: mono.header.fg(Color::LightCyan),
-            header_sorted: mono.header_sorted.fg(Color::LightYellow),
-            warn: mono.warn.fg(Color::LightYellow),
-            crit: mono.title.fg(Color::White).bg(Color::Red),
-            changed: mono.changed.fg(Color::LightCyan),
-            graph: plain.fg(Color::LightGreen),
-            graph_alt: plain.fg(Color::LightMagenta),
-            key: mono.key.fg(Color::LightYellow),
-            ..mono
+            dim: Style::new().fg(White),
+            border_focused: mono.title.fg(LightYellow),
+            header: mono.header.fg(LightCyan),
+            crit: mono.title.fg(White).bg(Red),
+            search_match: mono.search_match,
+            ..Self::coloured([White, LightYellow, LightYellow, Red, LightCyan, LightGreen, LightMagenta, White])
         }
     }
 }
@@ -143,7 +133,7 @@ mod tests {
     #[test]
     fn every_alert_style_differs_without_colour() {
         for name in ThemeName::ALL {
-            assert_eq!(ThemeName::parse(name.name()), Some(name));
+            assert_eq!(name.name().parse(), Ok(name));
             let t = Theme::new(name);
             assert_ne!(t.warn.add_modifier, t.text.add_modifier);
             assert_ne!(t.changed.add_modifier, t.text.add_modifier);

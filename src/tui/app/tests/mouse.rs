@@ -52,7 +52,7 @@ fn headers_and_rows_take_clicks() {
     press(&mut app, "2");
     let (x, y) = find_text(&app, "%util");
     click(&mut app, x, y);
-    assert!(app.views.devices.sort_column.is_some());
+    assert!(app.views.devices.columns.sorted.is_some());
     let (x, y) = find_text(&app, "zram0");
     click(&mut app, x, y);
     assert_eq!(state_summary(&app), "Devices/Devices");

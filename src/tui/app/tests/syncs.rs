@@ -70,7 +70,7 @@ fn keys_move_sort_and_filter_syncs() {
     let mut app = waiting(SIZE);
     press(&mut app, "F<down><right>r");
     let s = &app.views.syncs;
-    assert_eq!((s.scroll.selected, s.sort_column, s.reverse), (1, Some(0), true));
+    assert_eq!((s.scroll.selected, s.columns.sorted, s.columns.reverse), (1, Some(0), true));
     press(&mut app, "w<down><down>");
     assert_eq!((app.views.syncs.slow_scroll.selected, state_summary(&app).as_str()), (2, "Syncs/SlowSyncs"));
     press(&mut app, "\\wal<enter>");

@@ -9,7 +9,7 @@ use crate::model::observation::Observation;
 use crate::tui::app::App;
 use crate::tui::app::update;
 use crate::tui::knob_snapshot::ChangeStatus;
-use crate::tui::view::{Effect, Event, Overlay, TuneEffect, TuneEvent};
+use crate::tui::view::{Effect, Event, LeaseCommand, Overlay, TuneEffect, TuneEvent};
 
 /// To the knob of that name, as a person finds it.
 fn filter_keys(knob: &str) -> String {
@@ -18,7 +18,7 @@ fn filter_keys(knob: &str) -> String {
 
 fn apply_effect(words: &[&str]) -> Effect {
     let words = words.iter().map(|w| w.to_string()).collect();
-    Effect::Tune(TuneEffect::Apply { assignments: words, lease_secs: 120 })
+    Effect::Tune(TuneEffect::Apply { assignments: words, lease_secs: Some(120) })
 }
 
 fn dialog_text(app: &App) -> String {
@@ -143,11 +143,14 @@ fn a_lease_is_kept_renewed_or_undone_only_by_key() {
             "nobody renews by himself"
         );
     }
-    assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
-    assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
+    assert_eq!(
+        main_effects(press(&mut app, "R")),
+        [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Renew(120)))]
+    );
+    assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Keep))]);
     assert_eq!(main_effects(press(&mut app, "u")), [], "asks");
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
-    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
     news(&mut app, undone_event(id, true, true));
     assert!(app.views.tune.knobs.leases.is_empty() && app.views.tune.ended_boot_ns.contains_key(&id));
 }
@@ -176,7 +179,11 @@ fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
     for (n, key) in ["u", "k", "l"].into_iter().enumerate() {
         let (mut app, tree) = view(SIZE);
         let id = change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
-        let want = [TuneEffect::Undo(vec![id]), TuneEffect::Keep(vec![id]), TuneEffect::Detach(vec![id])];
+        let want = [
+            TuneEffect::Command(vec![id], LeaseCommand::Undo),
+            TuneEffect::Command(vec![id], LeaseCommand::Keep),
+            TuneEffect::Command(vec![id], LeaseCommand::Detach),
+        ];
         assert_eq!(main_effects(press(&mut app, "1q")), [], "never silently, whatever the view");
         assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
         assert_eq!(main_effects(press(&mut app, key)), [Effect::Tune(want[n].clone())], "{key}");
@@ -206,7 +213,7 @@ fn restoring_orphaned_changes_is_offered_once() {
     assert!(app.screen.message.clone().unwrap().text.contains("left changed settings"));
     press(&mut app, "t");
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
-    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
     assert_eq!(app.screen.overlay, None, "once");
     tree.undo(id);

@@ -3,7 +3,6 @@
 use crate::bench::bounded_series::{BoundedSeries, Merge};
 use crate::bench::message::BenchProgress;
 
-/// Maximum number of points.
 const MAX_POINTS: usize = 1200;
 
 /// Operations per second, bytes per second, median and 99th percentile of the latency in ns; `None`: not measured.
@@ -20,7 +19,7 @@ pub struct BenchFigures {
     /// Whether there were reads, writes, syncs.
     pub has_ops: [bool; 3],
     is_measuring: bool,
-    points: BoundedSeries<BenchRates, MAX_POINTS>,
+    pub(super) points: BoundedSeries<BenchRates, MAX_POINTS>,
 }
 
 impl BenchFigures {
@@ -49,10 +48,6 @@ impl BenchFigures {
             }));
         }
         self.last = Some(p);
-    }
-
-    pub fn newest(&self) -> Option<&BenchRates> {
-        self.points.newest()
     }
 
     /// All points merged into at most `width`, oldest first.
@@ -113,7 +108,7 @@ mod tests {
     fn ramp_up_is_not_drawn() {
         let mut figures = BenchFigures::default();
         figures.push(BenchProgress { is_ramping: true, ..progress(Some(0), 250, 0) });
-        assert_eq!(figures.newest(), None);
+        assert_eq!(figures.points.newest(), None);
     }
 
     #[test]

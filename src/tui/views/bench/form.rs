@@ -14,21 +14,18 @@ use crate::tui::view::Shared;
 use crate::tui::views::runs::{FormLine, RunForms};
 use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::units::format_bytes_long;
+use smart_default::SmartDefault;
 use std::path::{Path, PathBuf};
 
 /// Utilization from which a device's other load distorts a measurement, per cent.
 const BUSY_PCT: f64 = 10.0;
 
 /// The profiles.
+#[derive(SmartDefault)]
 pub struct BenchForm {
     /// The plan of each workload as edited, without a directory.
+    #[default(WORKLOADS.iter().map(|w| w.defaults()).collect())]
     plans: Vec<BenchPlan>,
-}
-
-impl Default for BenchForm {
-    fn default() -> Self {
-        Self { plans: WORKLOADS.iter().map(|w| w.defaults()).collect() }
-    }
 }
 
 impl BenchForm {
@@ -92,17 +89,12 @@ impl RunForms for BenchForm {
         out.push((workload.about.to_owned(), TextStyle::Dim));
         let inspection = shared.target.inspection().filter(|_| workload.needs_directory);
         let place = inspection.and_then(|found| found.info.as_ref());
-        if let Some(place) = place {
-            push_target(place, &mut out);
-        }
+        out.extend(place.map(target_line));
         out.push((describe_writes(workload, &plan), TextStyle::Plain));
         out.extend((workload.describe)(&plan).into_iter().map(|l| (format!("- {l}"), TextStyle::Plain)));
-        if let Some(place) = place {
-            push_disk_space(place, (workload.footprint)(&plan), &mut out);
-        }
-        if let Some(found) = inspection {
-            out.extend(found.warnings(plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
-        }
+        out.extend(place.map(|place| disk_space_line(place, (workload.footprint)(&plan))));
+        let warnings = inspection.iter().flat_map(|found| found.warnings(plan.direct));
+        out.extend(warnings.map(|w| (format!("! {w}"), TextStyle::Warn)));
         if let Some(place) = place {
             push_competing_load(shared, place, &mut out);
         }
@@ -130,7 +122,7 @@ pub(super) fn confirmation_text(workload: &Workload, plan: &BenchPlan, shared: &
 }
 
 /// File system, and devices down to the disk, in one line.
-fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
+fn target_line(place: &TargetInfo) -> StyledLine {
     let ReportTarget { filesystem, source, mount, .. } = &place.report;
     let mount = if mount.is_empty() { String::new() } else { format!(", mounted on {mount}") };
     let chain: Vec<String> = place
@@ -143,10 +135,10 @@ fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
         })
         .collect();
     let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
-    out.push((format!("{filesystem} from {source}{mount}{below}"), TextStyle::Plain));
+    (format!("{filesystem} from {source}{mount}{below}"), TextStyle::Plain)
 }
 
-fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
+fn disk_space_line(place: &TargetInfo, bytes: u64) -> StyledLine {
     let free = format_bytes_long(place.free);
     let line = match place.free.checked_sub(bytes) {
         Some(left) => {
@@ -155,7 +147,7 @@ fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
         }
         None => format!("Free: {free}"),
     };
-    out.push((line, TextStyle::Plain));
+    (line, TextStyle::Plain)
 }
 
 /// Current rates of a device, named as in iostat(1).
@@ -173,7 +165,6 @@ pub(super) fn format_device_rates(r: &DiskRate) -> String {
     )
 }
 
-/// Other load on the target device.
 fn push_competing_load(shared: &Shared, place: &TargetInfo, out: &mut Vec<StyledLine>) {
     let mut ids: Vec<_> = place.chain.iter().filter(|d| d.is_physical).map(|d| d.id).collect();
     if ids.is_empty() {

@@ -17,8 +17,9 @@ use crate::bench::workloads::WORKLOADS;
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::view::{
-    Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Request, RunEffect, Running, Target, ViewId,
+    Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Request, RunEffect, Target, ViewId,
 };
+use crate::tui::widgets::{split_columns, split_rows};
 use figures::BenchFigures;
 use ratatui::layout::Rect;
 
@@ -34,7 +35,7 @@ impl RunTypes for BenchForm {
 
     const IS_EXPERIMENT: bool = false;
     const PANES: &'static [PaneSpec; 2] =
-        &[PaneSpec { id: PaneId::BenchResults, contexts: KEYS }, PaneSpec { id: PaneId::BenchPage, contexts: KEYS }];
+        &[(PaneId::BenchResults, "profiles", KEYS), (PaneId::BenchPage, "bench", KEYS)];
     const FORMS: usize = WORKLOADS.len();
     const EFFECT: fn(RunEffect<BenchPlan>) -> Effect = Effect::Bench;
     const STORE_JOB: fn(StoreJob<BenchReport>) -> WorkerJob = WorkerJob::BenchReports;
@@ -52,6 +53,8 @@ impl RunTypes for BenchForm {
         form_lines: "parameters",
         changed: "* differs from the profile",
         nothing_to_start: "select a profile to run",
+        benchmark_runs: "{} is still running: x stops it",
+        experiment_runs: "an experiment is still running: x on its page stops it (E in Tune)",
         stopping: "stopping; the results so far follow. x again kills the run",
         killed: "killed before it could report; its file is deleted",
         after_refusal: "Nothing was written. Change the plan and start again.",
@@ -59,10 +62,6 @@ impl RunTypes for BenchForm {
         announcement: "bench {}: ",
         shown_by: "; b shows the result",
     };
-
-    fn store_job(job: &WorkerJob) -> Option<&StoreJob<BenchReport>> {
-        if let WorkerJob::BenchReports(job) = job { Some(job) } else { None }
-    }
 
     fn loaded_reports(reply: WorkerReply) -> Option<Vec<BenchReport>> {
         if let WorkerReply::LoadedResults(reports) = reply { Some(reports) } else { None }
@@ -78,13 +77,11 @@ impl RunKind for BenchForm {
     /// first, then devices; then list and page are stacked, and the focused one gets most of the height.
     fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
         let below = if body.height >= 30 { (body.height / 4).clamp(8, 12) } else { 0 };
-        let top = Rect { height: body.height - below, ..body };
-        let strip = Rect { y: body.y + top.height, height: below, ..body };
+        let [top, strip] = split_rows(body, body.height - below);
         let height = if focus == 1 { 3 } else { top.height * 3 / 5 };
         let [list, page] = list_and_page(top, body.width >= 70, (body.width / 4).clamp(26, 44), height);
         let side = if body.width >= 110 { body.width * 2 / 5 } else { 0 };
-        let devices = Rect { width: strip.width - side, ..strip };
-        let writeback = Rect { x: strip.x + devices.width, width: side, ..strip };
+        let [devices, writeback] = split_columns(strip, strip.width - side);
         vec![
             (PaneId::BenchResults, list),
             (PaneId::BenchPage, page),
@@ -102,13 +99,6 @@ impl RunKind for BenchForm {
                 let text = form::confirmation_text(workload, &plan, cx.shared);
                 view.open_start_dialog(format!("Run {}", plan.profile), text, plan, out);
             }
-        }
-    }
-
-    fn busy_text(running: &Running) -> String {
-        match running.is_experiment {
-            false => format!("{} is still running: x stops it", running.profile),
-            true => "an experiment is still running: x on its page stops it (E in Tune)".into(),
         }
     }
 
@@ -137,6 +127,7 @@ impl RunKind for BenchForm {
     fn on_event(view: &mut BenchView, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
         match event {
             Event::Bench(run, event) => view.on_child_event(run, *event, cx, out),
+            Event::JobReply(WorkerJob::BenchReports(job), reply) => view.on_store_reply(&job, reply, out),
             other => return Some(other),
         }
         None

@@ -8,7 +8,7 @@ use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId};
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
 use crate::tui::widgets::{
-    CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_column, draw_columns, draw_text, round_up_scale,
+    CellBuffer, Rect, StyledLine, TextStyle, draw_column, draw_columns, draw_text, round_up_scale, split_rows,
 };
 use crate::units::{format_bytes, write_count};
 
@@ -82,7 +82,7 @@ impl RunStatus for BenchForm {
 
     /// The newest rates and latencies, a line for each kind of operation.
     fn figure_lines(run: &Run<Self>, _: usize) -> Vec<StyledLine> {
-        let (Some(rates), Some(last)) = (run.progress.newest(), &run.progress.last) else { return Vec::new() };
+        let (Some(rates), Some(last)) = (run.progress.points.newest(), &run.progress.last) else { return Vec::new() };
         let latency = |ns: Option<f64>| ns.map_or("-".into(), format_latency);
         let line = |kind: usize| {
             let [ops, bytes, p50, p99] = rates[kind];
@@ -102,10 +102,9 @@ impl RunStatus for BenchForm {
     /// Charts, and below them device and page cache where their own panes do not fit.
     fn draw_graphs(run: &Run<Self>, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let around = device_and_cache_lines(cx);
-        let below = (around.len() as u16).min(area.height);
-        draw_charts(run, cx, Rect { height: area.height - below, ..area }, buf);
-        let style = cx.theme().dim;
-        draw_column(buf, area_below(area, area.height - below), around.iter().map(|text| (text, style)));
+        let [charts, below] = split_rows(area, area.height.saturating_sub(around.len() as u16));
+        draw_charts(run, cx, charts, buf);
+        draw_column(buf, below, around.iter().map(|text| (text, cx.theme.dim)));
     }
 }
 
@@ -171,7 +170,7 @@ fn draw_charts(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuf
 }
 
 fn draw_chart(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuffer, (kind, quantity): (usize, usize)) {
-    let theme = cx.theme();
+    let theme = &cx.theme;
     let values: Vec<_> = run.progress.downsample(area.width.into()).iter().map(|rates| rates[kind][quantity]).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
     let (name, (what, format)) = (operation_name(run, kind), QUANTITIES[quantity]);

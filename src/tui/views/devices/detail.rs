@@ -9,8 +9,8 @@ use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
-use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame};
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Rect, split_columns, split_rows};
 use crate::units::format_bytes_long;
 
 fn device_name(shared: &Shared, id: DevId) -> String {
@@ -21,14 +21,12 @@ fn device_name(shared: &Shared, id: DevId) -> String {
 
 impl DevicesView {
     /// Splits the page into text and graphs: side by side on a wide screen, else the graphs below if it is high enough.
-    pub(super) fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
+    pub(super) fn split_text_and_graphs(inner: Rect) -> [Rect; 2] {
         if inner.width >= 130 {
-            let w = inner.width / 2;
-            return (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner });
+            let [left, right] = split_columns(inner, inner.width / 2);
+            return [Rect { width: left.width - 1, ..left }, right];
         }
-        let graphs = if inner.height >= 30 { inner.height / 2 } else { 0 };
-        let top = inner.height - graphs;
-        (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
+        split_rows(inner, inner.height - if inner.height >= 30 { inner.height / 2 } else { 0 })
     }
 
     pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
@@ -43,12 +41,12 @@ impl DevicesView {
         out.0
     }
 
-    pub(super) fn render_detail(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    pub(super) fn render_detail(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let Some(id) = self.page else { return };
         let title = format!("Device {}", device_name(cx.shared, id));
-        let inner = draw_frame(buf, area, &title, &cx.shared.interval_text(), focused, theme);
-        let (left, right) = Self::split_text_and_graphs(inner);
-        draw_detail_lines(cx, theme, left, buf, &self.detail_lines(cx));
+        let inner = cx.draw_frame(buf, PaneId::DeviceDetail, area, &title, &cx.shared.interval_text());
+        let [left, right] = Self::split_text_and_graphs(inner);
+        draw_detail_lines(cx, left, buf, &self.detail_lines(cx));
         // Heat maps first, then pairs of graphs. Each needs six rows; at least one pair is drawn if there is room for two.
         let room = (right.height / 6).max(1);
         let mut heats = latency::kinds_with_data(cx.shared, id, LatencyPart::Total, right.width);
@@ -58,10 +56,8 @@ impl DevicesView {
         for i in 0..parts {
             let at = Rect { y: right.y + i * height, height, ..right };
             match heats.get(usize::from(i)) {
-                Some(kind) => {
-                    latency::draw_latency_heatmap(cx.shared, theme, at, buf, id, *kind, LatencyPart::Total);
-                }
-                None => draw_graph_pair(cx.shared, theme, at, buf, id, self.graph_index + usize::from(i) - heats.len()),
+                Some(kind) => latency::draw_latency_heatmap(cx, at, buf, id, *kind, LatencyPart::Total),
+                None => draw_graph_pair(cx, at, buf, id, self.graph_index + usize::from(i) - heats.len()),
             }
         }
     }

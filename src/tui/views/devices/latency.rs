@@ -3,18 +3,15 @@
 use super::super::detail::DetailText;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
-use crate::tui::view::Shared;
+use crate::tui::view::{Context, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, area_below, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count,
+    CellBuffer, Rect, area_below, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count,
 };
 use crate::units::format_micros;
 
-/// A part of a request's latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LatencyPart {
-    /// Queued and in service.
     Total,
-    /// In service.
     Service,
 }
 
@@ -89,14 +86,14 @@ pub(super) fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, wid
 }
 
 pub(super) fn draw_latency_heatmap(
-    shared: &Shared,
-    theme: &Theme,
+    cx: &Context,
     area: Rect,
     buf: &mut CellBuffer,
     id: DevId,
     kind: usize,
     part: LatencyPart,
 ) {
+    let (shared, theme) = (cx.shared, &cx.theme);
     if area.height < 2 || area.width < 20 {
         return;
     }

@@ -8,10 +8,9 @@ use crate::model::columns::device::{DeviceColumn, DeviceColumnSet, DeviceColumnS
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
-use crate::tui::view::Shared;
+use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, table,
-    title_with_filter,
+    CellBuffer, Rect, Style, Theme, draw_column, draw_reason, draw_text, split_rows, table, title_with_filter,
 };
 use std::sync::Arc;
 
@@ -35,12 +34,16 @@ impl DevicesView {
         let set = self.column_set(width);
         let is_kept = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
         let keep = |i: usize| table::Priority::kept_if(is_kept(i));
-        (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, self.column_offset, keep))
+        (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, self.columns.offset, keep))
     }
 
     pub fn device_lines(&self, shared: &Shared) -> Vec<ListedDevice> {
-        let sort = self.sort_column.and_then(|i| self.column_set(u16::MAX).get(i)).map(|c| c.id);
-        let query = DeviceQuery { sort, reverse: self.reverse, only_active: self.only_active, filter: &self.filter };
+        let query = DeviceQuery {
+            sort: self.sort_id(),
+            reverse: self.columns.reverse,
+            only_active: self.only_active,
+            filter: &self.filter,
+        };
         device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
     }
 
@@ -48,8 +51,9 @@ impl DevicesView {
         title_with_filter(if self.only_active { "Devices · active" } else { "Devices" }, &self.filter)
     }
 
-    pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let inner = draw_frame(buf, area, &self.list_title(), &shared.interval_text(), focused, theme);
+    pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (shared, theme) = (cx.shared, &cx.theme);
+        let inner = cx.draw_frame(buf, PaneId::Devices, area, &self.list_title(), &shared.interval_text());
         if inner.height == 0 {
             return;
         }
@@ -64,7 +68,8 @@ impl DevicesView {
         let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
         let lines = self.device_lines(shared);
         let (set, fitted) = self.fitted_columns(inner.width);
-        let sorted = self.sort_column.and_then(|i| self.sorted_column_index(set, i)).map(|i| (i, !self.reverse));
+        let sorted =
+            self.sort_id().and_then(|id| set.iter().position(|c| c.id == id)).map(|i| (i, !self.columns.reverse));
         table::draw_header(buf, inner, set, &fitted, sorted, theme);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
         let none = DiskRate::default();
@@ -79,7 +84,7 @@ impl DevicesView {
                 table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
                 draw_stalled_label(buf, body, y, row.rate, theme);
             }
-            if focused && selected {
+            if selected && cx.is_focused(PaneId::Devices) {
                 table::highlight_row(buf, body, y, theme);
             }
         }
@@ -99,20 +104,18 @@ impl DevicesView {
             return rates.iter().filter(|r| r.is_active()).count();
         }
         // The tree also lists mounted devices that never did any I/O.
-        let (idle, vacant) =
-            shared.system.topology.ok().filter(|_| self.sort_column.is_none()).map_or((0, 0), |topo| {
-                let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
-                let idle = topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count();
-                let is_vacant = |rate: &&Arc<DiskRate>| topo.get(rate.id).is_some_and(BlockDevice::is_vacant);
-                (idle, rates.iter().filter(is_vacant).count())
-            });
+        let topology = shared.system.topology.ok().filter(|_| self.columns.sorted.is_none());
+        let (idle, vacant) = topology.map_or((0, 0), |topo| {
+            let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
+            let idle = topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count();
+            let is_vacant = |rate: &&Arc<DiskRate>| topo.get(rate.id).is_some_and(BlockDevice::is_vacant);
+            (idle, rates.iter().filter(is_vacant).count())
+        });
         rates.len() + idle - vacant
     }
 
-    /// Index in the column set shown of column `i` of the widest set.
-    fn sorted_column_index(&self, shown: &[DeviceColumnSpec], i: usize) -> Option<usize> {
-        let id = self.column_set(u16::MAX).get(i)?.id;
-        shown.iter().position(|c| c.id == id)
+    fn sort_id(&self) -> Option<DeviceColumn> {
+        Some(self.column_set(u16::MAX).get(self.columns.sorted?)?.id)
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
@@ -127,10 +130,10 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
     let rows = DevicesView::network_line_count(shared).min(area.height / 3);
     let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), shared.snapshot(), 0) };
     let Some(sheet) = sheet else { return area };
-    let top = Rect { height: area.height - rows, ..area };
+    let [top, below] = split_rows(area, area.height - rows);
     let text = sheet.to_text();
     let styles = std::iter::once(theme.header).chain(std::iter::repeat(theme.text));
-    draw_column(buf, area_below(area, top.height), text.lines().skip(1).zip(styles));
+    draw_column(buf, below, text.lines().skip(1).zip(styles));
     top
 }
 

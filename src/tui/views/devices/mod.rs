@@ -12,21 +12,18 @@ use crate::model::disk::DevId;
 use crate::tui::view::{
     Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View,
 };
-use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
+use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
 const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
 
 #[derive(Debug, Clone, Default)]
 pub struct DevicesView {
     pub scroll: Scroll,
-    /// Index of the sort column in the widest column set, largest first; `None`: the tree.
-    pub sort_column: Option<usize>,
-    pub reverse: bool,
+    /// The default order is the tree.
+    pub columns: ColumnState,
     pub extended: bool,
     pub only_active: bool,
     pub filter: String,
-    /// Number of columns scrolled past after the name.
-    pub column_offset: usize,
     pub graph_index: usize,
     /// The device whose page was opened last.
     pub page: Option<DevId>,
@@ -48,26 +45,13 @@ impl DevicesView {
         self.line_count(shared).min(500) as u16 + Self::network_line_count(shared).min(20)
     }
 
-    /// Moves the sort column; before the first one is the tree.
-    fn move_sort_column(&mut self, by: isize) {
-        let columns = self.column_set(u16::MAX).len() as isize;
-        let position = (self.sort_column.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns + 1);
-        self.sort_column = (position as usize).checked_sub(1);
-    }
-
-    fn scroll_columns(&mut self, by: isize, cx: &Context) {
-        let columns = self.column_set(cx.screen.size.0).len();
-        self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
-    }
-
     /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
     fn click_header(&mut self, click: PaneClick) {
         let (set, fitted) = self.fitted_columns(click.inner.width);
         let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
         match self.column_set(u16::MAX).iter().position(|c| c.id == set[column].id) {
-            Some(0) => self.sort_column = None,
-            same if same == self.sort_column => self.reverse = !self.reverse,
-            other => self.sort_column = other,
+            Some(0) => self.columns.sorted = None,
+            column => self.columns.click(column),
         }
     }
 }
@@ -75,12 +59,9 @@ impl DevicesView {
 impl View for DevicesView {
     fn panes(&self) -> &'static [PaneSpec] {
         &[
-            PaneSpec { id: PaneId::Devices, contexts: LIST_KEYS },
-            PaneSpec { id: PaneId::DeviceGraphs, contexts: LIST_KEYS },
-            PaneSpec {
-                id: PaneId::DeviceDetail,
-                contexts: &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll],
-            },
+            (PaneId::Devices, "devices", LIST_KEYS),
+            (PaneId::DeviceGraphs, "device-graphs", LIST_KEYS),
+            (PaneId::DeviceDetail, "device", &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll]),
         ]
     }
 
@@ -89,19 +70,15 @@ impl View for DevicesView {
         let graphs = if body.height >= 16 { (body.height / 3).clamp(7, 16) } else { 0 };
         let list = (body.height - graphs).min((self.wanted_rows(cx.shared) + 3).max(6));
         let graphs = if graphs > 0 { (body.height - list).min(20) } else { 0 };
-        let list = body.height - graphs;
-        vec![
-            (PaneId::Devices, Rect { height: list, ..body }),
-            (PaneId::DeviceGraphs, Rect { y: body.y + list, height: graphs, ..body }),
-        ]
+        let [list, graphs] = split_rows(body, body.height - graphs);
+        vec![(PaneId::Devices, list), (PaneId::DeviceGraphs, graphs)]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Devices => self.render_list(cx.shared, &theme, area, buf, focused),
-            PaneId::DeviceGraphs => self.render_graphs(cx.shared, &theme, area, buf, focused),
-            _ => self.render_detail(cx, &theme, area, buf, focused),
+            PaneId::Devices => self.render_list(cx, area, buf),
+            PaneId::DeviceGraphs => self.render_graphs(cx, area, buf),
+            _ => self.render_detail(cx, area, buf),
         }
     }
 
@@ -113,7 +90,7 @@ impl View for DevicesView {
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
-        let text = Self::split_text_and_graphs(cx.inner_area(pane)).0;
+        let [text, _] = Self::split_text_and_graphs(cx.inner_area(pane));
         scroll_positions(self.detail_lines(cx).len(), text.height)
     }
 
@@ -129,11 +106,11 @@ impl View for DevicesView {
                     out.navigate(Target::Device(id));
                 }
             }
-            Action::SortLeft => self.move_sort_column(-1),
-            Action::SortRight => self.move_sort_column(1),
-            Action::ColumnsLeft => self.scroll_columns(-1, cx),
-            Action::ColumnsRight => self.scroll_columns(1, cx),
-            Action::ReverseSort => self.reverse = !self.reverse,
+            Action::SortLeft => self.columns.move_sorted(-1, self.column_set(u16::MAX).len()),
+            Action::SortRight => self.columns.move_sorted(1, self.column_set(u16::MAX).len()),
+            Action::ColumnsLeft => self.columns.scroll(-1, self.column_set(cx.screen.size.0).len()),
+            Action::ColumnsRight => self.columns.scroll(1, self.column_set(cx.screen.size.0).len()),
+            Action::ReverseSort => self.columns.reverse = !self.columns.reverse,
             Action::ToggleActiveOnly => self.only_active = !self.only_active,
             Action::ToggleExtendedColumns => self.extended = !self.extended,
             Action::NextGraph => self.graph_index += 1,

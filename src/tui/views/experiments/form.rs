@@ -11,6 +11,7 @@ use crate::tui::view::{ArmCheck, Shared};
 use crate::tui::views::runs::{FormLine, RunForms};
 use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::tuning::sudo::shell_quote;
+use smart_default::SmartDefault;
 
 /// The workload offered first; it shows the effect of page cache settings.
 const DEFAULT_WORKLOAD: &str = "txlog";
@@ -24,10 +25,13 @@ const ARM_A: &str = "A sets";
 pub(super) const KNOBS_PENDING: &str = "the knobs are still being read; confirmation follows";
 
 /// The next experiment.
+#[derive(SmartDefault)]
 pub struct ExperimentForm {
     /// Index of the workload in [`WORKLOADS`].
+    #[default(WORKLOADS.iter().position(|w| w.name == DEFAULT_WORKLOAD).unwrap_or(0))]
     pub workload: usize,
     /// Each workload's plan without a directory, and whether the user chose the duration.
+    #[default(WORKLOADS.iter().map(|w| (w.defaults(), false)).collect())]
     plans: Vec<(BenchPlan, bool)>,
     /// Everything else; its plan is not used.
     pub spec: ExperimentSpec,
@@ -35,18 +39,6 @@ pub struct ExperimentForm {
     pub arm_check: Option<ArmCheck>,
     /// Whether a start was requested while the arms were still being checked; the confirmation follows the check.
     pub start_after_check: bool,
-}
-
-impl Default for ExperimentForm {
-    fn default() -> Self {
-        Self {
-            workload: WORKLOADS.iter().position(|w| w.name == DEFAULT_WORKLOAD).unwrap_or(0),
-            plans: WORKLOADS.iter().map(|w| (w.defaults(), false)).collect(),
-            spec: ExperimentSpec::default(),
-            arm_check: None,
-            start_after_check: false,
-        }
-    }
 }
 
 /// The lines that set something of the experiment itself: name, description, choices, unit. What the arms set comes first.
@@ -206,11 +198,10 @@ impl RunForms for ExperimentForm {
         let mut lines = vec![FormLine {
             name: WORKLOAD,
             help: "what each round does; ↑ ↓ select while typing".into(),
-            choices: &[],
             text: workload.name.into(),
             shown: format!("{}: {}", workload.name, workload.about),
-            is_changed: false,
             is_wide: true,
+            ..FormLine::default()
         }];
         lines.extend(FormLine::directory(workload, &shared.target));
         lines.extend(SPEC_LINES.map(|(name, help, choices, unit)| {

@@ -22,7 +22,7 @@ use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::view::{
     Action, ArmCheck, Context, Effect, Event, ExperimentAction, ExperimentArm, KeyContext, Outbox, PaneId, PaneSpec,
-    PromptPurpose, Request, RunEffect, Running, Target, ViewId, ViewRequest,
+    PromptPurpose, Request, RunEffect, Target, ViewId, ViewRequest,
 };
 use form::{ARM_B, KNOBS_PENDING};
 use progress::ExperimentFigures;
@@ -40,10 +40,8 @@ impl RunTypes for ExperimentForm {
     type Progress = ExperimentFigures;
 
     const IS_EXPERIMENT: bool = true;
-    const PANES: &'static [PaneSpec; 2] = &[
-        PaneSpec { id: PaneId::ExperimentList, contexts: KEYS },
-        PaneSpec { id: PaneId::ExperimentPage, contexts: KEYS },
-    ];
+    const PANES: &'static [PaneSpec; 2] =
+        &[(PaneId::ExperimentList, "experiments", KEYS), (PaneId::ExperimentPage, "experiment", KEYS)];
     const FORMS: usize = 1;
     const EFFECT: fn(RunEffect<ExperimentSpec>) -> Effect = Effect::Experiment;
     const STORE_JOB: fn(StoreJob<ExperimentReport>) -> WorkerJob = WorkerJob::ExperimentReports;
@@ -61,6 +59,8 @@ impl RunTypes for ExperimentForm {
         form_lines: "lines",
         changed: "",
         nothing_to_start: "select the next experiment to start it",
+        benchmark_runs: "the benchmark {} is still running: x in Bench stops it",
+        experiment_runs: "an experiment is still running: x stops it",
         stopping: "stopping; the old values are restored and the report follows. x again kills it",
         killed: "killed before it could report; the tuner restores the values",
         after_refusal: "Nothing was changed or written. Change the plan and start again.",
@@ -68,10 +68,6 @@ impl RunTypes for ExperimentForm {
         announcement: "experiment: ",
         shown_by: " E in Tune shows it",
     };
-
-    fn store_job(job: &WorkerJob) -> Option<&StoreJob<ExperimentReport>> {
-        if let WorkerJob::ExperimentReports(job) = job { Some(job) } else { None }
-    }
 
     fn loaded_reports(reply: WorkerReply) -> Option<Vec<ExperimentReport>> {
         if let WorkerReply::LoadedExperiments(reports) = reply { Some(reports) } else { None }
@@ -112,13 +108,6 @@ impl RunKind for ExperimentForm {
         view.open_start_dialog("Start the experiment", text, spec, out);
     }
 
-    fn busy_text(running: &Running) -> String {
-        match running.is_experiment {
-            false => format!("the benchmark {} is still running: x in Bench stops it", running.profile),
-            true => "an experiment is still running: x stops it".into(),
-        }
-    }
-
     fn on_tab(view: &mut ExperimentsView, cx: &Context, out: &mut Outbox) {
         if cx.screen.view == ViewId::Tune && view.is_open {
             view.restore_focus(out);
@@ -140,6 +129,7 @@ impl RunKind for ExperimentForm {
     fn on_event(view: &mut ExperimentsView, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
         match event {
             Event::Experiment(run, event) => view.on_child_event(run, *event, cx, out),
+            Event::JobReply(WorkerJob::ExperimentReports(job), reply) => view.on_store_reply(&job, reply, out),
             Event::ArmsChecked(check) => on_arms_checked(view, *check, cx, out),
             other => return Some(other),
         }

@@ -162,7 +162,7 @@ impl RunStatus for ExperimentForm {
             lines = rounds_by_arm(run);
         }
         let used = (lines.len() as u16).min(area.height);
-        draw_lines(&cx.theme(), area, buf, &lines, 0);
+        draw_lines(&cx.theme, area, buf, &lines, 0);
         draw_dirty_pages(run, cx, area_below(area, used), buf);
     }
 }
@@ -209,7 +209,7 @@ fn draw_dirty_pages(run: &Run<ExperimentForm>, cx: &Context, area: Rect, buf: &m
     if lines.is_empty() {
         return;
     }
-    let theme = cx.theme();
+    let theme = &cx.theme;
     draw_text(buf, area.x, area.y, LEGEND, area.width, theme.dim);
     let half = usize::from(rows) + 1;
     let style = |i: usize| match i {

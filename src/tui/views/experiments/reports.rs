@@ -38,12 +38,7 @@ impl RunReports for ExperimentForm {
 
     /// A row for each round, everything else as notes.
     fn report_table(report: &ExperimentReport) -> Table {
-        let title = format!(
-            "{} on {}, {}",
-            sanitize(&report.spec.plan.profile),
-            sanitize(&report.host),
-            sanitize(&report.time)
-        );
+        let title = sanitize(format!("{} on {}, {}", report.spec.plan.profile, report.host, report.time));
         let Some(trial) = report.trials.first() else { return Table::new(title, &[("", false)]) };
         let (heads, rows) = tables::rounds_table(trial);
         let heads: Vec<(&str, bool)> = heads.iter().map(|h| (h.as_str(), h != "arm")).collect();

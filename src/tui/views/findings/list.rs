@@ -1,14 +1,21 @@
-//! The list of incidents, the worst first.
+//! The list of incidents, the worst first; the worst in a few rows at the top of the Overview.
 
 use super::FindingsView;
 use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
-use crate::tui::view::{PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text, table, wrap};
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text, split_columns, split_rows, table, wrap};
+use crate::units::format_rfc3339;
 
 /// From this width on the page is beside the list instead of below it.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
+/// Most incidents in the strip at the top of the Overview; the Findings tab has all.
+const MAX_INCIDENTS: usize = 4;
+/// Rows that the Overview must have for the strip to appear without incidents.
+const MIN_BODY_WHEN_HEALTHY: u16 = 30;
+/// Rows that the Overview must have for the strip to appear with incidents.
+const MIN_BODY_WITH_INCIDENTS: u16 = 15;
 
 pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
     match severity {
@@ -19,14 +26,8 @@ pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
 }
 
 /// Draws the incidents from the `first` on, one a row, and highlights the selected one.
-pub(super) fn draw_incidents(
-    shared: &Shared,
-    theme: &Theme,
-    area: Rect,
-    buf: &mut CellBuffer,
-    first: usize,
-    selected: Option<usize>,
-) {
+pub(super) fn draw_incidents(cx: &Context, area: Rect, buf: &mut CellBuffer, first: usize, selected: Option<usize>) {
+    let (shared, theme) = (cx.shared, &cx.theme);
     for (i, story) in shared.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
@@ -43,38 +44,33 @@ pub(super) fn draw_incidents(
 
 impl FindingsView {
     pub(super) fn list_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
-        if body.width >= SIDE_BY_SIDE_WIDTH {
-            let left = body.width * 2 / 5;
-            let page = Rect { x: body.x + left, width: body.width - left, ..body };
-            return vec![(PaneId::Findings, Rect { width: left, ..body }), (PaneId::IncidentPage, page)];
-        }
         let wanted = stories.min(100) as u16 + 2;
-        let list = wanted.clamp(4, (body.height / 3).max(4)).min(body.height);
-        let page = Rect { y: body.y + list, height: body.height - list, ..body };
-        vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::IncidentPage, page)]
+        let [list, page] = match body.width >= SIDE_BY_SIDE_WIDTH {
+            true => split_columns(body, body.width * 2 / 5),
+            false => split_rows(body, wanted.clamp(4, (body.height / 3).max(4))),
+        };
+        vec![(PaneId::Findings, list), (PaneId::IncidentPage, page)]
     }
 
     pub(super) fn list_table(shared: &Shared) -> Table {
-        let title = format!(
-            "Findings on {}, {}",
-            shared.system.host.name,
-            crate::units::format_rfc3339(shared.system.now().wall_ns)
-        );
+        let now = format_rfc3339(shared.system.now().wall_ns);
+        let title = format!("Findings on {}, {now}", shared.system.host.name);
         let mut sheet = paper(title, &shared.findings, shared.system.now());
         sheet.notes.extend(skipped_rule_notes(&shared.findings).into_iter().map(|gap| format!("not judged: {gap}")));
         sheet
     }
 
-    pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let inner = draw_frame(buf, area, "Findings", &summarize(&shared.findings), focused, theme);
+    pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let shared = cx.shared;
+        let inner = cx.draw_frame(buf, PaneId::Findings, area, "Findings", &summarize(&shared.findings));
         if shared.findings.incidents().is_empty() {
             let text = if shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
-            draw_text(buf, inner.x, inner.y, text, inner.width, theme.dim);
+            draw_text(buf, inner.x, inner.y, text, inner.width, cx.theme.dim);
             return;
         }
         let mut scroll = self.scroll;
         scroll.scroll_into_view(shared.findings.incidents().len(), inner.height.into());
-        draw_incidents(shared, theme, inner, buf, scroll.offset, Some(scroll.selected));
+        draw_incidents(cx, inner, buf, scroll.offset, Some(scroll.selected));
     }
 
     /// The incident at row `y` of a pane of this height.
@@ -83,6 +79,27 @@ impl FindingsView {
         scroll.scroll_into_view(shared.findings.incidents().len(), height.into());
         let at = scroll.offset + usize::from(y);
         (at < shared.findings.incidents().len()).then_some(at)
+    }
+
+    /// Rows of the strip in a body of this height.
+    pub fn summary_height(body: u16, stories: usize) -> u16 {
+        match stories {
+            0 if body < MIN_BODY_WHEN_HEALTHY => 0,
+            _ if body < MIN_BODY_WITH_INCIDENTS => 0,
+            // A low screen shows only the worst incident.
+            _ if body < MIN_BODY_WHEN_HEALTHY => 3,
+            n => n.clamp(1, MAX_INCIDENTS) as u16 + 2,
+        }
+    }
+
+    pub(super) fn render_summary(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let note = format!("{}  8 all", summarize(&cx.shared.findings));
+        let inner = cx.draw_frame(buf, PaneId::FindingsSummary, area, "What is wrong", &note);
+        if cx.shared.findings.incidents().is_empty() {
+            draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, cx.theme.dim);
+            return;
+        }
+        draw_incidents(cx, inner, buf, 0, None);
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod list;
 pub(in crate::tui) mod page;
-mod summary_strip;
 
 use crate::export::table::Table;
 use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId};
@@ -37,9 +36,9 @@ impl FindingsView {
 impl View for FindingsView {
     fn panes(&self) -> &'static [PaneSpec] {
         &[
-            PaneSpec { id: PaneId::Findings, contexts: KEYS },
-            PaneSpec { id: PaneId::IncidentPage, contexts: KEYS },
-            PaneSpec { id: PaneId::FindingsSummary, contexts: &[KeyContext::Findings] },
+            (PaneId::Findings, "findings", KEYS),
+            (PaneId::IncidentPage, "finding", KEYS),
+            (PaneId::FindingsSummary, "findings", &[KeyContext::Findings]),
         ]
     }
 
@@ -48,11 +47,10 @@ impl View for FindingsView {
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Findings => self.render_list(cx.shared, &theme, area, buf, focused),
-            PaneId::IncidentPage => self.render_page(cx.shared, &theme, area, buf, focused),
-            _ => Self::render_summary(cx.shared, &theme, area, buf, focused),
+            PaneId::Findings => self.render_list(cx, area, buf),
+            PaneId::IncidentPage => self.render_page(cx, area, buf),
+            _ => Self::render_summary(cx, area, buf),
         }
     }
 

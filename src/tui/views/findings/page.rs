@@ -8,7 +8,7 @@ use crate::doctor::incident::Incident;
 use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, draw_text, patch_style, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, draw_text, patch_style, wrap};
 
 const LABEL_WIDTH: u16 = 9;
 
@@ -60,10 +60,11 @@ impl FindingsView {
         self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default()
     }
 
-    pub(super) fn render_page(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let title = self.selected_incident(shared).map_or("Story", |s| s.cause().rule);
-        let inner = draw_frame(buf, area, title, "Enter goes there", focused, theme);
-        let all = self.page_lines(shared, inner.width);
+    pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::IncidentPage));
+        let title = self.selected_incident(cx.shared).map_or("Story", |s| s.cause().rule);
+        let inner = cx.draw_frame(buf, PaneId::IncidentPage, area, title, "Enter goes there");
+        let all = self.page_lines(cx.shared, inner.width);
         let height = usize::from(inner.height);
         let selected = self.selected_target;
         let skip = scroll_offset(&all, selected, height, focused);
@@ -94,11 +95,8 @@ impl FindingsView {
 
     pub(super) fn page_table(&self, shared: &Shared) -> Table {
         let title = self.selected_incident(shared).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
-        let title = format!(
-            "{title}, {}, {}",
-            shared.system.host.name,
-            crate::units::format_rfc3339(shared.system.now().wall_ns)
-        );
+        let now = crate::units::format_rfc3339(shared.system.now().wall_ns);
+        let title = format!("{title}, {}, {now}", shared.system.host.name);
         let mut sheet = Table::new(title, &[("", false), ("", false)]);
         sheet.rows.extend(self.paragraphs(shared).into_iter().map(|p| vec![p.label.to_owned(), p.text]));
         sheet

@@ -1,13 +1,12 @@
 //! The page of a kernel log entry: its whole text, its trace, the device and the task it names.
 
-use super::super::detail::{detail_table, draw_detail_lines};
+use super::super::detail::draw_detail_lines;
 use super::KernelLogView;
 use super::log::class_label;
-use crate::export::table::Table;
 use crate::model::kernel_log::LogEntry;
 use crate::sanitize::sanitize;
-use crate::tui::view::{Context, Shared, Target};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_frame, wrap};
+use crate::tui::view::{Context, PaneId, Shared, Target};
+use crate::tui::widgets::{CellBuffer, Rect, wrap};
 
 impl KernelLogView {
     /// The task that the entry names if it still exists, else the device.
@@ -34,11 +33,8 @@ impl KernelLogView {
         let mut out = Vec::new();
         let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
         fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
-        let is_from_program = e.is_from_program();
-        fact(
-            "class",
-            if is_from_program { "written by a program, not the kernel" } else { class_label(e.class) }.into(),
-        );
+        let program = e.is_from_program().then_some("written by a program, not the kernel");
+        fact("class", program.unwrap_or(class_label(e.class)).into());
         fact("level", e.level.to_string());
         if e.count > 1 {
             fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_wall_ns)));
@@ -62,13 +58,10 @@ impl KernelLogView {
         out
     }
 
-    pub(super) fn render_detail(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let inner = draw_frame(buf, area, "Kernel log entry", "Enter: its task or device", focused, theme);
-        draw_detail_lines(cx, theme, inner, buf, &self.detail_lines(cx));
-    }
-
-    pub(super) fn detail_table(&self, cx: &Context) -> Table {
-        detail_table("Kernel log entry", cx, self.detail_lines(cx))
+    pub(super) fn render_detail(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let note = "Enter: its task or device";
+        let inner = cx.draw_frame(buf, PaneId::KernelLogDetail, area, "Kernel log entry", note);
+        draw_detail_lines(cx, inner, buf, &self.detail_lines(cx));
     }
 }
 
@@ -82,14 +75,6 @@ fn device_status_text(shared: &Shared, name: &str) -> String {
 }
 
 fn task_status_text(shared: &Shared, pid: u32) -> String {
-    match shared.system.processes.find_by_pid(pid) {
-        Some(row) => {
-            format!(
-                "  now in state {}{}",
-                row.state(),
-                row.wait_channel().map_or(String::new(), |w| format!(" in {w}"))
-            )
-        }
-        None => "  no longer there".into(),
-    }
+    let Some(row) = shared.system.processes.find_by_pid(pid) else { return "  no longer there".into() };
+    format!("  now in state {}{}", row.state(), row.wait_channel().map_or(String::new(), |w| format!(" in {w}")))
 }

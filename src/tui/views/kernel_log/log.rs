@@ -8,10 +8,10 @@ use crate::export::kernel_log::hung_task_text;
 use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
-use crate::tui::view::Shared;
+use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_reason, draw_text, draw_truncated,
-    highlight_row, title_with_filter,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_reason, draw_text, draw_truncated, highlight_row,
+    title_with_filter,
 };
 use std::fmt::Write as _;
 use strum::VariantArray as _;
@@ -48,9 +48,11 @@ impl KernelLogView {
         title_with_filter(format!("Kernel log{}", patterns.concat()), &self.filter) + &dropped
     }
 
-    pub(super) fn render_log(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let mut inner = draw_frame(buf, area, &self.pane_title(shared), &recent_class_counts(shared), focused, theme);
-        inner = draw_hung_tasks(shared, theme, inner, buf);
+    pub(super) fn render_log(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (shared, theme, focused) = (cx.shared, &cx.theme, cx.is_focused(PaneId::KernelLog));
+        let (title, counts) = (self.pane_title(shared), recent_class_counts(shared));
+        let inner = cx.draw_frame(buf, PaneId::KernelLog, area, &title, &counts);
+        let inner = draw_hung_tasks(cx, inner, buf);
         if let Some(why) = shared.kernel_log_unavailable_reason() {
             draw_reason(buf, inner, &why, theme.warn);
             return;
@@ -65,7 +67,7 @@ impl KernelLogView {
         let (mut rows, mut scratch) = (inner.top()..inner.bottom(), String::new());
         for (i, entry) in self.visible_window(shared, self.first_visible(shared, selected, height), height) {
             let Some(y) = rows.next() else { break };
-            self.draw_entry(shared, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
+            self.draw_entry(cx, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
             if focused && i == selected {
                 highlight_row(buf, inner, y, theme);
             }
@@ -111,28 +113,18 @@ impl KernelLogView {
     }
 
     /// Draws an entry: `14:02:11  I/O error  sda  x3  text`. `scratch` is a reused buffer.
-    fn draw_entry(
-        &self,
-        shared: &Shared,
-        theme: &Theme,
-        area: Rect,
-        buf: &mut CellBuffer,
-        e: &LogEntry,
-        scratch: &mut String,
-    ) {
+    fn draw_entry(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, e: &LogEntry, scratch: &mut String) {
+        let theme = &cx.theme;
         let mut x = area.x;
         let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
             let used = draw_truncated(buf, x, area.y, text, area.right().saturating_sub(x), style);
             x += used;
         };
         scratch.clear();
-        crate::units::write_time_of_day(scratch, e.wall_ns, shared.utc_offset_secs);
+        crate::units::write_time_of_day(scratch, e.wall_ns, cx.shared.utc_offset_secs);
         part(buf, scratch, theme.dim);
         part(buf, " ", theme.text);
-        let class = match e.is_from_program() {
-            true => "from a program",
-            false => class_label(e.class),
-        };
+        let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };
         if e.class != KernelLogClass::Other || e.is_from_program() {
             part(buf, class, if e.is_from_program() { theme.dim } else { entry_style(e, theme) });
             part(buf, " ", theme.text);
@@ -178,10 +170,10 @@ fn hung_task_rows(shared: &Shared, height: u16) -> u16 {
 }
 
 /// Draws the hung tasks at the top; returns the area below them.
-fn draw_hung_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
-    let most = hung_task_rows(shared, area.height);
-    let texts = shared.system.hung_tasks.iter().map(|s| hung_task_text(s, shared.system.hung_task_warnings));
-    draw_column(buf, Rect { height: most, ..area }, texts.map(|text| (text, theme.crit)));
+fn draw_hung_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> Rect {
+    let (most, system) = (hung_task_rows(cx.shared, area.height), &cx.shared.system);
+    let texts = system.hung_tasks.iter().map(|s| hung_task_text(s, system.hung_task_warnings));
+    draw_column(buf, Rect { height: most, ..area }, texts.map(|text| (text, cx.theme.crit)));
     area_below(area, most)
 }
 

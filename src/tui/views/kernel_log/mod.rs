@@ -3,7 +3,7 @@
 mod detail;
 mod log;
 
-use super::detail::scroll_positions;
+use super::detail::{detail_table, scroll_positions};
 use crate::export::table::Table;
 use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
 use crate::model::observation::Change;
@@ -12,12 +12,14 @@ use crate::tui::view::{
     ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
+use smart_default::SmartDefault;
 
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub struct KernelLogView {
     /// Selection among the visible entries, newest last.
     pub scroll: Scroll,
     /// The selection stays at the newest entry.
+    #[default = true]
     pub follows_newest: bool,
     pub patterns: LogPatterns,
     pub include: Option<String>,
@@ -30,22 +32,6 @@ pub struct KernelLogView {
     pub visible_entries: Vec<u32>,
     /// Row of the entry whose page was opened last.
     pub page: usize,
-}
-
-impl Default for KernelLogView {
-    fn default() -> Self {
-        Self {
-            scroll: Scroll::default(),
-            follows_newest: true,
-            patterns: LogPatterns::default(),
-            include: None,
-            exclude: None,
-            filter: String::new(),
-            is_unfolded: false,
-            visible_entries: Vec::new(),
-            page: 0,
-        }
-    }
 }
 
 impl KernelLogView {
@@ -91,26 +77,22 @@ impl KernelLogView {
 impl View for KernelLogView {
     fn panes(&self) -> &'static [PaneSpec] {
         &[
-            PaneSpec { id: PaneId::KernelLog, contexts: &[KeyContext::Kernel, KeyContext::List, KeyContext::Scroll] },
-            PaneSpec {
-                id: PaneId::KernelLogDetail,
-                contexts: &[KeyContext::Detail, KeyContext::KernelDetail, KeyContext::Scroll],
-            },
+            (PaneId::KernelLog, "kernel", &[KeyContext::Kernel, KeyContext::List, KeyContext::Scroll]),
+            (PaneId::KernelLogDetail, "message", &[KeyContext::Detail, KeyContext::KernelDetail, KeyContext::Scroll]),
         ]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::KernelLog => self.render_log(cx.shared, &theme, area, buf, focused),
-            _ => self.render_detail(cx, &theme, area, buf, focused),
+            PaneId::KernelLog => self.render_log(cx, area, buf),
+            _ => self.render_detail(cx, area, buf),
         }
     }
 
     fn table(&self, pane: PaneId, cx: &Context) -> Table {
         match pane {
             PaneId::KernelLog => self.log_table(cx.shared),
-            _ => self.detail_table(cx),
+            _ => detail_table("Kernel log entry", cx, self.detail_lines(cx)),
         }
     }
 

@@ -4,7 +4,9 @@ mod page;
 mod writeback;
 
 pub(crate) use crate::export::memory::format_optional_bytes;
+pub(crate) use writeback::level;
 
+use crate::export::memory::build_table;
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, PaneSpec, View};
 use crate::tui::widgets::{CellBuffer, Rect};
@@ -14,18 +16,18 @@ pub struct MemoryView;
 
 impl View for MemoryView {
     fn panes(&self) -> &'static [PaneSpec] {
-        &[PaneSpec { id: PaneId::Memory, contexts: &[] }, PaneSpec { id: PaneId::Writeback, contexts: &[] }]
+        &[(PaneId::Memory, "memory", &[]), (PaneId::Writeback, "writeback", &[])]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Memory => page::render(cx.shared, &theme, area, buf, focused),
-            _ => writeback::render(cx.shared, &theme, area, buf, focused),
+            PaneId::Memory => page::render(cx, area, buf),
+            _ => writeback::render(cx, area, buf),
         }
     }
 
     fn table(&self, _: PaneId, cx: &Context) -> Table {
-        page::build_table(cx.shared)
+        let shared = cx.shared;
+        build_table(shared.table_title("Memory"), shared.snapshot(), shared.system.now().boot_ns)
     }
 }

@@ -2,37 +2,37 @@
 
 use super::writeback::{draw_history, draw_thresholds, draw_unwritten_graph, format_optional_bytes, peak};
 use crate::export::memory::{MemoryFact, format_millis, memory_facts};
-use crate::export::{self, table::Table};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::model::snapshot::Snapshot;
-use crate::tui::view::Shared;
+use crate::tui::view::{Context, PaneId};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_text, draw_text_right, round_up_scale,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_text, draw_text_right, round_up_scale,
 };
 use crate::units::format_bytes;
 
-pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, "Memory", &shared.interval_text(), focused, theme);
+pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let shared = cx.shared;
+    let inner = cx.draw_frame(buf, PaneId::Memory, area, "Memory", &shared.interval_text());
     let wide = inner.width >= 100;
     let left = if wide { inner.width * 2 / 5 } else { inner.width.min(46) };
     let facts_area = Rect { width: left, ..inner };
-    let used = draw_facts(&memory_facts(shared.snapshot(), shared.system.now().boot_ns), theme, facts_area, buf);
+    let used = draw_facts(&memory_facts(shared.snapshot(), shared.system.now().boot_ns), &cx.theme, facts_area, buf);
     let right = Rect { x: inner.x + left + 1, width: inner.width.saturating_sub(left + 1), ..inner };
     if wide {
         let third = right.height / 3;
         let part = |i: u16, n: u16| Rect { y: right.y + i, height: n, ..right };
-        draw_thresholds(shared, theme, part(0, 2.min(right.height)), buf);
-        draw_unwritten_graph(shared, theme, part(2, third.saturating_sub(1)), buf);
-        draw_swap_graphs(shared, theme, part(third + 2, third.saturating_sub(1)), buf);
-        draw_tasks(shared, theme, part(2 * third + 2, right.height.saturating_sub(2 * third + 2)), buf);
+        draw_thresholds(cx, part(0, 2.min(right.height)), buf);
+        draw_unwritten_graph(cx, part(2, third.saturating_sub(1)), buf);
+        draw_swap_graphs(cx, part(third + 2, third.saturating_sub(1)), buf);
+        draw_tasks(cx, part(2 * third + 2, right.height.saturating_sub(2 * third + 2)), buf);
     } else if right.width >= 24 {
         let past = (right.height / 3).min(8);
         let above = Rect { height: right.height - past, ..right };
-        draw_tasks(shared, theme, above, buf);
-        draw_unwritten_graph(shared, theme, Rect { y: above.bottom(), height: past, ..right }, buf);
+        draw_tasks(cx, above, buf);
+        draw_unwritten_graph(cx, Rect { y: above.bottom(), height: past, ..right }, buf);
     } else if used < inner.height {
-        draw_tasks(shared, theme, area_below(inner, used), buf);
+        draw_tasks(cx, area_below(inner, used), buf);
     }
 }
 
@@ -60,7 +60,8 @@ const STALL_NAME_WIDTH: u16 = 22;
 const STALL_FIGURES_WIDTH: u16 = 19;
 
 /// Draws the processes stalled by memory, the longest first, as far as there is room. Returns the rows used.
-fn draw_stalled_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
+fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
+    let (shared, theme) = (cx.shared, &cx.theme);
     let (mut y, width) = (area.y, area.width.saturating_sub(STALL_FIGURES_WIDTH + 1).min(STALL_NAME_WIDTH));
     let mut line = |name: &str, figures: &str, style| {
         if y < area.bottom() {
@@ -106,7 +107,8 @@ fn draw_stalled_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut Cell
     y - area.y
 }
 
-fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+fn draw_swap_graphs(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let (shared, theme) = (cx.shared, &cx.theme);
     if area.height < 3 {
         return;
     }
@@ -120,16 +122,17 @@ fn draw_swap_graphs(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBu
         let max = peak(shared, part.width, value);
         let [now, most] = [value(shared.snapshot()), Some(max)].map(format_optional_bytes);
         let label = format!("{name} now {now}/s peak {most}/s");
-        draw_history(shared, theme, part, buf, (&label, round_up_scale(max), style), value);
+        draw_history(cx, part, buf, (&label, round_up_scale(max), style), value);
     }
 }
 
 /// Draws the stalled processes, the largest in swap, and those with the most major faults: a third of the area each.
-fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+fn draw_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let (shared, theme) = (cx.shared, &cx.theme);
     if area.height < 3 {
         return;
     }
-    let used = draw_stalled_tasks(shared, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
+    let used = draw_stalled_tasks(cx, Rect { height: (area.height / 3).max(2), ..area }, buf);
     let area = area_below(area, used);
     // The process table is not stored for past ticks.
     if area.height < 3 || shared.frozen_seq.is_some() {
@@ -159,10 +162,4 @@ fn draw_tasks(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) 
         r.major_faults_per_s().filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
     });
     draw_column(buf, area, lines);
-}
-
-/// The figures as a table, also for the Writeback pane.
-pub(super) fn build_table(shared: &Shared) -> Table {
-    let title = shared.table_title("Memory");
-    export::memory::build_table(title, shared.snapshot(), shared.system.now().boot_ns)
 }

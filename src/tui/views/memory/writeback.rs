@@ -4,23 +4,23 @@ pub(super) use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
-use crate::tui::view::Shared;
+use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_bar, draw_column, draw_column_labels, draw_column_markers,
-    draw_columns, draw_frame, draw_text,
+    CellBuffer, Rect, Style, area_below, draw_bar, draw_column, draw_column_labels, draw_column_markers, draw_columns,
+    draw_text,
 };
 use crate::units::format_bytes;
 
-pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let snap = shared.snapshot();
+pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let snap = cx.shared.snapshot();
     let (throttled, note) = snap.writeback.ok().map(|w| throttling_note(snap, w)).unwrap_or_default();
-    let inner = draw_frame(buf, area, "Writeback", &note, focused, theme);
+    let inner = cx.draw_frame(buf, PaneId::Writeback, area, "Writeback", &note);
     let line = |buf: &mut CellBuffer, at: u16, text: &str, is_alert: bool| {
-        let style = if is_alert { theme.warn } else { theme.text };
+        let style = if is_alert { cx.theme.warn } else { cx.theme.text };
         draw_column(buf, area_below(inner, at), [(text, style)]);
     };
     let Some(w) = snap.writeback.ok() else {
-        let why = snap.writeback.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
+        let why = snap.writeback.unavailable_reason(cx.shared.system.now().boot_ns).unwrap_or_default();
         return line(buf, 0, &format!("- {why}"), true);
     };
     let [dirty, writeback] = [w.dirty_bytes, w.writeback_bytes].map(level);
@@ -36,12 +36,12 @@ pub(super) fn render(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellB
     line(buf, if is_low { 1 } else { 3 }, &swap_line, rates[0].is_some_and(|n| n > 0.0));
     if !is_low {
         let below = area_below(inner, 1);
-        draw_thresholds(shared, theme, Rect { height: below.height.min(2), ..below }, buf);
-        draw_unwritten_graph(shared, theme, area_below(inner, 4), buf);
+        draw_thresholds(cx, Rect { height: below.height.min(2), ..below }, buf);
+        draw_unwritten_graph(cx, area_below(inner, 4), buf);
     }
 }
 
-fn level(bytes: Option<u64>) -> String {
+pub(crate) fn level(bytes: Option<u64>) -> String {
     bytes.map_or("-".into(), format_bytes)
 }
 
@@ -58,8 +58,9 @@ fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 }
 
 /// Draws the bar of dirty + writeback against the thresholds, and its legend.
-pub(super) fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
-    let Some(w) = shared.snapshot().writeback.ok() else { return };
+pub(super) fn draw_thresholds(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let theme = &cx.theme;
+    let Some(w) = cx.shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     if area.height >= 2 {
         let used = dirty + w.writeback_bytes.unwrap_or(0);
@@ -75,7 +76,8 @@ pub(super) fn draw_thresholds(shared: &Shared, theme: &Theme, area: Rect, buf: &
 }
 
 /// Draws dirty + writeback over time, scaled to the peak.
-pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+pub(super) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+    let shared = cx.shared;
     if area.height < 2 {
         return;
     }
@@ -88,7 +90,7 @@ pub(super) fn draw_unwritten_graph(shared: &Shared, theme: &Theme, area: Rect, b
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, peak {}{held}", format_optional_bytes(Some(max)));
-    draw_history(shared, theme, area, buf, (&label, max.max(1.0), theme.graph), value);
+    draw_history(cx, area, buf, (&label, max.max(1.0), cx.theme.graph), value);
 }
 
 /// The largest value among the ticks that a graph of this width shows.
@@ -98,13 +100,13 @@ pub(super) fn peak(shared: &Shared, width: u16, value: impl Fn(&Snapshot) -> Opt
 
 /// Draws a graph below its label, with marks where knobs changed and processes were stalled.
 pub(super) fn draw_history(
-    shared: &Shared,
-    theme: &Theme,
+    cx: &Context,
     area: Rect,
     buf: &mut CellBuffer,
     (label, max, style): (&str, f64, Style),
     value: impl Fn(&Snapshot) -> Option<f64>,
 ) {
+    let (shared, theme) = (cx.shared, &cx.theme);
     draw_text(buf, area.x, area.y, label, area.width, theme.dim);
     let (graph, width) = (area_below(area, 1), usize::from(area.width));
     draw_columns(buf, graph, shared.history_to_shown().map(|f| value(&f.snapshot)), max, style);

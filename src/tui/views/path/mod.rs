@@ -1,12 +1,12 @@
-//! The page of `:path DIR`: what a directory lies on.
+//! The page of `:path DIR`: what a directory lies on, its file system, options, the devices below it, free space.
 
-mod page;
-
-use super::detail::scroll_positions;
+use super::detail::{detail_table, draw_detail_lines, scroll_positions};
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Request, Target, View};
-use crate::tui::widgets::{CellBuffer, Rect};
+use crate::sanitize::sanitize;
+use crate::subprocess::pool::PoolJob as _;
+use crate::tui::view::{Context, Effect, Event, KeyContext, Outbox, PaneId, PaneSpec, Request, Shared, Target, View};
+use crate::tui::widgets::{CellBuffer, Rect, wrap};
 
 #[derive(Debug, Default)]
 pub struct PathView {
@@ -15,17 +15,34 @@ pub struct PathView {
     pub reply: Option<WorkerReply>,
 }
 
+impl PathView {
+    fn title(&self) -> String {
+        format!("Path {}", sanitize(&self.path))
+    }
+
+    fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
+        let width = usize::from(cx.screen.size.0.saturating_sub(4)).max(20);
+        match &self.reply {
+            None => vec![(waiting_text(cx.shared, &self.path), true)],
+            Some(WorkerReply::ResolvedPath(report)) => crate::export::path_report::path_report_lines(report),
+            Some(WorkerReply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
+            Some(_) => vec![("no answer".into(), true)],
+        }
+    }
+}
+
 impl View for PathView {
     fn panes(&self) -> &'static [PaneSpec] {
-        &[PaneSpec { id: PaneId::PathDetail, contexts: &[KeyContext::Detail, KeyContext::Scroll] }]
+        &[(PaneId::PathDetail, "path", &[KeyContext::Detail, KeyContext::Scroll])]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        self.render_page(cx, &cx.theme(), area, buf, cx.is_focused(pane));
+        let inner = cx.draw_frame(buf, pane, area, &self.title(), "Esc: back");
+        draw_detail_lines(cx, inner, buf, &self.detail_lines(cx));
     }
 
     fn table(&self, _: PaneId, cx: &Context) -> Table {
-        self.page_table(cx)
+        detail_table(&self.title(), cx, self.detail_lines(cx))
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {
@@ -61,5 +78,18 @@ impl View for PathView {
             }
             other => Some(other),
         }
+    }
+}
+
+/// The text while a child process has not replied.
+fn waiting_text(shared: &Shared, path: &str) -> String {
+    let now = shared.system.now().boot_ns;
+    // Other jobs may be blocked longer; only this one matters.
+    let own = WorkerJob::ResolvePath { path: path.to_owned() }.key();
+    let blocked = shared.system.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
+    let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
+    match secs {
+        0..2 => format!("asking about {} …", sanitize(path)),
+        _ => format!("{}: blocked for {secs} s; the file system does not answer", sanitize(path)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::detail::{DetailText, detail_table, draw_detail_lines};
 use super::super::io_accounting::push_process_io;
-use super::super::memory::format_optional_bytes;
+use super::super::memory::{format_optional_bytes, level};
 use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
@@ -10,8 +10,8 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
-use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_column, draw_frame};
+use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::widgets::{CellBuffer, Rect, draw_column};
 use crate::units::{format_bytes, format_duration};
 
 /// Facts and mappings are drawn side by side from this width on.
@@ -34,19 +34,20 @@ impl ProcessesView {
         }
     }
 
-    pub(super) fn render_detail(&self, cx: &Context, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    pub(super) fn render_detail(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let Some(p) = &self.page else { return };
-        let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &cx.shared.interval_text(), focused, theme);
+        let (title, interval) = (format!("Task {}", p.key.tid), cx.shared.interval_text());
+        let inner = cx.draw_frame(buf, PaneId::ProcessDetail, area, &title, &interval);
         if inner.width < SIDE_BY_SIDE_WIDTH {
-            return draw_detail_lines(cx, theme, inner, buf, &self.detail_lines(cx));
+            return draw_detail_lines(cx, inner, buf, &self.detail_lines(cx));
         }
         // Side by side; only the mappings scroll, the facts are few.
         let half = inner.width / 2;
         let facts = counters_and_facts(cx.shared, p).0.into_iter();
-        let facts = facts.map(|(line, strong)| (line, if strong { theme.title } else { theme.text }));
+        let facts = facts.map(|(line, strong)| (line, if strong { cx.theme.title } else { cx.theme.text }));
         draw_column(buf, Rect { width: half - 1, ..inner }, facts);
         let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
-        draw_detail_lines(cx, theme, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
+        draw_detail_lines(cx, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
     }
 
     pub(super) fn detail_table(&self, cx: &Context) -> Table {
@@ -72,13 +73,7 @@ fn counters_and_facts(shared: &Shared, p: &TaskPage) -> DetailText {
     out
 }
 
-/// A size or a count that may be unknown.
-fn level(bytes: Option<u64>) -> String {
-    bytes.map_or("-".into(), format_bytes)
-}
-
 fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
-    let rate = |n: Option<f64>| format_optional_bytes(n);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
     out.strong(row.command().map_or_else(|| row.comm().to_string(), |c| c.to_string()));
     let kind = if row.raw.kernel_thread { "kernel thread" } else { "program" };
@@ -93,9 +88,9 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     out.fact("threads", row.raw.num_threads);
     out.fact("io priority", row.ionice().as_deref().unwrap_or("-"));
     let [read, written] = [row.raw.io.bytes().map(|b| b.read), row.raw.io.bytes().map(|b| b.write)].map(level);
-    out.fact("read", format!("{}/s, {read} in all", rate(row.read_bytes_per_s())));
-    out.fact("written", format!("{}/s, {written} in all", rate(row.write_bytes_per_s())));
-    out.fact("cancelled", format!("{}/s", rate(row.cancelled_bytes_per_s())));
+    out.fact("read", format!("{}/s, {read} in all", format_optional_bytes(row.read_bytes_per_s())));
+    out.fact("written", format!("{}/s, {written} in all", format_optional_bytes(row.write_bytes_per_s())));
+    out.fact("cancelled", format!("{}/s", format_optional_bytes(row.cancelled_bytes_per_s())));
     out.fact("I/O delay", pct(row.io_delay_pct()));
     out.fact("swapin delay", pct(row.swapin_delay_pct()));
     out.fact("throttled", stall_text(shared, row, row.throttled_pct(), THROTTLE));

@@ -6,11 +6,9 @@ use crate::export::{self, table::Table};
 use crate::model::column::CellValue;
 use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
-use crate::tui::view::Shared;
+use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
-use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_frame, draw_reason, draw_text, table, title_with_filter,
-};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_reason, draw_text, table, title_with_filter};
 use crate::units::format_bytes;
 
 impl ProcessesView {
@@ -88,8 +86,9 @@ impl ProcessesView {
         note
     }
 
-    pub(super) fn render_list(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-        let inner = draw_frame(buf, area, &self.list_title(), &self.title_note(shared), focused, theme);
+    pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
+        let (shared, theme, focused) = (cx.shared, &cx.theme, cx.is_focused(PaneId::Processes));
+        let inner = cx.draw_frame(buf, PaneId::Processes, area, &self.list_title(), &self.title_note(shared));
         if inner.height == 0 {
             return;
         }

@@ -130,22 +130,15 @@ impl ProcessesView {
 impl View for ProcessesView {
     fn panes(&self) -> &'static [PaneSpec] {
         &[
-            PaneSpec {
-                id: PaneId::Processes,
-                contexts: &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll],
-            },
-            PaneSpec {
-                id: PaneId::ProcessDetail,
-                contexts: &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll],
-            },
+            (PaneId::Processes, "processes", &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll]),
+            (PaneId::ProcessDetail, "process", &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll]),
         ]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(pane));
         match pane {
-            PaneId::Processes => self.render_list(cx.shared, &theme, area, buf, focused),
-            _ => self.render_detail(cx, &theme, area, buf, focused),
+            PaneId::Processes => self.render_list(cx, area, buf),
+            _ => self.render_detail(cx, area, buf),
         }
     }
 
@@ -259,10 +252,7 @@ impl View for ProcessesView {
         if click.y == click.inner.y {
             return self.click_header(click, cx);
         }
-        let row = self.scroll.offset + usize::from(click.y - click.inner.y - 1);
-        if row < self.matching_task_count(cx.shared) {
-            self.scroll.selected = row;
-        }
+        self.scroll.click(self.matching_task_count(cx.shared), click.inner, click.y);
     }
 
     /// Recomputes the rows on screen and tells the collector of them: it reads more of tasks on screen.

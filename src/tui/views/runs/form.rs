@@ -104,7 +104,7 @@ impl<K: RunKind> RunView<K> {
     }
 
     pub(super) fn render_form(&self, form: usize, cx: &Context, area: Rect, inner: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(Self::PAGE));
+        let (theme, focused) = (&cx.theme, cx.is_focused(Self::PAGE));
         let (lines, layout, text) = self.page_layout(form, inner, cx);
         let prompt = Self::line_prompt(cx);
         for (i, cell) in &layout.cells {
@@ -112,13 +112,13 @@ impl<K: RunKind> RunView<K> {
             draw_text(buf, cell.x, cell.y, line.name, NAME_WIDTH.min(cell.width), theme.header);
             let field = Rect { x: cell.x + NAME_WIDTH, width: cell.width.saturating_sub(NAME_WIDTH), ..*cell };
             if let Some((_, prompt)) = prompt.filter(|(at, _)| at == i) {
-                draw_input(buf, field, "", &prompt.text, prompt.cursor, &theme);
+                draw_input(buf, field, "", &prompt.text, prompt.cursor, theme);
                 continue;
             }
             let (mark, style) = if line.is_changed { (" *", theme.warn) } else { ("", theme.text) };
             draw_truncated(buf, field.x, field.y, &format!("{}{mark}", line.shown), field.width, style);
             if focused && *i == self.form_line {
-                highlight_row(buf, *cell, cell.y, &theme);
+                highlight_row(buf, *cell, cell.y, theme);
             }
         }
         let (hint, style) = match prompt.and_then(|(_, prompt)| prompt.error.clone()) {
@@ -128,7 +128,7 @@ impl<K: RunKind> RunView<K> {
         draw_text(buf, layout.hint.x, layout.hint.y, &hint, layout.hint.width, style);
         let below = text.len().saturating_sub(layout.rest.height.into());
         let from = self.text_offset.min(below);
-        draw_lines(&theme, layout.rest, buf, &text, from);
+        draw_lines(theme, layout.rest, buf, &text, from);
         if from < below {
             let key = if focused { "↓ scrolls" } else { "e, then z shows them" };
             let more = format!(" {} more lines: {key} ", below - from);
@@ -138,13 +138,9 @@ impl<K: RunKind> RunView<K> {
 
     /// The prompt of a line of this form, with the line's index.
     fn line_prompt<'a>(cx: &Context<'a>) -> Option<(usize, &'a Prompt)> {
-        match &cx.screen.overlay {
-            Some(Overlay::Prompt(prompt)) => match prompt.purpose {
-                PromptPurpose::FormLine(page, line) if page == Self::PAGE => Some((line, prompt)),
-                _ => None,
-            },
-            _ => None,
-        }
+        let Some(Overlay::Prompt(prompt)) = &cx.screen.overlay else { return None };
+        let PromptPurpose::FormLine(page, line) = prompt.purpose else { return None };
+        (page == Self::PAGE).then_some((line, prompt))
     }
 
     /// What the selected line is, and how many lines do not fit.

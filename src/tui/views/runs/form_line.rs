@@ -8,6 +8,7 @@ use crate::tui::bench_target::BenchTarget;
 /// Name of the line of the directory to measure in.
 pub(super) const DIRECTORY: &str = "directory";
 
+#[derive(Default)]
 pub struct FormLine {
     /// Its name, the same as on the command line.
     pub name: &'static str,
@@ -30,12 +31,10 @@ impl FormLine {
     pub fn directory(workload: &Workload, target: &BenchTarget) -> Option<Self> {
         workload.needs_directory.then(|| Self {
             name: DIRECTORY,
-            help: String::new(),
-            choices: &[],
             text: target.directory.to_string_lossy().into_owned(),
             shown: target.display_name(),
-            is_changed: false,
             is_wide: true,
+            ..Self::default()
         })
     }
 

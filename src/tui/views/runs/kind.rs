@@ -1,14 +1,13 @@
 //! What differs between benchmarks and experiments.
 
 use super::form_line::FormLine;
-use super::state::{Run, RunView};
-use super::types::RunTypes;
+use super::state::{Run, RunTypes, RunView};
 use crate::export::table::Table;
-use crate::tui::view::{Action, Context, Event, Outbox, PaneId, Running, Shared, Target};
+use crate::tui::view::{Action, Context, Event, Outbox, PaneId, Shared, Target};
 use crate::tui::widgets::{CellBuffer, Rect, StyledLine};
 
 /// The forms; the type itself is their state.
-pub trait RunForms: RunTypes + Default {
+pub trait RunForms: RunTypes {
     /// Text of a form in the list.
     fn list_text(&self, form: usize) -> String;
     /// Title of a form's page.
@@ -67,13 +66,11 @@ pub trait RunKind: RunForms + RunStatus + RunReports {
     fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)>;
     /// Asks to start a form, or says why that is impossible.
     fn ask_start(view: &mut RunView<Self>, form: usize, cx: &Context, out: &mut Outbox);
-    /// Error when another run is under way.
-    fn busy_text(running: &Running) -> String;
     /// Called after another tab, or the same one again, was shown.
     fn on_tab(view: &mut RunView<Self>, cx: &Context, out: &mut Outbox);
     /// Prepares to show a target. False: it belongs to another view.
     fn on_target(view: &mut RunView<Self>, target: &Target, cx: &Context, out: &mut Outbox) -> bool;
-    /// Handles an event that is no reply of the store; returns that of another view.
+    /// Handles an event of its child process or a reply of its store; returns that of another view.
     fn on_event(view: &mut RunView<Self>, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event>;
     fn on_edited(_view: &mut RunView<Self>, _cx: &Context, _out: &mut Outbox) {}
     fn on_ended(_view: &mut RunView<Self>, _cx: &Context, _out: &mut Outbox) {}

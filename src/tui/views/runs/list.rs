@@ -6,7 +6,7 @@ use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, draw_frame, draw_truncated, highlight_row};
+use crate::tui::widgets::{CellBuffer, Rect, draw_truncated, highlight_row, split_columns, split_rows};
 use crate::units::format_rfc3339;
 
 enum ListLine {
@@ -16,11 +16,7 @@ enum ListLine {
 
 /// The list beside the page where there is room for both, else above it.
 pub(crate) fn list_and_page(area: Rect, side_by_side: bool, width: u16, height: u16) -> [Rect; 2] {
-    if side_by_side {
-        return [Rect { width, ..area }, Rect { x: area.x + width, width: area.width - width, ..area }];
-    }
-    let height = height.min(area.height);
-    [Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area }]
+    if side_by_side { split_columns(area, width) } else { split_rows(area, height) }
 }
 
 impl<K: RunKind> RunView<K> {
@@ -98,13 +94,13 @@ impl<K: RunKind> RunView<K> {
     }
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let theme = cx.theme();
+        let theme = &cx.theme;
         let note = match self.selected {
             RunRow::Form(_) if K::FORMS > 1 => "Enter: run",
             RunRow::Form(_) => "r: run",
             RunRow::CurrentRun | RunRow::Stored(_) => "Enter: show",
         };
-        let inner = draw_frame(buf, area, K::TEXTS.list, note, cx.is_focused(Self::LIST), &theme);
+        let inner = cx.draw_frame(buf, Self::LIST, area, K::TEXTS.list, note);
         let lines = self.list_lines();
         let from = self.scroll_offset(&lines, inner.height.into());
         for (line, y) in lines.iter().skip(from).zip(inner.y..inner.bottom()) {
@@ -115,20 +111,18 @@ impl<K: RunKind> RunView<K> {
             };
             draw_truncated(buf, inner.x, y, &text, inner.width, style);
             if matches!(line, ListLine::Row(row) if *row == self.selected) {
-                highlight_row(buf, inner, y, &theme);
+                highlight_row(buf, inner, y, theme);
             }
         }
     }
 
     pub(super) fn list_table(&self, cx: &Context) -> Table {
-        let title = format!("{} on {}, {}", K::TEXTS.stored, cx.shared.system.host.name, cx.shared.timestamp());
         let columns = K::TEXTS.columns.map(|name| (name, matches!(name, "IOPS" | "per s")));
-        let mut table = Table::new(title, &columns);
+        let mut table = Table::new(cx.shared.table_title(K::TEXTS.stored), &columns);
         for stored in self.stored_results() {
             let [a, b] = &stored.details;
-            table
-                .rows
-                .push([&stored.id, &stored.time, &stored.profile, &stored.directory, a, b].map(sanitize).to_vec());
+            let cells = [&stored.id, &stored.time, &stored.profile, &stored.directory, a, b];
+            table.rows.push(cells.map(sanitize).to_vec());
             table.notes.extend(stored.is_damaged.then(|| sanitize(&stored.summary)));
         }
         table

@@ -8,7 +8,6 @@ mod kind;
 mod list;
 mod page;
 mod state;
-mod types;
 mod update;
 
 #[cfg(test)]
@@ -18,8 +17,7 @@ pub use kind::RunForms;
 pub(crate) use kind::{RunKind, RunReports, RunStatus};
 pub(crate) use list::list_and_page;
 pub(crate) use page::report_text;
-pub(crate) use state::{Run, RunEnding, RunRow, RunView};
-pub(crate) use types::{RunTexts, RunTypes};
+pub(crate) use state::{Run, RunEnding, RunRow, RunTexts, RunTypes, RunView};
 
 use crate::export::table::Table;
 use crate::tui::view::{
@@ -84,13 +82,7 @@ impl<K: RunKind> View for RunView<K> {
     }
 
     fn on_event(&mut self, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
-        let (job, reply) = match event {
-            Event::JobReply(job, reply) => (job, reply),
-            other => return K::on_event(self, other, cx, out),
-        };
-        let Some(store_job) = K::store_job(&job) else { return Some(Event::JobReply(job, reply)) };
-        self.on_store_reply(store_job, reply, out);
-        None
+        K::on_event(self, event, cx, out)
     }
 
     fn on_confirm(&mut self, _: PendingChange, cx: &Context, out: &mut Outbox) {

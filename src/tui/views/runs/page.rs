@@ -7,7 +7,7 @@ use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
 use crate::tui::view::Context;
 use crate::tui::widgets::{
-    CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_bar, draw_frame, draw_lines, draw_text, wrap_lines,
+    CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_bar, draw_lines, draw_text, wrap_lines,
 };
 
 /// Maximum number of notes of a run under way that are visible.
@@ -54,9 +54,9 @@ impl<K: RunKind> RunView<K> {
     }
 
     pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (cx.theme(), cx.is_focused(Self::PAGE));
+        let (theme, focused) = (&cx.theme, cx.is_focused(Self::PAGE));
         let (title, note) = self.page_title(focused);
-        let inner = draw_frame(buf, area, &title, &note, focused, &theme);
+        let inner = cx.draw_frame(buf, Self::PAGE, area, &title, &note);
         if let Some(form) = self.shown_form() {
             return self.render_form(form, cx, area, inner, buf);
         }
@@ -65,7 +65,7 @@ impl<K: RunKind> RunView<K> {
         }
         let (lines, height) = (self.page_lines(inner.width, cx), usize::from(inner.height));
         let from = self.text_offset.min(lines.len().saturating_sub(height));
-        draw_lines(&theme, inner, buf, &lines, from);
+        draw_lines(theme, inner, buf, &lines, from);
         if from + height < lines.len() {
             let more = format!(" {} more lines ", lines.len() - from - height);
             draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
@@ -129,8 +129,7 @@ impl<K: RunKind> RunView<K> {
         if let Some(report) = self.shown_report() {
             return K::report_table(report);
         }
-        let title = self.page_title(false).0;
-        let title = format!("{title} on {}, {}", cx.shared.system.host.name, cx.shared.timestamp());
+        let title = cx.shared.table_title(&self.page_title(false).0);
         if let Some(form) = self.shown_form() {
             return self.form_table(form, title, cx);
         }
@@ -171,7 +170,7 @@ fn outcome_lines<K: RunReports>(run: &Run<K>, cx: &Context, width: u16) -> Vec<S
 
 /// Draws a run under way: what it is doing, a bar, figures, the newest notes, and graphs in what is left.
 fn render_running<K: RunStatus>(run: &Run<K>, cx: &Context, inner: Rect, buf: &mut CellBuffer) {
-    let (theme, width) = (cx.theme(), usize::from(inner.width));
+    let (theme, width) = (&cx.theme, usize::from(inner.width));
     let mut lines: Vec<StyledLine> = vec![(K::phase_text(run), TextStyle::Strong), (String::new(), TextStyle::Plain)];
     if let Some(trouble) = K::blocked_text(run, cx.shared.system.now().boot_ns) {
         lines.extend(wrap(&trouble, width).into_iter().map(|line| (line, TextStyle::Crit)));
@@ -180,7 +179,7 @@ fn render_running<K: RunStatus>(run: &Run<K>, cx: &Context, inner: Rect, buf: &m
     let notes = run.notes.iter().rev().take(MAX_VISIBLE_NOTES);
     lines.extend(notes.map(|note| (format!("! {note}"), TextStyle::Warn)));
     let used = (lines.len() as u16).min(inner.height);
-    draw_lines(&theme, inner, buf, &lines, 0);
+    draw_lines(theme, inner, buf, &lines, 0);
     if let Some(done) = K::fraction_done(run).filter(|_| inner.height > 1) {
         let bar = Rect { y: inner.y + 1, height: 1, ..inner };
         draw_bar(buf, bar, done, 1.0, &[], theme.graph, theme.dim);

@@ -1,15 +1,74 @@
-//! The state of a view of benchmarks or experiments.
+//! The state of a view of benchmarks or experiments, and the types and texts of each kind.
 
-use super::types::RunTypes;
-use crate::bench::store::StoredReport;
-use crate::tui::view::PaneId;
+use crate::bench::plan::BenchPlan;
+use crate::bench::store::{Storable, StoredReport};
+use crate::jobs::bench_jobs::StoreJob;
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::tui::view::{Effect, PaneId, PaneSpec, RunEffect};
+use smart_default::SmartDefault;
 
 /// Indices of the panes in focus order.
 pub(super) const LIST_FOCUS: usize = 0;
 pub(super) const PAGE_FOCUS: usize = 1;
 const MAX_NOTES: usize = 50;
 
+/// Texts that differ between the kinds.
+pub struct RunTexts {
+    pub list: &'static str,
+    pub stored: &'static str,
+    /// Columns of that table.
+    pub columns: [&'static str; 6],
+    /// Headings above the forms and above the stored results.
+    pub headings: Option<[&'static str; 2]>,
+    pub run: &'static str,
+    pub noun: &'static str,
+    pub stored_noun: &'static str,
+    /// Keys on the page of a stored report, and on that of the run of this session.
+    pub report_keys: [&'static str; 2],
+    pub report: &'static str,
+    /// What the directory is on the storage for.
+    pub purpose: &'static str,
+    pub form_lines: &'static str,
+    /// Below a form with changed lines that is not focused.
+    pub changed: &'static str,
+    /// Error when no form is selected to be started.
+    pub nothing_to_start: &'static str,
+    /// Errors when a benchmark, whose workload is `{}`, or an experiment is under way.
+    pub benchmark_runs: &'static str,
+    pub experiment_runs: &'static str,
+    pub stopping: &'static str,
+    pub killed: &'static str,
+    pub after_refusal: &'static str,
+    pub after_failure: &'static str,
+    /// Begins the message that a run has ended; `{}` is its workload.
+    pub announcement: &'static str,
+    /// Follows the message that a run elsewhere has ended well.
+    pub shown_by: &'static str,
+}
+
+/// The types of a kind, how they are wrapped for the rest of the program, and its texts.
+pub trait RunTypes: Default + 'static {
+    type Plan: Clone + Default;
+    type Message;
+    type Report: Storable + Clone + PartialEq;
+    type Progress: Default;
+
+    const IS_EXPERIMENT: bool;
+    /// Both panes: the list, the page.
+    const PANES: &'static [PaneSpec; 2];
+    const FORMS: usize;
+    const TEXTS: RunTexts;
+    const EFFECT: fn(RunEffect<Self::Plan>) -> Effect;
+    const STORE_JOB: fn(StoreJob<Self::Report>) -> WorkerJob;
+
+    /// The reports that a reply of the store has.
+    fn loaded_reports(reply: WorkerReply) -> Option<Vec<Self::Report>>;
+    /// The workload's plan within a plan.
+    fn bench_plan(plan: &mut Self::Plan) -> &mut BenchPlan;
+}
+
 /// A view of benchmarks or experiments.
+#[derive(SmartDefault)]
 pub struct RunView<K: RunTypes> {
     pub form: K,
     /// Whether it is shown in place of the view whose tab it shares.
@@ -32,37 +91,13 @@ pub struct RunView<K: RunTypes> {
     pub(super) to_start: Option<K::Plan>,
 }
 
-impl<K: RunTypes + Default> Default for RunView<K> {
-    fn default() -> Self {
-        Self {
-            form: K::default(),
-            is_open: false,
-            selected: RunRow::default(),
-            list_offset: 0,
-            form_line: 0,
-            text_offset: 0,
-            opened: None,
-            stored: None,
-            marked: None,
-            is_listing: false,
-            run: None,
-            to_start: None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub enum RunRow {
     CurrentRun,
+    #[default]
     Form(usize),
     /// A stored result, by its name.
     Stored(String),
-}
-
-impl Default for RunRow {
-    fn default() -> Self {
-        Self::Form(0)
-    }
 }
 
 /// Stored results opened for display.
@@ -76,6 +111,7 @@ pub enum OpenedResult<R> {
     Failed(String),
 }
 
+#[derive(SmartDefault)]
 pub struct Run<K: RunTypes> {
     /// Its number, which its events carry.
     pub number: u64,
@@ -107,18 +143,8 @@ pub enum RunEnding<R> {
 impl<K: RunTypes> Run<K> {
     /// A run whose child has not sent anything yet.
     pub fn new(number: u64, mut plan: K::Plan, now_ns: u64) -> Self {
-        Self {
-            number,
-            profile: K::bench_plan(&mut plan).profile.clone(),
-            plan,
-            pid: None,
-            progress: K::Progress::default(),
-            notes: Vec::new(),
-            last_message_ns: now_ns,
-            is_stopping: false,
-            ending: None,
-            stored: None,
-        }
+        let profile = K::bench_plan(&mut plan).profile.clone();
+        Self { number, profile, plan, last_message_ns: now_ns, ..Self::default() }
     }
 
     pub fn add_note(&mut self, note: String) {
@@ -135,9 +161,9 @@ impl<K: RunTypes> Run<K> {
 
 impl<K: RunTypes> RunView<K> {
     /// The list.
-    pub const LIST: PaneId = K::PANES[LIST_FOCUS].id;
+    pub const LIST: PaneId = K::PANES[LIST_FOCUS].0;
     /// The page beside the list.
-    pub const PAGE: PaneId = K::PANES[PAGE_FOCUS].id;
+    pub const PAGE: PaneId = K::PANES[PAGE_FOCUS].0;
 
     /// Stored results, as far as they are loaded.
     pub fn stored_results(&self) -> &[StoredReport] {

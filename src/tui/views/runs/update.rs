@@ -38,7 +38,8 @@ impl<K: RunKind> RunView<K> {
     pub fn ask_start(&mut self, cx: &Context, out: &mut Outbox) {
         match (self.shown_form(), &cx.shared.running) {
             (None, _) => out.error(K::TEXTS.nothing_to_start),
-            (_, Some(running)) => out.error(K::busy_text(running)),
+            (_, Some(running)) if running.is_experiment => out.error(K::TEXTS.experiment_runs),
+            (_, Some(running)) => out.error(K::TEXTS.benchmark_runs.replace("{}", &running.profile)),
             (Some(form), None) => K::ask_start(self, form, cx, out),
         }
     }
@@ -118,7 +119,7 @@ impl<K: RunKind> RunView<K> {
         K::on_ended(self, cx, out);
     }
 
-    pub(super) fn on_store_reply(&mut self, job: &StoreJob<K::Report>, reply: WorkerReply, out: &mut Outbox) {
+    pub fn on_store_reply(&mut self, job: &StoreJob<K::Report>, reply: WorkerReply, out: &mut Outbox) {
         self.is_listing &= *job != StoreJob::List;
         match (job, reply) {
             (StoreJob::List, WorkerReply::StoredReports(all)) => self.stored = Some(Ok(all)),

@@ -1,7 +1,6 @@
 //! The Syncs view: which processes wait for fsync and its kin, on which file, for how long.
 
-mod callers;
-mod slow;
+mod lists;
 
 use crate::export::table::Table;
 use crate::model::syncs::SLOW_THRESHOLD_MS;
@@ -10,40 +9,24 @@ use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
 use crate::tui::view::{
     Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
-use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
+use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
+use smart_default::SmartDefault;
 use std::time::Duration;
 
 const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub struct SyncsView {
     pub scroll: Scroll,
     pub slow_scroll: Scroll,
-    /// Index of the column that callers are sorted by; `None`: longest wait first.
-    pub sort_column: Option<usize>,
-    pub reverse: bool,
+    /// Of the callers. The default order is longest wait first.
+    pub columns: ColumnState,
     pub filter: String,
-    /// Number of columns scrolled past after the first.
-    pub column_offset: usize,
     /// Syncs of at least this many milliseconds are listed one by one.
+    #[default(SLOW_THRESHOLD_MS)]
     pub threshold_ms: u64,
     /// The threshold last sent to the collector; `None`: slow syncs are not listed.
     pub requested_threshold: Option<Duration>,
-}
-
-impl Default for SyncsView {
-    fn default() -> Self {
-        Self {
-            scroll: Scroll::default(),
-            slow_scroll: Scroll::default(),
-            sort_column: None,
-            reverse: false,
-            filter: String::new(),
-            column_offset: 0,
-            threshold_ms: SLOW_THRESHOLD_MS,
-            requested_threshold: None,
-        }
-    }
 }
 
 impl SyncsView {
@@ -67,17 +50,6 @@ impl SyncsView {
         }
     }
 
-    /// Moves the sort column; before the first column comes the default order.
-    fn move_sort_column(&mut self, by: isize) {
-        let position = self.sort_column.map_or(0, |i| i as isize + 1) + by;
-        let position = position.rem_euclid(SYNC_COLUMNS.len() as isize + 1);
-        self.sort_column = (position as usize).checked_sub(1);
-    }
-
-    fn scroll_columns(&mut self, by: isize) {
-        self.column_offset = self.column_offset.saturating_add_signed(by).min(SYNC_COLUMNS.len() - 3);
-    }
-
     fn open_process(&self, pane: PaneId, cx: &Context, out: &mut Outbox) {
         let pid = match pane {
             PaneId::Syncs => self.callers(cx.shared).get(self.scroll.selected).map(|row| row.rate.file.pid),
@@ -93,16 +65,12 @@ impl SyncsView {
 
 impl View for SyncsView {
     fn panes(&self) -> &'static [PaneSpec] {
-        &[PaneSpec { id: PaneId::Syncs, contexts: KEYS }, PaneSpec { id: PaneId::SlowSyncs, contexts: KEYS }]
+        &[(PaneId::Syncs, "syncs", KEYS), (PaneId::SlowSyncs, "slow-syncs", KEYS)]
     }
 
     fn layout(&self, _: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
-        let slow = body.height * 2 / 5;
-        let callers = body.height - slow;
-        vec![
-            (PaneId::Syncs, Rect { height: callers, ..body }),
-            (PaneId::SlowSyncs, Rect { y: body.y + callers, height: slow, ..body }),
-        ]
+        let [callers, slow] = split_rows(body, body.height - body.height * 2 / 5);
+        vec![(PaneId::Syncs, callers), (PaneId::SlowSyncs, slow)]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -128,11 +96,11 @@ impl View for SyncsView {
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         match action {
             Action::Open => self.open_process(pane, cx, out),
-            Action::SortLeft => self.move_sort_column(-1),
-            Action::SortRight => self.move_sort_column(1),
-            Action::ColumnsLeft => self.scroll_columns(-1),
-            Action::ColumnsRight => self.scroll_columns(1),
-            Action::ReverseSort => self.reverse = !self.reverse,
+            Action::SortLeft => self.columns.move_sorted(-1, SYNC_COLUMNS.len()),
+            Action::SortRight => self.columns.move_sorted(1, SYNC_COLUMNS.len()),
+            Action::ColumnsLeft => self.columns.scroll(-1, SYNC_COLUMNS.len()),
+            Action::ColumnsRight => self.columns.scroll(1, SYNC_COLUMNS.len()),
+            Action::ReverseSort => self.columns.reverse = !self.columns.reverse,
             _ => return false,
         }
         true
@@ -141,11 +109,9 @@ impl View for SyncsView {
     /// A click on a column's header sorts by it, a second one reverses the order; a click on a row selects it.
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
         if click.y == click.inner.y {
-            let column = Self::fitted_columns(self.column_offset, click.inner.width).column_at(click.x - click.inner.x);
-            match column.filter(|_| click.pane == PaneId::Syncs) {
-                Some(column) if self.sort_column == Some(column) => self.reverse = !self.reverse,
-                Some(column) => self.sort_column = Some(column),
-                None => {}
+            let fitted = Self::fitted_columns(self.columns.offset, click.inner.width);
+            if let Some(column) = fitted.column_at(click.x - click.inner.x).filter(|_| click.pane == PaneId::Syncs) {
+                self.columns.click(Some(column));
             }
             return;
         }

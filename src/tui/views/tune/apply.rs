@@ -1,10 +1,13 @@
 //! What asks before it changes a knob: applying, reverting, keeping and persisting; and what runs once it is confirmed.
 
-use super::{TuneView, cached_knobs};
+use super::TuneView;
+use super::cached_knobs::{self, CachedKnobs};
 use crate::jobs::job::WorkerJob;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, KnobSnapshot, change_texts};
-use crate::tui::view::{Confirmation, Context, Dialog, Effect, Outbox, PaneId, PendingChange, TuneAction, TuneEffect};
+use crate::tui::view::{
+    Confirmation, Context, Dialog, Effect, LeaseCommand, Outbox, PaneId, PendingChange, TuneAction, TuneEffect,
+};
 use crate::tuning::knob::KnobLink;
 use crate::tuning::plan::TuneError;
 use crate::tuning::presets::PRESETS;
@@ -20,6 +23,10 @@ fn confirm(out: &mut Outbox, title: impl Into<String>, text: String, change: Con
         scroll: 0,
         on_confirm: PendingChange::Tune(change),
     });
+}
+
+fn undo(ids: Vec<u64>) -> Confirmation {
+    Confirmation::Run(TuneEffect::Command(ids, LeaseCommand::Undo))
 }
 
 /// Arguments of `iotop-plus tune`.
@@ -84,20 +91,22 @@ impl TuneView {
         if !on_lease {
             text += "\nAll or none. The old values are saved in a journal first. The new ones stay until the \
                      machine boots, or until u reverts them.";
-            return confirm(out, "Set for good", text, Confirmation::ApplyPermanent(assignments));
+            let effect = TuneEffect::Apply { assignments, lease_secs: None };
+            return confirm(out, "Set for good", text, Confirmation::Run(effect));
         }
         let secs = format_duration(self.knobs.lease_secs);
         text += &format!(
             "\nAll or none. The old values are saved in a journal first and are restored in {secs}, or when this \
              program ends, unless K keeps the new ones. R restarts the time, u reverts at once."
         );
-        confirm(out, "Apply", text, Confirmation::Apply(assignments));
+        let effect = TuneEffect::Apply { assignments, lease_secs: Some(self.knobs.lease_secs) };
+        confirm(out, "Apply", text, Confirmation::Run(effect));
     }
 
     /// Shows why a request was refused: above the knobs, and in the message line where the knobs are not visible.
     fn show_refusal(&mut self, why: TuneError, cx: &Context, out: &mut Outbox) {
         let why = sanitize(why.to_string());
-        if !self.panes_on_screen(cx) {
+        if cx.layout.pane_area(PaneId::TuneKnobs).is_none() {
             out.error(&why);
         }
         self.error = Some(why);
@@ -105,7 +114,7 @@ impl TuneView {
 
     pub(super) fn preset_changes(&self, at: usize) -> Result<Vec<(String, String)>, TuneError> {
         let Some(snapshot) = &self.knobs.snapshot else { return Ok(Vec::new()) };
-        let (assignments, _) = cached_knobs::preset_assignments(snapshot, &PRESETS[at]);
+        let (assignments, _) = PRESETS[at].available_assignments(&mut CachedKnobs(snapshot));
         let diffs = cached_knobs::diff_assignments(snapshot, &assignments)?;
         let changed = assignments.iter().zip(diffs).filter(|(_, diff)| !diff.is_unchanged);
         let value = |(assignment, diff): (&String, cached_knobs::KnobDiff)| {
@@ -150,7 +159,7 @@ impl TuneView {
         if !self.knobs.can_write() {
             return Self::offer_root_command("Keeping a change", tune_args(["keep", &id.to_string()]), out);
         }
-        out.push(Effect::Tune(TuneEffect::Keep(vec![id])));
+        out.push(Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Keep)));
     }
 
     pub(super) fn renew_selected(&self, cx: &Context, out: &mut Outbox) {
@@ -161,7 +170,7 @@ impl TuneView {
                 let args = tune_args(["renew", &id.to_string(), "--for", &format!("{secs}s")]);
                 Self::offer_root_command("Restarting a lease", args, out);
             }
-            Some(id) => out.push(Effect::Tune(TuneEffect::Renew { id, secs })),
+            Some(id) => out.push(Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Renew(secs)))),
         }
     }
 
@@ -174,7 +183,7 @@ impl TuneView {
             }
             Some(id) => {
                 let text = format!("{}{CONFLICT_NOTE}", self.old_values_text(&[id]));
-                confirm(out, format!("Revert change {id}"), text, Confirmation::Undo(vec![id]));
+                confirm(out, format!("Revert change {id}"), text, undo(vec![id]));
             }
         }
     }
@@ -200,17 +209,12 @@ impl TuneView {
              shows them, u reverts one, K marks one as kept.",
             self.old_values_text(&ids)
         );
-        confirm(out, "Restore orphaned changes", text, Confirmation::Undo(ids));
+        confirm(out, "Restore orphaned changes", text, undo(ids));
     }
 
     /// Asks whether to persist the selected knob's value, or to stop persisting it.
-    pub(super) fn ask_persist(&mut self, out: &mut Outbox) {
-        if let Err(why) = self.confirm_persist(out) {
-            self.error = Some(sanitize(why));
-        }
-    }
-
-    fn confirm_persist(&self, out: &mut Outbox) -> Result<(), String> {
+    /// Errors: why it cannot be persisted.
+    pub(super) fn ask_persist(&self, out: &mut Outbox) -> Result<(), String> {
         let Some(row) = self.selected_knob() else { return Ok(()) };
         let (name, shown) = (&row.name, &row.display_name);
         let file = row.persist_path.as_ref()?;
@@ -249,31 +253,23 @@ impl TuneView {
     }
 
     pub(super) fn run_confirmed(&mut self, confirmed: Confirmation, out: &mut Outbox) {
-        let effect = match confirmed {
-            Confirmation::Apply(assignments) => {
-                self.start_applying(&assignments);
-                TuneEffect::Apply { assignments, lease_secs: self.knobs.lease_secs }
+        match confirmed {
+            Confirmation::Run(effect) => {
+                if let TuneEffect::Apply { assignments, .. } = &effect {
+                    self.busy_with = Some("applying the change".into());
+                    self.applying.clone_from(assignments);
+                }
+                out.push(Effect::Tune(effect));
             }
-            Confirmation::ApplyPermanent(assignments) => {
-                self.start_applying(&assignments);
-                TuneEffect::ApplyPermanent(assignments)
-            }
-            Confirmation::Undo(ids) => TuneEffect::Undo(ids),
             Confirmation::Persist { assignments, remove } => {
-                return out.push(Effect::RunJob(WorkerJob::Persist { assignments, remove }));
+                out.push(Effect::RunJob(WorkerJob::Persist { assignments, remove }));
             }
             Confirmation::CopyCommand(line) => {
                 out.push(Effect::CopyToClipboard(line));
-                return out.info("sent to the terminal's clipboard (OSC 52), if it supports that");
+                out.info("sent to the terminal's clipboard (OSC 52), if it supports that");
             }
-            Confirmation::Quit => return,
-        };
-        out.push(Effect::Tune(effect));
-    }
-
-    fn start_applying(&mut self, assignments: &[String]) {
-        self.busy_with = Some("applying the change".into());
-        self.applying = assignments.to_vec();
+            Confirmation::Quit => {}
+        }
     }
 
     /// Asks what to do with leased changes before the program ends.
@@ -299,10 +295,11 @@ impl TuneView {
             return out.push(Effect::Quit);
         }
         out.info("quitting as soon as that is done; q quits at once, which reverts the change");
-        out.push(Effect::Tune(match how {
-            TuneAction::QuitKeep => TuneEffect::Keep(ids),
-            TuneAction::QuitDetach => TuneEffect::Detach(ids),
-            _ => TuneEffect::Undo(ids),
-        }));
+        let command = match how {
+            TuneAction::QuitKeep => LeaseCommand::Keep,
+            TuneAction::QuitDetach => LeaseCommand::Detach,
+            _ => LeaseCommand::Undo,
+        };
+        out.push(Effect::Tune(TuneEffect::Command(ids, command)));
     }
 }

@@ -7,15 +7,13 @@ use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
 use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
 use crate::tuning::value;
 
-struct CachedKnobs<'a>(&'a KnobSnapshot);
+pub(super) struct CachedKnobs<'a>(pub(super) &'a KnobSnapshot);
 
 impl KnobIo for CachedKnobs<'_> {
     fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
         let row = self.0.rows.iter().find(|r| r.id == *knob_id);
-        row.map_or_else(
-            || Err(KnobError::Absent(format!("{knob_id}: does not exist on this machine"))),
-            |r| r.reading.clone(),
-        )
+        let row = row.ok_or_else(|| KnobError::Absent(format!("{knob_id}: does not exist on this machine")))?;
+        row.reading.clone()
     }
 
     fn write(&mut self, knob_id: &KnobId, _: &str) -> Result<(), KnobError> {
@@ -53,14 +51,6 @@ fn knob_diff(snapshot: &KnobSnapshot, write: &PlannedWrite) -> KnobDiff {
         text += &format!("; sets {other} from {} to 0", value::format_short(other.definition(), now));
     }
     KnobDiff { name: write.knob.to_string(), text: crate::sanitize::sanitize(text), is_unchanged }
-}
-
-/// The assignments of a preset for knobs this machine has, and those it lacks, `KNOB=VALUE` each.
-pub(super) fn preset_assignments(
-    snapshot: &KnobSnapshot,
-    preset: &crate::tuning::presets::Preset,
-) -> (Vec<String>, Vec<String>) {
-    preset.available_assignments(&mut CachedKnobs(snapshot))
 }
 
 /// Converts typed text to the value the kernel would be given.

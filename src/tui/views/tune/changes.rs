@@ -3,20 +3,49 @@
 use super::TuneView;
 use crate::export::table::Table;
 use crate::model::change_impact::{
-    ChangeImpact, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
+    ChangeImpact, ChangeTimes, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
+    compare,
 };
+use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
-use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, change_texts};
+use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, change_texts, device_of};
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_frame, draw_reason, draw_text, draw_truncated, draw_wrapped,
-    patch_style, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_reason, draw_text, draw_truncated, draw_wrapped, patch_style, wrap,
 };
 use crate::tuning::journal_record::{KnobChange, RestoreOutcome};
 use crate::tuning::knob::KnobGroup;
 use crate::units::{format_duration, write_bytes};
 
 impl TuneView {
+    /// The periods to compare for a change; `None` if its time is not known.
+    fn comparison_window(&self, change: &ChangeRow) -> Option<ChangeTimes> {
+        let at_ns = change.boot_ns?;
+        // For a change that ended unobserved it is not known how long it was in effect.
+        if matches!(change.status, ChangeStatus::Closed(_)) && !self.ended_boot_ns.contains_key(&change.id) {
+            return None;
+        }
+        Some(ChangeTimes {
+            earliest_ns: self.change_times().filter(|t| *t < at_ns).max().unwrap_or(0),
+            changed_ns: at_ns,
+            latest_ns: self.change_times().filter(|t| *t > at_ns).min().unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Compares the measurements before and after a change, of the devices it names, else of all hardware devices.
+    pub(in crate::tui) fn compare_change(&self, change: &ChangeRow, shared: &Shared) -> Option<ChangeImpact> {
+        let times = self.comparison_window(change)?;
+        let mut devices: Vec<DevId> = Vec::new();
+        if let Some(topology) = shared.system.topology.ok() {
+            let named = change.members.iter().filter_map(|m| topology.by_name(device_of(&m.knob)?));
+            devices.extend(named.map(|d| d.id));
+            if devices.is_empty() {
+                devices.extend(topology.devices.iter().filter(|d| d.is_hardware()).map(|d| d.id));
+            }
+        }
+        Some(compare(shared.history_to_shown().map(|f| &*f.snapshot), times, &devices))
+    }
+
     /// Status of a change, and whether it needs attention.
     fn change_status(&self, change: &ChangeRow) -> (String, bool) {
         match &change.status {
@@ -34,8 +63,9 @@ impl TuneView {
     }
 
     pub(super) fn render_changes(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::ChangeHistory));
-        let inner = draw_frame(buf, area, "Changes of this boot", "u Undo  K Keep  R Restart lease", focused, theme);
+        let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::ChangeHistory));
+        let inner =
+            cx.draw_frame(buf, PaneId::ChangeHistory, area, "Changes of this boot", "u Undo  K Keep  R Restart lease");
         if let Some(why) = self.knobs.snapshot.as_ref().and_then(|s| s.changes_error.as_deref()) {
             return draw_reason(buf, inner, why, theme.dim);
         }
@@ -47,20 +77,21 @@ impl TuneView {
         // A third of the height for the list, the rest for the comparison; where little fits, only the selected change.
         let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
         for (change, y, selected) in self.changes_scroll.visible(all, Rect { height: listed, ..inner }) {
-            self.draw_change(cx.shared, theme, Rect { y, height: 1, ..inner }, buf, change);
+            self.draw_change(cx, Rect { y, height: 1, ..inner }, buf, change);
             if selected && (focused || all.len() > 1) {
                 patch_style(buf, inner.x, y, inner.width, theme.selected);
             }
         }
         if let Some(change) = self.selected_change() {
             let rest = draw_members(theme, area_below(inner, listed), buf, change);
-            self.draw_comparison(cx.shared, theme, rest, buf, change);
+            self.draw_comparison(cx, rest, buf, change);
         }
     }
 
-    fn draw_change(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+    fn draw_change(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+        let theme = &cx.theme;
         let (how, attention) = self.change_status(change);
-        let when = if change.wall_ns > 0 { shared.format_time_of_day(change.wall_ns) } else { "-".into() };
+        let when = if change.wall_ns > 0 { cx.shared.format_time_of_day(change.wall_ns) } else { "-".into() };
         let mut x = area.x;
         x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
         let style = match change.status {
@@ -73,11 +104,12 @@ impl TuneView {
         draw_truncated(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
     }
 
-    fn draw_comparison(&self, shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+    fn draw_comparison(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+        let theme = &cx.theme;
         if area.height == 0 {
             return;
         }
-        let Some(c) = self.compare_change(change, shared) else {
+        let Some(c) = self.compare_change(change, cx.shared) else {
             return draw_reason(buf, area, "time of the change or of its end not known: nothing to compare", theme.dim);
         };
         if c.rows.is_empty() {
@@ -124,7 +156,9 @@ impl TuneView {
     fn comparison_note(&self, change: &ChangeRow, c: &ChangeImpact) -> String {
         let mut text = String::from("Medians (quartiles). * quartiles do not overlap; other load can cause that, too.");
         let buffered = change.members.iter().any(|m| m.knob.definition().group == KnobGroup::Writeback);
-        if let Some(expire) = self.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
+        let expire = self.knobs.knob("vm.dirty_expire_centisecs").and_then(|row| row.reading.as_ref().ok());
+        let expire = expire.and_then(|reading| Some(reading.value.parse::<f64>().ok()? / 100.0));
+        if let Some(expire) = expire.filter(|secs| buffered && c.after.secs < *secs) {
             text +=
                 &format!(" The period since is shorter than dirty_expire ({expire:.0} s): no page has expired yet.");
         }
@@ -146,16 +180,8 @@ impl TuneView {
         let Some(change) = self.selected_change() else { return sheet };
         for row in self.compare_change(change, shared).iter().flat_map(|c| &c.rows) {
             let [before, after] = [row.before, row.after].map(|side| format_summary(side, row.unit, true));
-            let [when, how] = [const { String::new() }; 2];
-            sheet.rows.push(vec![
-                change.id.to_string(),
-                when,
-                how,
-                row.name.into(),
-                before,
-                after,
-                format_difference(row),
-            ]);
+            let (id, none) = (change.id.to_string(), String::new());
+            sheet.rows.push([id, none.clone(), none, row.name.into(), before, after, format_difference(row)].into());
         }
         sheet
     }
@@ -210,10 +236,8 @@ fn insufficient_data_text(c: &ChangeImpact) -> String {
 fn format_summary(s: Option<Quartiles>, unit: ImpactUnit, wide: bool) -> String {
     let Some(s) = s else { return "-".into() };
     let median = format_amount(s.median, unit);
-    match wide {
-        true => format!("{median} ({}..{})", format_amount(s.q1, unit), format_amount(s.q3, unit)),
-        false => median,
-    }
+    let [q1, q3] = [s.q1, s.q3].map(|n| format_amount(n, unit));
+    if wide { format!("{median} ({q1}..{q3})") } else { median }
 }
 
 fn format_amount(n: f64, unit: ImpactUnit) -> String {
@@ -235,10 +259,8 @@ fn format_difference(line: &ImpactRow) -> String {
         return if line.differs() { "0 *".into() } else { "0".into() };
     }
     let sign = if d > 0.0 { "+" } else { "" };
-    let share = match before.median.abs() > 1e-9 {
-        true => format!(" {:+.0} %", d * 100.0 / before.median),
-        false => String::new(),
-    };
+    let pct = d * 100.0 / before.median;
+    let share = if before.median.abs() > 1e-9 { format!(" {pct:+.0} %") } else { String::new() };
     let star = if line.differs() { " *" } else { "" };
     format!("{sign}{shown}{share}{star}")
 }

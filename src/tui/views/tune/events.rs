@@ -5,7 +5,7 @@ use super::apply::orphaned_changes;
 use crate::jobs::job::WorkerReply;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ActiveLease, ChangeStatus, KnobSnapshot};
-use crate::tui::view::{Context, Effect, Outbox, TuneEffect, TuneEvent, ViewId, ViewRequest};
+use crate::tui::view::{Context, Effect, LeaseCommand, Outbox, TuneEffect, TuneEvent, ViewId, ViewRequest};
 use crate::units::format_duration;
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ impl TuneView {
         self.knobs.leases.push(ActiveLease { id, secs_left });
         self.show_newest_change();
         if self.is_quitting {
-            return out.push(Effect::Tune(TuneEffect::Undo(vec![id])));
+            return out.push(Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo)));
         }
         let back = format_duration(secs_left);
         out.info(format!("change {id} applied; reverts in {back}: K keeps, u reverts, R restarts the lease"));

@@ -4,7 +4,7 @@ use super::{TuneView, cached_knobs};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_frame, draw_text, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text, wrap};
 
 const LABEL_WIDTH: u16 = 10;
 
@@ -42,7 +42,7 @@ impl TuneView {
         out
     }
 
-    fn page_lines(&self, theme: &Theme, width: u16) -> Vec<PagePart> {
+    pub(super) fn page_lines(&self, theme: &Theme, width: u16) -> Vec<PagePart> {
         let mut out = Vec::new();
         for (label, text, style) in self.page_parts(theme) {
             let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
@@ -55,16 +55,10 @@ impl TuneView {
         out
     }
 
-    /// Number of positions that the page can be scrolled to; at the last one its end is visible.
-    pub(super) fn page_scroll_positions(&self, cx: &Context) -> usize {
-        let inner = cx.inner_area(PaneId::KnobPage);
-        self.page_lines(&cx.theme(), inner.width).len().saturating_sub(inner.height.into()) + 1
-    }
-
     pub(super) fn render_knob(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let theme = &cx.theme();
-        let title = self.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
-        let inner = draw_frame(buf, area, &title, "g graph  P persist", cx.is_focused(PaneId::KnobPage), theme);
+        let theme = &cx.theme;
+        let title = self.selected_knob().map_or("Knob", |r| &r.display_name);
+        let inner = cx.draw_frame(buf, PaneId::KnobPage, area, title, "g graph  P persist");
         let lines = self.page_lines(theme, inner.width);
         let last = lines.len().saturating_sub(usize::from(inner.height));
         let skip = self.page_scroll.selected.min(last);

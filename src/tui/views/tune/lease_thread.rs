@@ -4,7 +4,7 @@
 use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tui::view::TuneEvent;
+use crate::tui::view::{LeaseCommand, TuneEvent};
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
@@ -23,26 +23,16 @@ pub(super) type LeaseThreads = Arc<Mutex<BTreeMap<u64, Sender<LeaseCommand>>>>;
 /// Interval between updates of the countdown.
 const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeaseCommand {
-    Keep,
-    Undo,
-    /// Restart the lease with this many seconds.
-    Renew(u64),
-    /// Let the lease run on without this program.
-    Detach,
-}
-
-/// Applies a change on a lease and follows it until it has ended.
-pub(super) fn apply_with_lease(
+/// Applies a change: for good, or on a lease, which it follows until it has ended.
+pub(super) fn apply(
     root: &Root,
     assignments: Vec<String>,
-    lease_secs: u64,
+    lease_secs: Option<u64>,
     sink: &TuneEventSink,
     holders: &LeaseThreads,
 ) {
     let refused = |why: String| sink(TuneEvent::Refused(sanitize(why)));
-    let (handle, reply) = match LeaseHandle::start(Root::self_exe(), root, assignments, Some(lease_secs)) {
+    let (handle, reply) = match LeaseHandle::start(Root::self_exe(), root, assignments, lease_secs) {
         Ok(made) => made,
         Err(err) => return refused(err.to_string()),
     };
@@ -51,6 +41,7 @@ pub(super) fn apply_with_lease(
         TunerReply::Refused(refusal) => return refused(refusal.to_string()),
         other => return refused(unexpected_reply(&other)),
     };
+    let Some(lease_secs) = lease_secs else { return sink(TuneEvent::AppliedPermanently(id)) };
     if !changed {
         return sink(TuneEvent::Applied { id, lease_secs: None });
     }
@@ -60,16 +51,6 @@ pub(super) fn apply_with_lease(
     let expires_secs = boot_clock_secs() + lease_secs as f64;
     LeaseThread { id, handle, expires_secs, sink, commands }.run();
     holders.lock().unwrap_or_else(|e| e.into_inner()).remove(&id);
-}
-
-pub(super) fn apply_permanently(root: &Root, assignments: Vec<String>) -> TuneEvent {
-    let refused = |why: String| TuneEvent::Refused(sanitize(why));
-    match LeaseHandle::start(Root::self_exe(), root, assignments, None) {
-        Ok((_, TunerReply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
-        Ok((_, TunerReply::Refused(refusal))) => refused(refusal.to_string()),
-        Ok((_, other)) => refused(unexpected_reply(&other)),
-        Err(err) => refused(err.to_string()),
-    }
 }
 
 struct LeaseThread<'a> {
@@ -84,20 +65,13 @@ struct LeaseThread<'a> {
 impl LeaseThread<'_> {
     fn run(mut self) {
         loop {
-            let command = match self.commands.recv_timeout(COUNTDOWN_INTERVAL) {
-                Ok(command) => command,
-                Err(RecvTimeoutError::Timeout) => {
-                    if self.poll_tuner() {
-                        return;
-                    }
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
+            let has_ended = match self.commands.recv_timeout(COUNTDOWN_INTERVAL) {
+                Ok(LeaseCommand::Detach) => return self.detach(),
+                Ok(command) => self.execute(command),
+                Err(RecvTimeoutError::Timeout) => self.poll_tuner(),
+                Err(RecvTimeoutError::Disconnected) => true,
             };
-            if command == LeaseCommand::Detach {
-                return self.detach();
-            }
-            if self.execute(command) {
+            if has_ended {
                 return;
             }
         }

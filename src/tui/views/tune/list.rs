@@ -6,7 +6,8 @@ use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, area_below, draw_frame, draw_text, draw_truncated, draw_wrapped, patch_style,
+    CellBuffer, Rect, Theme, area_below, draw_text, draw_truncated, draw_wrapped, patch_style, split_columns,
+    split_rows,
 };
 
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
@@ -23,28 +24,21 @@ const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PENDING
 
 impl TuneView {
     pub(super) fn layout_panes(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
-        let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
         let (w, h) = (body.width, body.height);
         match *panes {
             [list, page, changes] if w >= 170 => {
-                let (left, top) = (w * 11 / 20, h * 2 / 5);
-                vec![
-                    (list, part(0, 0, left, h)),
-                    (page, part(left, 0, w - left, top)),
-                    (changes, part(left, top, w - left, h - top)),
-                ]
+                let [left, right] = split_columns(body, w * 11 / 20);
+                let [upper, lower] = split_rows(right, h * 2 / 5);
+                vec![(list, left), (page, upper), (changes, lower)]
             }
             [list, page, changes] => {
-                let (top, left) = (h / 2, w * 9 / 20);
-                vec![
-                    (list, part(0, 0, w, top)),
-                    (page, part(0, top, left, h - top)),
-                    (changes, part(left, top, w - left, h - top)),
-                ]
+                let [upper, lower] = split_rows(body, h / 2);
+                let [left, right] = split_columns(lower, w * 9 / 20);
+                vec![(list, upper), (page, left), (changes, right)]
             }
-            [list, lower] => {
-                let top = (h * 11 / 20).max(h.min(5));
-                vec![(list, part(0, 0, w, top)), (lower, part(0, top, w, h - top))]
+            [list, other] => {
+                let [upper, lower] = split_rows(body, (h * 11 / 20).max(h.min(5)));
+                vec![(list, upper), (other, lower)]
             }
             _ => panes.iter().map(|id| (*id, body)).collect(),
         }
@@ -88,13 +82,16 @@ impl TuneView {
     }
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (theme, focused) = (&cx.theme(), cx.is_focused(PaneId::TuneKnobs));
+        let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::TuneKnobs));
         let title = match self.filter.is_empty() {
             true => "Tune".to_owned(),
             false => format!("Tune, only {}", sanitize(&self.filter)),
         };
-        let inner = draw_frame(buf, area, &title, &self.key_hint(), focused, theme);
-        let inner = self.draw_refusal(theme, inner, buf);
+        let inner = cx.draw_frame(buf, PaneId::TuneKnobs, area, &title, &self.key_hint());
+        // Above the knobs: why the last request was refused.
+        let refusal_rows =
+            self.error.as_ref().map_or(0, |why| draw_wrapped(buf, inner, &format!("! {why}"), theme.crit));
+        let inner = area_below(inner, refusal_rows);
         if inner.height == 0 {
             return;
         }
@@ -141,12 +138,6 @@ impl TuneView {
             let text = if self.knobs.snapshot.is_none() { "reading the knobs ..." } else { "no knob matches (Esc)" };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
-    }
-
-    /// Draws why the last request was refused, wrapped; returns the area left below.
-    fn draw_refusal(&self, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
-        let Some(problem) = &self.error else { return inner };
-        area_below(inner, draw_wrapped(buf, inner, &format!("! {problem}"), theme.crit))
     }
 
     fn draw_knob(&self, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &KnobRow, name: u16, widths: [u16; 6]) {

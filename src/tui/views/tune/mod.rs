@@ -3,7 +3,6 @@
 
 mod apply;
 mod cached_knobs;
-mod change_impact;
 mod changes;
 mod edit;
 mod events;
@@ -13,11 +12,12 @@ mod list;
 mod navigate;
 mod presets;
 pub(crate) mod runner;
-mod value_prompt;
 
+use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::jobs::job::WorkerJob;
 use crate::model::observation::Change;
+use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ChangeRow, KnobRow, KnobState};
 use crate::tui::view::{
     Action, Context, Effect, Event, ExperimentAction, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
@@ -167,7 +167,7 @@ impl TuneView {
                 let label = format!("lease in seconds (1 to 86400, now {}): ", self.knobs.lease_secs);
                 out.open_prompt(PromptPurpose::Lease, label, "");
             }
-            TuneAction::Persist => self.ask_persist(out),
+            TuneAction::Persist => self.error = self.ask_persist(out).err().map(sanitize),
             TuneAction::Graph => self.show_graph(cx, out),
             TuneAction::Changes => self.show_side_pane(PaneId::ChangeHistory, out),
             TuneAction::KnobPage => self.show_side_pane(PaneId::KnobPage, out),
@@ -197,9 +197,9 @@ impl TuneView {
 impl View for TuneView {
     fn panes(&self) -> &'static [PaneSpec] {
         &[
-            PaneSpec { id: PaneId::TuneKnobs, contexts: KEYS },
-            PaneSpec { id: PaneId::KnobPage, contexts: KEYS },
-            PaneSpec { id: PaneId::ChangeHistory, contexts: KEYS },
+            (PaneId::TuneKnobs, "knobs", KEYS),
+            (PaneId::KnobPage, "knob", KEYS),
+            (PaneId::ChangeHistory, "changes", KEYS),
         ]
     }
 
@@ -230,7 +230,9 @@ impl View for TuneView {
             (Some(at), _) => self.selected_preset = Some(at.saturating_add_signed(by).min(PRESETS.len() - 1)),
             (None, PaneId::ChangeHistory) => self.changes_scroll.move_selection(by, self.knobs.changes().len()),
             (None, PaneId::KnobPage) => {
-                self.page_scroll.move_selection(by, self.page_scroll_positions(cx));
+                let inner = cx.inner_area(pane);
+                let lines = self.page_lines(&cx.theme, inner.width).len();
+                self.page_scroll.move_selection(by, scroll_positions(lines, inner.height));
             }
             (None, _) => {
                 let lines = self.list_lines().len();

@@ -6,7 +6,6 @@ use crate::tui::view::{Context, ExperimentArm, Outbox, PaneId, Request, Target, 
 use crate::tui::widgets::Scroll;
 use crate::tuning::presets::PRESETS;
 
-/// Maximum number of knobs the user can add to the list.
 const MAX_EXTRA_KNOBS: usize = 32;
 
 impl TuneView {
@@ -125,9 +124,5 @@ impl TuneView {
             }
             Err(error) => Err(format!("{}: {error}", row.display_name)),
         }
-    }
-
-    pub(super) fn panes_on_screen(&self, cx: &Context) -> bool {
-        cx.layout.pane_area(PaneId::TuneKnobs).is_some()
     }
 }

@@ -1,6 +1,7 @@
 //! The presets: purpose and cost of each, and what it would change here.
 
-use super::{TuneView, cached_knobs};
+use super::TuneView;
+use super::cached_knobs::{self, CachedKnobs};
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobSnapshot;
 use crate::tui::view::Context;
@@ -11,7 +12,7 @@ use crate::tuning::presets::{PRESETS, Preset};
 
 impl TuneView {
     pub(super) fn render_presets(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
-        let theme = &cx.theme();
+        let theme = &cx.theme;
         let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);
         let Some(snapshot) = &self.knobs.snapshot else { return };
         for (i, (preset, y)) in PRESETS.iter().zip(inner.y..inner.bottom()).enumerate() {
@@ -34,7 +35,7 @@ fn draw_preset(snapshot: &KnobSnapshot, preset: &Preset, theme: &Theme, area: Re
     add(preset.description, theme.text);
     add(&format!("Source: {}", preset.source), theme.dim);
     add("", theme.text);
-    let (assignments, missing) = cached_knobs::preset_assignments(snapshot, preset);
+    let (assignments, missing) = preset.available_assignments(&mut CachedKnobs(snapshot));
     match cached_knobs::diff_assignments(snapshot, &assignments) {
         Err(why) => add(&format!("! {}", sanitize(why.to_string())), theme.crit),
         Ok(diffs) => {

@@ -5,8 +5,8 @@ use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::take_snapshot;
-use crate::tui::view::{TuneEffect, TuneEvent};
-use crate::tui::views::tune::lease_thread::{self, LeaseCommand, LeaseThreads, TuneEventSink};
+use crate::tui::view::{LeaseCommand, TuneEffect, TuneEvent};
+use crate::tui::views::tune::lease_thread::{self, LeaseThreads, TuneEventSink};
 use crate::tuning::child_io::ChildKnobIo;
 use crate::tuning::lifecycle;
 use crate::tuning::plan::TuneError;
@@ -39,16 +39,9 @@ impl TuneEffectRunner {
             }
             TuneEffect::Apply { assignments, lease_secs } => {
                 let (root, sink, holders) = (self.root.clone(), self.sink.clone(), self.lease_threads.clone());
-                spawn_thread(move || lease_thread::apply_with_lease(&root, assignments, lease_secs, &sink, &holders))
+                spawn_thread(move || lease_thread::apply(&root, assignments, lease_secs, &sink, &holders))
             }
-            TuneEffect::ApplyPermanent(assignments) => {
-                let (root, sink) = (self.root.clone(), self.sink.clone());
-                spawn_thread(move || sink(lease_thread::apply_permanently(&root, assignments)))
-            }
-            TuneEffect::Keep(ids) => self.send_command(ids, LeaseCommand::Keep),
-            TuneEffect::Undo(ids) => self.send_command(ids, LeaseCommand::Undo),
-            TuneEffect::Detach(ids) => self.send_command(ids, LeaseCommand::Detach),
-            TuneEffect::Renew { id, secs } => self.send_command(vec![id], LeaseCommand::Renew(secs)),
+            TuneEffect::Command(ids, command) => self.send_command(ids, command),
         }
     }
 
@@ -65,7 +58,8 @@ impl TuneEffectRunner {
         let (root, sink) = (self.root.clone(), self.sink.clone());
         spawn_thread(move || {
             for id in foreign {
-                sink(command_foreign_change(&root, id, command));
+                let event = try_foreign_change(&root, id, command);
+                sink(event.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string()))));
             }
         })
     }
@@ -88,10 +82,6 @@ fn refresh_loop(root: &Root, sink: &TuneEventSink, requests: &Receiver<Vec<Strin
 }
 
 /// Runs a command on a change that this screen did not make.
-fn command_foreign_change(root: &Root, id: u64, command: LeaseCommand) -> TuneEvent {
-    try_foreign_change(root, id, command).unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
-}
-
 fn try_foreign_change(root: &Root, id: u64, command: LeaseCommand) -> Result<TuneEvent, TuneError> {
     if command == LeaseCommand::Undo {
         let mut io = ChildKnobIo::new(root, Root::self_exe().into());

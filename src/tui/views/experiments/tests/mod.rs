@@ -17,7 +17,7 @@ use crate::tui::app::tests::fixture::tune::{Tree, change_on_lease, news};
 use crate::tui::app::tests::{SIZE, click, draw_screen, find_text, state_summary, visible_effects};
 use crate::tui::app::update;
 use crate::tui::knob_snapshot::ChangeStatus;
-use crate::tui::view::{ArmCheck, Effect, Event, Overlay, RunEffect, TuneEffect, TuneEvent};
+use crate::tui::view::{ArmCheck, Effect, Event, LeaseCommand, Overlay, RunEffect, TuneEffect, TuneEvent};
 use crate::tui::views::runs::{OpenedResult, RunEnding, RunForms, RunKind, RunRow};
 use ratatui::layout::Rect;
 use std::path::PathBuf;
@@ -333,22 +333,28 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
     let (mut app, _tree, _) = app_with_report(0.5);
     press(&mut app, "a");
     assert!(dialog_text(&app).contains("vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 %"), "{}", dialog_text(&app));
-    let lease = TuneEffect::Apply { assignments: set(), lease_secs: 120 };
+    let lease = TuneEffect::Apply { assignments: set(), lease_secs: Some(120) };
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(lease)]);
 
     let (mut app, _tree, _) = app_with_report(0.5);
     press(&mut app, "K");
     assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
-    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::ApplyPermanent(set()))]);
+    assert_eq!(
+        main_effects(press(&mut app, "y")),
+        [Effect::Tune(TuneEffect::Apply { assignments: set(), lease_secs: None })]
+    );
     news(&mut app, TuneEvent::AppliedPermanently(9));
     assert!(app.views.tune.busy_with.is_none() && message_text(&app).contains("change 9 applied and stays"));
 
     // On a lease already: K keeps it, u reverts it.
     let (mut app, tree, _) = app_with_report(0.5);
     let id = change_on_lease(&mut app, &tree, &["vm.dirty_ratio=30"], 10);
-    assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
-    assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
-    assert_eq!(main_effects(press(&mut app, "uy")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
+    assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Keep))]);
+    assert_eq!(
+        main_effects(press(&mut app, "R")),
+        [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Renew(120)))]
+    );
+    assert_eq!(main_effects(press(&mut app, "uy")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
     // A change of other knobs is not B.
     let (mut app, tree, _) = app_with_report(0.5);
     change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 10);
