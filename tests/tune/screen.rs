@@ -61,9 +61,12 @@ fn a_change_on_the_screen_shows_its_countdown_and_can_be_undone() {
     t.wait_for_text("change #1 reverts in 9:5");
     t.send("1");
     t.wait_until("the countdown in another view", |s| {
-        s.contents().contains("Writeback") && s.contents().contains("change #1 reverts in 9:")
+        !s.contents().contains("KNOB") && s.contents().contains("change #1 reverts in 9:")
     });
-    t.send("tu");
+    t.send("t");
+    // Undo acts on a listed change.
+    t.wait_for_text("lease 9m");
+    t.send("u");
     t.wait_for_text("Revert change 1");
     t.send("y");
     t.wait_for_text("reverted");
