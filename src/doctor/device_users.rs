@@ -259,5 +259,6 @@ fn untraced_user(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<DeviceUs
     let first = all.into_iter().next()?;
     let (bytes_per_s, share) = (first.bytes_per_s(), first.bytes_per_s() / device_bytes.max(total));
     let is_named = bytes_per_s <= device_bytes * MAX_MISMATCH && share >= DOMINANT_SHARE && !first.is_kernel_thread;
-    is_named.then(|| DeviceUser { pid: first.key.pid, name: first.name, key: Some(first.key), share, bytes_per_s })
+    let user = DeviceUser { pid: first.key.pid, name: first.name, key: Some(first.key), share, bytes_per_s };
+    is_named.then_some(user)
 }
