@@ -219,7 +219,7 @@ fn the_knobs_page_is_the_programs_own_list() {
          conflict is reported. What the kernel changes along with it (the other half of a ratio/bytes pair, the queue depth \
          of a new scheduler) is restored too.\n\
          - **A journal** in `/run/iotop-plus` (in `/dev/shm/iotop-plus` where `/run` lies on a disk, which could hang) has \
-         each step before it is done. If the process is killed, `status` shows what \
+         each step before it is done; where both lie on a disk nothing is changed. If the process is killed, `status` shows what \
          was left behind and `undo` restores it.\n\
          - **A hung device is left alone**: its knobs are refused while requests are in flight and none completes (exit code \
          3). Knobs of devices and mounts are read and written by a child process, which is left behind if the kernel does \

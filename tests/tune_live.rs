@@ -7,6 +7,8 @@ mod apart;
 mod devices;
 #[path = "tune/experiment.rs"]
 mod experiment;
+#[path = "tune/journal_on_disk.rs"]
+mod journal_on_disk;
 #[path = "tune/killed.rs"]
 mod killed;
 #[path = "tune/lease.rs"]

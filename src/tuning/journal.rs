@@ -157,14 +157,40 @@ impl Journal {
 /// The directory of journal and sockets: below `/run`, else below `/dev/shm`, whichever lies in memory. A file system on
 /// a disk might hang, and nothing could be restored then.
 fn journal_dir(root: &Root) -> PathBuf {
-    let (run, shm) = (root.run(RUN_SUBDIR), root.dev("shm").join(RUN_SUBDIR));
+    let [run, shm] = possible_dirs(root);
+    if !is_in_memory(root, &run) && is_in_memory(root, &shm) { shm } else { run }
+}
+
+/// Checks that the journal lies in memory: a change whose journal is on a disk that hangs cannot be restored.
+///
+/// # Errors
+/// If it would lie on a disk; the text says what to do.
+pub fn require_memory(root: &Root) -> Result<(), String> {
+    let [run, shm] = possible_dirs(root);
+    if is_in_memory(root, &run) || is_in_memory(root, &shm) {
+        return Ok(());
+    }
+    let dir = run.display();
+    Err(format!(
+        "neither {dir} nor {} is in memory, and with a journal on a disk that hangs nothing could be restored; run \
+         `mkdir -p {dir} && mount -t tmpfs -o mode=700 tmpfs {dir}`, then try again",
+        shm.display()
+    ))
+}
+
+fn possible_dirs(root: &Root) -> [PathBuf; 2] {
+    [root.run(RUN_SUBDIR), root.dev("shm").join(RUN_SUBDIR)]
+}
+
+/// Whether a path is on a file system in memory. Of a captured tree this is not known, as its mounts are those of another
+/// machine: it counts as in memory.
+fn is_in_memory(root: &Root, path: &Path) -> bool {
+    if !root.is_live() {
+        return true;
+    }
     let mounts = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
-    let is_in_memory = |path: &Path| {
-        let mount = mountinfo::find_containing(&mounts, path.as_os_str().as_encoded_bytes());
-        mount.is_some_and(|mount| matches!(&mount.fs_type[..], b"tmpfs" | b"ramfs"))
-    };
-    // In a captured tree the mounts are those of another machine.
-    if root.is_live() && !is_in_memory(&run) && is_in_memory(&shm) { shm } else { run }
+    let mount = mountinfo::find_containing(&mounts, path.as_os_str().as_encoded_bytes());
+    mount.is_some_and(|mount| matches!(&mount.fs_type[..], b"tmpfs" | b"ramfs" | b"rootfs"))
 }
 
 fn with_path(path: &Path, err: &io::Error) -> io::Error {

@@ -8,7 +8,7 @@ use super::apply::{apply, mark_kept};
 use super::change_set::ChangeSet;
 use super::child_io::ChildKnobIo;
 use super::context::TuningContext;
-use super::journal::Journal;
+use super::journal::{Journal, require_memory};
 use super::kill_points::{KillPlan, KillPoints};
 use super::machine_limits::MachineLimits;
 use super::plan::{TuneError, plan_writes};
@@ -92,6 +92,7 @@ fn make_change<'a>(
     for p in &planned {
         progress_check::require_progress(root, &p.knob)?;
     }
+    require_memory(root).map_err(|why| TuneError::Unsafe(format!("nothing was changed: {why}")))?;
     let journal = Journal::open(root).map_err(|err| match err.kind() {
         io::ErrorKind::PermissionDenied => TuneError::Privilege(err.to_string()),
         _ => TuneError::Failed(format!("nothing was changed, as there is no journal: {err}")),

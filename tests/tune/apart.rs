@@ -1,8 +1,8 @@
-//! The running machine with a /run of the test's own, in a mount namespace: for knobs that exist on the live root
-//! only.
+//! The running machine with directories of the test's own, in a mount namespace: for what exists on the live root only.
 
 use crate::machine::LiveMachine;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A process in its own mount namespace, killed when dropped.
@@ -11,10 +11,19 @@ pub struct MountNamespace(Child);
 impl MountNamespace {
     /// Makes `m` run the program there. Prints why and returns `None` where there are no mount namespaces.
     pub fn enter(m: &mut LiveMachine, test: &str) -> Option<Self> {
-        let bind = "mount --make-rprivate / && mount --bind \"$0\" /run && echo there && exec sleep 600";
+        let run = m.dir.path().join("run");
+        Self::enter_with(m, test, &[(&run, "/run")])
+    }
+
+    /// The same with these directories in place of others.
+    pub fn enter_with(m: &mut LiveMachine, test: &str, binds: &[(&Path, &str)]) -> Option<Self> {
+        let mut script = String::from("mount --make-rprivate /");
+        for (from, to) in binds {
+            script.push_str(&format!(" && mount --bind '{}' {to}", from.display()));
+        }
+        script.push_str(" && echo there && exec sleep 600");
         let child = Command::new("unshare")
-            .args(["--mount", "sh", "-c", bind])
-            .arg(m.dir.path().join("run"))
+            .args(["--mount", "sh", "-c", &script])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
