@@ -85,6 +85,39 @@ fn every_link_between_documents_resolves() {
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
 }
 
+/// The words in backquotes in a line.
+fn quoted_words(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_promise_names_tests_that_exist() {
+    let (mut promises, mut missing) = (0, Vec::new());
+    let page = std::fs::read_to_string(repository().join("docs/promises.md")).unwrap();
+    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise ")) {
+        let held_by = line.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let (mut file, mut tests) = (String::new(), 0);
+        for word in quoted_words(held_by) {
+            if word.ends_with(".rs") {
+                file = std::fs::read_to_string(repository().join(word)).unwrap_or_default();
+            } else {
+                let at = file.find(&format!("fn {word}()"));
+                let is_test = at.is_some_and(|at| file[..at].lines().rev().take(5).any(|l| l.trim() == "#[test]"));
+                missing.extend((!is_test).then(|| word.to_owned()));
+                tests += 1;
+            }
+        }
+        assert!(tests > 0, "no test holds: {line}");
+        promises += 1;
+    }
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
+    assert!(promises >= 40, "only {promises} promises found");
+    let readme = README.lines().filter(|line| line.starts_with("| "));
+    for file in readme.flat_map(quoted_words).filter(|word| word.ends_with(".rs")) {
+        assert!(repository().join(file).exists(), "{file}");
+    }
+}
+
 #[test]
 fn every_page_of_the_book_is_in_its_summary() {
     let summary = std::fs::read_to_string(repository().join("docs/SUMMARY.md")).unwrap();

@@ -39,3 +39,23 @@ pub(super) fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     std::fs::File::from(fd).take(64 * 1024).read_to_string(&mut text)?;
     Ok(Some(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_reads_no_other_users_settings_and_no_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("config.toml");
+        assert_eq!(read_config_file(&config).unwrap(), None);
+        std::fs::write(&config, "mouse = true\n").unwrap();
+        assert_eq!(read_config_file(&config).unwrap().as_deref(), Some("mouse = true\n"));
+        assert!(read_config_file(Root::null()).unwrap_err().to_string().contains("not a regular file"));
+        if !rustix::process::geteuid().is_root() {
+            return println!("skipped root_reads_no_other_users_settings_and_no_device: needs root");
+        }
+        std::os::unix::fs::chown(&config, Some(12345), None).unwrap();
+        assert!(read_config_file(&config).unwrap_err().to_string().contains("belongs to user 12345"));
+    }
+}

@@ -127,6 +127,8 @@ fn each_rule_detects_a_violation() {
         ("src/model/x.rs", "//! X.\nuse crate::collect::read;\n", "model may not import collect"),
         ("src/model/x.rs", "//! X.\nuse crate::root::Root;\n", "model may not import root"),
         ("src/collect/x.rs", "//! X.\nfn f() { crate::jobs::pool::go() }\n", "collect may not import jobs"),
+        ("src/jobs/x.rs", "//! X.\nfn f() { Command::new(\"mount\").status() }\n", "a program is started outside"),
+        ("src/jobs/x.rs", "//! X.\n#![allow(unsafe_code)]\n", "not in UNSAFE_FILES"),
         ("src/collect/x.rs", "//! X.\nuse crate::{sanitize::sanitize, tui::App};\n", "collect may not import tui"),
         ("src/jobs/x.rs", "//! X.\nuse super::super::tui::state;\n", "jobs may not import tui"),
         ("src/export/x.rs", "//! X.\nuse crate::model::{raw, disk}; use crate::cli;\n", "may not import cli"),

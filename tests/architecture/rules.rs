@@ -37,6 +37,8 @@ pub const RULES: &[Rule] = &[
     tui_imports_run_down,
     widgets_use_no_domain_types,
     kernel_paths_only_in_root,
+    programs_only_from_subprocess,
+    unsafe_code_only_where_listed,
     is_short,
     has_header,
 ];
@@ -90,6 +92,37 @@ fn names(file: &SourceFile) -> impl Iterator<Item = String> {
 
 fn is_within(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// Only this file starts programs by exec: this program itself, with arguments that no shell reads.
+const STARTS_PROGRAMS: &str = "src/subprocess/process.rs";
+
+fn programs_only_from_subprocess(file: &SourceFile) -> Vec<String> {
+    let starts = file.code.windows(3).filter(|w| w[0].text == "Command" && w[1].text == "::" && w[2].text == "new");
+    let outside = starts.filter(|_| file.path != STARTS_PROGRAMS);
+    outside.map(|w| format!("line {}: a program is started outside {STARTS_PROGRAMS}", w[0].line)).collect()
+}
+
+/// The files that may contain `unsafe` code: system calls and C functions that no safe library offers.
+const UNSAFE_FILES: &[&str] = &[
+    "src/allocator.rs",
+    "src/bench/engine/uring.rs",
+    "src/bench/syscalls.rs",
+    "src/bpf/bpf_sys.rs",
+    "src/fuzz/memory.rs",
+    "src/subprocess/child.rs",
+    "src/subprocess/fork_server.rs",
+    "src/subprocess/helper.rs",
+    "src/subprocess/resident.rs",
+    "src/tui/runtime/async_fd.rs",
+    "src/tui/timezone.rs",
+    "src/tuning/syscalls.rs",
+];
+
+fn unsafe_code_only_where_listed(file: &SourceFile) -> Vec<String> {
+    let allowed = file.code.iter().filter(|token| token.text == "unsafe_code");
+    let unlisted = allowed.filter(|_| !UNSAFE_FILES.contains(&file.path.as_str()));
+    unlisted.map(|token| format!("line {}: unsafe code in a file that is not in UNSAFE_FILES", token.line)).collect()
 }
 
 /// Only `root.rs` opens the kernel's directories by name, so that `--root` redirects all of them. Messages may
