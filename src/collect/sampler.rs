@@ -21,6 +21,10 @@ pub(crate) const READ_DEADLINE: Duration = Duration::from_millis(250);
 /// nothing.
 pub(crate) const THREAD_STACK_BYTES: usize = 2 << 20;
 
+/// Free memory is returned to the system this often: processes, devices and mounts that came and went leave gaps between
+/// allocations, which the C library keeps.
+const TRIM_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Takes each sample, and may use the thread for a while; returns false to end the sampler.
 pub(crate) type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
@@ -49,7 +53,11 @@ struct SamplerState {
     progress: Mutex<Progress>,
     sink: SampleSink,
     spawn: SpawnThread,
+    trim: TrimMemory,
 }
+
+/// Returns free memory to the system, this often. Tests count the calls.
+type TrimMemory = (Duration, fn());
 
 struct Progress {
     /// The thread in charge; an older one that wakes up exits.
@@ -74,7 +82,7 @@ pub(crate) struct CounterSampler {
 impl CounterSampler {
     /// Starts: reads at once, then every `interval`.
     pub(crate) fn start(sources: Vec<Source>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
-        Self::start_with(sources, interval, sink, spawn_thread)
+        Self::start_with(sources, interval, sink, spawn_thread, (TRIM_INTERVAL, crate::allocator::trim))
     }
 
     fn start_with(
@@ -82,10 +90,11 @@ impl CounterSampler {
         interval: Duration,
         sink: SampleSink,
         spawn: SpawnThread,
+        trim: TrimMemory,
     ) -> std::io::Result<Self> {
         let sources = sources.into_iter().map(SourceSlot::from).collect();
         let progress = Mutex::new(Progress { generation: 0, interval, running: None, seq: 0 });
-        let state = Arc::new(SamplerState { sources, progress, sink, spawn });
+        let state = Arc::new(SamplerState { sources, progress, sink, spawn, trim });
         let thread = spawn(&state, 0)?;
         Ok(Self { state, thread, no_thread: None })
     }
@@ -160,7 +169,7 @@ impl SamplerState {
     /// Reads and delivers samples, until the sink wants no more or another thread has taken over.
     fn run(&self, generation: u64) {
         let mut last = Instant::now();
-        let mut due = last;
+        let (mut due, mut trimmed) = (last, last);
         let mut interval = self.progress().interval;
         loop {
             let progress = self.progress();
@@ -181,6 +190,13 @@ impl SamplerState {
             let Some(sample) = self.read_all(generation) else { return };
             if self.supervise(generation, self.sources.len(), || (self.sink)(sample)) != Some(true) {
                 return;
+            }
+            // After the sample has been delivered, so that no frame waits for it.
+            if trimmed.elapsed() >= self.trim.0 {
+                trimmed = Instant::now();
+                if self.supervise(generation, self.sources.len(), self.trim.1).is_none() {
+                    return;
+                }
             }
             due = (due + interval).max(Instant::now());
         }
@@ -271,7 +287,9 @@ mod tests {
         let (tx, rx) = sync_channel(64);
         let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
         let sources = vec![blocking_source(wait), fast_source()];
-        let mut sampler = CounterSampler::start_with(sources, Duration::from_millis(20), sink, spawn).unwrap();
+        let mut sampler =
+            CounterSampler::start_with(sources, Duration::from_millis(20), sink, spawn, (TRIM_INTERVAL, || {}))
+                .unwrap();
         MAY_SPAWN.store(false, Ordering::Release);
         while sampler.detect_stuck_source().is_none() {
             std::thread::yield_now();
@@ -305,6 +323,19 @@ mod tests {
         assert_eq!(rx.recv().unwrap(), 2, "the next tick comes from another thread");
         drop(go);
         assert!(rx.iter().any(|seq| seq == 1), "what was held is still handed over");
+    }
+
+    #[test]
+    fn free_memory_is_returned_again_and_again_between_samples() {
+        static TRIMS: AtomicU64 = AtomicU64::new(0);
+        let (tx, rx) = sync_channel(0);
+        let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
+        let trim: TrimMemory = (Duration::from_millis(1), || drop(TRIMS.fetch_add(1, Ordering::Relaxed)));
+        let interval = Duration::from_millis(2);
+        let _sampler = CounterSampler::start_with(vec![fast_source()], interval, sink, spawn_thread, trim).unwrap();
+        while TRIMS.load(Ordering::Relaxed) < 3 {
+            assert!(rx.recv().unwrap().cpu.ok().is_some());
+        }
     }
 
     #[test]
