@@ -8,21 +8,47 @@ mod hung_fs;
 mod pty_harness;
 
 use hung_fs::hanging_disk::HangingDisk;
-use hung_fs::{missing_requirement, run_command, run_in_mount_namespace};
-use pty_harness::{BINARY, Terminal, TerminalOptions};
+use hung_fs::{child_pids, missing_requirement, run_command, run_in_mount_namespace};
+use pty_harness::{BINARY, TIMEOUT, Terminal, TerminalOptions};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const UNREAD_FILE: &str = "unread";
-const LAB_ENV: &str = "IOTOP_PLUS_HUNG_ROOT";
+/// What a test does on the root file system; each has an environment variable of its own that selects it.
+type Scenario = (&'static str, fn(&RootDisk));
+const HANGING: Scenario = ("IOTOP_PLUS_HUNG_ROOT", |disk| use_the_screen(disk, 0));
+const SLOW: Scenario = ("IOTOP_PLUS_SLOW_ROOT", |disk| use_the_screen(disk, 1));
+const RECORDING: Scenario = ("IOTOP_PLUS_HUNG_ROOT_RECORD", record);
+const BATCH: Scenario = ("IOTOP_PLUS_HUNG_ROOT_BATCH", print_batches);
+
+fn run_scenario(test: &str, (lab_env, _): Scenario) {
+    if let Some(missing) = missing_requirement(&["unshare", "losetup", "mkfs.ext4", "chroot"]) {
+        eprintln!("SKIPPED {test}: {missing}");
+        return;
+    }
+    run_in_mount_namespace(test, lab_env);
+}
 
 #[test]
 fn the_program_goes_on_when_its_own_disk_hangs() {
-    if let Some(missing) = missing_requirement(&["unshare", "losetup", "mkfs.ext4", "chroot"]) {
-        eprintln!("SKIPPED the_program_goes_on_when_its_own_disk_hangs: {missing}");
-        return;
-    }
-    run_in_mount_namespace("the_program_goes_on_when_its_own_disk_hangs", LAB_ENV);
+    run_scenario("the_program_goes_on_when_its_own_disk_hangs", HANGING);
+}
+
+#[test]
+fn the_program_goes_on_when_its_own_disk_reads_a_byte_a_second() {
+    run_scenario("the_program_goes_on_when_its_own_disk_reads_a_byte_a_second", SLOW);
+}
+
+#[test]
+fn a_recording_goes_on_when_the_root_disk_hangs() {
+    run_scenario("a_recording_goes_on_when_the_root_disk_hangs", RECORDING);
+}
+
+#[test]
+fn batch_output_goes_on_when_the_root_disk_hangs() {
+    run_scenario("batch_output_goes_on_when_the_root_disk_hangs", BATCH);
 }
 
 /// A root file system with the program on a device of its own.
@@ -65,14 +91,14 @@ impl RootDisk {
         Ok(())
     }
 
-    /// From now on every read and write of the disk waits.
-    fn hang(&self) {
+    /// From now on every read and write of the disk takes its time; at 0 bytes a second it never ends.
+    fn slow_down(&self, bytes_per_second: u64) {
         run_command("sync", &["-f", self.mount_point.to_str().unwrap()]).unwrap();
         std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
-        self.disk.hang(true);
+        self.disk.set_speed(bytes_per_second);
         let unread = self.mount_point.join(UNREAD_FILE);
         let read = Command::new("timeout").args(["--signal=KILL", "0.3", "cat"]).arg(unread).output().unwrap();
-        assert_ne!(read.stdout.len(), 1 << 20, "the disk does not hang");
+        assert_ne!(read.stdout.len(), 1 << 20, "the disk is as fast as before");
     }
 }
 
@@ -84,16 +110,19 @@ impl Drop for RootDisk {
 }
 
 #[test]
-#[ignore = "run by the_program_goes_on_when_its_own_disk_hangs in a mount namespace of its own"]
+#[ignore = "run by the tests above in a mount namespace of its own"]
 fn in_mount_namespace() {
-    let lab = PathBuf::from(std::env::var(LAB_ENV).expect("set by the_program_goes_on_when_its_own_disk_hangs"));
-    let disk = match RootDisk::mount(&lab) {
-        Ok(disk) => disk,
-        Err(why) => {
-            eprintln!("SKIPPED {why}");
-            return;
-        }
-    };
+    let scenarios = [HANGING, SLOW, RECORDING, BATCH];
+    let selected = scenarios.into_iter().find_map(|(env, run)| Some((std::env::var_os(env)?, run)));
+    let (lab, run) = selected.expect("set by the tests above");
+    match RootDisk::mount(Path::new(&lab)) {
+        Ok(disk) => run(&disk),
+        Err(why) => eprintln!("SKIPPED {why}"),
+    }
+}
+
+/// Uses the full screen while the disk has this speed.
+fn use_the_screen(disk: &RootDisk, bytes_per_second: u64) {
     let root = disk.mount_point.to_str().unwrap();
     let mut t = Terminal::start(TerminalOptions {
         program: Path::new("/usr/sbin/chroot"),
@@ -106,11 +135,107 @@ fn in_mount_namespace() {
     t.send("?\x1b[F");
     t.wait_for_text("locked in memory:");
     t.send("\x1b");
-    disk.hang();
+    disk.slow_down(bytes_per_second);
     use_every_view(&mut t);
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
     t.assert_restored(1);
+}
+
+/// The program with output in a directory that is not on the hanging disk, killed when dropped.
+struct Headless {
+    child: Child,
+    dir: tempfile::TempDir,
+}
+
+impl Headless {
+    /// Starts it on the root file system, and waits until its pages are locked and `file` in its directory grows.
+    fn start(disk: &RootDisk, args: &[&str], file: &str) -> Self {
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let output = |name: &str| std::fs::File::create(dir.path().join(name)).unwrap();
+        let child = Command::new("chroot")
+            .arg(&disk.mount_point)
+            .arg("/usr/bin/iotop-plus")
+            .args(args.iter().map(|arg| arg.replace("DIR", dir.path().to_str().unwrap())))
+            .stdin(Stdio::null())
+            .stdout(output("stdout"))
+            .stderr(output("stderr"))
+            .spawn()
+            .unwrap();
+        let program = Self { child, dir };
+        program.wait_until("pages are locked", || program.are_pages_held());
+        program.wait_for_growth(file);
+        program
+    }
+
+    /// Whether the process that locks the pages has done so: it waits for its socket.
+    fn are_pages_held(&self) -> bool {
+        let is_holder = |pid: &u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "iotop-pages")
+        };
+        let Some(holder) = child_pids(self.child.id()).into_iter().find(is_holder) else { return false };
+        let call = std::fs::read_to_string(format!("/proc/{holder}/syscall")).unwrap_or_default();
+        call.starts_with(&format!("{} ", libc::SYS_recvfrom))
+    }
+
+    fn wait_until(&self, what: &str, is: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is() {
+            assert!(start.elapsed() < TIMEOUT, "never: {what}; {}", self.read("stderr"));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn read(&self, file: &str) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.dir.path().join(file)).unwrap_or_default()).into_owned()
+    }
+
+    /// Waits until a file has grown five times.
+    fn wait_for_growth(&self, file: &str) {
+        let size = || std::fs::metadata(self.dir.path().join(file)).map_or(0, |file| file.len());
+        for _ in 0..5 {
+            let before = size();
+            self.wait_until("the output grows", || size() > before);
+        }
+    }
+
+    /// Ends it by SIGINT.
+    fn interrupt(&mut self) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), Signal::INT).unwrap();
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < TIMEOUT, "does not end; {}", self.read("stderr"));
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(status.code(), Some(0), "{}", self.read("stderr"));
+    }
+}
+
+impl Drop for Headless {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn record(disk: &RootDisk) {
+    let mut program = Headless::start(disk, &["record", "-d", "0.2", "DIR/file.iotop"], "file.iotop");
+    disk.slow_down(0);
+    program.wait_for_growth("file.iotop");
+    program.interrupt();
+    let file = program.dir.path().join("file.iotop");
+    let replay = Command::new(BINARY).args(["replay", "--format", "csv"]).arg(file).output().unwrap();
+    assert!(replay.status.success(), "{}", String::from_utf8_lossy(&replay.stderr));
+}
+
+fn print_batches(disk: &RootDisk) {
+    let mut program = Headless::start(disk, &["-b", "-d", "0.2"], "stdout");
+    disk.slow_down(0);
+    program.wait_for_growth("stdout");
+    program.interrupt();
 }
 
 /// Shows every view for the first time, while nothing can be read from the disk.

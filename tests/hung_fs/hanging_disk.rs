@@ -1,4 +1,5 @@
-//! A disk that can be made to hang: a loop device on a file that this process serves by FUSE, and stops serving.
+//! A disk that can be made slow or to hang: a loop device on a file that this process serves by FUSE, more slowly or not at
+//! all.
 
 use super::run_command;
 use rustix::fs::{CWD, Mode, OFlags};
@@ -9,21 +10,26 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 /// Bytes of fuse_in_header (include/uapi/linux/fuse.h).
 const HEADER: usize = 40;
 /// Bytes of fuse_write_in.
 const WRITE_HEADER: usize = 40;
 const MAX_WRITE: u32 = 128 << 10;
+/// Requests, of whose structs the size is at the same place.
+const READ: u32 = 15;
+const WRITE: u32 = 16;
+/// No waiting at all.
+const FULL_SPEED: u64 = u64::MAX;
 
 /// The disk. Dropping it removes it.
 pub struct HangingDisk {
     /// Its block device.
     pub device: String,
     served_file: PathBuf,
-    is_hanging: Arc<AtomicBool>,
+    speed: Arc<AtomicU64>,
 }
 
 impl HangingDisk {
@@ -38,10 +44,10 @@ impl HangingDisk {
         let options = format!("fd={},rootmode=100600,user_id=0,group_id=0", fuse.as_raw_fd());
         run_command("mount", &["-i", "-t", "fuse", "-o", &options, "disk", served_file.to_str().unwrap()])?;
         let _ = fcntl_setfd(&fuse, FdFlags::CLOEXEC);
-        let is_hanging = Arc::new(AtomicBool::new(false));
-        let server = FuseServer { fuse, storage, size, is_hanging: is_hanging.clone() };
+        let speed = Arc::new(AtomicU64::new(FULL_SPEED));
+        let server = FuseServer { fuse, storage, size, speed: speed.clone() };
         std::thread::spawn(move || server.serve());
-        let mut disk = Self { device: String::new(), served_file, is_hanging };
+        let mut disk = Self { device: String::new(), served_file, speed };
         let out = Command::new("losetup").args(["-f", "--show"]).arg(&disk.served_file).output().map_err(text)?;
         disk.device = String::from_utf8_lossy(&out.stdout).trim().to_owned();
         match out.status.success() {
@@ -52,7 +58,12 @@ impl HangingDisk {
 
     /// Whether reads and writes wait from now on.
     pub fn hang(&self, on: bool) {
-        self.is_hanging.store(on, SeqCst);
+        self.set_speed(if on { 0 } else { FULL_SPEED });
+    }
+
+    /// How many bytes a second are read and written from now on. With 0 nothing is answered.
+    pub fn set_speed(&self, bytes_per_second: u64) {
+        self.speed.store(bytes_per_second, SeqCst);
     }
 }
 
@@ -69,17 +80,15 @@ struct FuseServer {
     fuse: OwnedFd,
     storage: File,
     size: u64,
-    is_hanging: Arc<AtomicBool>,
+    speed: Arc<AtomicU64>,
 }
 
 impl FuseServer {
     fn serve(&self) {
         let mut request = vec![0; 1 << 20];
         while let Ok(n) = rustix::io::read(&self.fuse, &mut request[..]) {
-            while self.is_hanging.load(SeqCst) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
             let (request, mut reply) = (&request[..n], vec![0; 16]);
+            self.wait_for_transfer(request);
             let error = match self.answer(request, &mut reply) {
                 Some(Ok(())) => 0,
                 Some(Err(errno)) => -errno,
@@ -92,6 +101,25 @@ impl FuseServer {
             if rustix::io::write(&self.fuse, &reply).is_err() {
                 return;
             }
+        }
+    }
+
+    /// Takes as long as a disk of this speed would, which may change meanwhile.
+    fn wait_for_transfer(&self, request: &[u8]) {
+        let u32_at = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().unwrap());
+        let bytes = match u32_at(4) {
+            READ | WRITE => u64::from(u32_at(HEADER + 16)),
+            _ => 1,
+        };
+        let (start, is_done) = (Instant::now(), |speed: u64, elapsed: Duration| {
+            speed > 0 && elapsed.as_secs_f64() >= bytes as f64 / speed as f64
+        });
+        loop {
+            let speed = self.speed.load(SeqCst);
+            if speed == FULL_SPEED || is_done(speed, start.elapsed()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -114,13 +142,13 @@ impl FuseServer {
             14 => reply.extend([0; 16]),
             17 => reply.extend([0; 80]),
             // READ: fuse_read_in.
-            15 => {
+            READ => {
                 let mut data = vec![0; u32_at(HEADER + 16) as usize];
                 let n = self.storage.read_at(&mut data, u64_at(HEADER + 8)).ok();
                 reply.extend(&data[..n.unwrap_or(0)]);
             }
             // WRITE: fuse_write_in.
-            16 => {
+            WRITE => {
                 let data = &request[HEADER + WRITE_HEADER..];
                 if self.storage.write_all_at(data, u64_at(HEADER + 8)).is_err() {
                     return Some(Err(libc::EIO));
