@@ -330,7 +330,7 @@ mod tests {
         static TRIMS: AtomicU64 = AtomicU64::new(0);
         let (tx, rx) = sync_channel(0);
         let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
-        let trim: TrimMemory = (Duration::from_millis(1), || drop(TRIMS.fetch_add(1, Ordering::Relaxed)));
+        let trim: TrimMemory = (Duration::from_millis(1), || _ = TRIMS.fetch_add(1, Ordering::Relaxed));
         let interval = Duration::from_millis(2);
         let _sampler = CounterSampler::start_with(vec![fast_source()], interval, sink, spawn_thread, trim).unwrap();
         while TRIMS.load(Ordering::Relaxed) < 3 {
