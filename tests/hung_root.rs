@@ -236,7 +236,8 @@ fn record(disk: &RootDisk) {
     program.wait_for_growth("file.iotop");
     program.interrupt();
     let file = program.dir.path().join("file.iotop");
-    let replay = Command::new(BINARY).args(["replay", "--format", "csv", "--pane", "devices"]).arg(file).output().unwrap();
+    let replay =
+        Command::new(BINARY).args(["replay", "--format", "csv", "--pane", "devices"]).arg(file).output().unwrap();
     assert!(replay.status.success(), "{}", String::from_utf8_lossy(&replay.stderr));
 }
 
