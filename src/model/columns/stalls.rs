@@ -1,0 +1,54 @@
+//! What a task is stalled by or waits for: the column that says so, and the order that has stalled tasks first.
+
+use crate::model::process::ProcessRow;
+use crate::model::wait_channel;
+use std::borrow::Cow;
+
+/// A task counts as stalled from this share of its time on, in per cent.
+const STALLED_PCT: f64 = 20.0;
+/// A task in state D for this long is stuck, not between two requests.
+const STUCK_NS: u64 = 2_000_000_000;
+
+/// Per cent of its time that a task was stalled: 100 if it is stuck in state D, else by the largest of its stalls.
+pub(super) fn stalled_pct(row: &ProcessRow<'_>) -> Option<f64> {
+    if row.is_in_d_state() && row.state_duration_ns() >= STUCK_NS {
+        return Some(100.0);
+    }
+    stalls(row).into_iter().filter_map(|(_, pct)| pct).max_by(f64::total_cmp)
+}
+
+/// The stalls of a task: what by, and the share of its time.
+fn stalls(row: &ProcessRow<'_>) -> [(&'static str, Option<f64>); 4] {
+    [
+        ("throttled", row.throttled_pct()),
+        ("reclaim", row.reclaim_pct()),
+        ("swap", row.swapin_delay_pct()),
+        ("I/O", row.io_delay_pct()),
+    ]
+}
+
+/// Above every rate in bytes per second.
+const ABOVE_ALL_RATES: f64 = 1e15;
+
+/// A number that sorts stalled tasks first, then the others by bytes read and written per second.
+pub(super) fn stalled_then_io(row: &ProcessRow<'_>) -> Option<f64> {
+    let io = row.read_bytes_per_s().zip(row.write_bytes_per_s()).map(|(read, written)| read + written);
+    match stalled_pct(row).filter(|pct| *pct >= STALLED_PCT && !row.raw.kernel_thread) {
+        Some(pct) => Some(ABOVE_ALL_RATES * pct.round() + io.unwrap_or(0.0)),
+        None => io,
+    }
+}
+
+/// `ext4 journal`, `throttled 97%`; empty if it waits for nothing.
+pub(super) fn waits_text<'a>(row: &ProcessRow<'a>) -> Cow<'a, str> {
+    if row.is_in_d_state()
+        && let Some(function) = row.wait_channel()
+    {
+        return wait_channel::find(function).map_or(Cow::Borrowed(function), |channel| channel.short.into());
+    }
+    let known = stalls(row).into_iter().filter_map(|(what, pct)| Some((what, pct.filter(|pct| *pct >= 1.0)?)));
+    match known.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((what, pct)) => format!("{what} {pct:.0}%").into(),
+        None => "".into(),
+    }
+}
