@@ -12,8 +12,10 @@ use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// Why a knob could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -61,12 +63,20 @@ pub trait KnobIo {
 #[derive(Debug, Clone)]
 pub struct DirectKnobIo {
     root: Root,
+    /// The mounts as last read, and when: reading the options of thousands must not read the table as often.
+    mounts: Option<(Instant, Mounts)>,
 }
+
+/// Identity and options of the topmost mount at each mount point.
+type Mounts = HashMap<Vec<u8>, (String, String)>;
+
+/// How long options of a mount are taken from the table read last.
+const MOUNTS_AGE: Duration = Duration::from_millis(100);
 
 impl DirectKnobIo {
     /// For the machine or tree at `root`.
     pub fn new(root: Root) -> Self {
-        Self { root }
+        Self { root, mounts: None }
     }
 
     fn require_live(&self, knob_id: &KnobId) -> Result<(), KnobError> {
@@ -77,14 +87,20 @@ impl DirectKnobIo {
     }
 
     /// The topmost mount at the knob's mount point: its identity and its options.
-    fn find_mount(&self, knob_id: &KnobId) -> Result<(String, String), KnobError> {
-        let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(knob_id, &e))?;
-        let found = mountinfo::parse(&table).rfind(|mount| mount.mount_point == knob_id.instance().as_bytes());
-        let identity = found.map(|mount| {
-            let (major, minor) = mount.device;
-            (format!("{} {major}:{minor}", mount.id), String::from_utf8_lossy(&mount.options).into_owned())
-        });
-        identity.ok_or_else(|| KnobError::Absent(format!("{knob_id}: nothing is mounted there")))
+    fn find_mount(&mut self, knob_id: &KnobId, oldest: Duration) -> Result<&(String, String), KnobError> {
+        let is_recent = |(read_at, _): &(Instant, Mounts)| read_at.elapsed() < oldest;
+        if !self.mounts.as_ref().is_some_and(is_recent) {
+            let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(knob_id, &e))?;
+            let mounts = mountinfo::parse(&table).map(|mount| {
+                let (major, minor) = mount.device;
+                let options = String::from_utf8_lossy(&mount.options).into_owned();
+                (mount.mount_point, (format!("{} {major}:{minor}", mount.id), options))
+            });
+            // Of several mounts at one point the last one counts.
+            self.mounts = Some((Instant::now(), mounts.collect()));
+        }
+        let found = self.mounts.as_ref().and_then(|(_, mounts)| mounts.get(knob_id.instance().as_bytes()));
+        found.ok_or_else(|| KnobError::Absent(format!("{knob_id}: nothing is mounted there")))
     }
 
     /// A file of `/proc/PID`.
@@ -174,7 +190,9 @@ impl KnobIo for DirectKnobIo {
         let bare = |value: String| KnobReading { value, ..KnobReading::default() };
         let Some(path) = knob_id.path(&self.root) else {
             return match knob_id.definition().location {
-                KnobLocation::Atime => self.find_mount(knob_id).map(|(_, options)| bare(parse_atime_options(&options))),
+                KnobLocation::Atime => {
+                    self.find_mount(knob_id, MOUNTS_AGE).map(|(_, options)| bare(parse_atime_options(options)))
+                }
                 KnobLocation::Nofile => self.read_nofile(knob_id).map(bare),
                 _ => self.read_io_prio(knob_id).map(bare),
             };
@@ -198,6 +216,7 @@ impl KnobIo for DirectKnobIo {
     }
 
     fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
+        self.mounts = None;
         let Some(path) = knob_id.path(&self.root) else {
             self.require_live(knob_id)?;
             return match knob_id.definition().location {
@@ -230,7 +249,7 @@ impl KnobIo for DirectKnobIo {
                 let one = |file: &str| read_text(&dir.join(file)).map(|t| t.trim().to_owned());
                 Ok(one("diskseq").or_else(|_| one("dev")).unwrap_or_default())
             }
-            KnobLocation::Atime => self.find_mount(knob_id).map(|(id, _)| id),
+            KnobLocation::Atime => self.find_mount(knob_id, Duration::ZERO).map(|(id, _)| id.clone()),
             KnobLocation::Nofile | KnobLocation::IoPrio => {
                 let stat = self.read_process_file(knob_id, "stat")?;
                 Ok(task::stat(stat.as_bytes()).map(|stat| stat.starttime.to_string()).unwrap_or_default())
