@@ -125,7 +125,8 @@ fn check_pace(t: &mut Terminal) {
     let slowest = print_percentiles("key to screen", time_view_switches(t, 60));
     assert!(slowest < Duration::from_secs(3));
     t.take_frame_times();
-    t.wait_for_output("frames", |seen| seen.frame_times.len() > 50);
+    // On an idle machine only the clock in the header changes.
+    t.wait_for_output("frames", |seen| seen.frame_times.len() > 12);
     let gaps = t.take_frame_times().windows(2).map(|w| w[1] - w[0]).collect();
     assert!(print_percentiles("between frames, samples at 0.1 s", gaps) < Duration::from_secs(3));
 }
