@@ -54,14 +54,15 @@ impl Compressor {
 }
 
 pub(crate) struct Decompressor {
-    inflate: Box<InflateState>,
+    /// 43 KiB; `None` before the first frame.
+    inflate: Option<Box<InflateState>>,
     /// Bytes that may still come out, whatever is added.
     left: usize,
 }
 
 impl Default for Decompressor {
     fn default() -> Self {
-        Self { inflate: InflateState::new_boxed(DataFormat::Raw), left: UNPACKED_AT_ONCE }
+        Self { inflate: None, left: UNPACKED_AT_ONCE }
     }
 }
 
@@ -74,8 +75,8 @@ impl Decompressor {
         len: usize,
         is_new_stream: bool,
     ) -> Result<Vec<u8>, DecodeError> {
-        if is_new_stream {
-            self.inflate.reset(DataFormat::Raw);
+        if is_new_stream && let Some(inflate) = &mut self.inflate {
+            inflate.reset(DataFormat::Raw);
         }
         if len > MAX_FRAME_BYTES {
             return Err(DecodeError("a frame is too large"));
@@ -86,10 +87,11 @@ impl Decompressor {
         // One more byte than needed, so that the end of a flush is reached and a byte too many is noticed.
         let mut out = vec![0; len + 1];
         let mut have = 0;
+        let state = self.inflate.get_or_insert_with(|| InflateState::new_boxed(DataFormat::Raw));
         for piece in [packed, &SYNC_FLUSH_MARKER] {
             let mut at = 0;
             while at < piece.len() {
-                let done = inflate(&mut self.inflate, &piece[at..], &mut out[have..], MZFlush::None);
+                let done = inflate(state, &piece[at..], &mut out[have..], MZFlush::None);
                 (at, have) = (at + done.bytes_consumed, have + done.bytes_written);
                 if done.bytes_consumed == 0 && done.bytes_written == 0 || have > len {
                     return Err(DecodeError("compressed bytes are damaged"));

@@ -14,6 +14,8 @@ use std::io;
 /// other one, and seeking takes longer.
 const MAX_SEEK_POINTS: usize = 65_536;
 const WINDOW_BYTES: usize = 256 << 10;
+/// The first window; each further one is twice as large, up to [`WINDOW_BYTES`].
+const FIRST_WINDOW_BYTES: usize = 16 << 10;
 /// Records of the kernel log returned when seeking, and log frames searched for them.
 const MAX_LOG_LINES: usize = 4_096;
 const MAX_LOG_FRAMES: usize = 1_024;
@@ -80,6 +82,8 @@ pub struct RecordingReader<B> {
     pub header: RecordingHeader,
     window: Vec<u8>,
     window_offset: u64,
+    /// Bytes that the next window has.
+    next_window_bytes: usize,
     seek_points: Vec<SeekPoint>,
     log_offsets: Vec<u64>,
     span: RecordingSpan,
@@ -105,6 +109,7 @@ impl<B: ReadAt> RecordingReader<B> {
             header: RecordingHeader::default(),
             window: Vec::new(),
             window_offset: 0,
+            next_window_bytes: FIRST_WINDOW_BYTES,
             seek_points: Vec::new(),
             log_offsets: Vec::new(),
             span: RecordingSpan::default(),
@@ -137,7 +142,8 @@ impl<B: ReadAt> RecordingReader<B> {
         let end = self.window_offset + self.window.len() as u64;
         let is_end = self.known_end.is_some_and(|known| known <= end);
         if at < self.window_offset || (at + n as u64 > end && !is_end) {
-            self.window.resize(n.max(WINDOW_BYTES), 0);
+            self.window.resize(n.max(self.next_window_bytes), 0);
+            self.next_window_bytes = (self.next_window_bytes * 2).min(WINDOW_BYTES);
             self.window_offset = at;
             let mut have = 0;
             while have < self.window.len() {
