@@ -5,6 +5,9 @@ use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
+/// Levels of the chain of devices that are indented: a damaged reply may claim any depth.
+const MAX_DEPTH: usize = 32;
+
 /// The report; `true` marks emphasised lines.
 pub(crate) fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
     let bind = if r.is_bind { ", a bind mount or a part of the file system" } else { "" };
@@ -26,7 +29,7 @@ pub(crate) fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
         let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.sanitized()));
         let model = dev.model.as_ref().map_or(String::new(), |m| format!(", {m}"));
         let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", format_bytes_long(b)));
-        let indent = "  ".repeat(dev.depth + 1);
+        let indent = "  ".repeat(dev.depth.min(MAX_DEPTH) + 1);
         let name = sanitize(&dev.name);
         out.push((format!("{indent}{name}{label} ({}{size}{model})", dev.kind.name()), dev.depth == 0));
         if let Some(q) = &dev.queue {

@@ -42,7 +42,7 @@ impl DepthCounts {
     }
 
     pub fn merge(&self, other: &DepthCounts) -> DepthCounts {
-        let add = |a: [u64; DEPTH_BUCKETS], b: [u64; DEPTH_BUCKETS]| std::array::from_fn(|n| a[n] + b[n]);
+        let add = |a: [u64; DEPTH_BUCKETS], b: [u64; DEPTH_BUCKETS]| std::array::from_fn(|n| a[n].saturating_add(b[n]));
         DepthCounts {
             level: add(self.level, other.level),
             submit: add(self.submit, other.submit),

@@ -26,7 +26,7 @@ pub fn bucket_index(ns: u64) -> usize {
 
 /// The middle of bucket `index`, in ns (fio's `plat_idx_to_val`).
 pub(crate) fn bucket_midpoint(index: usize) -> u64 {
-    let Some(slot) = index.checked_sub(FIRST_BUCKETS) else { return index as u64 };
+    let Some(slot) = index.min(BUCKET_COUNT - 1).checked_sub(FIRST_BUCKETS) else { return index as u64 };
     let (low, high) = SCALE.bounds(slot as u16);
     low + (high - low) / 2
 }
@@ -47,13 +47,14 @@ impl Histogram {
 
     /// Samples counted.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|(_, n)| n).sum()
+        self.buckets.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
     pub(crate) fn merge(&self, other: &Histogram) -> Histogram {
         let mut all = std::collections::BTreeMap::new();
         for (i, n) in self.buckets.iter().chain(&other.buckets) {
-            *all.entry(*i).or_insert(0) += n;
+            let sum: &mut u64 = all.entry(*i).or_default();
+            *sum = sum.saturating_add(*n);
         }
         Histogram { buckets: all.into_iter().collect() }
     }
@@ -68,9 +69,9 @@ impl Histogram {
     /// The value in ns below or at which `percent` of the samples are, as in fio; `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let goal = percent / 100.0 * self.count() as f64;
-        let mut sum = 0;
+        let mut sum = 0u64;
         for &(i, n) in &self.buckets {
-            sum += n;
+            sum = sum.saturating_add(n);
             if sum as f64 >= goal {
                 return Some(bucket_midpoint(i as usize));
             }

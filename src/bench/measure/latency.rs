@@ -42,7 +42,8 @@ impl LatencyStats {
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let exact = self.histogram.as_ref()?.percentile(percent)?;
         // The middle of a bucket may lie outside the measured range.
-        Some(exact.clamp(self.min_ns, self.max_ns))
+        // In a damaged report the shortest may be longer than the longest.
+        Some(exact.max(self.min_ns).min(self.max_ns))
     }
 
     /// The samples added since `earlier`, an older state of these statistics.
@@ -53,7 +54,7 @@ impl LatencyStats {
 
     /// The statistics over both sets of samples.
     pub(crate) fn merge(&self, other: &LatencyStats) -> LatencyStats {
-        let n = self.count + other.count;
+        let n = self.count.saturating_add(other.count);
         if self.count == 0 || other.count == 0 {
             return if self.count == 0 { other.clone() } else { self.clone() };
         }
@@ -103,8 +104,8 @@ pub struct DirectionStats {
 impl DirectionStats {
     pub(crate) fn merge(&self, other: &DirectionStats) -> DirectionStats {
         DirectionStats {
-            ios: self.ios + other.ios,
-            bytes: self.bytes + other.bytes,
+            ios: self.ios.saturating_add(other.ios),
+            bytes: self.bytes.saturating_add(other.bytes),
             slat: self.slat.merge(&other.slat),
             clat: self.clat.merge(&other.clat),
             lat: self.lat.merge(&other.lat),
@@ -123,7 +124,7 @@ pub struct SyncStats {
 
 impl SyncStats {
     pub(crate) fn merge(&self, other: &SyncStats) -> SyncStats {
-        SyncStats { ios: self.ios + other.ios, lat: self.lat.merge(&other.lat) }
+        SyncStats { ios: self.ios.saturating_add(other.ios), lat: self.lat.merge(&other.lat) }
     }
 }
 

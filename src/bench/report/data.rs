@@ -197,12 +197,12 @@ impl Measurement {
 
     /// Reads and writes.
     pub fn ios(&self) -> u64 {
-        self.read.ios + self.write.ios
+        self.read.ios.saturating_add(self.write.ios)
     }
 
     /// Bytes read and written.
     pub fn bytes(&self) -> u64 {
-        self.read.bytes + self.write.bytes
+        self.read.bytes.saturating_add(self.write.bytes)
     }
 
     pub(crate) fn bytes_per_s(&self) -> f64 {

@@ -17,7 +17,7 @@ pub(crate) fn fio_document(r: &BenchReport) -> Value {
     let mut document = json!({
         "fio version": format!("iotop-plus-{}", r.version),
         "timestamp": id_seconds(&r.id),
-        "timestamp_ms": id_seconds(&r.id) * 1000 + time_milliseconds(&r.time),
+        "timestamp_ms": id_seconds(&r.id).saturating_mul(1000).saturating_add(time_milliseconds(&r.time)),
         "time": r.time,
         "global options": { "ioengine": if is_uring { "io_uring" } else { "psync" }, "direct": direct },
         "jobs": r.measurements.iter().map(|p| job_json(p, r)).collect::<Vec<_>>(),
@@ -143,7 +143,7 @@ fn iops_statistics(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) -
 
 /// Percent in each bucket; all 0 if nothing was counted, as in fio.
 fn bucket_percentages(names: &[&str], counts: &[u64]) -> Value {
-    let total = counts.iter().sum::<u64>().max(1) as f64;
+    let total = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)).max(1) as f64;
     let one = |(name, n): (&&str, &u64)| ((*name).to_owned(), json!(*n as f64 / total * 100.0));
     Value::Object(names.iter().zip(counts).map(one).collect())
 }
@@ -160,7 +160,7 @@ fn latency_percentages(p: &Measurement, unit: u64, ends: &[u64]) -> Value {
             let v = crate::bench::measure::histogram::bucket_midpoint(i as usize);
             v >= from && v < to
         };
-        buckets.iter().filter(|(i, _)| within(*i)).map(|(_, n)| n).sum::<u64>() as f64 / total * 100.0
+        buckets.iter().filter(|(i, _)| within(*i)).map(|(_, n)| *n as f64).sum::<f64>() / total * 100.0
     };
     for end in ends {
         out.insert(end.to_string(), json!(share(low, end * unit)));

@@ -47,7 +47,8 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
 
 /// The scale as two lines of `width` characters with marks of the classes and the result.
 pub(crate) fn draw_scale(p: &ReferencePlacement, width: usize) -> String {
-    let at = |x: f64| (x * width.saturating_sub(1) as f64).round() as usize;
+    let last = width.saturating_sub(1);
+    let at = |x: f64| ((x * last as f64).round() as usize).min(last);
     let mut scale: Vec<char> = vec!['-'; width];
     let mut names = vec![' '; width + 8];
     for (_, short, iops) in REFERENCE_CLASSES {

@@ -25,7 +25,7 @@ pub(crate) fn text_report(r: &BenchReport, width: usize) -> String {
     if is_sweep(r) {
         write_sweep(&mut out, r, width);
     } else {
-        if r.measurements.iter().filter(|p| p.ios() + p.sync.ios > 0).count() > 1 {
+        if r.measurements.iter().filter(|p| p.ios() > 0 || p.sync.ios > 0).count() > 1 {
             write_comparison_table(&mut out, r);
         }
         for part in &r.measurements {

@@ -62,7 +62,8 @@ pub(crate) fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize
 fn column_means<'p>(points: impl Iterator<Item = &'p DirtyPagesPoint>, end: u64, columns: usize) -> Vec<ColumnMean> {
     let mut sums = vec![(0.0, 0.0, 0u32); columns];
     for p in points {
-        let at = (p.at_ms * columns as u64 / (end + 1)) as usize;
+        // A damaged report may have any number.
+        let at = (u128::from(p.at_ms) * columns as u128 / (u128::from(end) + 1)) as usize;
         let sum = &mut sums[at.min(columns - 1)];
         *sum = (sum.0 + p.dirty_bytes as f64, sum.1 + p.writeback_bytes as f64, sum.2 + 1);
     }
