@@ -4,6 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::io::{self, Write as _};
 
 /// One thread may not hold more than this: an allocation beyond it fails, as if the machine had no more.
 const MOST: isize = 2 << 30;
@@ -14,6 +15,8 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 thread_local! {
+    /// The target and the number of the input that this thread runs.
+    static INPUT: Cell<(&'static str, u64)> = const { Cell::new(("", 0)) };
     /// Bytes held now, and the most since the last reset.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
@@ -23,12 +26,22 @@ fn add(bytes: isize) -> bool {
         let (now, peak) = held.get();
         let now = now.saturating_add(bytes);
         if now > MOST {
+            report(bytes);
             return false;
         }
         held.set((now, peak.max(now)));
         true
     });
     counted.unwrap_or(true)
+}
+
+/// Says which input needs so much, because a failed allocation ends the process. Allocates nothing.
+fn report(bytes: isize) {
+    let (name, number) = INPUT.try_with(Cell::get).unwrap_or_default();
+    let mut text = io::Cursor::new([0; 160]);
+    let _ = writeln!(text, "{name}: input {number} needs {bytes} bytes at once; the process ends");
+    let len = text.position() as usize;
+    let _ = io::stderr().write_all(&text.get_ref()[..len]);
 }
 
 // SAFETY: forwards to the system's allocator; counting allocates nothing.
@@ -62,6 +75,12 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: as the caller promises.
         unsafe { System.realloc(at, layout, size) }
     }
+}
+
+/// The input that this thread runs from now on, for the message when it needs too much.
+#[cfg(test)]
+pub(super) fn set_input(target: &'static str, number: u64) {
+    INPUT.set((target, number));
 }
 
 /// From now on the peak counts what this thread allocates beyond what it holds.

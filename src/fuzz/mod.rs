@@ -9,6 +9,8 @@
 mod files;
 mod memory;
 mod messages;
+#[cfg(test)]
+mod random;
 mod recordings;
 #[cfg(test)]
 mod smoke;
@@ -35,7 +37,7 @@ const fn target(name: &'static str, function: fn(&[u8]), memory_mib: usize, long
 
 pub const TARGETS: &[Target] = &[
     target("recording_file", recordings::file, 128, 16_384),
-    target("recording_payload", recordings::payload, 128, 4_096),
+    target("recording_payload", recordings::payload, 128, 8_192),
     target("journal", files::journal, 4, 4_096),
     target("fio_job", files::fio_job, 4, 2_048),
     target("config", files::config, 16, 2_048),
@@ -57,8 +59,8 @@ pub const TARGETS: &[Target] = &[
     target("bpf_stalls", bpf::fuzz::stalls, 4, 1_024),
     target("btf", bpf::fuzz::btf, 4, 1_024),
     target("terminal", terminal::events, 64, 192),
-    target("worker_replies", messages::worker_replies, 64, 4_096),
-    target("run_messages", messages::run_messages, 64, 4_096),
+    target("worker_replies", messages::worker_replies, 64, 16_384),
+    target("run_messages", messages::run_messages, 64, 16_384),
     target("tuner_messages", messages::tuner_messages, 4, 2_048),
 ];
 
@@ -68,8 +70,20 @@ pub fn find(name: &str) -> Option<&'static Target> {
 }
 
 impl Target {
-    /// Runs the target on an input; panics if something does not hold, or if it needs too much memory.
+    /// Runs the target on an input, with no state of earlier inputs; panics if something does not hold, or if it needs too much
+    /// memory.
     pub fn run(&self, input: &[u8]) {
+        self.restart();
+        self.run_next(input);
+    }
+
+    /// Forgets the state that earlier inputs left in this thread.
+    pub fn restart(&self) {
+        terminal::restart();
+    }
+
+    /// As [`Target::run`], but continues with the state that earlier inputs left in this thread.
+    pub fn run_next(&self, input: &[u8]) {
         memory::reset_peak();
         (self.function)(input);
         let peak = memory::peak();

@@ -1,67 +1,64 @@
-//! Runs every target with the inputs under `tests/fuzz/corpus` and with changed copies of them, without any tool. The changes
-//! come in the same order in every run; `FUZZ_SECONDS` says how long each target is run.
+//! Runs the targets with the inputs under `tests/fuzz/corpus` and with changed copies of them, without any tool. Every run has the
+//! same inputs. These variables choose what is run:
+//!
+//! - `FUZZ_INPUTS`: inputs for each target; [`DEFAULT_INPUTS`] if not set.
+//! - `FUZZ_TARGET`: names of targets, separated by spaces; all of them if not set.
+//! - `FUZZ_START`: number of the first input, a multiple of [`BLOCK`]; 0 if not set.
+//! - `FUZZ_SECONDS`: no target gets more than this time, even if it has had fewer inputs.
+//!
+//! Inputs come in blocks, each with its own random numbers, so that threads share a target and a block can be repeated alone. Some
+//! targets keep their state from one input to the next; a block always starts without any.
 
-use super::{TARGETS, Target};
+use super::random::Random;
+use super::{TARGETS, Target, memory};
+use rustix::time::{ClockId, clock_gettime};
 use std::panic::catch_unwind;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long each target is run if `FUZZ_SECONDS` is not set.
-const SHORT: Duration = Duration::from_millis(200);
+/// Inputs for each target if `FUZZ_INPUTS` is not set.
+const DEFAULT_INPUTS: u64 = 1_000;
+/// Inputs of a block.
+const BLOCK: u64 = 1_000;
+/// Inputs between two looks at the clock.
+const CLOCK_EVERY: u64 = 16;
+/// Threads that run inputs.
+const THREADS: usize = 2;
 /// An input that takes longer never ends.
 const ENDLESS: Duration = Duration::from_secs(60);
 
-/// xorshift64* (Vigna).
-struct Random(u64);
+/// What is run.
+struct Options {
+    targets: Vec<&'static Target>,
+    /// Numbers of the first input and of the one after the last.
+    start: u64,
+    end: u64,
+    /// Time for each target.
+    limit: Option<Duration>,
+}
 
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as usize % n.max(1)
-    }
-
-    fn of<'a>(&mut self, all: &'a [Vec<u8>]) -> &'a [u8] {
-        &all[self.below(all.len())]
-    }
-
-    /// A part of an input: a word, a line or any bytes.
-    fn part<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
-        let start = self.below(input.len());
-        let rest = &input[start..];
-        let end = match self.below(3) {
-            0 => rest.iter().position(|b| *b == b'\n'),
-            1 => rest.iter().position(|b| !b.is_ascii_alphanumeric()),
-            _ => None,
+impl Options {
+    fn from_env() -> Self {
+        let read = |name| std::env::var(name).ok();
+        let number = |name, default| {
+            read(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
         };
-        &rest[..end.unwrap_or_else(|| self.below(rest.len().min(64) + 1))]
-    }
-
-    fn change(&mut self, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
-        const NUMBERS: [&[u8]; 8] =
-            [b"0", b"-1", b"18446744073709551615", b"4294967296", b"1e999", b"\0", b"\xff\xff\xff\xff", b"\x1b[2J"];
-        let at = self.below(input.len() + 1);
-        let end = at + self.below((input.len() - at).min(32) + 1);
-        match self.below(8) {
-            0 if at < input.len() => input[at] ^= 1 << self.below(8),
-            1 if at < input.len() => input[at] = self.below(256) as u8,
-            2 => drop(input.drain(at..end)),
-            3 => drop(input.splice(at..end, NUMBERS[self.below(NUMBERS.len())].iter().copied())),
-            4 => {
-                let part = self.part(input).to_vec();
-                drop(input.splice(at..at, part));
-            }
-            5 => {
-                let other = self.of(corpus);
-                let part = self.part(other).to_vec();
-                drop(input.splice(at..end, part));
-            }
-            6 => input.truncate(at),
-            _ => drop(input.splice(at..at, [self.below(256) as u8])),
+        let start = number("FUZZ_START", 0);
+        assert!(start % BLOCK == 0, "FUZZ_START must be a multiple of {BLOCK}");
+        let named = |names: String| {
+            names
+                .split_whitespace()
+                .map(|name| super::find(name).unwrap_or_else(|| panic!("no target {name}")))
+                .collect()
+        };
+        Self {
+            targets: read("FUZZ_TARGET").map_or_else(|| TARGETS.iter().collect(), named),
+            start,
+            end: start + number("FUZZ_INPUTS", DEFAULT_INPUTS),
+            limit: read("FUZZ_SECONDS").map(|text| Duration::from_secs_f64(text.parse().unwrap())),
         }
     }
 }
@@ -75,59 +72,157 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Runs one target on its corpus and then for that time; returns the number of inputs.
-fn run(target: &Target, time: Duration) -> u64 {
-    let corpus = corpus(target);
-    let current = Mutex::new((0, Vec::new()));
-    let (running, ended) = sync_channel::<()>(0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| watch(target.name, &current, ended));
-        let _running = running;
-        let (started, mut random) = (Instant::now(), Random(0x9e37_79b9_7f4a_7c15));
-        for count in 0.. {
-            let input = match corpus.get(count as usize) {
-                Some(input) => input.clone(),
-                None if started.elapsed() >= time => return count,
-                None => {
-                    let mut input = random.of(&corpus).to_vec();
-                    (0..1 + random.below(6)).for_each(|_| random.change(&mut input, &corpus));
-                    input.truncate(target.longest);
-                    input
-                }
-            };
-            *current.lock().unwrap() = (count, input.clone());
-            let outcome = catch_unwind(|| target.run(&input));
-            assert!(outcome.is_ok(), "{} fails with b\"{}\"", target.name, input.escape_ascii());
+/// A target while threads run it.
+struct Work {
+    target: &'static Target,
+    corpus: Vec<Vec<u8>>,
+    end: u64,
+    limit: Option<Duration>,
+    /// First input of the next block.
+    next: AtomicU64,
+    started: OnceLock<Instant>,
+    outcome: Mutex<Outcome>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    /// Threads that run the target now.
+    threads: usize,
+    is_reported: bool,
+    inputs: u64,
+    /// CPU time of all threads.
+    time: Duration,
+    found: Option<String>,
+}
+
+/// The input that a thread runs: its number among those of the thread (0 before the first and after the last), the target's name
+/// and the bytes.
+type Current = Mutex<(u64, &'static str, Vec<u8>)>;
+
+impl Work {
+    fn new(target: &'static Target, options: &Options) -> Self {
+        Self {
+            target,
+            corpus: corpus(target),
+            end: options.end,
+            limit: options.limit,
+            next: AtomicU64::new(options.start),
+            started: OnceLock::new(),
+            outcome: Mutex::default(),
         }
-        unreachable!()
-    })
+    }
+
+    /// Runs blocks until there are no more; the last thread prints the outcome.
+    fn run(&self, current: &Current) {
+        self.outcome.lock().unwrap().threads += 1;
+        self.started.get_or_init(Instant::now);
+        loop {
+            let start = self.next.fetch_add(BLOCK, Ordering::Relaxed);
+            if start >= self.end {
+                break;
+            }
+            let cpu = cpu_time();
+            let (inputs, found) = self.run_block(start, current);
+            let mut outcome = self.outcome.lock().unwrap();
+            outcome.inputs += inputs;
+            outcome.time += cpu_time().saturating_sub(cpu);
+            if found.is_some() || self.is_over() {
+                self.next.store(self.end, Ordering::Relaxed);
+            }
+            outcome.found = outcome.found.take().or(found);
+        }
+        let mut outcome = self.outcome.lock().unwrap();
+        outcome.threads -= 1;
+        if outcome.threads == 0 && !std::mem::replace(&mut outcome.is_reported, true) {
+            let seconds = outcome.time.as_secs_f64();
+            let found = outcome.found.as_deref().unwrap_or("nothing");
+            println!(
+                "{:18} {:11} {seconds:9.1} {:9.0}  {found}",
+                self.target.name,
+                outcome.inputs,
+                outcome.inputs as f64 / seconds
+            );
+        }
+    }
+
+    /// Runs one block. Returns the number of inputs, and what failed.
+    fn run_block(&self, start: u64, current: &Current) -> (u64, Option<String>) {
+        let name = self.target.name;
+        let mut random = Random::new(name, start / BLOCK);
+        let mut input = Vec::new();
+        self.target.restart();
+        for number in start..self.end.min(start + BLOCK) {
+            match self.corpus.get(number as usize) {
+                Some(unchanged) => input.clone_from(unchanged),
+                None => random.next_input(&mut input, &self.corpus, self.target.longest),
+            }
+            if number % CLOCK_EVERY == 0 && self.is_over() {
+                return (number - start, None);
+            }
+            {
+                let mut current = current.lock().unwrap();
+                (current.0, current.1) = (current.0 + 1, name);
+                current.2.clone_from(&input);
+            }
+            memory::set_input(name, number);
+            if catch_unwind(|| self.target.run_next(&input)).is_err() {
+                eprintln!("{name} fails with b\"{}\"", input.escape_ascii());
+                let inputs = number - start + 1;
+                let repeat = format!("FUZZ_TARGET={name} FUZZ_START={start} FUZZ_INPUTS={inputs}");
+                return (inputs, Some(format!("input {number}, repeated by {repeat}")));
+            }
+        }
+        (self.end.min(start + BLOCK) - start, None)
+    }
+
+    fn is_over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.started.get().is_some_and(|started| started.elapsed() >= limit))
+    }
+}
+
+/// CPU time of this thread, which other programs on the machine change little.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Ends the process, with the input, if one input takes [`ENDLESS`].
-fn watch(name: &str, current: &Mutex<(u64, Vec<u8>)>, ended: Receiver<()>) {
-    let mut before = u64::MAX;
+fn watch(all: &[Current], ended: &Receiver<()>) {
+    let mut before = vec![0; all.len()];
     while ended.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
-        let now = current.lock().unwrap();
-        if now.0 == before {
-            eprintln!("{name} does not end with b\"{}\"", now.1.escape_ascii());
-            std::process::abort();
+        for (current, before) in all.iter().zip(&mut before) {
+            let (number, name, input) = &*current.lock().unwrap();
+            if number == before && *number > 0 {
+                eprintln!("{name} does not end with b\"{}\"", input.escape_ascii());
+                std::process::abort();
+            }
+            *before = *number;
         }
-        before = now.0;
     }
 }
 
 #[test]
 fn no_target_finds_anything() {
-    let seconds = std::env::var("FUZZ_SECONDS");
-    let time = seconds.map_or(SHORT, |text| Duration::from_secs_f64(text.parse().unwrap()));
-    let next = AtomicUsize::new(0);
+    let options = Options::from_env();
+    let work: Vec<Work> = options.targets.iter().map(|target| Work::new(target, &options)).collect();
+    let current: [Current; THREADS] = std::array::from_fn(|_| Mutex::new((0, "", Vec::new())));
+    let (running, ended) = sync_channel::<()>(0);
+    println!("{:18} {:>11} {:>9} {:>9}  found", "target", "inputs", "CPU s", "inputs/s");
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(target) = TARGETS.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    println!("{:18} {:9} inputs", target.name, run(target, time));
-                }
-            });
-        }
+        let all = &current;
+        scope.spawn(move || watch(all, &ended));
+        let _running = running;
+        std::thread::scope(|scope| {
+            for current in &current {
+                let work = &work;
+                scope.spawn(move || {
+                    work.iter().for_each(|work| work.run(current));
+                    current.lock().unwrap().0 = 0;
+                });
+            }
+        });
     });
+    let found: Vec<_> =
+        work.iter().filter_map(|work| Some((work.target.name, work.outcome.lock().unwrap().found.clone()?))).collect();
+    assert!(found.is_empty(), "{found:#?}");
 }

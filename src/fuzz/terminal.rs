@@ -6,19 +6,24 @@ use crate::model::kernel_log::LogClock;
 use crate::model::observation::Observation;
 use crate::model::system_state::{HostInfo, SystemState};
 use crate::recording::reader::{ReadAt, RecordingReader};
-use crate::tui::app::draw::render_to_buffer;
+use crate::tui::app::draw::draw;
 use crate::tui::app::{App, update};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::settings::Settings;
+use crate::tui::widgets::{CellBuffer, Rect};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use std::cell::Cell;
 use std::io;
 
 static RECORDING: &[u8] = include_bytes!("../../tests/fixtures/recordings/v1-invented.iotop");
 
 /// Ticks of the recording that are fed.
-const TICKS: usize = 4;
+const TICKS: usize = 16;
+
+/// Columns and rows at the start of each input.
+const SIZE: (u16, u16) = (90, 26);
 
 struct Fixture;
 
@@ -39,60 +44,111 @@ thread_local! {
     };
 }
 
-/// The program with two ticks of a recording.
-pub(super) fn screen(size: (u16, u16)) -> App {
-    let system = SystemState::new(HostInfo::default(), LogClock::default());
-    let mut app = App::new(system, size, &Settings::default(), false);
-    observe(&mut app, 0);
-    observe(&mut app, 1);
-    app
+/// The program with two ticks of a recording, and the frame that was drawn last.
+pub(super) struct Session {
+    pub(super) app: App,
+    buffer: CellBuffer,
+    next_tick: usize,
 }
 
-fn observe(app: &mut App, tick: usize) {
-    let observations = OBSERVED.with(|all| all.get(tick).cloned().unwrap_or_default());
-    for observation in observations {
-        update(app, Event::Observed(observation));
+thread_local! {
+    /// The session of the last input, which the next one continues: a program is built only once for many inputs.
+    static SESSION: Cell<Option<Box<Session>>> = const { Cell::new(None) };
+}
+
+/// Drops the session, so that the next input starts with a new one.
+pub(super) fn restart() {
+    SESSION.set(None);
+}
+
+/// Continues the session, in which the screen has the usual size again.
+pub(super) fn with_session(run: impl FnOnce(&mut Session)) {
+    // A panic drops the session.
+    let mut session = SESSION.take().unwrap_or_else(|| Box::new(Session::new()));
+    session.update(Event::Resize(SIZE.0, SIZE.1));
+    run(&mut session);
+    SESSION.set(Some(session));
+}
+
+impl Session {
+    fn new() -> Self {
+        let system = SystemState::new(HostInfo::default(), LogClock::default());
+        let app = App::new(system, SIZE, &Settings::default(), false);
+        let mut session = Self { app, buffer: CellBuffer::new(Rect::default()), next_tick: 0 };
+        session.observe();
+        session.observe();
+        session
     }
-}
 
-pub(super) fn draw(app: &App) {
-    for cell in render_to_buffer(app).content() {
-        assert_safe(cell.symbol());
+    /// The next tick of the recording, until there are no more.
+    fn observe(&mut self) {
+        let observations = OBSERVED.with(|all| all.get(self.next_tick).cloned().unwrap_or_default());
+        self.next_tick += 1;
+        for observation in observations {
+            self.update(Event::Observed(observation));
+        }
     }
-}
 
-/// Three bytes an event: its kind and two values.
-pub(super) fn events(input: &[u8]) {
-    let mut app = screen((100, 30));
-    let mut next_tick = 2;
-    for event in input.chunks_exact(3) {
-        let (kind, a, b) = (event[0] % 8, event[1], event[2]);
-        let effects = match kind {
-            0..=2 => update(&mut app, Event::Key(bound_key(usize::from(a)))),
-            3 => update(&mut app, Event::Key(KeyEvent::new(typed(a, b), KeyModifiers::NONE))),
-            4 => update(&mut app, Event::Key(KeyEvent::new(typed(a, 0), KeyModifiers::from_bits_truncate(b)))),
-            5 => update(&mut app, Event::Mouse(mouse(event[0], a, b))),
+    pub(super) fn update(&mut self, event: Event) -> Vec<Effect> {
+        update(&mut self.app, event)
+    }
+
+    /// Draws the screen and checks the cells that differ from the frame before.
+    pub(super) fn draw(&mut self) {
+        let (width, height) = self.app.screen.size;
+        let area = Rect::new(0, 0, width, height);
+        if self.buffer.area != area || self.buffer.is_full() {
+            self.buffer = CellBuffer::new(area);
+        }
+        draw(&self.app, &mut self.buffer);
+        self.buffer.swap(|styles, _, before, now| {
+            for (_, cell) in before.iter().zip(now).filter(|(before, now)| before != now) {
+                assert_safe(styles.unpack(*cell).symbol());
+            }
+        });
+    }
+
+    /// An event of three bytes: its kind and two values.
+    fn apply(&mut self, bits: u8, a: u8, b: u8) {
+        let effects = match bits % 8 {
+            0..=2 => self.update(Event::Key(bound_key(usize::from(a)))),
+            3 => self.update(Event::Key(KeyEvent::new(typed(a, b), KeyModifiers::NONE))),
+            4 => self.update(Event::Key(KeyEvent::new(typed(a, 0), KeyModifiers::from_bits_truncate(b)))),
+            5 => self.update(Event::Mouse(mouse(bits, a, b))),
             6 => {
-                let effects = update(&mut app, Event::Resize(a.into(), b.into()));
-                draw(&app);
+                let effects = self.update(resize(bits, a, b));
+                self.draw();
                 effects
             }
             _ => {
-                observe(&mut app, next_tick);
-                next_tick += 1;
+                self.observe();
                 Vec::new()
             }
         };
         for effect in effects {
             if let Effect::RunJob(job) = effect {
-                update(&mut app, Event::JobReply(job, WorkerReply::Failed("no\x1b[2J".into())));
+                self.update(Event::JobReply(job, WorkerReply::Failed("no\x1b[2J".into())));
             }
         }
-        if kind < 3 {
-            draw(&app);
+        if bits < 0x40 && bits % 8 < 3 {
+            self.draw();
         }
     }
-    draw(&app);
+}
+
+/// Three bytes an event; after one key in four, and after the last event, the screen is drawn.
+pub(super) fn events(input: &[u8]) {
+    with_session(|session| {
+        for event in input.chunks_exact(3) {
+            session.apply(event[0], event[1], event[2]);
+        }
+        session.draw();
+    });
+}
+
+/// One size in eight is up to 255 columns and rows, the others are at most those of a small screen.
+fn resize(bits: u8, a: u8, b: u8) -> Event {
+    if bits >= 0xe0 { Event::Resize(a.into(), b.into()) } else { Event::Resize(u16::from(a) % 120, u16::from(b) % 32) }
 }
 
 fn bound_key(n: usize) -> KeyEvent {

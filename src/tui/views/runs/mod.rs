@@ -11,7 +11,9 @@ mod state;
 mod update;
 
 #[cfg(test)]
-pub(crate) use self::{list::stored_text, state::OpenedResult};
+pub(crate) use self::list::stored_text;
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::state::OpenedResult;
 pub(crate) use form_line::FormLine;
 pub use kind::RunForms;
 pub(crate) use kind::{RunKind, RunReports, RunStatus};
