@@ -110,7 +110,7 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     }
     let path = std::path::absolute(&args.file)?;
     let reader = open_reader(args, RemoteFile::open(&root, &path))?;
-    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span(), reader.header.utc_offset_secs));
+    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span, reader.header.utc_offset_secs));
     let at = at.transpose().map_err(usage)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
@@ -160,7 +160,7 @@ impl RecordingPlayer {
     /// Applies the samples before `from`, so that slow detectors have their history.
     fn seek<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>, from: i64) -> anyhow::Result<()> {
         let number = reader.tick_number_at(from)?;
-        let first = reader.span().first_number;
+        let first = reader.span.first_number;
         for observation in reader.seek(number.saturating_sub(WARM_UP_SAMPLES).max(first))? {
             if self.apply(observation) == Change::Tasks {
                 self.findings.evaluate(&self.state);
@@ -202,7 +202,7 @@ fn render_screenshot<B: ReadAt>(
     form: &ScreenshotFormat,
 ) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
-    let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
+    let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span);
     (ui.is_playing, ui.tick_number) = (false, player.tick);
     let scene = OffscreenScene {
         args: &args.picture,
@@ -227,7 +227,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     let image = image_format(format);
     offscreen::check_options(image, &args.picture, &args.pane, true)?;
     let mut reader = open_reader(args, file_worker::open_recording(&args.file))?;
-    let (span, offset) = (reader.span(), reader.header.utc_offset_secs);
+    let (span, offset) = (reader.span, reader.header.utc_offset_secs);
     let time = |text: &Option<String>| text.as_deref().map(|t| time_spec::parse(t, &span, offset)).transpose();
     let from = time(args.from.as_ref().map_or(&args.at, |_| &args.from)).map_err(usage)?;
     let to = time(&args.to).map_err(usage)?;
@@ -261,7 +261,7 @@ fn print_samples<B: ReadAt>(
     (from, to): (Option<i64>, Option<i64>),
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let (scope, last_ns) = (scope_of_panes(&args.pane), reader.span().last_ns);
+    let (scope, last_ns) = (scope_of_panes(&args.pane), reader.span.last_ns);
     let (mut has_csv_header, mut is_first) = (false, true);
     // An image shows one time: the selected one, or the end.
     let is_single = image_format(format).is_some() && args.at.is_some();

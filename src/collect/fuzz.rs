@@ -1,12 +1,9 @@
 //! Fuzz targets: tables below `/proc`. See [`crate::fuzz`].
 
-use super::{cifs, diskstats, meminfo, mountinfo, netdev, nfs, route, stat, vmstat};
+use super::{cifs, diskstats, meminfo, netdev, nfs, route, stat, vmstat};
 use crate::model::mount::MountTable;
 use crate::parse::bytes::lines;
-
-pub(crate) fn mounts(input: &[u8]) -> MountTable {
-    mountinfo::parse(input)
-}
+use crate::parse::mountinfo;
 
 pub(crate) fn tables(input: &[u8]) {
     let disks = lines(input).filter_map(diskstats::parse_line).count();
@@ -23,7 +20,7 @@ pub(crate) fn tables(input: &[u8]) {
 pub(crate) fn network_mounts(input: &[u8]) {
     let split = input.iter().position(|b| *b == 0).unwrap_or(0);
     let (table, counters) = input.split_at(split);
-    let mounts = mounts(table);
+    let mounts = MountTable(mountinfo::parse(table).collect());
     let rows = [nfs::parse(counters, &mounts), cifs::parse(counters, &mounts)].concat();
     assert!(rows.len() <= input.len());
     let routes = route::RouteTable(Vec::new());

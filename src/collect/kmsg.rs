@@ -26,15 +26,16 @@ const MAX_CAPTURE_BYTES: usize = 64 << 20;
 /// An open kernel log.
 #[derive(Debug)]
 pub struct KmsgReader {
+    fd: OwnedFd,
     input: LogInput,
 }
 
 #[derive(Debug)]
 enum LogInput {
     /// The device: one record per read.
-    Device { fd: OwnedFd, buf: Box<[u8]> },
+    Device(Box<[u8]>),
     /// A captured file: the output of `cat /dev/kmsg`, records one after the other.
-    Capture { fd: OwnedFd, text: Vec<u8>, offset: usize },
+    Capture { text: Vec<u8>, offset: usize },
 }
 
 impl KmsgReader {
@@ -50,7 +51,7 @@ impl KmsgReader {
         };
         let input = match rustix::fs::fstat(&fd) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice => {
-                LogInput::Device { fd, buf: vec![0; RECORD_BUFFER_BYTES].into_boxed_slice() }
+                LogInput::Device(vec![0; RECORD_BUFFER_BYTES].into_boxed_slice())
             }
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 let mut text = Vec::new();
@@ -58,27 +59,27 @@ impl KmsgReader {
                     return Reading::Absent(format!("{}: larger than 64 MiB", path.display()));
                 }
                 match kernel_file::read_to_end(&fd, &mut text) {
-                    Ok(()) => LogInput::Capture { fd, text, offset: 0 },
+                    Ok(()) => LogInput::Capture { text, offset: 0 },
                     Err(err) => return Reading::from_io_error("captured kernel log", &err.into()),
                 }
             }
             Ok(_) => return Reading::Absent(format!("{} is not the kernel log device", path.display())),
             Err(err) => return Reading::from_io_error("/dev/kmsg", &err.into()),
         };
-        Reading::Ok(Self { input })
+        Reading::Ok(Self { fd, input })
     }
 
     /// Whether more records can arrive: only then poll the descriptor. A captured file is finished when
     /// [`next_record`](Self::next_record) returns `None`.
     pub fn is_live(&self) -> bool {
-        matches!(self.input, LogInput::Device { .. })
+        matches!(self.input, LogInput::Device(_))
     }
 
     /// The next record, or `None` if there is none now. Never waits.
     pub fn next_record(&mut self) -> std::io::Result<Option<KmsgRecord>> {
         match &mut self.input {
-            LogInput::Device { fd, buf } => loop {
-                match rustix::io::read(&*fd, &mut buf[..]) {
+            LogInput::Device(buf) => loop {
+                match rustix::io::read(&self.fd, &mut buf[..]) {
                     Ok(0) => return Ok(None),
                     Ok(n) => {
                         if let Some(record) = parse_record(&buf[..n]) {
@@ -91,7 +92,7 @@ impl KmsgReader {
                     Err(err) => return Err(err.into()),
                 }
             },
-            LogInput::Capture { text, offset: at, .. } => {
+            LogInput::Capture { text, offset: at } => {
                 while *at < text.len() {
                     let raw = record::first_record(&text[*at..]);
                     *at += raw.len();
@@ -113,9 +114,7 @@ impl AsRawFd for KmsgReader {
 
 impl AsFd for KmsgReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.input {
-            LogInput::Device { fd, .. } | LogInput::Capture { fd, .. } => fd.as_fd(),
-        }
+        self.fd.as_fd()
     }
 }
 
@@ -126,8 +125,8 @@ fn open_error(root: &Root, path: &str, err: &std::io::Error) -> Reading<KmsgRead
         }
         std::io::ErrorKind::PermissionDenied => {
             let why = match read_sysctl(root, "kernel/dmesg_restrict") {
-                Reading::Ok(0) | Reading::Denied(_) | Reading::Absent(_) | Reading::Blocked(_) => "",
-                Reading::Ok(_) => " (kernel.dmesg_restrict = 1)",
+                Reading::Ok(n) if n != 0 => " (kernel.dmesg_restrict = 1)",
+                _ => "",
             };
             Reading::Denied(format!(
                 "{path}: {}{why}; needs CAP_SYSLOG: run with sudo, or set kernel.dmesg_restrict = 0",

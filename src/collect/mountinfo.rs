@@ -2,7 +2,7 @@
 
 use super::kernel_file::PersistentFile;
 use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
-use crate::parse::mountinfo::{self, MountinfoEntry};
+use crate::parse::mountinfo;
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -81,7 +81,7 @@ impl PolledFile {
 #[derive(Debug)]
 pub(crate) struct MountWatcher {
     file: PolledFile,
-    mounts: MountTable,
+    pub(crate) mounts: MountTable,
     filter: fn(&MountInfo) -> bool,
 }
 
@@ -110,31 +110,8 @@ impl MountWatcher {
     /// Reads the table if it has changed; true if it has. The first call returns true.
     pub(crate) fn refresh(&mut self) -> io::Result<bool> {
         let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
-        self.mounts = MountTable(mountinfo::parse(text).map(mount_info).filter(self.filter).collect());
+        self.mounts = MountTable(mountinfo::parse(text).filter(self.filter).collect());
         Ok(true)
-    }
-
-    pub(crate) fn mounts(&self) -> &MountTable {
-        &self.mounts
-    }
-}
-
-/// Parses the whole file; malformed lines are skipped.
-pub(crate) fn parse(text: &[u8]) -> MountTable {
-    MountTable(mountinfo::parse(text).map(mount_info).collect())
-}
-
-fn mount_info(entry: MountinfoEntry) -> MountInfo {
-    MountInfo {
-        id: entry.id,
-        parent: entry.parent,
-        device: entry.device.into(),
-        root: entry.root.into(),
-        mount_point: entry.mount_point.into(),
-        options: entry.options.into(),
-        fs_type: entry.fs_type.into(),
-        source: entry.source.into(),
-        super_options: entry.super_options.into(),
     }
 }
 
@@ -153,7 +130,7 @@ mod tests {
         assert!(!watch.refresh().unwrap());
         std::fs::write(&path, "1 0 8:1 / / rw - ext4 /dev/sda1 rw,emergency_ro\n").unwrap();
         assert!(watch.refresh().unwrap());
-        assert!(watch.mounts().0[0].has_option("emergency_ro"));
+        assert!(watch.mounts.0[0].has_option("emergency_ro"));
         std::fs::remove_file(&path).unwrap();
         let mut gone = MountWatcher::new(&Root::at(dir.path()));
         assert!(gone.refresh().is_err());

@@ -55,7 +55,7 @@ impl NetFsReader {
     fn read_rows(&mut self) -> Reading<Vec<NetFsRaw>> {
         match self.mounts.refresh() {
             Ok(true) => {
-                let has = |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.as_bytes()));
+                let has = |is: fn(&[u8]) -> bool| self.mounts.mounts.0.iter().any(|m| is(m.fs_type.as_bytes()));
                 (self.has_nfs, self.has_cifs) = (has(is_nfs), has(is_cifs));
                 self.has_network_mounts.store(self.has_nfs || self.has_cifs, Ordering::Relaxed);
                 self.routes = None;
@@ -66,13 +66,13 @@ impl NetFsReader {
         let mut rows = Vec::new();
         if self.has_nfs {
             match self.nfs.read(&mut self.buf) {
-                Ok(text) => rows.extend(nfs::parse(text, self.mounts.mounts())),
+                Ok(text) => rows.extend(nfs::parse(text, &self.mounts.mounts)),
                 Err(err) => return Reading::from_io_error("/proc/self/mountstats", &err),
             }
         }
         if self.has_cifs {
             match self.cifs.read(&mut self.buf) {
-                Ok(text) => rows.extend(cifs::parse(text, self.mounts.mounts())),
+                Ok(text) => rows.extend(cifs::parse(text, &self.mounts.mounts)),
                 Err(err) => return Reading::from_io_error("/proc/fs/cifs/Stats", &err),
             }
         }

@@ -4,7 +4,6 @@
 //! processes.
 
 use super::kernel_file::read_once;
-use super::mountinfo;
 use super::queue::read_queue_attrs;
 use super::topology::{BackingDevice, TopologyReader, dev_id_from_raw, devices_of};
 use crate::model::disk::DevId;
@@ -13,6 +12,7 @@ use crate::model::path::{DeviceChainEntry, FilesystemSpace, PathError, PathRepor
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, Topology};
+use crate::parse::mountinfo;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
@@ -30,7 +30,7 @@ pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     let mut buf = Vec::new();
     let table = read_once(&root.proc("self/mountinfo"), &mut buf)
         .map_err(|e| PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe_io_error(&e))))?;
-    let mounts = mountinfo::parse(table);
+    let mounts = MountTable(mountinfo::parse(table).collect());
     let mount = find_mount(root, &mounts, &canonical).ok_or_else(|| {
         PathError(format!(
             "no mount contains {}: it is not in the mount table of this process; try outside the container or chroot",

@@ -6,10 +6,10 @@
 //! returns. A source has one read at a time, so no more threads than sources can be stuck.
 
 use super::clock;
-use super::source::{MarkBlocked, Source};
+use super::source::Source;
 use crate::model::reading::{BlockedRead, describe_io_error};
 use crate::model::sample::Sample;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -28,28 +28,8 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 /// Takes each sample, and may use the thread for a while; returns false to end the sampler.
 pub(crate) type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
-/// Reads a source into the sample.
-type ReadSource = Box<dyn FnMut(&mut Sample) + Send>;
-
-struct SourceSlot {
-    name: &'static str,
-    /// Outside the lock: a stuck source cannot be called.
-    mark_blocked: MarkBlocked,
-    /// Locked while it is being read, so also by a stuck read.
-    read: Mutex<ReadSource>,
-    /// Boot clock when the read began that is stuck.
-    stuck_since: AtomicU64,
-}
-
-impl From<Source> for SourceSlot {
-    fn from(source: Source) -> Self {
-        let (name, mark_blocked, read) = (source.name(), source.mark_blocked, Mutex::new(source.read));
-        Self { name, mark_blocked, read, stuck_since: AtomicU64::new(0) }
-    }
-}
-
 struct SamplerState {
-    sources: Vec<SourceSlot>,
+    sources: Vec<Source>,
     progress: Mutex<Progress>,
     sink: SampleSink,
     spawn: SpawnThread,
@@ -92,7 +72,6 @@ impl CounterSampler {
         spawn: SpawnThread,
         trim: TrimMemory,
     ) -> std::io::Result<Self> {
-        let sources = sources.into_iter().map(SourceSlot::from).collect();
         let progress = Mutex::new(Progress { generation: 0, interval, running: None, seq: 0 });
         let state = Arc::new(SamplerState { sources, progress, sink, spawn, trim });
         let thread = spawn(&state, 0)?;

@@ -3,14 +3,22 @@
 use super::kernel_file::PersistentFile;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 
-pub(super) type MarkBlocked = Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>;
+type MarkBlocked = Box<dyn Fn(&mut Sample, BlockedRead) + Send + Sync>;
+type ReadSource = Box<dyn FnMut(&mut Sample) + Send>;
 
 /// One kernel source of counters.
 pub struct Source {
-    name: &'static str,
+    /// The file it reads: shown where the source is blocked or missing.
+    pub name: &'static str,
+    /// Outside the lock: a stuck source cannot be called.
     pub(super) mark_blocked: MarkBlocked,
-    pub(super) read: Box<dyn FnMut(&mut Sample) + Send>,
+    /// Locked while it is being read, so also by a stuck read.
+    pub(super) read: Mutex<ReadSource>,
+    /// Boot clock when the read began that is stuck.
+    pub(super) stuck_since: AtomicU64,
 }
 
 impl Source {
@@ -23,7 +31,8 @@ impl Source {
         Self {
             name,
             mark_blocked: Box::new(move |sample, blocked| *field(sample) = Reading::Blocked(blocked)),
-            read: Box::new(move |sample| *field(sample) = read()),
+            read: Mutex::new(Box::new(move |sample| *field(sample) = read())),
+            stuck_since: AtomicU64::new(0),
         }
     }
 
@@ -41,13 +50,8 @@ impl Source {
         })
     }
 
-    /// The file it reads: shown where the source is blocked or missing.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Reads once. May block.
     pub fn read(&mut self, sample: &mut Sample) {
-        (self.read)(sample);
+        self.read.get_mut().unwrap_or_else(PoisonError::into_inner)(sample);
     }
 }

@@ -14,7 +14,7 @@ const CLEAR_AFTER_NS: u64 = 10_000_000_000;
 /// A rule that could not be evaluated on the last tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRule {
-    /// Name of the rule.
+    /// Its fixed name.
     pub rule: &'static str,
     /// What is missing, sanitized.
     pub reason: String,
@@ -35,10 +35,14 @@ struct ActiveFinding {
 #[derive(Debug, Default)]
 pub struct RuleEngine {
     active: Vec<ActiveFinding>,
-    incidents: Vec<Incident>,
-    skipped_rules: Vec<SkippedRule>,
-    evaluated_at_ns: u64,
-    seq: u64,
+    /// What is wrong, most severe first.
+    pub(crate) incidents: Vec<Incident>,
+    /// Rules that could not be evaluated on the last tick.
+    pub(crate) skipped_rules: Vec<SkippedRule>,
+    /// CLOCK_BOOTTIME of the last evaluated tick, ns; 0 before the first.
+    pub(crate) evaluated_at_ns: u64,
+    /// Sequence number of the last evaluated tick; 0 before the first.
+    pub(crate) seq: u64,
 }
 
 impl RuleEngine {
@@ -93,26 +97,6 @@ impl RuleEngine {
                 finding,
             }),
         }
-    }
-
-    /// What is wrong, most severe first.
-    pub fn incidents(&self) -> &[Incident] {
-        &self.incidents
-    }
-
-    /// Rules that could not be evaluated on the last tick.
-    pub fn skipped_rules(&self) -> &[SkippedRule] {
-        &self.skipped_rules
-    }
-
-    /// Sequence number of the last evaluated tick; 0 before the first.
-    pub fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    /// CLOCK_BOOTTIME of the last evaluated tick, ns; 0 before the first.
-    pub fn evaluated_at_ns(&self) -> u64 {
-        self.evaluated_at_ns
     }
 
     /// The highest severity found; `None` if nothing was found.

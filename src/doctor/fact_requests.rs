@@ -1,7 +1,6 @@
 //! Which slow facts to read, and how often. They are read by a child process, so only for tasks and mounts that matter.
 
 use super::rule_context::RuleContext;
-use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::{ProcessColumn, ProcessQuery, TaskKey};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::system_state::SystemState;
@@ -20,7 +19,7 @@ pub fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
     let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(row, _)| row.key());
     let hung = system.hung_tasks.iter().take(MAX_TASKS / 6);
     let candidates = servers
-        .chain(hung.map(HungTask::key))
+        .chain(hung.map(|task| task.key))
         .chain(ctx.top_io_tasks(1.0).into_iter().take(MAX_TASKS / 3).map(|task| task.key))
         .chain(processes.window(&largest).rows.into_iter().map(|index| processes.row(index).key()));
     let mut out: Vec<TaskKey> = Vec::new();

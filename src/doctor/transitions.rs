@@ -22,8 +22,8 @@ pub struct TransitionDetector {
 
 impl TransitionDetector {
     /// What began or got worse with the last evaluated tick: most severe first; of equals, causes first.
-    pub fn update(&mut self, engine: &RuleEngine) -> Vec<FindingTransition> {
-        let findings = || engine.incidents().iter().flat_map(|incident| &incident.findings);
+    pub(crate) fn update(&mut self, engine: &RuleEngine) -> Vec<FindingTransition> {
+        let findings = || engine.incidents.iter().flat_map(|incident| &incident.findings);
         let mut out = Vec::new();
         for f in findings() {
             let before = self.previous.iter().find(|(rule, subject, _)| (*rule, subject) == (f.rule, &f.subject));

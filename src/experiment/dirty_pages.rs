@@ -21,7 +21,7 @@ pub(crate) struct SystemCounters(Vec<Source>);
 impl SystemCounters {
     /// `wanted` names the files.
     pub(crate) fn new(root: &Root, wanted: &[&str]) -> Self {
-        Self(collect::sources(root).into_iter().filter(|s| wanted.contains(&s.name())).collect())
+        Self(collect::sources(root).into_iter().filter(|s| wanted.contains(&s.name)).collect())
     }
 
     pub(crate) fn read(&mut self) -> Sample {

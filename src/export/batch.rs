@@ -30,7 +30,7 @@ pub fn batch_report(system: &SystemState, options: BatchOptions) -> String {
     };
     let by = if options.is_accumulated { ProcessColumn::AccIo } else { ProcessColumn::Io };
     let query = ProcessQuery { sort_by: by, filter, height: usize::MAX, ..ProcessQuery::default() };
-    let elapsed = system.processes.time().boot_ns.saturating_sub(system.processes.counters_since().boot_ns);
+    let elapsed = system.processes.time.boot_ns.saturating_sub(system.processes.counters_since.boot_ns);
     for at in system.processes.window(&query).rows {
         let row = system.processes.row(at);
         if !row.has_exited() || options.is_accumulated {
@@ -43,7 +43,7 @@ pub fn batch_report(system: &SystemState, options: BatchOptions) -> String {
 fn push_header(out: &mut String, system: &SystemState, options: BatchOptions) {
     let known = system.processes_status.ok().is_some();
     let (read, written) = if options.is_accumulated {
-        let sums = system.processes.accumulated_io();
+        let sums = system.processes.accumulated_io;
         (sums.read as f64, sums.write as f64)
     } else {
         let totals = system.processes.totals();
@@ -56,7 +56,7 @@ fn push_header(out: &mut String, system: &SystemState, options: BatchOptions) {
     let [read_now, written_now] = [disks.map(|d| d.0), disks.map(|d| d.1)].map(current);
     let _ = writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
     let _ = writeln!(out, "Current DISK READ: {read_now:>14} | Current DISK WRITE: {written_now:>14}");
-    let id = if system.processes.rows_are_threads() { "TID" } else { "PID" };
+    let id = if system.processes.rows_are_threads { "TID" } else { "PID" };
     let _ = writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
 }
 

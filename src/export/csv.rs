@@ -149,7 +149,7 @@ mod tests {
         let all: Vec<&str> = text.lines().collect();
         assert_eq!(all[0], "sample_time,severity,title,since,findings");
         assert_eq!(all.len(), 2, "{all:?}");
-        let titles: Vec<&str> = engine.incidents()[0].findings.iter().map(|f| f.title.as_str()).collect();
+        let titles: Vec<&str> = engine.incidents[0].findings.iter().map(|f| f.title.as_str()).collect();
         assert!(titles.len() > 1, "{titles:?}");
         let joined = titles.join("; ").replace('"', "\"\"");
         assert!(all[1].ends_with(&format!("{joined}\"")), "{}: {joined}", all[1]);

@@ -91,7 +91,7 @@ pub fn summarize(engine: &RuleEngine) -> String {
     let levels =
         [(Severity::Critical, "critical", ""), (Severity::Warn, "warning", "s"), (Severity::Note, "note", "s")];
     let counted = levels.map(|(severity, name, plural)| {
-        match engine.incidents().iter().filter(|incident| incident.severity == severity).count() {
+        match engine.incidents.iter().filter(|incident| incident.severity == severity).count() {
             0 => None,
             1 => Some(format!("1 {name}")),
             n => Some(format!("{n} {name}{plural}")),
@@ -104,7 +104,7 @@ pub fn summarize(engine: &RuleEngine) -> String {
 /// Why rules were skipped: each reason once, with its rules.
 pub(crate) fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
     let mut out: Vec<(String, Vec<&str>)> = Vec::new();
-    for u in engine.skipped_rules() {
+    for u in &engine.skipped_rules {
         let why = if u.needs_more_data { format!("not enough data yet: {}", u.reason) } else { u.reason.clone() };
         match out.iter_mut().find(|(w, _)| *w == why) {
             Some((_, rules)) => rules.push(u.rule),
@@ -118,7 +118,7 @@ pub(crate) fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
 pub(crate) fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> String {
     const LABEL: usize = 8;
     let mut out = format!("{}\n", summarize(engine));
-    for incident in engine.incidents() {
+    for incident in &engine.incidents {
         out.push('\n');
         for p in incident_paragraphs(incident, now) {
             let title = matches!(p.kind, ParagraphKind::Title(_));
@@ -164,7 +164,7 @@ fn shell_command(jump: &NavTarget) -> Option<String> {
 /// A table with one row a finding, effects below their cause.
 pub(crate) fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table {
     let mut table = Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
-    for incident in engine.incidents() {
+    for incident in &engine.incidents {
         for (i, f) in incident.findings.iter().enumerate() {
             let age =
                 f.since_ns.map_or("-".into(), |ns| format_duration(now.boot_ns.saturating_sub(ns) / 1_000_000_000));
@@ -175,7 +175,7 @@ pub(crate) fn build_table(title: String, engine: &RuleEngine, now: Timestamp) ->
     if table.rows.is_empty() {
         table.notes.push("nothing wrong found".into());
     }
-    let waiting = engine.skipped_rules().iter().filter(|u| u.needs_more_data).count();
+    let waiting = engine.skipped_rules.iter().filter(|u| u.needs_more_data).count();
     if waiting > 0 {
         table.notes.push(format!("{waiting} rules need more samples than this; `iotop-plus doctor` takes them"));
     }
@@ -206,7 +206,7 @@ pub(crate) fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<Value> 
             "findings": incident.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     };
-    engine.incidents().iter().map(incident).collect()
+    engine.incidents.iter().map(incident).collect()
 }
 
 fn remedy_json(r: &Remedy) -> Value {
@@ -220,5 +220,5 @@ fn remedy_json(r: &Remedy) -> Value {
 
 pub(crate) fn skipped_rules_json(engine: &RuleEngine) -> Vec<Value> {
     let one = |u: &SkippedRule| json!({ "rule": u.rule, "reason": u.reason, "more_time": u.needs_more_data });
-    engine.skipped_rules().iter().map(one).collect()
+    engine.skipped_rules.iter().map(one).collect()
 }

@@ -32,7 +32,7 @@ pub(crate) fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
         _ => "",
     };
     let secs = s.duration_ns / 1_000_000_000;
-    format!("stuck: {} ({}) in state D for {}{wait}{silent}", sanitize(&s.comm), s.tid, format_duration(secs))
+    format!("stuck: {} ({}) in state D for {}{wait}{silent}", sanitize(&s.comm), s.key.tid, format_duration(secs))
 }
 
 /// The entries as a table, with the hung tasks as notes.

@@ -148,8 +148,8 @@ fn task_table(system: &SystemState) -> Table {
             rows.push(at);
         }
     }
-    let title = if system.processes.rows_are_threads() { "Threads" } else { "Processes" };
-    let traced = !system.processes.rows_are_threads() && system.snapshot.io_attribution.ok().is_some();
+    let title = if system.processes.rows_are_threads { "Threads" } else { "Processes" };
+    let traced = !system.processes.rows_are_threads && system.snapshot.io_attribution.ok().is_some();
     let set = if traced { ProcessColumnSet::TracedTextExport } else { ProcessColumnSet::TextExport }.columns();
     let mut table = processes::build_table(title.into(), set, |put| {
         for at in &rows {

@@ -39,7 +39,7 @@ fn read(bytes: Vec<u8>) {
     while ticks < MAX_TICKS && reader.next_tick().unwrap().is_some() {
         ticks += 1;
     }
-    let span = reader.span();
+    let span = reader.span;
     for wall_ns in [i64::MIN, span.first_ns, span.last_ns, i64::MAX] {
         let number = reader.tick_number_at(wall_ns).unwrap();
         reader.seek(number).unwrap();

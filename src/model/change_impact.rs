@@ -120,7 +120,11 @@ type MetricValues = [Option<f64>; METRICS.len()];
 
 /// Compares the windows before and after a change. `frames` are successive ticks, oldest first; writes, await and %util
 /// are taken from `devices`.
-pub fn compare<'a>(frames: impl Iterator<Item = &'a Snapshot>, when: ChangeTimes, devices: &[DevId]) -> ChangeImpact {
+pub(crate) fn compare<'a>(
+    frames: impl Iterator<Item = &'a Snapshot>,
+    when: ChangeTimes,
+    devices: &[DevId],
+) -> ChangeImpact {
     let (mut before, mut since) = (Vec::new(), Vec::new());
     let mut last: Option<&Snapshot> = None;
     for snap in frames {

@@ -29,12 +29,8 @@ impl CellValue<'_> {
         match *self {
             CellValue::Missing => out.push('-'),
             CellValue::Text(s) => out.push_str(s),
-            CellValue::Fixed(n, decimals) => {
-                let _ = write!(out, "{n:.*}", usize::from(decimals));
-            }
-            CellValue::Int(n) => {
-                let _ = write!(out, "{n}");
-            }
+            CellValue::Fixed(n, decimals) => _ = write!(out, "{n:.*}", usize::from(decimals)),
+            CellValue::Int(n) => _ = write!(out, "{n}"),
             CellValue::Bytes(n) => units::write_bytes(out, n),
             CellValue::Count(n) => units::write_count(out, n),
             CellValue::Letter(c) => out.push(c),

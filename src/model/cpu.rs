@@ -34,10 +34,7 @@ impl CpuRate {
     /// Shares between two readings; `None` if no tick has passed. The kernel's iowait and idle may decrease
     /// (proc_stat(5)); a field that decreased counts as 0.
     pub fn derive(prev: &CpuRaw, cur: &CpuRaw) -> Option<Self> {
-        let mut d = [0u64; 8];
-        for (i, slot) in d.iter_mut().enumerate() {
-            *slot = cur.ticks[i].saturating_sub(prev.ticks[i]);
-        }
+        let d: [u64; 8] = std::array::from_fn(|i| cur.ticks[i].saturating_sub(prev.ticks[i]));
         let total = d.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
         if total == 0 {
             return None;

@@ -4,6 +4,7 @@
 //! thresholds, Documentation/admin-guide/sysctl/vm.rst.
 
 use super::timestamp::counter_delta;
+pub(crate) use crate::parse::swaps::SwapArea;
 use serde::{Deserialize, Serialize};
 
 /// The lines of `/proc/vmstat` that this program uses; `None` where the kernel lacks the line.
@@ -73,21 +74,6 @@ pub struct MemRaw {
     pub swap_free: u64,
     /// Both in swap and in memory.
     pub swap_cached: u64,
-}
-
-/// A line of `/proc/swaps`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SwapArea {
-    /// Device or file, unescaped and raw: sanitize before display.
-    pub name: String,
-    /// `partition` or `file`.
-    pub kind: String,
-    /// Size in bytes.
-    pub size_bytes: u64,
-    /// Used, in bytes.
-    pub used_bytes: u64,
-    /// Areas of higher priority fill first.
-    pub priority: i64,
 }
 
 /// Dirty and writeback pages against their thresholds, in bytes and bytes per second.

@@ -147,18 +147,13 @@ impl MemoryStalls {
         for task in &now.tasks {
             let was = old.binary_search_by_key(&task.key(), TaskStallCounters::key).ok().map(|at| old[at].counters);
             let was = was.unwrap_or_default();
-            let kinds = std::array::from_fn(|k| StallRate::between(was[k], task.counters[k], secs));
-            let rates: &[StallRate; 2] = &kinds;
+            let rates: [StallRate; 2] = std::array::from_fn(|k| StallRate::between(was[k], task.counters[k], secs));
             if rates.iter().all(|k| k.count == 0) {
                 continue;
             }
-            all.iter_mut().zip(rates).for_each(|(sum, one)| {
-                if let Some(sum) = sum {
-                    sum.add(one);
-                }
-            });
+            all.iter_mut().zip(&rates).for_each(|(sum, one)| sum.iter_mut().for_each(|sum| sum.add(one)));
             let (comm, bdi) = (crate::sanitize::sanitize(&*task.comm), crate::sanitize::sanitize(&*task.bdi));
-            tasks.push(ProcessStalls { key: task.key(), comm, bdi, rates: kinds });
+            tasks.push(ProcessStalls { key: task.key(), comm, bdi, rates });
         }
         tasks.sort_by(|a, b| b.ms_per_s().total_cmp(&a.ms_per_s()));
         let lost = now.dropped.saturating_sub(before.map_or(0, |b| b.dropped));

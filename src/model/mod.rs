@@ -3,9 +3,8 @@
 pub mod change_impact;
 pub mod column;
 pub mod columns;
-pub mod cpu;
-pub mod device_id;
-pub mod device_list;
+pub(crate) mod cpu;
+pub(crate) mod device_list;
 pub mod disk;
 pub mod history;
 pub mod io_accounting;
@@ -19,8 +18,7 @@ pub mod observation;
 pub mod path;
 pub mod pressure;
 pub mod process;
-pub mod queue;
-pub mod raw_bytes;
+pub(crate) mod queue;
 pub mod reading;
 pub mod request_pattern;
 pub mod sample;
@@ -31,3 +29,5 @@ pub mod system_state;
 pub mod timestamp;
 pub mod topology;
 pub(crate) mod wait_channel;
+
+pub use crate::parse::{device_id, raw_bytes};

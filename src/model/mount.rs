@@ -3,34 +3,10 @@
 //! Source: proc_pid_mountinfo(5), Documentation/filesystems/proc.rst section 3.5.
 
 use super::disk::DevId;
-use super::raw_bytes::RawBytes;
 use crate::parse::bytes::unescape_octal;
+pub(crate) use crate::parse::mountinfo::MountInfo;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-
-/// One line of `/proc/self/mountinfo`, with octal escapes decoded.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MountInfo {
-    /// Unique while the mount exists; the same number as `stx_mnt_id` of statx(2).
-    pub id: u64,
-    /// The mount it is mounted on; not in the table for the root of a chroot.
-    pub parent: u64,
-    /// Device number of the file system. Major 0 is anonymous: no block device of that number exists.
-    pub device: DevId,
-    /// The mounted directory of the file system: `/` unless a bind mount or a subvolume.
-    pub root: RawBytes,
-    /// Mount point, relative to the root of this process.
-    pub mount_point: RawBytes,
-    /// Options of this mount, comma-separated (`rw,noatime`).
-    pub options: RawBytes,
-    /// `ext4`, `nfs4`, `fuse.sshfs` ...
-    pub fs_type: RawBytes,
-    /// Device, server, or a string specific to the file system.
-    pub source: RawBytes,
-    /// Options of the file system, shared by all its mounts. Escapes are kept, because a value may contain a comma
-    /// (`\054`): see [`Mount::super_option`].
-    pub super_options: RawBytes,
-}
 
 impl MountInfo {
     /// Whether `name` is among the options of the mount or of the file system.

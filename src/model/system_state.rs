@@ -108,9 +108,9 @@ impl SystemState {
             }
             Observation::KernelLog(records, clock) => {
                 self.kernel_log_status = Reading::Ok(());
-                let before = self.kernel_log.revision();
+                let before = self.kernel_log.revision;
                 records.iter().for_each(|record| self.kernel_log.push(record, clock));
-                return if self.kernel_log.revision() == before { Change::None } else { Change::KernelLog };
+                return if self.kernel_log.revision == before { Change::None } else { Change::KernelLog };
             }
             Observation::Queues(queues) => self.queues.extend(queues),
             Observation::KernelLogState(status) => self.kernel_log_status = status,

@@ -257,7 +257,7 @@ impl Topology {
     }
 
     /// The devices below a device: its slaves, or its parent.
-    fn devices_below<'a>(&self, dev: &'a BlockDevice) -> &'a [DevId] {
+    pub(crate) fn devices_below<'a>(&self, dev: &'a BlockDevice) -> &'a [DevId] {
         match &dev.slaves[..] {
             [] => dev.parent.as_slice(),
             slaves => slaves,

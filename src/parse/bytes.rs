@@ -34,14 +34,6 @@ pub fn parse_i64(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a device number as sysfs and mountinfo write it: `8:1` is major 8, minor 1.
-pub fn device_number(text: &[u8]) -> Option<(u32, u32)> {
-    let text = words(text).next()?;
-    let colon = text.iter().position(|b| *b == b':')?;
-    let half = |digits: &[u8]| u32::try_from(parse_u64(digits)?).ok();
-    Some((half(&text[..colon])?, half(&text[colon + 1..])?))
-}
-
 /// Decodes the octal escapes of the kernel's mount and swap tables (`\040`). An incomplete escape is kept as it is.
 pub fn unescape_octal(word: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(word.len());
@@ -80,12 +72,6 @@ mod tests {
         assert_eq!(unescape_octal(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
         assert_eq!(unescape_octal(br"\9\04"), br"\9\04");
         assert_eq!(unescape_octal(br"\777"), br"\777", "more than a byte");
-    }
-
-    #[test]
-    fn device_numbers_need_both_halves() {
-        assert_eq!(device_number(b"259:3\n"), Some((259, 3)));
-        assert_eq!((device_number(b"8"), device_number(b":1"), device_number(b"")), (None, None, None));
     }
 
     proptest! {

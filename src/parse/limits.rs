@@ -1,28 +1,30 @@
 //! `/proc/PID/limits` (proc_pid_limits(5)).
 
 use super::bytes::{lines, parse_u64, words};
+use crate::sanitize::sanitize;
+use serde::{Deserialize, Serialize};
 
-/// One resource limit; `None` is `unlimited`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitLine<'a> {
-    /// `Max open files`.
-    pub name: &'a [u8],
-    /// Soft limit.
+/// One line of `/proc/PID/limits`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceLimit {
+    /// The kernel's name: `Max open files`.
+    pub name: String,
+    /// Soft limit; `None` if unlimited.
     pub soft: Option<u64>,
-    /// Hard limit.
+    /// Hard limit; `None` if unlimited.
     pub hard: Option<u64>,
-    /// `files`, `bytes`; empty for priorities.
-    pub unit: &'a [u8],
+    /// The kernel's unit; may be empty.
+    pub unit: String,
 }
 
 /// Parses the file; malformed lines are skipped.
-pub fn parse(text: &[u8]) -> impl Iterator<Item = LimitLine<'_>> {
+pub(crate) fn parse(text: &[u8]) -> impl Iterator<Item = ResourceLimit> {
     lines(text).skip(1).filter_map(parse_line)
 }
 
 /// Parses `Max open files            1024                 4096                 files`. The name column has 25
 /// characters, because names contain spaces.
-fn parse_line(line: &[u8]) -> Option<LimitLine<'_>> {
+fn parse_line(line: &[u8]) -> Option<ResourceLimit> {
     let (name, rest) = line.split_at_checked(25)?;
     let mut words = words(rest);
     let mut value = || match words.next()? {
@@ -30,7 +32,8 @@ fn parse_line(line: &[u8]) -> Option<LimitLine<'_>> {
         digits => parse_u64(digits).map(Some),
     };
     let (soft, hard) = (value()?, value()?);
-    Some(LimitLine { name: name.trim_ascii(), soft, hard, unit: words.next().unwrap_or_default() })
+    let unit = sanitize(words.next().unwrap_or_default());
+    Some(ResourceLimit { name: sanitize(name.trim_ascii()), soft, hard, unit })
 }
 
 #[cfg(test)]
@@ -46,8 +49,8 @@ mod tests {
             cut off";
         let all: Vec<_> = parse(text).collect();
         assert_eq!(all.len(), 3);
-        assert_eq!((all[0].name, all[0].soft, all[0].hard), (&b"Max open files"[..], Some(1024), Some(524_288)));
-        assert_eq!((all[1].hard, all[1].unit), (None, &b"bytes"[..]));
-        assert_eq!(all[2].unit, b"");
+        assert_eq!((&*all[0].name, all[0].soft, all[0].hard), ("Max open files", Some(1024), Some(524_288)));
+        assert_eq!((all[1].hard, &*all[1].unit), (None, "bytes"));
+        assert_eq!(all[2].unit, "");
     }
 }

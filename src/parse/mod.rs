@@ -19,13 +19,15 @@
 //! [`task`] is also the hottest code of the program: it runs for every task that ran since the last refresh
 //! (`cargo bench --bench process`). `cargo bench --bench parts` measures the other files.
 
-pub mod bytes;
-pub mod limits;
-pub mod mountinfo;
-pub mod pressure;
-pub mod smaps;
-pub mod swaps;
-pub mod task;
+pub(crate) mod bytes;
+pub mod device_id;
+pub(crate) mod limits;
+pub(crate) mod mountinfo;
+pub(crate) mod pressure;
+pub mod raw_bytes;
+pub(crate) mod smaps;
+pub(crate) mod swaps;
+pub(crate) mod task;
 
 use bytes::{lines, parse_u64, words};
 

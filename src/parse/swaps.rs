@@ -1,34 +1,34 @@
 //! `/proc/swaps` (proc_swaps(5)).
 
 use super::bytes::{lines, parse_i64, parse_u64, unescape_octal, words};
+use serde::{Deserialize, Serialize};
 
-/// One swap area.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SwapLine {
-    /// Device or file, escapes decoded.
-    pub name: Vec<u8>,
+/// A line of `/proc/swaps`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwapArea {
+    /// Device or file, unescaped and raw: sanitize before display.
+    pub name: String,
     /// `partition` or `file`.
-    pub kind: Vec<u8>,
-    /// Size, KiB.
-    pub size_kib: u64,
-    /// Used, KiB.
-    pub used_kib: u64,
-    /// Priority; negative unless it was set.
+    pub kind: String,
+    pub size_bytes: u64,
+    pub used_bytes: u64,
+    /// Areas of higher priority fill first.
     pub priority: i64,
 }
 
 /// Parses the file; malformed lines are skipped.
-pub fn parse(text: &[u8]) -> impl Iterator<Item = SwapLine> {
+pub(crate) fn parse(text: &[u8]) -> impl Iterator<Item = SwapArea> {
     lines(text).skip(1).filter_map(parse_line)
 }
 
-fn parse_line(line: &[u8]) -> Option<SwapLine> {
+fn parse_line(line: &[u8]) -> Option<SwapArea> {
     let mut words = words(line);
-    Some(SwapLine {
-        name: unescape_octal(words.next()?),
-        kind: words.next()?.to_vec(),
-        size_kib: parse_u64(words.next()?)?,
-        used_kib: parse_u64(words.next()?)?,
+    let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+    Some(SwapArea {
+        name: text(&unescape_octal(words.next()?)),
+        kind: text(words.next()?),
+        size_bytes: parse_u64(words.next()?)?.saturating_mul(1024),
+        used_bytes: parse_u64(words.next()?)?.saturating_mul(1024),
         priority: parse_i64(words.next()?)?,
     })
 }
@@ -41,7 +41,7 @@ mod tests {
     fn names_are_unescaped_and_priorities_signed() {
         let text = b"Filename Type Size Used Priority\n/swap\\040file file\t\t1024\t\t512\t\t-2\nshort line\n";
         let areas: Vec<_> = parse(text).collect();
-        let name = b"/swap file".to_vec();
-        assert_eq!(areas, [SwapLine { name, kind: b"file".to_vec(), size_kib: 1024, used_kib: 512, priority: -2 }]);
+        let (name, kind) = ("/swap file".into(), "file".into());
+        assert_eq!(areas, [SwapArea { name, kind, size_bytes: 1 << 20, used_bytes: 512 << 10, priority: -2 }]);
     }
 }

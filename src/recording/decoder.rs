@@ -74,14 +74,14 @@ impl FrameDecoder {
         verify_checksum(head, packed)?;
         let raw = self.decompressor.decompress(packed, head.raw_len as usize, head.kind != FrameKind::Delta)?;
         self.allow_for(packed);
-        let is_known = follows && !(head.kind == FrameKind::Key && self.state.is_partial());
+        let is_known = follows && !(head.kind == FrameKind::Key && self.state.is_partial);
         self.state.get_base(&raw, is_known).inspect_err(|_| self.forget_if_too_large())?;
         let full_state = (!is_known).then(|| self.state.full_update());
         let mut observations = self.state.decode(&raw).inspect_err(|_| self.forget_if_too_large())?;
         observations.append(&mut self.pending_log);
         let cost = self.state.take_decoded_cost() + std::mem::take(&mut self.pending_log_bytes);
         self.last_number = Some(head.number);
-        let (number, wall_ns, is_partial) = (head.number, head.wall_ns, self.state.is_partial());
+        let (number, wall_ns, is_partial) = (head.number, head.wall_ns, self.state.is_partial);
         Ok(Some(DecodedTick { number, wall_ns, full_state, is_partial, observations, cost }))
     }
 

@@ -122,7 +122,8 @@ impl RecordingHeader {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::FromRepr)]
+#[repr(u8)]
 pub(crate) enum FrameKind {
     /// Differences to the frame before.
     Delta,
@@ -174,13 +175,7 @@ impl FrameHeader {
         if crc32fast::hash(&b[..32]) != u32_at(b, 32) {
             return Err(DecodeError("a frame's header is damaged"));
         }
-        let kind = match b[4] {
-            0 => FrameKind::Delta,
-            1 => FrameKind::Checkpoint,
-            2 => FrameKind::Key,
-            3 => FrameKind::Log,
-            _ => return Err(DecodeError("a frame is of an unknown kind")),
-        };
+        let kind = FrameKind::from_repr(b[4]).ok_or(DecodeError("a frame is of an unknown kind"))?;
         let (packed_len, len) = (u32_at(b, 12), u32_at(b, 16));
         // Incompressible bytes grow by a few per thousand.
         if packed_len as usize > MAX_FRAME_BYTES + MAX_FRAME_BYTES / 64 || len as usize > MAX_FRAME_BYTES {

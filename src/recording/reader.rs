@@ -86,7 +86,8 @@ pub struct RecordingReader<B> {
     next_window_bytes: usize,
     seek_points: Vec<SeekPoint>,
     log_offsets: Vec<u64>,
-    span: RecordingSpan,
+    /// What the recording covers.
+    pub span: RecordingSpan,
     /// Offset of the first frame, and of the next one to be read.
     first_frame_offset: u64,
     next_offset: u64,
@@ -130,11 +131,6 @@ impl<B: ReadAt> RecordingReader<B> {
         }
         reader.next_offset = reader.first_frame_offset;
         Ok(reader)
-    }
-
-    /// What the recording covers.
-    pub fn span(&self) -> RecordingSpan {
-        self.span
     }
 
     /// Up to `n` bytes of the file from offset `at` on.

@@ -95,7 +95,7 @@ pub(crate) struct CodecState {
     slow_changes: SlowState,
     key_number: Option<u32>,
     /// That key frame could not be read: tasks that have not changed since are missing.
-    is_partial: bool,
+    pub is_partial: bool,
     /// What it may cost; only a reader has a limit.
     limit: Option<usize>,
     /// What its parts cost by tag, except tasks.
@@ -269,11 +269,6 @@ impl CodecState {
         }
         self.key_number = Some(key);
         Ok(())
-    }
-
-    /// Whether tasks that have not changed since an unreadable key frame are missing.
-    pub(crate) fn is_partial(&self) -> bool {
-        self.is_partial
     }
 
     /// Decodes the observations of a frame and takes them over.

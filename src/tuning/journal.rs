@@ -190,7 +190,7 @@ fn is_in_memory(root: &Root, path: &Path) -> bool {
     }
     let mounts = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
     let mount = mountinfo::find_containing(&mounts, path.as_os_str().as_encoded_bytes());
-    mount.is_some_and(|mount| matches!(&mount.fs_type[..], b"tmpfs" | b"ramfs" | b"rootfs"))
+    mount.is_some_and(|mount| matches!(mount.fs_type.as_bytes(), b"tmpfs" | b"ramfs" | b"rootfs"))
 }
 
 fn with_path(path: &Path, err: &io::Error) -> io::Error {

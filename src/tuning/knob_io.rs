@@ -92,9 +92,8 @@ impl DirectKnobIo {
         if !self.mounts.as_ref().is_some_and(is_recent) {
             let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(knob_id, &e))?;
             let mounts = mountinfo::parse(&table).map(|mount| {
-                let (major, minor) = mount.device;
-                let options = String::from_utf8_lossy(&mount.options).into_owned();
-                (mount.mount_point, (format!("{} {major}:{minor}", mount.id), options))
+                let options = String::from_utf8_lossy(mount.options.as_bytes()).into_owned();
+                (mount.mount_point.as_bytes().to_vec(), (format!("{} {}", mount.id, mount.device), options))
             });
             // Of several mounts at one point the last one counts.
             self.mounts = Some((Instant::now(), mounts.collect()));

@@ -40,7 +40,11 @@ pub fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
 }
 
 /// Restores the values from before a change.
-pub fn undo_change(root: &Root, io: &mut dyn KnobIo, id: u64) -> Result<Vec<(KnobId, RestoreResult)>, TuneError> {
+pub(crate) fn undo_change(
+    root: &Root,
+    io: &mut dyn KnobIo,
+    id: u64,
+) -> Result<Vec<(KnobId, RestoreResult)>, TuneError> {
     let journal_error = |err: std::io::Error| TuneError::Failed(format!("change {id}: {err}"));
     let journal = Journal::open(root).map_err(journal_error)?;
     match call_tuner(&journal, id, &TunerRequest::Undo, REPLY_TIMEOUT) {

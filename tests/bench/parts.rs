@@ -39,8 +39,8 @@ fn main() {
 #[divan::bench(args = ["/proc/diskstats", "/proc/stat", "/proc/vmstat", "/proc/meminfo", "/proc/pressure"])]
 fn read(bencher: Bencher, file: &str) {
     let mut all = sources(&Root::live());
-    let Some(source) = all.iter_mut().find(|s| s.name().starts_with(file)) else {
-        panic!("no source {file}; there are {:?}", sources(&Root::live()).iter().map(|s| s.name()).collect::<Vec<_>>())
+    let Some(source) = all.iter_mut().find(|s| s.name.starts_with(file)) else {
+        panic!("no source {file}; there are {:?}", sources(&Root::live()).iter().map(|s| s.name).collect::<Vec<_>>())
     };
     let mut sample = Sample::default();
     bencher.bench_local(|| source.read(&mut sample));

@@ -3,7 +3,7 @@
 use super::refusal::refusal_from_errno;
 use crate::bench::report::ReportTarget;
 use crate::model::disk::DevId;
-use crate::parse::mountinfo::{self, MountinfoEntry};
+use crate::parse::mountinfo::{self, MountInfo};
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use crate::tuning::plan::TuneError;
@@ -59,14 +59,14 @@ impl TargetFilesystem {
         let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| refusal_from_errno(path, e))?;
         let mountinfo = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
         let mount = mountinfo::parse(&mountinfo).find(|mount| mount.id == stat.stx_mnt_id);
-        let numbered = (stat.stx_dev_major, stat.stx_dev_minor);
+        let numbered = DevId { major: stat.stx_dev_major, minor: stat.stx_dev_minor };
         let device = counted_device(root, numbered, mount.as_ref());
         let mut report = ReportTarget { filesystem: "unknown".into(), ..ReportTarget::default() };
         if let Some(mount) = mount {
-            report.filesystem = sanitize(mount.fs_type);
-            report.source = sanitize(mount.source);
-            report.mount = sanitize(mount.mount_point);
-            report.options = sanitize([mount.options, mount.super_options].join(&b','));
+            report.filesystem = mount.fs_type.sanitized();
+            report.source = mount.source.sanitized();
+            report.mount = mount.mount_point.sanitized();
+            report.options = sanitize([mount.options.as_bytes(), mount.super_options.as_bytes()].join(&b','));
         }
         let kind = kind_of(&report.filesystem);
         report.device = device.map(|d| d.to_string());
@@ -93,22 +93,20 @@ impl TargetFilesystem {
 }
 
 /// A block device's number; major 0 is an anonymous one.
-fn block_device_id((major, minor): (u32, u32)) -> Option<DevId> {
-    (major != 0).then_some(DevId { major, minor })
+fn block_device_id(id: DevId) -> Option<DevId> {
+    Some(id).filter(|id| id.major != 0)
 }
 
 /// The device whose counters include this file system's I/O. btrfs and others have an anonymous number;
 /// their mount source names a device node, which is not opened, only its number is read.
-fn counted_device(root: &Root, numbered: (u32, u32), mount: Option<&MountinfoEntry>) -> Option<DevId> {
+fn counted_device(root: &Root, numbered: DevId, mount: Option<&MountInfo>) -> Option<DevId> {
     use std::os::unix::ffi::OsStrExt;
     block_device_id(numbered).or_else(|| block_device_id(mount?.device)).or_else(|| {
-        let source = Path::new(std::ffi::OsStr::from_bytes(&mount?.source));
+        let source = Path::new(std::ffi::OsStr::from_bytes(mount?.source.as_bytes()));
         let inside = source.strip_prefix(Root::live().dev("")).ok()?;
         let stat = rustix::fs::stat(root.dev("").join(inside)).ok()?;
-        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-        (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
-            .then_some((major, minor))
-            .and_then(block_device_id)
+        let id = DevId { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) };
+        block_device_id(id).filter(|_| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
     })
 }
 

@@ -68,7 +68,7 @@ fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<Open
         false => std::fs::read_dir(&dir).ok()?.count() as u64,
     };
     let text = read_once(&root.proc(&format!("{}/limits", key.pid)), buf).ok()?;
-    let limit = limits::parse(text).find(|limit| limit.name == b"Max open files")?;
+    let limit = limits::parse(text).find(|limit| limit.name == "Max open files")?;
     Some(OpenFiles { key, open, soft: limit.soft, hard: limit.hard })
 }
 

@@ -5,7 +5,8 @@
 //! escaped as `\xNN`, so a line break never belongs to the message.
 
 use crate::model::kernel_log::{DeviceTag, KmsgRecord};
-use crate::parse::bytes::{device_number, parse_u64};
+use crate::parse::bytes::parse_u64;
+use crate::parse::device_id::DevId;
 
 /// Parses a record; `None` if it is malformed. Unknown header fields and dictionary keys are skipped, as the ABI
 /// demands.
@@ -78,8 +79,8 @@ fn unescape_text(value: &[u8]) -> String {
 
 fn parse_device_tag(value: &[u8]) -> Option<DeviceTag> {
     match value.split_first()? {
-        (b'b', rest) => device_number(rest).map(|(major, minor)| DeviceTag::Block(major, minor)),
-        (b'c', rest) => device_number(rest).map(|(major, minor)| DeviceTag::Char(major, minor)),
+        (b'b', rest) => DevId::parse(rest).map(|id| DeviceTag::Block(id.major, id.minor)),
+        (b'c', rest) => DevId::parse(rest).map(|id| DeviceTag::Char(id.major, id.minor)),
         (b'n', rest) => parse_u64(rest).and_then(|n| u32::try_from(n).ok()).map(DeviceTag::Net),
         (b'+', rest) => Some(DeviceTag::Named(unescape_text(rest))),
         _ => None,

@@ -6,7 +6,7 @@
 //! in the next scan.
 
 use super::path::{self, ProcPath, TaskPath};
-use super::taskstats::{MAX_IDS_PER_QUERY, TaskStats, TaskstatsAnswer, TaskstatsSocket};
+use super::taskstats::{MAX_IDS_PER_QUERY, TaskstatsAnswer, TaskstatsSocket};
 use crate::model::process::TaskDelays;
 use crate::model::reading::Reading;
 use crate::parse::task;
@@ -21,7 +21,7 @@ const PAUSE_SCANS: u32 = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeResult {
-    /// Run counts (see [`TaskStats::runs`]) and, from taskstats, delays; `covers_all_threads` if they include every
+    /// Run counts (see [`TaskStats::runs`](super::taskstats::TaskStats::runs)) and, from taskstats, delays; `covers_all_threads` if they include every
     /// thread.
     RunCounts {
         counts: [u64; 3],
@@ -31,12 +31,6 @@ pub(super) enum ProbeResult {
     Exited,
     /// Unknown: read the task.
     Unknown,
-}
-
-impl ProbeResult {
-    pub(super) fn from_stats(stats: &TaskStats) -> Self {
-        ProbeResult::RunCounts { counts: stats.runs, delays: Some(stats.delays), covers_all_threads: true }
-    }
 }
 
 /// A query for several tasks. The kernel answers it under a lock that other users of generic netlink hold while they
@@ -113,22 +107,20 @@ impl ActivityFilter {
 
     /// Reads `schedstat`, which never blocks.
     pub(super) fn read_schedstat(&mut self, proc: BorrowedFd<'_>, location: TaskPath) -> ProbeResult {
-        read_schedstat(proc, location, &mut self.buf)
-    }
-}
-
-fn read_schedstat(proc: BorrowedFd<'_>, location: TaskPath, buf: &mut [u8]) -> ProbeResult {
-    match path::read_at(proc, &ProcPath::for_task(location, "schedstat"), buf) {
-        Ok(text) => match task::schedstat(text) {
-            Some(counts) => ProbeResult::RunCounts { counts, delays: None, covers_all_threads: location.is_thread },
-            None => ProbeResult::Unknown,
-        },
-        // Without CONFIG_SCHED_INFO the file is missing although the task exists.
-        Err(err) if path::is_gone(err) => match path::read_at(proc, &ProcPath::for_task(location, "comm"), buf) {
-            Err(err) if path::is_gone(err) => ProbeResult::Exited,
-            _ => ProbeResult::Unknown,
-        },
-        Err(_) => ProbeResult::Unknown,
+        match path::read_at(proc, &ProcPath::for_task(location, "schedstat"), &mut self.buf) {
+            Ok(text) => match task::schedstat(text) {
+                Some(counts) => ProbeResult::RunCounts { counts, delays: None, covers_all_threads: location.is_thread },
+                None => ProbeResult::Unknown,
+            },
+            // Without CONFIG_SCHED_INFO the file is missing although the task exists.
+            Err(err) if path::is_gone(err) => {
+                match path::read_at(proc, &ProcPath::for_task(location, "comm"), &mut self.buf) {
+                    Err(err) if path::is_gone(err) => ProbeResult::Exited,
+                    _ => ProbeResult::Unknown,
+                }
+            }
+            Err(_) => ProbeResult::Unknown,
+        }
     }
 }
 

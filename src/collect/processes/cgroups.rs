@@ -17,7 +17,8 @@ pub(super) struct TaskCgroup {
 #[derive(Debug, Default)]
 pub(super) struct CgroupCache {
     by_raw_path: HashMap<Box<[u8]>, TaskCgroup>,
-    has_v1_lines: bool,
+    /// There are hierarchies of cgroup v1: then the v2 cgroup ID does not reveal every move.
+    pub has_v1_hierarchies: bool,
 }
 
 /// The cache is cleared above this size, so that short-lived groups do not fill memory.
@@ -27,7 +28,7 @@ impl CgroupCache {
     /// Returns the group for the text of `/proc/PID/cgroup`.
     pub(super) fn lookup(&mut self, text: &[u8]) -> TaskCgroup {
         let raw = select_path(text);
-        self.has_v1_lines |= lines(text).any(|line| !line.starts_with(b"0::"));
+        self.has_v1_hierarchies |= lines(text).any(|line| !line.starts_with(b"0::"));
         if let Some(group) = self.by_raw_path.get(raw) {
             return group.clone();
         }
@@ -39,11 +40,6 @@ impl CgroupCache {
         let group = TaskCgroup { path: path.into(), container };
         self.by_raw_path.insert(raw.into(), group.clone());
         group
-    }
-
-    /// Whether there are hierarchies of cgroup v1: then the v2 cgroup ID does not reveal every move.
-    pub(super) fn has_v1_hierarchies(&self) -> bool {
-        self.has_v1_lines
     }
 }
 

@@ -5,10 +5,10 @@ use super::path::is_own_pid_namespace;
 use super::stuck_read::DEADLINE;
 use super::taskstats::{TaskstatsAnswer, TaskstatsSocket};
 use crate::collect::kernel_file::read_once;
-use crate::model::process::{ResourceLimit, TaskDelays, TaskDetail, TaskKey};
+use crate::model::process::{TaskDelays, TaskDetail, TaskKey};
 use crate::model::reading::Reading;
 use crate::parse::bytes::{lines, parse_i64};
-use crate::parse::limits::{self, LimitLine};
+use crate::parse::limits;
 use crate::parse::task;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -29,7 +29,7 @@ pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
     let mut files = ProcessFiles { root, buf: Vec::new() };
     Reading::Ok(TaskDetail {
         key,
-        limits: files.read_parsed(key.pid, "limits", |raw| limits::parse(raw).map(resource_limit).collect()),
+        limits: files.read_parsed(key.pid, "limits", |raw| limits::parse(raw).collect()),
         cgroups: files.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize).collect()),
         parents: files.read_ancestors(key.pid),
         oom_score: files.read_number(key.pid, "oom_score"),
@@ -107,10 +107,6 @@ fn read_delays(root: &Root, pid: u32) -> Reading<TaskDelays> {
         }
         _ => Reading::Absent("taskstats: invalid reply".into()),
     }
-}
-
-fn resource_limit(line: LimitLine<'_>) -> ResourceLimit {
-    ResourceLimit { name: sanitize(line.name), soft: line.soft, hard: line.hard, unit: sanitize(line.unit) }
 }
 
 #[cfg(test)]

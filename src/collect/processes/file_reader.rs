@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const MAX_CMDLINE: usize = 4096;
 
-/// The files of a task; a [`ProgressMarker`] publishes an index into this list.
+/// The files of a task; [`TaskFileReader::current_file`] is an index into this list.
 pub(super) const FILES: [&str; 7] = ["stat", "io", "status", "wchan", "cmdline", "cgroup", "comm"];
 const STAT_FILE: usize = 0;
 const IO_FILE: usize = 1;
@@ -91,65 +91,52 @@ pub(super) struct TaskFiles {
     pub comm: Option<[u8; 16]>,
 }
 
-/// The file that a thread is reading, published for the thread that watches it.
-#[derive(Debug, Default)]
-pub(super) struct ProgressMarker(AtomicUsize);
-
-impl ProgressMarker {
-    fn set(&self, file: usize) {
-        self.0.store(file, Relaxed);
-    }
-
-    /// Returns the index in [`FILES`].
-    pub(super) fn get(&self) -> usize {
-        self.0.load(Relaxed)
-    }
-}
-
 /// Reads files; each thread has its own reader.
 pub(super) struct TaskFileReader {
     proc_fd: Arc<OwnedFd>,
     is_live: bool,
     buf: Vec<u8>,
+    /// The index in [`FILES`] of the file being read, for the thread that watches for hangs.
+    pub current_file: Arc<AtomicUsize>,
 }
 
 impl TaskFileReader {
     /// Reads below the open directory `proc`; `is_live` permits system calls on tasks.
     pub(super) fn new(proc: Arc<OwnedFd>, is_live: bool) -> Self {
-        Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE] }
+        Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE], current_file: Arc::default() }
     }
 
-    /// Reads the files of one task. `marker` publishes the file being read, for the thread that watches for hangs.
-    pub(super) fn run(&mut self, job: &ReadJob, marker: &ProgressMarker) -> TaskFiles {
+    /// Reads the files of one task.
+    pub(super) fn run(&mut self, job: &ReadJob) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
-        if job.files.nonblocking_only || job.files.check_state_first && self.is_in_disk_sleep(job, marker) {
-            self.fill_nonblocking(job, marker, &mut out);
+        if job.files.nonblocking_only || job.files.check_state_first && self.is_in_disk_sleep(job) {
+            self.fill_nonblocking(job, &mut out);
             return out;
         }
         // With a hash to compare, `io` comes first: if it is unchanged nothing else is read.
         let io_first = job.skip_if_io_hash.is_some();
-        if job.files.io && io_first && self.read_io(job, marker, &mut out) {
+        if job.files.io && io_first && self.read_io(job, &mut out) {
             return out;
         }
-        if job.files.stat && self.read_stat(job, marker, &mut out) {
+        if job.files.stat && self.read_stat(job, &mut out) {
             return out;
         }
-        if job.files.io && !io_first && self.read_io(job, marker, &mut out) {
+        if job.files.io && !io_first && self.read_io(job, &mut out) {
             return out;
         }
-        self.read_rest(job, marker, &mut out);
+        self.read_rest(job, &mut out);
         out
     }
 
-    fn read_file(&mut self, path: TaskPath, file: usize, marker: &ProgressMarker) -> Result<&[u8], Errno> {
-        marker.set(file);
+    fn read_file(&mut self, path: TaskPath, file: usize) -> Result<&[u8], Errno> {
+        self.current_file.store(file, Relaxed);
         path::read_at(self.proc_fd.as_fd(), &ProcPath::for_task(path, FILES[file]), &mut self.buf)
     }
 
     /// Reads `io`. Returns whether to stop, because it is unchanged or the task has exited.
-    fn read_io(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
+    fn read_io(&mut self, job: &ReadJob, out: &mut TaskFiles) -> bool {
         out.at_ns = boot_ns();
-        let (io, hash) = match self.read_file(job.path, IO_FILE, marker) {
+        let (io, hash) = match self.read_file(job.path, IO_FILE) {
             Ok(text) => (task::io(text).map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text)),
             Err(err) if path::is_denied(err) => (TaskIoRaw::Denied, 0),
             Err(Errno::SRCH) => {
@@ -164,8 +151,8 @@ impl TaskFileReader {
         out.is_io_unchanged
     }
 
-    fn read_stat(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) -> bool {
-        match self.read_file(job.path, STAT_FILE, marker).map(task::stat) {
+    fn read_stat(&mut self, job: &ReadJob, out: &mut TaskFiles) -> bool {
+        match self.read_file(job.path, STAT_FILE).map(task::stat) {
             Ok(line) => out.stat = line,
             Err(err) if path::is_gone(err) => out.has_exited = true,
             Err(err) if path::is_denied(err) => out.is_denied = true,
@@ -174,40 +161,40 @@ impl TaskFileReader {
         out.stat.is_none()
     }
 
-    fn read_rest(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) {
+    fn read_rest(&mut self, job: &ReadJob, out: &mut TaskFiles) {
         let files = job.files;
         if files.status {
-            out.status = self.read_file(job.path, STATUS_FILE, marker).ok().map(task::status);
+            out.status = self.read_file(job.path, STATUS_FILE).ok().map(task::status);
         }
         if files.ioprio && self.is_live {
             out.ioprio = ionice::get(job.path.tid).ok();
         }
         if files.wchan || out.stat.is_some_and(|s| s.state == b'D') {
-            out.wchan = self.read_file(job.path, WCHAN_FILE, marker).ok().and_then(parse_wchan);
+            out.wchan = self.read_file(job.path, WCHAN_FILE).ok().and_then(parse_wchan);
         }
         if files.cmdline {
-            marker.set(CMDLINE_FILE);
+            self.current_file.store(CMDLINE_FILE, Relaxed);
             let path = ProcPath::for_task(job.path, FILES[CMDLINE_FILE]);
             out.cmdline =
                 path::read_all(self.proc_fd.as_fd(), &path, &mut self.buf[..MAX_CMDLINE]).ok().map(join_arguments);
         }
         if files.cgroup {
-            out.cgroup = self.read_file(job.path, CGROUP_FILE, marker).ok().map(Into::into);
+            out.cgroup = self.read_file(job.path, CGROUP_FILE).ok().map(Into::into);
         }
     }
 
-    fn is_in_disk_sleep(&mut self, job: &ReadJob, marker: &ProgressMarker) -> bool {
-        self.read_file(job.path, STATUS_FILE, marker).is_ok_and(|text| task::status(text).state == Some(b'D'))
+    fn is_in_disk_sleep(&mut self, job: &ReadJob) -> bool {
+        self.read_file(job.path, STATUS_FILE).is_ok_and(|text| task::status(text).state == Some(b'D'))
     }
 
     /// Fills in what never blocks, for a task with files that do.
-    fn fill_nonblocking(&mut self, job: &ReadJob, marker: &ProgressMarker, out: &mut TaskFiles) {
+    fn fill_nonblocking(&mut self, job: &ReadJob, out: &mut TaskFiles) {
         out.nonblocking_only = true;
-        match self.read_file(job.path, STATUS_FILE, marker).map(task::status) {
+        match self.read_file(job.path, STATUS_FILE).map(task::status) {
             Ok(lines) => out.status = Some(lines),
             Err(err) => out.has_exited = path::is_gone(err),
         }
-        if let Ok(text) = self.read_file(job.path, COMM_FILE, marker) {
+        if let Ok(text) = self.read_file(job.path, COMM_FILE) {
             let mut comm = [0; 16];
             let text = text.strip_suffix(b"\n").unwrap_or(text);
             let kept = text.len().min(15);

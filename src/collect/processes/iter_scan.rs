@@ -159,12 +159,12 @@ impl TaskScanner {
 
     pub(super) fn plan_reads_after_iter(&mut self, wait_channels: bool) {
         let has_swap_activity = self.swap_activity.has_changed();
-        let is_swap_used = self.swap_activity.is_swap_used();
+        let is_swap_used = self.swap_activity.is_swap_used;
         let len = self.tasks.len();
         let due = due_tasks(len, self.round_position);
         self.round_position = self.round_position.wrapping_add(1);
         let mut budget = due.len().max(1);
-        let has_v1_hierarchies = self.cgroups.has_v1_hierarchies();
+        let has_v1_hierarchies = self.cgroups.has_v1_hierarchies;
         let (is_cautious, seq) = (self.hung_threads >= CAUTIOUS_FROM, self.seq);
         self.jobs.clear();
         for (index, task) in self.tasks.iter_mut().enumerate() {

@@ -7,10 +7,9 @@ use crate::collect::kernel_file::{open, read_once};
 use crate::model::process::MemoryMapping;
 use crate::model::reading::Reading;
 use crate::parse::key_value;
-use crate::parse::smaps::{self, MappingHeader};
+use crate::parse::smaps;
 use crate::parse::task;
 use crate::root::Root;
-use crate::sanitize::sanitize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -52,23 +51,10 @@ pub(super) fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<MemoryM
             if out.len() >= MAX_MAPPINGS {
                 return Ok(out);
             }
-            out.push(mapping_of(header));
+            out.push(header);
         } else if let Some(mapping) = out.last_mut() {
             parse_field(mapping, &line);
         }
-    }
-}
-
-fn mapping_of(header: MappingHeader<'_>) -> MemoryMapping {
-    MemoryMapping {
-        start: header.start,
-        end: header.end,
-        perms: sanitize(header.permissions),
-        name: sanitize(header.name),
-        size: header.end.saturating_sub(header.start),
-        rss: 0,
-        pss: None,
-        swap: None,
     }
 }
 

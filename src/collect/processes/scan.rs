@@ -4,11 +4,11 @@
 //! files that may not return.
 
 use super::activity_filter::ProbeResult;
-use super::file_reader::{FileSet, ProgressMarker, ReadJob, TaskFileReader, TaskFiles};
+use super::file_reader::{FileSet, ReadJob, TaskFileReader, TaskFiles};
 use super::scan_options::ScanOptions;
 use super::stuck_read::{DEADLINE, MAX_STUCK_THREADS, StuckRead};
 use super::task_scanner::{ScanJob, ScanPhase, TaskScan, TaskScanner};
-use super::taskstats::TaskstatsAnswer;
+use super::taskstats::{TaskStats, TaskstatsAnswer};
 use crate::collect::clock;
 use crate::model::process::ProcessUpdate;
 use crate::model::reading::{Reading, describe_io_error};
@@ -154,7 +154,9 @@ impl TaskScanner {
         let now = clock::boot_ns();
         for n in 0..query.len() {
             let activity = match answers.get(n) {
-                Some(TaskstatsAnswer::Stats(stats)) => ProbeResult::from_stats(stats),
+                Some(TaskstatsAnswer::Stats(TaskStats { runs, delays })) => {
+                    ProbeResult::RunCounts { counts: *runs, delays: Some(*delays), covers_all_threads: true }
+                }
                 Some(TaskstatsAnswer::Exited) => ProbeResult::Exited,
                 Some(TaskstatsAnswer::Failed(_)) | None => {
                     self.activity_filter.read_schedstat(proc.as_fd(), self.probe_targets[scan.target_index].1)
@@ -209,7 +211,7 @@ impl TaskScanner {
             (ScanJob::Files(job), Some(proc)) => {
                 let files = FileSet { nonblocking_only: true, ..job.files };
                 let job = ReadJob { files, ..*job };
-                self.apply_read(TaskFileReader::new(proc, false).run(&job, &ProgressMarker::default()))
+                self.apply_read(TaskFileReader::new(proc, false).run(&job))
             }
             (ScanJob::Files(_), None) => self.skip_job(),
         }

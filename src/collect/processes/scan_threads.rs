@@ -8,7 +8,7 @@
 //! not keep the process from exiting.
 
 use super::activity_filter::TaskstatsClient;
-use super::file_reader::{ProgressMarker, TaskFileReader, TaskFiles};
+use super::file_reader::{TaskFileReader, TaskFiles};
 use super::scan_options::ScanOptions;
 use super::stuck_read::{DEADLINE, MAX_STUCK_THREADS, is_thread_runnable};
 use super::task_scanner::{ScanJob, TaskScanner};
@@ -23,7 +23,7 @@ use rustix::time::{
 };
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ struct RunningJob {
     job: ScanJob,
     /// CLOCK_BOOTTIME, ns.
     started_ns: u64,
-    marker: Arc<ProgressMarker>,
+    /// See [`TaskFileReader::current_file`].
+    current_file: Arc<AtomicUsize>,
     thread_id: u32,
 }
 
@@ -229,8 +230,8 @@ fn run_scan(shared: &ScanShared, owner_id: u64, worker: &mut WorkerState) -> Opt
         if worker.reader.is_none() {
             worker.reader = state.tasks.new_reader();
         }
-        let (marker, thread_id) = (worker.marker.clone(), worker.thread_id);
-        state.running_job = Some(RunningJob { job, started_ns: boot_ns(), marker, thread_id });
+        let current_file = worker.reader.as_ref().map(|reader| reader.current_file.clone()).unwrap_or_default();
+        state.running_job = Some(RunningJob { job, started_ns: boot_ns(), current_file, thread_id: worker.thread_id });
         drop(state);
         let reading = worker.run(&job);
         state = lock(&shared.state);
@@ -270,7 +271,7 @@ fn watch_deadline(shared: &Arc<ScanShared>) {
         state.owner_id += 1;
         let (owner_id, is_inline) = (state.owner_id, state.is_inline);
         state.tasks.hung_threads += 1;
-        state.tasks.abandon_job(&running.job, running.marker.get(), running.thread_id);
+        state.tasks.abandon_job(&running.job, running.current_file.load(Relaxed), running.thread_id);
         drop(state);
         let next = shared.clone();
         if spawn_thread("tasks", THREAD_STACK_BYTES, move || take_over(&next, owner_id, is_inline)).is_err() {
@@ -286,7 +287,6 @@ struct WorkerState {
     reader: Option<TaskFileReader>,
     taskstats: TaskstatsClient,
     answers: Vec<TaskstatsAnswer>,
-    marker: Arc<ProgressMarker>,
     /// The thread that uses it in this scan.
     thread_id: u32,
 }
@@ -295,7 +295,7 @@ impl WorkerState {
     /// Runs the job; the answers to a query are in `answers`.
     fn run(&mut self, job: &ScanJob) -> Option<TaskFiles> {
         match (job, &mut self.reader) {
-            (ScanJob::Files(job), Some(reader)) => Some(reader.run(job, &self.marker)),
+            (ScanJob::Files(job), Some(reader)) => Some(reader.run(job)),
             (ScanJob::Files(_), None) => Some(TaskFiles::default()),
             (ScanJob::Taskstats(ask), _) => {
                 self.taskstats.query(ask, &mut self.answers);

@@ -9,7 +9,8 @@ pub(super) struct SwapActivity {
     file: PersistentFile,
     buf: Vec<u8>,
     is_live: bool,
-    is_in_use: bool,
+    /// Whether anything is swapped out, as of the last call of [`SwapActivity::has_changed`].
+    pub is_swap_used: bool,
     /// Pages read from and written to swap since boot.
     last_events: Option<(u64, u64)>,
 }
@@ -20,7 +21,7 @@ impl SwapActivity {
             file: PersistentFile::new(root.proc("vmstat")),
             buf: Vec::new(),
             is_live: root.is_live(),
-            is_in_use: true,
+            is_swap_used: true,
             last_events: None,
         }
     }
@@ -30,8 +31,8 @@ impl SwapActivity {
         // One cheap system call avoids reading the file where nothing is swapped out.
         if self.is_live {
             let info = rustix::system::sysinfo();
-            self.is_in_use = info.totalswap != info.freeswap;
-            if !self.is_in_use {
+            self.is_swap_used = info.totalswap != info.freeswap;
+            if !self.is_swap_used {
                 return self.last_events.take().is_some();
             }
         }
@@ -40,11 +41,6 @@ impl SwapActivity {
         let moved = now.is_none() || now != self.last_events;
         self.last_events = now;
         moved
-    }
-
-    /// Whether anything is swapped out, as of the last call of [`SwapActivity::has_changed`].
-    pub(super) fn is_swap_used(&self) -> bool {
-        self.is_in_use
     }
 }
 

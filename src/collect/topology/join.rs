@@ -31,19 +31,12 @@ pub(super) fn build_topology(
         let join = DeviceResolver { root, topology: &topo, mount_resolver: mounts.resolver() };
         join.resolve_all(mounts, areas)
     };
-    for (id, mount) in found.mounts {
-        if let Some(dev) = device_mut(&mut topo, id) {
-            dev.mounts.push(mount);
-        }
-    }
-    for (id, area) in found.swaps {
-        if let Some(dev) = device_mut(&mut topo, id) {
-            dev.swaps.push(area);
-        }
-    }
-    for (id, parent) in found.loop_parents {
-        if let Some(dev) = device_mut(&mut topo, id) {
-            dev.parent = Some(parent);
+    for (id, link) in found {
+        let Some(dev) = device_mut(&mut topo, id) else { continue };
+        match link {
+            DeviceLink::Mount(mount) => dev.mounts.push(mount),
+            DeviceLink::Swap(area) => dev.swaps.push(area),
+            DeviceLink::Parent(parent) => dev.parent = Some(parent),
         }
     }
     fill_holders(&mut topo);
@@ -66,10 +59,7 @@ fn fill_holders(topo: &mut Topology) {
         .devices
         .iter()
         .filter(|d| d.kind != DeviceKind::Partition || !d.slaves.is_empty())
-        .flat_map(|d| {
-            let below: Vec<DevId> = if d.slaves.is_empty() { d.parent.into_iter().collect() } else { d.slaves.clone() };
-            below.into_iter().map(|b| (b, d.id))
-        })
+        .flat_map(|d| topo.devices_below(d).iter().map(|below| (*below, d.id)))
         .collect();
     for (below, above) in pairs {
         if let Some(dev) = device_mut(topo, below) {
@@ -78,11 +68,11 @@ fn fill_holders(topo: &mut Topology) {
     }
 }
 
-#[derive(Default)]
-struct ResolvedLinks {
-    mounts: Vec<(DevId, MountRef)>,
-    swaps: Vec<(DevId, RawBytes)>,
-    loop_parents: Vec<(DevId, DevId)>,
+/// What lies on a device, or the device below it.
+enum DeviceLink {
+    Mount(MountRef),
+    Swap(RawBytes),
+    Parent(DevId),
 }
 
 struct DeviceResolver<'a> {
@@ -92,27 +82,28 @@ struct DeviceResolver<'a> {
 }
 
 impl DeviceResolver<'_> {
-    fn resolve_all(&self, mounts: &MountTable, areas: &[SwapArea]) -> ResolvedLinks {
-        let mut all = ResolvedLinks::default();
+    fn resolve_all(&self, mounts: &MountTable, areas: &[SwapArea]) -> Vec<(DevId, DeviceLink)> {
+        let mut all = Vec::new();
         for (mount, bind) in mounts.0.iter().zip(mounts.bind_flags()) {
             let found = self.mount_devices(mount, 0);
             if found.is_empty() {
                 continue;
             }
             let hidden = !self.mount_resolver.is_visible(mount);
-            all.mounts.extend(found.into_iter().map(|(id, via)| (id, MountRef::new(mount, via, bind, hidden))));
+            let link = |via| DeviceLink::Mount(MountRef::new(mount, via, bind, hidden));
+            all.extend(found.into_iter().map(|(id, via)| (id, link(via))));
         }
         for area in areas {
             let id = match area.kind.as_str() {
                 "partition" => self.node_device(area.name.as_bytes()),
                 _ => self.file_device(area.name.as_bytes(), 0),
             };
-            all.swaps.extend(id.map(|id| (id, RawBytes::from(area.name.as_str()))));
+            all.extend(id.map(|id| (id, DeviceLink::Swap(area.name.as_str().into()))));
         }
         for dev in self.topology.devices.iter().filter(|d| d.kind == DeviceKind::Loop) {
             let Some(file) = &dev.label else { continue };
             let parent = self.node_device(file.as_bytes()).or_else(|| self.file_device(file.as_bytes(), 0));
-            all.loop_parents.extend(parent.filter(|p| *p != dev.id).map(|p| (dev.id, p)));
+            all.extend(parent.filter(|p| *p != dev.id).map(|p| (dev.id, DeviceLink::Parent(p))));
         }
         all
     }

@@ -9,7 +9,6 @@ mod sysfs;
 mod uevent;
 
 use super::mountinfo::{MountWatcher, PolledFile};
-use super::swaps::swap_area;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
 use crate::model::reading::Reading;
@@ -81,7 +80,7 @@ impl TopologyReader {
         }
         let now = match self.rescan_if(rescan) {
             Ok(()) => {
-                Reading::Ok(join::build_topology(&self.root, &self.devices, self.mounts.mounts(), &self.swap_areas))
+                Reading::Ok(join::build_topology(&self.root, &self.devices, &self.mounts.mounts, &self.swap_areas))
             }
             Err(err) => Reading::from_io_error("/sys/block", &err),
         };
@@ -118,7 +117,7 @@ impl TopologyReader {
     fn read_swaps(&mut self) -> bool {
         match self.swaps_file.read_if_changed() {
             Ok(Some(text)) => {
-                let areas: Vec<_> = swaps::parse(text).map(swap_area).collect();
+                let areas: Vec<_> = swaps::parse(text).collect();
                 let names = |a: &[SwapArea]| a.iter().map(|a| a.name.clone()).collect::<Vec<_>>();
                 let changed = names(&areas) != names(&self.swap_areas);
                 self.swap_areas = areas;

@@ -6,7 +6,7 @@
 use crate::collect::kernel_file::read_once;
 use crate::model::disk::{DevId, SECTOR_BYTES};
 use crate::model::topology::{BlockDevice, DeviceKind, MdInfo};
-use crate::parse::bytes::{device_number, parse_u64};
+use crate::parse::bytes::parse_u64;
 use crate::root::Root;
 use std::collections::HashMap;
 use std::io;
@@ -63,7 +63,7 @@ fn scan_disk(dir: &Path, sys_name: &str, found: &mut Vec<ScannedDevice>) -> Opti
 
 fn read_common(dir: &Path, sys_name: &str) -> Option<BlockDevice> {
     Some(BlockDevice {
-        id: device_number(&read_text(dir.join("dev"))?)?.into(),
+        id: DevId::parse(&read_text(dir.join("dev"))?)?,
         name: sys_name.replace('!', "/"),
         size_bytes: read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR_BYTES)),
         read_only: read_flag(dir.join("ro")),

@@ -26,8 +26,8 @@ const MAX_COMMAND_WIDTH: usize = 120;
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let mut hung = 0;
     for task in &ctx.system.hung_tasks {
-        let row = ctx.system.processes.get(&task.key());
-        let report = ctx.system.kernel_log.latest_hung_task(task.tid);
+        let row = ctx.system.processes.get(&task.key);
+        let report = ctx.system.kernel_log.latest_hung_task(task.key.tid);
         // Some drivers' kernel threads sleep in state D for ever; only the kernel knows which of them hang.
         if row.as_ref().is_some_and(|row| row.raw.kernel_thread) && report.is_none() {
             continue;
@@ -59,7 +59,7 @@ fn hung_task_finding(
     row: Option<&ProcessRow<'_>>,
     report: Option<&LogEntry>,
 ) -> Finding {
-    let (key, name) = (task.key(), sanitize(&task.comm));
+    let (key, name) = (task.key, sanitize(&task.comm));
     // The kernel may have watched it for longer.
     let reported_ns = report.map_or(u64::MAX, |entry| ctx.wall_to_boot_ns(entry.first_wall_ns));
     let since = task.since_boot_ns.min(reported_ns);
@@ -74,8 +74,8 @@ fn hung_task_finding(
     let meaning = channel.map(|channel| channel.meaning.to_owned());
     let duration = format::duration(secs);
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
-    let command = row.and_then(|row| row.command()).map(|command| command.to_string());
-    let title = format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, task.tid));
+    let command = row.and_then(|row| row.command());
+    let title = format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, key.tid));
     Finding::of_task(severity, key, &name, title)
     .fact("state", "D, not scheduled")
     .fact("for at least", duration)
@@ -99,7 +99,7 @@ fn hung_task_finding(
 
 /// The device that a task waits for: that of its sync, or else the only one on which nothing completes.
 fn waited_for_device(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitChannel>) -> Option<DevId> {
-    let sync = |syncs: &SyncActivity| syncs.in_flight.iter().find(|sync| sync.tid == task.tid)?.file.device_id();
+    let sync = |syncs: &SyncActivity| syncs.in_flight.iter().find(|sync| sync.tid == task.key.tid)?.file.device_id();
     if let Some(id) = ctx.system.snapshot.syncs.ok().and_then(|syncs| sync(syncs)) {
         return Some(id);
     }
@@ -146,7 +146,7 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
     let mut reported = Vec::new();
     for entry in ctx.kernel_messages(KernelLogClass::HungTask, REPORT_SECS) {
         let Some(pid) = entry.pid else { continue };
-        let is_hung = ctx.system.hung_tasks.iter().any(|task| task.tid == pid);
+        let is_hung = ctx.system.hung_tasks.iter().any(|task| task.key.tid == pid);
         if is_hung || reported.contains(&pid) || reported.len() >= MAX_FINDINGS {
             continue;
         }

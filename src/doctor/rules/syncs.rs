@@ -7,7 +7,7 @@ use super::prelude::*;
 use crate::doctor::device_users::{DeviceUsers, MAIN_DEVICE_SHARE, Requests};
 use crate::doctor::rule_context::IoTask;
 use crate::model::reading::Reading;
-use crate::model::syncs::{NOT_REQUESTED, SyncActivity, SyncRate, SyncWait, wait_text};
+use crate::model::syncs::{NOT_REQUESTED, ON_CPU, SyncActivity, SyncRate, wait_text};
 use std::collections::HashMap;
 
 const WINDOW_SECS: f64 = 4.0;
@@ -243,8 +243,7 @@ fn behind_stream_finding(
     stream: &Stream,
 ) -> Finding {
     // Seen running more often than waiting for the disk, so the stream is not the whole cause.
-    let wait = most_common_wait(newest, waiter.pid).and_then(SyncWait::from_function);
-    let is_cpu_bound = wait == Some(SyncWait::Cpu);
+    let is_cpu_bound = most_common_wait(newest, waiter.pid).is_some_and(|function| function.starts_with(ON_CPU));
     let because = if is_cpu_bound { "while" } else { "because" };
     let rate = format::bytes_per_s(stream.write_bytes_per_s);
     let title = format!(

@@ -15,7 +15,7 @@ fn finding(rule: &'static str, devices: &[DevId]) -> Finding {
 fn rules_by_incident(machine: &TestMachine) -> Vec<Vec<&'static str>> {
     let mut engine = RuleEngine::default();
     engine.evaluate(&machine.system);
-    engine.incidents().iter().map(|s| s.findings.iter().map(|f| f.rule).collect()).collect()
+    engine.incidents.iter().map(|s| s.findings.iter().map(|f| f.rule).collect()).collect()
 }
 
 fn storm(t: &mut crate::model::snapshot::Snapshot) {

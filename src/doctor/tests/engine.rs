@@ -13,7 +13,7 @@ use crate::model::reading::Reading;
 use std::sync::Arc;
 
 fn rules_by_incident(engine: &RuleEngine) -> Vec<Vec<&'static str>> {
-    engine.incidents().iter().map(|s| s.findings.iter().map(|f| f.rule).collect()).collect()
+    engine.incidents.iter().map(|s| s.findings.iter().map(|f| f.rule).collect()).collect()
 }
 
 fn finding(rule: &'static str, severity: Severity, devices: &[crate::model::disk::DevId]) -> Finding {
@@ -61,7 +61,7 @@ fn writeback_storm_is_one_incident_with_the_cause_first() {
         rules_by_incident(&engine),
         [["writeback-storm", "writers-throttled", "slow-drain", "device-saturated"]]
     );
-    assert_eq!(engine.incidents()[0].severity, Severity::Critical, "the highest severity of its findings");
+    assert_eq!(engine.incidents[0].severity, Severity::Critical, "the highest severity of its findings");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn findings_near_a_limit_do_not_flap_and_clear_later() {
     };
     machine.ticks(8, busy);
     engine.evaluate(&machine.system);
-    let since = engine.incidents()[0].since_ns();
+    let since = engine.incidents[0].since_ns();
     // One idle second in four does not interrupt the finding.
     for i in 0..40 {
         match i % 4 > 0 {
@@ -109,11 +109,11 @@ fn findings_near_a_limit_do_not_flap_and_clear_later() {
             false => machine.idle_ticks(1),
         };
         engine.evaluate(&machine.system);
-        assert_eq!(engine.incidents().len(), 1, "cleared at {i}");
+        assert_eq!(engine.incidents.len(), 1, "cleared at {i}");
     }
-    assert_eq!(engine.incidents()[0].since_ns(), since);
+    assert_eq!(engine.incidents[0].since_ns(), since);
     let mut seen = 0;
-    while !engine.incidents().is_empty() {
+    while !engine.incidents.is_empty() {
         machine.idle_ticks(1);
         engine.evaluate(&machine.system);
         seen += 1;
@@ -148,7 +148,7 @@ fn going_back_in_time_resets_the_engine() {
     let mut early = TestMachine::new();
     early.idle_ticks(1);
     engine.evaluate(&early.system);
-    assert_eq!(engine.incidents(), []);
+    assert_eq!(engine.incidents, []);
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn skipped_rules_give_their_reason() {
     machine.system.kernel_log_status = Reading::Denied("/dev/kmsg: needs CAP_SYSLOG".into());
     let mut engine = RuleEngine::default();
     engine.evaluate(&machine.system);
-    let io = engine.skipped_rules().iter().find(|u| u.rule == "io-error").unwrap();
+    let io = engine.skipped_rules.iter().find(|u| u.rule == "io-error").unwrap();
     assert!(!io.needs_more_data && io.reason.contains("CAP_SYSLOG"));
     let mut young = RuleEngine::default();
     let mut machine = TestMachine::new();
     machine.idle_ticks(1);
     young.evaluate(&machine.system);
-    assert!(young.skipped_rules().iter().any(|u| u.rule == "device-saturated" && u.needs_more_data));
+    assert!(young.skipped_rules.iter().any(|u| u.rule == "device-saturated" && u.needs_more_data));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn equal_histories_give_equal_findings() {
             machine.tick(|t| set_device(t, busy_device(SDA, "sda", (119.0, 600.0, 57.0, 4.0, 0.6))));
             engine.evaluate(&machine.system);
         }
-        engine.incidents().to_vec()
+        engine.incidents.to_vec()
     };
     assert_eq!(evaluate_history(), evaluate_history());
 }
@@ -194,7 +194,7 @@ fn past_findings_explain_nothing_new_and_sort_after_current_ones() {
     machine.idle_ticks(60);
     let mut later = RuleEngine::default();
     later.evaluate(&machine.system);
-    let error = later.incidents().iter().find(|s| s.cause().rule == "io-error").unwrap();
+    let error = later.incidents.iter().find(|s| s.cause().rule == "io-error").unwrap();
     assert_eq!(error.severity, Severity::Warn, "two minutes without another error");
 }
 

@@ -320,7 +320,7 @@ impl TestMachine {
     /// Adds a message of this syslog facility now.
     pub fn kernel_message_from(&mut self, facility: u16, message: &str) -> &mut Self {
         let clock = self.log_clock();
-        let seq = self.system.kernel_log.size().0 as u64 + self.system.kernel_log.revision() + 1;
+        let seq = self.system.kernel_log.size().0 as u64 + self.system.kernel_log.revision + 1;
         let record = KmsgRecord {
             seq,
             boot_us: clock.boot_us(),

@@ -43,7 +43,7 @@ pub(super) fn unavailable_sources(
     let delays = reasons(&system.processes_status, now, |()| {
         delays_unavailable(&system.processes).map(str::to_owned).into_iter().collect()
     });
-    let lost = system.kernel_log.dropped();
+    let lost = system.kernel_log.dropped;
     let lost = (lost > 0).then(|| format!("{lost} lines were overwritten before they could be read"));
     let all = [
         (true, "cpu", missing(&snapshot.cpu, now)),
@@ -90,10 +90,10 @@ fn not_followed(n: u64) -> Option<String> {
 }
 
 fn task_gaps(processes: &ProcessTable, now_boot_ns: u64) -> Vec<String> {
-    let blocked = processes.blocked_tasks().iter().map(|b| {
+    let blocked = processes.blocked_tasks.iter().map(|b| {
         let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
         format!("task {}: blocked {secs} s in {}", b.key.tid, b.waiting_on)
     });
-    let notes = processes.notes().iter().map(ToString::to_string);
+    let notes = processes.notes.iter().map(ToString::to_string);
     hidden_tasks_note(processes).into_iter().chain(blocked).chain(notes).collect()
 }

@@ -72,7 +72,7 @@ pub struct WindowFindings(Vec<(Incident, Timestamp)>);
 impl WindowFindings {
     /// Adds the current incidents.
     pub fn update(&mut self, engine: &RuleEngine, now: Timestamp) {
-        for incident in engine.incidents() {
+        for incident in &engine.incidents {
             let is_same = |f: &Finding| (f.rule, &f.subject) == (incident.cause().rule, &incident.cause().subject);
             match self.0.iter_mut().find(|(old, _)| is_same(old.cause())) {
                 Some(old) => *old = (incident.clone(), now),
@@ -85,7 +85,7 @@ impl WindowFindings {
         // An incident that became part of another one is not over.
         let is_current = |old: &Incident| {
             let cause = old.cause();
-            let mut current = engine.incidents().iter().flat_map(|incident| &incident.findings);
+            let mut current = engine.incidents.iter().flat_map(|incident| &incident.findings);
             current.any(|f| (f.rule, &f.subject) == (cause.rule, &cause.subject))
         };
         self.0.iter().filter(move |(old, _)| !is_current(old))
@@ -142,7 +142,7 @@ fn system_table(system: &SystemState) -> Table {
 fn push_findings(out: &mut Vec<ReportBlock>, system: &SystemState, engine: &RuleEngine, seen: &WindowFindings) {
     out.push(ReportBlock::Heading(2, "Findings".into()));
     out.push(ReportBlock::Paragraph(findings::summarize(engine)));
-    for s in engine.incidents() {
+    for s in &engine.incidents {
         push_incident(out, s, system.now(), "");
     }
     for (s, last) in seen.past_incidents(engine) {

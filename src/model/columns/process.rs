@@ -402,7 +402,7 @@ impl<'a> ProcessTexts<'a> {
     pub fn for_screen(row: &ProcessRow<'a>) -> Self {
         let mut command = thread_name(row);
         match row.command() {
-            Some(line) => command.push_str(without_directory(&line.to_string())),
+            Some(line) => command.push_str(without_directory(&line)),
             None => command.push_str(&row.comm()),
         }
         Self { row: *row, user: row.user(), ionice: row.ionice(), command, waits: waits_text(row) }
@@ -416,11 +416,7 @@ pub fn command_text(row: &ProcessRow<'_>) -> String {
         let _ = write!(out, "[D {wchan}] ");
     }
     out.push_str(&thread_name(row));
-    match row.command() {
-        Some(command) => _ = write!(out, "{command}"),
-        None => out.push_str(&row.comm()),
-    }
-    out
+    out + &row.command().unwrap_or_else(|| row.comm())
 }
 
 /// `{name} ` of a thread that is not its process' first.

@@ -26,12 +26,8 @@ pub struct DStateTask<'a> {
 /// A task that has been in D state for longer than the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HungTask {
-    /// Process id.
-    pub pid: u32,
-    /// Thread id.
-    pub tid: u32,
-    /// Field 22 of stat.
-    pub starttime: u64,
+    /// Identity.
+    pub key: TaskKey,
     /// Command name, raw.
     pub comm: String,
     /// Kernel function it sleeps in.
@@ -70,25 +66,21 @@ impl HungTaskDetector {
             first_seen.insert(task.key, first);
             let duration_ns = now_boot_ns.saturating_sub(first.0);
             if duration_ns >= LIMIT_NS {
-                let TaskKey { pid, tid, starttime } = task.key;
                 let (comm, wchan) = (task.comm.into_owned(), task.wchan.map(str::to_owned));
-                hung.push(HungTask { pid, tid, starttime, comm, wchan, since_boot_ns: first.0, duration_ns });
+                hung.push(HungTask { key: task.key, comm, wchan, since_boot_ns: first.0, duration_ns });
             }
         }
         self.first_seen = first_seen;
-        hung.sort_by_key(|task| (std::cmp::Reverse(task.duration_ns), task.tid));
+        hung.sort_by_key(|task| (std::cmp::Reverse(task.duration_ns), task.key.tid));
         hung
     }
 }
 
 impl HungTask {
-    pub(crate) fn key(&self) -> TaskKey {
-        TaskKey { pid: self.pid, tid: self.tid, starttime: self.starttime }
-    }
-
     /// As an entry of the kernel log. `warnings` is `kernel.hung_task_warnings`, if it could be read.
     pub fn to_log_entry(&self, clock: LogClock, warnings: Option<i64>) -> LogEntry {
-        let thread = if self.tid == self.pid { String::new() } else { format!(" (thread {})", self.tid) };
+        let TaskKey { pid, tid, .. } = self.key;
+        let thread = if tid == pid { String::new() } else { format!(" (thread {tid})") };
         let wait = self.wchan.as_deref().filter(|w| !w.is_empty() && *w != "0");
         let wait = wait.map_or(String::new(), |w| format!(" in {w}"));
         let why = match warnings {
@@ -102,13 +94,12 @@ impl HungTask {
             boot_us: clock.boot_us(),
             level: 3,
             class: KernelLogClass::HungTask,
-            pid: Some(self.pid),
+            pid: Some(pid),
             comm: Some(self.comm.clone()),
             count: 1,
             message: format!(
-                "task {}:{}{thread} in state D for {} s{wait} (seen by iotop-plus{why})",
+                "task {}:{pid}{thread} in state D for {} s{wait} (seen by iotop-plus{why})",
                 self.comm,
-                self.pid,
                 self.duration_ns / 1_000_000_000,
             ),
             origin: LogOrigin::Detector,

@@ -99,8 +99,10 @@ pub struct KernelLog {
     traces: TraceFolder,
     counters: [ClassCounter; KernelLogClass::VARIANTS.len()],
     next_seq: Option<u64>,
-    dropped: u64,
-    revision: u64,
+    /// Records that the kernel overwrote before they were read.
+    pub dropped: u64,
+    /// Changes whenever an entry does.
+    pub(crate) revision: u64,
 }
 
 impl KernelLog {
@@ -146,7 +148,7 @@ impl KernelLog {
     }
 
     /// The entries that the patterns show, newest last. This runs the patterns on every entry: cache the result while
-    /// [`revision`](Self::revision) and the patterns stay the same.
+    /// `revision` and the patterns stay the same.
     pub fn visible<'a>(&'a self, patterns: &'a LogPatterns) -> impl DoubleEndedIterator<Item = &'a LogEntry> {
         self.entries().filter(|e| patterns.shows(e))
     }
@@ -154,16 +156,6 @@ impl KernelLog {
     /// The kernel's newest report that this task hangs.
     pub fn latest_hung_task(&self, pid: u32) -> Option<&LogEntry> {
         self.entries().rev().find(|e| e.class == KernelLogClass::HungTask && e.pid == Some(pid))
-    }
-
-    /// A number that changes whenever an entry does.
-    pub fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// Records that the kernel overwrote before they were read.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
     }
 
     /// Number of messages of a class, as of `now`.

@@ -153,11 +153,11 @@ fn a_sequence_gap_counts_as_dropped_and_an_old_record_is_ignored() {
     k.print(3, "I/O error, dev sda, sector 8");
     k.seq += 5;
     k.print(3, "I/O error, dev sda, sector 8");
-    assert_eq!((k.log.dropped(), k.single_entry().count), (5, 2));
-    let revision = k.log.revision();
+    assert_eq!((k.log.dropped, k.single_entry().count), (5, 2));
+    let revision = k.log.revision;
     k.seq = 10;
     k.print(3, "I/O error, dev sda, sector 8");
-    assert_eq!((k.log.dropped(), k.single_entry().count, k.log.revision()), (5, 2, revision));
+    assert_eq!((k.log.dropped, k.single_entry().count, k.log.revision), (5, 2, revision));
 }
 
 #[test]

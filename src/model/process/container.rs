@@ -19,11 +19,10 @@ fn runtime_and_id(name: &str) -> Option<String> {
             return Some(format!("{runtime}:{}", &id[..12]));
         }
     }
-    if let Some(rest) = bare.strip_prefix("lxc.payload.").filter(|rest| !rest.is_empty()) {
-        return Some(format!("lxc:{rest}"));
-    }
-    if let Some(rest) = bare.strip_prefix("machine-").filter(|rest| !rest.is_empty()) {
-        return Some(format!("machine:{rest}"));
+    for (prefix, runtime) in [("lxc.payload.", "lxc"), ("machine-", "machine")] {
+        if let Some(rest) = bare.strip_prefix(prefix).filter(|rest| !rest.is_empty()) {
+            return Some(format!("{runtime}:{rest}"));
+        }
     }
     is_container_id(bare).then(|| format!("container:{}", &bare[..12]))
 }

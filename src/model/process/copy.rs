@@ -36,8 +36,8 @@ impl ProcessTable {
         let rows = || self.rows.iter().filter(|row| !row.exited);
         ProcessUpdate {
             seq: 1,
-            time: self.time(),
-            rows_are_threads: self.rows_are_threads(),
+            time: self.time,
+            rows_are_threads: self.rows_are_threads,
             reset: true,
             changed: rows()
                 .map(|row| TaskChange { raw: row.raw, scanned_ns: row.state_since_ns, previous_scan_ns: 0 })
@@ -46,9 +46,9 @@ impl ProcessTable {
             users: self.users(),
             wait_channels: rows().filter_map(|row| Some((row.raw.key, self.wait_channel(row)?.clone()))).collect(),
             total: rows().count(),
-            hidden_count: self.hidden_count(),
-            blocked: self.blocked_tasks().to_vec(),
-            delays: self.delay_accounting().clone(),
+            hidden_count: self.hidden_count,
+            blocked: self.blocked_tasks.clone(),
+            delays: self.delay_accounting.clone(),
             ..ProcessUpdate::default()
         }
     }

@@ -23,7 +23,7 @@ mod tests;
 pub use crate::model::columns::process::ProcessColumn;
 pub use container::hint as container_hint;
 pub use detail::{MappingSummary, MemoryMapping, ResourceLimit, TaskDetail};
-pub use row::{CommandLine, ProcessRow};
+pub use row::ProcessRow;
 pub use selection::{ProcessFilter, ProcessQuery, ProcessWindow};
 pub use table::{ProcessTable, ProcessTotals};
 pub use task::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw, USER_HZ};

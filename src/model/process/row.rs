@@ -6,7 +6,6 @@ use super::task::{IoBytes, TaskKey, TaskRaw};
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::sanitize::sanitize_cow;
-use serde::Serialize;
 use std::borrow::Cow;
 
 /// One task of a table, for display and sorting. Values are computed, and texts sanitized, when they are asked for.
@@ -99,7 +98,7 @@ impl<'a> ProcessRow<'a> {
 
     /// How long it has been seen in its present state, in ns.
     pub fn state_duration_ns(&self) -> u64 {
-        self.table.time().boot_ns.saturating_sub(self.stored.state_since_ns)
+        self.table.time.boot_ns.saturating_sub(self.stored.state_since_ns)
     }
 
     /// Whether it exited in the last interval; the values are the last ones read.
@@ -203,12 +202,14 @@ impl<'a> ProcessRow<'a> {
         format!("{} ({})", self.comm(), self.pid())
     }
 
-    /// The command line; `None` until it was read.
-    pub fn command(&self) -> Option<CommandLine<'a>> {
+    /// The command line, sanitized; `None` until it was read. For kernel threads, and where it is empty, the command name in
+    /// brackets.
+    pub fn command(&self) -> Option<Cow<'a, str>> {
         let cmdline = self.raw_cmdline();
-        let in_brackets = self.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
-        let text = if in_brackets { self.raw.comm() } else { cmdline? };
-        Some(CommandLine { text: sanitize_cow(text), in_brackets })
+        if self.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty) {
+            return Some(format!("[{}]", self.comm()).into());
+        }
+        cmdline.map(sanitize_cow)
     }
 
     /// The user's name as it is in `/etc/passwd`.
@@ -230,29 +231,5 @@ impl<'a> ProcessRow<'a> {
     /// I/O class and level in iotop's format.
     pub fn ionice(&self) -> Option<String> {
         self.raw.ioprio.map(|prio| prio.to_string())
-    }
-}
-
-/// A command line, sanitized. For kernel threads, and where it is empty, the command name in brackets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandLine<'a> {
-    text: Cow<'a, str>,
-    in_brackets: bool,
-}
-
-impl std::fmt::Display for CommandLine<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if !self.in_brackets {
-            return f.write_str(&self.text);
-        }
-        f.write_str("[")?;
-        f.write_str(&self.text)?;
-        f.write_str("]")
-    }
-}
-
-impl Serialize for CommandLine<'_> {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
     }
 }

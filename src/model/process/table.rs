@@ -37,17 +37,23 @@ pub struct ProcessTable {
     exited_count: usize,
     has_blocked: bool,
     /// When the accumulated counters were reset.
-    reset_at: Timestamp,
+    pub(crate) counters_since: Timestamp,
     /// I/O of all rows since then, including exited ones.
-    accumulated_io: IoBytes,
-    time: Timestamp,
-    hidden_count: usize,
-    pub(super) rows_are_threads: bool,
-    delay_accounting: Reading<()>,
-    blocked_tasks: Vec<BlockedTask>,
+    pub(crate) accumulated_io: IoBytes,
+    /// Time of the last scan.
+    pub(crate) time: Timestamp,
+    /// Number of tasks whose I/O counters the kernel does not let us read.
+    pub(crate) hidden_count: usize,
+    /// See [`ProcessUpdate::rows_are_threads`].
+    pub(crate) rows_are_threads: bool,
+    /// Whether delays can be read, or why not.
+    pub(crate) delay_accounting: Reading<()>,
+    /// Tasks with a read that does not return.
+    pub(crate) blocked_tasks: Vec<BlockedTask>,
     pub(super) stall_percentages: Arc<StallPercentages>,
     pub(super) io_attribution: ProcessIoAttribution,
-    notes: Vec<String>,
+    /// Notes about the last scan for the user.
+    pub(crate) notes: Vec<String>,
 }
 
 impl ProcessTable {
@@ -60,7 +66,7 @@ impl ProcessTable {
     pub fn apply(&mut self, update: &ProcessUpdate) {
         if update.reset {
             self.clear();
-            self.reset_at = update.time;
+            self.counters_since = update.time;
         }
         self.end_interval();
         self.time = update.time;
@@ -258,12 +264,7 @@ impl ProcessTable {
     pub fn reset_counters(&mut self, now: Timestamp) {
         self.rows.iter_mut().for_each(|row| row.accumulated = None);
         self.accumulated_io = IoBytes::default();
-        self.reset_at = now;
-    }
-
-    /// I/O of all rows since the counters were reset, including exited rows.
-    pub fn accumulated_io(&self) -> IoBytes {
-        self.accumulated_io
+        self.counters_since = now;
     }
 
     /// Number of rows, including exited ones.
@@ -274,41 +275,6 @@ impl ProcessTable {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
-    }
-
-    /// Time of the last scan.
-    pub fn time(&self) -> Timestamp {
-        self.time
-    }
-
-    /// When the accumulated counters were reset.
-    pub fn counters_since(&self) -> Timestamp {
-        self.reset_at
-    }
-
-    /// Whether rows are threads, see [`ProcessUpdate::rows_are_threads`].
-    pub fn rows_are_threads(&self) -> bool {
-        self.rows_are_threads
-    }
-
-    /// Number of tasks whose I/O counters the kernel does not let us read.
-    pub fn hidden_count(&self) -> usize {
-        self.hidden_count
-    }
-
-    /// Whether delays can be read, or why not.
-    pub fn delay_accounting(&self) -> &Reading<()> {
-        &self.delay_accounting
-    }
-
-    /// Tasks with a read that does not return.
-    pub fn blocked_tasks(&self) -> &[BlockedTask] {
-        &self.blocked_tasks
-    }
-
-    /// Notes about the last scan for the user.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     /// Names of the known users, by uid.

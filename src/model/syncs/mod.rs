@@ -10,7 +10,7 @@ mod wait;
 
 pub use activity::{SyncActivity, SyncRate};
 pub use columns::{SlowSyncRow, SyncRow};
-pub use wait::{ON_CPU, SyncWait, wait_text};
+pub use wait::{ON_CPU, wait_text};
 
 use super::disk::DevId;
 use super::latency::SparseHistogram;

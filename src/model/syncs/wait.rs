@@ -3,72 +3,46 @@
 //! Function names are those of `/proc/PID/wchan`: the innermost function outside the scheduler (fs/proc/base.c).
 //! An unknown function is shown by its name.
 
-/// What a sync waits on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SyncWait {
-    /// A commit of the file system's journal, which includes changes of others.
-    Journal,
-    /// Pages under writeback.
-    Writeback,
-    /// A flush of the device's cache, or a single request.
-    Device,
-    /// A metadata block of the file system.
-    Metadata,
-    /// Nothing: the thread runs, or waits for a CPU.
-    Cpu,
-    /// A full request queue of the device.
-    Queue,
-    /// Dirty throttling.
-    Throttle,
-    /// A lock of the file or the file system.
-    Lock,
-}
+use crate::sanitize::sanitize;
 
 /// Stands for no function: the thread runs or is runnable.
 pub const ON_CPU: &str = "on_cpu";
 
-/// Prefixes of function names, separated by `|`, and what waiting there means.
-const WAIT_FUNCTIONS: &[(SyncWait, &str)] = &[
+/// What a sync waits on; the word before the name of the device, if that follows; and the prefixes of the functions in which
+/// it waits, separated by `|`.
+const WAITS: &[(&str, &str, &str)] = &[
+    // The commit includes changes of others.
     (
-        SyncWait::Journal,
+        "journal commit",
+        "of",
         "jbd2_|do_get_write_access|wait_transaction_locked|add_transaction_credits|xlog_|\
          xfs_log_force|btrfs_wait_for_commit|btrfs_commit_transaction|btrfs_sync_log|\
          wait_log_commit",
     ),
-    (SyncWait::Throttle, "balance_dirty_pages"),
+    ("dirty throttling", "", "balance_dirty_pages"),
     (
-        SyncWait::Writeback,
+        "writeback",
+        "to",
         "folio_wait_|__folio_lock|wait_on_page_|wait_for_stable_page|__filemap_fdatawait_range|\
          wb_wait_for_completion",
     ),
-    (SyncWait::Queue, "blk_mq_get_tag|rq_qos_wait|wbt_wait"),
-    (SyncWait::Device, "blkdev_issue_flush|submit_bio_wait|bio_await|blk_execute_rq|md_flush_request"),
-    (SyncWait::Metadata, "__wait_on_buffer|__sync_dirty_buffer|sync_dirty_buffer"),
-    (SyncWait::Cpu, "on_cpu"),
-    (SyncWait::Lock, "rwsem_|__mutex_lock|mutex_lock|percpu_rwsem|percpu_down"),
+    ("a full queue", "of", "blk_mq_get_tag|rq_qos_wait|wbt_wait"),
+    ("flush", "of", "blkdev_issue_flush|submit_bio_wait|bio_await|blk_execute_rq|md_flush_request"),
+    ("metadata", "to", "__wait_on_buffer|__sync_dirty_buffer|sync_dirty_buffer"),
+    ("runs, or waits for CPU", "", ON_CPU),
 ];
 
-impl SyncWait {
-    /// From the name of a function.
-    pub fn from_function(function: &str) -> Option<Self> {
-        let is_of = |prefixes: &str| prefixes.split('|').any(|prefix| function.starts_with(prefix));
-        WAIT_FUNCTIONS.iter().find(|(_, prefixes)| is_of(prefixes)).map(|k| k.0)
-    }
-}
+/// The functions that wait for a lock of the file or the file system.
+const LOCK_FUNCTIONS: &str = "rwsem_|__mutex_lock|mutex_lock|percpu_rwsem|percpu_down";
 
 /// A description, sanitized, with the name of the device; `-` without one.
 pub fn wait_text(function: &str, device: &str) -> String {
-    let to = |text: &str, word: &str| if device == "-" { text.into() } else { format!("{text} {word} {device}") };
-    match SyncWait::from_function(function) {
-        Some(SyncWait::Journal) => to("journal commit", "of"),
-        Some(SyncWait::Writeback) => to("writeback", "to"),
-        Some(SyncWait::Metadata) => to("metadata", "to"),
-        Some(SyncWait::Cpu) => "runs, or waits for CPU".into(),
-        Some(SyncWait::Device) => to("flush", "of"),
-        Some(SyncWait::Queue) => to("a full queue", "of"),
-        Some(SyncWait::Throttle) => "dirty throttling".into(),
-        Some(SyncWait::Lock) => format!("a lock ({})", crate::sanitize::sanitize(function)),
-        None => crate::sanitize::sanitize(function),
+    let is_of = |prefixes: &str| prefixes.split('|').any(|prefix| function.starts_with(prefix));
+    match WAITS.iter().find(|(.., prefixes)| is_of(prefixes)) {
+        Some((text, word, _)) if word.is_empty() || device == "-" => (*text).to_owned(),
+        Some((text, word, _)) => format!("{text} {word} {device}"),
+        None if is_of(LOCK_FUNCTIONS) => format!("a lock ({})", sanitize(function)),
+        None => sanitize(function),
     }
 }
 
@@ -83,6 +57,6 @@ mod tests {
         assert_eq!(wait_text("wb_wait_for_completion", "-"), "writeback");
         assert_eq!(wait_text("rwsem_down_write_slowpath", "sda1"), "a lock (rwsem_down_write_slowpath)");
         assert_eq!(wait_text("nfs_wait\u{1b}", "sda1").chars().filter(|c| *c == '\u{1b}').count(), 0);
-        assert_eq!(SyncWait::from_function("xfs_ilock"), None);
+        assert_eq!(wait_text("xfs_ilock", "sda1"), "xfs_ilock");
     }
 }

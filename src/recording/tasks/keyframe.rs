@@ -68,9 +68,10 @@ impl RecordedTasks {
         }
         let boot_ns = self.last_update.time.boot_ns;
         let (mut last, mut scanned, mut since) = (0, boot_ns, boot_ns);
-        for mut row in w.items(MAX_TASKS, rows, RecordedTask::EMPTY)? {
+        let blank = RecordedTask { raw: *EMPTY, at_ns: 0, state_since_ns: 0, names: None };
+        for mut row in w.items(MAX_TASKS, rows, blank)? {
             chained_tid(w, &mut last, &mut row.raw.key.tid)?;
-            code_row(w, &EMPTY, &mut row.raw)?;
+            code_row(w, &*EMPTY, &mut row.raw)?;
             w.chained(&mut scanned, &mut row.at_ns)?;
             w.chained(&mut since, &mut row.state_since_ns)?;
             let tid = row.raw.key.tid;

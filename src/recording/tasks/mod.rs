@@ -33,10 +33,6 @@ struct RecordedTask {
     names: Option<Arc<TaskNames>>,
 }
 
-impl RecordedTask {
-    const EMPTY: Self = Self { raw: EMPTY, at_ns: 0, state_since_ns: 0, names: None };
-}
-
 /// The table as of the newest update.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RecordedTasks {
@@ -214,7 +210,7 @@ impl RecordedTasks {
         }
         let boot_ns = update.time.boot_ns;
         let mut cursor = Cursor { tid: 0, scanned_ns: boot_ns, previous_scan_ns: boot_ns };
-        let blank = TaskChange { raw: EMPTY, scanned_ns: 0, previous_scan_ns: 0 };
+        let blank = TaskChange { raw: *EMPTY, ..TaskChange::default() };
         for mut change in w.items(MAX_TASKS, std::mem::take(&mut update.changed), blank)? {
             if self.code_change(w, &mut cursor, &mut change)? {
                 self.apply_change(&change);
@@ -236,7 +232,7 @@ impl RecordedTasks {
         match is_unknown {
             // Differences to values that are not known may not fit.
             true => w.row(&[], &mut [])?,
-            false => code_row(w, row.map_or(&EMPTY, |row| &row.raw), &mut change.raw)?,
+            false => code_row(w, row.map_or(&*EMPTY, |row| &row.raw), &mut change.raw)?,
         }
         change.raw.key.tid = tid;
         w.chained(&mut cursor.scanned_ns, &mut change.scanned_ns)?;

@@ -3,28 +3,13 @@
 use super::super::codec::{Coded, DecodeError, Wire};
 use super::super::counter_row::{Cells, CounterRow};
 use crate::model::process::{BlockedTask, IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(super) const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
 /// What a new task is compared with: every cell is 0.
-pub(super) const EMPTY: TaskRaw = TaskRaw {
-    key: TaskKey { pid: 0, tid: 0, starttime: 0 },
-    comm: [0; 16],
-    state: 0,
-    kernel_thread: false,
-    ioprio: None,
-    ppid: 0,
-    uid: None,
-    num_threads: 0,
-    majflt: 0,
-    cpu_ticks: 0,
-    timeslices: 0,
-    rss_bytes: 0,
-    swap_bytes: None,
-    io: TaskIoRaw::Read(IoBytes { read: 0, write: 0, cancelled: 0 }),
-    delays: None,
-};
+pub(super) static EMPTY: LazyLock<TaskRaw> =
+    LazyLock::new(|| TaskRaw { io: TaskIoRaw::Read(IoBytes::default()), ..TaskRaw::default() });
 
 impl CounterRow for TaskRaw {
     const FLAGS: usize = 12;

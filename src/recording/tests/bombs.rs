@@ -340,7 +340,7 @@ fn frames_whose_numbers_go_back_are_unreadable() {
     let later_first = [&valid.bytes[..header], &valid.bytes[valid.tick_ends[11]..], &valid.bytes[header..]].concat();
     for (bytes, numbers) in [(joined, 0..30), (later_first, 12..30)] {
         let mut reader = RecordingReader::open(bytes.as_slice()).unwrap();
-        let span = reader.span();
+        let span = reader.span;
         assert_eq!((span.first_number, span.last_number, span.ticks), (numbers.start, 29, numbers.len() as u64));
         for from in [0, 12, 29] {
             reader.seek(from).unwrap();

@@ -326,7 +326,7 @@ fn to_json(world: &SystemState) -> String {
 fn replay_equals_the_live_session() {
     let recording = record_ticks(150, (20, 3));
     let mut reader = RecordingReader::open(recording.bytes.as_slice()).unwrap();
-    let span = reader.span();
+    let span = reader.span;
     assert_eq!((span.ticks, span.first_number, span.last_number, span.damaged_bytes), (150, 0, 149, 0));
     let mut live = new_state(&reader);
     let mut replayed = new_state(&reader);
@@ -353,7 +353,7 @@ fn the_reference_recording_is_readable() {
     }
     let reference = std::fs::read(&path).unwrap();
     let mut reader = RecordingReader::open(reference.as_slice()).unwrap();
-    assert_eq!((reader.span().ticks, reader.span().damaged_bytes), (45, 0));
+    assert_eq!((reader.span.ticks, reader.span.damaged_bytes), (45, 0));
     assert_eq!(read_ticks(&mut reader).len(), 45);
 }
 

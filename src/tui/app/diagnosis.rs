@@ -18,9 +18,9 @@ impl App {
     /// Evaluates the rules and requests slow facts, each if it is due.
     pub(super) fn run_rules_if_due(&mut self, effects: &mut Vec<Effect>) {
         let now = self.shared.system.now().boot_ns;
-        let evaluated_ns = self.shared.findings.evaluated_at_ns();
+        let evaluated_ns = self.shared.findings.evaluated_at_ns;
         let rest = evaluated_ns..evaluated_ns.saturating_add(IDLE_INTERVAL_NS);
-        if !(self.shared.findings.incidents().is_empty() && rest.contains(&now)) {
+        if !(self.shared.findings.incidents.is_empty() && rest.contains(&now)) {
             self.run_rules();
         }
         self.request_facts(effects);
@@ -29,17 +29,17 @@ impl App {
     fn run_rules(&mut self) {
         let (findings, selected) = (&mut self.shared.findings, &mut self.views.findings.scroll.selected);
         let is_open = self.screen.view == ViewId::Findings;
-        let key = findings.incidents().get(*selected).filter(|_| is_open).map(incident_key);
+        let key = findings.incidents.get(*selected).filter(|_| is_open).map(incident_key);
         findings.evaluate(&self.shared.system);
         // The same incident stays selected while the view is open; otherwise the view opens at the worst one.
-        let incidents = findings.incidents();
+        let incidents = &findings.incidents;
         let same = key.and_then(|key| incidents.iter().position(|incident| incident_key(incident) == key));
         *selected = same.unwrap_or(if is_open { *selected } else { 0 }).min(incidents.len().saturating_sub(1));
     }
 
     /// Before a new tick: evaluates the one before, if its scan of tasks never came.
     pub(super) fn run_overdue_rules(&mut self, effects: &mut Vec<Effect>) {
-        if self.shared.findings.seq() < self.shared.system.snapshot.seq {
+        if self.shared.findings.seq < self.shared.system.snapshot.seq {
             self.run_rules_if_due(effects);
         }
     }
@@ -48,7 +48,7 @@ impl App {
         let system = &self.shared.system;
         let now = system.now().boot_ns;
         // Some rules compare two readings: read twice soon after an incident begins.
-        let is_idle = self.shared.findings.incidents().is_empty() && system.slow_facts.previous.is_some();
+        let is_idle = self.shared.findings.incidents.is_empty() && system.slow_facts.previous.is_some();
         let interval = if is_idle { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
         let requests = &mut self.fact_requests;
         let is_due = requests.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= interval);

@@ -42,7 +42,7 @@ impl App {
         match self.screen.view {
             ViewId::Overview => {
                 let devices = self.views.devices.wanted_rows(&self.shared);
-                overview_layout(body, devices, self.shared.findings.incidents().len())
+                overview_layout(body, devices, self.shared.findings.incidents.len())
             }
             tab => self.views.of_tab(tab).map_or(Vec::new(), |view| view.layout(&cx, body)),
         }

@@ -46,7 +46,7 @@ impl ReplaySource {
         shared.utc_offset_secs = header.utc_offset_secs;
         shared.log_clock = header.log_clock();
         shared.system = SystemState::new(header.host(), header.log_clock());
-        shared.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
+        shared.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span));
         let events = events.clone();
         let sink = Box::new(move |event| events.blocking_send(Box::new(Event::Replay(Box::new(event)))).is_ok());
         Ok(ReplayPlayer::start(reader, start_wall_ns, sink)?)

@@ -54,7 +54,7 @@ pub(super) fn push_process_io(shared: &Shared, pid: u32, group: Option<&str>, ou
     if let Some(total) = raw.map(|raw| raw.written_back_bytes(pid, None)).filter(|n| *n > 0) {
         out.line(format!("  {} of its pages have been written back since tracing began", format_bytes(total)));
     }
-    if shared.system.processes.rows_are_threads() {
+    if shared.system.processes.rows_are_threads {
         out.line("  (of the whole process, not of one thread)");
     }
 }

@@ -22,7 +22,7 @@ fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
         remedies.chain(s.findings.iter().filter_map(|f| f.see_also.clone())).collect::<Vec<_>>()
     };
     let leads = |s: &Incident| targets(s).iter().any(&wanted);
-    let stories = app.shared.findings.incidents();
+    let stories = &app.shared.findings.incidents;
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
     let way = app.views.findings.nav_targets(&app.shared).iter().position(wanted).expect("the way on");
@@ -160,7 +160,7 @@ fn the_selection_follows_its_incident() {
     send_processes(&mut app, true);
     assert_eq!(app.views.findings.selected_incident(&app.shared).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
-    assert!(app.views.findings.scroll.selected < app.shared.findings.incidents().len());
+    assert!(app.views.findings.scroll.selected < app.shared.findings.incidents.len());
 }
 
 /// Seconds (of ticks of one second) at which the rules were asked.
@@ -170,11 +170,11 @@ fn rule_run_ticks(app: &mut App, ticks: u64) -> Vec<u64> {
     for n in 1..=ticks {
         let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
         let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
-        let before = app.shared.findings.evaluated_at_ns();
+        let before = app.shared.findings.evaluated_at_ns;
         update(app, Event::Observed(Observation::Sample(Box::new(sample))));
         app.run_rules_if_due(&mut Vec::new());
-        if app.shared.findings.evaluated_at_ns() != before {
-            assert_eq!(app.shared.findings.evaluated_at_ns(), boot_ns, "never an older tick than the newest");
+        if app.shared.findings.evaluated_at_ns != before {
+            assert_eq!(app.shared.findings.evaluated_at_ns, boot_ns, "never an older tick than the newest");
             asked.push(n);
         }
     }
@@ -185,7 +185,7 @@ fn rule_run_ticks(app: &mut App, ticks: u64) -> Vec<u64> {
 fn rules_run_every_second_tick_when_idle_and_every_tick_with_findings() {
     assert_eq!(rule_run_ticks(&mut empty(SIZE), 6), [1, 3, 5]);
     let mut trouble = app(SIZE);
-    assert!(!trouble.shared.findings.incidents().is_empty());
+    assert!(!trouble.shared.findings.incidents.is_empty());
     assert_eq!(rule_run_ticks(&mut trouble, 3), [1, 2, 3]);
 }
 

@@ -28,7 +28,7 @@ pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
 /// Draws the incidents from the `first` on, one a row, and highlights the selected one.
 pub(super) fn draw_incidents(cx: &Context, area: Rect, buf: &mut CellBuffer, first: usize, selected: Option<usize>) {
     let (shared, theme) = (cx.shared, &cx.theme);
-    for (i, story) in shared.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
+    for (i, story) in shared.findings.incidents.iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
         let (shown, cells) = crate::sanitize::fit_width(&text, area.width.into());
@@ -63,22 +63,22 @@ impl FindingsView {
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let shared = cx.shared;
         let inner = cx.draw_frame(buf, PaneId::Findings, area, "Findings", &summarize(&shared.findings));
-        if shared.findings.incidents().is_empty() {
-            let text = if shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
+        if shared.findings.incidents.is_empty() {
+            let text = if shared.findings.seq == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
             draw_text(buf, inner.x, inner.y, text, inner.width, cx.theme.dim);
             return;
         }
         let mut scroll = self.scroll;
-        scroll.scroll_into_view(shared.findings.incidents().len(), inner.height.into());
+        scroll.scroll_into_view(shared.findings.incidents.len(), inner.height.into());
         draw_incidents(cx, inner, buf, scroll.offset, Some(scroll.selected));
     }
 
     /// The incident at row `y` of a pane of this height.
     pub fn row_at(&self, shared: &Shared, height: u16, y: u16) -> Option<usize> {
         let mut scroll = self.scroll;
-        scroll.scroll_into_view(shared.findings.incidents().len(), height.into());
+        scroll.scroll_into_view(shared.findings.incidents.len(), height.into());
         let at = scroll.offset + usize::from(y);
-        (at < shared.findings.incidents().len()).then_some(at)
+        (at < shared.findings.incidents.len()).then_some(at)
     }
 
     /// Rows of the strip in a body of this height.
@@ -95,7 +95,7 @@ impl FindingsView {
     pub(super) fn render_summary(cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let note = format!("{}  8 all", summarize(&cx.shared.findings));
         let inner = cx.draw_frame(buf, PaneId::FindingsSummary, area, "What is wrong", &note);
-        if cx.shared.findings.incidents().is_empty() {
+        if cx.shared.findings.incidents.is_empty() {
             draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, cx.theme.dim);
             return;
         }

@@ -43,7 +43,7 @@ impl View for FindingsView {
     }
 
     fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
-        Self::list_layout(body, cx.shared.findings.incidents().len())
+        Self::list_layout(body, cx.shared.findings.incidents.len())
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -68,7 +68,7 @@ impl View for FindingsView {
                 self.selected_target = self.selected_target.saturating_add_signed(by).min(last);
             }
             PaneId::Findings => {
-                self.scroll.move_selection(by, cx.shared.findings.incidents().len());
+                self.scroll.move_selection(by, cx.shared.findings.incidents.len());
                 self.selected_target = 0;
             }
             _ => {}

@@ -22,7 +22,7 @@ struct PageLine {
 
 impl FindingsView {
     pub fn selected_incident<'a>(&self, shared: &'a Shared) -> Option<&'a Incident> {
-        let stories = shared.findings.incidents();
+        let stories = &shared.findings.incidents;
         stories.get(self.scroll.selected.min(stories.len().checked_sub(1)?))
     }
 
@@ -37,7 +37,7 @@ impl FindingsView {
             let heading = plain("", "Not judged:".into(), ParagraphKind::Detail);
             let rest = skipped_rule_lines(shared, width).into_iter();
             let rest = rest.map(|text| plain("", text, ParagraphKind::Secondary));
-            let is_complete = shared.findings.skipped_rules().is_empty();
+            let is_complete = shared.findings.skipped_rules.is_empty();
             return std::iter::once(heading).chain(rest).filter(|_| !is_complete).collect();
         };
         let mut out = Vec::new();

@@ -38,7 +38,7 @@ impl KernelLogView {
     }
 
     fn pane_title(&self, shared: &Shared) -> String {
-        let dropped = shared.system.kernel_log.dropped();
+        let dropped = shared.system.kernel_log.dropped;
         let patterns = [("only", self.include.as_deref()), ("not", self.exclude.as_deref())];
         let patterns = patterns.map(|(what, pattern)| match pattern {
             None | Some("") => String::new(),

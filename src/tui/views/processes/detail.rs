@@ -75,7 +75,7 @@ fn counters_and_facts(shared: &Shared, p: &TaskPage) -> DetailText {
 
 fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
-    out.strong(row.command().map_or_else(|| row.comm().to_string(), |c| c.to_string()));
+    out.strong(row.command().unwrap_or_else(|| row.comm()).into_owned());
     let kind = if row.raw.kernel_thread { "kernel thread" } else { "program" };
     let exited = if row.has_exited() { ", ENDED" } else { "" };
     let thread = if row.tid() == row.pid() { String::new() } else { format!("TID {}, ", row.tid()) };
@@ -108,7 +108,7 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
 fn stall_text(shared: &Shared, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
     let snap = shared.snapshot();
     let Some(pct) = pct else {
-        let of_threads = shared.system.processes.rows_are_threads();
+        let of_threads = shared.system.processes.rows_are_threads;
         let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns);
         let why = why.or_else(|| of_threads.then(|| "counted for whole processes only".into()));
         return format!("- {}", why.unwrap_or_default());

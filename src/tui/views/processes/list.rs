@@ -74,11 +74,11 @@ impl ProcessesView {
         let [read, written] = [totals.read_bytes_per_s, totals.write_bytes_per_s].map(|n| format_bytes(n as u64));
         let mut note = format!("{} · read {read}/s write {written}/s", self.matching_task_count(shared));
         let procs = &shared.system.processes;
-        if procs.hidden_count() > 0 {
-            note.push_str(&format!(" · {} hidden", procs.hidden_count()));
+        if procs.hidden_count > 0 {
+            note.push_str(&format!(" · {} hidden", procs.hidden_count));
         }
-        if !procs.blocked_tasks().is_empty() {
-            note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks().len()));
+        if !procs.blocked_tasks.is_empty() {
+            note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks.len()));
         }
         if let Some(why) = delays_unavailable(procs) {
             note.push_str(&format!(" · no IO%: {why}"));

@@ -90,7 +90,7 @@ impl<B: ReadAt> PlayerThread<B> {
     fn start_at(&mut self, at: Option<i64>) -> Result<(), PlayerError> {
         let number = match at {
             Some(at) => self.reader.tick_number_at(at)?,
-            None => self.reader.span().first_number,
+            None => self.reader.span.first_number,
         };
         self.seek(number)?;
         self.schedule_next()
@@ -128,7 +128,7 @@ impl<B: ReadAt> PlayerThread<B> {
             ReplayEffect::Step(1) => self.step_forward()?,
             ReplayEffect::Step(by) => {
                 let (now, _) = self.position.unwrap_or_default();
-                let span = self.reader.span();
+                let span = self.reader.span;
                 self.seek(now.saturating_add_signed(by).clamp(span.first_number, span.last_number))?;
             }
             ReplayEffect::SeekTime(wall_ns) => {
@@ -183,7 +183,7 @@ impl<B: ReadAt> PlayerThread<B> {
 
     /// Goes to the tick with this number, by way of the ticks before it.
     fn seek(&mut self, number: u32) -> Result<(), PlayerError> {
-        let first = self.reader.span().first_number;
+        let first = self.reader.span.first_number;
         let lines = self.reader.seek(number.saturating_sub(HISTORY_TICKS).max(first))?;
         self.next_tick = None;
         self.link.send_event(ReplayEvent::Reset(lines))?;

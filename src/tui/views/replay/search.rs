@@ -22,7 +22,7 @@ pub(super) fn find_transition<B: ReadAt, E: From<io::Error>>(
     forward: bool,
     mut goes_on: impl FnMut(i64) -> Result<bool, E>,
 ) -> Result<Option<Option<FoundTick>>, E> {
-    let span = reader.span();
+    let span = reader.span;
     let chunk_before = |end: u32| end.saturating_sub(CHUNK_TICKS).max(span.first_number)..end;
     let mut range = match forward {
         true => from.saturating_add(1)..span.last_number.saturating_add(1),

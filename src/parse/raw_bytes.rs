@@ -5,7 +5,7 @@
 //! byte that is not UTF-8 are octal escapes (`\134`, `\377`), as in the kernel's mount tables, so that it
 //! survives every text format.
 
-use crate::parse::bytes::unescape_octal;
+use super::bytes::unescape_octal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct RawBytes(Arc<[u8]>);
 
 impl RawBytes {
-    /// The bytes.
+    /// The bytes as they are: show them only through [`Self::sanitized`].
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -30,7 +30,7 @@ impl RawBytes {
         self.0.split(|b| *b == b',')
     }
 
-    /// Whether it is empty.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
