@@ -21,7 +21,7 @@ pub mod export;
 pub mod fuzz;
 pub mod jobs;
 pub mod model;
-pub mod parse;
+pub(crate) mod parse;
 pub mod recording;
 pub mod root;
 pub mod sanitize;

@@ -19,7 +19,7 @@ mod probe;
 mod reading_cache;
 mod sync_control;
 mod syncs;
-pub mod task_iter;
+pub(crate) mod task_iter;
 mod unavailable;
 
 use crate::root::Root;

@@ -6,14 +6,14 @@ use crate::model::raw_bytes::RawBytes;
 use crate::model::system_state::SystemState;
 
 /// Seconds between two readings while there are findings: settings and limits change rarely.
-pub const INTERVAL_SECS: f64 = 30.0;
+pub(crate) const INTERVAL_SECS: f64 = 30.0;
 /// Seconds between two readings while there are none: one reading costs as much CPU time as five ticks.
-pub const IDLE_INTERVAL_SECS: f64 = 60.0;
+pub(crate) const IDLE_INTERVAL_SECS: f64 = 60.0;
 /// Tasks whose open files and control groups are read.
 const MAX_TASKS: usize = 48;
 
 /// The tasks whose limits and control groups to read, one a process: servers, hung tasks, the busiest, the largest.
-pub fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
+pub(crate) fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
     let (ctx, processes) = (RuleContext::new(system), &system.processes);
     let largest = ProcessQuery { sort_by: ProcessColumn::Rss, height: MAX_TASKS / 3, ..ProcessQuery::default() };
     let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(row, _)| row.key());
@@ -32,7 +32,7 @@ pub fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
 }
 
 /// The mount points whose free space to read: those of network file systems or those of block devices.
-pub fn mounts_to_query(system: &SystemState, network: bool) -> Vec<RawBytes> {
+pub(crate) fn mounts_to_query(system: &SystemState, network: bool) -> Vec<RawBytes> {
     if network {
         let all = system.last_sample.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
         return all.iter().map(|m| m.mount.clone()).collect();

@@ -42,19 +42,15 @@ impl Severity {
 #[derive(Debug, Clone, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum FindingSubject {
-    /// The whole machine.
     #[default]
     Machine,
-    /// A block device.
     Device(DevId, String),
     /// A running task.
     Task(TaskKey, String),
     /// A task named by the kernel or by tracing that is not in the task list.
     #[strum(serialize = "task")]
     Pid(u32, String),
-    /// A mounted file system.
     Mount(RawBytes),
-    /// A control group.
     Cgroup(String),
     /// A name from the kernel log that is no block device: `ata4.00`, a server.
     #[strum(serialize = "named")]
@@ -94,13 +90,9 @@ pub enum NavTarget {
     Task(TaskKey),
     /// An entry of the kernel log, by its sequence number; `None`: the Kernel view.
     KernelLog(Option<u64>),
-    /// The Memory view.
     Memory,
-    /// The Processes view.
     Processes,
-    /// The Devices view.
     Devices,
-    /// The Syncs view.
     Syncs,
 }
 
@@ -127,7 +119,7 @@ impl NavTarget {
 }
 
 /// The cost of a remedy that has none. Text output leaves it out.
-pub const NO_COST: &str = "none";
+pub(crate) const NO_COST: &str = "none";
 
 /// Something to do about a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,21 +144,16 @@ pub struct Evidence {
 /// A problem found by a rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// Name of the rule.
     pub rule: &'static str,
-    /// How bad it is.
     pub severity: Severity,
-    /// What it is about.
     pub subject: FindingSubject,
     /// One line with the subject and the main values, sanitized.
     pub title: String,
-    /// The values it rests on.
     pub evidence: Vec<Evidence>,
     /// When it began (CLOCK_BOOTTIME, ns), as far as known.
     pub since_ns: Option<u64>,
     /// When it last happened (CLOCK_BOOTTIME, ns); `None`: it is happening now.
     pub last_seen_ns: Option<u64>,
-    /// Why it matters.
     pub why: &'static str,
     /// What to do, most promising first.
     pub remedies: Vec<Remedy>,
@@ -265,7 +252,7 @@ impl Finding {
 
 /// Why a rule was not, or not fully, evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RuleSkipped {
+pub(crate) enum RuleSkipped {
     /// More samples are needed; the text says of what.
     NeedsMoreData(&'static str),
     /// A source is missing; the text says which and why.

@@ -16,12 +16,10 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// The cause.
     pub fn cause(&self) -> &Finding {
         &self.findings[0]
     }
 
-    /// The effects.
     pub fn effects(&self) -> &[Finding] {
         &self.findings[1..]
     }

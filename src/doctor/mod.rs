@@ -7,17 +7,17 @@
 
 mod device_users;
 mod engine;
-pub mod fact_requests;
-pub mod finding;
+pub(crate) mod fact_requests;
+pub(crate) mod finding;
 mod format;
-pub mod incident;
+pub(crate) mod incident;
 mod known_servers;
 mod rule_context;
 mod rules;
 mod storage_class;
 #[cfg(test)]
 mod tests;
-pub mod transitions;
+pub(crate) mod transitions;
 
 pub use engine::{RuleEngine, SkippedRule};
 use rules::RULES;

@@ -6,7 +6,6 @@ use super::finding::{FindingSubject, Severity};
 /// A finding that is new, or more severe than at the tick before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingTransition {
-    /// Its severity now.
     pub severity: Severity,
     /// Its title, sanitized.
     pub title: String,
@@ -16,7 +15,7 @@ pub struct FindingTransition {
 
 /// Compares the findings of successive ticks.
 #[derive(Debug, Default)]
-pub struct TransitionDetector {
+pub(crate) struct TransitionDetector {
     previous: Vec<(&'static str, FindingSubject, Severity)>,
 }
 

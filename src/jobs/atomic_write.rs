@@ -39,7 +39,7 @@ pub(crate) fn write_error_message(path: &Path, err: &io::Error) -> String {
 /// Writes a file so that an old one is intact until the new one is complete and on disk. Returns its absolute path. Root
 /// writes as the owner of the directory. With `make_dir`, missing directories are made, except by root below a directory
 /// of another user (sudo may leave HOME pointing there).
-pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bool) -> io::Result<PathBuf> {
+pub(crate) fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bool) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "names no file"));

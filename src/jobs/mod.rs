@@ -3,7 +3,7 @@
 //! Resolving a path, statfs, queue files, the mappings of a process, writing a file: on a dead mount or a hung device
 //! these wait uninterruptibly, see [`crate::subprocess`].
 
-pub mod atomic_write;
+pub(crate) mod atomic_write;
 pub mod bench_jobs;
 mod config_file;
 pub mod job;

@@ -8,96 +8,82 @@ use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 
 /// Maximum length of a window, in seconds.
-pub const MAX_WINDOW_SECS: f64 = 120.0;
+pub(crate) const MAX_WINDOW_SECS: f64 = 120.0;
 /// Minimum length of each window, in seconds.
-pub const MIN_WINDOW_SECS: f64 = 10.0;
+pub(crate) const MIN_WINDOW_SECS: f64 = 10.0;
 /// Minimum number of ticks in each window.
-pub const MIN_WINDOW_TICKS: usize = 5;
+pub(crate) const MIN_WINDOW_TICKS: usize = 5;
 
 /// When the change was made and what limits the two windows, as CLOCK_BOOTTIME in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChangeTimes {
+pub(crate) struct ChangeTimes {
     /// Start of the window before the change at the earliest: another change was made or ended then.
     pub earliest_ns: u64,
-    /// Time of the change.
     pub changed_ns: u64,
     /// End of the window after the change at the latest: the change ended, or another one was made.
     pub latest_ns: u64,
 }
 
-/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImpactUnit {
-    /// Bytes.
+pub(crate) enum ImpactUnit {
     Bytes,
-    /// Bytes per second.
     BytesPerSec,
     /// 2^20 bytes per second.
     MibPerSec,
-    /// Milliseconds.
     Millis,
-    /// Percent.
     Percent,
 }
 
 /// Quartiles of a metric over a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quartiles {
+pub(crate) struct Quartiles {
     /// First quartile.
     pub q1: f64,
-    /// Median.
     pub median: f64,
     /// Third quartile.
     pub q3: f64,
 }
 
-/// One metric.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ImpactRow {
-    /// Display name.
+pub(crate) struct ImpactRow {
     pub name: &'static str,
-    /// Unit of all values.
     pub unit: ImpactUnit,
     /// Quartiles before the change; `None` if there were no values.
     pub before: Option<Quartiles>,
-    /// Quartiles after the change.
     pub after: Option<Quartiles>,
 }
 
 impl ImpactRow {
     /// Median after minus median before.
-    pub fn difference(&self) -> Option<f64> {
+    pub(crate) fn difference(&self) -> Option<f64> {
         Some(self.after?.median - self.before?.median)
     }
 
     /// Whether the quartile ranges do not overlap.
-    pub fn differs(&self) -> bool {
+    pub(crate) fn differs(&self) -> bool {
         matches!((self.before, self.after), (Some(b), Some(s)) if s.q1 > b.q3 || s.q3 < b.q1)
     }
 }
 
 /// Length of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ImpactWindow {
+pub(crate) struct ImpactWindow {
     /// Seconds covered by its ticks.
     pub secs: f64,
-    /// Number of ticks.
     pub ticks: usize,
 }
 
 impl ImpactWindow {
     /// Whether the window is long enough for a comparison.
-    pub fn is_enough(&self) -> bool {
+    pub(crate) fn is_enough(&self) -> bool {
         self.ticks >= MIN_WINDOW_TICKS && self.secs >= MIN_WINDOW_SECS
     }
 }
 
 /// Comparison of the time before and after a change.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ChangeImpact {
-    /// The window before the change.
+pub(crate) struct ChangeImpact {
     pub before: ImpactWindow,
-    /// The window after it.
     pub after: ImpactWindow,
     /// The metrics; empty while either window is too short.
     pub rows: Vec<ImpactRow>,

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 /// Selection and order of the rows.
 #[derive(Debug, Clone, Default)]
-pub struct DeviceQuery<'a> {
+pub(crate) struct DeviceQuery<'a> {
     /// Sort by this column, largest first; `None` for the tree.
     pub sort: Option<DeviceColumn>,
-    /// Reverses the order.
     pub reverse: bool,
     /// Omits devices without I/O.
     pub only_active: bool,
@@ -24,7 +23,6 @@ pub struct DeviceQuery<'a> {
 /// A row of the Devices table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedDevice {
-    /// Device number.
     pub id: DevId,
     /// Index into the snapshot's devices; `None` for a device that has never done any I/O.
     pub rate_index: Option<usize>,
@@ -33,7 +31,7 @@ pub struct ListedDevice {
 }
 
 /// The rows in display order.
-pub fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) -> Vec<ListedDevice> {
+pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) -> Vec<ListedDevice> {
     let Some(rates) = snap.devices.ok() else { return Vec::new() };
     let mut out = match (topo, query.sort) {
         (Some(topo), None) => tree_devices(rates, topo),

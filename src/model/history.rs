@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Maximum number of ticks.
-pub const MAX_FRAMES: usize = 900;
+pub(crate) const MAX_FRAMES: usize = 900;
 /// Maximum size in bytes, estimated.
-pub const MAX_BYTES: usize = 3 << 20;
+pub(crate) const MAX_BYTES: usize = 3 << 20;
 
 /// Bytes that a tick needs for the rates of a device; rates shared with another tick count 0.
 fn device_bytes(rate: &Arc<DiskRate>) -> usize {
@@ -24,10 +24,8 @@ fn unshared_bytes<T>(shared: &Arc<T>, bytes: usize) -> usize {
     if Arc::strong_count(shared) > 1 { 0 } else { bytes }
 }
 
-/// One tick of the past.
 #[derive(Debug)]
 pub struct HistoryFrame {
-    /// Rates of the counters.
     pub snapshot: Arc<Snapshot>,
     /// The busiest tasks, in this order.
     pub tasks: ProcessTable,
@@ -75,12 +73,10 @@ impl History {
         }
     }
 
-    /// Number of ticks.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there is no tick yet.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

@@ -11,17 +11,12 @@ use serde::{Deserialize, Serialize};
 /// Units: pages, or events since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmRaw {
-    /// Bytes in a page.
     pub page_size: u64,
-    /// Dirty pages.
     pub nr_dirty: Option<u64>,
-    /// Pages under writeback.
     pub nr_writeback: Option<u64>,
     /// Pages under writeback to FUSE and the like.
     pub nr_writeback_temp: Option<u64>,
-    /// Pages dirtied since boot.
     pub nr_dirtied: Option<u64>,
-    /// Pages written since boot.
     pub nr_written: Option<u64>,
     /// Effective dirty threshold.
     pub nr_dirty_threshold: Option<u64>,
@@ -35,15 +30,11 @@ pub struct VmRaw {
     pub pswpin: Option<u64>,
     /// Pages swapped out since boot.
     pub pswpout: Option<u64>,
-    /// Major faults since boot.
     pub pgmajfault: Option<u64>,
-    /// Pages scanned by kswapd.
     pub pgscan_kswapd: Option<u64>,
-    /// Pages scanned in direct reclaim.
     pub pgscan_direct: Option<u64>,
     /// Times a task had to wait in direct reclaim (all zones).
     pub allocstall: Option<u64>,
-    /// Processes killed by the OOM killer.
     pub oom_kill: Option<u64>,
 }
 
@@ -52,7 +43,6 @@ pub struct VmRaw {
 pub struct MemRaw {
     /// Usable memory.
     pub total: u64,
-    /// Unused.
     pub free: u64,
     /// Estimate of what is available without swapping.
     pub available: Option<u64>,
@@ -60,17 +50,12 @@ pub struct MemRaw {
     pub buffers: u64,
     /// Page cache.
     pub cached: u64,
-    /// Dirty page cache.
     pub dirty: u64,
-    /// Under writeback.
     pub writeback: u64,
-    /// Anonymous pages.
     pub anon: Option<u64>,
     /// Shared memory and tmpfs.
     pub shmem: Option<u64>,
-    /// Swap space.
     pub swap_total: u64,
-    /// Free swap space.
     pub swap_free: u64,
     /// Both in swap and in memory.
     pub swap_cached: u64,
@@ -79,9 +64,7 @@ pub struct MemRaw {
 /// Dirty and writeback pages against their thresholds, in bytes and bytes per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WritebackRate {
-    /// Dirty.
     pub dirty_bytes: Option<u64>,
-    /// Under writeback.
     pub writeback_bytes: Option<u64>,
     /// Background writeback starts above this.
     pub background_threshold_bytes: Option<u64>,
@@ -89,9 +72,7 @@ pub struct WritebackRate {
     pub freerun_bytes: Option<u64>,
     /// Dirty threshold, the limit for writers.
     pub dirty_threshold_bytes: Option<u64>,
-    /// Newly dirtied.
     pub dirtied_bytes_per_s: Option<f64>,
-    /// Written back.
     pub written_bytes_per_s: Option<f64>,
 }
 
@@ -149,9 +130,7 @@ impl ReclaimRate {
 /// Swap space and traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SwapRate {
-    /// Swap space, bytes.
     pub total_bytes: Option<u64>,
-    /// Used swap space, bytes.
     pub used_bytes: Option<u64>,
     /// vmstat's `si`, in bytes.
     pub in_bytes_per_s: Option<f64>,

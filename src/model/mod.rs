@@ -1,28 +1,28 @@
 //! Raw counters, the rates derived from them, and the state of the system. Pure: no files, no clock, no kernel.
 
-pub mod change_impact;
+pub(crate) mod change_impact;
 pub mod column;
 pub mod columns;
 pub(crate) mod cpu;
 pub(crate) mod device_list;
 pub mod disk;
-pub mod history;
+pub(crate) mod history;
 pub mod io_accounting;
 pub mod kernel_log;
 pub mod latency;
-pub mod memory;
+pub(crate) mod memory;
 pub mod memory_stalls;
-pub mod mount;
+pub(crate) mod mount;
 pub mod network;
 pub mod observation;
 pub mod path;
-pub mod pressure;
+pub(crate) mod pressure;
 pub mod process;
 pub(crate) mod queue;
 pub mod reading;
 pub mod request_pattern;
 pub mod sample;
-pub mod slow_facts;
+pub(crate) mod slow_facts;
 pub mod snapshot;
 pub mod syncs;
 pub mod system_state;

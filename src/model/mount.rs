@@ -22,7 +22,6 @@ impl MountInfo {
             .map(unescape_octal)
     }
 
-    /// Whether it is a network file system.
     pub fn is_network(&self) -> bool {
         let is_listed = || NETWORK_TYPES.split('|').any(|name| self.fs_type == name);
         is_nfs(self.fs_type.as_bytes()) || is_cifs(self.fs_type.as_bytes()) || is_listed()
@@ -34,12 +33,12 @@ const NETWORK_TYPES: &str =
     "ceph|9p|afs|lustre|ocfs2|gfs2|beegfs|glusterfs|fuse.glusterfs|fuse.sshfs|fuse.s3fs|fuse.ceph-fuse|fuse.rclone";
 
 /// NFS of any version (not `nfsd`, the server's control file system).
-pub fn is_nfs(fs_type: &[u8]) -> bool {
+pub(crate) fn is_nfs(fs_type: &[u8]) -> bool {
     matches!(fs_type, b"nfs" | b"nfs4")
 }
 
 /// SMB of any version.
-pub fn is_cifs(fs_type: &[u8]) -> bool {
+pub(crate) fn is_cifs(fs_type: &[u8]) -> bool {
     matches!(fs_type, b"cifs" | b"smb3")
 }
 
@@ -49,7 +48,6 @@ pub fn is_cifs(fs_type: &[u8]) -> bool {
 pub struct MountTable(pub Vec<MountInfo>);
 
 impl MountTable {
-    /// The mount with this id.
     pub fn by_id(&self, id: u64) -> Option<&MountInfo> {
         self.0.iter().find(|m| m.id == id)
     }
@@ -148,7 +146,7 @@ impl<'a> MountResolver<'a> {
 }
 
 /// Whether `path` is `dir` or is inside it.
-pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
+pub(crate) fn is_within(path: &[u8], dir: &[u8]) -> bool {
     match path.strip_prefix(dir) {
         Some(rest) => rest.is_empty() || rest[0] == b'/' || dir.ends_with(b"/"),
         None => false,

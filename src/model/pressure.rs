@@ -1,6 +1,6 @@
 //! Pressure stall information (Documentation/accounting/psi.rst).
 
-pub use crate::parse::pressure::PsiAverages;
+pub(crate) use crate::parse::pressure::PsiAverages;
 use serde::{Deserialize, Serialize};
 
 /// Pressure on one resource. `None` where the kernel has no such line (`full` of cpu before 5.13).
@@ -15,10 +15,7 @@ pub struct ResourcePressure {
 /// Pressure on the three resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureRaw {
-    /// `/proc/pressure/cpu`.
     pub cpu: ResourcePressure,
-    /// `/proc/pressure/memory`.
     pub memory: ResourcePressure,
-    /// `/proc/pressure/io`.
     pub io: ResourcePressure,
 }

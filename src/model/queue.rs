@@ -10,13 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct QueueAttrs {
     /// The active scheduler; `none` if there is none.
     pub scheduler: Option<String>,
-    /// The available schedulers.
     pub schedulers: Vec<String>,
     /// Whether the device claims to be rotational. Virtual disks often wrongly say 1.
     pub rotational: Option<bool>,
     /// Requests that may be queued in each direction.
     pub nr_requests: Option<u64>,
-    /// Read-ahead, KiB.
     pub read_ahead_kb: Option<u64>,
     /// Latency target of writeback throttling in microseconds; 0 is off.
     pub wbt_lat_usec: Option<i64>,

@@ -33,7 +33,6 @@ pub struct SystemFacts {
 /// Number of open files of a process, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenFiles {
-    /// The process.
     pub key: TaskKey,
     /// Open descriptors.
     pub open: u64,
@@ -75,15 +74,10 @@ pub struct CgroupFacts {
 /// A control group's limit on one device; `None` without such a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupIoLimit {
-    /// Device number.
     pub device: super::disk::DevId,
-    /// Maximum bytes read per second.
     pub read_bytes_per_s: Option<u64>,
-    /// Maximum bytes written per second.
     pub write_bytes_per_s: Option<u64>,
-    /// Maximum reads per second.
     pub reads_per_s: Option<u64>,
-    /// Maximum writes per second.
     pub writes_per_s: Option<u64>,
     /// I/O since the group was created: bytes read, bytes written, reads, writes. `None` if not reported.
     #[serde(rename = "moved")]
@@ -95,7 +89,6 @@ pub struct CgroupIoLimit {
 pub struct BenchResultFacts {
     /// Its name.
     pub id: String,
-    /// Its profile.
     pub profile: String,
     /// Start time, RFC 3339.
     pub time: String,
@@ -118,14 +111,12 @@ pub struct SpaceReport {
     /// Network file systems, not local ones.
     #[serde(rename = "network")]
     pub is_network: bool,
-    /// By mount point.
     pub mounts: Vec<MountSpace>,
 }
 
 /// Free space of one mount.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MountSpace {
-    /// Mount point.
     #[serde(rename = "point")]
     pub mount_point: RawBytes,
     /// statfs(2).
@@ -135,16 +126,12 @@ pub struct MountSpace {
 /// The newest facts and the previous ones, for differences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowFacts {
-    /// The newest.
     #[serde(rename = "now")]
     pub latest: Option<SystemFacts>,
-    /// Those before.
     #[serde(rename = "before")]
     pub previous: Option<SystemFacts>,
-    /// Local file systems.
     #[serde(rename = "room")]
     pub local_space: Option<SpaceReport>,
-    /// Network file systems.
     #[serde(rename = "network_room")]
     pub network_space: Option<SpaceReport>,
 }
@@ -155,7 +142,6 @@ impl SlowFacts {
         self.previous = self.latest.replace(facts);
     }
 
-    /// Stores free space.
     pub fn update_space(&mut self, room: SpaceReport) {
         let slot = if room.is_network { &mut self.network_space } else { &mut self.local_space };
         *slot = Some(room);

@@ -1,17 +1,17 @@
 //! Lines, words and numbers of kernel text, without allocation.
 
 /// Returns the lines of a file, empty ones left out.
-pub fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+pub(crate) fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     text.split(|b| *b == b'\n').filter(|l| !l.is_empty())
 }
 
 /// Returns the words of a line, separated by spaces and tabs.
-pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| matches!(b, b' ' | b'\t' | b'\n')).filter(|w| !w.is_empty())
 }
 
 /// Parses a decimal number; `None` for anything else and on overflow.
-pub fn parse_u64(word: &[u8]) -> Option<u64> {
+pub(crate) fn parse_u64(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
     }
@@ -27,7 +27,7 @@ pub fn parse_u64(word: &[u8]) -> Option<u64> {
 }
 
 /// Parses a decimal number that may be negative.
-pub fn parse_i64(word: &[u8]) -> Option<i64> {
+pub(crate) fn parse_i64(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
         Some(rest) => parse_u64(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
         None => parse_u64(word).and_then(|n| i64::try_from(n).ok()),
@@ -35,7 +35,7 @@ pub fn parse_i64(word: &[u8]) -> Option<i64> {
 }
 
 /// Decodes the octal escapes of the kernel's mount and swap tables (`\040`). An incomplete escape is kept as it is.
-pub fn unescape_octal(word: &[u8]) -> Vec<u8> {
+pub(crate) fn unescape_octal(word: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some((&first, after)) = rest.split_first() {

@@ -32,20 +32,20 @@ pub(crate) mod task;
 use bytes::{lines, parse_u64, words};
 
 /// Splits a line `Key: 12 kB` or `key 12` into its key, without the colon, and its number.
-pub fn key_value(line: &[u8]) -> Option<(&[u8], u64)> {
+pub(crate) fn key_value(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut words = words(line);
     let key = words.next()?;
     Some((key.strip_suffix(b":").unwrap_or(key), parse_u64(words.next()?)?))
 }
 
 /// The number in the line with this name.
-pub fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
+pub(crate) fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
     lines(text).filter_map(key_value).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 /// The words of a list such as `none [mq-deadline] kyber`, and the one in brackets; old kernels write a single word
 /// without brackets.
-pub fn bracketed_choice(text: &str) -> (Option<&str>, Vec<&str>) {
+pub(crate) fn bracketed_choice(text: &str) -> (Option<&str>, Vec<&str>) {
     let mut active = None;
     let mut all = Vec::new();
     for word in text.split_ascii_whitespace() {

@@ -40,7 +40,7 @@ impl PsiAverages {
 }
 
 /// Returns the `some` and the `full` line; `full` is missing for cpu before Linux 5.13.
-pub fn parse(text: &[u8]) -> [Option<PsiAverages>; 2] {
+pub(crate) fn parse(text: &[u8]) -> [Option<PsiAverages>; 2] {
     // The crate indexes behind the name: a line that ends there would panic.
     let find = |name: &[u8]| {
         let line = lines(text).find(|line| line.starts_with(name) && line.is_ascii())?;

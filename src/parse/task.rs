@@ -9,13 +9,13 @@ use super::key_value;
 use serde::{Deserialize, Serialize};
 
 /// Task flag of a kernel thread (include/linux/sched.h).
-pub const PF_KTHREAD: u64 = 0x0020_0000;
+pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 /// Task flag of a task that has not called exec since it was forked (include/linux/sched.h).
-pub const PF_FORKNOEXEC: u64 = 0x0000_0040;
+pub(crate) const PF_FORKNOEXEC: u64 = 0x0000_0040;
 
 /// The fields of `stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StatLine {
+pub(crate) struct StatLine {
     /// Field 2, without the parentheses.
     pub comm: [u8; 16],
     /// Field 3.
@@ -47,7 +47,7 @@ pub struct StatLine {
 }
 
 /// Parses `stat`. The name may contain anything, even `)` and newlines: the last `)` of the file ends it.
-pub fn stat(text: &[u8]) -> Option<StatLine> {
+pub(crate) fn stat(text: &[u8]) -> Option<StatLine> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
     let name = text.get(open + 1..close)?;
@@ -100,7 +100,7 @@ pub struct IoBytes {
 }
 
 /// Parses `io`; `None` if one of the storage counters is missing.
-pub fn io(text: &[u8]) -> Option<IoBytes> {
+pub(crate) fn io(text: &[u8]) -> Option<IoBytes> {
     let (mut read, mut write, mut cancelled) = (None, None, None);
     for (key, value) in lines(text).filter_map(key_value) {
         match key {
@@ -115,7 +115,7 @@ pub fn io(text: &[u8]) -> Option<IoBytes> {
 
 /// The lines of `status` that are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StatusLines {
+pub(crate) struct StatusLines {
     /// Real user ID.
     pub uid: Option<u32>,
     /// `VmSwap` in bytes: absent for kernel threads and zombies, and on kernels without swap.
@@ -124,14 +124,12 @@ pub struct StatusLines {
     pub rss_bytes: Option<u64>,
     /// State letter.
     pub state: Option<u8>,
-    /// Parent process.
     pub ppid: Option<u32>,
-    /// Threads of the process.
     pub num_threads: Option<u32>,
 }
 
 /// Parses `status`. The kernel escapes newlines in the Name line, so a name cannot forge a line.
-pub fn status(text: &[u8]) -> StatusLines {
+pub(crate) fn status(text: &[u8]) -> StatusLines {
     let mut out = StatusLines::default();
     for line in lines(text) {
         if let Some(state) = line.strip_prefix(b"State:") {
@@ -156,7 +154,7 @@ pub fn status(text: &[u8]) -> StatusLines {
 }
 
 /// Parses `schedstat`: ns on a CPU, ns waiting for a CPU, number of timeslices.
-pub fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
+pub(crate) fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
     let mut w = words(text);
     Some([parse_u64(w.next()?)?, parse_u64(w.next()?)?, parse_u64(w.next()?)?])
 }

@@ -124,9 +124,7 @@ pub enum PersistMethod {
 pub struct Knob {
     /// The name to type: the sysctl name where there is one.
     pub name: &'static str,
-    /// The heading it is listed under.
     pub group: KnobGroup,
-    /// The unit of the bare number.
     pub unit: KnobUnit,
     pub values: AllowedValues,
     /// The kernel's default, as it would be written, if it is the same on every machine.
@@ -137,11 +135,8 @@ pub struct Knob {
     pub description: &'static str,
     /// The document the description follows.
     pub source: &'static str,
-    /// Where the value is read and written.
     pub location: KnobLocation,
-    /// Which other knobs change with it.
     pub link: KnobLink,
-    /// How it is made persistent.
     pub persist_method: PersistMethod,
     /// The privilege or kernel version that writing requires.
     pub requires: &'static str,

@@ -19,7 +19,7 @@ use std::time::Duration;
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The journal of this boot and its change sets; `None` if there is none.
-pub fn open_journal(root: &Root) -> Result<Option<(Journal, Vec<ChangeSet>)>, TuneError> {
+pub(crate) fn open_journal(root: &Root) -> Result<Option<(Journal, Vec<ChangeSet>)>, TuneError> {
     let journal_error = |err: std::io::Error| {
         let root_only = err.kind() == std::io::ErrorKind::PermissionDenied;
         TuneError::Failed(format!("{err}{}", if root_only { "; only root may read what was changed" } else { "" }))
@@ -30,7 +30,7 @@ pub fn open_journal(root: &Root) -> Result<Option<(Journal, Vec<ChangeSet>)>, Tu
 }
 
 /// Lets a change stay until it is undone or the machine boots.
-pub fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
+pub(crate) fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
     match call_tuner(journal, id, &TunerRequest::Keep, REPLY_TIMEOUT) {
         Some(Ok(TunerReply::Kept)) => Ok(()),
         Some(answer) => Err(unexpected_reply(id, answer)),
@@ -59,7 +59,7 @@ pub(crate) fn undo_change(
 }
 
 /// Restarts a lease with `secs` seconds; returns the seconds left.
-pub fn renew_lease(journal: &Journal, id: u64, secs: u64) -> Result<u64, TuneError> {
+pub(crate) fn renew_lease(journal: &Journal, id: u64, secs: u64) -> Result<u64, TuneError> {
     match call_tuner(journal, id, &TunerRequest::Renew { secs }, REPLY_TIMEOUT) {
         Some(Ok(TunerReply::TimeLeft { secs })) => Ok(secs),
         Some(answer) => Err(unexpected_reply(id, answer)),
@@ -72,7 +72,7 @@ pub fn renew_lease(journal: &Journal, id: u64, secs: u64) -> Result<u64, TuneErr
 
 /// The lease of an open change that was not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseStatus {
+pub(crate) enum LeaseStatus {
     /// A tuner holds it; the old values come back in this many seconds.
     Active(u64),
     /// Its tuner does not answer.
@@ -82,7 +82,7 @@ pub enum LeaseStatus {
 }
 
 /// Asks the tuner, waiting at most a second.
-pub fn lease_status(journal: &Journal, id: u64) -> LeaseStatus {
+pub(crate) fn lease_status(journal: &Journal, id: u64) -> LeaseStatus {
     match call_tuner(journal, id, &TunerRequest::Status, STATUS_TIMEOUT) {
         Some(Ok(TunerReply::TimeLeft { secs })) => LeaseStatus::Active(secs),
         Some(_) => LeaseStatus::Unresponsive,

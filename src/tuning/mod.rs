@@ -17,7 +17,7 @@ pub(crate) mod knob;
 pub(crate) mod knob_id;
 pub mod knob_io;
 pub mod knobs;
-pub mod lifecycle;
+pub(crate) mod lifecycle;
 pub mod machine_limits;
 pub(crate) mod persist;
 pub(crate) mod persist_plan;

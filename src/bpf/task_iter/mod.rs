@@ -16,7 +16,7 @@ use crate::parse::task;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf, include_bytes_aligned};
-pub use record::{TaskCounters, TaskRecord};
+pub(crate) use record::{TaskCounters, TaskRecord};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 use rustix::time::ClockId;

@@ -51,13 +51,9 @@ impl AddAssign for TaskCounters {
 pub struct TaskRecord {
     /// Always [`RECORD_MAGIC`].
     pub magic: u32,
-    /// Which fields are present.
     pub flags_present: u32,
-    /// Thread ID.
     pub tid: u32,
-    /// Process ID.
     pub pid: u32,
-    /// Parent process.
     pub ppid: u32,
     /// Real user ID.
     pub uid: u32,
@@ -69,7 +65,6 @@ pub struct TaskRecord {
     pub flags: u32,
     /// Threads of the process, including those waiting to be reaped.
     pub thread_count: u32,
-    /// Scheduling policy.
     pub policy: u32,
     /// `static_prio` of `struct task_struct`.
     pub static_prio: u32,
@@ -81,15 +76,12 @@ pub struct TaskRecord {
     pub start_ns: u64,
     /// Counters of the thread, or those of the process's exited threads added.
     pub counters: TaskCounters,
-    /// Resident pages.
     pub rss_pages: u64,
-    /// Swapped-out pages.
     pub swap_pages: u64,
     /// ID of its cgroup v2 control group.
     pub raw_cgroup_id: u64,
     /// Address of its stack.
     pub start_stack: u64,
-    /// Name.
     pub comm: [u8; 16],
     /// Work item of a kernel worker: `+` (current) or `-` (last) and a name.
     pub worker_item: [u8; 16],
