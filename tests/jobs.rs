@@ -44,7 +44,7 @@ impl TestPool {
 
     /// Done at once.
     fn quick_job(&self) -> WorkerJob {
-        WorkerJob::ReadFile { path: self.dir.path().join("note") }
+        WorkerJob::ReadFile(self.dir.path().join("note"))
     }
 
     /// Opened by jobs that read what is set at boot: they wait for a writer.
@@ -84,7 +84,7 @@ impl TestPool {
 
 /// Does not end before [`Lab::release`].
 fn hanging_job() -> WorkerJob {
-    WorkerJob::BootValues { knobs: Vec::new() }
+    WorkerJob::BootValues(Vec::new())
 }
 
 /// Neither does this.

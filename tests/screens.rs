@@ -166,7 +166,7 @@ fn path_detail() {
             assert_screen("path_detail_waiting", &app);
         }
         let report = inspect_path(&Root::at(tree("t1")), Path::new("/srv/lab/frz")).unwrap();
-        let job = WorkerJob::ResolvePath { path: "/srv/lab/frz".into() };
+        let job = WorkerJob::ResolvePath("/srv/lab/frz".into());
         update(&mut app, Event::JobReply(job, WorkerReply::ResolvedPath(Box::new(report))));
         assert_screen("path_detail", &app);
     }

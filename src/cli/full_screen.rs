@@ -90,7 +90,7 @@ fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
 /// Reads the config file in a child process, with a deadline.
 fn read_config(root: &Root, path: &Path) -> anyhow::Result<Settings> {
     let shown = path.display();
-    match run_job(root, WorkerJob::ReadFile { path: path.to_owned() }, CONFIG_READ_TIMEOUT).map_err(usage)? {
+    match run_job(root, WorkerJob::ReadFile(path.to_owned()), CONFIG_READ_TIMEOUT).map_err(usage)? {
         Some(WorkerReply::File(Some(text))) => {
             Settings::parse(&text).map_err(|why| usage(format!("config file {shown}: {why}")))
         }

@@ -120,8 +120,8 @@ const REQUESTS: [(&str, &str); 4] = [
 /// The index in [`REQUESTS`] of what a job reads.
 fn request_index(job: &WorkerJob) -> Option<usize> {
     match job {
-        WorkerJob::QueueSettings { .. } => Some(0),
-        WorkerJob::DoctorFacts { .. } => Some(1),
+        WorkerJob::QueueSettings(..) => Some(0),
+        WorkerJob::DoctorFacts(..) => Some(1),
         WorkerJob::DiskSpace { network, .. } => Some(2 + usize::from(*network)),
         _ => None,
     }
@@ -144,7 +144,7 @@ fn start_collectors(
     let on_event = Arc::new(move |event| outbox.send(SamplerInput::Collector(event)).is_ok());
     let collectors = Collectors::start(root, interval, scan, on_event).context("no thread for the collectors")?;
     collectors.set_tracing(options.tracing);
-    collectors.set_sync_threshold(options.slow_syncs_from);
+    collectors.tracer.request_syncs(options.slow_syncs_from);
     Ok(collectors)
 }
 
@@ -315,7 +315,7 @@ impl Sampler {
         // A tick during which the scan is still running belongs to the same sample. No sample is complete before
         // the first scan, which has all names to fetch.
         let is_ready = (self.last_scan_boot_ns > 0 || now > self.started + FIRST_SCAN_TIMEOUT)
-            && (self.collectors.is_tracing_settled() || now > self.started + TRACING_LOAD_TIMEOUT);
+            && (self.collectors.tracer.is_sync_worker_idle() || now > self.started + TRACING_LOAD_TIMEOUT);
         if !is_first && is_ready && self.pending_sample.is_none() {
             self.pending_sample = Some((self.state.now().boot_ns, now + SAMPLE_DEADLINE));
         }
@@ -324,7 +324,7 @@ impl Sampler {
     fn request_queue_settings(&mut self) {
         let names = self.state.devices_to_query();
         if self.options.queue_settings && !names.is_empty() {
-            self.request(WorkerJob::QueueSettings { names });
+            self.request(WorkerJob::QueueSettings(names));
         }
     }
 
@@ -336,7 +336,7 @@ impl Sampler {
             return;
         }
         self.facts_requested_at = Some(Instant::now());
-        self.request(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&self.state) });
+        self.request(WorkerJob::DoctorFacts(fact_requests::tasks_to_query(&self.state)));
         // Runs in parallel child processes, because the sample waits for facts and free space.
         for network in [false, true] {
             let mounts = fact_requests::mounts_to_query(&self.state, network);

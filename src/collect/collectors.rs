@@ -36,7 +36,7 @@ pub(crate) struct Collectors {
     scan_options: Arc<Mutex<ScanOptions>>,
     scan_requests: SyncSender<()>,
     _scan_threads: ScanThreads,
-    tracer: Tracer,
+    pub(crate) tracer: Tracer,
     /// Boot clock since when the topology is being read; 0 if it is not.
     topology_read_since: Arc<AtomicU64>,
 }
@@ -98,16 +98,6 @@ impl Collectors {
 
     pub(crate) fn set_tracing(&self, is_enabled: bool) {
         if is_enabled { self.tracer.start() } else { self.tracer.disable() }
-    }
-
-    /// Traces syncs and lists those of at least this duration; `None` ends it.
-    pub(crate) fn set_sync_threshold(&self, from: Option<Duration>) {
-        self.tracer.request_syncs(from);
-    }
-
-    /// Whether what is traced on request is in the requested state.
-    pub(crate) fn is_tracing_settled(&self) -> bool {
-        self.tracer.is_sync_worker_idle()
     }
 
     pub(crate) fn set_interval(&mut self, interval: Duration) {

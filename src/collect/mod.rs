@@ -27,13 +27,15 @@ mod pressure;
 mod route;
 mod source;
 mod stat;
-mod swaps;
 mod traced;
 mod vmstat;
 
 pub use source::Source;
 
+use crate::model::reading::Reading;
+use crate::parse::swaps;
 use crate::root::Root;
+use kernel_file::PersistentFile;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -46,7 +48,12 @@ pub fn sources(root: &Root) -> Vec<Source> {
         vmstat::source(root),
         meminfo::source(root),
         pressure::source(root),
-        swaps::source(root),
+        Source::from_file(
+            "/proc/swaps",
+            PersistentFile::new(root.proc("swaps")),
+            |s| &mut s.swap_areas,
+            |text| Reading::Ok(swaps::parse(text).collect()),
+        ),
         netfs::source(root, has_netfs.clone()),
         netdev::source(root, has_netfs),
     ]

@@ -53,9 +53,9 @@ fn open_page(session: &mut Session, keys: &str) -> Vec<WorkerJob> {
 fn other_jobs() -> [WorkerJob; 7] {
     [
         WorkerJob::DiskSpace { mounts: Vec::new(), network: true },
-        WorkerJob::ReadFile { path: "/x".into() },
-        WorkerJob::BootValues { knobs: Vec::new() },
-        WorkerJob::InspectTarget { directory: "/".into() },
+        WorkerJob::ReadFile("/x".into()),
+        WorkerJob::BootValues(Vec::new()),
+        WorkerJob::InspectTarget("/".into()),
         WorkerJob::BenchReports(StoreJob::List),
         WorkerJob::ExperimentReports(StoreJob::List),
         WorkerJob::Persist { assignments: Vec::new(), remove: false },

@@ -35,16 +35,10 @@ const MAX_MAPPINGS: usize = 1000;
 /// A piece of work that may block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum WorkerJob {
-    /// Read the queue settings of devices.
-    QueueSettings {
-        /// Kernel names.
-        names: Vec<String>,
-    },
-    /// Find the file system and devices of a path.
-    ResolvePath {
-        /// The path as typed.
-        path: String,
-    },
+    /// Read the queue settings of the devices with these kernel names.
+    QueueSettings(Vec<String>),
+    /// Find the file system and devices of a path as typed.
+    ResolvePath(String),
     /// Read limits and other facts of a process.
     TaskDetails {
         /// Process.
@@ -52,11 +46,8 @@ pub enum WorkerJob {
         /// Its start time, so that a reused PID is noticed.
         starttime: u64,
     },
-    /// Read the facts that diagnosis rules request.
-    DoctorFacts {
-        /// Tasks whose open files and control groups are read.
-        tasks: Vec<TaskKey>,
-    },
+    /// Read the facts that diagnosis rules request, and the open files and control groups of these tasks.
+    DoctorFacts(Vec<TaskKey>),
     /// Read the free space of file systems; on a dead one this does not return.
     DiskSpace {
         /// Mount points.
@@ -72,15 +63,9 @@ pub enum WorkerJob {
         starttime: u64,
     },
     /// Read a small file of the user (or root).
-    ReadFile {
-        /// Where.
-        path: PathBuf,
-    },
-    /// Find the values of knobs at the next boot, and what sets them.
-    BootValues {
-        /// `KNOB[@WHERE]` each.
-        knobs: Vec<String>,
-    },
+    ReadFile(PathBuf),
+    /// Find the values of knobs (`KNOB[@WHERE]` each) at the next boot, and what sets them.
+    BootValues(Vec<String>),
     /// Add knobs to this program's boot configuration, or remove them.
     Persist {
         /// `KNOB=VALUE`, or `KNOB` to remove.
@@ -99,11 +84,8 @@ pub enum WorkerJob {
         /// Whether to make the missing directory (0700).
         make_dir: bool,
     },
-    /// Inspect a directory for benchmarks.
-    InspectTarget {
-        /// Absolute.
-        directory: PathBuf,
-    },
+    /// Inspect a directory (absolute) for benchmarks.
+    InspectTarget(PathBuf),
     /// List, save or load benchmarks.
     BenchReports(StoreJob<BenchReport>),
     /// List, save or load experiments.
@@ -154,18 +136,18 @@ impl PoolJob for WorkerJob {
 
     fn key(&self) -> String {
         match self {
-            WorkerJob::QueueSettings { .. } => "reading queue settings".into(),
-            WorkerJob::ResolvePath { path } => format!("resolving {path}"),
+            WorkerJob::QueueSettings(..) => "reading queue settings".into(),
+            WorkerJob::ResolvePath(path) => format!("resolving {path}"),
             WorkerJob::TaskDetails { pid, .. } => format!("reading the limits of {pid}"),
-            WorkerJob::DoctorFacts { .. } => "reading settings and limits".into(),
+            WorkerJob::DoctorFacts(..) => "reading settings and limits".into(),
             WorkerJob::DiskSpace { network: false, .. } => "asking file systems for their room".into(),
             WorkerJob::DiskSpace { network: true, .. } => "asking network file systems for their room".into(),
             WorkerJob::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
-            WorkerJob::ReadFile { path } => format!("reading {}", path.display()),
-            WorkerJob::BootValues { .. } => "reading what decides the next boot".into(),
+            WorkerJob::ReadFile(path) => format!("reading {}", path.display()),
+            WorkerJob::BootValues(..) => "reading what decides the next boot".into(),
             WorkerJob::Persist { .. } => "writing what is to last over a boot".into(),
             WorkerJob::WriteFile { path, .. } => format!("writing {}", path.display()),
-            WorkerJob::InspectTarget { directory } => format!("looking at {}", directory.display()),
+            WorkerJob::InspectTarget(directory) => format!("looking at {}", directory.display()),
             WorkerJob::BenchReports(job) => job.key(),
             WorkerJob::ExperimentReports(job) => job.key(),
         }
@@ -179,22 +161,22 @@ impl PoolJob for WorkerJob {
 impl WorkerJob {
     /// Whether it is for diagnosis rules: started in the background, so its failure is not shown.
     pub(crate) fn is_for_doctor(&self) -> bool {
-        matches!(self, WorkerJob::DoctorFacts { .. } | WorkerJob::DiskSpace { .. })
+        matches!(self, WorkerJob::DoctorFacts(..) | WorkerJob::DiskSpace { .. })
     }
 
     /// Whether the program waits for its reply, even if it cannot be started.
     pub(crate) fn is_awaited(&self) -> bool {
         use WorkerJob::{BenchReports, ExperimentReports, InspectTarget};
-        self.is_for_doctor() || matches!(self, InspectTarget { .. } | BenchReports(_) | ExperimentReports(_))
+        self.is_for_doctor() || matches!(self, InspectTarget(..) | BenchReports(_) | ExperimentReports(_))
     }
 
     /// Does the job; only a child process may call this.
     pub fn run(&self, root: &Root) -> WorkerReply {
         match self {
-            WorkerJob::QueueSettings { names } => {
+            WorkerJob::QueueSettings(names) => {
                 WorkerReply::Observed(Observation::Queues(collect::queue::read_queue_attrs(root, names)))
             }
-            WorkerJob::ResolvePath { path } => {
+            WorkerJob::ResolvePath(path) => {
                 let report = collect::path::inspect_path(root, Path::new(path)).map(Box::new);
                 reply(report, WorkerReply::ResolvedPath)
             }
@@ -206,7 +188,7 @@ impl WorkerJob {
                 let all = read_mappings(root, *pid, *starttime);
                 WorkerReply::Mappings(all.map(|all| MappingSummary::summarize(all, MAX_MAPPINGS)))
             }
-            WorkerJob::DoctorFacts { tasks } => {
+            WorkerJob::DoctorFacts(tasks) => {
                 let mut facts = collect::facts::read_facts(root, tasks);
                 facts.results = bench_jobs::doctor_results();
                 WorkerReply::Observed(Observation::Facts(Box::new(facts)))
@@ -214,7 +196,7 @@ impl WorkerJob {
             WorkerJob::DiskSpace { mounts, network } => {
                 WorkerReply::Observed(Observation::DiskSpace(collect::facts::read_disk_space(root, mounts, *network)))
             }
-            WorkerJob::BootValues { knobs } => {
+            WorkerJob::BootValues(knobs) => {
                 let next = BootSysctls::read(root);
                 let all = knobs.iter().filter_map(|k| KnobId::parse(k).ok());
                 let all = all.map(|at| (at.to_string(), boot_value(root, &next, &at))).collect();
@@ -223,10 +205,10 @@ impl WorkerJob {
             WorkerJob::Persist { assignments, remove } => {
                 reply(update_boot_files(root, assignments, *remove), WorkerReply::Persisted)
             }
-            WorkerJob::InspectTarget { directory } => {
+            WorkerJob::InspectTarget(directory) => {
                 WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory)))
             }
-            WorkerJob::ReadFile { path } => {
+            WorkerJob::ReadFile(path) => {
                 let text = read_config_file(path);
                 reply(text.map_err(|e| format!("{}: {}", path.display(), describe_io_error(&e))), WorkerReply::File)
             }

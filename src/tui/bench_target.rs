@@ -65,7 +65,7 @@ impl BenchTarget {
             return None;
         }
         self.inspecting = Some(self.directory.clone());
-        Some(WorkerJob::InspectTarget { directory: self.directory.clone() })
+        Some(WorkerJob::InspectTarget(self.directory.clone()))
     }
 
     pub fn on_inspected(&mut self, directory: PathBuf, reply: WorkerReply) {

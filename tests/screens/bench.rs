@@ -74,10 +74,7 @@ fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
     press(&mut app, "b");
     update(
         &mut app,
-        Event::JobReply(
-            WorkerJob::InspectTarget { directory: DIR.into() },
-            WorkerReply::TargetInspection(Box::new(look)),
-        ),
+        Event::JobReply(WorkerJob::InspectTarget(DIR.into()), WorkerReply::TargetInspection(Box::new(look))),
     );
     update(
         &mut app,

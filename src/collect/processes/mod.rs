@@ -18,7 +18,6 @@ mod iter_scan;
 pub(crate) mod mappings;
 mod path;
 mod scan;
-mod scan_options;
 mod scan_steps;
 pub mod scan_threads;
 mod stuck_read;
@@ -33,4 +32,4 @@ pub mod user_names;
 #[cfg(test)]
 mod tests;
 
-pub use scan_options::ScanOptions;
+pub use task_scanner::ScanOptions;

@@ -5,9 +5,8 @@
 
 use super::activity_filter::ProbeResult;
 use super::file_reader::{FileSet, ReadJob, TaskFileReader, TaskFiles};
-use super::scan_options::ScanOptions;
 use super::stuck_read::{DEADLINE, MAX_STUCK_THREADS, StuckRead};
-use super::task_scanner::{ScanJob, ScanPhase, TaskScan, TaskScanner};
+use super::task_scanner::{ScanJob, ScanOptions, ScanPhase, TaskScan, TaskScanner};
 use super::taskstats::{TaskStats, TaskstatsAnswer};
 use crate::collect::clock;
 use crate::model::process::ProcessUpdate;

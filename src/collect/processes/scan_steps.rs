@@ -2,10 +2,9 @@
 
 use super::activity_filter::ProbeResult;
 use super::file_reader::{FileSet, ReadJob, TaskFiles};
-use super::scan_options::ScanOptions;
 use super::stuck_read::MAX_STUCK_THREADS;
 use super::task_list;
-use super::task_scanner::{TaskScan, TaskScanner};
+use super::task_scanner::{ScanOptions, TaskScan, TaskScanner};
 use super::task_state::{DelaySource, TaskState};
 use crate::model::process::{ProcessUpdate, TaskChange, TaskIoRaw, TaskKey, TaskNames};
 use crate::model::reading::Reading;

@@ -9,9 +9,8 @@
 
 use super::activity_filter::TaskstatsClient;
 use super::file_reader::{TaskFileReader, TaskFiles};
-use super::scan_options::ScanOptions;
 use super::stuck_read::{DEADLINE, MAX_STUCK_THREADS, is_thread_runnable};
-use super::task_scanner::{ScanJob, TaskScanner};
+use super::task_scanner::{ScanJob, ScanOptions, TaskScanner};
 use super::taskstats::TaskstatsAnswer;
 use crate::collect::clock::boot_ns;
 use crate::collect::sampler::THREAD_STACK_BYTES;

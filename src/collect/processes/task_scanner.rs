@@ -2,7 +2,6 @@
 
 use super::activity_filter::{ActivityFilter, TaskstatsQuery};
 use super::file_reader::{ReadJob, TaskFileReader};
-use super::scan_options::ScanOptions;
 use super::stuck_read::StuckRead;
 use super::task_list::ForkDetector;
 use super::task_state::{DelaySource, TaskState};
@@ -11,12 +10,31 @@ use super::{cgroups, path, swap_activity, user_names};
 use crate::bpf::ProbeHandle;
 use crate::bpf::task_iter::{TaskIter, TaskIterProbe};
 use crate::collect::kernel_file::PersistentFile;
-use crate::model::process::ProcessUpdate;
+use crate::model::process::{ProcessUpdate, TaskKey};
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+/// What the caller wants from the next scan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// Rows are threads instead of processes. A change restarts the table.
+    pub threads: bool,
+    /// Delay accounting is shown.
+    pub delays: bool,
+    /// Visible rows: their swap, I/O priority and wait channel are refreshed even while they sleep.
+    pub visible: Vec<TaskKey>,
+    /// Read the wait channels of visible rows in any state; those of tasks in state D are always read.
+    pub wait_channels: bool,
+    /// Treat every row as visible, for output that prints all rows.
+    pub all_visible: bool,
+    /// Read the names of all new tasks in one scan, however long that takes, for output that prints once.
+    pub all_names: bool,
+    /// Report every row, for example for a keyframe of a recording. Reads nothing more.
+    pub full_update: bool,
+}
 
 /// All tasks, and the running scan.
 pub struct TaskScanner {
@@ -53,7 +71,6 @@ pub struct TaskScanner {
     pub(super) scan: Option<Box<TaskScan>>,
 }
 
-/// A running scan.
 pub(crate) struct TaskScan {
     pub(super) options: ScanOptions,
     pub(super) delay_source: DelaySource,

@@ -59,7 +59,7 @@ impl App {
         // Starting a process costs more than these jobs: those that hardly ever hang share one.
         let mut jobs = Vec::new();
         if !std::mem::replace(&mut requests.facts, true) {
-            jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(system) });
+            jobs.push(WorkerJob::DoctorFacts(fact_requests::tasks_to_query(system)));
         }
         let [local, network] = [false, true].map(|network| {
             let mounts = fact_requests::mounts_to_query(system, network);

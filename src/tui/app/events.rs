@@ -12,7 +12,7 @@ impl App {
             Event::Observed(observation) => self.on_observation(observation, effects),
             Event::Replay(event) => self.on_replay_event(*event, effects),
             Event::RecordingStatus(status) => self.on_recorder_status(*status),
-            Event::JobReply(WorkerJob::InspectTarget { directory }, reply) => {
+            Event::JobReply(WorkerJob::InspectTarget(directory), reply) => {
                 self.shared.target.on_inspected(directory, reply);
                 self.select_target_device();
             }
@@ -30,7 +30,7 @@ impl App {
             pending.is_none().then_some(())
         });
         match pending {
-            Some(Event::JobReply(WorkerJob::QueueSettings { .. }, WorkerReply::Observed(queues))) => {
+            Some(Event::JobReply(WorkerJob::QueueSettings(..), WorkerReply::Observed(queues))) => {
                 self.shared.system.apply(queues);
             }
             Some(Event::JobReply(_, WorkerReply::FileWritten { path, bytes })) => {
@@ -56,7 +56,7 @@ impl App {
             Change::Topology => {
                 let names = self.shared.system.devices_to_query();
                 if !names.is_empty() {
-                    effects.push(Effect::RunJob(WorkerJob::QueueSettings { names }));
+                    effects.push(Effect::RunJob(WorkerJob::QueueSettings(names)));
                 }
             }
             Change::KernelLog | Change::Other | Change::None => {}

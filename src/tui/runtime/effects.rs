@@ -67,7 +67,7 @@ impl Runtime {
             }
             Effect::ListSlowSyncs(threshold) => {
                 self.sync_threshold = threshold;
-                collectors.set_sync_threshold(threshold);
+                collectors.tracer.request_syncs(threshold);
             }
             Effect::ScanThreads(threads) => {
                 collectors.update_scan_options(|scan| scan.threads = threads);
@@ -140,15 +140,15 @@ impl Runtime {
     pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
         terminal::restore();
         if let (Some(collectors), Some(_)) = (&self.collectors, self.sync_threshold) {
-            collectors.set_sync_threshold(None);
+            collectors.tracer.request_syncs(None);
             let end = Instant::now() + UNLOAD_TIMEOUT;
-            while !collectors.is_tracing_settled() && Instant::now() < end {
+            while !collectors.tracer.is_sync_worker_idle() && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
         if let Some(collectors) = &self.collectors {
-            collectors.set_sync_threshold(self.sync_threshold);
+            collectors.tracer.request_syncs(self.sync_threshold);
         }
         self.resume()
     }

@@ -112,7 +112,7 @@ fn slow_facts_are_requested_once_per_interval() {
     // Long after, with nothing answered: nothing more is started.
     app.fact_requests.requested_at_ns = Some(0);
     send_processes(&mut app, true);
-    let job = WorkerJob::DoctorFacts { tasks: Vec::new() };
+    let job = WorkerJob::DoctorFacts(Vec::new());
     update(
         &mut app,
         Event::JobReply(
@@ -133,7 +133,7 @@ fn slow_facts_are_requested_once_per_interval() {
     app.run_rules_if_due(&mut effects);
     let asked = diagnoses(&visible_effects(effects));
     assert!(
-        matches!(&asked[..], [one] if matches!(&one[..], [WorkerJob::DoctorFacts { .. }, WorkerJob::DiskSpace { network: false, .. }])),
+        matches!(&asked[..], [one] if matches!(&one[..], [WorkerJob::DoctorFacts(..), WorkerJob::DiskSpace { network: false, .. }])),
         "settings, then local file systems, in one child: {asked:?}"
     );
     let mut again = Vec::new();

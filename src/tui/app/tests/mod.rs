@@ -169,7 +169,7 @@ fn keys_produce_the_effects_listed() {
         ("3pp", vec![Effect::ScanThreads(true), Effect::ScanThreads(false)]),
         ("3<enter>", vec![facts(key)]),
         ("3<enter>m", vec![facts(key), Effect::RunJob(WorkerJob::Mappings { pid: key.pid, starttime: key.starttime })]),
-        (":path /srv/a b<enter>", vec![Effect::RunJob(WorkerJob::ResolvePath { path: "/srv/a b".into() })]),
+        (":path /srv/a b<enter>", vec![Effect::RunJob(WorkerJob::ResolvePath("/srv/a b".into()))]),
         ("3iidle<enter>y", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 3, level: 0 } }]),
         ("3ibe/7<enter><enter>", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 2, level: 7 } }]),
         ("3irt/0<enter>n", vec![]),
@@ -374,9 +374,9 @@ fn replies_reach_only_the_page_that_asked() {
     let mut app = app(SIZE);
     press(&mut app, ":path /a<enter>:path /b<enter>");
     let failed = || WorkerReply::Failed("gone".into());
-    update(&mut app, Event::JobReply(WorkerJob::ResolvePath { path: "/a".into() }, failed()));
+    update(&mut app, Event::JobReply(WorkerJob::ResolvePath("/a".into()), failed()));
     assert_eq!((app.views.path.path.as_str(), &app.views.path.reply), ("/b", &None));
-    update(&mut app, Event::JobReply(WorkerJob::ResolvePath { path: "/b".into() }, failed()));
+    update(&mut app, Event::JobReply(WorkerJob::ResolvePath("/b".into()), failed()));
     assert!(app.views.path.reply.is_some());
 }
 

@@ -31,7 +31,7 @@ fn dialog_text(app: &App) -> String {
 /// Effects but the looks, which follow every piece of news.
 fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
     let look =
-        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Refresh(_)) | Effect::RunJob(WorkerJob::BootValues { .. }));
+        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Refresh(_)) | Effect::RunJob(WorkerJob::BootValues(..)));
     visible_effects(effects).into_iter().filter(|e| !look(e)).collect()
 }
 
@@ -253,10 +253,7 @@ fn persisting_names_the_file_and_the_overriding_one() {
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
     let reply = job.run(&tree.root);
     assert!(matches!(&reply, WorkerReply::Persisted(lines) if lines.len() == 2), "{reply:?}");
-    assert!(matches!(
-        &update(&mut app, Event::JobReply(job, reply))[..],
-        [Effect::RunJob(WorkerJob::BootValues { .. })]
-    ));
+    assert!(matches!(&update(&mut app, Event::JobReply(job, reply))[..], [Effect::RunJob(WorkerJob::BootValues(..))]));
     super::fixture::tune::boot(&mut app, &tree);
     press(&mut app, "P");
     assert!(dialog_text(&app).contains("Remove vm.swappiness from"), "{}", dialog_text(&app));

@@ -53,7 +53,7 @@ impl View for PathView {
         let Target::Path(path) = target else { return false };
         *self = Self { path: path.clone(), reply: None };
         out.request(Request::OpenPage(PaneId::PathDetail));
-        out.push(Effect::RunJob(WorkerJob::ResolvePath { path: path.clone() }));
+        out.push(Effect::RunJob(WorkerJob::ResolvePath(path.clone())));
         true
     }
 
@@ -70,7 +70,7 @@ impl View for PathView {
 
     fn on_event(&mut self, event: Event, _: &Context, _: &mut Outbox) -> Option<Event> {
         match event {
-            Event::JobReply(WorkerJob::ResolvePath { path }, reply) => {
+            Event::JobReply(WorkerJob::ResolvePath(path), reply) => {
                 if path == self.path {
                     self.reply = Some(reply);
                 }
@@ -85,7 +85,7 @@ impl View for PathView {
 fn waiting_text(shared: &Shared, path: &str) -> String {
     let now = shared.system.now().boot_ns;
     // Other jobs may be blocked longer; only this one matters.
-    let own = WorkerJob::ResolvePath { path: path.to_owned() }.key();
+    let own = WorkerJob::ResolvePath(path.to_owned()).key();
     let blocked = shared.system.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
     let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
     match secs {

@@ -147,7 +147,7 @@ impl TuneView {
         let knobs: Vec<String> = self.knobs.rows().iter().map(|r| r.name.clone()).collect();
         if !self.is_boot_requested && knobs.iter().any(|k| !self.next_boot.contains_key(k)) {
             self.is_boot_requested = true;
-            out.push(Effect::RunJob(WorkerJob::BootValues { knobs }));
+            out.push(Effect::RunJob(WorkerJob::BootValues(knobs)));
         }
     }
 
@@ -326,7 +326,7 @@ impl View for TuneView {
     fn on_event(&mut self, event: Event, cx: &Context, out: &mut Outbox) -> Option<Event> {
         match event {
             Event::Tune(event) => self.on_tune_event(*event, cx, out),
-            Event::JobReply(WorkerJob::BootValues { .. }, reply) => self.on_boot_values(reply, out),
+            Event::JobReply(WorkerJob::BootValues(..), reply) => self.on_boot_values(reply, out),
             Event::JobReply(WorkerJob::Persist { .. }, reply) => self.on_persisted(reply, out),
             other => return Some(other),
         }

@@ -49,7 +49,7 @@ fn send_reply(app: &mut App, job: WorkerJob, reply: WorkerReply) -> Vec<Effect> 
 }
 
 fn send_target(app: &mut App, look: TargetInspection) {
-    send_reply(app, WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(look)));
+    send_reply(app, WorkerJob::InspectTarget(DIR.into()), WorkerReply::TargetInspection(Box::new(look)));
 }
 
 fn stored_results(ids: &[&str]) -> Vec<StoredReport> {
@@ -114,10 +114,7 @@ fn opening_requests_the_target_and_the_results_once() {
     let asked = visible_effects(press(&mut app, "6"));
     assert_eq!(
         asked,
-        [
-            Effect::RunJob(WorkerJob::BenchReports(StoreJob::List)),
-            Effect::RunJob(WorkerJob::InspectTarget { directory: DIR.into() })
-        ]
+        [Effect::RunJob(WorkerJob::BenchReports(StoreJob::List)), Effect::RunJob(WorkerJob::InspectTarget(DIR.into()))]
     );
     assert_eq!(visible_effects(press(&mut app, "1b")), [], "both are under way");
     send_target(&mut app, target_info(|_| {}));
@@ -203,7 +200,7 @@ fn parameters_are_edited_in_place() {
     assert_eq!(plan(&app, 0).size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
     let asked = visible_effects(press(&mut app, "<home>e<c-u>db<enter>"));
-    assert_eq!(asked, [Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/db".into() })]);
+    assert_eq!(asked, [Effect::RunJob(WorkerJob::InspectTarget("/srv/lab/db".into()))]);
     press(&mut app, "<left><down>");
     let other = plan(&app, 1);
     assert!(other.direct && other.directory.ends_with("lab/db"));

@@ -40,8 +40,8 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
             Effect::Tune(TuneEffect::Refresh(_))
                 | Effect::CheckArms(_)
                 | Effect::RunJob(
-                    WorkerJob::BootValues { .. }
-                        | WorkerJob::InspectTarget { .. }
+                    WorkerJob::BootValues(..)
+                        | WorkerJob::InspectTarget(..)
                         | WorkerJob::ExperimentReports(StoreJob::List)
                 )
         )
@@ -169,10 +169,7 @@ fn editing_the_form_changes_the_plan() {
     assert_eq!(app.views.experiments.form.planned(&app.shared).rounds, 4);
     select_line(&mut app, "directory");
     let asked = press(&mut app, "<enter><c-u>../other<enter>");
-    assert!(
-        asked.contains(&Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/../other".into() })),
-        "{asked:?}"
-    );
+    assert!(asked.contains(&Effect::RunJob(WorkerJob::InspectTarget("/srv/lab/../other".into()))), "{asked:?}");
 }
 
 #[test]
@@ -257,10 +254,7 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
     far.info.as_mut().unwrap().report.is_network = true;
     update(
         &mut app,
-        Event::JobReply(
-            WorkerJob::InspectTarget { directory: DIR.into() },
-            WorkerReply::TargetInspection(Box::new(far)),
-        ),
+        Event::JobReply(WorkerJob::InspectTarget(DIR.into()), WorkerReply::TargetInspection(Box::new(far))),
     );
     assert_eq!(main_effects(press(&mut app, "ry")), []);
     assert!(dialog_text(&app).starts_with("Over the network?"));
