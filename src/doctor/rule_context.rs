@@ -333,8 +333,8 @@ impl<'a> RuleContext<'a> {
                     });
                     out.len() - 1
                 });
-                out[index].read_bytes_per_s += row.read_bytes_per_s().unwrap_or(0.0) * interval;
-                out[index].write_bytes_per_s += row.write_bytes_per_s().unwrap_or(0.0) * interval;
+                out[index].read_bytes_per_s += row.rates().read_bytes_per_s.unwrap_or(0.0) * interval;
+                out[index].write_bytes_per_s += row.rates().write_bytes_per_s.unwrap_or(0.0) * interval;
             }
         }
         for task in &mut out {

@@ -66,7 +66,8 @@ fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elaps
         let (read, written) = (row.accumulated().map(|b| b.read as f64), row.accumulated().map(|b| b.write as f64));
         (read, written, share(row.accumulated_swapin_delay_ns()), share(row.accumulated_io_delay_ns()), "")
     } else {
-        (row.read_bytes_per_s(), row.write_bytes_per_s(), row.swapin_delay_pct(), row.io_delay_pct(), "/s")
+        let now = row.rates();
+        (now.read_bytes_per_s, now.write_bytes_per_s, now.swapin_delay_pct, now.io_delay_pct, "/s")
     };
     let percent = |n: Option<f64>| n.map_or("- %".into(), |n| format!("{n:.2} %"));
     let _ = writeln!(

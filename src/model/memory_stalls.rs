@@ -6,7 +6,7 @@ use super::process::TaskKey;
 use serde::{Deserialize, Serialize};
 
 // Indexes of the kinds of stalls. Waiting for pages from swap has no tracepoint; it is part of delay accounting, see
-// `ProcessRow::swapin_delay_pct`.
+// `TaskRates::swapin_delay_pct`.
 /// Dirty throttling: pauses of balance_dirty_pages().
 pub const THROTTLE: usize = 0;
 /// Direct reclaim, for the whole machine or for a control group.

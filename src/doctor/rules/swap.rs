@@ -55,7 +55,7 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         .fact_opt("memory pressure, full", full_pct.map(format::percent))
         .fact_opt("major faults", ctx.system.snapshot.major_faults_per_s.map(format::per_s));
     for row in faulting_tasks(ctx) {
-        let faults = format::per_s(row.major_faults_per_s().unwrap_or(0.0));
+        let faults = format::per_s(row.rates().major_faults_per_s.unwrap_or(0.0));
         finding = finding.fact("faulting", format!("{}, {faults}", row.label()));
     }
     finding
@@ -116,8 +116,9 @@ fn faulting_tasks<'a>(ctx: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
         ..ProcessQuery::default()
     };
     let rows = ctx.system.processes.window(&query).rows.into_iter().map(|index| ctx.system.processes.row(index));
-    let waits_for_swap = |row: &ProcessRow<'_>| row.swapin_delay_pct().is_none_or(|pct| pct > 0.0);
-    rows.filter(|row| row.major_faults_per_s().is_some_and(|n| n >= MIN_FAULTS_PER_S) && waits_for_swap(row)).collect()
+    let waits_for_swap = |row: &ProcessRow<'_>| row.rates().swapin_delay_pct.is_none_or(|pct| pct > 0.0);
+    rows.filter(|row| row.rates().major_faults_per_s.is_some_and(|n| n >= MIN_FAULTS_PER_S) && waits_for_swap(row))
+        .collect()
 }
 
 pub(super) fn evaluate_idle(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -153,10 +154,10 @@ pub(super) fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
     for row in &survey.swapped_tasks {
         let Some(swapped) = row.raw.swap_bytes else { continue };
         let swapped_pct = swapped as f64 * 100.0 / (swapped + row.raw.rss_bytes).max(1) as f64;
-        let faults_per_s = row.major_faults_per_s().unwrap_or(0.0);
+        let faults_per_s = row.rates().major_faults_per_s.unwrap_or(0.0);
         let is_server = survey.is_server(row.key());
         // Faults on files are major faults as well; where delays are counted, those on swap are known.
-        let waits_for_swap = row.swapin_delay_pct().is_none_or(|pct| pct >= MIN_SWAPIN_DELAY_PCT);
+        let waits_for_swap = row.rates().swapin_delay_pct.is_none_or(|pct| pct >= MIN_SWAPIN_DELAY_PCT);
         let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in && waits_for_swap;
         if swapped_pct >= SERVER_SWAPPED_PCT && (is_server || misses_memory) {
             out.push(server_finding(row, is_server, swapped, swapped_pct, faults_per_s));

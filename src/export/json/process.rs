@@ -47,7 +47,7 @@ impl Serialize for ProcessJson<'_> {
         let stalls = json!({
             "throttle": ms_per_s(row.throttled_pct()),
             "reclaim": ms_per_s(row.reclaim_pct()),
-            "swapin": ms_per_s(row.swapin_delay_pct()),
+            "swapin": ms_per_s(row.rates().swapin_delay_pct),
         });
         let mut object = serializer.serialize_map(None)?;
         let texts = ProcessTexts::new(row);

@@ -135,7 +135,7 @@ const TRACED: u16 = Set::FullTraced.bit() | TRACED_EXPORT;
 
 /// Every column, in display order.
 pub static COLUMNS: &[ProcessColumnSpec] = &[
-    rate(Col::Io, "io", "IO/s", 7, |r| Some(r.read_bytes_per_s()? + r.write_bytes_per_s()?)).with(
+    rate(Col::Io, "io", "IO/s", 7, |r| Some(r.rates().read_bytes_per_s? + r.rates().write_bytes_per_s?)).with(
         0,
         0,
         "bytes read and written per second",
@@ -163,10 +163,10 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     text(Col::State, "state", "S", 1, |t| CellValue::Letter(t.row.state()), state_key)
         .with(ALL, 0, "state; D: uninterruptible, usually waiting for I/O")
         .json("state"),
-    rate(Col::Read, "read", "READ/s", 7, |r| r.read_bytes_per_s())
+    rate(Col::Read, "read", "READ/s", 7, |r| r.rates().read_bytes_per_s)
         .with(RATES, DIM, "bytes fetched from storage per second")
         .json("read_bytes_per_s"),
-    rate(Col::Write, "write", "WRITE/s", 7, |r| r.write_bytes_per_s())
+    rate(Col::Write, "write", "WRITE/s", 7, |r| r.rates().write_bytes_per_s)
         .with(RATES, DIM, "bytes dirtied per second, by the process that dirtied them, not the flusher")
         .json("write_bytes_per_s"),
     bytes(Col::AccRead, "read_sum", "READ", 7, |r| r.accumulated().map(|a| a.read)).with(
@@ -192,11 +192,11 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
         0,
         "99th percentile of their latency in milliseconds, from tracing",
     ),
-    number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.io_delay_pct())
+    number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.rates().io_delay_pct)
         .with(ALL & !STALLS, DIM, "share of time waiting for block I/O (needs delay accounting)")
         .thresholds(50.0, f64::INFINITY)
         .json("io_delay_pct"),
-    number(Col::SwapinDelay, "swapin", "SWAPIN%", 7, Unit::Percent, |r| r.swapin_delay_pct())
+    number(Col::SwapinDelay, "swapin", "SWAPIN%", 7, Unit::Percent, |r| r.rates().swapin_delay_pct)
         .with(WIDE | EXPORT, DIM, "share of time waiting for pages from swap (needs delay accounting)")
         .json("swapin_delay_pct"),
     bytes(Col::Swap, "swap", "SWAP", 6, |r| r.raw.swap_bytes)
@@ -212,13 +212,13 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     number(Col::Reclaim, "reclaim", "RECL%", 6, Unit::Percent, |r| r.reclaim_pct())
         .with(WIDE_PROCESSES | STALLS, DIM, "share of time in direct reclaim, over all threads, from tracing")
         .thresholds(20.0, f64::INFINITY),
-    number(Col::MajorFaults, "majflt", "MAJF/s", 6, Unit::PerSecond, |r| r.major_faults_per_s())
+    number(Col::MajorFaults, "majflt", "MAJF/s", 6, Unit::PerSecond, |r| r.rates().major_faults_per_s)
         .with(WIDE | EXPORT | TRACED_EXPORT, DIM, "page faults that needed I/O, per second")
         .json("major_faults_per_s"),
     bytes(Col::Rss, "rss", "RSS", 6, |r| Some(r.raw.rss_bytes))
         .with(WIDE | EXPORT, 0, "resident memory")
         .json("rss_bytes"),
-    rate(Col::Cancelled, "cancelled", "CANC/s", 6, |r| r.cancelled_bytes_per_s())
+    rate(Col::Cancelled, "cancelled", "CANC/s", 6, |r| r.rates().cancelled_bytes_per_s)
         .with(WIDE, DIM, "bytes dirtied and truncated before they were written, per second")
         .json("cancelled_bytes_per_s"),
     whole(Col::Threads, "threads", "THR", 4, |r| r.raw.num_threads).with(WIDE_PROCESSES, 0, "threads of the process"),

@@ -22,8 +22,8 @@ fn stalls(row: &ProcessRow<'_>) -> [(&'static str, Option<f64>); 4] {
     [
         ("throttled", row.throttled_pct()),
         ("reclaim", row.reclaim_pct()),
-        ("swap", row.swapin_delay_pct()),
-        ("I/O", row.io_delay_pct()),
+        ("swap", row.rates().swapin_delay_pct),
+        ("I/O", row.rates().io_delay_pct),
     ]
 }
 
@@ -32,7 +32,7 @@ const ABOVE_ALL_RATES: f64 = 1e15;
 
 /// A number that sorts stalled tasks first, then the others by bytes read and written per second.
 pub(super) fn stalled_then_io(row: &ProcessRow<'_>) -> Option<f64> {
-    let io = row.read_bytes_per_s().zip(row.write_bytes_per_s()).map(|(read, written)| read + written);
+    let io = row.rates().read_bytes_per_s.zip(row.rates().write_bytes_per_s).map(|(read, written)| read + written);
     match stalled_pct(row).filter(|pct| *pct >= STALLED_PCT && !row.raw.kernel_thread) {
         Some(pct) => Some(ABOVE_ALL_RATES * pct.round() + io.unwrap_or(0.0)),
         None => io,

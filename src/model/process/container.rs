@@ -2,7 +2,7 @@
 
 /// `docker:0123456789ab`, `podman:…`, `containerd:…`, `crio:…`, `lxc:NAME`, `machine:NAME`, or `None`
 /// for a group of no known runtime.
-pub fn hint(cgroup: &str) -> Option<String> {
+pub(crate) fn hint(cgroup: &str) -> Option<String> {
     cgroup.rsplit('/').find_map(runtime_and_id)
 }
 

@@ -2,14 +2,13 @@
 
 use super::task::{TaskDelays, TaskKey};
 use crate::model::reading::Reading;
-pub use crate::parse::limits::ResourceLimit;
-pub use crate::parse::smaps::MemoryMapping;
+pub(crate) use crate::parse::limits::ResourceLimit;
+pub(crate) use crate::parse::smaps::MemoryMapping;
 use serde::{Deserialize, Serialize};
 
 /// What the detail page shows in addition to the row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskDetail {
-    /// The process.
     pub key: TaskKey,
     /// Resource limits (getrlimit(2)).
     pub limits: Reading<Vec<ResourceLimit>>,
@@ -26,7 +25,6 @@ pub struct TaskDetail {
 }
 
 impl TaskDetail {
-    /// The limit on open files.
     pub fn open_files_limit(&self) -> Option<&ResourceLimit> {
         self.limits.ok()?.iter().find(|limit| limit.name == "Max open files")
     }
@@ -35,7 +33,6 @@ impl TaskDetail {
 /// Sums over all mappings of a process, and its largest mappings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappingSummary {
-    /// Number of mappings.
     pub count: usize,
     /// Sum of sizes, bytes.
     pub size: u64,

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 pub struct ProcessRow<'a> {
     table: &'a ProcessTable,
     stored: &'a StoredRow,
-    /// Its raw counters.
     pub raw: &'a TaskRaw,
     /// Sums over its threads, if those are folded into this row.
     pub(super) sums: Option<&'a (TaskRates, AccumulatedCounters)>,
@@ -53,7 +52,8 @@ impl<'a> ProcessRow<'a> {
         Self { table, stored, raw: &stored.raw, sums: None }
     }
 
-    fn rates(&self) -> TaskRates {
+    /// Rates of the last interval.
+    pub(crate) fn rates(&self) -> TaskRates {
         self.sums.map_or_else(|| self.table.rates_of(self.stored), |sums| sums.0)
     }
 
@@ -66,12 +66,10 @@ impl<'a> ProcessRow<'a> {
         if self.table.rows_are_threads { [None; 2] } else { self.table.stall_percentages.of(&self.key()) }
     }
 
-    /// Identity of the task.
     pub fn key(&self) -> TaskKey {
         self.raw.key
     }
 
-    /// Process id.
     pub fn pid(&self) -> u32 {
         self.raw.key.pid
     }
@@ -81,12 +79,10 @@ impl<'a> ProcessRow<'a> {
         self.raw.key.tid
     }
 
-    /// State letter.
     pub fn state(&self) -> char {
         self.raw.state as char
     }
 
-    /// Whether it is alive and in state D.
     pub fn is_in_d_state(&self) -> bool {
         self.raw.state == b'D' && !self.stored.exited
     }
@@ -121,45 +117,12 @@ impl<'a> ProcessRow<'a> {
         self.table.wait_channel(self.stored).map(|wait| &**wait)
     }
 
-    /// Control group path.
     pub fn cgroup(&self) -> Option<&'a str> {
         self.stored.names.as_deref().map(|names| &*names.cgroup).filter(|path| !path.is_empty())
     }
 
-    /// The container of its control group.
     pub fn container(&self) -> Option<&'a str> {
         self.stored.names.as_deref()?.container.as_deref()
-    }
-
-    /// Bytes read from storage per second.
-    pub fn read_bytes_per_s(&self) -> Option<f64> {
-        self.rates().read
-    }
-
-    /// Bytes dirtied for storage per second.
-    pub fn write_bytes_per_s(&self) -> Option<f64> {
-        self.rates().write
-    }
-
-    /// Dirtied bytes that were truncated before they were written, per second.
-    pub fn cancelled_bytes_per_s(&self) -> Option<f64> {
-        self.rates().cancelled
-    }
-
-    /// Time waiting for block I/O, percent of the interval. For a process the sum over its threads, up to 100 for
-    /// each thread.
-    pub fn io_delay_pct(&self) -> Option<f64> {
-        self.rates().io_delay_pct
-    }
-
-    /// Time waiting for pages from swap, percent of the interval.
-    pub fn swapin_delay_pct(&self) -> Option<f64> {
-        self.rates().swapin_delay_pct
-    }
-
-    /// Major page faults per second.
-    pub fn major_faults_per_s(&self) -> Option<f64> {
-        self.rates().major_faults
     }
 
     /// Time throttled because too many pages were dirty, percent of the interval, summed over threads. From tracing.
@@ -192,7 +155,6 @@ impl<'a> ProcessRow<'a> {
         self.raw.delays?.swapin_ns.map(|_| self.accumulated_counters().swapin_ns)
     }
 
-    /// Command name, sanitized.
     pub fn comm(&self) -> Cow<'a, str> {
         sanitize_cow(self.raw.comm())
     }
@@ -217,7 +179,6 @@ impl<'a> ProcessRow<'a> {
         self.table.user_name(self.stored).map(|name| &**name)
     }
 
-    /// The command line as raw bytes.
     pub(crate) fn raw_cmdline(&self) -> Option<&'a [u8]> {
         self.stored.cmdline()
     }

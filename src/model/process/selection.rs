@@ -14,7 +14,6 @@ pub struct ProcessFilter {
     pub only_active: bool,
     /// With activity since the counters were reset (iotop -a -o).
     pub only_accumulated: bool,
-    /// No kernel threads.
     pub hide_kernel_threads: bool,
     /// Of this user (name or number).
     pub user: Option<String>,
@@ -117,10 +116,17 @@ impl ProcessTable {
         }
         let r = self.rates_of(row);
         let stalls = if self.rows_are_threads { [None; 2] } else { self.stall_percentages.of(&row.raw.key) };
-        [r.read, r.write, r.cancelled, r.io_delay_pct, r.swapin_delay_pct, r.major_faults]
-            .into_iter()
-            .chain(stalls)
-            .any(|rate| rate.is_some_and(|rate| rate > 0.0))
+        [
+            r.read_bytes_per_s,
+            r.write_bytes_per_s,
+            r.cancelled_bytes_per_s,
+            r.io_delay_pct,
+            r.swapin_delay_pct,
+            r.major_faults_per_s,
+        ]
+        .into_iter()
+        .chain(stalls)
+        .any(|rate| rate.is_some_and(|rate| rate > 0.0))
     }
 }
 

@@ -36,15 +36,20 @@ impl StoredRow {
 
 /// Rates of a row that changed in the last update; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TaskRates {
-    /// Index of the row.
+pub(crate) struct TaskRates {
     pub row: u32,
-    pub read: Option<f64>,
-    pub write: Option<f64>,
-    pub cancelled: Option<f64>,
+    /// Read from storage.
+    pub read_bytes_per_s: Option<f64>,
+    /// Dirtied for storage.
+    pub write_bytes_per_s: Option<f64>,
+    /// Dirtied bytes that were truncated before they were written.
+    pub cancelled_bytes_per_s: Option<f64>,
+    /// Time waiting for block I/O, percent of the interval. For a process the sum over its threads, up to 100 for
+    /// each thread.
     pub io_delay_pct: Option<f64>,
+    /// Time waiting for pages from swap, percent of the interval.
     pub swapin_delay_pct: Option<f64>,
-    pub major_faults: Option<f64>,
+    pub major_faults_per_s: Option<f64>,
 }
 
 /// Activity of a row since the counters were reset.

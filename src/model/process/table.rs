@@ -20,7 +20,6 @@ const BIRTH_SLACK_NS: u64 = 20_000_000;
 /// Sums over all rows; hidden tasks are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessTotals {
-    /// Bytes read from storage per second.
     pub read_bytes_per_s: f64,
     /// Bytes dirtied for storage per second.
     pub write_bytes_per_s: f64,
@@ -193,13 +192,13 @@ impl ProcessTable {
                     d as f64 / secs
                 })
             };
-            rates.read = per_s(a.read, b.read, &mut grown.io.read);
-            rates.write = per_s(a.write, b.write, &mut grown.io.write);
-            rates.cancelled = per_s(a.cancelled, b.cancelled, &mut grown.io.cancelled);
+            rates.read_bytes_per_s = per_s(a.read, b.read, &mut grown.io.read);
+            rates.write_bytes_per_s = per_s(a.write, b.write, &mut grown.io.write);
+            rates.cancelled_bytes_per_s = per_s(a.cancelled, b.cancelled, &mut grown.io.cancelled);
         }
         if let Some(d) = counter_delta(before.majflt, row.raw.majflt) {
             grown.major_faults = d;
-            rates.major_faults = Some(d as f64 / secs);
+            rates.major_faults_per_s = Some(d as f64 / secs);
         }
         if let (Some(a), Some(b)) = (before.delays, row.raw.delays) {
             // A thread cannot wait longer than the interval, but a wait is counted in full when it ends, so it may have
@@ -303,12 +302,12 @@ impl ProcessTable {
         let io = row.raw.io.bytes().map(|_| 0.0);
         TaskRates {
             row: NO_SLOT,
-            read: io,
-            write: io,
-            cancelled: io,
+            read_bytes_per_s: io,
+            write_bytes_per_s: io,
+            cancelled_bytes_per_s: io,
             io_delay_pct: row.raw.delays.map(|_| 0.0),
             swapin_delay_pct: row.raw.delays.and_then(|d| d.swapin_ns).map(|_| 0.0),
-            major_faults: Some(0.0),
+            major_faults_per_s: Some(0.0),
         }
     }
 
@@ -342,8 +341,8 @@ impl ProcessTable {
     /// Sums of all rates.
     pub fn totals(&self) -> ProcessTotals {
         self.rates.iter().fold(ProcessTotals::default(), |sum, r| ProcessTotals {
-            read_bytes_per_s: sum.read_bytes_per_s + r.read.unwrap_or(0.0),
-            write_bytes_per_s: sum.write_bytes_per_s + r.write.unwrap_or(0.0),
+            read_bytes_per_s: sum.read_bytes_per_s + r.read_bytes_per_s.unwrap_or(0.0),
+            write_bytes_per_s: sum.write_bytes_per_s + r.write_bytes_per_s.unwrap_or(0.0),
         })
     }
 }

@@ -1,11 +1,11 @@
 //! The raw counters of one task. Plain data without heap allocations, so that 20,000 of them are one allocation.
 
-pub use crate::parse::task::IoBytes;
+pub(crate) use crate::parse::task::IoBytes;
 use serde::{Deserialize, Serialize};
 
 /// Ticks per second of start times and CPU times that the kernel reports: USER_HZ, 100 on
 /// all current architectures (include/asm-generic/param.h).
-pub const USER_HZ: u64 = 100;
+pub(crate) const USER_HZ: u64 = 100;
 
 /// Identity of a task. The start time is part of it because pids are reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,7 +38,6 @@ impl IoBytes {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskIoRaw {
-    /// Read.
     Read(IoBytes),
     /// Permission denied: another user's task, without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
     Denied,
@@ -107,21 +106,17 @@ impl std::fmt::Display for IoPrio {
 /// The raw counters of one task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskRaw {
-    /// The task.
     pub key: TaskKey,
     /// Command name: up to 15 bytes of anything, padded with NUL.
     pub comm: [u8; 16],
     /// State letter of stat: R S D Z T t I X.
     pub state: u8,
-    /// Whether it is a kernel thread (PF_KTHREAD).
     pub kernel_thread: bool,
     /// I/O priority; `None` if it was not requested.
     pub ioprio: Option<IoPrio>,
-    /// Parent process.
     pub ppid: u32,
     /// Real user id; `None` if `status` was not read.
     pub uid: Option<u32>,
-    /// Number of threads of the process.
     pub num_threads: u32,
     /// Major page faults (`majflt`).
     pub majflt: u64,
@@ -130,7 +125,6 @@ pub struct TaskRaw {
     /// Timeslices (third field of schedstat; for the whole process where taskstats is available);
     /// 0 if the kernel does not report them.
     pub timeslices: u64,
-    /// Resident memory, bytes.
     pub rss_bytes: u64,
     /// VmSwap: swapped-out private memory in bytes, without shared memory. `None` if unknown.
     pub swap_bytes: Option<u64>,

@@ -1,6 +1,7 @@
 //! Tests of the process table.
 
 use super::stored_row::StoredRow;
+use super::table::ProcessTotals;
 use super::*;
 use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo};
 use crate::model::timestamp::Timestamp;
@@ -82,19 +83,19 @@ fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
 fn a_rate_needs_two_scans_and_uses_its_own_interval() {
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(raw(1, 1000, 0), 0)]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), None, "no second look yet");
+    assert_eq!(table.get(&key(1)).unwrap().rates().read_bytes_per_s, None, "no second look yet");
     assert_eq!(table.get(&key(1)).unwrap().raw.io.bytes().map(|b| b.read), Some(1000));
     table.apply(&update_at(11, false, &[]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), Some(0.0), "looked at and unchanged");
+    assert_eq!(table.get(&key(1)).unwrap().rates().read_bytes_per_s, Some(0.0), "looked at and unchanged");
     // The row's last scan was at 11.5 s: the rate is over half a second, not over the tick.
     let mut update = update_at(12, false, &[(raw(1, 3000, 500), 0)]);
     update.changed[0].previous_scan_ns = 23 * SEC / 2;
     table.apply(&update);
     let row = table.get(&key(1)).unwrap();
-    assert_eq!((row.read_bytes_per_s(), row.write_bytes_per_s()), (Some(4000.0), Some(1000.0)));
+    assert_eq!((row.rates().read_bytes_per_s, row.rates().write_bytes_per_s), (Some(4000.0), Some(1000.0)));
     assert_eq!(table.totals(), ProcessTotals { read_bytes_per_s: 4000.0, write_bytes_per_s: 1000.0 });
     table.apply(&update_at(13, false, &[]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), Some(0.0));
+    assert_eq!(table.get(&key(1)).unwrap().rates().read_bytes_per_s, Some(0.0));
     assert_eq!(table.totals(), ProcessTotals::default());
 }
 
@@ -105,8 +106,8 @@ fn a_task_started_in_the_interval_counts_from_zero() {
     let young = TaskRaw { key: TaskKey { pid: 7, tid: 7, starttime: 1050 }, ..raw(7, 0, 4096) };
     let old = raw(8, 0, 4096);
     table.apply(&update_at(11, false, &[(young, 0), (old, 0)]));
-    assert_eq!(table.get(&young.key).unwrap().write_bytes_per_s(), Some(4096.0));
-    assert_eq!(table.get(&old.key).unwrap().write_bytes_per_s(), None, "was there before, only came into sight");
+    assert_eq!(table.get(&young.key).unwrap().rates().write_bytes_per_s, Some(4096.0));
+    assert_eq!(table.get(&old.key).unwrap().rates().write_bytes_per_s, None, "was there before, only came into sight");
 }
 
 #[test]
@@ -114,10 +115,10 @@ fn a_decreasing_counter_has_no_rate() {
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(raw(1, 5000, 0), 0)]));
     table.apply(&update_at(11, false, &[(raw(1, 100, 0), 10)]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), None);
+    assert_eq!(table.get(&key(1)).unwrap().rates().read_bytes_per_s, None);
     assert_eq!(table.get(&key(1)).unwrap().accumulated().unwrap().read, 0);
     table.apply(&update_at(12, false, &[(raw(1, 300, 0), 11)]));
-    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s(), Some(200.0));
+    assert_eq!(table.get(&key(1)).unwrap().rates().read_bytes_per_s, Some(200.0));
 }
 
 /// `sh` (1) runs `sudo` (2), which runs `dd` (3); a parent that waits inherits the child's bytes.
@@ -127,7 +128,7 @@ fn io_of_an_exited_child_is_not_its_parents_rate() {
     let start = |table: &mut ProcessTable| {
         table.apply(&update_at(10, true, &[(below(1, 9, 50), 0), (below(2, 1, 5), 0), (below(3, 2, 700), 0)]));
     };
-    let written = |table: &ProcessTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s();
+    let written = |table: &ProcessTable, pid| table.get(&key(pid)).unwrap().rates().write_bytes_per_s;
     // dd wrote 100 more before it exited: only those appear at its parent.
     let mut table = ProcessTable::new();
     start(&mut table);
@@ -160,12 +161,12 @@ fn exited_rows_stay_for_one_interval() {
     table.apply(&ProcessUpdate { exited: vec![key(1), key(1)], ..update_at(11, false, &[]) });
     let row = table.get(&key(1)).unwrap();
     assert!(row.has_exited());
-    assert_eq!((row.raw.io.bytes().map(|b| b.read), row.read_bytes_per_s()), (Some(9), None));
+    assert_eq!((row.raw.io.bytes().map(|b| b.read), row.rates().read_bytes_per_s), (Some(9), None));
     table.apply(&update_at(12, false, &[(raw(3, 5, 0), 11)]));
     assert!(table.get(&key(1)).is_none());
     assert_eq!(table.len(), 2);
     // The row that moved into the gap is still found by its key.
-    assert_eq!(table.get(&key(3)).unwrap().read_bytes_per_s(), Some(5.0));
+    assert_eq!(table.get(&key(3)).unwrap().rates().read_bytes_per_s, Some(5.0));
     assert_eq!(table.get(&key(2)).unwrap().pid(), 2);
 }
 
@@ -176,14 +177,17 @@ fn unreadable_counters_are_not_zero() {
     table.apply(&update_at(10, true, &[(denied, 0), (raw(2, 1, 1), 0)]));
     table.apply(&update_at(11, false, &[(TaskRaw { timeslices: 5, ..denied }, 10)]));
     let row = table.get(&key(1)).unwrap();
-    assert_eq!((row.read_bytes_per_s(), row.raw.io.bytes().map(|b| b.read), row.accumulated()), (None, None, None));
-    assert_eq!((row.io_delay_pct(), row.raw.swap_bytes), (None, None));
+    assert_eq!(
+        (row.rates().read_bytes_per_s, row.raw.io.bytes().map(|b| b.read), row.accumulated()),
+        (None, None, None)
+    );
+    assert_eq!((row.rates().io_delay_pct, row.raw.swap_bytes), (None, None));
     let blocked =
         BlockedTask { key: key(2), since_boot_ns: 10 * SEC, waiting_on: "its stat".into(), counters_readable: false };
     table.apply(&ProcessUpdate { blocked: vec![blocked], ..update_at(12, false, &[]) });
     let row = table.get(&key(2)).unwrap();
     assert!(row.is_blocked());
-    assert_eq!((row.read_bytes_per_s(), row.raw.io.bytes().map(|b| b.read)), (None, Some(1)));
+    assert_eq!((row.rates().read_bytes_per_s, row.raw.io.bytes().map(|b| b.read)), (None, Some(1)));
     table.apply(&update_at(13, false, &[]));
     assert!(!table.get(&key(2)).unwrap().is_blocked());
 }
@@ -214,9 +218,9 @@ fn delays_are_per_cent_of_the_interval() {
     table.apply(&update_at(10, true, &[(with(0, 0, 1), 0)]));
     table.apply(&update_at(11, false, &[(with(SEC / 4, SEC / 10, 2), 10)]));
     let row = table.get(&key(1)).unwrap();
-    assert_eq!((row.io_delay_pct(), row.swapin_delay_pct()), (Some(25.0), Some(10.0)));
+    assert_eq!((row.rates().io_delay_pct, row.rates().swapin_delay_pct), (Some(25.0), Some(10.0)));
     table.apply(&update_at(12, false, &[]));
-    assert_eq!(table.get(&key(1)).unwrap().io_delay_pct(), Some(0.0));
+    assert_eq!(table.get(&key(1)).unwrap().rates().io_delay_pct, Some(0.0));
 }
 
 #[test]

@@ -8,11 +8,10 @@ use std::collections::hash_map::Entry;
 
 /// Sums over the threads of processes, by process id.
 #[derive(Default)]
-pub struct ThreadSums(HashMap<u32, (TaskRates, AccumulatedCounters)>);
+pub(crate) struct ThreadSums(HashMap<u32, (TaskRates, AccumulatedCounters)>);
 
 impl ProcessTable {
-    /// The sums over the threads of these processes.
-    pub fn thread_sums(&self, pids: &[u32]) -> ThreadSums {
+    pub(crate) fn thread_sums(&self, pids: &[u32]) -> ThreadSums {
         let mut sums = ThreadSums::default();
         if pids.is_empty() {
             return sums;
@@ -33,14 +32,13 @@ impl ProcessTable {
 
     /// The row at an index from [`ProcessTable::window`]; the main thread of a process in `folded` has the sums of
     /// all its threads.
-    pub fn row_with_folded_threads<'a>(&'a self, at: u32, folded: &'a ThreadSums) -> ProcessRow<'a> {
+    pub(crate) fn row_with_folded_threads<'a>(&'a self, at: u32, folded: &'a ThreadSums) -> ProcessRow<'a> {
         let mut row = self.row(at);
         row.sums = folded.0.get(&row.pid()).filter(|_| row.tid() == row.pid());
         row
     }
 }
 
-/// Sum of the known values.
 fn sum_known(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -51,11 +49,11 @@ fn sum_known(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 fn sum_rates(a: TaskRates, b: TaskRates) -> TaskRates {
     TaskRates {
         row: a.row,
-        read: sum_known(a.read, b.read),
-        write: sum_known(a.write, b.write),
-        cancelled: sum_known(a.cancelled, b.cancelled),
+        read_bytes_per_s: sum_known(a.read_bytes_per_s, b.read_bytes_per_s),
+        write_bytes_per_s: sum_known(a.write_bytes_per_s, b.write_bytes_per_s),
+        cancelled_bytes_per_s: sum_known(a.cancelled_bytes_per_s, b.cancelled_bytes_per_s),
         io_delay_pct: sum_known(a.io_delay_pct, b.io_delay_pct),
         swapin_delay_pct: sum_known(a.swapin_delay_pct, b.swapin_delay_pct),
-        major_faults: sum_known(a.major_faults, b.major_faults),
+        major_faults_per_s: sum_known(a.major_faults_per_s, b.major_faults_per_s),
     }
 }

@@ -21,7 +21,6 @@ pub struct TaskChange {
 /// A task with a file whose read does not return.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedTask {
-    /// The task.
     pub key: TaskKey,
     /// CLOCK_BOOTTIME at which the read began, in ns.
     pub since_boot_ns: u64,

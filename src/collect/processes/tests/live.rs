@@ -80,9 +80,9 @@ fn written_bytes_match_the_kernel() {
         assert_eq!(after.raw.io.bytes().map(|b| b.write), Some(kernel.write));
         assert_eq!(after.accumulated().unwrap().write, kernel.write - before);
         assert!((65_536..65_536 + 32_768).contains(&(kernel.write - before)));
-        assert!(after.write_bytes_per_s().unwrap() > 0.0);
+        assert!(after.rates().write_bytes_per_s.unwrap() > 0.0);
         table.apply(&scan(&mut collector, &ScanOptions::default()));
-        assert_eq!(table.get(&row).unwrap().write_bytes_per_s(), Some(0.0));
+        assert_eq!(table.get(&row).unwrap().rates().write_bytes_per_s, Some(0.0));
     }
 }
 
@@ -103,7 +103,7 @@ fn a_child_process_appears_and_exits() {
         assert!(row.ionice().is_some());
         let key = row.key();
         assert!(
-            row.raw.io.bytes().map(|b| b.read).is_none() || row.read_bytes_per_s().is_some(),
+            row.raw.io.bytes().map(|b| b.read).is_none() || row.rates().read_bytes_per_s.is_some(),
             "born since: has a rate"
         );
         drop(shell);

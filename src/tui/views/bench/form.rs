@@ -190,6 +190,6 @@ fn busiest_task_text(shared: &Shared) -> Option<String> {
     let at = *shared.system.processes.window(&query).rows.first()?;
     let row = shared.system.processes.row(at);
     let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
-    let [read, written] = [row.read_bytes_per_s(), row.write_bytes_per_s()].map(rate);
+    let [read, written] = [row.rates().read_bytes_per_s, row.rates().write_bytes_per_s].map(rate);
     Some(format!("Busiest task, on any device: {} {}, reads {read}, writes {written}", row.pid(), row.comm()))
 }

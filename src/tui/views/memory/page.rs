@@ -159,7 +159,7 @@ fn draw_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) {
         Some(format!("{}{share}", format_bytes(n)))
     });
     list("Faulting (major faults/s)", Col::MajorFaults, &|r| {
-        r.major_faults_per_s().filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
+        r.rates().major_faults_per_s.filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
     });
     draw_column(buf, area, lines);
 }

@@ -88,16 +88,16 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     out.fact("threads", row.raw.num_threads);
     out.fact("io priority", row.ionice().as_deref().unwrap_or("-"));
     let [read, written] = [row.raw.io.bytes().map(|b| b.read), row.raw.io.bytes().map(|b| b.write)].map(level);
-    out.fact("read", format!("{}/s, {read} in all", format_optional_bytes(row.read_bytes_per_s())));
-    out.fact("written", format!("{}/s, {written} in all", format_optional_bytes(row.write_bytes_per_s())));
-    out.fact("cancelled", format!("{}/s", format_optional_bytes(row.cancelled_bytes_per_s())));
-    out.fact("I/O delay", pct(row.io_delay_pct()));
-    out.fact("swapin delay", pct(row.swapin_delay_pct()));
+    out.fact("read", format!("{}/s, {read} in all", format_optional_bytes(row.rates().read_bytes_per_s)));
+    out.fact("written", format!("{}/s, {written} in all", format_optional_bytes(row.rates().write_bytes_per_s)));
+    out.fact("cancelled", format!("{}/s", format_optional_bytes(row.rates().cancelled_bytes_per_s)));
+    out.fact("I/O delay", pct(row.rates().io_delay_pct));
+    out.fact("swapin delay", pct(row.rates().swapin_delay_pct));
     out.fact("throttled", stall_text(shared, row, row.throttled_pct(), THROTTLE));
     out.fact("reclaim", stall_text(shared, row, row.reclaim_pct(), RECLAIM));
     let [rss, swap] = [format_bytes(row.raw.rss_bytes), level(row.raw.swap_bytes)];
     out.fact("memory", format!("{rss} resident, {swap} in swap (VmSwap; shared memory not counted)"));
-    out.fact("major faults", row.major_faults_per_s().map_or("-".into(), |n| format!("{n:.1}/s")));
+    out.fact("major faults", row.rates().major_faults_per_s.map_or("-".into(), |n| format!("{n:.1}/s")));
     out.fact("cgroup", row.cgroup().map_or("-".into(), sanitize));
     if let Some(container) = row.container() {
         out.fact("container", sanitize(container));
