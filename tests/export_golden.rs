@@ -15,7 +15,7 @@ use iotop_plus::doctor::RuleEngine;
 use iotop_plus::export::json::{LogSince, UnavailableSource, snapshot_json};
 use iotop_plus::export::snapshot::{self, SnapshotScope};
 use iotop_plus::export::{batch, table::Table};
-use iotop_plus::model::disk::DevId;
+use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw, SparseHistogram};

@@ -12,7 +12,7 @@ mod pty_harness {
 }
 
 use iotop_plus::bpf::Tracer;
-use iotop_plus::model::disk::DevId;
+use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::io_accounting::{AccountKind, IoAccountsRaw};
 use iotop_plus::root::Root;
 use machine::{LoopDevice, any_loaded, bpf_programs, check_tracing, read_direct};

@@ -13,7 +13,7 @@ const CLEAR_AFTER_NS: u64 = 10_000_000_000;
 
 /// A rule that could not be evaluated on the last tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkippedRule {
+pub(crate) struct SkippedRule {
     /// Its fixed name.
     pub rule: &'static str,
     /// What is missing, sanitized.

@@ -45,7 +45,6 @@ pub enum FindingSubject {
     #[default]
     Machine,
     Device(DevId, String),
-    /// A running task.
     Task(TaskKey, String),
     /// A task named by the kernel or by tracing that is not in the task list.
     #[strum(serialize = "task")]
@@ -157,7 +156,6 @@ pub struct Finding {
     pub why: &'static str,
     /// What to do, most promising first.
     pub remedies: Vec<Remedy>,
-    /// Where to see it.
     pub see_also: Option<NavTarget>,
     /// Block devices it concerns: its own first, then those below it; empty: none, or unknown ones.
     pub devices: Vec<DevId>,

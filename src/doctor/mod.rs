@@ -19,5 +19,6 @@ mod storage_class;
 mod tests;
 pub(crate) mod transitions;
 
-pub use engine::{RuleEngine, SkippedRule};
+pub use engine::RuleEngine;
+pub(crate) use engine::SkippedRule;
 use rules::RULES;

@@ -13,13 +13,11 @@ pub enum CellValue<'a> {
     Text(&'a str),
     /// A number with this many decimals.
     Fixed(f64, u8),
-    /// A whole number.
     Int(u64),
     /// Bytes, in short form.
     Bytes(f64),
     /// A count that may be large, in short form.
     Count(f64),
-    /// A state letter.
     Letter(char),
 }
 
@@ -37,17 +35,14 @@ impl CellValue<'_> {
         }
     }
 
-    /// A number, or missing.
     pub fn fixed(n: Option<f64>, decimals: u8) -> Self {
         n.map_or(CellValue::Missing, |n| CellValue::Fixed(n, decimals))
     }
 
-    /// Bytes, or missing.
     pub fn bytes(n: Option<f64>) -> Self {
         n.map_or(CellValue::Missing, CellValue::Bytes)
     }
 
-    /// Text, or missing.
     pub fn text<'a>(s: Option<&'a str>) -> CellValue<'a> {
         s.map_or(CellValue::Missing, CellValue::Text)
     }
@@ -75,7 +70,6 @@ impl CellValue<'_> {
     }
 }
 
-/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// For text.
@@ -87,11 +81,8 @@ pub enum Align {
 /// How a cell stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emphasis {
-    /// Not at all.
     Normal,
-    /// A value that is worth a look.
     Warning,
-    /// A value that needs attention.
     Critical,
 }
 
@@ -99,7 +90,6 @@ pub enum Emphasis {
 /// row.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnSpec<C, V> {
-    /// The column.
     pub id: C,
     /// Header on screen, the name that iostat or iotop uses.
     pub header: &'static str,
@@ -107,7 +97,6 @@ pub struct ColumnSpec<C, V> {
     pub help: &'static str,
     /// Width in cells; 0 takes the remaining width.
     pub width: u16,
-    /// Alignment.
     pub align: Align,
     /// Values from this one on are worth a look.
     pub warn_from: f64,
@@ -115,7 +104,6 @@ pub struct ColumnSpec<C, V> {
     pub crit_from: f64,
     /// The sets of columns that it is in, as bits.
     pub sets: u16,
-    /// Gets the value of a row.
     pub value: V,
 }
 
@@ -136,7 +124,6 @@ impl<C: Copy, V: Copy> ColumnSpec<C, V> {
         Self { sets, ..self }
     }
 
-    /// The same with thresholds.
     pub const fn thresholds(self, warn_from: f64, crit_from: f64) -> Self {
         Self { warn_from, crit_from, ..self }
     }
@@ -152,7 +139,9 @@ impl<C: Copy, V: Copy> ColumnSpec<C, V> {
 }
 
 /// The columns of each of `N` sets, numbered by their bits, in the order of the table.
-pub fn split_into_sets<C: Copy, V: Copy, const N: usize>(all: &[ColumnSpec<C, V>]) -> [Vec<ColumnSpec<C, V>>; N] {
+pub(crate) fn split_into_sets<C: Copy, V: Copy, const N: usize>(
+    all: &[ColumnSpec<C, V>],
+) -> [Vec<ColumnSpec<C, V>>; N] {
     std::array::from_fn(|set| all.iter().filter(|c| c.sets & 1 << set != 0).copied().collect())
 }
 

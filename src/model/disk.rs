@@ -2,14 +2,14 @@
 //!
 //! Source: Documentation/admin-guide/iostats.rst; names and formulas: iostat(1) of sysstat.
 
-pub use super::device_id::DevId;
+pub(crate) use super::device_id::DevId;
 use super::latency::DeviceLatency;
 use super::timestamp::{counter_delta, wrapping_delta_u32};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Bytes in a sector of diskstats, whatever the device's block size.
-pub const SECTOR_BYTES: u64 = 512;
+pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// Counters of one kind of request since the device appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,11 +27,8 @@ pub struct DiskOpRaw {
 /// One line of `/proc/diskstats`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskRaw {
-    /// Device number.
     pub id: DevId,
-    /// Kernel name.
     pub name: Arc<str>,
-    /// Reads.
     pub read: DiskOpRaw,
     /// Writes, including flushes that were not merged.
     pub write: DiskOpRaw,
@@ -39,7 +36,6 @@ pub struct DiskRaw {
     pub discard: Option<DiskOpRaw>,
     /// Flushes: completed and milliseconds (since 5.5; never for partitions).
     pub flush: Option<(u64, u64)>,
-    /// Requests in flight.
     pub in_flight: u64,
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
@@ -51,19 +47,13 @@ pub struct DiskRaw {
 /// `None` where the kernel does not count it. A mean time without requests is 0, as in iostat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskRate {
-    /// Device number.
     pub id: DevId,
-    /// Kernel name.
     pub name: Arc<str>,
     /// Reads + writes + discards.
     pub tps: f64,
-    /// Reads.
     pub reads_per_s: f64,
-    /// Writes.
     pub writes_per_s: f64,
-    /// Discards.
     pub discards_per_s: Option<f64>,
-    /// Flushes.
     pub flushes_per_s: Option<f64>,
     /// 2^20 bytes.
     pub read_mb_per_s: f64,
@@ -71,9 +61,7 @@ pub struct DiskRate {
     pub write_mb_per_s: f64,
     /// 2^20 bytes.
     pub discard_mb_per_s: Option<f64>,
-    /// Merged reads.
     pub read_merges_per_s: f64,
-    /// Merged writes.
     pub write_merges_per_s: f64,
     /// Mean milliseconds of a request including queueing, over reads, writes and discards.
     pub await_ms: f64,

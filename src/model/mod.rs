@@ -1,11 +1,11 @@
 //! Raw counters, the rates derived from them, and the state of the system. Pure: no files, no clock, no kernel.
 
 pub(crate) mod change_impact;
-pub mod column;
+pub(crate) mod column;
 pub mod columns;
 pub(crate) mod cpu;
 pub(crate) mod device_list;
-pub mod disk;
+pub(crate) mod disk;
 pub(crate) mod history;
 pub mod io_accounting;
 pub mod kernel_log;
@@ -27,7 +27,8 @@ pub mod snapshot;
 pub mod syncs;
 pub mod system_state;
 pub mod timestamp;
-pub mod topology;
+pub(crate) mod topology;
 pub(crate) mod wait_channel;
 
 pub use crate::parse::{device_id, raw_bytes};
+pub use topology::Topology;

@@ -21,11 +21,8 @@ pub enum DeviceKind {
     Partition,
     /// Device mapper, other than the three below.
     Dm,
-    /// LVM logical volume.
     Lvm,
-    /// dm-crypt.
     Crypt,
-    /// dm-multipath.
     Multipath,
     /// Software RAID.
     Md,
@@ -33,7 +30,6 @@ pub enum DeviceKind {
     Loop,
     /// Compressed memory.
     Zram,
-    /// Memory.
     Ram,
     /// Network block device, including Ceph's rbd.
     Nbd,
@@ -45,9 +41,7 @@ pub enum DeviceKind {
     Zvol,
     /// Persistent memory.
     Pmem,
-    /// Optical drive.
     Cdrom,
-    /// Floppy.
     Floppy,
     /// Raw flash.
     Mtd,
@@ -82,9 +76,7 @@ pub enum DeviceMatch {
 pub struct MountRef {
     /// Mount id in the mount table.
     pub id: u64,
-    /// Mount point.
     pub mount_point: RawBytes,
-    /// File system type.
     pub fs_type: RawBytes,
     /// Options of the mount.
     pub options: RawBytes,
@@ -96,7 +88,6 @@ pub struct MountRef {
     /// A later mount covers it, so no path leads to it.
     #[serde(rename = "hidden")]
     pub is_hidden: bool,
-    /// How the device was found.
     #[serde(rename = "via")]
     pub matched_by: DeviceMatch,
 }
@@ -143,11 +134,9 @@ pub struct MdInfo {
 /// One block device or partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDevice {
-    /// Device number.
     pub id: DevId,
     /// Kernel name, as in diskstats (`cciss/c0d0`, where sysfs writes `!`).
     pub name: String,
-    /// Kind.
     pub kind: DeviceKind,
     /// The device it is part of or lies on: the disk of a partition, the first slave of dm and md, the device
     /// of a loop device's backing file.
@@ -162,11 +151,8 @@ pub struct BlockDevice {
     pub model: Option<String>,
     /// Size in bytes; 0 for a loop device without a file or an empty drive.
     pub size_bytes: Option<u64>,
-    /// Removable medium.
     pub removable: Option<bool>,
-    /// The device is read-only.
     pub read_only: Option<bool>,
-    /// Software RAID.
     pub md: Option<MdInfo>,
     /// Mounts directly on it.
     pub mounts: Vec<MountRef>,
@@ -221,7 +207,6 @@ pub struct TopologyRow {
 pub struct ChainLink<'a> {
     /// 0 for the device at which the search began.
     pub depth: usize,
-    /// The device.
     pub device: &'a BlockDevice,
 }
 

@@ -122,7 +122,6 @@ pub(crate) struct StatusLines {
     pub swap_bytes: Option<u64>,
     /// `VmRSS` in bytes.
     pub rss_bytes: Option<u64>,
-    /// State letter.
     pub state: Option<u8>,
     pub ppid: Option<u32>,
     pub num_threads: Option<u32>,

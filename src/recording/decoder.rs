@@ -9,7 +9,6 @@ use crate::model::observation::Observation;
 /// What a frame contains.
 #[derive(Debug, PartialEq)]
 pub struct DecodedTick {
-    /// Its number in the file.
     pub number: u32,
     /// Wall clock of the tick, ns.
     pub wall_ns: i64,
@@ -17,7 +16,6 @@ pub struct DecodedTick {
     pub full_state: Option<Vec<Observation>>,
     /// A key frame could not be read: tasks that have not changed since are missing.
     pub is_partial: bool,
-    /// The observations of the tick.
     pub observations: Vec<Observation>,
     /// About how many bytes of memory they cost, through the whole program.
     pub(crate) cost: usize,

@@ -300,7 +300,6 @@ pub struct RemoteFile {
 }
 
 impl RemoteFile {
-    /// Opens the file.
     pub fn open(root: &Root, path: &Path) -> Result<Self, FileError> {
         let broken = |err: io::Error| FileError::Worker(path.to_owned(), err);
         let mut child = spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)?;

@@ -52,9 +52,7 @@ pub enum HeaderError {
 pub struct RecordingHeader {
     /// The program that wrote it, with its version.
     pub program: String,
-    /// Host name.
     pub host: String,
-    /// Kernel release.
     pub kernel: String,
     /// Clocks at the start.
     #[serde(rename = "at")]

@@ -14,7 +14,6 @@ pub(crate) trait DeltaRow {
 pub(crate) trait TableRow: DeltaRow + Clone + Default {
     /// Whether both rows are about the same thing, under the same names.
     fn is_same(&self, other: &Self) -> bool;
-    /// Codes the identities of all rows.
     fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded;
 }
 

@@ -20,7 +20,6 @@ pub enum KnobGroup {
 }
 
 impl KnobGroup {
-    /// The heading.
     pub fn title(self) -> &'static str {
         match self {
             KnobGroup::Writeback => "Writeback",
@@ -48,7 +47,6 @@ pub enum KnobUnit {
     Microsecs,
     Count,
     Switch,
-    /// A word or a list of words.
     Word,
 }
 

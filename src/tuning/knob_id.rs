@@ -45,7 +45,6 @@ impl KnobId {
         Ok(Self { name: knob.name, instance })
     }
 
-    /// The knob's definition.
     pub fn definition(&self) -> &'static Knob {
         // `name` was taken from KNOBS when the id was made.
         find_knob(self.name).unwrap_or(&KNOBS[0])

@@ -12,9 +12,7 @@ use std::borrow::Cow;
 pub(crate) struct ValueError {
     /// What was typed.
     pub text: String,
-    /// What is wrong with it.
     pub problem: Cow<'static, str>,
-    /// The allowed values.
     pub allowed: String,
 }
 

@@ -7,7 +7,7 @@ use iotop_plus::collect::kmsg::parse_record;
 use iotop_plus::collect::processes::ScanOptions;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{clock, host, sources};
-use iotop_plus::model::disk::DevId;
+use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::kernel_log::classify::classify;
 use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, KmsgRecord, LogClock};
 use iotop_plus::model::observation::Observation;

@@ -21,7 +21,7 @@ mod pty_harness {
 }
 
 use iotop_plus::bpf::Tracer;
-use iotop_plus::model::disk::DevId;
+use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
 use iotop_plus::root::Root;
 use machine::{LoopDevice, check_tracing};

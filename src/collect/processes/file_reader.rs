@@ -27,19 +27,14 @@ const COMM_FILE: usize = 6;
 /// Which files to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileSet {
-    /// `stat`.
     pub stat: bool,
-    /// `io`.
     pub io: bool,
     /// `status`: uid, VmSwap, VmRSS.
     pub status: bool,
-    /// ioprio_get.
     pub ioprio: bool,
     /// `wchan`; always read for a task in state D.
     pub wchan: bool,
-    /// `cmdline`.
     pub cmdline: bool,
-    /// `cgroup`.
     pub cgroup: bool,
     /// Only `status` and `comm`, which never block.
     pub nonblocking_only: bool,
@@ -54,7 +49,6 @@ pub(crate) struct ReadJob {
     pub task_index: u32,
     /// Where its files are.
     pub path: TaskPath,
-    /// Which files.
     pub files: FileSet,
     /// Stop after `io` if its text has this hash.
     pub skip_if_io_hash: Option<u64>,
@@ -72,7 +66,6 @@ impl ReadJob {
 pub(super) struct TaskFiles {
     /// When `io` (or the first file) was read, CLOCK_BOOTTIME in ns.
     pub at_ns: u64,
-    /// The task has exited.
     pub has_exited: bool,
     /// The kernel denies access to the task.
     pub is_denied: bool,
@@ -106,7 +99,6 @@ impl TaskFileReader {
         Self { proc_fd: proc, is_live, buf: vec![0; MAX_CMDLINE], current_file: Arc::default() }
     }
 
-    /// Reads the files of one task.
     pub(super) fn run(&mut self, job: &ReadJob) -> TaskFiles {
         let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
         if job.files.nonblocking_only || job.files.check_state_first && self.is_in_disk_sleep(job) {

@@ -27,7 +27,7 @@ pub mod task_scanner;
 mod task_state;
 mod taskstats;
 mod thread_groups;
-pub mod user_names;
+pub(crate) mod user_names;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,6 @@ pub(super) const MAX_STUCK_THREADS: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(super) struct StuckRead {
-    /// The task.
     pub path: TaskPath,
     /// Index into [`FILES`].
     pub file_index: usize,

@@ -21,17 +21,16 @@ const CHECK_INTERVAL_SCANS: u32 = 30;
 const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// The hidden subcommand that reads the file.
-pub const SUBCOMMAND: &str = "user-names";
+pub(crate) const SUBCOMMAND: &str = "user-names";
 /// Modification time, in s and ns, and size.
 type FileStamp = (i64, i64, u64);
-/// Names by uid.
 type Names = HashMap<u32, Arc<str>>;
 
 /// The main function of the child: replies to a known stamp with stamp and names, or `null` if they have not changed.
 ///
 /// # Errors
 /// If the parent is gone.
-pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
+pub(crate) fn run_child_process(root: &Root) -> anyhow::Result<()> {
     child::enter(SUBCOMMAND);
     let path = root.etc("passwd");
     child::serve_requests(|known: serde_json::Result<Option<FileStamp>>| Ok(read_passwd(&path, known?)))

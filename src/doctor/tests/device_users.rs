@@ -4,7 +4,7 @@ use super::test_machine::*;
 use crate::doctor::device_users::{DeviceUsers, Requests};
 use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
-use crate::model::io_accounting::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::process::{IoBytes, IoPrio, TaskRaw};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
@@ -92,7 +92,7 @@ fn flusher_writes_belong_to_the_processes_that_dirtied_the_pages() {
         let (first, second) = (writeback(60.0), writeback(20.0));
         set_attribution(t, vec![owner_io(12, SDA, flusher), owner_io(900, SDA, first), owner_io(901, SDA, second)]);
         let Reading::Ok(all) = &mut t.io_attribution else { return };
-        let unknown = crate::model::io_accounting::UnattributedIo { unknown: 20.0 * MIB, ..Default::default() };
+        let unknown = crate::model::io_accounting::rates::UnattributedIo { unknown: 20.0 * MIB, ..Default::default() };
         Arc::make_mut(all).unattributed.push((SDA, unknown));
     });
     kernel_thread(&mut machine, 12);

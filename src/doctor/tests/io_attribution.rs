@@ -2,7 +2,7 @@
 
 use super::test_machine::*;
 use crate::model::disk::DevId;
-use crate::model::io_accounting::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::process::{IoBytes, TaskRaw};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;

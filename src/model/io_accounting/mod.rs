@@ -4,14 +4,14 @@
 //! `/proc/PID/io` says how many bytes a process read and dirtied, but not on which device, in how many requests, or how
 //! long they took.
 
-mod rates;
+pub(crate) mod rates;
 
 use super::disk::DevId;
 use super::latency::SparseHistogram;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use rates::{DeviceIo, IoAttribution, IoRates, OwnerIo, UnattributedIo};
+pub(crate) use rates::{IoAttribution, IoRates, OwnerIo};
 
 /// Buckets of a latency histogram: two per power of two, from 2^11 ns (2 us) to 2^33 ns (8.6 s). Each process has one on
 /// each device, so they are small. A percentile is a bucket's midpoint, at most 25 % off; means are exact. `SLOTS` in

@@ -15,7 +15,6 @@ pub struct IoRates {
     pub writes_per_s: f64,
     /// Flushes completed per second.
     pub flushes_per_s: f64,
-    /// Bytes read per second.
     pub read_bytes_per_s: f64,
     /// Bytes written per second.
     pub write_bytes_per_s: f64,
@@ -43,7 +42,6 @@ impl IoRates {
 pub struct DeviceIo {
     /// The whole device.
     pub device: DevId,
-    /// Rates on that device.
     pub rates: IoRates,
 }
 
@@ -54,12 +52,10 @@ pub struct OwnerIo<W> {
     pub owner: W,
     /// On all devices.
     pub total: IoRates,
-    /// By device.
     pub devices: Vec<DeviceIo>,
 }
 
 impl<W> OwnerIo<W> {
-    /// Rates on that device.
     pub fn on_device(&self, id: DevId) -> Option<&IoRates> {
         self.devices.iter().find(|d| d.device == id).map(|d| &d.rates)
     }

@@ -7,7 +7,7 @@ use super::classify::Classification;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Hash of class, device, task and the text without its numbers. Equal keys mean equal messages.
-pub fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool) -> u64 {
+pub(crate) fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool) -> u64 {
     let mut hash = DefaultHasher::new();
     (verdict.class, origin_user, verdict.device, verdict.comm, verdict.pid).hash(&mut hash);
     let mut rest = message;

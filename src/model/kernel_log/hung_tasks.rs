@@ -11,10 +11,8 @@ use std::collections::HashMap;
 
 /// A task in D state.
 #[derive(Debug, Clone)]
-pub struct DStateTask<'a> {
-    /// Identity.
+pub(crate) struct DStateTask<'a> {
     pub key: TaskKey,
-    /// Command name.
     pub comm: Cow<'a, str>,
     /// Kernel function it sleeps in, if known.
     pub wchan: Option<&'a str>,
@@ -26,7 +24,6 @@ pub struct DStateTask<'a> {
 /// A task that has been in D state for longer than the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HungTask {
-    /// Identity.
     pub key: TaskKey,
     /// Command name, raw.
     pub comm: String,
@@ -47,7 +44,7 @@ const LIMIT_NS: u64 = 5_000_000_000;
 
 /// Tracks tasks in D state from scan to scan.
 #[derive(Debug, Default)]
-pub struct HungTaskDetector {
+pub(crate) struct HungTaskDetector {
     /// CLOCK_BOOTTIME in ns of the first scan that found a task in D state, and its timeslices then.
     first_seen: HashMap<TaskKey, (u64, Option<u64>)>,
 }
@@ -55,7 +52,11 @@ pub struct HungTaskDetector {
 impl HungTaskDetector {
     /// Takes all tasks in D state at `now_boot_ns` (CLOCK_BOOTTIME) and returns the hung ones, longest first. Tasks that
     /// are not listed have left D state.
-    pub fn scan<'a>(&mut self, now_boot_ns: u64, tasks: impl IntoIterator<Item = DStateTask<'a>>) -> Vec<HungTask> {
+    pub(crate) fn scan<'a>(
+        &mut self,
+        now_boot_ns: u64,
+        tasks: impl IntoIterator<Item = DStateTask<'a>>,
+    ) -> Vec<HungTask> {
         let (mut first_seen, mut hung) = (HashMap::new(), Vec::new());
         for task in tasks {
             let known = self.first_seen.get(&task.key).copied().filter(|(since, before)| {

@@ -42,7 +42,6 @@ const MINUTE_US: u64 = 60 * 1_000_000;
 /// Ten whole minutes and the current one.
 const MINUTES: usize = 11;
 
-/// Number of messages of a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClassCount {
     /// Since the program started.

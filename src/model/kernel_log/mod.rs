@@ -7,15 +7,16 @@
 //! the kernel does not report.
 
 pub mod classify;
-pub mod dedup;
-pub mod hung_tasks;
+mod dedup;
+pub(crate) mod hung_tasks;
 mod log;
 mod patterns;
-pub mod rules;
-pub mod trace_folder;
+mod rules;
+mod trace_folder;
 
-pub use log::{ClassCount, KernelLog, KernelLogLimits};
-pub use patterns::{DEFAULT_EXCLUDE, LogPatterns, PatternError};
+pub use log::{KernelLog, KernelLogLimits};
+pub use patterns::DEFAULT_EXCLUDE;
+pub(crate) use patterns::LogPatterns;
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};

@@ -24,11 +24,9 @@ pub struct LogPatterns {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pattern '{}' goes wrong at character {column}: {reason}", crate::sanitize::sanitize(.pattern))]
 pub struct PatternError {
-    /// The pattern as given.
     pub pattern: String,
     /// Position of the error in characters, counted from 1.
     pub column: usize,
-    /// Reason.
     pub reason: String,
 }
 
@@ -51,7 +49,6 @@ impl LogPatterns {
         }
     }
 
-    /// Whether an entry is shown.
     pub fn shows(&self, entry: &LogEntry) -> bool {
         let hit = |pattern: &Regex| {
             let names = [entry.device.as_deref(), entry.comm.as_deref()];

@@ -11,8 +11,7 @@ use super::KernelLogClass::{self, *};
 
 /// One kind of message.
 #[derive(Debug)]
-pub struct MessageRule {
-    /// Class of the message.
+pub(crate) struct MessageRule {
     pub class: KernelLogClass,
     /// Whether its text must be at the start of the message; otherwise at the start of any word.
     is_at_start: bool,
@@ -29,7 +28,6 @@ pub struct MessageRule {
 /// Role of a line in a message of several lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageRole {
-    /// A single line.
     Single,
     /// The first of several: stack trace, registers, tables and [`MessageRole::Continuation`] lines fold under it.
     Head,
@@ -43,8 +41,7 @@ pub enum MessageRole {
 
 /// Where a message names its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubjectPattern {
-    /// Nowhere.
+pub(crate) enum SubjectPattern {
     Unnamed,
     /// The device is the word after this text.
     WordAfter(&'static str),
@@ -134,7 +131,7 @@ const BTRFS_ERROR_WORDS: &str =
     "rror|critical|forced readonly|csum failed|orrupt|checksum error|checksum verify failed|failed";
 
 /// Every kind of message, in the order of precedence.
-pub const RULES: &[MessageRule] = &[
+pub(crate) const RULES: &[MessageRule] = &[
     // Hung tasks.
     start(HungTask, "INFO: task ", TaskCommPid).any(" blocked for more than | can't die for more than ").head(),
     start(HungTask, "INFO: task ", TaskCommPid).any(" blocked on a| blocked on an").continuation(),
@@ -289,7 +286,7 @@ pub const RULES: &[MessageRule] = &[
 
 /// Begins of the names under which the kernel's rate limiter reports suppressed lines
 /// (`NAME: N callbacks suppressed`, lib/ratelimit.c).
-pub const RATE_LIMITED_FUNCTIONS: &[(&str, KernelLogClass)] = &[
+pub(crate) const RATE_LIMITED_FUNCTIONS: &[(&str, KernelLogClass)] = &[
     ("blk_update_request|print_req_error|blk_print_req_error|buffer_io_error|quiet_error", IoError),
     ("nvme_log_err|scsi_io_completion|sd_|swap_", IoError),
     ("EXT4-fs|ext4|XFS|xfs|BTRFS|btrfs|F2FS|f2fs", Filesystem),

@@ -14,12 +14,9 @@ const MAX_OPEN: usize = 4;
 
 /// A head line whose trace may continue.
 #[derive(Debug, Clone)]
-pub struct OpenTrace {
-    /// The entry in the log.
+pub(crate) struct OpenTrace {
     pub entry_id: u64,
-    /// Its class.
     pub class: KernelLogClass,
-    /// The device it names.
     pub device: Option<String>,
     /// Who printed it.
     pub caller: Option<String>,
@@ -36,15 +33,14 @@ impl OpenTrace {
 
 /// The traces that are open.
 #[derive(Debug, Clone, Default)]
-pub struct TraceFolder {
+pub(crate) struct TraceFolder {
     open_traces: Vec<OpenTrace>,
     /// The last line that is not a head, in case a trace follows it after all.
     last_single_line: Option<OpenTrace>,
 }
 
 impl TraceFolder {
-    /// Opens a trace for its entry.
-    pub fn open_trace(&mut self, trace: OpenTrace) {
+    pub(crate) fn open_trace(&mut self, trace: OpenTrace) {
         self.open_traces
             .retain(|o| o.entry_id != trace.entry_id && trace.last_us.saturating_sub(o.last_us) <= MAX_GAP_US);
         if self.open_traces.len() == MAX_OPEN {
@@ -55,18 +51,24 @@ impl TraceFolder {
     }
 
     /// Notes a single line: many drivers print one and then dump the stack.
-    pub fn set_last_single_line(&mut self, line: OpenTrace) {
+    pub(crate) fn set_last_single_line(&mut self, line: OpenTrace) {
         self.last_single_line = Some(line);
     }
 
     /// Closes the trace of an entry that is removed.
-    pub fn close(&mut self, entry: u64) {
+    pub(crate) fn close(&mut self, entry: u64) {
         self.open_traces.retain(|o| o.entry_id != entry);
         self.last_single_line.take_if(|o| o.entry_id == entry);
     }
 
     /// The entry that an unclassified line belongs to, if it looks like a line of a trace.
-    pub fn find_for_trace_line(&mut self, message: &[u8], level: u8, caller: Option<&str>, now_us: u64) -> Option<u64> {
+    pub(crate) fn find_for_trace_line(
+        &mut self,
+        message: &[u8],
+        level: u8,
+        caller: Option<&str>,
+        now_us: u64,
+    ) -> Option<u64> {
         if self.open_traces.is_empty() && self.last_single_line.is_none() {
             return None;
         }
@@ -82,7 +84,7 @@ impl TraceFolder {
     }
 
     /// The entry that a line of this class and device belongs to.
-    pub fn find_for_continuation(
+    pub(crate) fn find_for_continuation(
         &mut self,
         class: KernelLogClass,
         device: Option<&str>,
@@ -93,7 +95,7 @@ impl TraceFolder {
     }
 
     /// Closes the newest open trace of a class and returns its entry, which a more informative line replaces.
-    pub fn take_open(&mut self, class: KernelLogClass, caller: Option<&str>, now_us: u64) -> Option<u64> {
+    pub(crate) fn take_open(&mut self, class: KernelLogClass, caller: Option<&str>, now_us: u64) -> Option<u64> {
         let entry = self.find_open(now_us, caller, |o| o.class == class)?;
         self.open_traces.retain(|o| o.entry_id != entry);
         Some(entry)
@@ -132,7 +134,7 @@ const TRACE_LINE_PREFIXES: &str = "Call Trace:|Call trace:|Backtrace:|Stack:|Sta
     Last Breaking-Event|Preemption disabled|pool |workqueue |pending: |in-flight: ";
 
 /// Whether a line looks like a line of a stack trace or register dump.
-pub fn is_trace_line(message: &[u8]) -> bool {
+pub(crate) fn is_trace_line(message: &[u8]) -> bool {
     let text = message.trim_ascii_start();
     if text.is_empty() {
         return true;
@@ -164,7 +166,7 @@ fn is_marker(text: &[u8]) -> bool {
 }
 
 /// Whether it is the dotted line before a WARNING, which has no information.
-pub fn is_cut_here(message: &[u8]) -> bool {
+pub(crate) fn is_cut_here(message: &[u8]) -> bool {
     message.starts_with(b"------------[ cut here")
 }
 

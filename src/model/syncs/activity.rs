@@ -11,7 +11,6 @@ const MAX_ROWS: usize = 256;
 /// Syncs of one file by one process with one system call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncRate {
-    /// Process, file and system call.
     pub file: Arc<SyncFile>,
     /// Calls that ended in the interval, per second.
     pub calls_per_s: f64,

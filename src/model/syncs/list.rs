@@ -11,17 +11,16 @@ use std::sync::Arc;
 
 /// Selection and order of the rows.
 #[derive(Debug, Clone, Default)]
-pub struct SyncQuery<'a> {
+pub(crate) struct SyncQuery<'a> {
     /// Sort by this column, largest first (text: A first); `None` for the longest wait.
     pub sort: Option<SyncColumn>,
-    /// Reverses the order.
     pub reverse: bool,
     /// Only rows that contain this; case-insensitive.
     pub filter: &'a str,
 }
 
 /// A device's name, sanitized; its number if the name is unknown, `-` without a device.
-pub fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
+pub(crate) fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
     match (id, id.and_then(|id| topo?.get(id))) {
         (_, Some(dev)) => dev.display_name().into_owned(),
         (Some(id), None) => format!("{}:{}", id.major, id.minor),
@@ -30,7 +29,7 @@ pub fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
 }
 
 /// Syncs by process and file.
-pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Vec<SyncRow> {
+pub(crate) fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Vec<SyncRow> {
     let line = |rate: &SyncRate| SyncRow {
         comm: rate.file.comm.sanitized(),
         device: device_name(rate.file.device_id(), topo),
@@ -56,7 +55,7 @@ pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuer
 }
 
 /// Slow syncs: those in flight, longest first, then the completed ones, newest first.
-pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
+pub(crate) fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
     let on =
         |file: &SyncFile, on: &Option<String>| on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)));
     let in_flight = syncs.in_flight.iter().map(|f| SlowSyncRow {
@@ -98,7 +97,7 @@ fn contains_any(needle: &str, texts: &[&str], number: u32) -> bool {
 }
 
 /// What is not traced and what was dropped, so that nobody takes the lists for complete.
-pub fn notes(syncs: &SyncActivity) -> Vec<String> {
+pub(crate) fn notes(syncs: &SyncActivity) -> Vec<String> {
     let uring = match syncs.io_uring_per_s {
         Some(n) => format!("syncs by io_uring ({n:.0}/s, counted but not timed)"),
         None => "syncs by io_uring".into(),

@@ -5,12 +5,13 @@
 
 mod activity;
 pub mod columns;
-pub mod list;
+pub(crate) mod list;
 mod wait;
 
-pub use activity::{SyncActivity, SyncRate};
-pub use columns::{SlowSyncRow, SyncRow};
-pub use wait::{ON_CPU, wait_text};
+pub use activity::SyncActivity;
+pub(crate) use activity::SyncRate;
+pub(crate) use columns::{SlowSyncRow, SyncRow};
+pub(crate) use wait::{ON_CPU, wait_text};
 
 use super::disk::DevId;
 use super::latency::SparseHistogram;

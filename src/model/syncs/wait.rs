@@ -6,7 +6,7 @@
 use crate::sanitize::sanitize;
 
 /// Stands for no function: the thread runs or is runnable.
-pub const ON_CPU: &str = "on_cpu";
+pub(crate) const ON_CPU: &str = "on_cpu";
 
 /// What a sync waits on; the word before the name of the device, if that follows; and the prefixes of the functions in which
 /// it waits, separated by `|`.
@@ -36,7 +36,7 @@ const WAITS: &[(&str, &str, &str)] = &[
 const LOCK_FUNCTIONS: &str = "rwsem_|__mutex_lock|mutex_lock|percpu_rwsem|percpu_down";
 
 /// A description, sanitized, with the name of the device; `-` without one.
-pub fn wait_text(function: &str, device: &str) -> String {
+pub(crate) fn wait_text(function: &str, device: &str) -> String {
     let is_of = |prefixes: &str| prefixes.split('|').any(|prefix| function.starts_with(prefix));
     match WAITS.iter().find(|(.., prefixes)| is_of(prefixes)) {
         Some((text, word, _)) if word.is_empty() || device == "-" => (*text).to_owned(),

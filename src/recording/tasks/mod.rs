@@ -58,7 +58,6 @@ struct Cursor {
 }
 
 impl RecordedTasks {
-    /// Number of tasks.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
