@@ -9,6 +9,7 @@ pub(crate) mod facts;
 pub(crate) mod fuzz;
 pub mod host;
 pub(crate) mod kernel_file;
+pub(crate) mod limits;
 pub(crate) mod mountinfo;
 pub mod path;
 pub mod processes;

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::model::cpu::CpuRaw;
     use crate::model::reading::Reading;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
     use std::sync::mpsc::{Receiver, sync_channel};
 
     fn fast_source() -> Source {

@@ -3,8 +3,10 @@
 use super::assert_safe;
 use crate::bench::fio_job::{parse_job_file, to_job_file};
 use crate::collect::kmsg::parse_record;
+use crate::collect::limits;
+use crate::collect::processes::mappings;
 use crate::model::kernel_log::{KernelLog, KernelLogLimits, LogClock};
-use crate::parse::{bracketed_choice, bytes, device_id, limits, mountinfo, named_value, pressure, smaps, swaps, task};
+use crate::parse::{bracketed_choice, bytes, device_id, mountinfo, named_value, pressure, swaps, task};
 use crate::recording::reader::RecordingSpan;
 use crate::recording::time_spec;
 use crate::sanitize::{fit_width, sanitize, wrap};
@@ -105,7 +107,7 @@ pub(super) fn proc_memory(input: &[u8]) {
     let _ = (pressure::parse(input), named_value(input, b"MemTotal"), device_id::DevId::parse(input));
     assert!(swaps::parse(input).count() <= input.len());
     for line in bytes::lines(input) {
-        let _ = (smaps::parse_header(line), bytes::words(line).map(bytes::parse_i64).count());
+        let _ = (mappings::parse_header(line), bytes::words(line).map(bytes::parse_i64).count());
     }
 }
 

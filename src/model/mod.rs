@@ -19,6 +19,7 @@ pub mod path;
 pub(crate) mod pressure;
 pub mod process;
 pub(crate) mod queue;
+pub mod raw_bytes;
 pub mod reading;
 pub mod request_pattern;
 pub mod sample;
@@ -30,5 +31,5 @@ pub mod timestamp;
 pub(crate) mod topology;
 pub(crate) mod wait_channel;
 
-pub use crate::parse::{device_id, raw_bytes};
+pub use crate::parse::device_id;
 pub use topology::Topology;

@@ -9,9 +9,9 @@
 //! | mountinfo | needs UTF-8, keeps octal escapes, loses repeated options | [`mountinfo`] |
 //! | meminfo, io | need every field the crate knows, or fail | [`key_value`] |
 //! | vmstat | a `HashMap<String, i64>` of 150 entries at every refresh; one bad line fails all | [`key_value`] |
-//! | smaps | needs UTF-8, loses the spelling of mapped names | [`smaps`] |
+//! | smaps | needs UTF-8, loses the spelling of mapped names | `collect` |
 //! | status | some 40 fields in a map of strings, for 6 that are used | [`task::status`] |
-//! | limits | drops units and limits it does not know | [`limits`] |
+//! | limits | drops units and limits it does not know | `collect` |
 //! | pressure | fails where the `full` line is missing (cpu before Linux 5.13); its parser of one line is used | [`pressure`] |
 //! | net/dev, net/route | need UTF-8 names; one bad row fails all | `collect` |
 //! | swaps, net/ipv6_route | no parser | [`swaps`], `collect` |
@@ -21,11 +21,9 @@
 
 pub(crate) mod bytes;
 pub mod device_id;
-pub(crate) mod limits;
 pub(crate) mod mountinfo;
 pub(crate) mod pressure;
-pub mod raw_bytes;
-pub(crate) mod smaps;
+pub(crate) mod raw_bytes;
 pub(crate) mod swaps;
 pub(crate) mod task;
 

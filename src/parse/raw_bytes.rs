@@ -1,8 +1,8 @@
 //! Untrusted text from the kernel, byte for byte.
 //!
 //! Mount points, device-mapper names and backing files may contain any byte. [`RawBytes`] keeps them exactly and
-//! requires an explicit `.sanitized()` for display. Serialized it is a string in which a backslash and every
-//! byte that is not UTF-8 are octal escapes (`\134`, `\377`), as in the kernel's mount tables, so that it
+//! requires an explicit `.sanitized()` (in `model`) for display. Serialized it is a string in which a backslash and
+//! every byte that is not UTF-8 are octal escapes (`\134`, `\377`), as in the kernel's mount tables, so that it
 //! survives every text format.
 
 use super::bytes::unescape_octal;
@@ -15,14 +15,9 @@ use std::sync::Arc;
 pub struct RawBytes(Arc<[u8]>);
 
 impl RawBytes {
-    /// The bytes as they are: show them only through [`Self::sanitized`].
+    /// The bytes as they are: show them only sanitized.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
-    }
-
-    /// Safe for display: see [`crate::sanitize::sanitize`].
-    pub fn sanitized(&self) -> String {
-        crate::sanitize::sanitize(&self.0)
     }
 
     /// The options in a list such as `rw,noatime`.
@@ -95,13 +90,6 @@ impl PartialEq<&str> for RawBytes {
     }
 }
 
-/// Debug output may reach a terminal in a panic message, so it is sanitized too.
-impl std::fmt::Debug for RawBytes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.sanitized())
-    }
-}
-
 impl Serialize for RawBytes {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&self.escaped())
@@ -118,13 +106,6 @@ impl<'de> Deserialize<'de> for RawBytes {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn json_stays_readable_and_debug_is_sanitized() {
-        let raw = RawBytes::from("/srv/写\\x\u{1b}[2J");
-        assert_eq!(serde_json::to_string(&raw).unwrap(), "\"/srv/写\\\\134x\\u001b[2J\"");
-        assert!(!format!("{raw:?}").contains('\u{1b}'));
-    }
 
     proptest! {
         #[test]

@@ -7,9 +7,9 @@ use crate::collect::kernel_file::{open, read_once};
 use crate::model::process::MemoryMapping;
 use crate::model::reading::Reading;
 use crate::parse::key_value;
-use crate::parse::smaps;
 use crate::parse::task;
 use crate::root::Root;
+use crate::sanitize::sanitize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -47,7 +47,7 @@ pub(super) fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<MemoryM
         if file.read_until(b'\n', &mut line)? == 0 {
             return Ok(out);
         }
-        if let Some(header) = smaps::parse_header(&line) {
+        if let Some(header) = parse_header(&line) {
             if out.len() >= MAX_MAPPINGS {
                 return Ok(out);
             }
@@ -56,6 +56,36 @@ pub(super) fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<MemoryM
             parse_field(mapping, &line);
         }
     }
+}
+
+/// Parses `7f00-7f10 r-xp 00000000 fe:00 123   /path`, the first line of a mapping; `None` for every other line. Nothing is
+/// resident or swapped out yet.
+pub(crate) fn parse_header(line: &[u8]) -> Option<MemoryMapping> {
+    let dash = line.iter().position(|b| *b == b'-')?;
+    let space = line.iter().position(|b| *b == b' ')?;
+    let (start, end) = (parse_hex(line.get(..dash)?)?, parse_hex(line.get(dash + 1..space)?)?);
+    let mut rest = line.get(space..)?;
+    let mut permissions = rest;
+    for field in 0..4 {
+        rest = rest.trim_ascii_start();
+        let end = rest.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
+        if field == 0 {
+            permissions = &rest[..end];
+        }
+        rest = &rest[end..];
+    }
+    Some(MemoryMapping {
+        start,
+        end,
+        perms: sanitize(permissions),
+        name: sanitize(rest.trim_ascii()),
+        size: end.saturating_sub(start),
+        ..MemoryMapping::default()
+    })
+}
+
+fn parse_hex(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn parse_field(mapping: &mut MemoryMapping, line: &[u8]) {
@@ -102,7 +132,21 @@ mod tests {
         assert!(matches!(read_mappings(&Root::live(), pid, start + 1), Reading::Absent(_)));
     }
 
+    #[test]
+    fn names_with_spaces_and_without_utf8_are_kept() {
+        let header = parse_header(b"55d0-55d2 r-xp 00000000 fe:00 123      /bin/a b\xff (deleted)\n").unwrap();
+        assert_eq!((header.start, header.end, &*header.perms), (0x55d0, 0x55d2, "r-xp"));
+        assert_eq!(header.name, "/bin/a b\\xff (deleted)");
+        assert_eq!(parse_header(b"8000-9000 rw-p 00000000 00:00 0 \n").unwrap().name, "");
+        assert_eq!(parse_header(b"Rss:      8 kB\n"), None);
+    }
+
     proptest! {
+        #[test]
+        fn lines_like_headers_do_not_panic(line in "[0-9a-f]{0,4}-?[0-9a-f]{0,17} ?[rwxp \\-:/a-z]{0,30}") {
+            let _ = parse_header(line.as_bytes());
+        }
+
         #[test]
         fn arbitrary_bytes_do_not_panic(raw in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = parse_smaps(&raw[..]);

@@ -318,7 +318,6 @@ impl ProcessColumnSpec {
         }
     }
 
-    /// What a row is sorted by.
     pub fn sort_key<'a>(&self, row: &ProcessRow<'a>) -> SortKey<'a> {
         let key = match self.value.kind {
             ValueKind::Number(_, get) => SortKey::number(get(row)),

@@ -2,9 +2,20 @@
 
 use super::task::{TaskDelays, TaskKey};
 use crate::model::reading::Reading;
-pub(crate) use crate::parse::limits::ResourceLimit;
-pub(crate) use crate::parse::smaps::MemoryMapping;
 use serde::{Deserialize, Serialize};
+
+/// One line of `/proc/PID/limits`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceLimit {
+    /// The kernel's name: `Max open files`.
+    pub name: String,
+    /// Soft limit; `None` if unlimited.
+    pub soft: Option<u64>,
+    /// Hard limit; `None` if unlimited.
+    pub hard: Option<u64>,
+    /// The kernel's unit; may be empty.
+    pub unit: String,
+}
 
 /// What the detail page shows in addition to the row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +39,25 @@ impl TaskDetail {
     pub fn open_files_limit(&self) -> Option<&ResourceLimit> {
         self.limits.ok()?.iter().find(|limit| limit.name == "Max open files")
     }
+}
+
+/// One mapping of a process (proc_pid_smaps(5)), sizes in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryMapping {
+    pub start: u64,
+    /// End address (exclusive).
+    pub end: u64,
+    /// Permissions as in `rwxp`.
+    pub perms: String,
+    /// File, `[heap]` or the like, or empty; sanitized.
+    pub name: String,
+    /// Size of the address range.
+    pub size: u64,
+    pub rss: u64,
+    /// Proportional share: shared pages divided by the number of their users.
+    pub pss: Option<u64>,
+    /// Swapped out, including shared memory, unlike VmSwap.
+    pub swap: Option<u64>,
 }
 
 /// Sums over all mappings of a process, and its largest mappings.

@@ -22,7 +22,7 @@ mod tests;
 
 pub use crate::model::columns::process::ProcessColumn;
 pub(crate) use container::hint as container_hint;
-pub(crate) use detail::{MappingSummary, MemoryMapping, TaskDetail};
+pub(crate) use detail::{MappingSummary, MemoryMapping, ResourceLimit, TaskDetail};
 pub(crate) use row::ProcessRow;
 pub use selection::ProcessQuery;
 pub(crate) use selection::{ProcessFilter, ProcessWindow};

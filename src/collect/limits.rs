@@ -1,21 +1,8 @@
 //! `/proc/PID/limits` (proc_pid_limits(5)).
 
-use super::bytes::{lines, parse_u64, words};
+use crate::model::process::ResourceLimit;
+use crate::parse::bytes::{lines, parse_u64, words};
 use crate::sanitize::sanitize;
-use serde::{Deserialize, Serialize};
-
-/// One line of `/proc/PID/limits`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceLimit {
-    /// The kernel's name: `Max open files`.
-    pub name: String,
-    /// Soft limit; `None` if unlimited.
-    pub soft: Option<u64>,
-    /// Hard limit; `None` if unlimited.
-    pub hard: Option<u64>,
-    /// The kernel's unit; may be empty.
-    pub unit: String,
-}
 
 /// Parses the file; malformed lines are skipped.
 pub(crate) fn parse(text: &[u8]) -> impl Iterator<Item = ResourceLimit> {
