@@ -199,11 +199,14 @@ impl DeviceUsers {
         Some(Self { users, of: if of_queue { "queue" } else { "bytes" } })
     }
 
-    /// With tracing as [`DeviceUsers::traced`]. Without it tasks are not counted by device, so one is named only if the
-    /// device does most of what all disks do, and the task accounts for most of that.
+    /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing tasks are
+    /// not counted by device, so one is named only if the device does most of what all disks do, and the task accounts
+    /// for most of that.
     pub(super) fn find(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Self {
-        let untraced = || Self { users: untraced_user(ctx, id, secs).into_iter().collect(), of: "bytes" };
-        Self::traced(ctx, id, secs, requests).unwrap_or_else(untraced)
+        let is_traced = ctx.system.snapshot.io_attribution.ok().is_some();
+        let untraced = || untraced_user(ctx, id, secs).filter(|_| !is_traced);
+        Self::traced(ctx, id, secs, requests)
+            .unwrap_or_else(|| Self { users: untraced().into_iter().collect(), of: "bytes" })
     }
 
     /// Those with a share that matters.

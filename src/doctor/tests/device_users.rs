@@ -148,3 +148,47 @@ fn stream_that_delays_syncs_writes_to_the_same_device() {
     let (found, _) = machine.evaluate_rule("syncs-behind-a-stream");
     assert!(found[0].title.contains("because task901 (901) streams 140 MiB/s"), "{}", found[0].title);
 }
+
+#[test]
+fn process_is_named_by_traced_io_not_by_its_counters() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0)));
+        let (flusher, dirtier) = (writes(32.0, 400.0), writeback(400.0));
+        let elsewhere = owner_io(900, SDA, reads(0.0, 900.0));
+        set_attribution(t, vec![owner_io(12, VDA, flusher), elsewhere, owner_io(901, VDA, dirtier)]);
+    });
+    kernel_thread(&mut machine, 12);
+    machine.add_task(901, "fio", |_| {}, IoBytes::default(), 0);
+    machine.add_task(900, "dd", |_| {}, IoBytes { write: 400 << 20, ..IoBytes::default() }, 0);
+    let (found, _) = machine.evaluate_rule("device-saturated");
+    assert!(found[0].title.contains("fio (901) has 100% of its queue"), "{}", found[0].title);
+}
+
+#[test]
+fn nobody_is_named_where_tracing_attributes_nothing() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0)));
+        set_attribution(t, Vec::new());
+    });
+    machine.add_task(900, "dd", |_| {}, IoBytes { write: 400 << 20, ..IoBytes::default() }, 0);
+    let (found, _) = machine.evaluate_rule("device-saturated");
+    assert!(!found[0].title.contains("dd"), "{}", found[0].title);
+}
+
+#[test]
+fn storm_is_attributed_to_the_process_that_dirtied_the_pages() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        let w = t.writeback.ok_mut().unwrap();
+        (w.dirty_bytes, w.dirtied_bytes_per_s, w.written_bytes_per_s) =
+            (Some(5 << 29), Some(60.0 * MIB), Some(40.0 * MIB));
+        set_attribution(t, vec![owner_io(900, VDA, writeback(10.0)), owner_io(901, VDA, writeback(30.0))]);
+    });
+    machine.add_task(900, "dd", |_| {}, IoBytes { write: 60 << 20, ..IoBytes::default() }, 0);
+    let (found, _) = machine.evaluate_rule("writeback-storm");
+    assert!(found[0].title.contains("task901 (901) dirties"), "{}", found[0].title);
+    let fact = found[0].evidence.iter().find(|f| f.name == "most dirtied by").unwrap();
+    assert_eq!(fact.value, "task901 (901), 75%");
+}

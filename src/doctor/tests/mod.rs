@@ -6,7 +6,6 @@ mod device_users;
 mod engine;
 mod firing;
 mod firing_stalls;
-mod io_attribution;
 mod quiet;
 mod syncs;
 mod test_machine;
