@@ -1,6 +1,7 @@
 //! The recent past in bounded memory, for graphs and for stepping back.
 
 use super::disk::DiskRate;
+use super::io_accounting::IoAttribution;
 use super::memory_stalls::MemoryStalls;
 use super::pressure::PressureRaw;
 use super::process::ProcessTable;
@@ -13,15 +14,36 @@ pub(crate) const MAX_FRAMES: usize = 900;
 /// Maximum size in bytes, estimated.
 pub(crate) const MAX_BYTES: usize = 3 << 20;
 
-/// Bytes that a tick needs for the rates of a device; rates shared with another tick count 0.
-fn device_bytes(rate: &Arc<DiskRate>) -> usize {
-    let latency = rate.latency.as_ref().map_or(0, |l| unshared_bytes(l, l.heap_bytes()));
-    size_of::<Arc<DiskRate>>() + unshared_bytes(rate, size_of::<DiskRate>() + latency)
+/// Bytes of a value, or 0 if the tick before has the same one.
+fn own_bytes<T>(now: Option<&Arc<T>>, before: Option<&Arc<T>>, bytes: impl FnOnce(&T) -> usize) -> usize {
+    match (now, before) {
+        (Some(now), Some(before)) if Arc::ptr_eq(now, before) => 0,
+        (now, _) => now.map_or(0, |now| bytes(now)),
+    }
 }
 
-/// `bytes`, or 0 if another tick shares the value.
-fn unshared_bytes<T>(shared: &Arc<T>, bytes: usize) -> usize {
-    if Arc::strong_count(shared) > 1 { 0 } else { bytes }
+/// Bytes of the rates of a device and of its latency.
+fn device_bytes(rate: &DiskRate) -> usize {
+    size_of::<DiskRate>() + rate.latency.as_ref().map_or(0, |l| l.heap_bytes())
+}
+
+/// Bytes that the history needs for a tick after `before`, estimated. Devices are compared by position, as
+/// [`Snapshot::share_unchanged`] does.
+fn snapshot_bytes(snap: &Snapshot, before: Option<&Snapshot>) -> usize {
+    let devices = snap.devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let old = before.and_then(|b| b.devices.ok()).map(Vec::as_slice).unwrap_or_default();
+    let rates = devices.iter().enumerate().map(|(i, rate)| own_bytes(Some(rate), old.get(i), device_bytes));
+    let stalls = before.and_then(|b| b.memory_stalls.ok());
+    let attribution = before.and_then(|b| b.io_attribution.ok());
+    size_of::<HistoryFrame>()
+        + size_of::<Snapshot>()
+        + size_of_val(devices)
+        + rates.sum::<usize>()
+        + snap.syncs.ok().map_or(0, |s| s.heap_bytes())
+        + own_bytes(snap.memory_stalls.ok(), stalls, |s| size_of::<MemoryStalls>() + s.heap_bytes())
+        + own_bytes(snap.pressure.ok(), before.and_then(|b| b.pressure.ok()), |_| size_of::<PressureRaw>())
+        + own_bytes(snap.io_attribution.ok(), attribution, IoAttribution::heap_bytes)
+        + snap.swap_areas.ok().map_or(0, |s| s.len() * 100)
 }
 
 #[derive(Debug)]
@@ -42,14 +64,7 @@ pub struct History {
 impl History {
     /// Appends the newest tick, and drops the oldest ones that exceed a limit.
     pub fn push(&mut self, snap: Arc<Snapshot>) {
-        let bytes = size_of::<HistoryFrame>()
-            + size_of::<Snapshot>()
-            + snap.devices.ok().map_or(0, |d| d.iter().map(device_bytes).sum())
-            + snap.syncs.ok().map_or(0, |s| s.heap_bytes())
-            + snap.memory_stalls.ok().map_or(0, |s| unshared_bytes(s, size_of::<MemoryStalls>() + s.heap_bytes()))
-            + snap.pressure.ok().map_or(0, |p| unshared_bytes(p, size_of::<PressureRaw>()))
-            + snap.io_attribution.ok().map_or(0, |c| unshared_bytes(c, c.heap_bytes()))
-            + snap.swap_areas.ok().map_or(0, |s| s.len() * 100);
+        let bytes = snapshot_bytes(&snap, self.frames.back().map(|f| &*f.snapshot));
         self.frames.push_back(HistoryFrame { snapshot: snap, tasks: ProcessTable::default(), bytes });
         self.bytes += bytes;
         self.trim();
@@ -133,6 +148,24 @@ mod tests {
         assert_eq!(h.nearest(99).unwrap().snapshot.seq, 5);
         let seqs = |seq| h.up_to(seq).map(|f| f.snapshot.seq).collect::<Vec<_>>();
         assert_eq!((seqs(0), seqs(3), seqs(9)), (vec![], vec![1, 2, 3], vec![1, 2, 3, 4, 5]));
+    }
+
+    #[test]
+    fn values_count_once_whoever_else_holds_them() {
+        let attribution = Arc::new(IoAttribution { names: vec![(1, "dd".into()); 1000], ..Default::default() });
+        let with = |seq, attribution: &Arc<IoAttribution>| {
+            Arc::new(Snapshot { seq, io_attribution: Reading::Ok(attribution.clone()), ..Default::default() })
+        };
+        let mut h = History::default();
+        h.push(snapshot(1, 0));
+        let empty = h.bytes;
+        h.push(with(2, &attribution));
+        let one = h.bytes - empty;
+        assert!(one > 1000 * size_of::<(u32, Arc<str>)>(), "the table of processes holds it, too: {one}");
+        h.push(with(3, &attribution));
+        assert_eq!(h.bytes - empty - one, empty, "the tick before has the same value");
+        h.push(with(4, &Arc::new((*attribution).clone())));
+        assert_eq!(h.bytes - empty - one - empty, one);
     }
 
     #[test]
