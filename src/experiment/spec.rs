@@ -51,6 +51,7 @@ pub struct ExperimentSpec {
     #[serde(rename = "set")]
     pub set_assignments: Vec<String>,
     /// Rounds of each arm, fixed beforehand: continuing until a result looks good would prove nothing.
+    #[serde(deserialize_with = "read_rounds")]
     pub rounds: u32,
     /// Run a negative control with direct I/O, which knobs of the page cache do not affect.
     pub control: bool,
@@ -79,12 +80,22 @@ impl Default for ExperimentSpec {
     }
 }
 
+fn check_rounds(rounds: u32) -> Result<(), PlanError> {
+    let most = super::stats::MAX_ROUNDS;
+    require((1..=most).contains(&(rounds as usize)), format!("rounds {rounds}: must be 1 to {most} of each arm"))
+}
+
+/// Refuses rounds that no experiment has: the order of the arms is shown in full.
+fn read_rounds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let rounds = u32::deserialize(from)?;
+    check_rounds(rounds).map(|()| rounds).map_err(serde::de::Error::custom)
+}
+
 impl ExperimentSpec {
     /// Checks the spec, whatever the machine.
     pub fn check(&self) -> Result<(), PlanError> {
         require(!self.set_assignments.is_empty(), "nothing to compare: --set KNOB=VALUE says what B changes")?;
-        let (rounds, most) = (self.rounds, super::stats::MAX_ROUNDS);
-        require((1..=most).contains(&(rounds as usize)), format!("rounds {rounds}: must be 1 to {most} of each arm"))?;
+        check_rounds(self.rounds)?;
         require(
             (1000..=3_600_000).contains(&self.drain_limit_ms) && self.baseline_ms <= 60_000,
             "drain limit: 1 to 3600 s; watching before a round: at most 60 s",
@@ -146,6 +157,16 @@ impl ExperimentSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stored_experiment_with_impossible_rounds_is_refused() {
+        let read = |rounds: u32| serde_json::from_value::<ExperimentSpec>(serde_json::json!({ "rounds": rounds }));
+        assert_eq!(read(50).map(|spec| spec.arm_order().len()).ok(), Some(100));
+        for rounds in [0, 51, 16_777_216, u32::MAX] {
+            let why = read(rounds).unwrap_err().to_string();
+            assert!(why.contains("must be 1 to 50 of each arm"), "{why}");
+        }
+    }
 
     fn spec() -> ExperimentSpec {
         ExperimentSpec { set_assignments: vec!["vm.swappiness=1".into()], ..ExperimentSpec::default() }

@@ -39,7 +39,7 @@ pub(crate) fn memory_facts(snapshot: &Snapshot, now_boot_ns: u64) -> Vec<(&'stat
                     fact("total", format_bytes(m.total), false),
                     fact("available", level(m.available), m.available.is_some_and(|a| a < m.total / 20)),
                     fact("free", format_bytes(m.free), false),
-                    fact("page cache", format_bytes(m.cached + m.buffers), false),
+                    fact("page cache", format_bytes(m.cached.saturating_add(m.buffers)), false),
                     fact("anonymous", level(m.anon), false),
                     fact("shared", level(m.shmem), false),
                 ]
@@ -154,4 +154,19 @@ pub(crate) fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) 
         table.rows.push(vec![STALLS.into(), task.label(), format_task_stalls(task)]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::memory::MemRaw;
+
+    #[test]
+    fn sizes_of_a_damaged_recording_do_not_overflow() {
+        let mem = MemRaw { cached: u64::MAX, buffers: 4096, ..Default::default() };
+        let snapshot = Snapshot { mem: Reading::Ok(mem), ..Default::default() };
+        let facts = memory_facts(&snapshot, 0);
+        let (_, memory) = facts.iter().find(|(group, _)| *group == "Memory").unwrap();
+        assert!(memory.iter().any(|(name, value, _)| name == "page cache" && value == "16.0E"), "{memory:?}");
+    }
 }
