@@ -5,6 +5,8 @@
 //! A run takes a second or two, so CI makes a few; `FAULTS=all cargo test --test faults -- --nocapture` makes all and
 //! writes the table in `docs/faults.md`. Needs strace; otherwise the test prints that it is skipped.
 
+#[path = "tune/journal_faults.rs"]
+mod journal_faults;
 #[path = "tune/machine.rs"]
 #[allow(dead_code)]
 mod machine;
@@ -82,7 +84,7 @@ const FEW: &[&str] = &["clone3:error=EAGAIN:when=1", "openat:error=EMFILE:when=5
 /// What CI tries with a change of a setting.
 const FEW_CHANGES: &[&str] =
     &["fdatasync:error=ENOSPC:when=2+1", "fdatasync:error=EIO:when=1", "openat:error=EMFILE:when=5+10"];
-/// The knob that is changed, and how long the tuner may take to restore it: twelve tries, five seconds apart.
+/// The knob that is changed, and how long the tuner may take to restore it: sixty tries, a second apart.
 const KNOB: &str = "dirty_expire_centisecs";
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(75);
 

@@ -109,7 +109,7 @@ pub(super) enum CliCommand {
         /// Only read and write knobs.
         #[arg(long)]
         io: bool,
-        /// For tests: kill at a point, `STEP[:PID[:own]]`.
+        /// For tests: kill at a point, `STEP[:PID[:own]]`, or stop there, `STEP:stop`.
         #[arg(long, value_name = "PLAN")]
         kill: Option<String>,
     },

@@ -34,8 +34,11 @@ pub fn apply(
             });
         }
     }
-    if lease_secs.is_none() {
-        context.append_record(&JournalRecord::Kept { id }).map_err(|err| TuneError::Failed(err.to_string()))?;
+    if lease_secs.is_none()
+        && let Err(err) = context.append_record(&JournalRecord::Kept { id })
+    {
+        let why = format!("that it stays cannot be recorded: {err}");
+        return Err(TuneError::Failed(format!("{why}; {}", roll_back(context, id))));
     }
     let (records, _) = context.journal.load().map_err(not_changed)?;
     drop(lock);

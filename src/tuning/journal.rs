@@ -10,6 +10,7 @@ use crate::parse::mountinfo;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
@@ -28,6 +29,8 @@ pub struct Journal {
     path: PathBuf,
     name: String,
     file: File,
+    /// The records read and written so far: the file may lose them while a change is on lease.
+    known: Vec<JournalRecord>,
 }
 
 /// The lock under which changes are made; released when dropped.
@@ -74,7 +77,7 @@ impl Journal {
             Err(err) => return Err(with_path(&file_path, &err.into())),
         };
         require_private(&fd, FileType::RegularFile).map_err(|err| with_path(&file_path, &err))?;
-        let journal = Self { dir, path, name, file: File::from(fd) };
+        let journal = Self { dir, path, name, file: File::from(fd), known: Vec::new() };
         if create {
             journal.remove_journals_of_other_boots();
             let _ = rustix::fs::fsync(&journal.dir);
@@ -88,6 +91,7 @@ impl Journal {
     }
 
     /// Takes the lock, waiting at most `timeout`: another tuner may hang on a device.
+    /// Errors: `WouldBlock`: another process holds it; others: it cannot be made.
     pub fn lock(&self, timeout: Duration) -> io::Result<JournalLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, "lock", flags, Mode::RUSR | Mode::WUSR)?;
@@ -97,23 +101,49 @@ impl Journal {
                 Ok(()) => return Ok(JournalLock(fd)),
                 Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
                 Err(Errno::WOULDBLOCK) => {
-                    return Err(io::Error::other("another change is being made right now; try again"));
+                    let why = "another change is being made right now; try again";
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
                 }
                 Err(err) => return Err(err.into()),
             }
         }
     }
 
-    /// All intact records, and the number of damaged lines.
+    /// All intact records, and the number of damaged lines. Records that the file has lost since they were read or
+    /// written are among them.
     pub fn load(&mut self) -> io::Result<(Vec<JournalRecord>, usize)> {
+        let (records, damaged) = match self.read_file() {
+            Ok(bytes) => decode_all(&bytes),
+            Err(err) if self.known.is_empty() => return Err(err),
+            Err(_) => (Vec::new(), 0),
+        };
+        let mut rest = records.iter();
+        let has_all = self.known.iter().all(|known| rest.any(|record| record == known));
+        self.known = match has_all {
+            true => records,
+            false => merge_records(std::mem::take(&mut self.known), records),
+        };
+        Ok((self.known.clone(), damaged))
+    }
+
+    fn read_file(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         (&self.file).take(MAX_JOURNAL).read_to_end(&mut bytes)?;
-        Ok(decode_all(&bytes))
+        Ok(bytes)
     }
 
-    /// Appends a record and syncs it to disk. The caller holds the lock.
+    /// Appends a record and syncs it to disk. The caller holds the lock. A record that cannot be written is remembered
+    /// all the same, so that this process can restore what it describes; only that a change stays has to be on record.
     pub fn append(&mut self, record: &JournalRecord, steps: &mut KillPoints) -> io::Result<()> {
+        let written = self.write(record, steps);
+        if written.is_ok() || !matches!(record, JournalRecord::Kept { .. }) {
+            self.known.push(record.clone());
+        }
+        written
+    }
+
+    fn write(&mut self, record: &JournalRecord, steps: &mut KillPoints) -> io::Result<()> {
         let mut line = record.encode().map_err(io::Error::other)?;
         let size = self.file.metadata()?.len();
         if size + line.len() as u64 > MAX_JOURNAL {
@@ -152,6 +182,13 @@ impl Journal {
             }
         }
     }
+}
+
+/// `known`, then what else the file has, in its order.
+fn merge_records(mut known: Vec<JournalRecord>, file: Vec<JournalRecord>) -> Vec<JournalRecord> {
+    let lines: HashSet<Vec<u8>> = known.iter().flat_map(JournalRecord::encode).collect();
+    known.extend(file.into_iter().filter(|record| record.encode().is_ok_and(|line| !lines.contains(&line))));
+    known
 }
 
 /// The directory of journal and sockets: below `/run`, else below `/dev/shm`, whichever lies in memory. A file system on

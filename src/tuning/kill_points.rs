@@ -1,17 +1,17 @@
-//! Numbered points in applying and restoring a change, at which tests kill processes. Without a plan, reaching one
+//! Numbered points in applying and restoring a change, at which tests kill or stop processes. Without a plan, reaching one
 //! costs an addition.
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Which processes to kill at which point.
+/// Which processes to kill or stop at which point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KillPlan {
     /// Counted from 1.
     pub step: u32,
     /// Another process, killed first.
     pub other_pid: Option<Pid>,
-    /// Whether to kill this process too.
-    pub kill_self: bool,
+    /// What this process gets then.
+    pub own_signal: Option<Signal>,
 }
 
 /// Counts the points reached.
@@ -44,8 +44,8 @@ impl KillPoints {
         if let Some(pid) = plan.other_pid {
             let _ = kill_process(pid, Signal::KILL);
         }
-        if plan.kill_self {
-            let _ = kill_process(rustix::process::getpid(), Signal::KILL);
+        if let Some(signal) = plan.own_signal {
+            let _ = kill_process(rustix::process::getpid(), signal);
         }
     }
 }
@@ -53,14 +53,16 @@ impl KillPoints {
 impl std::str::FromStr for KillPlan {
     type Err = String;
 
-    /// `STEP`: this process; `STEP:PID`: another process; `STEP:PID:own`: both.
+    /// `STEP`: kills this process; `STEP:PID`: another process; `STEP:PID:own`: both; `STEP:stop`: stops this process.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut fields = text.split(':');
         let step = fields.next().and_then(|s| s.parse().ok()).ok_or("no step")?;
         let other = match fields.next() {
+            Some("stop") => return Ok(Self { step, other_pid: None, own_signal: Some(Signal::STOP) }),
             Some(pid) => Some(pid.parse().ok().and_then(Pid::from_raw).ok_or("no process")?),
             None => None,
         };
-        Ok(Self { step, other_pid: other, kill_self: other.is_none() || fields.next() == Some("own") })
+        let is_own = other.is_none() || fields.next() == Some("own");
+        Ok(Self { step, other_pid: other, own_signal: is_own.then_some(Signal::KILL) })
     }
 }

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -227,11 +227,17 @@ impl KnobIo for DirectKnobIo {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         // A captured tree holds regular files, whose old content must be truncated.
         let flags = if self.root.is_live() { flags } else { flags | OFlags::TRUNC };
-        let done = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(io::Error::from).and_then(|fd| {
-            // A single write call: the kernel takes a value whole or not at all.
-            std::fs::File::from(fd).write_all(format!("{value}\n").as_bytes())
-        });
-        done.map_err(|e| KnobError::from_io(knob_id, &e))
+        let line = format!("{value}\n");
+        // A single write call: what the kernel did not take of a value it would take for another one.
+        let done = rustix::fs::openat(CWD, &path, flags, Mode::empty())
+            .and_then(|fd| rustix::io::retry_on_intr(|| rustix::io::write(&fd, line.as_bytes())));
+        match done.map_err(|err| KnobError::from_io(knob_id, &err.into()))? {
+            taken if taken == line.len() => Ok(()),
+            taken => {
+                let len = line.len();
+                Err(KnobError::Invalid(format!("{knob_id}: the kernel took {taken} of the {len} bytes of {value}")))
+            }
+        }
     }
 
     fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {

@@ -10,6 +10,7 @@ use super::restore_linked::restore_with_linked;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 /// The result of restoring one knob.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -72,7 +73,23 @@ impl fmt::Display for RestoreOutcome {
 
 /// Takes the lock and calls [`restore`].
 pub fn restore_locked(context: &mut TuningContext, id: u64) -> io::Result<Vec<(KnobId, RestoreResult)>> {
-    let _lock = context.journal.lock(LOCK_TIMEOUT)?;
+    restore_within(context, id, LOCK_TIMEOUT)
+}
+
+/// The same, waiting at most `timeout` for the lock. A lock that cannot be made (the directory of the journal was
+/// removed) stops nothing.
+/// Errors: `WouldBlock`: another process is making a change; and those of [`restore`].
+pub(super) fn restore_within(
+    context: &mut TuningContext,
+    id: u64,
+    timeout: Duration,
+) -> io::Result<Vec<(KnobId, RestoreResult)>> {
+    let lock = context.journal.lock(timeout);
+    if let Err(err) = &lock
+        && err.kind() == io::ErrorKind::WouldBlock
+    {
+        return Err(io::Error::new(err.kind(), err.to_string()));
+    }
     restore(context, id)
 }
 

@@ -14,9 +14,9 @@ use super::machine_limits::MachineLimits;
 use super::plan::{TuneError, plan_writes};
 use super::progress_check;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
-use super::restore::restore_locked;
+use super::restore::{restore, restore_locked, restore_within};
 use crate::root::Root;
-use crate::subprocess::child;
+use crate::subprocess::child::{self, next_signal};
 use crate::subprocess::frame::{self, FrameError};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, BufReader};
@@ -26,8 +26,11 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The delay between attempts to restore, and the number of attempts.
-const RESTORE_RETRY: (Duration, u32) = (Duration::from_secs(5), 12);
+/// The seconds between attempts to restore, and the number of attempts.
+const RESTORE_RETRY: (f64, u32) = (1.0, 60);
+/// How long an attempt waits for another process that is making a change, and how many attempts do: one that hangs must
+/// not keep the old values from coming back.
+const RESTORE_LOCK_TIMEOUT: (Duration, u32) = (Duration::from_millis(200), 4);
 /// The longest lease, seconds.
 pub(crate) const MAX_LEASE_SECS: u64 = 24 * 3600;
 /// How long a client of the socket may take to send its request, or to take the reply.
@@ -74,10 +77,9 @@ async fn run(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     let is_reply_sent = child::send(&TunerReply::for_change(&change));
     context.kill_points.reach("after the answer");
     let Some(secs) = lease_secs.filter(|_| change.is_open()) else { return Ok(()) };
-    let mut tuner = Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context };
-    if !is_reply_sent {
-        return tuner.restore_and_exit(None).await;
-    }
+    // Where nobody reads the reply the lease ends at once.
+    let expires_at = now_boot_secs() + if is_reply_sent { secs as f64 } else { 0.0 };
+    let mut tuner = Tuner { id: change.id, expires_at, is_detached: false, attempts: None, context };
     tuner.serve(&mut input, &mut signals).await
 }
 
@@ -107,6 +109,8 @@ struct Tuner<'a> {
     /// CLOCK_BOOTTIME in seconds, which includes time in suspend.
     expires_at: f64,
     is_detached: bool,
+    /// How often it has tried to restore the old values; `None`: the lease goes on.
+    attempts: Option<u32>,
     context: TuningContext<'a>,
 }
 
@@ -119,23 +123,30 @@ impl Tuner<'_> {
         let path = socket_path(&self.context.journal, self.id);
         let _ = std::fs::remove_file(&path);
         let mut clients = accept_clients(&path);
-        let [term, hup, int] = signals;
         loop {
             let left = self.expires_at - now_boot_secs();
             if left <= 0.0 {
-                break;
+                if self.try_restore() {
+                    break;
+                }
+                continue;
             }
             let (request, client) = tokio::select! {
                 line = input.recv(), if !self.is_detached => match line {
                     Some(line) => (parse_request(&line), None),
-                    None => break,
+                    None => {
+                        self.is_detached = true;
+                        self.end_lease();
+                        continue;
+                    }
                 },
                 Some((request, stream)) = clients.recv() => (request, Some(stream)),
                 // Timers stop during suspend, so check the boot clock every second.
                 () = tokio::time::sleep(Duration::from_secs_f64(left.min(1.0))) => continue,
-                _ = term.recv() => break,
-                _ = hup.recv() => break,
-                _ = int.recv() => break,
+                () = next_signal(signals) => {
+                    self.end_lease();
+                    continue;
+                }
             };
             let (reply, is_done) = self.handle(request);
             // To the client that asked, or to the pipe. Nobody needs to be reading.
@@ -144,15 +155,46 @@ impl Tuner<'_> {
                 None => drop(child::send(&reply)),
             }
             if is_done {
-                let _ = std::fs::remove_file(&path);
-                return Ok(());
+                break;
             }
         }
-        self.restore_and_exit(Some(&path)).await
+        let _ = std::fs::remove_file(&path);
+        Ok(())
+    }
+
+    /// Ends the lease now, unless it has ended already.
+    fn end_lease(&mut self) {
+        if self.attempts.is_none() {
+            self.expires_at = now_boot_secs();
+        }
+    }
+
+    /// Tries to restore the old values; true: they are, or it was tried often enough. Otherwise `expires_at` is the time
+    /// of the next attempt, and requests are answered meanwhile.
+    fn try_restore(&mut self) -> bool {
+        let attempts = self.attempts.get_or_insert(0);
+        *attempts += 1;
+        let is_last = *attempts >= RESTORE_RETRY.1;
+        let (timeout, waiting_attempts) = RESTORE_LOCK_TIMEOUT;
+        let restored = match *attempts > waiting_attempts {
+            true => restore(&mut self.context, self.id),
+            false => restore_within(&mut self.context, self.id, timeout),
+        };
+        self.expires_at = now_boot_secs() + RESTORE_RETRY.0;
+        match restored {
+            Ok(all) if all.iter().all(|(_, u)| u.outcome().is_some()) => {
+                child::send(&TunerReply::Restored(all));
+                true
+            }
+            _ => is_last,
+        }
     }
 
     fn handle(&mut self, request: serde_json::Result<TunerRequest>) -> (TunerReply, bool) {
         match request {
+            Ok(TunerRequest::Renew { .. } | TunerRequest::Keep | TunerRequest::Detach) if self.attempts.is_some() => {
+                (TunerReply::Error("its lease has ended, the old values are being restored".into()), false)
+            }
             Ok(TunerRequest::Renew { secs }) => {
                 self.expires_at = now_boot_secs() + secs.min(MAX_LEASE_SECS) as f64;
                 (self.time_left(), false)
@@ -181,24 +223,8 @@ impl Tuner<'_> {
     }
 
     fn time_left(&self) -> TunerReply {
-        TunerReply::TimeLeft { secs: (self.expires_at - now_boot_secs()).max(0.0).ceil() as u64 }
-    }
-
-    /// Restores the old values, repeatedly if that fails.
-    async fn restore_and_exit(&mut self, path: Option<&PathBuf>) -> io::Result<()> {
-        for _ in 0..RESTORE_RETRY.1 {
-            match restore_locked(&mut self.context, self.id) {
-                Ok(all) if all.iter().all(|(_, u)| u.outcome().is_some()) => {
-                    child::send(&TunerReply::Restored(all));
-                    break;
-                }
-                _ => tokio::time::sleep(RESTORE_RETRY.0).await,
-            }
-        }
-        if let Some(path) = path {
-            let _ = std::fs::remove_file(path);
-        }
-        Ok(())
+        let left = if self.attempts.is_some() { 0.0 } else { self.expires_at - now_boot_secs() };
+        TunerReply::TimeLeft { secs: left.max(0.0).ceil() as u64 }
     }
 }
 

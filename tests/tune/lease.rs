@@ -133,6 +133,30 @@ fn an_admins_edit_during_a_lease_survives_its_expiry() {
     assert!(std::fs::read_to_string(m.journal()).unwrap().contains("Conflict"));
 }
 
+/// Whether a tuner answers that it restores while another process holds the lock, which this holds until it has restored.
+fn answers_while_it_cannot_restore(m: &LiveMachine) -> bool {
+    let said = output_text(&m.tune(&["set", "--for", "1s", "vm.page-cluster=2"]));
+    let lock = std::fs::File::open(m.dir.path().join("run/iotop-plus/lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1300));
+    let renewed = output_text(&m.tune(&["renew", "--for", "1s"]));
+    let start = std::time::Instant::now();
+    while read_knob("page-cluster") == "2" {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60), "not restored: {said}{renewed}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    wait_for_tuner(&said);
+    renewed.contains("the old values are being restored")
+}
+
+#[test]
+fn a_tuner_answers_while_it_cannot_restore_and_restores_without_the_lock_in_the_end() {
+    let Some(m) = LiveMachine::acquire("a_tuner_answers_while_it_cannot_restore") else { return };
+    // On a busy machine it may have restored before it is asked.
+    assert!((0..5).any(|_| answers_while_it_cannot_restore(&m)));
+    assert_eq!(read_vm_knobs(), m.saved);
+}
+
 #[test]
 fn a_lease_survives_its_closed_terminal_and_still_expires() {
     let Some(m) = LiveMachine::acquire("a_closed_terminal_does_not_end_the_promise") else { return };

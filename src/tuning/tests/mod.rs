@@ -80,6 +80,52 @@ fn a_full_journal_does_not_keep_a_knob_from_being_restored() {
 }
 
 #[test]
+fn a_lost_or_damaged_journal_does_not_keep_a_knob_from_being_restored() {
+    type Damage = fn(&std::path::Path);
+    let damages: [(&str, Damage); 5] = [
+        ("removed", |file| std::fs::remove_file(file).unwrap()),
+        ("directory removed", |file| std::fs::remove_dir_all(file.parent().unwrap()).unwrap()),
+        ("truncated", |file| std::fs::write(file, "").unwrap()),
+        ("damaged", |file| std::fs::write(file, vec![b'x'; 5000]).unwrap()),
+        // The first record of the knob is lost, the second one is not.
+        ("one record lost", |file| {
+            let lines = std::fs::read_to_string(file).unwrap();
+            let kept: String = lines.split_inclusive('\n').filter(|line| !line.contains("Intend")).collect();
+            std::fs::write(file, kept).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        let mut w = TuningFixture::new();
+        let before = w.kernel.values.clone();
+        let planned = w.plan(&["vm.dirty_bytes=4G", "scheduler@sda=none", "vm.swappiness=10"]).unwrap();
+        let file = w.journal();
+        let mut context = w.context();
+        let id = apply(&mut context, &planned, Some(120)).unwrap().id;
+        damage(&file);
+        let results = restore_locked(&mut context, id).unwrap();
+        assert!(results.len() == 3 && results.iter().all(|(_, r)| r.is_restored()), "{name}: {results:?}");
+        assert_eq!(w.kernel.values, before, "{name}");
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_recorded_as_kept_is_taken_back() {
+    let mut w = TuningFixture::new();
+    let planned = w.plan(&["vm.swappiness=10"]).unwrap();
+    apply(&mut w.context(), &planned, None).unwrap();
+    // Room for all records but the last one.
+    let (most, room) = (8 << 20, std::fs::metadata(w.journal()).unwrap().len() - 1);
+    let mut w = TuningFixture::new();
+    let before = w.kernel.values.clone();
+    let planned = w.plan(&["vm.swappiness=10"]).unwrap();
+    drop(w.context());
+    std::fs::write(w.journal(), vec![b'\n'; most - room as usize]).unwrap();
+    let why = apply(&mut w.context(), &planned, None).unwrap_err().to_string();
+    assert!(why.starts_with("that it stays cannot be recorded: ") && why.ends_with("; nothing is changed"), "{why}");
+    assert_eq!(w.kernel.values, before);
+}
+
+#[test]
 fn pairs_are_restored_in_ratio_and_bytes_mode() {
     for (start, change) in [
         (None, "vm.dirty_ratio=50"),
