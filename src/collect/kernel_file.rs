@@ -69,6 +69,14 @@ pub(crate) fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
     parse_u64(read_once(path, buf).ok()?.trim_ascii())
 }
 
+/// Names in a directory, sorted; none if it cannot be read.
+pub(crate) fn sorted_entry_names(dir: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
 /// Reads from offset 0 to the end into `buf`, growing it as needed. Its capacity is kept for the next read.
 pub(crate) fn read_to_end(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
     read_until(fd, buf, false)

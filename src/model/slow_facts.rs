@@ -2,6 +2,7 @@
 //!
 //! Plain data, so that recordings can store them and rules can be tested without a kernel.
 
+use super::health::DeviceHealth;
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
 use super::raw_bytes::RawBytes;
@@ -28,6 +29,9 @@ pub struct SystemFacts {
     pub cgroups: Vec<CgroupFacts>,
     /// Stored benchmark results from this machine that are relevant for a rule, newest first.
     pub results: Vec<BenchResultFacts>,
+    /// Devices and file systems that report errors or missing parts.
+    #[serde(default)]
+    pub health: Vec<DeviceHealth>,
 }
 
 /// Number of open files of a process, and its limit.

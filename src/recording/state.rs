@@ -405,6 +405,9 @@ fn sanitize_facts(facts: &mut SystemFacts) {
     let knobs = std::mem::take(&mut facts.knobs);
     facts.knobs = knobs.into_iter().map(|(name, value)| (sanitize(name), sanitize(value))).collect();
     sanitize_all(facts.thp.iter_mut().chain(facts.cgroups.iter_mut().map(|group| &mut group.path)));
+    for found in &mut facts.health {
+        sanitize_all(std::iter::once(&mut found.device).chain(found.health.texts()));
+    }
     for result in &mut facts.results {
         let texts = [&mut result.id, &mut result.profile, &mut result.time, &mut result.directory];
         sanitize_all(texts.into_iter().chain(&mut result.device));

@@ -1,9 +1,10 @@
 //! Slow facts for the doctor: kernel settings, open files and limits of chosen processes, limits of their control
-//! groups, free space of file systems.
+//! groups, free space of file systems, health of devices.
 //!
 //! Only for child processes: statfs(2) blocks on a dead file system, and a process' files may block, too.
 
 mod cgroup_limits;
+mod health;
 
 use super::clock;
 use super::kernel_file::read_once;
@@ -42,6 +43,7 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
         open_files: tasks.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
         cgroups: cgroup_limits::read_cgroup_limits(root, tasks, &mut buf),
         results: Vec::new(),
+        health: health::read_health(root, &mut buf),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Only files that the kernel answers from memory are read: not `queue/` (can block forever), not `serial` (queries
 //! the device).
 
-use crate::collect::kernel_file::read_once;
+use crate::collect::kernel_file::{read_once, sorted_entry_names};
 use crate::model::disk::{DevId, SECTOR_BYTES};
 use crate::model::topology::{BlockDevice, DeviceKind, MdInfo};
 use crate::parse::bytes::parse_u64;
@@ -91,13 +91,6 @@ fn read_text(path: PathBuf) -> Option<Vec<u8>> {
 
 fn read_flag(path: PathBuf) -> Option<bool> {
     Some(parse_u64(&read_text(path)?)? != 0)
-}
-
-fn sorted_entry_names(dir: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let mut names: Vec<String> = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 /// Resolves the names of slaves, and sorts.

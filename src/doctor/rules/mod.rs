@@ -5,6 +5,7 @@ mod burst_credits;
 mod cache_pressure;
 mod cgroup_limits;
 mod delay_accounting;
+mod device_health;
 mod disk_space;
 mod fd_limits;
 mod fork;
@@ -15,6 +16,7 @@ mod prelude;
 mod read_ahead;
 mod read_only;
 mod reclaim;
+mod recorded_errors;
 mod saturation;
 mod scheduler;
 mod slow_device;
@@ -32,6 +34,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "io-error", find: kernel_errors::evaluate_io_errors },
     Rule { name: "filesystem-error", find: kernel_errors::evaluate_filesystem_errors },
     Rule { name: "read-only", find: read_only::evaluate },
+    Rule { name: "disk-health", find: device_health::evaluate_disks },
+    Rule { name: "array-degraded", find: device_health::evaluate_degraded },
+    Rule { name: "paths-down", find: device_health::evaluate_paths },
+    Rule { name: "recorded-errors", find: recorded_errors::evaluate },
     Rule { name: "device-stalled", find: stalled_device::evaluate },
     Rule { name: "slow-device", find: slow_device::evaluate },
     Rule { name: "device-saturated", find: saturation::evaluate },
@@ -46,6 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "swapping", find: swap::evaluate_swapping },
     Rule { name: "swapped-idle", find: swap::evaluate_idle },
     Rule { name: "server-swapped", find: swap::evaluate_servers },
+    Rule { name: "zram", find: device_health::evaluate_zram },
     Rule { name: "cache-pressure", find: cache_pressure::evaluate },
     Rule { name: "reclaim-stalls", find: reclaim::evaluate },
     Rule { name: "thp-always", find: fork::evaluate_thp },
@@ -59,6 +66,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "network-link-full", find: network_mounts::evaluate_link },
     Rule { name: "nfs-retransmits", find: network_mounts::evaluate_retransmits },
     Rule { name: "cifs-version-1", find: network_mounts::evaluate_smb1 },
+    Rule { name: "array-sync", find: device_health::evaluate_sync },
+    Rule { name: "array-mismatch", find: device_health::evaluate_mismatch },
     Rule { name: "burst-credits", find: burst_credits::evaluate },
     Rule { name: "delay-accounting-off", find: delay_accounting::evaluate },
     Rule { name: "cgroup-io", find: cgroup_limits::evaluate_io },

@@ -6,6 +6,7 @@ mod device_users;
 mod engine;
 mod firing;
 mod firing_stalls;
+mod health;
 mod quiet;
 mod syncs;
 mod test_machine;
@@ -19,11 +20,11 @@ use std::collections::BTreeSet;
 use test_machine::TestMachine;
 
 fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
-    firing::FIRING.iter().chain(firing_stalls::FIRING).chain(syncs::FIRING)
+    firing::FIRING.iter().chain(firing_stalls::FIRING).chain(syncs::FIRING).chain(health::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
-    quiet::QUIET.iter().chain(syncs::QUIET)
+    quiet::QUIET.iter().chain(syncs::QUIET).chain(health::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.

@@ -1,0 +1,239 @@
+//! Health of arrays, paths, disks and file systems from sysfs. Only files that the kernel answers from memory are read:
+//! no disk is asked, and none is woken.
+
+use crate::collect::kernel_file::{read_number, read_once, sorted_entry_names};
+use crate::model::health::{
+    ArrayHealth, BTRFS_ERRORS, BtrfsHealth, BtrfsMember, DeviceHealth, DiskHealth, Ext4Errors, Health, PathHealth,
+    ZramHealth,
+};
+use crate::parse::bytes::{parse_u64, words};
+use crate::parse::named_value;
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use std::path::Path;
+
+/// Devices and file systems reported at most.
+const MAX_REPORTED: usize = 256;
+/// Members of an array, paths of a device and members of a file system read at most.
+const MAX_MEMBERS: usize = 64;
+
+/// Health of every device and file system that has something to say.
+pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
+    let mut out = Vec::new();
+    for name in sorted_entry_names(&root.sys("block")) {
+        let dir = root.sys("block").join(&name);
+        let device = sanitize(name.replace('!', "/"));
+        let found = [read_array(&dir.join("md"), buf), read_paths(root, &dir, buf), read_zram(&dir, buf)];
+        let found = found.into_iter().flatten().chain(read_disk(&dir.join("device"), buf));
+        out.extend(found.map(|health| DeviceHealth { device: device.clone(), health }));
+    }
+    for name in sorted_entry_names(&root.sys("fs/ext4")) {
+        let errors = read_ext4(&root.sys("fs/ext4").join(&name), buf);
+        out.extend(errors.map(|health| DeviceHealth { device: sanitize(&name), health }));
+    }
+    out.extend(sorted_entry_names(&root.sys("fs/btrfs")).iter().filter_map(|uuid| read_btrfs(root, uuid, buf)));
+    out.retain(|found| !found.health.is_plain());
+    out.truncate(MAX_REPORTED);
+    out
+}
+
+fn read_word(path: &Path, buf: &mut Vec<u8>) -> Option<String> {
+    Some(sanitize(read_once(path, buf).ok()?.trim_ascii()))
+}
+
+/// The numbers of a file with one line of numbers.
+fn read_numbers(path: &Path, buf: &mut Vec<u8>) -> Vec<u64> {
+    let Ok(text) = read_once(path, buf) else { return Vec::new() };
+    words(text).map_while(parse_u64).collect()
+}
+
+fn read_array(dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    let missing = read_number(&dir.join("degraded"), buf)?;
+    let members = sorted_entry_names(dir).into_iter().filter(|name| name.starts_with("dev-")).take(MAX_MEMBERS);
+    let is_faulty = |buf: &mut Vec<u8>, member: &str| {
+        let state = read_word(&dir.join(member).join("state"), buf).unwrap_or_default();
+        state.split(',').any(|word| word == "faulty")
+    };
+    let faulty = members.filter(|member| is_faulty(buf, member));
+    let faulty = faulty.map(|member| sanitize(&member["dev-".len()..])).collect();
+    // `1234 / 5678`, or `none`.
+    let sync = read_word(&dir.join("sync_completed"), buf).unwrap_or_default();
+    let sync = sync.split_once(" / ").and_then(|(done, all)| Some((done.parse().ok()?, all.parse().ok()?)));
+    Some(Health::Array(ArrayHealth {
+        level: read_word(&dir.join("level"), buf).unwrap_or_default(),
+        members: read_number(&dir.join("raid_disks"), buf).unwrap_or_default(),
+        missing,
+        faulty,
+        sync_action: read_word(&dir.join("sync_action"), buf).unwrap_or_default(),
+        sync_sectors: sync,
+        mismatched_sectors: read_number(&dir.join("mismatch_cnt"), buf).unwrap_or_default(),
+    }))
+}
+
+/// The paths of a multipath device: its UUID begins with the name of the owner, as libdevmapper writes it.
+fn read_paths(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    read_once(&dir.join("dm/uuid"), buf).ok().filter(|uuid| uuid.starts_with(b"mpath-"))?;
+    let path = |name: String| {
+        let state = read_word(&root.sys("block").join(&name).join("device/state"), buf)?;
+        Some((sanitize(name), state))
+    };
+    let paths = sorted_entry_names(&dir.join("slaves")).into_iter().take(MAX_MEMBERS).filter_map(path).collect();
+    Some(Health::Paths(PathHealth { paths }))
+}
+
+fn read_disk(dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    let state = read_word(&dir.join("state"), buf)?;
+    // `0x1a`
+    let mut count = |name: &str| {
+        let text = read_word(&dir.join(name), buf)?;
+        u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+    };
+    Some(Health::Disk(DiskHealth { state, errors: count("ioerr_cnt"), timeouts: count("iotmo_cnt") }))
+}
+
+fn read_zram(dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    let [stored_bytes, _compressed, memory_bytes, limit_bytes, ..] = read_numbers(&dir.join("mm_stat"), buf)[..] else {
+        return None;
+    };
+    let failed_writes = read_numbers(&dir.join("io_stat"), buf).get(1).copied().unwrap_or_default();
+    Some(Health::Zram(ZramHealth { stored_bytes, memory_bytes, limit_bytes, failed_writes }))
+}
+
+fn read_ext4(dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    Some(Health::Ext4(Ext4Errors {
+        count: read_number(&dir.join("errors_count"), buf)?,
+        last_time: read_number(&dir.join("last_error_time"), buf).unwrap_or_default(),
+        last_function: read_word(&dir.join("last_error_func"), buf).unwrap_or_default(),
+    }))
+}
+
+fn read_btrfs(root: &Root, uuid: &str, buf: &mut Vec<u8>) -> Option<DeviceHealth> {
+    let dir = root.sys("fs/btrfs").join(uuid);
+    let label = read_word(&dir.join("label"), buf)?;
+    let member = |id: String| {
+        let info = dir.join("devinfo").join(&id);
+        let is_missing = read_number(&info.join("missing"), buf) == Some(1);
+        let text = read_once(&info.join("error_stats"), buf).map(<[u8]>::to_vec).unwrap_or_default();
+        let errors = BTRFS_ERRORS.map(|name| named_value(&text, name.as_bytes()).unwrap_or_default());
+        let has_errors = errors.iter().any(|n| *n > 0);
+        Some(BtrfsMember { id: id.parse().ok()?, is_missing, errors }).filter(|_| is_missing || has_errors)
+    };
+    let members = sorted_entry_names(&dir.join("devinfo")).into_iter().take(MAX_MEMBERS).filter_map(member).collect();
+    let devices: Vec<String> =
+        sorted_entry_names(&dir.join("devices")).into_iter().take(MAX_MEMBERS).map(sanitize).collect();
+    let name = if label.is_empty() { sanitize(uuid) } else { label };
+    let health = Health::Btrfs(BtrfsHealth { name, devices: devices.clone(), members });
+    Some(DeviceHealth { device: devices.into_iter().next().unwrap_or_default(), health })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: &[(&str, &str)] = &[
+        ("block/md0/md/level", "raid5\n"),
+        ("block/md0/md/degraded", "1\n"),
+        ("block/md0/md/raid_disks", "3\n"),
+        ("block/md0/md/dev-sdb1/state", "faulty,write_error\n"),
+        ("block/md0/md/dev-sdc1/state", "in_sync\n"),
+        ("block/md0/md/sync_action", "recover\n"),
+        ("block/md0/md/sync_completed", "250 / 1000\n"),
+        ("block/md0/md/mismatch_cnt", "128\n"),
+        ("block/md1/md/degraded", "0\n"),
+        ("block/md1/md/sync_action", "idle\n"),
+        ("block/sda/device/state", "running\n"),
+        ("block/sda/device/ioerr_cnt", "0x0\n"),
+        ("block/sdb/device/state", "transport-offline\n"),
+        ("block/sdb/device/ioerr_cnt", "0x1f\n"),
+        ("block/sdb/device/iotmo_cnt", "0x2\n"),
+        ("block/dm-0/dm/uuid", "mpath-3600\n"),
+        ("block/dm-0/slaves/sda/x", ""),
+        ("block/dm-0/slaves/sdb/x", ""),
+        ("block/dm-1/dm/uuid", "LVM-abc\n"),
+        ("block/dm-1/slaves/sdb/x", ""),
+        ("block/zram0/mm_stat", " 4096000 1000000 1200000 0 1300000 0 0 0 0\n"),
+        ("block/zram0/io_stat", "       0        3        0        0\n"),
+        ("fs/ext4/sda1/errors_count", "3\n"),
+        ("fs/ext4/sda1/last_error_time", "1700000000\n"),
+        ("fs/ext4/sda1/last_error_func", "ext4_find_entry\n"),
+        ("fs/ext4/sda2/errors_count", "0\n"),
+        ("fs/ext4/features/encryption", "supported\n"),
+        ("fs/btrfs/11-22/label", "data\n"),
+        ("fs/btrfs/11-22/devices/sdc/x", ""),
+        ("fs/btrfs/11-22/devinfo/1/missing", "0\n"),
+        (
+            "fs/btrfs/11-22/devinfo/1/error_stats",
+            "write_errs 0\nread_errs 0\nflush_errs 0\ncorruption_errs 2\ngeneration_errs 0\n",
+        ),
+        ("fs/btrfs/11-22/devinfo/2/missing", "1\n"),
+        ("fs/btrfs/features/raid56", "0\n"),
+    ];
+
+    fn expected() -> [(&'static str, Health); 6] {
+        [
+            (
+                "dm-0",
+                Health::Paths(PathHealth {
+                    paths: vec![("sda".into(), "running".into()), ("sdb".into(), "transport-offline".into())],
+                }),
+            ),
+            (
+                "md0",
+                Health::Array(ArrayHealth {
+                    level: "raid5".into(),
+                    members: 3,
+                    missing: 1,
+                    faulty: vec!["sdb1".into()],
+                    sync_action: "recover".into(),
+                    sync_sectors: Some((250, 1000)),
+                    mismatched_sectors: 128,
+                }),
+            ),
+            (
+                "sdb",
+                Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
+            ),
+            (
+                "zram0",
+                Health::Zram(ZramHealth {
+                    stored_bytes: 4_096_000,
+                    memory_bytes: 1_200_000,
+                    limit_bytes: 0,
+                    failed_writes: 3,
+                }),
+            ),
+            (
+                "sda1",
+                Health::Ext4(Ext4Errors {
+                    count: 3,
+                    last_time: 1_700_000_000,
+                    last_function: "ext4_find_entry".into(),
+                }),
+            ),
+            (
+                "sdc",
+                Health::Btrfs(BtrfsHealth {
+                    name: "data".into(),
+                    devices: vec!["sdc".into()],
+                    members: vec![
+                        BtrfsMember { id: 1, is_missing: false, errors: [0, 0, 0, 2, 0] },
+                        BtrfsMember { id: 2, is_missing: true, errors: [0; 5] },
+                    ],
+                }),
+            ),
+        ]
+    }
+
+    #[test]
+    fn what_has_something_to_say_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in FILES {
+            let path = dir.path().join("sys").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let found = read_health(&Root::at(dir.path()), &mut Vec::new());
+        let expected = expected().map(|(device, health)| DeviceHealth { device: device.into(), health });
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,155 @@
+//! Health of arrays, paths, disks and file systems, as their drivers report it in sysfs. Nothing is asked of a disk.
+
+use serde::{Deserialize, Serialize};
+
+/// Health of one device or file system. Only what has something to say is stored; see [`Health::is_plain`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceHealth {
+    /// Kernel name of the block device; of a btrfs file system one of its devices. Sanitized.
+    pub device: String,
+    pub health: Health,
+}
+
+/// What a driver reports.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Nothing.
+    #[default]
+    Unknown,
+    Array(ArrayHealth),
+    Disk(DiskHealth),
+    Paths(PathHealth),
+    Ext4(Ext4Errors),
+    Btrfs(BtrfsHealth),
+    Zram(ZramHealth),
+}
+
+/// A software RAID (Documentation/admin-guide/md.rst).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrayHealth {
+    /// `raid1`, `raid5` ...
+    pub level: String,
+    /// Members that it should have.
+    pub members: u64,
+    /// Members that are missing.
+    pub missing: u64,
+    /// Names of members marked faulty.
+    pub faulty: Vec<String>,
+    /// `idle`, `resync`, `recover`, `check`, `repair`, `reshape`, `frozen`.
+    pub sync_action: String,
+    /// Sectors done and sectors in all, while a sync runs.
+    pub sync_sectors: Option<(u64, u64)>,
+    /// Sectors that differed in the last check or repair.
+    pub mismatched_sectors: u64,
+}
+
+/// A SCSI or NVMe disk (Documentation/ABI: `state`, `ioerr_cnt`, `iotmo_cnt`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskHealth {
+    /// `running`, `offline`, `transport-offline`, `blocked`; `live`, `resetting`, `connecting`, `dead` of NVMe.
+    pub state: String,
+    /// Commands that ended with an error since the disk was found. Harmless ones count, too.
+    pub errors: Option<u64>,
+    /// Commands that timed out since the disk was found; since Linux 5.19.
+    pub timeouts: Option<u64>,
+}
+
+/// The paths of a multipath device, each with the state of its SCSI disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathHealth {
+    pub paths: Vec<(String, String)>,
+}
+
+/// Errors that ext4 keeps in its superblock until the next fsck (Documentation/ABI/testing/sysfs-fs-ext4).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ext4Errors {
+    pub count: u64,
+    /// Unix time of the last one, seconds; 0 if unknown.
+    pub last_time: u64,
+    /// Kernel function that found the last one.
+    pub last_function: String,
+}
+
+/// A btrfs file system, from `/sys/fs/btrfs/UUID/devinfo` (fs/btrfs/sysfs.c).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BtrfsHealth {
+    /// Label, or UUID.
+    pub name: String,
+    /// Names of the devices that are present.
+    pub devices: Vec<String>,
+    /// Members that are missing or have errors, by device id.
+    pub members: Vec<BtrfsMember>,
+}
+
+/// A member of a btrfs file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BtrfsMember {
+    pub id: u64,
+    pub is_missing: bool,
+    /// Errors of writing, reading, flushing, corruption and generation, until they are reset.
+    pub errors: [u64; 5],
+}
+
+/// Names of [`BtrfsMember::errors`], as the kernel's file has them.
+pub(crate) const BTRFS_ERRORS: [&str; 5] =
+    ["write_errs", "read_errs", "flush_errs", "corruption_errs", "generation_errs"];
+
+/// A compressed block device in memory (Documentation/admin-guide/blockdev/zram.rst), bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZramHealth {
+    pub stored_bytes: u64,
+    pub memory_bytes: u64,
+    /// 0 without a limit.
+    pub limit_bytes: u64,
+    /// Writes that failed, most of them because memory ran out.
+    pub failed_writes: u64,
+}
+
+impl ArrayHealth {
+    /// Whether a member is missing or faulty.
+    pub fn is_degraded(&self) -> bool {
+        self.missing > 0 || !self.faulty.is_empty()
+    }
+
+    /// Whether it copies or compares its members.
+    pub fn is_syncing(&self) -> bool {
+        matches!(self.sync_action.as_str(), "resync" | "recover" | "check" | "repair" | "reshape")
+    }
+}
+
+/// Whether a disk or path accepts requests in this state.
+pub(crate) fn is_working(state: &str) -> bool {
+    matches!(state, "running" | "live" | "created" | "new")
+}
+
+impl Health {
+    /// Whether there is nothing to say.
+    pub fn is_plain(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Array(array) => !array.is_degraded() && !array.is_syncing() && array.mismatched_sectors == 0,
+            Self::Disk(disk) => {
+                is_working(&disk.state) && disk.errors.is_none_or(|n| n == 0) && disk.timeouts.is_none_or(|n| n == 0)
+            }
+            Self::Paths(paths) => paths.paths.iter().all(|(_, state)| is_working(state)),
+            Self::Ext4(errors) => errors.count == 0,
+            Self::Btrfs(btrfs) => btrfs.members.is_empty(),
+            Self::Zram(zram) => zram.stored_bytes == 0,
+        }
+    }
+
+    /// Every text in it, to be sanitized.
+    pub(crate) fn texts(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Unknown | Self::Zram(_) => Vec::new(),
+            Self::Array(array) => {
+                [&mut array.level, &mut array.sync_action].into_iter().chain(&mut array.faulty).collect()
+            }
+            Self::Disk(disk) => vec![&mut disk.state],
+            Self::Paths(paths) => paths.paths.iter_mut().flat_map(|(name, state)| [name, state]).collect(),
+            Self::Ext4(errors) => vec![&mut errors.last_function],
+            Self::Btrfs(btrfs) => std::iter::once(&mut btrfs.name).chain(&mut btrfs.devices).collect(),
+        }
+    }
+}
