@@ -25,7 +25,7 @@ enum { FSYNC, FDATASYNC, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
 enum { LOST_FILE, LOST_SLOW, LOST_FLYING, URING, TALLIES };
 
 #define PARTS 6
-#define PART 64
+#include "path.h"
 
 struct key {
 	u64 ino;
@@ -41,10 +41,7 @@ struct counts {
 	u64 worst; /* of two that end at the same moment the longer one may be missed */
 	u64 last;
 	u8 comm[16];
-	u8 depth; /* parts of the path that there are, the file's own first */
-	u8 whole; /* the last one lies in the file system's root */
-	u8 pad[6];
-	u8 part[PARTS][PART];
+	struct path_tail path;
 	u32 slots[SLOTS];
 };
 struct begun {
@@ -69,13 +66,6 @@ struct super_block {
 struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
-};
-struct qstr {
-	const unsigned char *name;
-};
-struct dentry {
-	struct dentry *d_parent;
-	struct qstr d_name;
 };
 struct path {
 	struct dentry *dentry;
@@ -200,9 +190,8 @@ INLINE struct file *file_of(u32 fd)
 static __attribute__((noinline)) int make(struct key *key, struct file *file)
 {
 	struct task_struct *task = current_task(), *leader = 0;
-	struct dentry *at = 0, *up = 0;
-	const unsigned char *name;
-	u32 zero = 0, depth = 0, whole = 0;
+	struct dentry *at = 0;
+	u32 zero = 0;
 	struct counts *c = map_lookup(&draft, &zero);
 
 	if (!c)
@@ -212,22 +201,7 @@ static __attribute__((noinline)) int make(struct key *key, struct file *file)
 	read_kernel(c->comm, sizeof(c->comm), &leader->comm);
 	if (file)
 		GET(at, file->f_path.dentry);
-#pragma unroll
-	for (u32 i = 0; i <= PARTS; i++) {
-		up = 0;
-		if (at)
-			GET(up, at->d_parent);
-		whole |= at && up == at;
-		if (at && up != at && i < PARTS) {
-			name = 0;
-			GET(name, at->d_name.name);
-			read_kernel_str(c->part[i], PART, name);
-			depth = i + 1;
-		}
-		at = up == at ? 0 : up;
-	}
-	c->depth = depth;
-	c->whole = whole;
+	read_tail(&c->path, at);
 	if (map_update(&files, key, c, 1 /* only if nobody else was quicker */) && !map_lookup(&files, key))
 		tally(LOST_FILE);
 	return 0;

@@ -1,6 +1,7 @@
 //! Fuzz targets: what the BPF programs write, and the kernel's BTF. See [`crate::fuzz`].
 
 use super::btf::TracepointArguments;
+use super::file_io::{end_functions, tables as file_tables};
 use super::io_accounting::account_map::{self, AccountSum};
 use super::latency::histogram_maps;
 use super::memory_stalls::{KIND_LEN, parse_stall};
@@ -42,10 +43,22 @@ pub(crate) fn syncs(mut input: &[u8]) {
 }
 
 pub(crate) fn accounts(mut input: &[u8]) {
-    let mut sum = AccountSum::default();
+    let mut sum = AccountSum::<{ account_map::KEY_LEN }>::default();
     while !input.is_empty() {
         let key: [u8; account_map::KEY_LEN] = take(&mut input);
         account_map::parse_key(&key);
+        sum.add(key, &take::<{ account_map::VALUE_LEN }>(&mut input));
+    }
+}
+
+pub(crate) fn files(mut input: &[u8]) {
+    end_functions::parse(input);
+    let mut sum = AccountSum::<{ file_tables::KEY_LEN }>::default();
+    while !input.is_empty() {
+        let key: [u8; file_tables::KEY_LEN] = take(&mut input);
+        let id = file_tables::parse_key(&key).unwrap_or_default().file;
+        let name = file_tables::parse_name(id, &take::<{ file_tables::PATH_LEN }>(&mut input));
+        assert_safe(&name.path_tail.sanitized());
         sum.add(key, &take::<{ account_map::VALUE_LEN }>(&mut input));
     }
 }

@@ -15,11 +15,24 @@ pub(super) fn open_object(
     object: &[u8],
     settings: &[(&str, bool)],
 ) -> Result<Ebpf, ProbeUnavailable> {
+    open_object_with(kernel, object, settings, &[])
+}
+
+/// Like [`open_object`]; sets addresses (`const volatile` of eight bytes) as well.
+pub(super) fn open_object_with(
+    kernel: &KernelInfo,
+    object: &[u8],
+    settings: &[(&str, bool)],
+    addresses: &[(&str, u64)],
+) -> Result<Ebpf, ProbeUnavailable> {
     let values: Vec<(&str, u8)> = settings.iter().map(|(name, is_set)| (*name, u8::from(*is_set))).collect();
     let mut loader = EbpfLoader::new();
     loader.btf(Some(&kernel.btf));
     for (name, value) in &values {
         loader.override_global(name, value, true);
+    }
+    for (name, address) in addresses {
+        loader.override_global(name, address, true);
     }
     loader.load(object).map_err(|err| load_failure("the maps", &err))
 }

@@ -7,6 +7,7 @@
 
 mod bpf_sys;
 mod btf;
+mod file_io;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod io_accounting;
@@ -17,19 +18,20 @@ mod loader;
 mod memory_stalls;
 mod probe;
 mod reading_cache;
-mod sync_control;
+mod request_control;
 mod syncs;
 pub(crate) mod task_iter;
 mod unavailable;
 
 use crate::root::Root;
+use file_io::FileIoProbe;
 use io_accounting::IoAccountingProbe;
 use kernel_info::KernelInfo;
 use latency::LatencyProbe;
 use memory_stalls::MemoryStallProbe;
 pub use probe::ProbeHandle;
+use request_control::RequestControl;
 use std::time::Duration;
-use sync_control::SyncControl;
 use syncs::SyncProbe;
 use task_iter::TaskIterProbe;
 use unavailable::ProbeUnavailable;
@@ -46,7 +48,10 @@ pub struct Tracer {
     pub syncs: ProbeHandle<SyncProbe>,
     /// All tasks at once.
     pub tasks: ProbeHandle<TaskIterProbe>,
-    sync_control: SyncControl,
+    sync_control: RequestControl<SyncProbe>,
+    /// I/O by file; loaded only on request.
+    pub files: ProbeHandle<FileIoProbe>,
+    file_control: RequestControl<FileIoProbe>,
     /// I/O by process and control group.
     pub io_accounting: ProbeHandle<IoAccountingProbe>,
 }
@@ -54,13 +59,15 @@ pub struct Tracer {
 impl Tracer {
     /// Creates the tracer; nothing is loaded.
     pub fn new(root: &Root) -> Self {
-        let syncs = ProbeHandle::new();
+        let (syncs, files) = (ProbeHandle::new(), ProbeHandle::new());
         Self {
             root: root.clone(),
             latency: ProbeHandle::new(),
             stalls: ProbeHandle::new(),
-            sync_control: SyncControl::new(root, syncs.clone()),
+            sync_control: RequestControl::new(root, syncs.clone()),
             syncs,
+            file_control: RequestControl::new(root, files.clone()),
+            files,
             tasks: ProbeHandle::new(),
             io_accounting: ProbeHandle::new(),
         }
@@ -70,6 +77,7 @@ impl Tracer {
     pub fn start(&self) {
         self.set_all_unavailable(&ProbeUnavailable::Absent("tracing is being loaded".into()));
         self.sync_control.allow();
+        self.file_control.allow();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load_all();
@@ -94,6 +102,7 @@ impl Tracer {
         let why = "tracing is off (--no-tracing, or tracing = false in the config file)";
         self.set_all_unavailable(&ProbeUnavailable::Absent(why.into()));
         self.sync_control.forbid();
+        self.file_control.forbid();
     }
 
     /// Requests syncs, listing those that take at least `threshold` one by one; `None` if they are not needed any more.
@@ -107,10 +116,17 @@ impl Tracer {
         self.sync_control.is_idle()
     }
 
+    /// Requests I/O by file, or says that it is not needed any more. Returns at once; a thread loads and unloads the
+    /// programs.
+    pub fn request_files(&self, is_wanted: bool) {
+        self.file_control.request(is_wanted.then_some(()));
+    }
+
     fn set_all_unavailable(&self, why: &ProbeUnavailable) {
         self.latency.replace(Err(why.clone()));
         self.stalls.replace(Err(why.clone()));
         self.syncs.replace(Err(why.clone()));
+        self.files.replace(Err(why.clone()));
         self.io_accounting.replace(Err(why.clone()));
         self.tasks.replace(Err(why.clone()));
     }

@@ -55,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     target("bpf_tasks", bpf::fuzz::tasks, 4, 1_024),
     target("bpf_syncs", bpf::fuzz::syncs, 4, 4_096),
     target("bpf_accounts", bpf::fuzz::accounts, 4, 4_096),
+    target("bpf_files", bpf::fuzz::files, 4, 4_096),
     target("bpf_latency", bpf::fuzz::latency, 4, 16_384),
     target("bpf_stalls", bpf::fuzz::stalls, 4, 1_024),
     target("btf", bpf::fuzz::btf, 4, 1_024),

@@ -43,17 +43,27 @@ pub(crate) fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
 }
 
 /// Sum over the shards of an account.
-#[derive(Default)]
-pub(crate) struct AccountSum {
-    requests: u64,
-    bytes: u64,
-    ns: u64,
+pub(crate) struct AccountSum<const K: usize> {
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+    pub(crate) ns: u64,
     times: Option<Box<[u32; LATENCY_BUCKETS]>>,
-    keys: Vec<[u8; KEY_LEN]>,
+    /// The shards.
+    pub(crate) keys: Vec<[u8; K]>,
 }
 
-impl AccountSum {
-    pub(crate) fn add(&mut self, key_bytes: [u8; KEY_LEN], value: &[u8]) {
+impl<const K: usize> Default for AccountSum<K> {
+    fn default() -> Self {
+        Self { requests: 0, bytes: 0, ns: 0, times: None, keys: Vec::new() }
+    }
+}
+
+impl<const K: usize> AccountSum<K> {
+    pub(crate) fn histogram(&self) -> SparseHistogram {
+        SparseHistogram::from_dense(self.times.iter().flat_map(|times| **times))
+    }
+
+    pub(crate) fn add(&mut self, key_bytes: [u8; K], value: &[u8]) {
         self.keys.push(key_bytes);
         self.requests = self.requests.wrapping_add(read_u64(value, 0));
         self.bytes = self.bytes.wrapping_add(read_u64(value, 8));
@@ -82,7 +92,7 @@ impl AccountReader {
     /// Reads all accounts, by key, and removes idle ones of exited processes. `reads`: number of readings that this one
     /// stands for.
     pub(super) fn read(&mut self, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
-        let mut sums: BTreeMap<AccountKey, AccountSum> = BTreeMap::new();
+        let mut sums: BTreeMap<AccountKey, AccountSum<KEY_LEN>> = BTreeMap::new();
         // An account created meanwhile may be missed; the next reading has it.
         self.map.for_each(MAX_ACCOUNTS, |key_bytes, value| {
             if let Some(key) = parse_key(key_bytes) {
@@ -90,12 +100,12 @@ impl AccountReader {
             }
         })?;
         self.close_ended(&mut sums, root, reads);
-        let account = |(key, sum): (AccountKey, AccountSum)| IoAccount {
+        let account = |(key, sum): (AccountKey, AccountSum<KEY_LEN>)| IoAccount {
             key,
             requests: sum.requests,
             bytes: sum.bytes,
             total_ns: sum.ns,
-            histogram: SparseHistogram::from_dense(sum.times.into_iter().flat_map(|t| *t)),
+            histogram: sum.histogram(),
         };
         Ok(sums.into_iter().map(account).collect())
     }
@@ -105,7 +115,7 @@ impl AccountReader {
         self.moved.contains(&pid)
     }
 
-    fn close_ended(&mut self, sums: &mut BTreeMap<AccountKey, AccountSum>, root: &Root, reads: u32) {
+    fn close_ended(&mut self, sums: &mut BTreeMap<AccountKey, AccountSum<KEY_LEN>>, root: &Root, reads: u32) {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
@@ -161,7 +171,7 @@ mod tests {
         let mut value = [0; VALUE_LEN];
         value[..8].copy_from_slice(&3u64.to_ne_bytes());
         value[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
-        let mut sum = AccountSum::default();
+        let mut sum = AccountSum::<KEY_LEN>::default();
         sum.add([0; KEY_LEN], &value);
         sum.add([1; KEY_LEN], &value);
         assert_eq!((sum.requests, sum.times.unwrap()[0], sum.keys.len()), (6, u32::MAX - 1, 2));

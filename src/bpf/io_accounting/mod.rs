@@ -26,7 +26,7 @@ static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/charge.
 /// `NAMES` in `assets/trace/charge.bpf.c`.
 const NAME_SLOTS: u32 = 4096;
 /// A process number and a name.
-const NAME_LEN: usize = 20;
+pub(super) const NAME_LEN: usize = 20;
 /// `SHARDS` in `assets/trace/charge.bpf.c`: CPUs with a shard of their own in each account.
 const SHARDS: usize = 8;
 /// Devices that take bios have no requests.
@@ -51,28 +51,12 @@ impl Probe for IoAccountingProbe {
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         check_pid_namespace(&kernel.root)?;
-        let arguments = |point: &str| kernel.tracepoints.argument_count(point);
-        let settings = [
-            ("RQ_INSERT_QUEUE", arguments("block_rq_insert") == Some(2)),
-            ("RQ_ISSUE_QUEUE", arguments("block_rq_issue") == Some(2)),
-            ("SHARED", kernel.cpus > SHARDS),
-        ];
-        let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
+        let owners = OwnerPrograms::new(kernel);
+        let mut programs = loader::open_object(kernel, BPF_OBJECT, &owners.settings)?;
         let accounts = AccountReader::open(&programs)?;
         let names_map = open_map(&programs, "names", NAME_LEN)?;
         let changes = ChangeMaps::open(&programs, kernel.cpus)?;
-        let complete = ("rq_complete", "block_rq_complete");
-        let requests: &[_] = match arguments("block_io_start") {
-            Some(_) => &[("io_start", "block_io_start"), complete],
-            // The first of the two tracepoints identifies the submitter.
-            None => &[("rq_insert", "block_rq_insert"), ("rq_issue", "block_rq_issue"), complete],
-        };
-        attach_all(&mut programs, &kernel.btf, requests)?;
-        let mut unavailable = vec![BIO_DEVICES_NOTE.to_owned()];
-        let folio = "writeback_dirty_folio";
-        let point = if arguments(folio).is_some() { folio } else { "writeback_dirty_page" };
-        let dirtied = attach_all(&mut programs, &kernel.btf, &[("dirtied", point)]);
-        note_missing(&mut unavailable, "writeback by process", &dirtied);
+        let unavailable = owners.attach(&mut programs, kernel)?;
         Ok(Self {
             _programs: programs,
             accounts,
@@ -106,7 +90,7 @@ impl IoAccountingProbe {
         // The kernel side stores the name of a process that does I/O.
         for pid in pids.iter().filter(|pid| self.accounts.has_moved(**pid)) {
             // An exec changes the name. A name whose slot was taken by another process is kept.
-            let name = self.read_name(*pid)?;
+            let name = read_name(&self.names_map, *pid)?;
             if let Some(name) = name.filter(|new| self.names.get(pid).is_none_or(|old| **old != **new)) {
                 self.names.insert(*pid, name.into());
             }
@@ -121,12 +105,50 @@ impl IoAccountingProbe {
             unavailable: self.unavailable.clone(),
         })
     }
+}
 
-    /// Returns the name that the process had when it did I/O; `None` if another process has its slot.
-    fn read_name(&self, pid: u32) -> io::Result<Option<String>> {
-        let mut value = [0; NAME_LEN];
-        self.names_map.get(&(pid % NAME_SLOTS).to_ne_bytes(), &mut value)?;
-        let (whose, name) = value.split_at(4);
-        Ok((whose == pid.to_ne_bytes().as_slice()).then(|| sanitize(c_string(name))))
+/// Returns the name that a process had when it did I/O; `None` if another process has its slot.
+pub(super) fn read_name(names: &BpfMap<4>, pid: u32) -> io::Result<Option<String>> {
+    let mut value = [0; NAME_LEN];
+    names.get(&(pid % NAME_SLOTS).to_ne_bytes(), &mut value)?;
+    let (whose, name) = value.split_at(4);
+    Ok((whose == pid.to_ne_bytes().as_slice()).then(|| sanitize(c_string(name))))
+}
+
+/// Attaches the programs of `assets/trace/owner.h`, and `rq_complete`. `settings` has the constants that they need.
+pub(super) struct OwnerPrograms {
+    has_io_start: bool,
+    has_dirty_folio: bool,
+    pub(super) settings: [(&'static str, bool); 3],
+}
+
+impl OwnerPrograms {
+    pub(super) fn new(kernel: &KernelInfo) -> Self {
+        let arguments = |point: &str| kernel.tracepoints.argument_count(point);
+        Self {
+            has_io_start: arguments("block_io_start").is_some(),
+            has_dirty_folio: arguments("writeback_dirty_folio").is_some(),
+            settings: [
+                ("RQ_INSERT_QUEUE", arguments("block_rq_insert") == Some(2)),
+                ("RQ_ISSUE_QUEUE", arguments("block_rq_issue") == Some(2)),
+                ("SHARED", kernel.cpus > SHARDS),
+            ],
+        }
+    }
+
+    /// Returns notes on what could not be attached.
+    pub(super) fn attach(&self, programs: &mut Ebpf, kernel: &KernelInfo) -> Result<Vec<String>, ProbeUnavailable> {
+        let complete = ("rq_complete", "block_rq_complete");
+        let requests: &[_] = match self.has_io_start {
+            true => &[("io_start", "block_io_start"), complete],
+            // The first of the two tracepoints identifies the submitter.
+            false => &[("rq_insert", "block_rq_insert"), ("rq_issue", "block_rq_issue"), complete],
+        };
+        attach_all(programs, &kernel.btf, requests)?;
+        let mut unavailable = vec![BIO_DEVICES_NOTE.to_owned()];
+        let point = if self.has_dirty_folio { "writeback_dirty_folio" } else { "writeback_dirty_page" };
+        let dirtied = attach_all(programs, &kernel.btf, &[("dirtied", point)]);
+        note_missing(&mut unavailable, "writeback by process", &dirtied);
+        Ok(unavailable)
     }
 }

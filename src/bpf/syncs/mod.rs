@@ -10,9 +10,10 @@ use super::bpf_sys::{BpfMap, clock_ns};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
 use super::probe::Probe;
+use super::request_control::RequestedProbe;
 use super::unavailable::ProbeUnavailable;
 use crate::model::reading::describe_io_error;
-use crate::model::syncs::{SyncCall, SyncsRaw};
+use crate::model::syncs::{NOT_REQUESTED, SyncCall, SyncsRaw};
 use crate::root::Root;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::ClockId;
@@ -65,7 +66,7 @@ impl Probe for SyncProbe {
             unavailable: Vec::new(),
             _programs: programs,
         };
-        let set = syncs.set_threshold(threshold);
+        let set = syncs.set_request(threshold);
         set.map_err(|err| ProbeUnavailable::from_io_error("setting the threshold of slow syncs", &err))?;
         syncs.attach()?;
         Ok(syncs)
@@ -86,14 +87,21 @@ impl Probe for SyncProbe {
     }
 }
 
-impl SyncProbe {
-    /// Sets the duration from which a sync is listed by itself.
-    pub fn set_threshold(&mut self, threshold: Duration) -> io::Result<()> {
+impl RequestedProbe for SyncProbe {
+    /// The duration from which a sync is listed by itself.
+    type Request = Duration;
+    const NOT_REQUESTED: &'static str = NOT_REQUESTED;
+    const LOADING: &'static str = "tracing of syncs is being loaded";
+    const THREAD: &'static str = "tracing-syncs";
+
+    fn set_request(&mut self, threshold: Duration) -> io::Result<()> {
         self.threshold_map.insert(&[0; 4], &mut (threshold.as_nanos() as u64).to_ne_bytes())?;
         self.threshold = threshold;
         Ok(())
     }
+}
 
+impl SyncProbe {
     /// Attaches exits before entries, so that every call that is seen to start is seen to end. A call that cannot be
     /// traced affects only itself.
     fn attach(&mut self) -> Result<(), ProbeUnavailable> {

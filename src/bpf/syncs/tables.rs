@@ -3,7 +3,7 @@
 //! Layouts are those of the structs in `assets/trace/syncs.bpf.c`.
 
 use super::super::bpf_sys::BpfMap;
-use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
+use super::super::layout::{PART_LEN, PARTS_OFFSET, c_string, parse_path_tail, read_u32, read_u64, unpack_device};
 use super::super::loader::open_map;
 use super::super::unavailable::ProbeUnavailable;
 use super::wait_sampler::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, WaitSampler, slow_key};
@@ -22,10 +22,9 @@ use strum::VariantArray as _;
 pub(crate) const KEY_LEN: usize = 24;
 /// `struct counts`.
 pub(crate) const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * BUCKETS;
-const SLOTS_OFFSET: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
-const PARTS_OFFSET: usize = 64;
+const SLOTS_OFFSET: usize = PATH_OFFSET + PARTS_OFFSET + PATH_PARTS * PART_LEN;
+const PATH_OFFSET: usize = 56;
 const PATH_PARTS: usize = 6;
-const PART_LEN: usize = 64;
 /// `struct slow`.
 pub(crate) const SLOW_LEN: usize = 56;
 
@@ -64,18 +63,8 @@ fn parse_key(key: &[u8]) -> SyncFile {
 
 /// Parses key and value, with the names stored by the kernel side.
 pub(crate) fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
-    let depth = usize::from(value[56]).min(PATH_PARTS);
-    let parts = (0..depth).rev().map(|i| {
-        let part = c_string(&value[PARTS_OFFSET + i * PART_LEN..][..PART_LEN]);
-        // The kernel side cut it off here.
-        if part.len() == PART_LEN - 1 { [part, "…".as_bytes()].concat() } else { part.to_vec() }
-    });
-    SyncFile {
-        comm: RawBytes::from(c_string(&value[40..56])),
-        path_tail: RawBytes::from(parts.collect::<Vec<_>>().join(&b'/')),
-        is_full_path: value[57] != 0,
-        ..parse_key(key)
-    }
+    let (path_tail, is_full_path) = parse_path_tail(&value[PATH_OFFSET..SLOTS_OFFSET]);
+    SyncFile { comm: RawBytes::from(c_string(&value[40..56])), path_tail, is_full_path, ..parse_key(key) }
 }
 
 impl SyncTables {
@@ -216,8 +205,8 @@ mod tests {
         value[32..40].copy_from_slice(&9u64.to_ne_bytes());
         value[40..48].copy_from_slice(b"postgres");
         (value[56], value[57]) = (2, 1);
-        value[PARTS_OFFSET..PARTS_OFFSET + 3].copy_from_slice(b"wal");
-        value[PARTS_OFFSET + PART_LEN..PARTS_OFFSET + PART_LEN + 63].fill(b'x');
+        value[64..67].copy_from_slice(b"wal");
+        value[64 + PART_LEN..64 + PART_LEN + 63].fill(b'x');
         value[SLOTS_OFFSET + 8..SLOTS_OFFSET + 12].copy_from_slice(&5u32.to_ne_bytes());
         let file = parse_file(&key, &value);
         assert_eq!((file.pid, file.call, file.ino, file.is_full_path), (4242, SyncCall::Fdatasync, 77, true));

@@ -1,44 +1,61 @@
-//! Loads and unloads sync tracing on request.
+//! Loads and unloads the probes that are loaded only on request: syncs and files.
 //!
 //! Requests change faster than programs can be loaded. A request is only noted; if no thread is running, one is
 //! started, and it works until the last request is fulfilled.
 
 use super::kernel_info::KernelInfo;
 use super::probe::{Probe, ProbeHandle};
-use super::syncs::SyncProbe;
 use super::unavailable::ProbeUnavailable;
-use crate::model::syncs::NOT_REQUESTED;
 use crate::root::Root;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
-/// Controls the probe of syncs; clones control the same one.
-#[derive(Clone)]
-pub(super) struct SyncControl {
-    root: Root,
-    probe: ProbeHandle<SyncProbe>,
-    request: Arc<Mutex<SyncRequest>>,
+/// A probe that is loaded only on request.
+pub(super) trait RequestedProbe: Probe {
+    /// How it is requested.
+    type Request: Copy + PartialEq + Send;
+    /// Why there is nothing to read while it is not requested.
+    const NOT_REQUESTED: &'static str;
+    /// Why there is nothing to read while it is being loaded.
+    const LOADING: &'static str;
+    /// Name of the thread that loads it, at most 15 bytes.
+    const THREAD: &'static str;
+    /// Changes the loaded probe as requested.
+    fn set_request(&mut self, request: Self::Request) -> io::Result<()>;
 }
 
-#[derive(Default)]
-struct SyncRequest {
+/// Controls a probe; clones control the same one.
+pub(super) struct RequestControl<P: RequestedProbe> {
+    root: Root,
+    probe: ProbeHandle<P>,
+    request: Arc<Mutex<RequestState<P::Request>>>,
+}
+
+impl<P: RequestedProbe> Clone for RequestControl<P> {
+    fn clone(&self) -> Self {
+        Self { root: self.root.clone(), probe: self.probe.clone(), request: self.request.clone() }
+    }
+}
+
+struct RequestState<R> {
     /// Tracing was started and is not disabled; otherwise nothing is loaded.
     is_allowed: bool,
-    /// Syncs are requested; those that take at least this long are listed one by one.
-    threshold: Option<Duration>,
+    /// What is requested, if anything.
+    wanted: Option<R>,
     is_worker_running: bool,
 }
 
-impl SyncControl {
-    pub(super) fn new(root: &Root, probe: ProbeHandle<SyncProbe>) -> Self {
-        Self { root: root.clone(), probe, request: Arc::default() }
+impl<P: RequestedProbe> RequestControl<P> {
+    pub(super) fn new(root: &Root, probe: ProbeHandle<P>) -> Self {
+        let request = RequestState { is_allowed: false, wanted: None, is_worker_running: false };
+        Self { root: root.clone(), probe, request: Arc::new(Mutex::new(request)) }
     }
 
     /// Permits loading, and fulfils an earlier request.
     pub(super) fn allow(&self) {
-        self.set_unavailable(NOT_REQUESTED);
+        self.set_unavailable(P::NOT_REQUESTED);
         self.lock().is_allowed = true;
-        if self.lock().threshold.is_some() {
+        if self.lock().wanted.is_some() {
             self.start_worker();
         }
     }
@@ -47,9 +64,9 @@ impl SyncControl {
         self.lock().is_allowed = false;
     }
 
-    /// Requests syncs with this threshold, or no syncs.
-    pub(super) fn request(&self, threshold: Option<Duration>) {
-        self.lock().threshold = threshold;
+    /// Requests the probe, or nothing.
+    pub(super) fn request(&self, wanted: Option<P::Request>) {
+        self.lock().wanted = wanted;
         self.start_worker();
     }
 
@@ -57,7 +74,7 @@ impl SyncControl {
         !self.lock().is_worker_running
     }
 
-    fn lock(&self) -> MutexGuard<'_, SyncRequest> {
+    fn lock(&self) -> MutexGuard<'_, RequestState<P::Request>> {
         self.request.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -73,11 +90,11 @@ impl SyncControl {
         }
         drop(request);
         let control = self.clone();
-        let spawned = std::thread::Builder::new().name("tracing-syncs".into()).spawn(move || {
+        let spawned = std::thread::Builder::new().name(P::THREAD.into()).spawn(move || {
             let mut fulfilled = None;
-            while let Some(threshold) = control.next_request(fulfilled) {
-                control.apply(threshold);
-                fulfilled = Some(threshold);
+            while let Some(wanted) = control.next_request(fulfilled) {
+                control.apply(wanted);
+                fulfilled = Some(wanted);
             }
             crate::allocator::trim();
         });
@@ -87,24 +104,24 @@ impl SyncControl {
         }
     }
 
-    /// Returns the requested threshold unless it is `fulfilled`; then the thread is done.
-    fn next_request(&self, fulfilled: Option<Option<Duration>>) -> Option<Option<Duration>> {
+    /// Returns the request unless it is `fulfilled`; then the thread is done.
+    fn next_request(&self, fulfilled: Option<Option<P::Request>>) -> Option<Option<P::Request>> {
         let mut request = self.lock();
-        if fulfilled == Some(request.threshold) {
+        if fulfilled == Some(request.wanted) {
             request.is_worker_running = false;
             return None;
         }
-        Some(request.threshold)
+        Some(request.wanted)
     }
 
-    fn apply(&self, threshold: Option<Duration>) {
-        let Some(threshold) = threshold else { return self.set_unavailable(NOT_REQUESTED) };
+    fn apply(&self, wanted: Option<P::Request>) {
+        let Some(wanted) = wanted else { return self.set_unavailable(P::NOT_REQUESTED) };
         if !self.probe.is_loaded() {
-            self.set_unavailable("tracing of syncs is being loaded");
-            let loaded = KernelInfo::detect(&self.root).and_then(|kernel| SyncProbe::load(&kernel));
+            self.set_unavailable(P::LOADING);
+            let loaded = KernelInfo::detect(&self.root).and_then(|kernel| P::load(&kernel));
             self.probe.replace(loaded);
         }
-        self.probe.modify(|syncs| syncs.set_threshold(threshold));
+        self.probe.modify(|probe| probe.set_request(wanted));
     }
 }
 
@@ -113,6 +130,7 @@ mod tests {
     use super::super::Tracer;
     use super::*;
     use crate::model::reading::Reading;
+    use std::time::Duration;
 
     fn syncs_reason(tracer: &Tracer) -> String {
         tracer.syncs.read().unavailable_reason(0).unwrap_or_default()
