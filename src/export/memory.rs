@@ -60,7 +60,7 @@ fn level(n: Option<u64>) -> String {
 
 fn writeback_facts(snapshot: &Snapshot) -> Vec<MemoryFact> {
     let w = snapshot.writeback.ok().cloned().unwrap_or_default();
-    let total = w.dirty_bytes.zip(w.writeback_bytes).map(|(d, b)| d + b);
+    let total = w.dirty_bytes.zip(w.writeback_bytes).map(|(d, b)| d.saturating_add(b));
     let threshold = |name, limit: Option<u64>| fact(name, level(limit), total.zip(limit).is_some_and(|(t, l)| t > l));
     vec![
         fact("dirty", level(w.dirty_bytes), false),
@@ -159,12 +159,13 @@ pub(crate) fn build_table(title: String, snapshot: &Snapshot, now_boot_ns: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::memory::MemRaw;
+    use crate::model::memory::{MemRaw, WritebackRate};
 
     #[test]
     fn sizes_of_a_damaged_recording_do_not_overflow() {
         let mem = MemRaw { cached: u64::MAX, buffers: 4096, ..Default::default() };
-        let snapshot = Snapshot { mem: Reading::Ok(mem), ..Default::default() };
+        let dirty = WritebackRate { dirty_bytes: Some(u64::MAX), writeback_bytes: Some(4096), ..Default::default() };
+        let snapshot = Snapshot { mem: Reading::Ok(mem), writeback: Reading::Ok(dirty), ..Default::default() };
         let facts = memory_facts(&snapshot, 0);
         let (_, memory) = facts.iter().find(|(group, _)| *group == "Memory").unwrap();
         assert!(memory.iter().any(|(name, value, _)| name == "page cache" && value == "16.0E"), "{memory:?}");

@@ -63,7 +63,7 @@ pub(super) fn draw_thresholds(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let Some(w) = cx.shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     if area.height >= 2 {
-        let used = dirty + w.writeback_bytes.unwrap_or(0);
+        let used = dirty.saturating_add(w.writeback_bytes.unwrap_or(0));
         let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
         let marks = [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "s"), (max as f64, "┃")];
         draw_bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.header);
