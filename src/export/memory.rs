@@ -60,7 +60,7 @@ fn level(n: Option<u64>) -> String {
 
 fn writeback_facts(snapshot: &Snapshot) -> Vec<MemoryFact> {
     let w = snapshot.writeback.ok().cloned().unwrap_or_default();
-    let total = w.dirty_bytes.zip(w.writeback_bytes).map(|(d, b)| d.saturating_add(b));
+    let total = w.unwritten_bytes();
     let threshold = |name, limit: Option<u64>| fact(name, level(limit), total.zip(limit).is_some_and(|(t, l)| t > l));
     vec![
         fact("dirty", level(w.dirty_bytes), false),

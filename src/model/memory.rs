@@ -79,7 +79,7 @@ pub struct WritebackRate {
 impl WritebackRate {
     /// Dirty or under writeback, bytes.
     pub fn unwritten_bytes(&self) -> Option<u64> {
-        Some(self.dirty_bytes? + self.writeback_bytes?)
+        Some(self.dirty_bytes?.saturating_add(self.writeback_bytes?))
     }
 
     /// Levels of `cur`, rates since `prev`.

@@ -23,7 +23,7 @@ const STANDSTILL_SECS: f64 = 10.0;
 const MISSING: &str = "a few seconds of writeback counters";
 
 pub(super) fn dirty_bytes(w: &WritebackRate) -> Option<f64> {
-    Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
+    w.unwritten_bytes().map(|n| n as f64)
 }
 
 fn is_storm(tick: &Snapshot) -> Option<bool> {

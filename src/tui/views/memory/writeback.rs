@@ -47,7 +47,7 @@ pub(crate) fn level(bytes: Option<u64>) -> String {
 
 /// Whether writers are throttled, and the note that says so. Uses the traced pauses where available, else the thresholds.
 fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
-    let above = w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
+    let above = w.unwritten_bytes().zip(w.freerun_bytes).is_some_and(|(n, limit)| n > limit);
     let stalls = snap.memory_stalls.ok().filter(|s| s.totals[THROTTLE].is_some());
     let throttled = stalls.map_or(above, |s| s.has_stalls(THROTTLE));
     let note = match stalls.and_then(|s| s.processes_by_kind(THROTTLE).first().map(|t| t.comm.clone())) {
