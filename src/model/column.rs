@@ -55,6 +55,11 @@ impl CellValue<'_> {
         }
     }
 
+    /// Whether it is a number that is exactly 0.
+    pub fn is_zero(&self) -> bool {
+        !matches!(self, CellValue::Letter(_)) && self.sort_number() == 0.0
+    }
+
     /// Whether it is a number above 0.
     pub fn is_positive(&self) -> bool {
         self.sort_number() > 0.0

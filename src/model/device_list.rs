@@ -14,7 +14,8 @@ pub(crate) struct DeviceQuery<'a> {
     /// Sort by this column, largest first; `None` for the tree.
     pub sort: Option<DeviceColumn>,
     pub reverse: bool,
-    /// Omits devices without I/O.
+    /// Omits devices without I/O that have none above them with I/O. The tree then begins with the disks that are stalled,
+    /// then with the saturated ones.
     pub only_active: bool,
     /// Only rows whose label contains this; case-insensitive.
     pub filter: &'a str,
@@ -28,6 +29,8 @@ pub struct ListedDevice {
     pub rate_index: Option<usize>,
     /// Tree prefix, name and mount points; sanitized.
     pub label: String,
+    /// Number of devices in the tree that it is on.
+    pub depth: usize,
 }
 
 /// The rows in display order.
@@ -40,12 +43,12 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
             .enumerate()
             .map(|(i, r)| {
                 let dev = topo.and_then(|t| t.get(r.id));
-                ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, dev) }
+                ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, dev), depth: 0 }
             })
             .collect(),
     };
     if query.only_active {
-        out.retain(|l| l.rate_index.is_some_and(|i| rates[i].is_active()));
+        out = active_devices(out, rates);
     }
     if !query.filter.is_empty() {
         let needle = query.filter.to_lowercase();
@@ -64,6 +67,31 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
     out
 }
 
+/// The devices with I/O and those below them; disks that are stalled first, then saturated ones.
+fn active_devices(mut all: Vec<ListedDevice>, rates: &[Arc<DiskRate>]) -> Vec<ListedDevice> {
+    let rate = |line: &ListedDevice| line.rate_index.map(|i| &rates[i]);
+    // From the last row up, a row stays if it is active or has a row of the next depth that stays.
+    let mut needed_depth = 0;
+    let mut keep: Vec<bool> = Vec::with_capacity(all.len());
+    for line in all.iter().rev() {
+        let stays = rate(line).is_some_and(|r| r.is_active()) || needed_depth > line.depth;
+        needed_depth = if stays { line.depth } else { needed_depth.min(line.depth) };
+        keep.push(stays);
+    }
+    all.retain(|_| keep.pop() == Some(true));
+    let urgency = |line: &ListedDevice| match rate(line) {
+        Some(rate) if rate.stalled => 0,
+        Some(rate) if rate.util_pct >= SATURATED_PCT => 1,
+        _ => 2,
+    };
+    let mut families: Vec<&[ListedDevice]> = all.chunk_by(|_, next| next.depth > 0).collect();
+    families.sort_by_key(|family| family.iter().map(urgency).min());
+    families.concat()
+}
+
+/// A device that is busy for this share of the time is saturated, per cent.
+const SATURATED_PCT: f64 = 95.0;
+
 fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
     let find = |id: DevId| rates.iter().position(|r| r.id == id);
     let mut out = Vec::new();
@@ -81,11 +109,11 @@ fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
         let indent = if row.depth > 0 { "  ".repeat(row.depth - 1) + "└ " } else { String::new() };
         let text = if row.is_repeated { sanitize(&dev.name) + " (see above)" } else { label(&dev.name, Some(dev)) };
         let label = indent + &text;
-        out.push(ListedDevice { id: dev.id, rate_index: rate, label });
+        out.push(ListedDevice { id: dev.id, rate_index: rate, label, depth: row.depth });
     }
     // A device that appeared after the topology was read.
     for (i, r) in rates.iter().enumerate().filter(|(_, r)| !seen.contains(&r.id)) {
-        out.push(ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, None) });
+        out.push(ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, None), depth: 0 });
     }
     out
 }

@@ -46,6 +46,8 @@ pub(super) fn symbol_shape(symbol: &str) -> Option<SymbolShape> {
     let (parts, share) = match code {
         0x2504..=0x250b => (dash_parts(code - 0x2504), 100),
         0x2500..=0x254b => (box_parts(code - 0x2500), 100),
+        // Rounded corners, drawn as the others.
+        0x256d..=0x2570 => (box_parts([0x0c, 0x10, 0x18, 0x14][(code - 0x256d) as usize]), 100),
         0x2574..=0x257f => (box_parts(code - 0x2574 + 0x4c), 100),
         0x2580..=0x259f => block_parts(code),
         0x2800..=0x28ff => (braille_parts(code - 0x2800), 100),

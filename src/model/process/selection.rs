@@ -47,6 +47,8 @@ pub struct ProcessWindow {
     pub rows: Vec<u32>,
     /// Number of rows that pass the filter.
     pub matching: usize,
+    /// Number of rows that only [`ProcessFilter::only_active`] omits.
+    pub idle: usize,
 }
 
 /// Enough of a row for comparisons without access to it.
@@ -63,8 +65,13 @@ impl ProcessTable {
     /// (pid, tid), so rows do not jump. Unknown values sort last.
     pub fn window(&self, query: &ProcessQuery) -> ProcessWindow {
         let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
-        let matching =
-            self.rows.iter().zip(0..).filter(|(r, _)| self.matches_filter(r, &query.filter, needle.as_deref()));
+        let mut idle = 0;
+        let matching = self.rows.iter().zip(0..).filter(|(row, _)| {
+            let is_idle = query.filter.only_active && !self.is_active(row);
+            let matches = self.matches_filter(row, &query.filter, needle.as_deref());
+            idle += usize::from(is_idle && matches);
+            matches && !is_idle
+        });
         let (column, sums) = (query.sort_by.spec(), self.thread_sums(&query.filter.folded_pids));
         let mut entries: Vec<SortEntry<'_>> = matching
             .map(|(row, row_index)| SortEntry {
@@ -86,9 +93,10 @@ impl ProcessTable {
         }
         entries.drain(..start);
         entries.sort_unstable_by(order);
-        ProcessWindow { rows: entries.into_iter().map(|entry| entry.row_index).collect(), matching }
+        ProcessWindow { rows: entries.into_iter().map(|entry| entry.row_index).collect(), matching, idle }
     }
 
+    /// Whether a row passes the filter, [`ProcessFilter::only_active`] aside.
     fn matches_filter(&self, row: &StoredRow, filter: &ProcessFilter, needle: Option<&[u8]>) -> bool {
         let key = row.raw.key;
         if key.tid != key.pid && filter.folded_pids.contains(&key.pid) {
@@ -96,7 +104,6 @@ impl ProcessTable {
         }
         if filter.hide_kernel_threads && row.raw.kernel_thread
             || filter.pid.is_some_and(|pid| pid != row.raw.key.pid)
-            || filter.only_active && !self.is_active(row)
             || filter.only_accumulated && row.accumulated.is_none()
         {
             return false;

@@ -44,7 +44,7 @@ fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
         return;
     }
     let (right, bottom) = (area.right() - 1, area.bottom() - 1);
-    for (y, left_corner, right_corner) in [(bottom, "└", "┘"), (area.y, "┌", "┐")] {
+    for (y, left_corner, right_corner) in [(bottom, "╰", "╯"), (area.y, "╭", "╮")] {
         fill_area(buf, Rect { y, height: 1, ..area }, "─", style);
         draw_text(buf, area.x, y, left_corner, 1, style);
         draw_text(buf, right, y, right_corner, 1, style);

@@ -102,6 +102,9 @@ impl RowSearch {
     }
 }
 
+/// Stands for 0 in a table, so that what is not 0 stands out.
+const ZERO: char = '·';
+
 /// Columns with their positions and widths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FittedColumns {
@@ -232,7 +235,10 @@ pub(crate) fn draw_row<'v, C, V: Copy>(
             continue;
         }
         scratch.clear();
-        cell.write(scratch);
+        match cell.is_zero() {
+            true => scratch.push(ZERO),
+            false => cell.write(scratch),
+        }
         match column.align {
             Align::Left => _ = draw_text(buf, x, y, scratch, *w, style),
             Align::Right => draw_text_right(buf, x, y, scratch, *w, style),

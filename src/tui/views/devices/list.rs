@@ -10,7 +10,8 @@ use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_column, draw_reason, draw_text, split_rows, table, title_with_filter,
+    CellBuffer, Rect, Style, Theme, draw_column, draw_reason, draw_text, draw_truncated, split_rows, table,
+    title_with_filter,
 };
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ impl DevicesView {
         let query = DeviceQuery {
             sort: self.sort_id(),
             reverse: self.columns.reverse,
-            only_active: self.only_active,
+            only_active: self.only_active || self.folded.is_some(),
             filter: &self.filter,
         };
         device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
@@ -74,7 +75,9 @@ impl DevicesView {
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
         let none = DiskRate::default();
         let mut scratch = String::new();
-        for (line, y, selected) in self.scroll.visible(&lines, body) {
+        let folded = self.folded.map(|(_, idle)| idle).filter(|idle| *idle > 0);
+        let rows = Rect { height: body.height - u16::from(folded.is_some()).min(body.height), ..body };
+        for (line, y, selected) in self.scroll.visible(&lines, rows) {
             let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
             if line.rate_index.is_none() {
                 draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
@@ -88,7 +91,10 @@ impl DevicesView {
                 table::highlight_row(buf, body, y, theme);
             }
         }
-        if lines.is_empty() {
+        if let Some(idle) = folded.filter(|_| body.height > 0) {
+            let y = body.y + (lines.len() as u16).min(rows.height);
+            draw_truncated(buf, body.x, y, &format!("{idle} idle (o shows all)"), body.width, theme.dim);
+        } else if lines.is_empty() {
             let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
@@ -96,6 +102,9 @@ impl DevicesView {
 
     /// Number of rows, without building them: the layout asks several times a frame.
     pub fn line_count(&self, shared: &Shared) -> usize {
+        if let Some((shown, _)) = self.folded {
+            return shown;
+        }
         if !self.filter.is_empty() {
             return self.device_lines(shared).len();
         }
@@ -147,6 +156,6 @@ fn draw_stalled_label(buf: &mut CellBuffer, body: Rect, y: u16, rate: &DiskRate,
 }
 
 fn cell_style(row: &DeviceRow<'_>, column: &DeviceColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
-    let is_dim = column.id != DeviceColumn::Name && !row.rate.is_active();
+    let is_dim = column.id != DeviceColumn::Name && (!row.rate.is_active() || value.is_zero());
     table::cell_style(column, value, if is_dim { theme.dim } else { theme.text }, theme)
 }

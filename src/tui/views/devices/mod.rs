@@ -10,7 +10,7 @@ use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::tui::view::{
-    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View,
+    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
@@ -24,6 +24,10 @@ pub struct DevicesView {
     pub extended: bool,
     pub only_active: bool,
     pub filter: String,
+    /// The Overview lists idle devices, too, instead of their number.
+    pub show_idle: bool,
+    /// Rows shown and devices folded into one line; `None` while none are folded.
+    pub(super) folded: Option<(usize, usize)>,
     pub graph_index: usize,
     /// The device whose page was opened last.
     pub page: Option<DevId>,
@@ -42,7 +46,8 @@ impl DevicesView {
 
     /// Rows that the list would fill, network file systems included.
     pub fn wanted_rows(&self, shared: &Shared) -> u16 {
-        self.line_count(shared).min(500) as u16 + Self::network_line_count(shared).min(20)
+        let fold_line = self.folded.is_some_and(|(_, idle)| idle > 0);
+        (self.line_count(shared) + usize::from(fold_line)).min(500) as u16 + Self::network_line_count(shared).min(20)
     }
 
     /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
@@ -111,6 +116,9 @@ impl View for DevicesView {
             Action::ColumnsLeft => self.columns.scroll(-1, self.column_set(cx.screen.size.0).len()),
             Action::ColumnsRight => self.columns.scroll(1, self.column_set(cx.screen.size.0).len()),
             Action::ReverseSort => self.columns.reverse = !self.columns.reverse,
+            Action::ToggleActiveOnly if cx.screen.view == ViewId::Overview && !self.only_active => {
+                self.show_idle = !self.show_idle;
+            }
             Action::ToggleActiveOnly => self.only_active = !self.only_active,
             Action::ToggleExtendedColumns => self.extended = !self.extended,
             Action::NextGraph => self.graph_index += 1,
@@ -127,6 +135,16 @@ impl View for DevicesView {
         }
         out.request(Request::OpenPage(PaneId::DeviceDetail));
         true
+    }
+
+    fn refresh(&mut self, cx: &Context, _: &mut Outbox) {
+        self.folded = None;
+        if cx.screen.view == ViewId::Overview && !self.show_idle && !self.only_active && self.filter.is_empty() {
+            let all = self.line_count(cx.shared);
+            self.folded = Some((0, 0));
+            let shown = self.device_lines(cx.shared).len();
+            self.folded = Some((shown, all.saturating_sub(shown)));
+        }
     }
 
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {

@@ -8,7 +8,9 @@ use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec,
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_reason, draw_text, table, title_with_filter};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, draw_reason, draw_text, draw_truncated, table, title_with_filter,
+};
 use crate::units::format_bytes;
 
 impl ProcessesView {
@@ -44,6 +46,7 @@ impl ProcessesView {
     /// The query for `height` rows from `offset` on.
     pub fn task_query(&self, offset: usize, height: usize) -> ProcessQuery {
         let mut filter = self.filter.clone();
+        filter.only_active |= self.is_folded;
         if self.show_totals && filter.only_active {
             (filter.only_active, filter.only_accumulated) = (false, true);
         }
@@ -104,9 +107,9 @@ impl ProcessesView {
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
         let selected = self.scroll.selected - self.scroll.offset.min(self.scroll.selected);
         let mut scratch = String::new();
-        let mut any = false;
+        let mut rows = 0;
         self.for_each_visible_task(shared, usize::from(body.height), |n, row| {
-            any = true;
+            rows = n as u16 + 1;
             let y = body.y + n as u16;
             let texts = ProcessTexts::for_screen(row);
             let value = |c: &ProcessColumnSpec| c.cell(&texts);
@@ -116,7 +119,11 @@ impl ProcessesView {
                 table::highlight_row(buf, body, y, theme);
             }
         });
-        if !any {
+        if self.is_folded && self.window.idle > 0 {
+            let text = format!("{} idle (o shows all)", self.window.idle);
+            let y = (body.y + rows).min(body.bottom().saturating_sub(1));
+            draw_truncated(buf, body.x, y, &text, body.width, theme.dim);
+        } else if rows == 0 {
             let text = match self.filter.only_active {
                 _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
                 true => "no task does any I/O (o shows all)",

@@ -14,7 +14,7 @@ use crate::model::observation::Change;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
 use crate::tui::view::{
     Action, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, PromptPurpose,
-    Request, Target, View,
+    Request, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 
@@ -30,6 +30,10 @@ pub struct ProcessesView {
     pub show_totals: bool,
     pub show_threads: bool,
     pub window: ProcessWindow,
+    /// The Overview lists idle tasks, too, instead of their number.
+    pub show_idle: bool,
+    /// Idle tasks are folded into one line at present.
+    pub(super) is_folded: bool,
     /// The task whose page was opened last, and what was read for the page.
     pub page: Option<TaskPage>,
     /// The tasks last reported to the collector as being on screen.
@@ -174,6 +178,9 @@ impl View for ProcessesView {
             Action::ColumnsLeft => self.scroll_columns(-1, cx),
             Action::ColumnsRight => self.scroll_columns(1, cx),
             Action::ReverseSort => self.reverse = !self.reverse,
+            Action::ToggleActiveOnly if cx.screen.view == ViewId::Overview && !self.filter.only_active => {
+                self.show_idle = !self.show_idle;
+            }
             Action::ToggleActiveOnly => self.filter.only_active = !self.filter.only_active,
             Action::ToggleTotals => self.show_totals = !self.show_totals,
             Action::ToggleThreads => {
@@ -257,6 +264,9 @@ impl View for ProcessesView {
 
     /// Recomputes the rows on screen and tells the collector of them: it reads more of tasks on screen.
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
+        let is_narrowed = self.filter.text.is_some() || self.filter.user.is_some() || self.filter.only_active;
+        self.is_folded =
+            cx.screen.view == ViewId::Overview && !self.show_idle && !is_narrowed && cx.shared.frozen_seq.is_none();
         self.refresh_window(cx.shared, cx.layout.pane_area(PaneId::Processes));
         let tasks = &cx.shared.system.processes;
         let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.row(*row).key()).collect();
@@ -294,6 +304,15 @@ impl View for ProcessesView {
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
         let rows = self.tasks_containing(cx.shared, search);
-        search.select(rows.into_iter(), &mut self.scroll.selected)
+        if search.select(rows.into_iter(), &mut self.scroll.selected) {
+            return true;
+        }
+        // Perhaps an idle task is searched for.
+        if !std::mem::take(&mut self.is_folded) {
+            return false;
+        }
+        self.show_idle = self.find_row(PaneId::Processes, search, cx);
+        self.is_folded = !self.show_idle;
+        self.show_idle
     }
 }

@@ -33,7 +33,7 @@ impl ProcessesView {
         // A row of this table is only valid until the next scan: none are stored while the tick is frozen.
         self.window = ProcessWindow::default();
         let Some(area) = area else { return };
-        let height = usize::from(area.height.saturating_sub(3));
+        let height = usize::from(area.height.saturating_sub(3 + u16::from(self.is_folded)));
         if shared.frozen_seq.is_some() {
             return self.scroll.scroll_into_view(self.matching_task_count(shared), height);
         }
