@@ -15,7 +15,7 @@ use iotop_plus::bpf::Tracer;
 use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::io_accounting::{AccountKind, IoAccountsRaw};
 use iotop_plus::root::Root;
-use machine::{LoopDevice, any_loaded, bpf_programs, check_tracing, read_direct};
+use machine::{LoopDevice, any_loaded, bpf_programs, check_tracing, read_direct, write_flushed};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -109,6 +109,33 @@ fn direct_read_counts_match_diskstats() {
     assert_eq!(account.histogram.total(), account.requests, "each has its time");
     let group = raw.cgroups.iter().find(|g| g.0 == account.key.cgroup_id);
     assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.cgroup_id, raw.cgroups);
+}
+
+#[test]
+fn flushed_writes_are_charged_once_with_the_time_of_their_flush() {
+    let name = "flushed_writes_are_charged_once_with_the_time_of_their_flush";
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let tracer = load_tracer();
+    let all = |kind| {
+        let raw = read_accounting(&tracer);
+        let own = (std::process::id(), device_id(&device), kind);
+        let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.device, a.key.kind) == own);
+        own.fold((0, 0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes, sum.2 + a.histogram.total()))
+    };
+    // Others that write to a new device disturb the count: one undisturbed run is enough.
+    let agreed = (0..20).any(|_| {
+        let (kernel, before, flushes) = (device.writes(), all(AccountKind::Write), all(AccountKind::Flush));
+        write_flushed(&device.path, 1000);
+        let (kernel, now, after) = (device.writes() - kernel, all(AccountKind::Write), all(AccountKind::Flush));
+        let charged = (now.0 - before.0, now.1 - before.1, now.2 - before.2);
+        println!("/proc/diskstats {kernel}, charged {charged:?}, flushes {flushes:?} to {after:?}");
+        // The kernel may add a flush without data to each, which it counts as a write.
+        charged == (1000, 1000 * 4096, 1000) && 1000 + after.0 - flushes.0 == kernel
+    });
+    assert!(agreed, "never the same count");
 }
 
 /// Writes `mib` MiB through the page cache with `dd`; returns its pid after it has exited.

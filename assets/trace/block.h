@@ -26,3 +26,23 @@ INLINE u64 id_of(struct request *rq)
 	OPAQUE(queue);
 	return id - queue;
 }
+
+enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
+#define RQF(name, what) __builtin_preserve_enum_value(*(typeof(enum rqf_flags) *)name, what)
+
+/* Whether the data of a request completes, but not yet the request: the kernel replaces FUA and preflush by a sequence
+ * of flush, data and flush where the device lacks them, and `block_rq_complete` fires again at the end, with 0 bytes. */
+INLINE bool in_flush_sequence(struct request *rq)
+{
+	u32 flags = rq->rq_flags;
+
+	if ((rq->cmd_flags & 0xff) == 2 /* the flush of the sequence itself */)
+		return 0;
+	/* An enumerator since 6.11. Neither shift may move out of its branch: the other kernels have no such value. */
+	if (RQF(__RQF_FLUSH_SEQ, 0))
+		flags >>= RQF(__RQF_FLUSH_SEQ, 1);
+	else
+		flags >>= 4;
+	OPAQUE(flags);
+	return flags & 1;
+}

@@ -79,14 +79,18 @@ int rq_complete(u64 *ctx)
 {
 	struct request *rq = (void *)ctx[0];
 	u32 done = ctx[2], left = rq->__data_len, flags = rq->cmd_flags, direct;
-	bool last = !done || done >= left;
+	bool last = !done || done >= left, sequence = last && in_flush_sequence(rq), ended = 0;
 	struct gendisk *disk;
 	struct account *a;
 	struct key key;
 
-	if (!owner(id_of(rq), &key, last))
+	if (!owner(id_of(rq), &key, last, sequence))
 		return 0;
-	key.kind = kind(flags, left);
+	/* The end of a flush sequence has 0 bytes; its request is the write whose data completed before. */
+	ended = key.tgid >> 31;
+	key.tgid &= ~DATA_DONE;
+	last = last && !sequence;
+	key.kind = kind(flags, ended ? 1 : left);
 	if (key.kind == OTHER)
 		return 0;
 	disk = disk_of(rq);
@@ -101,7 +105,7 @@ int rq_complete(u64 *ctx)
 			count_request(a, rq->start_time_ns, ktime_ns());
 	}
 	direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
-	if (key.kind == WRITE && (flags & direct) != direct)
+	if (key.kind == WRITE && done && (flags & direct) != direct)
 		written_back(rq, &key, done);
 	mark_dirty();
 	return 0;

@@ -335,7 +335,7 @@ int rq_complete(u64 *ctx)
 	struct key submitter = {};
 	struct work *w;
 
-	is_known = owner(id_of(rq), &submitter, last);
+	is_known = owner(id_of(rq), &submitter, last, 0);
 	direction = kind(flags, left);
 	/* The end of a sequence of flushes and a write has no data either, but that write was counted, and its submitter
 	 * forgotten, when its data was written. */

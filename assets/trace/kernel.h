@@ -70,6 +70,7 @@ struct bio___old {
 struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
+	unsigned int rq_flags;
 	void *mq_hctx; /* the hardware queue */
 	unsigned int __data_len;
 	u64 __sector;

@@ -238,19 +238,21 @@ int rq_issue(u64 *ctx)
 	return 0;
 }
 
-/* Returns and removes the issue time of a request; 0 if unknown. */
-INLINE u64 issue_of(u64 rq)
+/* Returns the issue time of a request, 0 if unknown; `last` removes it. */
+INLINE u64 issue_of(u64 rq, bool last)
 {
 	struct place *p = place_of(rq);
 
 	if (!p)
 		return 0;
 	if (p->rq[0] == rq) {
-		p->rq[0] = 0;
+		if (last)
+			p->rq[0] = 0;
 		return p->ns[0];
 	}
 	if (p->rq[1] == rq) {
-		p->rq[1] = 0;
+		if (last)
+			p->rq[1] = 0;
 		return p->ns[1];
 	}
 	return 0;
@@ -262,6 +264,7 @@ int rq_complete(u64 *ctx)
 	struct request *rq = (void *)ctx[0];
 	u64 now = ktime_ns(), began, issue;
 	u32 done = ctx[2], left = rq->__data_len;
+	bool last = !in_flush_sequence(rq);
 	struct gendisk *disk;
 	struct histogram *h;
 	struct key of;
@@ -269,7 +272,7 @@ int rq_complete(u64 *ctx)
 	/* Partial completion: the rest is still in flight. */
 	if (done && done < left)
 		return 0;
-	issue = issue_of(id_of(rq));
+	issue = issue_of(id_of(rq), last);
 	of.op = kind(rq->cmd_flags);
 	if (of.op == OTHER)
 		return 0;
@@ -283,17 +286,20 @@ int rq_complete(u64 *ctx)
 	h = find(&of);
 	if (!h)
 		return 0;
-	began = rq->start_time_ns;
-	if (began && began < now)
-		count(h->total, now - began);
-	/* Unknown for a request issued before loading, and for a flush without data, which is never issued. */
-	if (issue && issue < now) {
-		count(h->service, now - issue);
-		count_order(h, issue & 1);
-	}
-	/* A flush without data is a write of 0 bytes. */
-	if (left)
+	/* 0 for a flush without data, and at the end of a flush sequence, whose data was counted before. */
+	if (left) {
 		count_size(h, left);
+		if (issue)
+			count_order(h, issue & 1);
+	}
+	if (last) {
+		began = rq->start_time_ns;
+		if (began && began < now)
+			count(h->total, now - began);
+		/* Unknown for a request issued before loading, and for a flush without data, which is never issued. */
+		if (issue && issue < now)
+			count(h->service, now - issue);
+	}
 	mark_dirty();
 	return 0;
 }

@@ -217,8 +217,12 @@ int rq_issue(u64 *ctx)
 }
 
 
-/* Looks up who submitted a request; `last` removes the entry. Returns false if unknown. */
-INLINE bool owner(u64 rq, struct key *key, bool last)
+/* Bit of a stored pid: the data of the request has completed, and a flush follows. */
+#define DATA_DONE (1u << 31)
+
+/* Looks up who submitted a request. `last` removes the entry, `sequence` notes that a flush follows the data. Returns
+ * false if unknown. */
+INLINE bool owner(u64 rq, struct key *key, bool last, bool sequence)
 {
 	struct place *p = place_of(rq);
 
@@ -227,14 +231,18 @@ INLINE bool owner(u64 rq, struct key *key, bool last)
 	if (p->rq[0] == rq) {
 		FIND_GROUP(key, p, 0);
 		key->tgid = p->tgid[0];
-		if (last)
+		if (sequence)
+			p->tgid[0] |= DATA_DONE;
+		else if (last)
 			p->rq[0] = 0;
 		return 1;
 	}
 	if (p->rq[1] == rq) {
 		FIND_GROUP(key, p, 1);
 		key->tgid = p->tgid[1];
-		if (last)
+		if (sequence)
+			p->tgid[1] |= DATA_DONE;
+		else if (last)
 			p->rq[1] = 0;
 		return 1;
 	}

@@ -61,10 +61,19 @@ impl LoopDevice {
 
     /// Number of completed reads, from `/proc/diskstats`.
     pub fn reads(&self) -> u64 {
+        self.diskstats(3)
+    }
+
+    /// Number of completed writes, from `/proc/diskstats`.
+    pub fn writes(&self) -> u64 {
+        self.diskstats(7)
+    }
+
+    fn diskstats(&self, field: usize) -> u64 {
         let text = std::fs::read_to_string(Root::live().proc("diskstats")).unwrap();
         let name = self.path.file_name().unwrap().to_str().unwrap();
         let line = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>()).find(|w| w[2] == name);
-        line.unwrap()[3].parse().unwrap()
+        line.unwrap()[field].parse().unwrap()
     }
 }
 
@@ -87,6 +96,19 @@ pub fn read_direct_at(path: &Path, len: usize, offsets: impl Iterator<Item = u64
     let start = buf.as_ptr().align_offset(4096);
     for offset in offsets {
         assert_eq!(rustix::io::pread(&file, &mut buf[start..start + len], offset).unwrap(), len);
+    }
+}
+
+/// Writes 4 KiB blocks with O_DIRECT and O_DSYNC, one after the other: each is a write with FUA, which the kernel replaces
+/// by a write and a flush on a device without FUA, such as a loop device.
+pub fn write_flushed(path: &Path, times: usize) {
+    let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::DSYNC | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+    let buf = vec![0u8; 8192];
+    let start = buf.as_ptr().align_offset(4096);
+    for i in 0..times {
+        let offset = (i * 7919 % 4096) as u64 * 4096;
+        assert_eq!(rustix::io::pwrite(&file, &buf[start..start + 4096], offset).unwrap(), 4096);
     }
 }
 
