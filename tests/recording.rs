@@ -172,6 +172,17 @@ fn an_unwritable_path_is_reported_with_the_reason() {
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
 }
 
+#[test]
+fn a_standard_error_that_takes_nothing_does_not_end_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("f");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let args = ["record", file.to_str().unwrap(), "-d", "0.1", "--for", "1"];
+    let status = Command::new(BIN).args(args).stdin(Stdio::null()).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(!lines(&replay(&file, &["--format", "json"])).is_empty());
+}
+
 /// Needs root and tmpfs, for a full file system.
 #[test]
 fn a_full_disk_keeps_the_recording_and_is_reported() {

@@ -14,6 +14,7 @@ use crate::tui::timezone;
 use crate::units::{format_bytes_long, format_duration, format_time_of_day, parse_bytes};
 use anyhow::Context;
 use clap::Args;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -82,7 +83,7 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
         let mut sampler = Sampler::start(root, interval, options)?;
         let zone = timezone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
-            eprintln!("recording to {}; Ctrl-C ends it", crate::sanitize::sanitize(status_path(&recorder.status())));
+            print_note(&format!("recording to {}; Ctrl-C ends it", status_path(&recorder.status())));
         }
         let end = args.time.map(|secs| Instant::now() + Duration::from_secs(secs));
         let (mut ticks, mut disk_warnings) = (0u32, DiskWarnings::default());
@@ -156,6 +157,11 @@ pub(super) fn recording_header(root: &Root, interval: Duration) -> RecordingHead
     }
 }
 
+/// Prints a line on standard error. One that cannot be written, because its disk is full, must not end a recording.
+fn print_note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(text));
+}
+
 fn status_path(status: &RecorderStatus) -> String {
     status.path.display().to_string()
 }
@@ -175,8 +181,7 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
             if !args.quiet {
                 let time = format_duration((frames as f64 * args.delay) as u64);
                 let size = format_bytes_long(status.bytes_sent);
-                let path = crate::sanitize::sanitize(path);
-                eprintln!("{path}: {frames} samples over {time}, {size}{dropped}");
+                print_note(&format!("{path}: {frames} samples over {time}, {size}{dropped}"));
             }
             EXIT_OK
         }

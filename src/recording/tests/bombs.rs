@@ -16,7 +16,7 @@ use std::process::Command;
 const ROWS: u32 = 65_536;
 const TASKS: u32 = 131_072;
 
-fn timestamp(n: u64) -> Timestamp {
+pub(super) fn timestamp(n: u64) -> Timestamp {
     Timestamp { boot_ns: n * NS_PER_SEC, wall_ns: WALL_EPOCH_NS + (n * NS_PER_SEC) as i64 }
 }
 
@@ -48,7 +48,7 @@ fn tasks(seq: u64, names: bool) -> Observation {
     tasks_up_to(TASKS, seq, names)
 }
 
-fn tasks_up_to(count: u32, seq: u64, names: bool) -> Observation {
+pub(super) fn tasks_up_to(count: u32, seq: u64, names: bool) -> Observation {
     let key = |n: u32| TaskKey { pid: n, tid: n, starttime: 0 };
     let text = Arc::new(TaskNames { cmdline: Some([b'x'; 50].into()), ..TaskNames::default() });
     let change = |n| TaskChange { raw: TaskRaw { key: key(n), ..TaskRaw::default() }, ..TaskChange::default() };
@@ -63,25 +63,25 @@ fn tasks_up_to(count: u32, seq: u64, names: bool) -> Observation {
     })))
 }
 
-fn sample(seq: u64, change: impl FnOnce(&mut Sample)) -> Observation {
+pub(super) fn sample(seq: u64, change: impl FnOnce(&mut Sample)) -> Observation {
     let mut sample = Sample { seq, time: timestamp(seq), ..Sample::default() };
     change(&mut sample);
     Observation::Sample(Box::new(sample))
 }
 
-fn disks(rows: u32) -> Reading<Vec<DiskRaw>> {
+pub(super) fn disks(rows: u32) -> Reading<Vec<DiskRaw>> {
     let disk = |minor| DiskRaw { id: DevId { major: 8, minor }, name: "d".into(), ..DiskRaw::default() };
     Reading::Ok((0..rows).map(disk).collect())
 }
 
-fn latency(rows: u32, buckets: usize) -> Reading<Arc<LatencyRaw>> {
+pub(super) fn latency(rows: u32, buckets: usize) -> Reading<Arc<LatencyRaw>> {
     let full = SparseHistogram::from_dense((0..buckets).map(|_| 1));
     let kind = || RequestHistograms { total: full.clone(), service: full.clone(), ..RequestHistograms::default() };
     let device = |minor| DeviceHistograms { id: DevId { major: 8, minor }, kinds: std::array::from_fn(|_| kind()) };
     Reading::Ok(Arc::new(LatencyRaw { devices: (0..rows).map(device).collect(), ..LatencyRaw::default() }))
 }
 
-fn syncs(rows: u32) -> Reading<SyncsRaw> {
+pub(super) fn syncs(rows: u32) -> Reading<SyncsRaw> {
     let file = |ino| Arc::new(SyncFile { ino, ..SyncFile::default() });
     let counts = |n: u32| SyncCounts { file: file(n.into()), ..SyncCounts::default() };
     let slow = |n: u32| Arc::new(SlowSync { id: n.into(), ..SlowSync::default() });
@@ -92,7 +92,7 @@ fn syncs(rows: u32) -> Reading<SyncsRaw> {
     })
 }
 
-fn accounts(rows: u32) -> Reading<Arc<IoAccountsRaw>> {
+pub(super) fn accounts(rows: u32) -> Reading<Arc<IoAccountsRaw>> {
     let account = |pid| IoAccount { key: AccountKey { pid, ..AccountKey::default() }, ..IoAccount::default() };
     Reading::Ok(Arc::new(IoAccountsRaw {
         accounts: (0..rows).map(account).collect(),
@@ -107,7 +107,7 @@ fn stalls() -> Reading<MemoryStallsRaw> {
     Reading::Ok(MemoryStallsRaw { tasks: (0..ROWS).map(task).collect(), ..MemoryStallsRaw::default() })
 }
 
-fn mounts(rows: u32) -> Reading<Vec<NetFsRaw>> {
+pub(super) fn mounts(rows: u32) -> Reading<Vec<NetFsRaw>> {
     let mount = |n: u32| NetFsRaw { mount: n.to_string().into_bytes().into(), ..NetFsRaw::default() };
     Reading::Ok((0..rows).map(mount).collect())
 }
@@ -218,7 +218,7 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
 #[ignore = "writes files"]
 fn keep_bombs() {
     let Some(dir) = std::env::var_os("KEEP_BOMBS") else { return };
-    for (name, bytes) in bombs() {
+    for (name, bytes) in bombs().into_iter().chain(super::long::long_files()) {
         std::fs::write(std::path::Path::new(&dir).join(name), bytes).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 mod bombs;
 mod damage;
 mod hostile;
+mod long;
 mod seek;
 mod wire_format;
 
