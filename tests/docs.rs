@@ -198,6 +198,7 @@ fn the_options_page_is_the_programs_own_help() {
 #[test]
 fn the_columns_page_is_the_programs_own_list() {
     use iotop_plus::model::columns::{device, process};
+    use iotop_plus::model::file_io::columns::FILE_COLUMNS;
     use iotop_plus::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
     let mut page = String::from("# Columns\n\n`name` is the column's name for `sort` in the config file.\n");
     page.push_str("\n## Processes\n\n| column | name | meaning |\n|---|---|---|\n");
@@ -210,6 +211,7 @@ fn the_columns_page_is_the_programs_own_list() {
     };
     section("Devices", device::COLUMNS.iter().map(|c| (c.header, c.help)).collect());
     section("Syncs", SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Files and directories", FILE_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
     section("Slow syncs", SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
     assert_page("columns.md", &page);
 }

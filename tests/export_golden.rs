@@ -16,6 +16,7 @@ use iotop_plus::export::json::{LogSince, UnavailableSource, snapshot_json};
 use iotop_plus::export::snapshot::{self, SnapshotScope};
 use iotop_plus::export::{batch, table::Table};
 use iotop_plus::model::device_id::DevId;
+use iotop_plus::model::file_io::FileActivity;
 use iotop_plus::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw, SparseHistogram};
@@ -174,9 +175,24 @@ fn with_traced_syncs(mut system: SystemState) -> SystemState {
     system
 }
 
+/// The state with traced files.
+fn with_traced_files(mut system: SystemState) -> SystemState {
+    let reading = fixture::files::reading(system.last_sample.as_ref().unwrap(), 8);
+    let files = Reading::Ok(Arc::new(FileActivity::derive(None, &reading, 2.0)));
+    system.snapshot = Arc::new(Snapshot { files, ..(*system.snapshot).clone() });
+    system
+}
+
 /// The syncs pane only.
-const SYNCS: SnapshotScope =
-    SnapshotScope { devices: false, processes: false, memory: false, kernel_log: false, findings: false, syncs: true };
+const SYNCS: SnapshotScope = SnapshotScope {
+    devices: false,
+    processes: false,
+    memory: false,
+    kernel_log: false,
+    findings: false,
+    syncs: true,
+    files: false,
+};
 
 /// The findings of a state.
 fn evaluate(system: &SystemState) -> RuleEngine {
@@ -209,6 +225,15 @@ fn the_syncs_of_a_captured_host() {
     let system = with_traced_syncs(captured_system());
     let json = serde_json::to_string_pretty(&snapshot_value(&system, SYNCS, LogSince::Time(0))).unwrap();
     let page = snapshot::text(&system, &evaluate(&system), SYNCS);
+    insta::assert_snapshot!(format!("{page}\n{json}"));
+}
+
+#[test]
+fn the_files_of_a_captured_host() {
+    let system = with_traced_files(captured_system());
+    let scope = SnapshotScope { syncs: false, files: true, ..SYNCS };
+    let json = serde_json::to_string_pretty(&snapshot_value(&system, scope, LogSince::Time(0))).unwrap();
+    let page = snapshot::text(&system, &evaluate(&system), scope);
     insta::assert_snapshot!(format!("{page}\n{json}"));
 }
 
@@ -285,7 +310,7 @@ fn json_keys_match_the_documentation() {
     let mut found = BTreeSet::new();
     let gap = [UnavailableSource::new("queue_settings", "test")];
     let object = snapshot_json(
-        &with_traced_syncs(traced_system()),
+        &with_traced_files(with_traced_syncs(traced_system())),
         &evaluate(&captured_system()),
         SnapshotScope::ALL,
         LogSince::Time(0),
@@ -324,6 +349,7 @@ fn unselected_panes_are_omitted() {
         kernel_log: false,
         findings: false,
         syncs: false,
+        files: false,
     };
     let v = snapshot_value(&captured_system(), scope, LogSince::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();

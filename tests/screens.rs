@@ -5,6 +5,8 @@
 
 #[path = "screens/bench.rs"]
 mod bench;
+#[path = "screens/files.rs"]
+mod files;
 mod fixture;
 #[path = "screens/pictures.rs"]
 mod pictures;

@@ -232,3 +232,35 @@ fn programs_for_files_are_loaded_only_on_request() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn recorded_files_are_replayed() {
+    let _lock = lock();
+    let name = "recorded_files_are_replayed";
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    let mut record = Command::new(env!("CARGO_BIN_EXE_iotop-plus"));
+    record.args(["record", "-q", "--files", "-d", "0.2", "--for", "4"]).arg(&path).stdin(Stdio::null());
+    let mut child = record.spawn().unwrap();
+    while child.try_wait().unwrap().is_none() {
+        read_direct(&device.path, 50);
+    }
+    let mut replay = Command::new(env!("CARGO_BIN_EXE_iotop-plus"));
+    replay.arg("replay").arg(&path).args(["--format", "json", "--pane", "files"]).stdin(Stdio::null());
+    let out = replay.output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let device = device.path.file_name().unwrap().to_str().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let rows = text.lines().flat_map(|line| {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        object["files"].as_array().cloned().unwrap_or_default()
+    });
+    let is_ours = |row: &serde_json::Value| {
+        row["device"] == device && row["kind"] == "device" && row["pid"] == std::process::id() && row["p99_us"].is_f64()
+    };
+    assert!(rows.clone().any(|row| is_ours(&row)), "{:?}", rows.collect::<Vec<_>>());
+}

@@ -42,6 +42,9 @@ pub(super) struct RecordArgs {
     /// Also record sync calls and the files they wait for; adds 10 to 50 ns to every system call.
     #[arg(long)]
     pub(super) syncs: bool,
+    /// Also record which files the I/O of the devices is for; costs some time for every request.
+    #[arg(long)]
+    pub(super) files: bool,
     /// Replace an existing file.
     #[arg(long)]
     pub(super) replace: bool,
@@ -77,6 +80,7 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
             keep_events: true,
             tracing,
             slow_syncs_from: args.syncs.then_some(SLOW_SYNC_THRESHOLD),
+            files: args.files,
             facts_every: Some(FACTS_EVERY),
             ..SamplerOptions::default()
         };

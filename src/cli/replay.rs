@@ -317,6 +317,7 @@ mod tests {
             kernel_log: false,
             findings: false,
             syncs: false,
+            files: false,
         }
     }
 }

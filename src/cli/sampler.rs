@@ -46,6 +46,8 @@ pub(super) struct SamplerOptions {
     pub(super) tracing: bool,
     /// Trace syncs and report those of at least this duration individually.
     pub(super) slow_syncs_from: Option<Duration>,
+    /// Trace I/O by file.
+    pub(super) files: bool,
     /// Evaluate findings, and read settings and limits this often.
     pub(super) facts_every: Option<Duration>,
 }
@@ -145,6 +147,7 @@ fn start_collectors(
     let collectors = Collectors::start(root, interval, scan, on_event).context("no thread for the collectors")?;
     collectors.set_tracing(options.tracing);
     collectors.tracer.request_syncs(options.slow_syncs_from);
+    collectors.tracer.request_files(options.files);
     Ok(collectors)
 }
 

@@ -68,7 +68,8 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
     let findings = scope.findings || image.is_some();
     let interval = Duration::from_secs_f64(args.delay);
     // Only on request: tracing slows every system call slightly.
-    let syncs = args.pane.contains(&ViewId::Syncs) || args.picture.view == Some(ViewId::Syncs);
+    let is_wanted = |view| args.pane.contains(&view) || args.picture.view == Some(view);
+    let (syncs, files) = (is_wanted(ViewId::Syncs), is_wanted(ViewId::Files));
     offscreen::check_options(image, &args.picture, &args.pane, args.output.is_none())?;
     let mut output = Vec::new();
     block_on(async {
@@ -76,8 +77,9 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
             read_every_task: scope.processes,
             queue_settings: (args.format == SnapshotFormat::Json && scope.devices) || findings,
             kernel_log: scope.kernel_log || findings,
-            tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs),
+            tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs || files),
             slow_syncs_from: syncs.then_some(SLOW_SYNC_THRESHOLD),
+            files,
             facts_every: findings.then_some(FACTS_EVERY),
             ..SamplerOptions::default()
         };
@@ -121,6 +123,7 @@ pub(super) fn scope_of_panes(panes: &[ViewId]) -> SnapshotScope {
         kernel_log: has(ViewId::Kernel),
         findings: has(ViewId::Findings),
         syncs: has(ViewId::Syncs),
+        files: has(ViewId::Files),
     }
 }
 

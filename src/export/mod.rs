@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod csv;
 pub mod devices;
+pub(crate) mod files;
 pub mod findings;
 pub mod io_attribution;
 pub mod json;

@@ -1,11 +1,12 @@
 //! A snapshot for people: a header line, then the tables of the panes.
 
 use super::table::Table;
-use super::{devices, findings, io_attribution, kernel_log, memory, network, processes, syncs};
+use super::{devices, files, findings, io_attribution, kernel_log, memory, network, processes, syncs};
 use crate::doctor::RuleEngine;
 use crate::model::columns::device::DeviceColumnSet;
 use crate::model::columns::process::ProcessColumnSet;
 use crate::model::device_list::{self, DeviceQuery};
+use crate::model::file_io::list::FileQuery;
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::model::syncs::MAX_SLOW_SYNCS;
@@ -18,6 +19,7 @@ const MAX_BUSY_TASKS: usize = 40;
 /// Tasks listed because they have most in swap.
 const MAX_SWAPPED_TASKS: usize = 10;
 const MAX_LISTED_SYNCS: usize = 20;
+const MAX_LISTED_FILES: usize = 40;
 /// Cells of a line with a command, which may have thousands.
 const MAX_WIDTH: usize = 100;
 
@@ -36,16 +38,30 @@ pub struct SnapshotScope {
     pub findings: bool,
     /// Syncs; with all panes selected only if they were traced.
     pub syncs: bool,
+    /// I/O by file; with all panes selected only if it was traced.
+    pub files: bool,
 }
 
 impl SnapshotScope {
     /// All panes.
-    pub const ALL: SnapshotScope =
-        SnapshotScope { devices: true, processes: true, memory: true, kernel_log: true, findings: true, syncs: true };
+    pub const ALL: SnapshotScope = SnapshotScope {
+        devices: true,
+        processes: true,
+        memory: true,
+        kernel_log: true,
+        findings: true,
+        syncs: true,
+        files: true,
+    };
 
     /// Whether syncs are included: where they are not traced, only if they were selected by name.
     pub(crate) fn shows_syncs(self, system: &SystemState) -> bool {
         self.syncs && (self != SnapshotScope::ALL || system.snapshot.syncs.ok().is_some())
+    }
+
+    /// Whether files are included: where they are not traced, only if they were selected by name.
+    pub(crate) fn shows_files(self, system: &SystemState) -> bool {
+        self.files && (self != SnapshotScope::ALL || system.snapshot.files.ok().is_some())
     }
 }
 
@@ -114,6 +130,12 @@ pub(crate) fn build_tables(
             syncs::build_slow_table("Slow syncs", snapshot, topology, "").map(|s| limit_slow_syncs(s).fit_width(cells)),
         );
     }
+    if scope.shows_files(system) {
+        let (topology, query) = (system.topology.ok(), FileQuery::default());
+        // Their paths are not cut: the end says most.
+        out.push(limit_files(files::build_table("Files".into(), snapshot, topology, &query)));
+        out.extend(files::build_directory_table("Directories".into(), snapshot, topology, &query).map(limit_files));
+    }
     if scope.memory {
         out.push(memory::build_table("Memory".into(), snapshot, now));
     }
@@ -134,6 +156,16 @@ fn limit_slow_syncs(mut slow: Table) -> Table {
         slow.notes.push(format!("{more} older ones; --format json has the newest {MAX_SLOW_SYNCS}"));
     }
     slow
+}
+
+/// Keeps the rows with most time.
+fn limit_files(mut files: Table) -> Table {
+    let more = files.rows.len().saturating_sub(MAX_LISTED_FILES);
+    if more > 0 {
+        files.rows.truncate(MAX_LISTED_FILES);
+        files.notes.push(format!("{more} more with less time; --format json has all"));
+    }
+    files
 }
 
 /// The busiest tasks, then those with most in swap.

@@ -40,6 +40,7 @@ fn snapshot_bytes(snap: &Snapshot, before: Option<&Snapshot>) -> usize {
         + size_of_val(devices)
         + rates.sum::<usize>()
         + snap.syncs.ok().map_or(0, |s| s.heap_bytes())
+        + own_bytes(snap.files.ok(), before.and_then(|b| b.files.ok()), |f| f.heap_bytes())
         + own_bytes(snap.memory_stalls.ok(), stalls, |s| size_of::<MemoryStalls>() + s.heap_bytes())
         + own_bytes(snap.pressure.ok(), before.and_then(|b| b.pressure.ok()), |_| size_of::<PressureRaw>())
         + own_bytes(snap.io_attribution.ok(), attribution, IoAttribution::heap_bytes)

@@ -2,6 +2,7 @@
 
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
+use super::file_io::FileIoRaw;
 use super::io_accounting::IoAccountsRaw;
 use super::latency::LatencyRaw;
 use super::memory::{MemRaw, SwapArea, VmRaw};
@@ -46,4 +47,6 @@ pub struct Sample {
     pub syncs: Reading<SyncsRaw>,
     /// I/O by process and control group, from tracing.
     pub io_accounts: Reading<Arc<IoAccountsRaw>>,
+    /// I/O by file, from tracing; only while requested.
+    pub file_io: Reading<Arc<FileIoRaw>>,
 }

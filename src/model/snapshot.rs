@@ -2,6 +2,7 @@
 
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
+use super::file_io::FileActivity;
 use super::io_accounting::IoAttribution;
 use super::latency::{DeviceHistograms, DeviceLatency, TracingStatus};
 use super::memory::{MemRaw, ReclaimRate, SwapArea, SwapRate, WritebackRate};
@@ -62,6 +63,8 @@ pub struct Snapshot {
     pub syncs: Reading<Arc<SyncActivity>>,
     /// I/O by process and control group.
     pub io_attribution: Reading<Arc<IoAttribution>>,
+    /// I/O by file; only while requested.
+    pub files: Reading<Arc<FileActivity>>,
 }
 
 impl Snapshot {
@@ -103,6 +106,7 @@ impl Snapshot {
             memory_stalls: derive_memory_stalls(prev, cur, secs),
             syncs: derive_syncs(prev, cur, secs),
             io_attribution: derive_io_attribution(prev, cur, secs),
+            files: derive_files(prev, cur, secs),
         }
     }
 
@@ -114,6 +118,7 @@ impl Snapshot {
         }
         share_if_equal(self.pressure.ok_mut(), before.pressure.ok());
         share_if_equal(self.memory_stalls.ok_mut(), before.memory_stalls.ok());
+        share_if_equal(self.files.ok_mut(), before.files.ok());
         share_if_equal(self.io_attribution.ok_mut(), before.io_attribution.ok());
     }
 
@@ -195,6 +200,11 @@ fn derive_memory_stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Readi
 }
 
 /// Counts begin with tracing, so no earlier reading is needed; after a failed one the rates cover a longer time.
+fn derive_files(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<FileActivity>> {
+    let before = prev.and_then(|p| p.file_io.ok()).map(|p| &**p);
+    cur.file_io.as_ref().map(|now| Arc::new(FileActivity::derive(before, now, secs)))
+}
+
 fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<SyncActivity>> {
     let before = prev.and_then(|p| p.syncs.ok());
     cur.syncs.as_ref().map(|now| Arc::new(SyncActivity::derive(before, now, secs)))

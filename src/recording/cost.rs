@@ -53,6 +53,11 @@ pub(crate) fn sample_cost(sample: &Sample) -> usize {
         let names = (raw.names.len() + raw.cgroups.len()) * NAME_COST;
         names + raw.accounts.iter().map(|account| TRACED_COST + buckets(&account.histogram)).sum::<usize>()
     });
+    let files = sample.file_io.ok().map_or(0, |raw| {
+        let names = raw.processes.len() * NAME_COST
+            + raw.files.iter().map(|file| TRACED_COST + 2 * file.path_tail.as_bytes().len()).sum::<usize>();
+        names + raw.accounts.iter().map(|account| TRACED_COST + buckets(&account.histogram)).sum::<usize>()
+    });
     let stalls = sample.memory_stalls.ok().map_or(0, |stalls| stalls.tasks.len() * ROW_COST);
     rows(&sample.disks, DEVICE_COST)
         + rows(&sample.netfs, DEVICE_COST)
@@ -61,5 +66,6 @@ pub(crate) fn sample_cost(sample: &Sample) -> usize {
         + latency
         + syncs
         + accounts
+        + files
         + stalls
 }

@@ -15,6 +15,7 @@ pub(crate) mod cost;
 pub(crate) mod counter_row;
 pub(crate) mod decoder;
 pub(crate) mod encoder;
+pub(crate) mod file_io;
 pub(crate) mod file_worker;
 pub(crate) mod frame;
 pub mod reader;

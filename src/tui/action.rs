@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// The views, in the order of their number keys; Syncs has a key of its own. Images can show those with a help text.
+/// The views, in the order of their number keys; Syncs and Files have keys of their own. Images can show those with a help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, ValueEnum, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 pub enum ViewId {
@@ -29,6 +29,8 @@ pub enum ViewId {
     Findings,
     /// Sync calls: which process waits, on which file. Traced only on request.
     Syncs,
+    /// Files: which file and directory the I/O at the devices is for. Traced only on request.
+    Files,
 }
 
 impl ViewId {

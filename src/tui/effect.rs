@@ -21,6 +21,8 @@ pub enum Effect {
     ScanThreads(bool),
     /// List syncs of at least this duration; `None`: do not list syncs.
     ListSlowSyncs(Option<Duration>),
+    /// Trace I/O by file, or stop it.
+    TraceFiles(bool),
     /// The tasks on screen: their memory and priority are read at every tick.
     WatchTasks(Vec<TaskKey>),
     RunJob(WorkerJob),

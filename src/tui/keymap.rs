@@ -91,6 +91,7 @@ const KEYS: &[KeyRow] = &[
     (Global, "S-Tab", A::NextPane, "", "next pane of the view"),
     (Global, "w", A::NextPane, "pane", "next pane of the view"),
     (Global, "z", A::Zoom, "zoom", "the focused pane alone, or all again"),
+    (Global, "0", A::ShowView(ViewId::Files), "", "Files: which file and directory the I/O is for"),
     (Global, "F", A::ShowView(ViewId::Syncs), "syncs", "Syncs: who waits for them, on which file"),
     (Global, "Esc", A::Back, "", "close, unzoom, drop the filter, live again"),
     (Global, "Space", A::Freeze, "freeze", "hold the picture; sampling goes on"),

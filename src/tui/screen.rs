@@ -31,6 +31,8 @@ pub enum PaneId {
     PathDetail,
     Syncs,
     SlowSyncs,
+    Files,
+    Directories,
 }
 
 #[derive(Default)]

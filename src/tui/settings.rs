@@ -95,7 +95,7 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("theme", "dark, light, mono or high-contrast. Default dark."),
     (
         "view",
-        "The view to start with: overview, devices, processes, memory, kernel, bench, tune, findings or syncs. Default overview.",
+        "The view to start with: overview, devices, processes, memory, kernel, bench, tune, findings, syncs or files. Default overview.",
     ),
     ("mouse", "Whether the mouse is used. Default true."),
     ("tracing", "Whether latencies are measured by programs loaded into the kernel. Default true."),

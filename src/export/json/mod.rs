@@ -4,6 +4,7 @@
 //! those of panes that were not selected. Text is sanitized; numbers are finite.
 
 mod device;
+mod files;
 mod kernel_log;
 mod memory;
 mod process;
@@ -74,6 +75,9 @@ pub fn snapshot_json(
     if scope.shows_syncs(system) {
         object.serialize_entry("syncs", &syncs::syncs(system))?;
         object.serialize_entry("slow_syncs", &syncs::slow_syncs(system))?;
+    }
+    if scope.shows_files(system) {
+        object.serialize_entry("files", &files::files(system))?;
     }
     if scope.findings {
         object.serialize_entry("findings", &findings::incidents_json(engine, snapshot.time))?;

@@ -103,7 +103,8 @@ pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExt
         false => ReportBlock::Graphs(graphs),
     });
     let syncs = system.snapshot.syncs.ok().is_some();
-    let scope = SnapshotScope { findings: false, kernel_log: false, syncs, ..SnapshotScope::ALL };
+    let files = system.snapshot.files.ok().is_some();
+    let scope = SnapshotScope { findings: false, kernel_log: false, syncs, files, ..SnapshotScope::ALL };
     out.push(ReportBlock::Heading(2, "At the end of the window".into()));
     out.extend(snapshot::build_tables(system, engine, scope, usize::MAX).into_iter().map(ReportBlock::Table));
     let kernel = SnapshotScope { kernel_log: true, ..SnapshotScope::default() };

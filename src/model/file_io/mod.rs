@@ -4,6 +4,14 @@
 //! The BPF program is `assets/trace/files.bpf.c`. Page cache is counted for its file when it is read or written back, so
 //! these are the bytes of the device, not those of read(2) and write(2).
 
+mod activity;
+pub mod columns;
+pub(crate) mod list;
+
+pub use activity::FileActivity;
+pub(crate) use activity::{FileIoRates, FileRate};
+pub(crate) use columns::FileRow;
+
 use super::disk::DevId;
 use super::latency::SparseHistogram;
 use super::raw_bytes::RawBytes;
@@ -47,6 +55,13 @@ pub enum FileClass {
     /// Unknown.
     #[default]
     Unknown,
+}
+
+impl FileClass {
+    /// Name of the class.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Identity of a file. A number is used again when its file was deleted; the generation tells the two apart.

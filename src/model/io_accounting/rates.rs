@@ -228,7 +228,7 @@ fn midpoint_us(slot: u16) -> f64 {
 }
 
 /// Percentile in microseconds; `None` without requests.
-fn percentile_us(counts: &SparseHistogram, share: f64) -> Option<f64> {
+pub(crate) fn percentile_us(counts: &SparseHistogram, share: f64) -> Option<f64> {
     let rank = (counts.total() as f64 * share).ceil() as u64;
     counts.bucket_of_rank(rank).map(|(bucket, ..)| midpoint_us(bucket))
 }

@@ -14,6 +14,7 @@ pub(crate) use columns::{SlowSyncRow, SyncRow};
 pub(crate) use wait::{ON_CPU, wait_text};
 
 use super::disk::DevId;
+use super::file_path;
 use super::latency::SparseHistogram;
 use super::raw_bytes::RawBytes;
 use super::topology::Topology;
@@ -101,23 +102,18 @@ impl SyncFile {
 
     /// Its path for display, sanitized: below the mount point if known, otherwise the known end of it.
     pub fn display_path(&self, topo: Option<&Topology>) -> String {
-        let names = self.path_tail.sanitized();
         match self.call {
             SyncCall::Sync => return "every file system".into(),
             SyncCall::Msync => return "a mapped file".into(),
             _ if self.device_id().is_none() => return "-".into(),
             _ => {}
         }
-        let mounts = topo.map_or(&[][..], |t| t.mounts_of(self.device));
-        let mount = mounts.iter().find(|m| !m.is_bind && !m.is_hidden).map(|m| m.mount_point.sanitized());
-        let mount = mount.as_deref().map(|m| m.trim_end_matches('/'));
-        match (mount, self.is_full_path) {
-            (Some(""), _) if self.path_tail.is_empty() => "/".into(),
-            (Some(mount), _) if self.path_tail.is_empty() => mount.into(),
-            (None, _) if self.path_tail.is_empty() => "a file system".into(),
-            (Some(mount), true) => format!("{mount}/{names}"),
-            (Some(mount), false) => format!("{mount}/…/{names}"),
-            (None, _) => format!("…/{names}"),
+        let mount = file_path::mount_point(topo, self.device);
+        match mount.as_deref() {
+            Some("") if self.path_tail.is_empty() => "/".into(),
+            Some(mount) if self.path_tail.is_empty() => mount.into(),
+            None if self.path_tail.is_empty() => "a file system".into(),
+            mount => file_path::join(mount, &self.path_tail, self.is_full_path),
         }
     }
 }

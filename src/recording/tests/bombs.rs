@@ -4,6 +4,7 @@ use super::super::codec::put_section;
 use super::super::compress::Compressor;
 use super::super::frame::{FrameHeader, FrameKind};
 use super::*;
+use crate::model::file_io::{FileId, FileIoAccount, FileIoKey, FileIoRaw, FileName};
 use crate::model::io_accounting::{AccountKey, IoAccount, IoAccountsRaw};
 use crate::model::latency::{BUCKETS, DeviceHistograms, LatencyRaw, RequestHistograms, SparseHistogram};
 use crate::model::memory_stalls::{MemoryStallsRaw, TaskStallCounters};
@@ -102,6 +103,16 @@ pub(super) fn accounts(rows: u32) -> Reading<Arc<IoAccountsRaw>> {
     }))
 }
 
+fn files(rows: u32) -> Reading<Arc<FileIoRaw>> {
+    let id = |ino: u32| FileId { ino: ino.into(), ..FileId::default() };
+    let key = |ino| FileIoKey { file: id(ino), ..FileIoKey::default() };
+    Reading::Ok(Arc::new(FileIoRaw {
+        accounts: (0..rows).map(|n| FileIoAccount { key: key(n), ..FileIoAccount::default() }).collect(),
+        files: (0..rows).map(|n| Arc::new(FileName { id: id(n), ..FileName::default() })).collect(),
+        ..FileIoRaw::default()
+    }))
+}
+
 fn stalls() -> Reading<MemoryStallsRaw> {
     let task = |pid| TaskStallCounters { pid, comm: b"c".to_vec(), ..TaskStallCounters::default() };
     Reading::Ok(MemoryStallsRaw { tasks: (0..ROWS).map(task).collect(), ..MemoryStallsRaw::default() })
@@ -190,6 +201,7 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
         ("histograms", one(sample(1, |s| s.latency = latency(1000, BUCKETS)))),
         ("syncs", one(sample(1, |s| s.syncs = syncs(ROWS)))),
         ("accounts", one(sample(1, |s| s.io_accounts = accounts(ROWS)))),
+        ("files", one(sample(1, |s| s.file_io = files(ROWS)))),
         ("stalls", one(sample(1, |s| s.memory_stalls = stalls()))),
         ("everything", file_of([everything(1)])),
         ("many", file_of((1..4).map(|n| vec![tasks(n, false)]))),

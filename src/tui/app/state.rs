@@ -7,7 +7,7 @@ use crate::model::system_state::SystemState;
 use crate::tui::settings::Settings;
 use crate::tui::view::{PaneId, PaneSpec, ScreenState, Shared, View, ViewId};
 use crate::tui::views::{
-    bench::BenchView, devices::DevicesView, experiments::ExperimentsView, findings::FindingsView,
+    bench::BenchView, devices::DevicesView, experiments::ExperimentsView, files::FilesView, findings::FindingsView,
     kernel_log::KernelLogView, memory::MemoryView, path::PathView, processes::ProcessesView, syncs::SyncsView,
     tune::TuneView,
 };
@@ -52,17 +52,20 @@ pub struct Views {
     pub memory: MemoryView,
     pub path: PathView,
     pub syncs: SyncsView,
+    pub files: FilesView,
 }
 
 impl Views {
-    fn all(&self) -> [&dyn View; 10] {
-        let Self { devices, processes, kernel_log, findings, syncs, memory, path, experiments, tune, bench } = self;
-        [devices, processes, kernel_log, findings, syncs, memory, path, experiments, tune, bench]
+    fn all(&self) -> [&dyn View; 11] {
+        let Self { devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench } =
+            self;
+        [devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench]
     }
 
-    pub(super) fn all_mut(&mut self) -> [&mut dyn View; 10] {
-        let Self { devices, processes, kernel_log, findings, syncs, memory, path, experiments, tune, bench } = self;
-        [devices, processes, kernel_log, findings, syncs, memory, path, experiments, tune, bench]
+    pub(super) fn all_mut(&mut self) -> [&mut dyn View; 11] {
+        let Self { devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench } =
+            self;
+        [devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench]
     }
 
     /// The view that owns a pane.
@@ -83,6 +86,7 @@ impl Views {
             ViewId::Kernel => Some(&self.kernel_log),
             ViewId::Findings => Some(&self.findings),
             ViewId::Syncs => Some(&self.syncs),
+            ViewId::Files => Some(&self.files),
             ViewId::Bench => Some(&self.bench),
             ViewId::Tune if self.experiments.is_open => Some(&self.experiments),
             ViewId::Tune => Some(&self.tune),

@@ -31,7 +31,11 @@ impl Runtime {
             Effect::Quit => self.should_quit = true,
             Effect::Suspend => self.suspend()?,
             Effect::Redraw => self.redraw(),
-            Effect::SetInterval(_) | Effect::ScanThreads(_) | Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) => {
+            Effect::SetInterval(_)
+            | Effect::ScanThreads(_)
+            | Effect::WatchTasks(_)
+            | Effect::ListSlowSyncs(_)
+            | Effect::TraceFiles(_) => {
                 self.reconfigure_collectors(effect);
             }
             Effect::Replay(effect) => self.player.iter().for_each(|player| player.run_effect(effect)),
@@ -68,6 +72,10 @@ impl Runtime {
             Effect::ListSlowSyncs(threshold) => {
                 self.sync_threshold = threshold;
                 collectors.tracer.request_syncs(threshold);
+            }
+            Effect::TraceFiles(is_wanted) => {
+                self.files_wanted = is_wanted;
+                collectors.tracer.request_files(is_wanted);
             }
             Effect::ScanThreads(threads) => {
                 collectors.update_scan_options(|scan| scan.threads = threads);
@@ -139,6 +147,9 @@ impl Runtime {
     /// calls are unloaded meanwhile: while nobody reads what they count, they only slow the machine down.
     pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
         terminal::restore();
+        if let Some(collectors) = self.collectors.as_ref().filter(|_| self.files_wanted) {
+            collectors.tracer.request_files(false);
+        }
         if let (Some(collectors), Some(_)) = (&self.collectors, self.sync_threshold) {
             collectors.tracer.request_syncs(None);
             let end = Instant::now() + UNLOAD_TIMEOUT;
@@ -149,6 +160,7 @@ impl Runtime {
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
         if let Some(collectors) = &self.collectors {
             collectors.tracer.request_syncs(self.sync_threshold);
+            collectors.tracer.request_files(self.files_wanted);
         }
         self.resume()
     }

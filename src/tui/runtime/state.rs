@@ -53,6 +53,8 @@ pub(super) struct Runtime {
     pub(super) collectors: Option<Collectors>,
     /// What is requested of the tracing of syncs.
     pub(super) sync_threshold: Option<Duration>,
+    /// Tracing of files is requested.
+    pub(super) files_wanted: bool,
     /// `Some` in a replay.
     pub(super) player: Option<ReplayPlayer>,
     pub(super) recording: ActiveRecording,
@@ -107,6 +109,7 @@ impl Runtime {
             screen: DiffRenderer::new(size),
             collectors,
             sync_threshold: None,
+            files_wanted: false,
             frame_limit: FrameLimit::new(Instant::now(), player.is_none()),
             player,
             recording: ActiveRecording::default(),

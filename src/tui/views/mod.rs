@@ -4,6 +4,8 @@ pub(crate) mod bench;
 mod detail;
 pub(crate) mod devices;
 pub(crate) mod experiments;
+mod file_lists;
+pub(crate) mod files;
 pub(crate) mod findings;
 mod io_accounting;
 pub(crate) mod kernel_log;

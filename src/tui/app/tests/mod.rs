@@ -1,5 +1,6 @@
 //! (state, key) -> (state, effects), as a table.
 
+mod files;
 mod findings;
 #[path = "../../../../tests/fixture/mod.rs"]
 pub mod fixture;
@@ -63,7 +64,10 @@ pub fn state_summary(app: &App) -> String {
 
 /// Effects but the collector's wishes, which follow every move of the list and the view that is open.
 pub fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
-    effects.into_iter().filter(|e| !matches!(e, Effect::WatchTasks(_) | Effect::ListSlowSyncs(_))).collect()
+    effects
+        .into_iter()
+        .filter(|e| !matches!(e, Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) | Effect::TraceFiles(_)))
+        .collect()
 }
 
 const STATE_AFTER_KEYS: &[(&str, &str)] = &[

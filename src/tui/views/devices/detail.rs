@@ -8,6 +8,7 @@ use super::request_sizes;
 use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
+use crate::model::file_io::list::FileQuery;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, split_columns, split_rows};
@@ -36,6 +37,8 @@ impl DevicesView {
         latency::push_percentiles(cx.shared, id, &mut out);
         request_sizes::push_request_sizes(cx.shared, id, &mut out);
         super::super::io_accounting::push_device_io(cx.shared, id, &mut out);
+        let files = FileQuery { device: Some(id), ..FileQuery::default() };
+        super::super::file_lists::push_files(cx.shared, &files, true, &mut out);
         push_topology(cx.shared, id, &mut out);
         push_queue_settings(cx.shared, id, &mut out);
         out.0

@@ -1,11 +1,13 @@
 //! The page of a task: counters, limits, delays, and on request its mappings.
 
 use super::super::detail::{DetailText, detail_table, draw_detail_lines};
+use super::super::file_lists::push_files;
 use super::super::io_accounting::push_process_io;
 use super::super::memory::{format_optional_bytes, level};
 use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
+use crate::model::file_io::list::FileQuery;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
@@ -62,6 +64,8 @@ fn counters_and_facts(shared: &Shared, p: &TaskPage) -> DetailText {
         Some(row) => {
             push_counters(shared, &row, &mut out);
             push_process_io(shared, row.pid(), row.cgroup(), &mut out);
+            let files = FileQuery { pid: Some(row.pid()), ..FileQuery::default() };
+            push_files(shared, &files, false, &mut out);
         }
         None => {
             out.strong("this task has ended");

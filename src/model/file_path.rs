@@ -1,0 +1,22 @@
+//! Paths of files that the kernel names by file system and directory entries.
+
+use super::disk::DevId;
+use super::raw_bytes::RawBytes;
+use super::topology::Topology;
+
+/// Where a file system is mounted, sanitized, without a slash at the end: `` for `/`. `None` if it is not known.
+pub(crate) fn mount_point(topo: Option<&Topology>, file_system: DevId) -> Option<String> {
+    let mounts = topo.map_or(&[][..], |topo| topo.mounts_of(file_system));
+    let mount = mounts.iter().find(|m| !m.is_bind && !m.is_hidden)?;
+    Some(mount.mount_point.sanitized().trim_end_matches('/').to_owned())
+}
+
+/// The path of a file for display, sanitized: below the mount point if that is known, otherwise the known end of it.
+pub(crate) fn join(mount: Option<&str>, path_tail: &RawBytes, is_full_path: bool) -> String {
+    let names = path_tail.sanitized();
+    match (mount, is_full_path) {
+        (Some(mount), true) => format!("{mount}/{names}"),
+        (Some(mount), false) => format!("{mount}/…/{names}"),
+        (None, _) => format!("…/{names}"),
+    }
+}
