@@ -17,6 +17,12 @@ use std::collections::BTreeMap;
 const MIN_SHARE: f64 = 0.2;
 /// ... nor are more than these.
 const MAX_NAMED: usize = 3;
+/// Others wait behind those that together have this share of the queue.
+const MOST: f64 = 0.5;
+/// From this share of kernel threads on nearly all of the queue is writeback.
+const WRITEBACK_ONLY: f64 = 0.95;
+/// A process with fewer requests is not one that waits for the device.
+const MIN_REQUESTS_PER_S: f64 = 1.0;
 /// Without tracing, a process is named when it issues at least this share of the bytes ...
 const DOMINANT_SHARE: f64 = 0.6;
 /// ... at most this many times what the device transferred: far more went elsewhere, or into the cache ...
@@ -51,18 +57,32 @@ pub(super) struct DeviceUsers {
     pub(super) users: Vec<DeviceUser>,
     /// What the shares are of: `queue` or `bytes`.
     pub(super) of: &'static str,
+    /// Share of kernel threads, as flushers, in the queue or bytes, 0 to 1; it is part of the users' shares.
+    kernel_share: f64,
+    /// Those with a small share of the queue and requests of their own, longest requests first.
+    light_users: Vec<DelayedUser>,
 }
 
-/// Requests in flight times seconds, and bytes.
+/// A process with a small share of the queue that waits long for its own requests.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DelayedUser {
+    pub(super) user: DeviceUser,
+    /// Mean time of its requests, ms.
+    pub(super) request_ms: f64,
+}
+
+/// Requests in flight times seconds, requests, and bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amount {
     queue: f64,
+    requests: f64,
     bytes: f64,
 }
 
 impl Amount {
     fn add(&mut self, other: Amount, factor: f64) {
         self.queue += other.queue * factor;
+        self.requests += other.requests * factor;
         self.bytes += other.bytes * factor;
     }
 }
@@ -104,8 +124,10 @@ impl DeviceSums {
             for process in &attribution.processes {
                 let Some(rates) = process.on_device(id) else { continue };
                 let sum = out.processes.entry(process.owner).or_default();
-                sum.reads.add(Amount { queue: rates.reads_in_flight, bytes: rates.read_bytes_per_s }, secs);
-                sum.writes.add(Amount { queue: rates.writes_in_flight, bytes: rates.write_bytes_per_s }, secs);
+                let (queue, requests, bytes) = (rates.reads_in_flight, rates.reads_per_s, rates.read_bytes_per_s);
+                sum.reads.add(Amount { queue, requests, bytes }, secs);
+                let (queue, requests, bytes) = (rates.writes_in_flight, rates.writes_per_s, rates.write_bytes_per_s);
+                sum.writes.add(Amount { queue, requests, bytes }, secs);
                 sum.writeback += rates.writeback_bytes_per_s * secs;
             }
             let apart = attribution.unattributed.iter().find(|(device, _)| *device == id);
@@ -122,6 +144,22 @@ impl DeviceSums {
             total.add(sum.amount(requests), 1.0);
             total
         })
+    }
+
+    /// What kernel threads have of it.
+    fn kernel_threads(&self, requests: Requests) -> Amount {
+        self.processes.values().filter(|sum| sum.is_kernel_thread).fold(Amount::default(), |mut total, sum| {
+            total.add(sum.amount(requests), 1.0);
+            total
+        })
+    }
+
+    /// Mean times of the requests that processes issue themselves, ms; only of those with [`MIN_REQUESTS_PER_S`].
+    fn request_ms(&self, requests: Requests) -> BTreeMap<u32, f64> {
+        let own = self.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread);
+        let amounts = own.map(|(pid, sum)| (*pid, sum.amount(requests)));
+        let enough = amounts.filter(|(_, amount)| amount.requests >= MIN_REQUESTS_PER_S * self.covered_secs.max(1e-9));
+        enough.map(|(pid, amount)| (pid, amount.queue / amount.requests * 1e3)).collect()
     }
 
     /// Gives what kernel threads write to the processes that dirtied the pages, and what is left, dirtied or read by
@@ -181,6 +219,8 @@ impl DeviceUsers {
     pub(super) fn traced(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Option<Self> {
         let mut sums = DeviceSums::of(ctx, id, secs)?;
         let total = sums.total(requests);
+        let request_ms = sums.request_ms(requests);
+        let kernel = sums.kernel_threads(requests);
         sums.share_out_kernel_io(&loop_users(ctx, id, secs));
         let of_queue = total.queue > 0.0;
         let share = |amount: Amount| if of_queue { amount.queue / total.queue } else { amount.bytes / total.bytes };
@@ -194,9 +234,16 @@ impl DeviceUsers {
         };
         let mut users: Vec<DeviceUser> = sums.processes.iter().map(user).filter(|user| user.share > 0.0).collect();
         users.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
+        let delayed =
+            |user: &DeviceUser| Some(DelayedUser { user: user.clone(), request_ms: *request_ms.get(&user.pid)? });
+        let mut light_users: Vec<DelayedUser> = light.filter_map(delayed).collect();
+        light_users.sort_by(|a, b| b.request_ms.total_cmp(&a.request_ms));
+        light_users.truncate(MAX_NAMED);
+        light_users.iter_mut().for_each(|delayed| delayed.user.identify(ctx, secs));
         users.truncate(MAX_NAMED);
         users.iter_mut().for_each(|user| user.identify(ctx, secs));
-        Some(Self { users, of: if of_queue { "queue" } else { "bytes" } })
+        Some(Self { users, of: if of_queue { "queue" } else { "bytes" }, light_users, kernel_share: share(kernel) })
     }
 
     /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing tasks are
@@ -205,13 +252,36 @@ impl DeviceUsers {
     pub(super) fn find(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Self {
         let is_traced = ctx.system.snapshot.io_attribution.ok().is_some();
         let untraced = || untraced_user(ctx, id, secs).filter(|_| !is_traced);
-        Self::traced(ctx, id, secs, requests)
-            .unwrap_or_else(|| Self { users: untraced().into_iter().collect(), of: "bytes" })
+        Self::traced(ctx, id, secs, requests).unwrap_or_else(|| Self {
+            users: untraced().into_iter().collect(),
+            of: "bytes",
+            light_users: Vec::new(),
+            kernel_share: 0.0,
+        })
     }
 
     /// Those with a share that matters.
     pub(super) fn main(&self) -> &[DeviceUser] {
         &self.users[..self.users.iter().take_while(|user| user.share >= MIN_SHARE).count()]
+    }
+
+    /// Whether hardly anything but writeback is queued, which nobody waits for before a sync or the dirty limit.
+    pub(super) fn is_only_writeback(&self) -> bool {
+        self.kernel_share >= WRITEBACK_ONLY
+    }
+
+    /// Those that wait at least `slow_ms` for each of their requests, behind others with most of the queue.
+    pub(super) fn delayed(&self, slow_ms: f64) -> &[DelayedUser] {
+        let most: f64 = self.main().iter().map(|user| user.share).sum();
+        let count = self.light_users.iter().take_while(|delayed| delayed.request_ms >= slow_ms).count();
+        &self.light_users[..if most >= MOST { count } else { 0 }]
+    }
+
+    /// `postgres (12) waits 48.0 ms for each request behind them`; `None` if nobody does.
+    pub(super) fn delayed_summary(&self, slow_ms: f64) -> Option<String> {
+        let first = self.delayed(slow_ms).first()?;
+        let whom = if self.main().len() == 1 { "it" } else { "them" };
+        Some(format!("{} waits {} for each request behind {whom}", first.user.name, format::ms(first.request_ms)))
     }
 
     /// `fio (901) has 62% of its queue, dd (900) 30%`; `None` if nobody has much of it.

@@ -58,7 +58,7 @@ pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
     (
         "device-stalled",
         Reach::Up,
-        "device-saturated slow-device writeback-storm writers-throttled slow-drain waits-on-syncs hung-task",
+        "device-saturated slow-device writeback-storm writers-throttled slow-drain waits-on-syncs journal-full hung-task",
     ),
     ("cgroup-io", Reach::Down, "slow-device device-saturated"),
     ("cgroup-io", Reach::Cgroup, "hung-task"),
@@ -67,9 +67,13 @@ pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
     (
         "slow-device",
         Reach::Up,
-        "device-saturated writeback-storm writers-throttled slow-drain waits-on-syncs hung-task atime-mount \
+        "device-saturated writeback-storm writers-throttled slow-drain waits-on-syncs journal-full hung-task atime-mount \
          scheduler-unsuitable swapping",
     ),
+    ("slow-direction", Reach::Up, "writers-throttled slow-drain waits-on-syncs journal-full hung-task"),
+    ("slow-flush", Reach::Up, "waits-on-syncs journal-full hung-task"),
+    ("slow-discards", Reach::Up, "waits-on-syncs journal-full hung-task"),
+    ("slow-tail", Reach::Up, "waits-on-syncs"),
     ("writeback-storm", Reach::Machine, "writers-throttled slow-drain"),
     ("writeback-storm", Reach::Down, "device-saturated"),
     ("writers-throttled", Reach::Machine, "slow-drain"),
@@ -79,7 +83,12 @@ pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
     ("cache-pressure", Reach::Machine, "swapping reclaim-stalls server-swapped swapped-idle oom"),
     ("swapping", Reach::Machine, "reclaim-stalls server-swapped oom"),
     ("swapping", Reach::Down, "device-saturated"),
-    ("device-saturated", Reach::Up, "waits-on-syncs hung-task atime-mount scheduler-unsuitable readahead-large"),
+    (
+        "device-saturated",
+        Reach::Up,
+        "waits-on-syncs journal-full hung-task atime-mount scheduler-unsuitable readahead-large",
+    ),
+    ("journal-full", Reach::Up, "hung-task"),
     ("thp-always", Reach::Machine, "fork-cost"),
     ("hung-task", Reach::Machine, "hung-task-silent"),
 ];

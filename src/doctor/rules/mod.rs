@@ -6,10 +6,12 @@ mod cache_pressure;
 mod cgroup_limits;
 mod delay_accounting;
 mod device_health;
+mod directions;
 mod disk_space;
 mod fd_limits;
 mod fork;
 mod hung_tasks;
+mod journal_wait;
 mod kernel_errors;
 mod network_mounts;
 mod prelude;
@@ -20,6 +22,8 @@ mod recorded_errors;
 mod saturation;
 mod scheduler;
 mod slow_device;
+mod slow_direction;
+mod slow_tail;
 mod stalled_device;
 mod swap;
 mod syncs;
@@ -40,12 +44,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "recorded-errors", find: recorded_errors::evaluate },
     Rule { name: "device-stalled", find: stalled_device::evaluate },
     Rule { name: "slow-device", find: slow_device::evaluate },
+    Rule { name: "slow-direction", find: slow_direction::evaluate_reads_and_writes },
+    Rule { name: "slow-flush", find: slow_direction::evaluate_flushes },
+    Rule { name: "slow-discards", find: slow_direction::evaluate_discards },
+    Rule { name: "slow-tail", find: slow_tail::evaluate },
     Rule { name: "device-saturated", find: saturation::evaluate },
     Rule { name: "writeback-storm", find: writeback::evaluate_storm },
     Rule { name: "writers-throttled", find: writeback::evaluate_throttled },
     Rule { name: "slow-drain", find: writeback_backlog::evaluate },
     Rule { name: "syncs-behind-a-stream", find: |ctx, out| syncs::evaluate(ctx, out, syncs::SyncCause::Stream) },
     Rule { name: "waits-on-syncs", find: |ctx, out| syncs::evaluate(ctx, out, syncs::SyncCause::Device) },
+    Rule { name: "journal-full", find: journal_wait::evaluate },
     Rule { name: "hung-task", find: hung_tasks::evaluate },
     Rule { name: "hung-task-silent", find: hung_tasks::evaluate_warnings_exhausted },
     Rule { name: "oom", find: kernel_errors::evaluate_oom },

@@ -3,6 +3,7 @@
 //! %util alone proves nothing: a device that serves requests in parallel is 100% busy at a fraction of its throughput.
 //! So the queue has to be deep for the device's class, and the severity follows from the await.
 
+use super::directions::{is_discard_bound, is_flush_bound};
 use super::prelude::*;
 use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
 use crate::model::request_pattern::RequestPattern;
@@ -22,12 +23,13 @@ const LARGE_KB: f64 = 96.0;
 const SEQUENTIAL_PCT: f64 = 75.0;
 
 /// Whether the device is saturated in this tick: a deep queue, or a shorter one with an await that is slow for the
-/// class.
+/// class. Flushes and discards that set its pace have rules of their own.
 pub(super) fn is_saturated(device: &DiskRate, class: StorageClass) -> bool {
     let limits = class.limits();
     let queued =
         device.queue_size >= limits.deep_queue || (device.queue_size >= MIN_QUEUE && device.await_ms >= limits.slow_ms);
-    device.util_pct >= BUSY_PCT && queued && !device.stalled
+    let is_judged = is_flush_bound(device, class) || is_discard_bound(device, class);
+    device.util_pct >= BUSY_PCT && queued && !device.stalled && !is_judged
 }
 
 /// Means over the window.
@@ -104,27 +106,34 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64) -> Finding {
     let class = ctx.storage_class(id);
     let limits = class.limits();
+    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, Requests::All);
+    // Whom a backlog of writeback delays has findings of its own: slow syncs, throttled writers.
+    let is_backlog =
+        load.read_pct < 1.0 && users.is_only_writeback() && users.delayed_summary(limits.slow_ms).is_none();
     let (severity, verb) = match load.await_ms {
-        ms if ms >= limits.critical_ms => (Severity::Critical, "is saturated by"),
+        ms if ms >= limits.critical_ms && !is_backlog => (Severity::Critical, "is saturated by"),
         ms if ms >= limits.slow_ms => (Severity::Warn, "is saturated by"),
         _ => (Severity::Note, "runs at full speed with"),
     };
-    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, Requests::All);
     let title = format!(
-        "{} {verb} {}: {} tps, await {}, aqu-sz {}{}",
+        "{} {verb} {}: {} tps, await {}, aqu-sz {}{}{}",
         ctx.device_name(id),
         load.description(),
         format::count(load.tps),
         format::ms(load.await_ms),
         format::count(load.queue_size),
         users.summary().map_or(String::new(), |text| format!("; {text}")),
+        users.delayed_summary(limits.slow_ms).map_or(String::new(), |text| format!("; {text}")),
     );
+    let delayed = users.delayed(limits.slow_ms).iter();
+    let delayed: Vec<String> = delayed.map(|d| format!("{} {}", d.user.name, format::ms(d.request_ms))).collect();
     let size = |(from, pct)| format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct));
     let finding = ctx.device_finding(severity, id, title)
         .fact("tps", format::count(load.tps))
         .fact("await", format::ms(load.await_ms))
         .fact("aqu-sz", format::count(load.queue_size))
         .fact("request size", format!("{:.1} KiB", load.request_kb))
+        .fact_opt("delayed, by request", (!delayed.is_empty()).then(|| delayed.join(", ")))
         .fact_opt("most common size", load.most_common_size.map(size))
         .fact_opt("sequential", load.sequential_pct.map(format::percent))
         .fact("throughput", format::mb_per_s(load.mb_per_s))

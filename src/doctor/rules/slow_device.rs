@@ -1,6 +1,7 @@
 //! Devices that are slow for their class: a request takes long with a short queue, or few requests complete with a full
 //! queue.
 
+use super::directions::{is_discard_bound, is_flush_bound};
 use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
 use crate::doctor::device_users::{DeviceUsers, Requests};
@@ -14,9 +15,13 @@ const SMALL_KB: f64 = 64.0;
 /// Share of time with a request in flight.
 const BUSY_PCT: f64 = 95.0;
 
-fn is_slow(device: &DiskRate, class: StorageClass) -> bool {
+/// Whether requests of all directions are slow in this tick.
+pub(super) fn is_slow(device: &DiskRate, class: StorageClass) -> bool {
     let limits = class.limits();
     let mb_per_s = device.read_mb_per_s + device.write_mb_per_s;
+    if is_flush_bound(device, class) || is_discard_bound(device, class) {
+        return false;
+    }
     match device.queue_size <= SHORT_QUEUE {
         true => device.tps >= MIN_TPS && device.await_ms >= limits.slow_ms,
         false => {

@@ -2,6 +2,7 @@
 
 use super::test_machine::*;
 use crate::doctor::device_users::{DeviceUsers, Requests};
+use crate::doctor::finding::Severity;
 use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
@@ -49,6 +50,39 @@ fn random_reader_is_named_before_a_stream_with_more_bytes() {
     });
     let (found, _) = machine.evaluate_rule("device-saturated");
     assert!(found[0].title.ends_with("; task901 (901) has 90% of its queue"), "{}", found[0].title);
+}
+
+#[test]
+fn a_light_user_with_slow_requests_waits_behind_the_heavy_one() {
+    let victim = |ms: f64| IoRates { reads_per_s: 20.0, ..reads(20.0 * ms / 1e3, 0.1) };
+    let title = |ms: f64| {
+        let mut machine = TestMachine::new();
+        machine.ticks(8, |t| {
+            set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.9)));
+            set_attribution(t, vec![owner_io(900, SDA, reads(10.5, 60.0)), owner_io(901, SDA, victim(ms))]);
+        });
+        machine.evaluate_rule("device-saturated").0[0].title.clone()
+    };
+    assert!(title(75.0).ends_with("; task901 (901) waits 75.0 ms for each request behind it"), "{}", title(75.0));
+    assert!(!title(5.0).contains("behind"), "{}", title(5.0));
+}
+
+#[test]
+fn a_backlog_of_the_flushers_alone_is_not_critical() {
+    let severity = |others: f64| {
+        let mut machine = TestMachine::new();
+        kernel_thread(&mut machine, 12);
+        machine.ticks(8, |t| {
+            set_device(t, busy_device(SDA, "sda", (119.0, 610.0, 73.0, 512.0, 0.0)));
+            let mut processes =
+                vec![owner_io(12, SDA, writes(73.0 - others, 60.0)), owner_io(900, SDA, writeback(60.0))];
+            processes.push(owner_io(901, SDA, writes(others, 0.1)));
+            set_attribution(t, processes);
+        });
+        machine.evaluate_rule("device-saturated").0[0].severity
+    };
+    assert_eq!(severity(0.0), Severity::Warn);
+    assert_eq!(severity(30.0), Severity::Critical);
 }
 
 #[test]

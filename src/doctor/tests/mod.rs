@@ -3,6 +3,7 @@
 
 mod causes;
 mod device_users;
+mod directions;
 mod engine;
 mod firing;
 mod firing_stalls;
@@ -20,11 +21,16 @@ use std::collections::BTreeSet;
 use test_machine::TestMachine;
 
 fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
-    firing::FIRING.iter().chain(firing_stalls::FIRING).chain(syncs::FIRING).chain(health::FIRING)
+    firing::FIRING
+        .iter()
+        .chain(firing_stalls::FIRING)
+        .chain(syncs::FIRING)
+        .chain(health::FIRING)
+        .chain(directions::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
-    quiet::QUIET.iter().chain(syncs::QUIET).chain(health::QUIET)
+    quiet::QUIET.iter().chain(syncs::QUIET).chain(health::QUIET).chain(directions::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.

@@ -1,0 +1,157 @@
+//! Tasks that wait for room in the journal of a file system, or for a block that a commit holds. Creating, renaming and
+//! removing many files does so with a small journal or on a slow device, even if hardly any data is written.
+
+use super::prelude::*;
+use crate::model::process::{ProcessRow, TaskKey};
+
+/// Longer than one commit of a busy journal.
+const WINDOW_SECS: f64 = 8.0;
+/// Share of the window's ticks that found a task waiting. A tick looks at a single moment.
+const MIN_SHARE: f64 = 0.5;
+/// Tasks named in the title.
+const MAX_NAMED: usize = 3;
+
+/// Functions that wait for a journal, by the beginning of their names, with the journal. Waits for a commit on purpose
+/// (`jbd2_log_wait_commit`, as in fsync) are judged as syncs.
+const JOURNAL_WAITS: [(&str, &str); 9] = [
+    ("do_get_write_access", "ext4 journal"),
+    ("wait_transaction_locked", "ext4 journal"),
+    ("wait_transaction_switching", "ext4 journal"),
+    ("add_transaction_credits", "ext4 journal"),
+    ("start_this_handle", "ext4 journal"),
+    ("__jbd2_log_wait_for_space", "ext4 journal"),
+    ("jbd2_log_do_checkpoint", "ext4 journal"),
+    ("xlog_grant_head", "XFS log"),
+    ("xlog_wait", "XFS log"),
+];
+/// Kernel threads that write journals: `jbd2/sda1-8`, `xfsaild/sda1`.
+const JOURNAL_THREADS: [&str; 2] = ["jbd2/", "xfsaild/"];
+
+/// A task that was found waiting.
+struct Waiter {
+    key: TaskKey,
+    /// `tar (1234)`, sanitized.
+    name: String,
+    comm: String,
+    function: String,
+    journal: &'static str,
+    /// Ticks that found it waiting.
+    ticks: usize,
+}
+
+fn journal_of(row: &ProcessRow<'_>) -> Option<(&'static str, String)> {
+    let function = row.wait_channel().filter(|_| row.is_in_d_state() && !row.raw.kernel_thread)?;
+    let (_, journal) = JOURNAL_WAITS.iter().find(|(begin, _)| function.starts_with(begin))?;
+    Some((*journal, sanitize(function)))
+}
+
+/// What the window shows.
+#[derive(Default)]
+struct Window {
+    /// All ticks, also those in which nothing waited.
+    ticks: usize,
+    secs: f64,
+    /// Ticks with a waiting task.
+    waiting_ticks: usize,
+    /// When the first of them ended, CLOCK_BOOTTIME, ns.
+    since_ns: u64,
+    waiters: Vec<Waiter>,
+    /// Devices whose journal threads were at work.
+    devices: Vec<DevId>,
+}
+
+impl Window {
+    fn of(ctx: &RuleContext<'_>) -> Self {
+        let mut out = Self::default();
+        for frame in ctx.system.history.iter().rev().filter(|frame| !frame.snapshot.is_since_boot) {
+            if out.secs >= WINDOW_SECS {
+                break;
+            }
+            out.secs += frame.snapshot.interval_secs;
+            out.ticks += 1;
+            let before: usize = out.waiters.iter().map(|waiter| waiter.ticks).sum();
+            for row in frame.tasks.iter() {
+                out.add_waiter(&row);
+                out.add_journal_thread(ctx, &row);
+            }
+            if out.waiters.iter().map(|waiter| waiter.ticks).sum::<usize>() > before {
+                out.waiting_ticks += 1;
+                out.since_ns = frame.snapshot.time.boot_ns;
+            }
+        }
+        out.waiters.sort_by_key(|waiter| std::cmp::Reverse(waiter.ticks));
+        out
+    }
+
+    fn add_waiter(&mut self, row: &ProcessRow<'_>) {
+        let Some((journal, function)) = journal_of(row) else { return };
+        match self.waiters.iter_mut().find(|waiter| waiter.key == row.key()) {
+            Some(waiter) => waiter.ticks += 1,
+            None => self.waiters.push(Waiter {
+                key: row.key(),
+                name: row.label(),
+                comm: row.comm().into_owned(),
+                function,
+                journal,
+                ticks: 1,
+            }),
+        }
+    }
+
+    fn add_journal_thread(&mut self, ctx: &RuleContext<'_>, row: &ProcessRow<'_>) {
+        let comm = row.comm();
+        let device = row.raw.kernel_thread.then(|| JOURNAL_THREADS.iter().find_map(|begin| comm.strip_prefix(begin)));
+        if let Some(id) =
+            device.flatten().and_then(|name| ctx.find_device(name)).filter(|id| !self.devices.contains(id))
+        {
+            self.devices.push(id);
+        }
+    }
+
+    /// The device, if only one journal was written.
+    fn device(&self) -> Option<DevId> {
+        self.devices.first().filter(|_| self.devices.len() == 1).copied()
+    }
+}
+
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    ctx.require(&ctx.system.processes_status)?;
+    let window = Window::of(ctx);
+    if window.secs < 0.8 * WINDOW_SECS {
+        return Err(RuleSkipped::NeedsMoreData("a few seconds of task scans"));
+    }
+    if window.waiting_ticks >= 3 && window.waiting_ticks as f64 >= MIN_SHARE * window.ticks as f64 {
+        out.extend(window.waiters.first().map(|waiter| build_finding(ctx, &window, waiter)));
+    }
+    Ok(())
+}
+
+fn build_finding(ctx: &RuleContext<'_>, window: &Window, first: &Waiter) -> Finding {
+    let names: Vec<&str> = window.waiters.iter().take(MAX_NAMED).map(|waiter| waiter.name.as_str()).collect();
+    let more = window.waiters.len() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let verb = if window.waiters.len() == 1 { "waits" } else { "wait" };
+    let device = window.device();
+    let place = device.map_or(String::new(), |id| format!(" on {}", ctx.device_name(id)));
+    let journal = first.journal;
+    let seen = format!("{} of {}", window.waiting_ticks, window.ticks);
+    let title = format!("{}{more} {verb} for the {journal}{place}: seen in {seen} samples", names.join(", "));
+    let await_ms = device.and_then(|id| ctx.mean_await_ms(id, WINDOW_SECS));
+    let utilization = device.and_then(|id| ctx.device_mean(id, WINDOW_SECS, |device| device.util_pct));
+    Finding::of_task(Severity::Warn, first.key, &first.comm, title)
+        .fact("samples with a waiting task", seen)
+        .fact("wait channel", first.function.clone())
+        .fact_opt("device", device.map(|id| ctx.device_name(id)))
+        .fact_opt("await", await_ms.map(format::ms))
+        .fact_opt("%util", utilization.map(format::percent))
+        .since(window.since_ns)
+        .why("Every change of a directory, a size or a time goes through the journal. When it is full, or a commit holds the \
+              block, the task waits until the device has written it.")
+        .advise("make the journal larger: tune2fs -J size=, with the file system unmounted; mkfs.xfs -l size=")
+        .costs("disk space, and a longer recovery after a crash")
+        .advise("put the journal on a fast device of its own (external journal or log)")
+        .costs("set-up")
+        .advise("spread the changes over time, or do them in one task: each waits for the same journal")
+        .costs("they take longer")
+        .on_devices(device.map(|id| ctx.device_chain(id)).unwrap_or_default())
+}

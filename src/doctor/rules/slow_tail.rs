@@ -1,0 +1,143 @@
+//! Devices that are fast except for a few requests, which a mean hides: a share of slow requests all the time, or stalls
+//! that come again and again. From traced latencies; skipped without them.
+
+use super::prelude::*;
+use crate::doctor::device_users::{DeviceUsers, Requests};
+use crate::model::latency::{HeatmapBins, RequestLatency};
+
+/// Long enough for several stalls, so that their distance is known.
+const WINDOW_SECS: f64 = 60.0;
+/// Less proves nothing; `doctor` looks for ten seconds by default.
+const MIN_SECS: f64 = 8.0;
+/// Fewer slow requests may be chance.
+const MIN_SLOW: u64 = 3;
+/// A slow request takes at least this many times the median ...
+const MIN_RATIO: f64 = 20.0;
+/// ... and no more than this share of the requests are slow: otherwise the device is.
+const MAX_SLOW_SHARE: f64 = 0.1;
+/// From this share of the ticks on slow requests come all the time, not in stalls.
+const ALWAYS: f64 = 0.5;
+/// Kinds of requests with their name.
+const KINDS: [(usize, &str, Requests); 2] = [(0, "reads", Requests::Reads), (1, "writes", Requests::Writes)];
+
+/// Slow requests of one kind over the window.
+struct Tail {
+    secs: f64,
+    samples: u64,
+    slow: u64,
+    /// Of the ticks' medians the largest, ms.
+    median_ms: f64,
+    max_ms: f64,
+    ticks: usize,
+    /// Ends of the ticks with a slow request, CLOCK_BOOTTIME, ns, newest first.
+    slow_ticks: Vec<u64>,
+}
+
+/// Requests in bins that begin at `ms` or later. A bin that begins earlier may hold slow ones too.
+fn slower_than(bins: &HeatmapBins, ms: f64) -> u64 {
+    let slow = bins.bins().iter().filter(|(bin, _)| HeatmapBins::bin_start_us(*bin) >= ms * 1e3);
+    slow.map(|(_, count)| u64::from(*count)).sum()
+}
+
+impl Tail {
+    /// `None` where the latencies of the device are not traced.
+    fn of(ctx: &RuleContext<'_>, id: DevId, kind: usize) -> Option<Self> {
+        let limits = ctx.storage_class(id).limits();
+        let mut out =
+            Self { secs: 0.0, samples: 0, slow: 0, median_ms: 0.0, max_ms: 0.0, ticks: 0, slow_ticks: Vec::new() };
+        for tick in ctx.window(WINDOW_SECS) {
+            let Some(device) = tick.device(id) else { continue };
+            let Some(latency) = device.latency.as_ref() else { continue };
+            out.secs += tick.interval_secs;
+            out.ticks += 1;
+            let RequestLatency { total: Some(total), heatmap, .. } = &latency.kinds[kind] else { continue };
+            // Behind a queue every request takes long, which is no fault of the device.
+            if device.queue_size >= limits.deep_queue {
+                continue;
+            }
+            out.samples += total.samples;
+            out.median_ms = out.median_ms.max(total.p50 / 1e3);
+            let slow = slower_than(heatmap, limits.critical_ms);
+            out.slow += slow;
+            if slow > 0 {
+                out.max_ms = out.max_ms.max(total.max / 1e3);
+                out.slow_ticks.push(tick.time.boot_ns);
+            }
+        }
+        (out.ticks > 0).then_some(out)
+    }
+
+    fn is_slow(&self, critical_ms: f64) -> bool {
+        self.slow >= MIN_SLOW
+            && self.slow_ticks.len() >= 2
+            && self.slow as f64 <= MAX_SLOW_SHARE * self.samples as f64
+            && critical_ms >= MIN_RATIO * self.median_ms
+    }
+
+    fn comes_always(&self) -> bool {
+        self.slow_ticks.len() as f64 >= ALWAYS * self.ticks as f64
+    }
+
+    /// Seconds from stall to stall, if there are three or more at least 2 s apart; adjacent ticks are one stall.
+    fn period_secs(&self) -> Option<f64> {
+        let secs = |newer: u64, older: u64| newer.saturating_sub(older) as f64 / 1e9;
+        let gaps = self.slow_ticks.windows(2).map(|pair| secs(pair[0], pair[1]));
+        let mut gaps: Vec<f64> = gaps.filter(|gap| *gap >= 2.0).collect();
+        gaps.sort_by(f64::total_cmp);
+        (gaps.len() >= 2).then(|| gaps[gaps.len() / 2])
+    }
+}
+
+pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    ctx.require(&ctx.system.snapshot.devices)?;
+    ctx.require(&ctx.system.snapshot.tracing)?;
+    let mut has_history = false;
+    for device in ctx.devices() {
+        for (kind, name, requests) in KINDS {
+            let Some(tail) = Tail::of(ctx, device.id, kind) else { continue };
+            has_history |= tail.secs >= MIN_SECS;
+            let is_slow = |id: DevId, tail: &Tail| tail.is_slow(ctx.storage_class(id).limits().critical_ms);
+            if tail.secs < MIN_SECS || !is_slow(device.id, &tail) {
+                continue;
+            }
+            // Every device above one with slow requests has them: report the lowest.
+            let below = |id: &DevId| Tail::of(ctx, *id, kind).is_some_and(|tail| is_slow(*id, &tail));
+            if !ctx.device_chain(device.id).iter().skip(1).any(below) {
+                out.push(build_finding(ctx, device.id, name, requests, &tail));
+            }
+        }
+    }
+    match has_history {
+        true => Ok(()),
+        false => Err(RuleSkipped::NeedsMoreData("several seconds of traced latencies")),
+    }
+}
+
+fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Requests, tail: &Tail) -> Finding {
+    let (device, limits) = (ctx.device_name(id), ctx.storage_class(id).limits());
+    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, requests);
+    let (max, median) = (format::ms(tail.max_ms), format::ms(tail.median_ms));
+    let share = tail.slow as f64 * 100.0 / tail.samples.max(1) as f64;
+    let share = if share < 1.0 { "less than 1%".into() } else { format::percent(share) };
+    let period = tail.period_secs().map(format::duration);
+    let problem = match (tail.comes_always(), &period) {
+        (true, _) => format!("some {name} on {device} take up to {max}"),
+        (false, Some(period)) => format!("{device} stalls about every {period}: {name} take up to {max}"),
+        (false, None) => format!("{device} stalls now and then: {name} take up to {max}"),
+    };
+    let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
+    let title = format!("{problem}, half of them no more than {median}{used_by}");
+    ctx.device_finding(Severity::Warn, id, title)
+        .fact("slow", format!("{} of {} {name} ({share}) took over {}", tail.slow, tail.samples, format::ms(limits.critical_ms)))
+        .fact("max", max)
+        .fact("median", format!("up to {median}"))
+        .fact("seconds with slow requests", format!("{} of {}", tail.slow_ticks.len(), tail.ticks))
+        .fact_opt("period", period.filter(|_| !tail.comes_always()))
+        .fact_opt(users.fact_name(), users.list())
+        .since(tail.slow_ticks.last().copied().unwrap_or_default())
+        .why("The mean hides it, but a program that needs a hundred requests for one answer meets a slow one every time.")
+        .advise_at("look for errors, retries and resets in the kernel log", NavTarget::KernelLog(None))
+        .advise("look for what comes at the same times: garbage collection of a flash disk, a snapshot or backup of the volume, \
+                 a job, a path that fails over")
+        .advise_at("watch the heat map of its latencies", NavTarget::Device(id))
+}
