@@ -30,15 +30,23 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Adds what it finds to the list, under its name.
+    /// Adds what it finds to the list, under its name, at most [`MAX_FINDINGS`].
     pub(super) fn evaluate(&self, ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
         let first = out.len();
         let result = (self.find)(ctx, out);
         out[first..].iter_mut().for_each(|finding| finding.rule = self.name);
-        result
+        if out.len() - first <= MAX_FINDINGS {
+            return result;
+        }
+        out.truncate(first + MAX_FINDINGS);
+        Err(RuleSkipped::Unavailable(format!("more than {MAX_FINDINGS} findings, the others are left out")))
     }
 }
 
+/// Findings of one rule at most: nobody reads more, and each is compared with all others.
+pub(super) const MAX_FINDINGS: usize = 100;
+/// Devices that a rule looks at more closely because of its condition, at most.
+const MAX_SUSTAINED_DEVICES: usize = 10 * MAX_FINDINGS;
 /// A condition is sustained when it held for this share of the window.
 const SUSTAINED_SHARE: f64 = 0.8;
 /// Consecutive ticks a condition may miss before its streak ends: one good second is no recovery.
@@ -205,6 +213,9 @@ impl<'a> RuleContext<'a> {
             if let Ok(since) = self.sustained(secs, |tick| test(tick, tick.device(device.id)?), "") {
                 any_evaluated = true;
                 out.extend(since.map(|since| (device, since)));
+            }
+            if out.len() >= MAX_SUSTAINED_DEVICES {
+                break;
             }
         }
         let has_none = self.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty));

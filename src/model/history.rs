@@ -3,6 +3,7 @@
 use super::disk::DiskRate;
 use super::io_accounting::IoAttribution;
 use super::memory_stalls::MemoryStalls;
+use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
 use super::process::ProcessTable;
 use super::snapshot::Snapshot;
@@ -15,7 +16,7 @@ pub(crate) const MAX_FRAMES: usize = 900;
 pub(crate) const MAX_BYTES: usize = 3 << 20;
 
 /// Bytes of a value, or 0 if the tick before has the same one.
-fn own_bytes<T>(now: Option<&Arc<T>>, before: Option<&Arc<T>>, bytes: impl FnOnce(&T) -> usize) -> usize {
+fn own_bytes<T: ?Sized>(now: Option<&Arc<T>>, before: Option<&Arc<T>>, bytes: impl FnOnce(&T) -> usize) -> usize {
     match (now, before) {
         (Some(now), Some(before)) if Arc::ptr_eq(now, before) => 0,
         (now, _) => now.map_or(0, |now| bytes(now)),
@@ -45,6 +46,9 @@ fn snapshot_bytes(snap: &Snapshot, before: Option<&Snapshot>) -> usize {
         + own_bytes(snap.pressure.ok(), before.and_then(|b| b.pressure.ok()), |_| size_of::<PressureRaw>())
         + own_bytes(snap.io_attribution.ok(), attribution, IoAttribution::heap_bytes)
         + snap.swap_areas.ok().map_or(0, |s| s.len() * 100)
+        + snap.netfs.ok().map_or(0, |all| all.iter().map(|fs| size_of::<NetFsRate>() + fs.heap_bytes()).sum())
+        + snap.nics.ok().map_or(0, |all| all.iter().map(|nic| size_of::<NicRate>() + nic.name.len()).sum())
+        + own_bytes(Some(&snap.device_order), before.map(|b| &b.device_order), size_of_val::<[u32]>)
 }
 
 #[derive(Debug)]
@@ -180,5 +184,18 @@ mod tests {
             h.push(snapshot(2000 + seq, 500));
         }
         assert!(h.bytes <= MAX_BYTES && h.len() > 1);
+    }
+
+    #[test]
+    fn many_network_mounts_and_interfaces_shorten_the_history() {
+        let (mut mounts, mut nics) = (History::default(), History::default());
+        for seq in 0..100 {
+            let netfs = Reading::Ok(vec![NetFsRate::default(); 2_000]);
+            mounts.push(Arc::new(Snapshot { seq, netfs, ..Default::default() }));
+            let all = Reading::Ok(vec![NicRate::default(); 5_000]);
+            nics.push(Arc::new(Snapshot { seq, nics: all, ..Default::default() }));
+        }
+        assert!(mounts.len() * 2_000 * size_of::<NetFsRate>() <= MAX_BYTES, "{}", mounts.len());
+        assert!(nics.len() * 5_000 * size_of::<NicRate>() <= MAX_BYTES, "{}", nics.len());
     }
 }

@@ -7,6 +7,8 @@ use super::disk::DevId;
 use super::raw_bytes::RawBytes;
 use super::timestamp::counter_delta;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::hash::Hash;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -53,8 +55,8 @@ impl NicRate {
 
     /// Rates of all interfaces of a sample, matched by name.
     pub fn derive_all(prev: Option<&[NicRaw]>, cur: &[NicRaw], secs: f64) -> Vec<Self> {
-        let before = |name: &str| prev.and_then(|p| p.iter().find(|n| n.name == name));
-        cur.iter().map(|n| Self::derive(before(&n.name), n, secs)).collect()
+        let mut before = find_by(prev.unwrap_or_default(), |n| n.name.as_str());
+        cur.iter().enumerate().map(|(at, n)| Self::derive(before(at, &n.name), n, secs)).collect()
     }
 }
 
@@ -197,8 +199,33 @@ impl NetFsRate {
 
     /// Rates of all file systems of a sample.
     pub fn derive_all(prev: Option<&[NetFsRaw]>, cur: &[NetFsRaw], nics: &[NicRate], secs: f64) -> Vec<Self> {
-        let before = |c: &NetFsRaw| prev.and_then(|p| p.iter().find(|n| n.dev == c.dev && n.server == c.server));
-        cur.iter().map(|c| Self::derive(before(c), c, nics, secs)).collect()
+        let key = |n: &'_ NetFsRaw| (n.dev, n.server.clone());
+        let mut before = find_by(prev.unwrap_or_default(), key);
+        let mut nic = find_by(nics, |n| n.name.as_str());
+        let mut rates = Vec::with_capacity(cur.len());
+        for (at, c) in cur.iter().enumerate() {
+            let nic = c.interface.as_deref().and_then(|name| nic(0, name)).map(std::slice::from_ref);
+            rates.push(Self::derive(before(at, key(c)), c, nic.unwrap_or_default(), secs));
+        }
+        rates
+    }
+
+    /// Bytes of its texts.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.mount.len() + self.server.len() + self.interface.as_ref().map_or(0, String::len)
+    }
+}
+
+/// Finds rows by key: at the position that is asked for, where a row usually stays, otherwise in a table of all rows,
+/// which is made when it is needed first. Of several rows with one key the table has the first.
+fn find_by<'a, T, K: Eq + Hash>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> impl FnMut(usize, K) -> Option<&'a T> {
+    let mut table: Option<HashMap<K, &'a T>> = None;
+    move |at, wanted| match rows.get(at).filter(|row| key(row) == wanted) {
+        Some(row) => Some(row),
+        None => {
+            let all = table.get_or_insert_with(|| rows.iter().rev().map(|row| (key(row), row)).collect());
+            all.get(&wanted).copied()
+        }
     }
 }
 
@@ -263,5 +290,14 @@ mod tests {
         assert_eq!((r.rtt_ms, r.retransmits_per_s), (None, None));
         let remounted = NetFsRate::derive(Some(&fs(100)), &fs(4), &[], 1.0);
         assert_eq!(remounted.read_mb_per_s, Some(4.0));
+    }
+
+    #[test]
+    fn rows_are_matched_wherever_they_moved() {
+        let named = |name: &str, rx| NicRaw { name: name.into(), ..nic(rx, 0) };
+        let before = [named("a", 0), named("b", 1_000_000), named("c", 5)];
+        let now = [named("b", 2_000_000), named("new", 7), named("a", 500_000)];
+        let used: Vec<_> = NicRate::derive_all(Some(&before), &now, 1.0).into_iter().map(|n| n.used_pct).collect();
+        assert_eq!(used, [Some(8.0), None, Some(4.0)]);
     }
 }

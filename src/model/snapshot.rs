@@ -17,6 +17,9 @@ use super::topology::{BlockDevice, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// From this number of devices on they are ordered.
+const MANY_DEVICES: usize = 64;
+
 /// Rates of one interval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
@@ -37,6 +40,8 @@ pub struct Snapshot {
     /// Devices with any I/O since boot, in the kernel's order. Ticks share unchanged values: see
     /// [`Snapshot::share_unchanged`].
     pub devices: Reading<Vec<Arc<DiskRate>>>,
+    /// The positions of `devices` in the order of their numbers, to find one of many; empty where there are few.
+    pub device_order: Arc<[u32]>,
     /// Dirty pages and writeback.
     pub writeback: Reading<WritebackRate>,
     /// Swap space and traffic.
@@ -84,6 +89,7 @@ impl Snapshot {
             cpu_count: cur.cpu.ok().map(|c| c.cpus),
             tasks_blocked: cur.cpu.ok().map(|c| c.blocked_tasks),
             devices: derive_devices(prev, cur, secs),
+            device_order: Arc::default(),
             writeback: cur.vm.as_ref().map(|vm| {
                 let rate = WritebackRate::derive(prev_vm, vm, secs);
                 match prev_vm.is_some() || since_boot {
@@ -111,8 +117,9 @@ impl Snapshot {
     }
 
     /// Replaces values that are equal to those of the tick before by references to them. Most devices are idle, and the
-    /// history stores many ticks.
+    /// history stores many ticks. Also orders the devices where there are many.
     pub fn share_unchanged(&mut self, before: &Self) {
+        self.device_order = self.order_devices(before);
         if let (Some(new), Some(old)) = (self.devices.ok_mut(), before.devices.ok()) {
             new.iter_mut().zip(old).for_each(|(new, old)| share_if_equal(Some(new), Some(old)));
         }
@@ -131,9 +138,29 @@ impl Snapshot {
         Some(disks.fold((0.0, 0.0), |(r, w), d| (r + d.read_mb_per_s, w + d.write_mb_per_s)))
     }
 
+    fn order_devices(&self, before: &Self) -> Arc<[u32]> {
+        let devices = self.devices.ok().map(Vec::as_slice).unwrap_or_default();
+        if devices.len() < MANY_DEVICES {
+            return Arc::default();
+        }
+        let old = before.devices.ok().map(Vec::as_slice).unwrap_or_default();
+        let is_ordered = before.device_order.len() == devices.len();
+        if is_ordered && devices.iter().map(|d| d.id).eq(old.iter().map(|d| d.id)) {
+            return before.device_order.clone();
+        }
+        let mut order: Vec<u32> = (0..devices.len() as u32).collect();
+        order.sort_by_key(|at| devices[*at as usize].id);
+        order.into()
+    }
+
     /// The rates of a device.
     pub fn device(&self, id: DevId) -> Option<&DiskRate> {
-        self.devices.ok()?.iter().find(|d| d.id == id).map(|d| &**d)
+        let devices = self.devices.ok()?;
+        if self.device_order.is_empty() {
+            return devices.iter().find(|d| d.id == id).map(|d| &**d);
+        }
+        let found = self.device_order.binary_search_by_key(&Some(id), |at| Some(devices.get(*at as usize)?.id)).ok()?;
+        devices.get(self.device_order[found] as usize).map(|d| &**d)
     }
 }
 
@@ -307,6 +334,25 @@ mod tests {
         let shared = now.devices.ok().unwrap().iter().zip(before.devices.ok().unwrap());
         let shared: Vec<bool> = shared.map(|(new, old)| Arc::ptr_eq(new, old)).collect();
         assert_eq!(shared, [false, true, false]);
+    }
+
+    #[test]
+    fn one_of_many_devices_is_found_in_any_order() {
+        let rate = |minor| {
+            let id = DevId { major: 8, minor };
+            Arc::new(DiskRate { id, tps: f64::from(minor), ..Default::default() })
+        };
+        let minors = [3, 1, 4, 15, 9, 2, 6].into_iter().chain(100..200).chain(20..90);
+        let tick = || Snapshot { devices: Reading::Ok(minors.clone().map(rate).collect()), ..Default::default() };
+        let mut first = tick();
+        first.share_unchanged(&Snapshot::default());
+        let mut second = tick();
+        second.share_unchanged(&first);
+        assert!(!first.device_order.is_empty() && Arc::ptr_eq(&first.device_order, &second.device_order));
+        for minor in 0..210 {
+            let found = second.device(DevId { major: 8, minor }).map(|d| d.tps);
+            assert_eq!(found, minors.clone().any(|m| m == minor).then_some(f64::from(minor)), "{minor}");
+        }
     }
 
     #[test]

@@ -19,21 +19,35 @@ const MIN_RETRANSMIT_PCT: f64 = 1.0;
 /// ... and fewer per second do no harm.
 const MIN_RETRANSMITS_PER_S: f64 = 0.2;
 
+/// Mounts that are judged, and rows searched for a mount or interface of another tick, at most.
+const MAX_MOUNTS: usize = 300;
+
 /// The mounts of the newest tick; none on a machine without network file systems.
 fn mounts<'a>(ctx: &RuleContext<'a>) -> Result<&'a [NetFsRate], RuleSkipped> {
     let netfs = &ctx.system.snapshot.netfs;
     if !matches!(netfs, Reading::Absent(_)) {
         ctx.require(netfs)?;
     }
-    Ok(ctx.snapshot().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default())
+    let mounts = ctx.snapshot().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
+    Ok(&mounts[..mounts.len().min(MAX_MOUNTS)])
+}
+
+/// Skipped if there are more mounts than are judged.
+fn require_all_judged(ctx: &RuleContext<'_>) -> RuleResult {
+    match ctx.system.snapshot.netfs.ok().is_some_and(|all| all.len() > MAX_MOUNTS) {
+        true => {
+            Err(RuleSkipped::Unavailable(format!("more than {MAX_MOUNTS} network mounts, the others are left out")))
+        }
+        false => Ok(()),
+    }
 }
 
 fn same_mount<'s>(tick: &'s Snapshot, mount: &NetFsRate) -> Option<&'s NetFsRate> {
-    tick.netfs.ok()?.iter().find(|m| m.dev == mount.dev && m.mount == mount.mount)
+    tick.netfs.ok()?.iter().take(MAX_MOUNTS).find(|m| m.dev == mount.dev && m.mount == mount.mount)
 }
 
 fn find_interface<'s>(tick: &'s Snapshot, name: &str) -> Option<&'s NicRate> {
-    tick.nics.ok()?.iter().find(|nic| sanitize(&nic.name) == name)
+    tick.nics.ok()?.iter().take(MAX_MOUNTS).find(|nic| nic.name == name || sanitize(&nic.name) == name)
 }
 
 fn throughput_mb_per_s(tick: &Snapshot, mount: &NetFsRate) -> Option<f64> {
@@ -55,7 +69,7 @@ pub(super) fn evaluate_link(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
             Err(skipped) => result = Err(skipped),
         }
     }
-    result
+    result.and_then(|()| require_all_judged(ctx))
 }
 
 fn format_link_speed(bits_per_s: u64) -> String {
@@ -147,7 +161,7 @@ pub(super) fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>
             .costs("a new mount")
             .report(out);
     }
-    result
+    result.and_then(|()| require_all_judged(ctx))
 }
 
 pub(super) fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
