@@ -33,12 +33,17 @@ fn group_reports<'a>(
 ) -> Vec<KernelReports<'a>> {
     let mut out: Vec<KernelReports<'a>> = Vec::new();
     for entry in ctx.kernel_messages(class, RECENT_SECS).filter(|entry| is_wanted(entry)) {
-        let name = entry.device.as_deref().map_or(String::new(), sanitize);
         let number = entry.devno.map(|(major, minor)| DevId { major, minor });
         let device = number.or_else(|| ctx.find_device(entry.device.as_deref()?));
         if is_about_replaced_device(ctx, entry, device) {
             continue;
         }
+        let logged = entry.device.as_deref().unwrap_or_default();
+        // Errors of swap name the device by its number only.
+        let name = match device.filter(|_| DevId::parse(logged.as_bytes()).is_some()) {
+            Some(id) => ctx.device_name(id),
+            None => sanitize(logged),
+        };
         // Errors of a partition and of its disk, and of one device under two names, belong together.
         let disk = |id: Option<DevId>| id.and_then(|id| ctx.device_chain(id).last().copied());
         match out.iter_mut().find(|r| r.name == name || (device.is_some() && disk(r.device) == disk(device))) {

@@ -115,7 +115,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Requests, tail: &Tail) -> Finding {
     let (device, limits) = (ctx.device_name(id), ctx.storage_class(id).limits());
-    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, requests);
+    let users = DeviceUsers::find(ctx, id, MIN_SECS, requests);
     let (max, median) = (format::ms(tail.max_ms), format::ms(tail.median_ms));
     let share = tail.slow as f64 * 100.0 / tail.samples.max(1) as f64;
     let share = if share < 1.0 { "less than 1%".into() } else { format::percent(share) };

@@ -262,6 +262,16 @@ pub const FIRING: &[FiringCase] = &[
         s.idle_ticks(2);
         s.kernel_message("I/O error, dev sda, sector 81239 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2");
     }),
+    firing_case(
+        "io-error",
+        "a swap device",
+        Critical,
+        "I/O errors on sda: Write-error on swap-device (8:0:81239)",
+        |s| {
+            s.idle_ticks(2);
+            s.kernel_message("Write-error on swap-device (8:0:81239)");
+        },
+    ),
     firing_case("filesystem-error", "damaged directory", Critical, "file system errors on sda1", |s| {
         s.idle_ticks(2);
         s.kernel_message(
