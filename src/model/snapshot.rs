@@ -241,7 +241,10 @@ fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<S
 fn derive_io_attribution(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<IoAttribution>> {
     let before = prev.and_then(|p| p.io_accounts.ok()).map(|p| &**p);
     rates_of("tracing by process", prev.is_none_or(|p| is_countable(&p.io_accounts)), &cur.io_accounts, |now| {
-        Arc::new(IoAttribution::derive(before, now, secs))
+        let mut rates = IoAttribution::derive(before, now, secs);
+        let disks = cur.disks.ok().map(Vec::as_slice).unwrap_or_default();
+        rates.name_devices(disks.iter().map(|disk| (disk.id, &disk.name)));
+        Arc::new(rates)
     })
 }
 

@@ -29,6 +29,7 @@ pub enum ProcessColumn {
     Writeback,
     Iops,
     IoLatency,
+    Device,
     IoDelay,
     SwapinDelay,
     Swap,
@@ -191,6 +192,11 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
         TRACED,
         0,
         "99th percentile of their latency in milliseconds, from tracing",
+    ),
+    text(Col::Device, "device", "DEV", 8, |t| CellValue::text(t.row.main_device_name()), device_key).with(
+        Set::Compact.bit() | Set::FullTraced.bit(),
+        DIM,
+        "the device that most of its I/O goes to, its writeback included, from tracing",
     ),
     number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.rates().io_delay_pct)
         .with(ALL & !STALLS, DIM, "share of time waiting for block I/O (needs delay accounting)")
@@ -364,6 +370,10 @@ impl<'a> SortKey<'a> {
 fn user_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
     let number = if row.user_name().is_some() { f64::INFINITY } else { row.raw.uid.map_or(-1.0, f64::from) };
     SortKey { number, text: row.user_name().map(str::as_bytes) }
+}
+
+fn device_key<'a>(row: &ProcessRow<'a>) -> SortKey<'a> {
+    SortKey::number(row.main_device().map(|id| -f64::from(id.major) * 1e7 - f64::from(id.minor)))
 }
 
 /// The highest priority comes first.

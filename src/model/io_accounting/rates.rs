@@ -3,6 +3,8 @@
 use super::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
 use crate::model::disk::DevId;
 use crate::model::latency::{BucketScale, SparseHistogram};
+use crate::sanitize::sanitize_cow;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,6 +81,8 @@ pub struct IoAttribution {
     pub processes: Vec<OwnerIo<u32>>,
     /// Names of those processes by process id, sanitized. Needed for processes that have exited.
     pub names: Vec<(u32, Arc<str>)>,
+    /// Names of the devices, sanitized; a device that has gone has none.
+    pub device_names: Vec<(DevId, Arc<str>)>,
     /// By path, sanitized; `group 123` if the path is unknown.
     pub cgroups: Vec<OwnerIo<Arc<str>>>,
     /// Bytes that belong to no process, by device.
@@ -187,6 +191,7 @@ impl IoAttribution {
         Self {
             names: now.names.iter().filter(|(pid, _)| has_io(pid)).cloned().collect(),
             processes: tasks,
+            device_names: Vec::new(),
             cgroups: groups.into_owner_io(secs),
             unattributed: apart.into_iter().collect(),
             dropped: now.dropped.saturating_sub(before.map_or(0, |b| b.dropped)),
@@ -204,6 +209,29 @@ impl IoAttribution {
         self.names.binary_search_by_key(&pid, |n| n.0).ok().map(|at| &self.names[at].1)
     }
 
+    /// Sets the names of the devices that processes have I/O on.
+    pub(crate) fn name_devices<'a>(&mut self, all: impl Iterator<Item = (DevId, &'a Arc<str>)>) {
+        let is_used = |id: DevId| self.processes.iter().any(|process| process.on_device(id).is_some());
+        let named = all.filter(|(id, _)| is_used(*id)).map(|(id, name)| match sanitize_cow(name.as_bytes()) {
+            Cow::Borrowed(_) => (id, name.clone()),
+            Cow::Owned(safe) => (id, safe.into()),
+        });
+        self.device_names = named.collect();
+    }
+
+    /// The device that a process has most bytes on, its writeback included; `None` without I/O.
+    pub fn main_device(&self, pid: u32) -> Option<DevId> {
+        let bytes =
+            |io: &DeviceIo| io.rates.read_bytes_per_s + io.rates.write_bytes_per_s + io.rates.writeback_bytes_per_s;
+        let busiest = self.process(pid)?.devices.iter().max_by(|a, b| bytes(a).total_cmp(&bytes(b)))?;
+        Some(busiest.device)
+    }
+
+    /// Name of a device, sanitized.
+    pub fn device_name(&self, id: DevId) -> Option<&str> {
+        self.device_names.iter().find(|(device, _)| *device == id).map(|(_, name)| &**name)
+    }
+
     /// I/O of a control group; `None` without any.
     pub fn cgroup(&self, path: &str) -> Option<&OwnerIo<Arc<str>>> {
         self.cgroups.iter().find(|g| &*g.owner == path)
@@ -214,7 +242,11 @@ impl IoAttribution {
         fn owners_bytes<W>(all: &[OwnerIo<W>]) -> usize {
             all.iter().map(|c| size_of::<OwnerIo<W>>() + size_of_val(&*c.devices)).sum()
         }
-        size_of::<Self>() + owners_bytes(&self.processes) + owners_bytes(&self.cgroups) + size_of_val(&*self.names)
+        size_of::<Self>()
+            + owners_bytes(&self.processes)
+            + owners_bytes(&self.cgroups)
+            + size_of_val(&*self.names)
+            + size_of_val(&*self.device_names)
     }
 }
 

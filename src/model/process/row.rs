@@ -3,6 +3,7 @@
 use super::stored_row::{AccumulatedCounters, StoredRow, TaskRates};
 use super::table::ProcessTable;
 use super::task::{IoBytes, TaskKey, TaskRaw};
+use crate::model::disk::DevId;
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::sanitize::sanitize_cow;
@@ -138,6 +139,17 @@ impl<'a> ProcessRow<'a> {
     /// I/O attributed to the process by tracing; `None` if not traced. It is by process, not by thread.
     pub fn attributed_io(&self) -> Option<IoRates> {
         if self.table.rows_are_threads { None } else { self.table.io_attribution.rates_of(self.pid()) }
+    }
+
+    /// The whole device that most of its attributed I/O goes to.
+    pub(crate) fn main_device(&self) -> Option<DevId> {
+        let attribution = self.table.io_attribution.current.as_ref().filter(|_| !self.table.rows_are_threads)?;
+        attribution.main_device(self.pid())
+    }
+
+    /// Name of that device, sanitized.
+    pub fn main_device_name(&self) -> Option<&'a str> {
+        self.table.io_attribution.current.as_ref()?.device_name(self.main_device()?)
     }
 
     /// Bytes since the counters were reset (iotop -a); `None` if they cannot be read.

@@ -26,7 +26,10 @@ pub fn draw_columns(
         let filled = filled_steps(value, max, steps);
         for row in 0..area.height {
             let cell = filled.saturating_sub(u32::from(row) * 8).min(8);
-            draw_text(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
+            // What lies behind the graph stays where it is empty.
+            if cell > 0 {
+                draw_text(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
+            }
         }
     }
 }

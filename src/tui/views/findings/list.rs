@@ -1,11 +1,13 @@
 //! The list of incidents, the worst first; the worst in a few rows at the top of the Overview.
 
-use super::FindingsView;
+use super::{FindingsView, involved};
 use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text, split_columns, split_rows, table, wrap};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, area_below, draw_text, draw_truncated, split_columns, split_rows, table, wrap,
+};
 use crate::units::format_rfc3339;
 
 /// From this width on the page is beside the list instead of below it.
@@ -87,8 +89,8 @@ impl FindingsView {
             0 if body < MIN_BODY_WHEN_HEALTHY => 0,
             _ if body < MIN_BODY_WITH_INCIDENTS => 0,
             // A low screen shows only the worst incident.
-            _ if body < MIN_BODY_WHEN_HEALTHY => 3,
-            n => n.clamp(1, MAX_INCIDENTS) as u16 + 2,
+            _ if body < MIN_BODY_WHEN_HEALTHY => 4,
+            n => n.clamp(1, MAX_INCIDENTS) as u16 + if n > 0 { 3 } else { 2 },
         }
     }
 
@@ -99,7 +101,12 @@ impl FindingsView {
             draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, cx.theme.dim);
             return;
         }
-        draw_incidents(cx, inner, buf, 0, None);
+        let Some(line) = involved::line(cx.shared).filter(|_| inner.height > 1) else {
+            return draw_incidents(cx, inner, buf, 0, None);
+        };
+        draw_incidents(cx, Rect { height: 1, ..inner }, buf, 0, None);
+        draw_truncated(buf, inner.x + 2, inner.y + 1, &line, inner.width.saturating_sub(2), cx.theme.text);
+        draw_incidents(cx, area_below(inner, 2), buf, 1, None);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::snapshot::Snapshot;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, area_below, draw_bar, draw_column, draw_column_labels, draw_column_markers, draw_columns,
-    draw_text,
+    draw_text, draw_truncated, fill_area,
 };
 use crate::units::format_bytes;
 
@@ -31,14 +31,47 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let [used, total] = [swap.and_then(|s| s.used_bytes), swap.and_then(|s| s.total_bytes)].map(level);
     let rates = [swap.and_then(|s| s.in_bytes_per_s), swap.and_then(|s| s.out_bytes_per_s)];
     let [si, so] = rates.map(format_optional_bytes);
-    let is_low = inner.height <= 2;
     let swap_line = format!("swap  used {used} of {total}  si {si}/s  so {so}/s");
-    line(buf, if is_low { 1 } else { 3 }, &swap_line, rates[0].is_some_and(|n| n > 0.0));
-    if !is_low {
-        let below = area_below(inner, 1);
-        draw_thresholds(cx, Rect { height: below.height.min(2), ..below }, buf);
-        draw_unwritten_graph(cx, area_below(inner, 4), buf);
+    let is_swapping = rates[0].is_some_and(|n| n > 0.0);
+    let below = area_below(inner, 1);
+    match inner.height {
+        0..=2 => line(buf, 1, &swap_line, is_swapping),
+        3..=4 => {
+            draw_thresholds(cx, Rect { height: below.height.min(2), ..below }, buf);
+            line(buf, 3, &swap_line, is_swapping);
+        }
+        height => {
+            draw_unwritten_history(cx, w, Rect { height: height - 2, ..below }, buf);
+            line(buf, height - 1, &swap_line, is_swapping);
+        }
     }
+}
+
+/// Draws dirty + writeback over time, scaled to the limit, and the thresholds as lines across it.
+fn draw_unwritten_history(cx: &Context, w: &WritebackRate, area: Rect, buf: &mut CellBuffer) {
+    let (shared, theme) = (cx.shared, &cx.theme);
+    let value = |s: &Snapshot| s.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64);
+    let limit = w.dirty_threshold_bytes.unwrap_or(0) as f64;
+    let max = peak(shared, area.width, value).max(limit * 1.02).max(1.0);
+    let lines = [
+        ("limit", w.dirty_threshold_bytes),
+        ("slowed above", w.freerun_bytes),
+        ("background", w.background_threshold_bytes),
+    ];
+    let mut labels = vec![String::new(); area.height.into()];
+    for (name, bytes) in lines.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))) {
+        let up = (bytes as f64 / max * f64::from(area.height)) as usize;
+        if let Some(label) = labels.iter_mut().nth_back(up) {
+            let gap = if label.is_empty() { "" } else { ", " };
+            *label += &format!("{gap}{name} {}", format_bytes(bytes));
+        }
+    }
+    for (y, label) in (area.y..).zip(&labels).filter(|(_, label)| !label.is_empty()) {
+        fill_area(buf, Rect { y, height: 1, ..area }, "┄", theme.dim);
+        draw_truncated(buf, area.x, y, &format!("{label} "), area.width, theme.dim);
+    }
+    draw_columns(buf, area, shared.history_to_shown().map(|f| value(&f.snapshot)), max, theme.graph);
+    draw_column_markers(buf, area, &shared.change_marks(area.width.into()), theme.changed);
 }
 
 pub(crate) fn level(bytes: Option<u64>) -> String {

@@ -34,9 +34,11 @@ impl ProcessesView {
     pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
         let set = self.column_set(shared, width);
         let has_delays = delays_unavailable(&shared.system.processes).is_none();
+        let is_traced = shared.snapshot().io_attribution.ok().is_some() && !self.show_threads;
         let priority = |i: usize| match set[i].id {
             id if id == self.sort_column => Priority::Kept,
             Col::IoDelay | Col::SwapinDelay if !has_delays => Priority::Hidden,
+            Col::Device if !is_traced => Priority::Hidden,
             id => column_priority(id),
         };
         let least = (width / 4).max(if width < 66 { 12 } else { 18 });
@@ -151,6 +153,7 @@ fn column_priority(column: Col) -> Priority {
         Col::Tid | Col::Pid => Priority::Rank(90),
         Col::Waits => Priority::Rank(85),
         Col::State => Priority::Rank(80),
+        Col::Device => Priority::Rank(78),
         Col::Swap => Priority::Rank(75),
         Col::IoDelay => Priority::Rank(70),
         Col::User => Priority::Rank(65),
