@@ -8,6 +8,7 @@ pub(crate) mod device_list;
 pub(crate) mod disk;
 pub mod file_io;
 pub(crate) mod file_path;
+pub(crate) mod filter;
 pub(crate) mod health;
 pub(crate) mod history;
 pub mod io_accounting;

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// The views, in the order of their number keys; Syncs and Files have keys of their own. Images can show those with a help text.
+/// The views, in the order of their number keys; Files has the key `0`. Images can show those with a help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, ValueEnum, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 pub enum ViewId {
@@ -35,7 +35,7 @@ pub enum ViewId {
 
 impl ViewId {
     /// All views with a number; the first has the key `1`.
-    pub const ALL: [ViewId; 8] = [
+    pub const ALL: [ViewId; 9] = [
         ViewId::Overview,
         ViewId::Devices,
         ViewId::Processes,
@@ -44,6 +44,7 @@ impl ViewId {
         ViewId::Bench,
         ViewId::Tune,
         ViewId::Findings,
+        ViewId::Syncs,
     ];
 
     /// Its name in the footer.

@@ -101,6 +101,8 @@ pub struct Prompt {
     pub purpose: PromptPurpose,
     pub label: String,
     pub text: String,
+    /// The text when it was opened.
+    pub original: String,
     /// Byte offset of the cursor.
     pub cursor: usize,
     /// Error found when Enter was pressed.
@@ -159,7 +161,7 @@ impl PendingChange {
 impl Prompt {
     pub(crate) fn new(purpose: PromptPurpose, label: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { purpose, label: label.into(), cursor: text.len(), text, error: None }
+        Self { purpose, label: label.into(), cursor: text.len(), original: text.clone(), text, error: None }
     }
 
     /// Replaces the text, with the cursor at its end.

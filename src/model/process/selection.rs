@@ -1,10 +1,12 @@
 //! Selects the rows of a window: filters, then picks the rows of the window by selection instead of sorting all
 //! 20,000 rows for 40 lines.
 
+use super::row::ProcessRow;
 use super::stored_row::StoredRow;
 use super::table::ProcessTable;
 use super::task::TaskKey;
 use crate::model::columns::process::{ProcessColumn, SortKey};
+use crate::model::filter::{FilterCondition, FilterExpression, FilterField, FilterValue};
 use std::cmp::Ordering;
 
 /// Conditions that a row must satisfy.
@@ -17,7 +19,8 @@ pub struct ProcessFilter {
     pub hide_kernel_threads: bool,
     /// Of this user (name or number).
     pub user: Option<String>,
-    /// Whose pid, name, command line or control group contains this; ASCII case-insensitive.
+    /// Whose pid, name, command line or control group contains this, ASCII case-insensitive, and for which its conditions
+    /// hold, such as `state=D`: see [`FilterExpression`].
     pub text: Option<String>,
     /// Threads of this process.
     pub pid: Option<u32>,
@@ -64,11 +67,13 @@ impl ProcessTable {
     /// The rows of a window. Linear in the number of rows; only the rows of the window are sorted. Ties are broken by
     /// (pid, tid), so rows do not jump. Unknown values sort last.
     pub fn window(&self, query: &ProcessQuery) -> ProcessWindow {
-        let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
+        let typed = FilterExpression::parse(query.filter.text.as_deref().unwrap_or_default());
         let mut idle = 0;
-        let matching = self.rows.iter().zip(0..).filter(|(row, _)| {
+        let matching = self.rows.iter().zip(0..).filter(|(row, at)| {
             let is_idle = query.filter.only_active && !self.is_active(row);
-            let matches = self.matches_filter(row, &query.filter, needle.as_deref());
+            let holds = |condition: &FilterCondition| condition.holds(filter_value(&self.row(*at), condition.field));
+            let matches =
+                self.matches_filter(row, &query.filter, typed.text.as_bytes()) && typed.conditions.iter().all(holds);
             idle += usize::from(is_idle && matches);
             matches && !is_idle
         });
@@ -97,7 +102,7 @@ impl ProcessTable {
     }
 
     /// Whether a row passes the filter, [`ProcessFilter::only_active`] aside.
-    fn matches_filter(&self, row: &StoredRow, filter: &ProcessFilter, needle: Option<&[u8]>) -> bool {
+    fn matches_filter(&self, row: &StoredRow, filter: &ProcessFilter, needle: &[u8]) -> bool {
         let key = row.raw.key;
         if key.tid != key.pid && filter.folded_pids.contains(&key.pid) {
             return false;
@@ -114,7 +119,7 @@ impl ProcessTable {
                 return false;
             }
         }
-        needle.is_none_or(|needle| contains_text(row, needle))
+        needle.is_empty() || contains_text(row, needle)
     }
 
     fn is_active(&self, row: &StoredRow) -> bool {
@@ -144,6 +149,22 @@ fn compare_entries(a: &SortEntry<'_>, b: &SortEntry<'_>, reverse: bool) -> Order
         (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(|| a.tie_breaker.cmp(&b.tie_breaker)),
     };
     if reverse { order.reverse() } else { order }.then_with(|| a.tie_breaker.cmp(&b.tie_breaker))
+}
+
+/// What a condition on a field compares in this row.
+fn filter_value<'a>(row: &'a ProcessRow<'_>, field: FilterField) -> FilterValue<'a> {
+    let text = |text: Option<&'a str>| text.map_or(FilterValue::Unknown, FilterValue::Text);
+    let number = |n: Option<f64>| n.map_or(FilterValue::Unknown, FilterValue::Number);
+    match field {
+        FilterField::State => text(std::str::from_utf8(std::slice::from_ref(&row.raw.state)).ok()),
+        FilterField::Dev => text(row.main_device_name()),
+        FilterField::User => text(row.user_name()),
+        FilterField::Cgroup => text(row.cgroup()),
+        FilterField::Pid => FilterValue::Number(row.pid().into()),
+        FilterField::Swap => number(row.raw.swap_bytes.map(|n| n as f64)),
+        FilterField::Read => number(row.rates().read_bytes_per_s),
+        FilterField::Write => number(row.rates().write_bytes_per_s),
+    }
 }
 
 fn contains_text(row: &StoredRow, needle: &[u8]) -> bool {

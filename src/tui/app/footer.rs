@@ -17,21 +17,20 @@ impl App {
     pub(super) fn footer_items(&self, area: Rect) -> Vec<(u16, u16, FooterItem)> {
         let mut out = Vec::new();
         let mut x = area.x + 1;
-        let short = area.width < 110;
         let possible = |action| self.refusal_reason(action).is_none();
-        for view in ViewId::ALL.into_iter().filter(|v| possible(Action::ShowView(*v))) {
-            let title = view.title();
-            let width = 2 + if short { 4.min(title.len()) } else { title.len() } as u16;
-            out.push((x, width, FooterItem::Tab(view)));
-            x += width + 1;
-        }
-        x += 1;
         let width = |b: &KeyBinding| b.name.chars().count() as u16 + 1 + b.footer.len() as u16;
         let mut all = keymap::footer_bindings(&self.key_contexts());
         all.retain(|b| possible(b.action));
         // Help and quit are always shown.
         let stays = |b: &KeyBinding| matches!(b.action, Action::Help | Action::Quit);
         let reserved: u16 = all.iter().filter(|b| stays(b)).map(|b| width(b) + 2).sum();
+        let tabs: Vec<ViewId> = ViewId::ALL.into_iter().filter(|v| possible(Action::ShowView(*v))).collect();
+        for (view, is_titled) in titled_tabs(&tabs, self.screen.view, area.width.saturating_sub(reserved + 1)) {
+            let width = if is_titled { 2 + view.title().len() as u16 } else { 1 };
+            out.push((x, width, FooterItem::Tab(view)));
+            x += width + 1;
+        }
+        x += 1;
         let mut put = |b: &'static KeyBinding, width, x: &mut u16| {
             out.push((*x, width, FooterItem::Key(b)));
             *x += width + 2;
@@ -50,6 +49,20 @@ impl App {
     }
 }
 
+/// The tabs, each with whether its title fits beside its number in this width: that of the current one first, then those
+/// from the left.
+fn titled_tabs(tabs: &[ViewId], current: ViewId, width: u16) -> Vec<(ViewId, bool)> {
+    let mut free = width.saturating_sub(2 * tabs.len() as u16);
+    let mut take = |view: &ViewId| {
+        let more = 1 + view.title().len() as u16;
+        let fits = more <= free;
+        free -= if fits { more } else { free };
+        fits
+    };
+    let is_current_titled = take(&current);
+    tabs.iter().map(|view| (*view, if *view == current { is_current_titled } else { take(view) })).collect()
+}
+
 pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if let Some(m) = &app.screen.message {
         let style = if m.is_error { theme.crit } else { theme.title };
@@ -61,7 +74,7 @@ pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBu
             FooterItem::Tab(view) => {
                 let at = ViewId::ALL.iter().position(|v| *v == view).unwrap_or(0);
                 draw_text(buf, x, area.y, &"123456789"[at..=at], 1, theme.key);
-                draw_text(buf, x + 2, area.y, view.title(), width - 2, theme.text);
+                draw_text(buf, x + 2, area.y, view.title(), width.saturating_sub(2), theme.text);
                 if view == app.screen.view {
                     patch_style(buf, x, area.y, width, theme.selected);
                 }

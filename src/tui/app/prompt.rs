@@ -18,8 +18,8 @@ impl App {
         match key.code {
             KeyCode::Esc if is_screenshot => return self.cancel_capture(),
             KeyCode::Char('c' | 'g') if ctrl && is_screenshot => return self.cancel_capture(),
-            KeyCode::Esc => return,
-            KeyCode::Char('c' | 'g') if ctrl => return,
+            KeyCode::Esc => return self.cancel_prompt(&prompt, effects),
+            KeyCode::Char('c' | 'g') if ctrl => return self.cancel_prompt(&prompt, effects),
             KeyCode::Enter => match self.submit(prompt.purpose, prompt.text.trim(), effects) {
                 Ok(()) => return,
                 Err(why) => prompt.error = Some(crate::sanitize::sanitize(why)),
@@ -32,9 +32,38 @@ impl App {
                     self.update_view(pane, effects, |view, _, _| view.on_prompt_key(&mut prompt, key.code))
                         == Some(true)
                 }) => {}
-            _ => edit_text(&mut prompt, key, ctrl),
+            _ => {
+                edit_text(&mut prompt, key, ctrl);
+                if owner.is_none() {
+                    self.preview(&mut prompt, effects);
+                }
+            }
         }
         self.open_overlay(Overlay::Prompt(prompt), owner);
+    }
+
+    /// Shows what a search or filter finds while it is typed.
+    fn preview(&mut self, prompt: &mut Prompt, effects: &mut Vec<Effect>) {
+        match prompt.purpose {
+            PromptPurpose::Filter => self.set_filter(&prompt.text, effects),
+            PromptPurpose::Search if !prompt.text.is_empty() => {
+                let is_found = self.select_match(&prompt.text, 0, effects);
+                prompt.error = (!is_found).then(|| "no match".into());
+            }
+            _ => {}
+        }
+    }
+
+    /// Leaves a prompt; a filter is again as it was.
+    fn cancel_prompt(&mut self, prompt: &Prompt, effects: &mut Vec<Effect>) {
+        if prompt.purpose == PromptPurpose::Filter && self.screen.overlay_owner.is_none() {
+            self.set_filter(&prompt.original, effects);
+        }
+    }
+
+    fn set_filter(&mut self, text: &str, effects: &mut Vec<Effect>) {
+        let pane = self.focused_pane();
+        self.update_view(pane, effects, |view, cx, _| view.set_filter(pane, text.trim(), cx));
     }
 
     /// Acts on the text typed, or returns what is wrong with it.
@@ -43,15 +72,12 @@ impl App {
             let result = self.update_view(pane, effects, |view, cx, out| view.on_input(purpose, text, cx, out));
             return result.unwrap_or(Ok(()));
         }
-        let pane = self.focused_pane();
         match purpose {
             PromptPurpose::Search => {
                 text.clone_into(&mut self.screen.search);
                 self.search(0, effects);
             }
-            PromptPurpose::Filter => {
-                self.update_view(pane, effects, |view, cx, _| view.set_filter(pane, text, cx));
-            }
+            PromptPurpose::Filter => self.set_filter(text, effects),
             PromptPurpose::Command => self.run_command(text, effects)?,
             PromptPurpose::ScreenshotPath => self.write_capture(text, effects)?,
             // An empty text changes nothing.
@@ -97,15 +123,20 @@ impl App {
 
     /// Selects the next row that contains the search text: `step` 1 after the selected one, -1 before it, 0 from it on.
     pub(super) fn search(&mut self, step: isize, effects: &mut Vec<Effect>) {
-        let search = RowSearch { needle: self.screen.search.to_lowercase(), step };
-        if search.needle.is_empty() {
+        let text = self.screen.search.clone();
+        if text.is_empty() {
             return self.screen.error("nothing to search for: / asks");
         }
-        let pane = self.focused_pane();
-        if self.update_view(pane, effects, |view, cx, _| view.find_row(pane, &search, cx)) != Some(true) {
-            let text = self.screen.search.clone();
+        if !self.select_match(&text, step, effects) {
             self.screen.error(format!("\"{text}\" not found"));
         }
+    }
+
+    /// Selects the row that a search finds. False: there is none.
+    fn select_match(&mut self, text: &str, step: isize, effects: &mut Vec<Effect>) -> bool {
+        let search = RowSearch { needle: text.to_lowercase(), step };
+        let pane = self.focused_pane();
+        self.update_view(pane, effects, |view, cx, _| view.find_row(pane, &search, cx)) == Some(true)
     }
 }
 

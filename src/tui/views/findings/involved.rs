@@ -1,4 +1,4 @@
-//! Who is involved in the worst incident: the task that causes the load, the tasks that suffer, the device.
+//! Who is involved in the worst incident: the task with most I/O, the tasks that suffer, the device.
 
 use crate::doctor::finding::FindingSubject;
 use crate::doctor::incident::Incident;
@@ -10,6 +10,20 @@ use crate::tui::view::Shared;
 use crate::units::format_bytes;
 use std::collections::BTreeMap;
 
+/// Rules about load, which tasks cause.
+const LOAD_RULES: &[&str] = &[
+    "device-saturated",
+    "writeback-storm",
+    "writers-throttled",
+    "slow-drain",
+    "waits-on-syncs",
+    "swapping",
+    "cgroup-io",
+];
+/// Rules about dirty pages, whose victims are throttled.
+const DIRTY_PAGE_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slow-drain"];
+/// Rules about memory, whose victims are in reclaim.
+const MEMORY_RULES: &[&str] = &["swapping", "reclaim-stalls", "cache-pressure", "cgroup-memory"];
 /// Rates are means over this time, ns.
 const WINDOW_NS: u64 = 10_000_000_000;
 /// More victims than these are counted, not named.
@@ -23,11 +37,14 @@ pub(super) fn line(shared: &Shared) -> Option<String> {
         FindingSubject::Device(id, _) => Some(*id),
         _ => f.devices.first().copied(),
     });
-    let culprit = culprit(shared, device);
-    let victims = victims(shared, incident, culprit.as_ref().map(|c| c.0));
+    // Without a device its users cannot be told from tasks that are busy elsewhere.
+    let user = device.and_then(|id| busiest_user(shared, id));
+    let victims = victims(shared, incident, user.map(|user| user.0));
     let mut parts = Vec::new();
-    if let Some((pid, bytes_per_s)) = culprit {
-        parts.push(format!("culprit {} {}/s", task_name(shared, pid), format_bytes(bytes_per_s as u64)));
+    if let Some((pid, bytes_per_s)) = user {
+        // Of a fault of the device no task is the culprit.
+        let role = if LOAD_RULES.contains(&incident.cause().rule) { "culprit" } else { "most I/O by" };
+        parts.push(format!("{role} {} {}/s", task_name(shared, pid), format_bytes(bytes_per_s as u64)));
     }
     if let Some((first, more)) = victims.split_first() {
         let named: String = more.iter().take(MAX_VICTIMS - 1).map(|name| format!(", {name}")).collect();
@@ -39,8 +56,8 @@ pub(super) fn line(shared: &Shared) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-/// The process with most bytes on a device, or on all devices, of those that are no kernel thread; bytes per second.
-fn culprit(shared: &Shared, device: Option<DevId>) -> Option<(u32, f64)> {
+/// The process with most bytes on a device, of those that are no kernel thread; bytes per second, from tracing.
+fn busiest_user(shared: &Shared, device: DevId) -> Option<(u32, f64)> {
     let until = shared.snapshot().time.boot_ns;
     let is_recent = |frame: &&HistoryFrame| frame.snapshot.time.boot_ns.saturating_add(WINDOW_NS) > until;
     let (mut sums, mut secs) = (BTreeMap::<u32, f64>::new(), 0.0);
@@ -48,43 +65,28 @@ fn culprit(shared: &Shared, device: Option<DevId>) -> Option<(u32, f64)> {
         let Some(attribution) = frame.snapshot.io_attribution.ok() else { continue };
         secs += frame.snapshot.interval_secs;
         for process in &attribution.processes {
-            let rates = match device {
-                Some(id) => process.on_device(id).copied().unwrap_or_default(),
-                None => process.total,
-            };
-            // A kernel thread has the requests of the pages that others dirtied.
-            let own = rates.read_bytes_per_s + rates.write_bytes_per_s.max(rates.writeback_bytes_per_s);
-            *sums.entry(process.owner).or_default() += own * frame.snapshot.interval_secs;
+            let Some(rates) = process.on_device(device) else { continue };
+            // What it writes itself is written back for it, too.
+            let bytes = rates.read_bytes_per_s + rates.write_bytes_per_s.max(rates.writeback_bytes_per_s);
+            *sums.entry(process.owner).or_default() += bytes * frame.snapshot.interval_secs;
         }
     }
+    // A kernel thread has the requests of the pages that others dirtied.
     let is_program = |pid: u32| match shared.system.processes.find_live(pid) {
         Some(row) => !row.raw.kernel_thread,
         None => !task_name(shared, pid).starts_with("kworker/"),
     };
     let mut busiest: Vec<(u32, f64)> = sums.into_iter().filter(|(_, bytes)| *bytes > 0.0).collect();
     busiest.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let traced =
-        busiest.into_iter().find(|(pid, _)| is_program(*pid)).map(|(pid, bytes)| (pid, bytes / secs.max(0.001)));
-    let is_traced = shared.snapshot().io_attribution.ok().is_some();
-    traced.or_else(|| if is_traced || device.is_some() { None } else { busiest_untraced(shared) })
+    let (pid, bytes) = busiest.into_iter().find(|(pid, _)| is_program(*pid))?;
+    Some((pid, bytes / secs.max(0.001)))
 }
 
-/// Without tracing: the process that reads and writes most.
-fn busiest_untraced(shared: &Shared) -> Option<(u32, f64)> {
-    let newest = shared.history_to_shown().rev().find(|frame| !frame.tasks.is_empty())?;
-    let rows = newest.tasks.iter().filter(|row| !row.raw.kernel_thread);
-    let bytes = rows.filter_map(|row| {
-        let rates = row.rates();
-        Some((row.pid(), rates.read_bytes_per_s? + rates.write_bytes_per_s?))
-    });
-    bytes.filter(|(_, bytes)| *bytes > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-/// The tasks that the findings name, then hung ones, then those stalled by memory; without the culprit.
-fn victims(shared: &Shared, incident: &Incident, culprit: Option<u32>) -> Vec<String> {
+/// The tasks that the findings name, then those stalled by what the findings are about; without `user`.
+fn victims(shared: &Shared, incident: &Incident, user: Option<u32>) -> Vec<String> {
     let mut out: Vec<(u32, String)> = Vec::new();
     let mut add = |pid: u32, name: &str| {
-        if Some(pid) != culprit && !out.iter().any(|known| known.0 == pid) {
+        if Some(pid) != user && !out.iter().any(|known| known.0 == pid) {
             out.push((pid, format!("{name} ({pid})")));
         }
     };
@@ -95,13 +97,11 @@ fn victims(shared: &Shared, incident: &Incident, culprit: Option<u32>) -> Vec<St
             _ => {}
         }
     }
-    for task in &shared.system.hung_tasks {
-        add(task.key.pid, &sanitize(&task.comm));
-    }
-    if let Some(stalls) = shared.snapshot().memory_stalls.ok() {
-        for kind in [THROTTLE, RECLAIM] {
-            stalls.processes_by_kind(kind).iter().for_each(|process| add(process.key.pid, &sanitize(&process.comm)));
-        }
+    let has_rule = |rules: &[&str]| incident.findings.iter().any(|f| rules.contains(&f.rule));
+    for (kind, _) in [(THROTTLE, DIRTY_PAGE_RULES), (RECLAIM, MEMORY_RULES)].iter().filter(|(_, rules)| has_rule(rules))
+    {
+        let Some(stalls) = shared.snapshot().memory_stalls.ok() else { break };
+        stalls.processes_by_kind(*kind).iter().for_each(|process| add(process.key.pid, &sanitize(&process.comm)));
     }
     out.into_iter().map(|(_, name)| name).collect()
 }
@@ -121,4 +121,59 @@ fn device_text(shared: &Shared, id: DevId) -> String {
     let device = shared.system.topology.ok().and_then(|topology| topology.get(id));
     let mount = device.and_then(|d| d.mounts.iter().find(|m| !m.is_hidden));
     mount.map_or(name.clone(), |mount| format!("{name} {}", mount.mount_point.sanitized()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::{Finding, Severity};
+    use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo, rates::DeviceIo};
+    use crate::model::reading::Reading;
+    use crate::model::snapshot::Snapshot;
+    use crate::model::system_state::{HostInfo, SystemState};
+    use std::sync::Arc;
+
+    const LOOP: DevId = DevId { major: 7, minor: 0 };
+    const FAST: DevId = DevId { major: 254, minor: 0 };
+
+    /// dd (20) writes little to the device of the incident, rustc (30) much to another one.
+    fn shared(rule: &'static str, devices: Vec<DevId>) -> Shared {
+        let io = |pid, device, bytes| OwnerIo {
+            owner: pid,
+            total: IoRates::default(),
+            devices: vec![DeviceIo { device, rates: IoRates { write_bytes_per_s: bytes, ..IoRates::default() } }],
+        };
+        let attribution = IoAttribution {
+            processes: vec![io(20, LOOP, 1e6), io(30, FAST, 1e9)],
+            names: vec![(20, "dd".into()), (30, "rustc".into())],
+            ..IoAttribution::default()
+        };
+        let snapshot = Arc::new(Snapshot {
+            seq: 1,
+            interval_secs: 1.0,
+            io_attribution: Reading::Ok(Arc::new(attribution)),
+            ..Snapshot::default()
+        });
+        let mut system = SystemState::new(HostInfo::default(), Default::default());
+        system.snapshot = snapshot.clone();
+        system.history.push(snapshot);
+        let mut shared = Shared::new(system, false);
+        let subject = FindingSubject::Pid(40, "sqlite".into());
+        let finding = Finding { rule, subject, devices, ..Finding::default() };
+        shared.findings.incidents = vec![Incident { severity: Severity::Warn, findings: vec![finding] }];
+        shared
+    }
+
+    #[test]
+    fn the_busiest_task_on_the_device_of_the_incident_is_named() {
+        let line = line(&shared("writers-throttled", vec![LOOP])).unwrap();
+        assert_eq!(line, "culprit dd (20) 977K/s · victim sqlite (40) · device 7:0");
+    }
+
+    #[test]
+    fn no_task_is_the_culprit_of_a_fault_or_without_a_device() {
+        let fault = line(&shared("io-error", vec![LOOP])).unwrap();
+        assert!(fault.starts_with("most I/O by dd (20)"), "{fault}");
+        assert_eq!(line(&shared("hung-task", vec![])).as_deref(), Some("victim sqlite (40)"));
+    }
 }

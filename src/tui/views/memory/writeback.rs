@@ -66,12 +66,15 @@ fn draw_unwritten_history(cx: &Context, w: &WritebackRate, area: Rect, buf: &mut
             *label += &format!("{gap}{name} {}", format_bytes(bytes));
         }
     }
-    for (y, label) in (area.y..).zip(&labels).filter(|(_, label)| !label.is_empty()) {
+    let labels = || (area.y..).zip(&labels).filter(|(_, label)| !label.is_empty());
+    for (y, _) in labels() {
         fill_area(buf, Rect { y, height: 1, ..area }, "┄", theme.dim);
-        draw_truncated(buf, area.x, y, &format!("{label} "), area.width, theme.dim);
     }
     draw_columns(buf, area, shared.history_to_shown().map(|f| value(&f.snapshot)), max, theme.graph);
     draw_column_markers(buf, area, &shared.change_marks(area.width.into()), theme.changed);
+    for (y, label) in labels() {
+        draw_truncated(buf, area.x, y, &format!("{label} "), area.width, theme.text);
+    }
 }
 
 pub(crate) fn level(bytes: Option<u64>) -> String {
