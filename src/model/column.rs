@@ -81,6 +81,8 @@ pub enum Align {
     Left,
     /// For numbers.
     Right,
+    /// As `Left`, but what is too long loses its beginning.
+    Path,
 }
 
 /// How a cell stands out.
@@ -122,6 +124,11 @@ impl<C: Copy, V: Copy> ColumnSpec<C, V> {
     /// A column of text.
     pub const fn left(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
         Self { align: Align::Left, ..Self::right(id, header, width, value, help) }
+    }
+
+    /// A column of paths, which lose their beginning where they are cut.
+    pub const fn path(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
+        Self { align: Align::Path, ..Self::right(id, header, width, value, help) }
     }
 
     /// The same in these sets only.

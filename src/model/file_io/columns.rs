@@ -74,7 +74,7 @@ pub static FILE_COLUMNS: &[FileColumnSpec] = &[
         |f| Text(f.class.name()),
         "file, metadata, journal, swap, device (no file system on it), flush or unknown",
     ),
-    ColumnSpec::left(Col::Path, "PATH", 0, |f| Text(&f.path), "the file"),
+    ColumnSpec::path(Col::Path, "PATH", 0, |f| Text(&f.path), "the file"),
 ];
 
 impl FileRow {

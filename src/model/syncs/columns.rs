@@ -87,7 +87,7 @@ pub static SYNC_COLUMNS: &[SyncColumnSpec] = &[
     right(Col::LastEnded, "last", 7, |s| CellValue::text(s.last_ended.as_deref()), "time since the last one ended"),
     right(Col::Errors, "errors", 6, |s| Int(s.rate.errors), "calls that failed since tracing began")
         .thresholds(f64::INFINITY, 1.0),
-    ColumnSpec::left(Col::Path, "PATH", 0, |s| Text(&s.path), "the file"),
+    ColumnSpec::path(Col::Path, "PATH", 0, |s| Text(&s.path), "the file"),
 ];
 
 fn millis<'a>(us: Option<f64>) -> CellValue<'a> {
@@ -134,7 +134,7 @@ pub static SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn, SlowSyncValue>] = &[
     ColumnSpec::left(SlowSyncColumn::WaitedOn, "WAITED ON", 22, waited_on, "where it was most often found waiting"),
     ColumnSpec::right(SlowSyncColumn::Error, "error", 6, error as SlowSyncValue, "errno, 0 on success")
         .thresholds(f64::INFINITY, 1.0),
-    ColumnSpec::left(SlowSyncColumn::Path, "PATH", 0, |s, _| Text(&s.path), "the file"),
+    ColumnSpec::path(SlowSyncColumn::Path, "PATH", 0, |s, _| Text(&s.path), "the file"),
 ];
 
 fn ended_at<'a>(row: &'a SlowSyncRow, when: &'a str) -> CellValue<'a> {

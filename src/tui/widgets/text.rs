@@ -4,6 +4,7 @@ use super::cell_buffer::{CellBuffer, PackedCell, PackedSymbol};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Draws sanitized `text` at `x`, `y` in at most `width` cells; returns the cells used.
 pub(crate) fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
@@ -68,7 +69,7 @@ pub(crate) fn clear_area(canvas: &mut CellBuffer, area: Rect) {
 
 /// Draws `text` right-aligned in `width` cells.
 pub(crate) fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
-    let cells = if text.is_ascii() { text.len() } else { unicode_width::UnicodeWidthStr::width(text) };
+    let cells = if text.is_ascii() { text.len() } else { UnicodeWidthStr::width(text) };
     let pad = usize::from(width).saturating_sub(cells) as u16;
     draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }
@@ -86,6 +87,23 @@ pub(crate) fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str
     draw_text(canvas, x, y, fits, width - 1, style);
     draw_text(canvas, x + used as u16, y, "…", 1, style);
     used as u16 + 1
+}
+
+/// Draws a path; a mark shows that its beginning was cut off. Returns the cells used.
+pub(crate) fn draw_path(canvas: &mut CellBuffer, x: u16, y: u16, path: &str, width: u16, style: Style) -> u16 {
+    let room = usize::from(width);
+    if path.len() <= room || UnicodeWidthStr::width(path) <= room || width < 2 {
+        return draw_truncated(canvas, x, y, path, width, style);
+    }
+    // Sanitized text has no characters that take no cell.
+    let mut used = 0;
+    let end = path.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used < room
+    });
+    let start = end.last().map_or(path.len(), |(at, _)| at);
+    draw_text(canvas, x, y, "…", 1, style);
+    1 + draw_text(canvas, x + 1, y, &path[start..], width - 1, style)
 }
 
 /// Applies a style to `width` cells of a row and keeps their text.
@@ -107,6 +125,23 @@ mod tests {
         assert_eq!(draw_text(&mut canvas, 9, 0, "x", 1, Style::new()), 0);
         assert_eq!(draw_text(&mut canvas, 0, 5, "x", 1, Style::new()), 0);
         assert_eq!(canvas.to_buffer(), Buffer::with_lines(["abc 写"]));
+    }
+
+    #[test]
+    fn a_path_keeps_its_end() {
+        let shown = |path: &str, width: u16| {
+            let mut canvas = CellBuffer::new(Rect::new(0, 0, 12, 1));
+            let used = draw_path(&mut canvas, 0, 0, path, width, Style::new());
+            let buf = canvas.to_buffer();
+            let text: String = (0..12).map(|x| buf[(x, 0)].symbol()).collect();
+            assert!(used <= width);
+            text.trim_end().to_owned()
+        };
+        assert_eq!(shown("/var/lib/pg/base", 12), "…lib/pg/base");
+        assert_eq!(shown("/srv/data", 12), "/srv/data");
+        // A wide character takes two cells.
+        assert_eq!(shown("/srv/データ/ファイル", 8), "…ァ イ ル");
+        assert_eq!((shown("/srv", 1), shown("/srv", 0)), (String::new(), String::new()));
     }
 
     #[test]
