@@ -34,8 +34,8 @@ pub enum ViewId {
 }
 
 impl ViewId {
-    /// All views with a number; the first has the key `1`.
-    pub const ALL: [ViewId; 9] = [
+    /// All views in the order of their keys, `1` to `9` and `0`.
+    pub const ALL: [ViewId; 10] = [
         ViewId::Overview,
         ViewId::Devices,
         ViewId::Processes,
@@ -45,6 +45,7 @@ impl ViewId {
         ViewId::Tune,
         ViewId::Findings,
         ViewId::Syncs,
+        ViewId::Files,
     ];
 
     /// Its name in the footer.

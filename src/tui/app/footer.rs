@@ -5,6 +5,9 @@ use crate::tui::keymap::{self, KeyBinding};
 use crate::tui::view::{Action, ViewId};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text, patch_style};
 
+/// Keys of the view that are shown even where that leaves tabs without a title.
+const MIN_KEYS: usize = 1;
+
 /// An item of the footer, which can be clicked.
 #[derive(Clone, Copy)]
 pub(super) enum FooterItem {
@@ -25,7 +28,9 @@ impl App {
         let stays = |b: &KeyBinding| matches!(b.action, Action::Help | Action::Quit);
         let reserved: u16 = all.iter().filter(|b| stays(b)).map(|b| width(b) + 2).sum();
         let tabs: Vec<ViewId> = ViewId::ALL.into_iter().filter(|v| possible(Action::ShowView(*v))).collect();
-        for (view, is_titled) in titled_tabs(&tabs, self.screen.view, area.width.saturating_sub(reserved + 1)) {
+        let keys: u16 = all.iter().filter(|b| !stays(b)).take(MIN_KEYS).map(|b| width(b) + 2).sum();
+        let room = area.width.saturating_sub(reserved + keys + 2);
+        for (view, is_titled) in titled_tabs(&tabs, self.screen.view, room) {
             let width = if is_titled { 2 + view.title().len() as u16 } else { 1 };
             out.push((x, width, FooterItem::Tab(view)));
             x += width + 1;
@@ -73,7 +78,7 @@ pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBu
         match part {
             FooterItem::Tab(view) => {
                 let at = ViewId::ALL.iter().position(|v| *v == view).unwrap_or(0);
-                draw_text(buf, x, area.y, &"123456789"[at..=at], 1, theme.key);
+                draw_text(buf, x, area.y, &"1234567890"[at..=at], 1, theme.key);
                 draw_text(buf, x + 2, area.y, view.title(), width.saturating_sub(2), theme.text);
                 if view == app.screen.view {
                     patch_style(buf, x, area.y, width, theme.selected);

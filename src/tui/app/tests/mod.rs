@@ -78,7 +78,7 @@ const STATE_AFTER_KEYS: &[(&str, &str)] = &[
     ("5", "Kernel/KernelLog"),
     ("51", "Overview/Processes"),
     ("<tab><tab>", "Processes/Processes"),
-    ("9<tab>", "Overview/Processes"),
+    ("0<tab>", "Overview/Processes"),
     ("w", "Overview/Devices"),
     ("<s-tab>ww", "Overview/KernelLog"),
     ("wwww", "Overview/FindingsSummary"),
