@@ -122,12 +122,15 @@ impl ProcessesView {
             }
         });
         if self.is_folded && self.window.idle > 0 {
-            let text = format!("{} idle (o shows all)", self.window.idle);
+            // The I/O of a hidden task cannot be read: it may be busy.
+            let state = if shared.system.processes.hidden_count > 0 { "idle or hidden" } else { "idle" };
+            let text = format!("{} {state} (o shows all)", self.window.idle);
             let y = (body.y + rows).min(body.bottom().saturating_sub(1));
             draw_truncated(buf, body.x, y, &text, body.width, theme.dim);
         } else if rows == 0 {
             let text = match self.filter.only_active {
                 _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
+                true if shared.system.processes.hidden_count > 0 => "no task is seen to do I/O (o shows all)",
                 true => "no task does any I/O (o shows all)",
                 false => "no task matches (Esc)",
             };
