@@ -93,6 +93,16 @@ pub fn format_duration(secs: u64) -> String {
     }
 }
 
+/// Writes an age in four cells, right-aligned: ` 12s`, `  4m`, ` 23h`, `400d`.
+pub fn write_age(out: &mut impl Write, secs: u64) {
+    let _ = match secs {
+        0..60 => write!(out, "{secs:>3}s"),
+        60..3600 => write!(out, "{:>3}m", secs / 60),
+        3600..172_800 => write!(out, "{:>3}h", secs / 3600),
+        _ => write!(out, "{:>3}d", secs / 86_400),
+    };
+}
+
 /// Microseconds in at most three digits and a unit: `44 us`, `1.2 ms`, `12 s`.
 pub fn format_micros(us: f64) -> String {
     let (n, unit) = match us {
@@ -180,6 +190,12 @@ mod tests {
             (format_duration(59), format_duration(245), format_duration(90_000)),
             ("59s".into(), "4m05s".into(), "1d 1h".into())
         );
+        let age = |secs| {
+            let mut out = String::new();
+            write_age(&mut out, secs);
+            out
+        };
+        assert_eq!([7, 3599, 86_400, 40_000_000].map(age), ["  7s", " 59m", " 24h", "462d"]);
         assert_eq!(format_rfc3339(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(format_rfc3339(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
         assert_eq!(format_time_of_day(52_512_000_000_000, 0), "14:35:12");

@@ -137,7 +137,7 @@ fn device_detail_says_why_tracing_is_unavailable() {
 
 #[test]
 fn kernel_detail() {
-    assert_screens_at_every_size("kernel_detail", "5<home><enter>");
+    assert_screens_at_every_size("kernel_detail", "5<end><enter>");
 }
 
 /// The facts are read by the child's own code, from the tree.

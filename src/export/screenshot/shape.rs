@@ -46,8 +46,10 @@ pub(super) fn symbol_shape(symbol: &str) -> Option<SymbolShape> {
     let (parts, share) = match code {
         0x2504..=0x250b => (dash_parts(code - 0x2504), 100),
         0x2500..=0x254b => (box_parts(code - 0x2500), 100),
-        // Rounded corners, drawn as the others.
-        0x256d..=0x2570 => (box_parts([0x0c, 0x10, 0x18, 0x14][(code - 0x256d) as usize]), 100),
+        0x256d => (rounded_corner_parts(true, true), 100),
+        0x256e => (rounded_corner_parts(false, true), 100),
+        0x256f => (rounded_corner_parts(false, false), 100),
+        0x2570 => (rounded_corner_parts(true, false), 100),
         0x2574..=0x257f => (box_parts(code - 0x2574 + 0x4c), 100),
         0x2580..=0x259f => block_parts(code),
         0x2800..=0x28ff => (braille_parts(code - 0x2800), 100),
@@ -83,6 +85,24 @@ fn box_parts(nth: u32) -> Vec<ShapePart> {
         add(mx - down / 2.0, my - along, down, HEIGHT - my + along);
     }
     parts
+}
+
+/// A quarter of a circle from the middle of a side edge to the vertical line, and the rest of that line. `to_right` and
+/// `down`: where the two arms go.
+fn rounded_corner_parts(to_right: bool, down: bool) -> Vec<ShapePart> {
+    const STEPS: u8 = 8;
+    let (mx, my) = CENTER;
+    let (half, radius) = (THICKNESS[1] / 2.0, mx);
+    let (centre_x, from_x) = if to_right { (WIDTH, -1.0) } else { (0.0, 1.0) };
+    let (centre_y, from_y) = if down { (my + radius, -1.0) } else { (my - radius, 1.0) };
+    let point = |step: u8, radius: f32| {
+        let (sin, cos) = (f32::from(step) / f32::from(STEPS) * std::f32::consts::FRAC_PI_2).sin_cos();
+        (centre_x + from_x * radius * cos, centre_y + from_y * radius * sin)
+    };
+    let outer = (0..=STEPS).map(|step| point(step, radius + half));
+    let inner = (0..=STEPS).rev().map(|step| point(step, radius - half));
+    let line = if down { (centre_y, HEIGHT - centre_y) } else { (0.0, centre_y) };
+    vec![ShapePart::Polygon(outer.chain(inner).collect()), ShapePart::Rect(mx - half, line.0, THICKNESS[1], line.1)]
 }
 
 /// U+2504 to U+250B: three or four dashes, horizontal or vertical, light or heavy.

@@ -12,6 +12,9 @@ use crate::units::{format_bytes, format_duration};
 
 type HeaderPart = (String, Style);
 
+/// From this width on the line also has what is seldom looked at.
+const ROOMY_WIDTH: u16 = 100;
+
 /// Draws the line; a narrow screen cuts off its end.
 pub(super) fn draw_header(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let snapshot = shared.snapshot();
@@ -20,10 +23,10 @@ pub(super) fn draw_header(shared: &Shared, theme: &Theme, area: Rect, buf: &mut 
     let mut parts = vec![(format!(" {}  {time}", host.name), theme.title)];
     // What changes the meaning of all figures comes first.
     push_status(shared, theme, area.width, &mut parts);
-    push_figures(snapshot, theme, &mut parts);
-    if area.width >= 100 {
+    push_figures(snapshot, theme, area.width, &mut parts);
+    if area.width >= ROOMY_WIDTH {
         let uptime = format_duration(snapshot.time.uptime_secs() as u64);
-        parts.push((format!("  up {uptime}  {}", host.kernel), theme.dim));
+        parts.push((format!("  {}  up {uptime}", host.kernel), theme.dim));
     }
     let mode = mode_text(shared, snapshot);
     let room = area.right().saturating_sub(mode.len() as u16);
@@ -64,8 +67,8 @@ fn push_status(shared: &Shared, theme: &Theme, width: u16, out: &mut Vec<HeaderP
     out.extend(shared.running.iter().map(|running| (format!("  {}", running.status), theme.warn)));
 }
 
-/// What stalls tasks comes first, what the CPUs do last.
-fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
+/// What stalls tasks comes first, what the CPUs do last. In `width` cells.
+fn push_figures(snapshot: &Snapshot, theme: &Theme, width: u16, out: &mut Vec<HeaderPart>) {
     let alert = |is_high| if is_high { theme.crit } else { theme.text };
     if let Some(p) = snapshot.pressure.ok() {
         let some = |p: ResourcePressure| p.some.map_or("-".into(), |s| format!("{:.0}%", s.avg10));
@@ -73,25 +76,29 @@ fn push_figures(snapshot: &Snapshot, theme: &Theme, out: &mut Vec<HeaderPart>) {
         out.extend([
             (format!("  IO stall {}", some(p.io)), style(p.io)),
             (format!(" mem {}", some(p.memory)), style(p.memory)),
-            (" (10s)".into(), theme.dim),
         ]);
+        if width >= ROOMY_WIDTH {
+            out.push((" (10s)".into(), theme.dim));
+        }
+    }
+    let cpu = snapshot.cpu.ok();
+    if let Some(cpu) = cpu {
+        out.push((format!("  iowait {:.0}%", cpu.iowait_pct), alert(cpu.iowait_pct >= 20.0)));
+    }
+    if let Some(blocked) = snapshot.tasks_blocked.filter(|n| *n > 0) {
+        out.push((format!("  D {blocked}"), theme.warn));
     }
     if snapshot.memory_stalls.ok().is_some_and(|stalls| stalls.has_stalls(THROTTLE)) {
         out.push(("  THROTTLED".into(), theme.warn));
     }
-    if let Some(blocked) = snapshot.tasks_blocked.filter(|n| *n > 0) {
-        out.push((format!("  blk {blocked}"), theme.warn));
-    }
-    match snapshot.cpu.ok() {
-        Some(c) => out.extend([
-            (format!("  wa {:.0}", c.iowait_pct), alert(c.iowait_pct >= 20.0)),
-            (
-                format!(" us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct),
-                theme.text,
-            ),
-        ]),
-        None => out.push(("  cpu -".into(), theme.dim)),
-    }
+    out.push(match cpu {
+        Some(c) => {
+            let text =
+                format!("  us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct);
+            (text, theme.text)
+        }
+        None => ("  cpu -".into(), theme.dim),
+    });
 }
 
 /// At the right edge: the date of a recording, what a frozen tick covers, or the interval.

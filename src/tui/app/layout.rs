@@ -72,7 +72,7 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
     };
     let writeback = if !is_wide && h >= 15 { 4 } else { 0 };
     let at = |y, height| Rect { y: rest.y + y, height, ..rest };
-    let left = if is_wide { rest.width * 3 / 5 } else { rest.width };
+    let left = if is_wide { rest.width * 3 / 5 + 4 } else { rest.width };
     let devices_area = Rect { width: left, ..at(0, top) };
     let writeback_area = match is_wide {
         true => Rect { x: rest.x + left, width: rest.width - left, ..at(0, top) },

@@ -112,7 +112,7 @@ pub(crate) fn draw_column<T: AsRef<str>>(
     lines: impl IntoIterator<Item = (T, Style)>,
 ) {
     for ((line, style), y) in lines.into_iter().zip(area.top()..area.bottom()) {
-        draw_text(buf, area.x, y, line.as_ref(), area.width, style);
+        draw_truncated(buf, area.x, y, line.as_ref(), area.width, style);
     }
 }
 

@@ -426,18 +426,26 @@ pub fn draw_screen(app: &App) -> Buffer {
 }
 
 #[test]
-fn a_kernel_log_window_equals_that_slice() {
-    for keys in ["5", "5X<c-u>EXT4<enter>", "5I<c-u>nothing like this<enter>"] {
-        let mut app = app(SIZE);
-        press(&mut app, keys);
-        let all: Vec<_> =
-            app.views.kernel_log.visible_entries(&app.shared).enumerate().map(|(i, e)| (i, e.seq)).collect();
-        for (first, most) in (0..all.len() + 2).flat_map(|first| [0, 1, 3, 500].map(|most| (first, most))) {
-            let seen =
-                app.views.kernel_log.visible_window(&app.shared, first, most).into_iter().map(|(i, e)| (i, e.seq));
-            assert!(seen.eq(all.iter().copied().skip(first).take(most)), "{keys}: {most} from {first}");
-        }
-    }
+fn the_selected_kernel_log_entry_stays_selected_while_a_newer_one_arrives() {
+    let mut app = app(SIZE);
+    press(&mut app, "5<down><down><enter>");
+    let entry_at = |app: &App, row: usize| app.views.kernel_log.visible_entries(&app.shared).nth(row).map(|e| e.seq);
+    let before = entry_at(&app, 2);
+    let newest = app.shared.system.kernel_log.entries().filter_map(|e| e.seq).max().unwrap();
+    let record = crate::model::kernel_log::KmsgRecord {
+        seq: newest + 100_000,
+        boot_us: app.shared.system.kernel_log.entries().map(|e| e.boot_us).max().unwrap() + 900_000_000,
+        level: 3,
+        message: b"a new line".to_vec(),
+        ..Default::default()
+    };
+    let clock = app.shared.log_clock;
+    update(&mut app, Event::Observed(Observation::KernelLog(vec![record], clock)));
+    let log = &app.views.kernel_log;
+    assert_eq!((log.scroll.selected, log.page), (3, 3), "an entry came above it");
+    assert_eq!(entry_at(&app, 3), before);
+    press(&mut app, "<esc><home>");
+    assert_eq!(app.views.kernel_log.scroll.selected, 0);
 }
 
 #[test]

@@ -1,19 +1,25 @@
 //! The list: iostat's columns for disks, partitions and the devices stacked on them, as a tree.
 
 use super::DevicesView;
+use super::latency::device_history;
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::CellValue;
 use crate::model::columns::device::{DeviceColumn, DeviceColumnSet, DeviceColumnSpec, DeviceRow};
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
-use crate::model::disk::DiskRate;
+use crate::model::disk::{DevId, DiskRate};
 use crate::model::topology::BlockDevice;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_column, draw_reason, draw_text, draw_truncated, split_rows, table,
-    title_with_filter,
+    CellBuffer, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right, draw_truncated,
+    split_rows, table, title_with_filter,
 };
 use std::sync::Arc;
+use unicode_width::UnicodeWidthStr;
+
+/// Cells of a sparkline, at least and at most.
+const MIN_SPARKLINE_WIDTH: u16 = 6;
+const MAX_SPARKLINE_WIDTH: u16 = 30;
 
 impl DevicesView {
     /// Rows of the network file systems, the header included.
@@ -77,6 +83,10 @@ impl DevicesView {
         let mut scratch = String::new();
         let folded = self.folded.map(|(_, idle)| idle).filter(|idle| *idle > 0);
         let rows = Rect { height: body.height - u16::from(folded.is_some()).min(body.height), ..body };
+        let sparkline = self.sparkline_column(&lines, rows, &fitted);
+        if sparkline.width > 0 {
+            draw_text_right(buf, sparkline.x, inner.y, "util", sparkline.width, theme.dim);
+        }
         for (line, y, selected) in self.scroll.visible(&lines, rows) {
             let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
             if line.rate_index.is_none() {
@@ -85,6 +95,7 @@ impl DevicesView {
                 let value = |c: &DeviceColumnSpec| (c.value)(&row);
                 let style = |c: &DeviceColumnSpec, v: &CellValue<'_>| cell_style(&row, c, v, theme);
                 table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
+                draw_sparkline(shared, Rect { y, ..sparkline }, buf, line.id, theme);
                 draw_stalled_label(buf, body, y, row.rate, theme);
             }
             if selected && cx.is_focused(PaneId::Devices) {
@@ -98,6 +109,16 @@ impl DevicesView {
             let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
+    }
+
+    /// Where the sparklines are: at the right of the names, as wide as the longest name on screen leaves room for.
+    fn sparkline_column(&self, lines: &[ListedDevice], body: Rect, fitted: &table::FittedColumns) -> Rect {
+        let Some((0, x, name_width)) = fitted.columns.first().copied() else { return Rect::default() };
+        let labels = self.scroll.visible(lines, body).map(|(line, ..)| UnicodeWidthStr::width(&*line.label));
+        let longest = labels.max().unwrap_or(0).min(usize::from(u16::MAX)) as u16;
+        let room = name_width.saturating_sub(longest + 2).min(MAX_SPARKLINE_WIDTH);
+        let width = if room < MIN_SPARKLINE_WIDTH { 0 } else { room };
+        Rect { x: body.x + x + name_width - width, y: 0, width, height: 1 }
     }
 
     /// Number of rows, without building them: the layout asks several times a frame.
@@ -144,6 +165,12 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
     let styles = std::iter::once(theme.header).chain(std::iter::repeat(theme.text));
     draw_column(buf, below, text.lines().skip(1).zip(styles));
     top
+}
+
+/// Draws %util of the recent past in a row, the newest sample at the right.
+fn draw_sparkline(shared: &Shared, area: Rect, buf: &mut CellBuffer, id: DevId, theme: &Theme) {
+    let util = device_history(shared, id).map(|rate| rate.map(|rate| rate.util_pct));
+    draw_columns(buf, area, util, 100.0, theme.graph);
 }
 
 /// Marks a stalled device: requests are in flight and none completes.

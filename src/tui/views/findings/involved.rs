@@ -29,31 +29,82 @@ const WINDOW_NS: u64 = 10_000_000_000;
 /// More victims than these are counted, not named.
 const MAX_VICTIMS: usize = 2;
 
-/// `culprit dd (20733) 31.5M/s · victim sqlite (200) · device loop0 /mnt` for the worst incident; what is not known is
-/// left out. `None`: nothing is known.
-pub(super) fn line(shared: &Shared) -> Option<String> {
-    let incident = shared.findings.incidents.first()?;
-    let device = incident.findings.iter().find_map(|f| match &f.subject {
-        FindingSubject::Device(id, _) => Some(*id),
-        _ => f.devices.first().copied(),
-    });
-    // Without a device its users cannot be told from tasks that are busy elsewhere.
-    let user = device.and_then(|id| busiest_user(shared, id));
-    let victims = victims(shared, incident, user.map(|user| user.0));
-    let mut parts = Vec::new();
-    if let Some((pid, bytes_per_s)) = user {
+/// Cells of a mount point in a line that is too long otherwise.
+const SHORT_MOUNT: usize = 12;
+
+/// `device loop0 /mnt · culprit dd (20733) 31.5M/s · victim sqlite (200)` for the worst incident, in `width` cells if that
+/// can be: further victims, the mount point and the rate are left out for that. What is not known is left out, too.
+/// `None`: nothing is known.
+pub(super) fn line(shared: &Shared, width: u16) -> Option<String> {
+    let involved = Involved::of_worst_incident(shared)?;
+    let fits = |line: &String| unicode_width::UnicodeWidthStr::width(&**line) <= usize::from(width);
+    let lines = (0..=MAX_SHORTENING).map(|level| involved.line(level));
+    let shortest = || involved.line(MAX_SHORTENING);
+    Some(lines.into_iter().find(fits).unwrap_or_else(shortest)).filter(|line| !line.is_empty())
+}
+
+/// Who and what is involved.
+struct Involved {
+    /// Name of the device, and the first place it is mounted at.
+    device: Option<(String, Option<String>)>,
+    /// `culprit` or `most I/O by`, the task, bytes per second.
+    user: Option<(&'static str, String, f64)>,
+    victims: Vec<String>,
+}
+
+/// Ways to shorten the line, each in addition to those before.
+const MAX_SHORTENING: u8 = 3;
+
+impl Involved {
+    fn of_worst_incident(shared: &Shared) -> Option<Self> {
+        let incident = shared.findings.incidents.first()?;
+        let device = incident.findings.iter().find_map(|f| match &f.subject {
+            FindingSubject::Device(id, _) => Some(*id),
+            _ => f.devices.first().copied(),
+        });
+        // Without a device its users cannot be told from tasks that are busy elsewhere.
+        let user = device.and_then(|id| busiest_user(shared, id));
         // Of a fault of the device no task is the culprit.
         let role = if LOAD_RULES.contains(&incident.cause().rule) { "culprit" } else { "most I/O by" };
-        parts.push(format!("{role} {} {}/s", task_name(shared, pid), format_bytes(bytes_per_s as u64)));
+        Some(Self {
+            device: device.map(|id| (shared.system.device_name(id), mount_point(shared, id))),
+            victims: victims(shared, incident, user.map(|user| user.0)),
+            user: user.map(|(pid, bytes_per_s)| (role, task_name(shared, pid), bytes_per_s)),
+        })
     }
-    if let Some((first, more)) = victims.split_first() {
-        let named: String = more.iter().take(MAX_VICTIMS - 1).map(|name| format!(", {name}")).collect();
-        let rest = victims.len().saturating_sub(MAX_VICTIMS);
-        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        parts.push(format!("victim {first}{named}{rest}"));
+
+    /// The device comes first: it is what a cut may not take away.
+    fn line(&self, shortening: u8) -> String {
+        let mut parts = Vec::new();
+        if let Some((name, mount)) = &self.device {
+            let mount = mount.as_deref().map_or(String::new(), |mount| match shortening {
+                0 | 1 => format!(" {mount}"),
+                _ => format!(" {}", cut_beginning(mount, SHORT_MOUNT)),
+            });
+            parts.push(format!("device {name}{mount}"));
+        }
+        if let Some((role, task, bytes_per_s)) = &self.user {
+            let rate = if shortening < 3 { format!(" {}/s", format_bytes(*bytes_per_s as u64)) } else { String::new() };
+            parts.push(format!("{role} {task}{rate}"));
+        }
+        if let Some(first) = self.victims.first() {
+            let most = if shortening == 0 { MAX_VICTIMS } else { 1 };
+            let named: String = self.victims[1..].iter().take(most - 1).map(|name| format!(", {name}")).collect();
+            let rest = self.victims.len().saturating_sub(most);
+            let rest = if rest > 0 { format!(" +{rest}") } else { String::new() };
+            parts.push(format!("victim {first}{named}{rest}"));
+        }
+        parts.join(" · ")
     }
-    parts.extend(device.map(|id| format!("device {}", device_text(shared, id))));
-    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// The end of a path in so many characters; a mark shows that its beginning was cut off.
+fn cut_beginning(path: &str, most: usize) -> String {
+    let length = path.chars().count();
+    if length <= most {
+        return path.to_owned();
+    }
+    std::iter::once('…').chain(path.chars().skip(length + 1 - most)).collect()
 }
 
 /// The process with most bytes on a device, of those that are no kernel thread; bytes per second, from tracing.
@@ -115,12 +166,10 @@ fn task_name(shared: &Shared, pid: u32) -> String {
     }
 }
 
-/// `loop0 /mnt`: its name, and the first place it is mounted at.
-fn device_text(shared: &Shared, id: DevId) -> String {
-    let name = shared.system.device_name(id);
-    let device = shared.system.topology.ok().and_then(|topology| topology.get(id));
-    let mount = device.and_then(|d| d.mounts.iter().find(|m| !m.is_hidden));
-    mount.map_or(name.clone(), |mount| format!("{name} {}", mount.mount_point.sanitized()))
+/// The first place a device is mounted at, sanitized.
+fn mount_point(shared: &Shared, id: DevId) -> Option<String> {
+    let device = shared.system.topology.ok()?.get(id)?;
+    device.mounts.iter().find(|m| !m.is_hidden).map(|mount| mount.mount_point.sanitized().to_string())
 }
 
 #[cfg(test)]
@@ -166,14 +215,35 @@ mod tests {
 
     #[test]
     fn the_busiest_task_on_the_device_of_the_incident_is_named() {
-        let line = line(&shared("writers-throttled", vec![LOOP])).unwrap();
-        assert_eq!(line, "culprit dd (20) 977K/s · victim sqlite (40) · device 7:0");
+        let line = line(&shared("writers-throttled", vec![LOOP]), 120).unwrap();
+        assert_eq!(line, "device 7:0 · culprit dd (20) 977K/s · victim sqlite (40)");
     }
 
     #[test]
     fn no_task_is_the_culprit_of_a_fault_or_without_a_device() {
-        let fault = line(&shared("io-error", vec![LOOP])).unwrap();
-        assert!(fault.starts_with("most I/O by dd (20)"), "{fault}");
-        assert_eq!(line(&shared("hung-task", vec![])).as_deref(), Some("victim sqlite (40)"));
+        let fault = line(&shared("io-error", vec![LOOP]), 120).unwrap();
+        assert!(fault.contains("most I/O by dd (20)"), "{fault}");
+        assert_eq!(line(&shared("hung-task", vec![]), 120).as_deref(), Some("victim sqlite (40)"));
+    }
+
+    #[test]
+    fn a_long_line_loses_victims_the_mount_point_and_the_rate_but_no_name() {
+        let involved = Involved {
+            device: Some(("nvme0n1p3".into(), Some("/var/lib/containers/storage".into()))),
+            user: Some(("culprit", "backup-daemon (1234567)".into(), 1.5e9)),
+            victims: ["postgres (1234)", "sqlite (5678)", "etcd (9)"].map(String::from).to_vec(),
+        };
+        let lines: Vec<String> = (0..=MAX_SHORTENING).map(|level| involved.line(level)).collect();
+        assert_eq!(
+            lines,
+            [
+                "device nvme0n1p3 /var/lib/containers/storage · culprit backup-daemon (1234567) 1.40G/s · \
+                 victim postgres (1234), sqlite (5678) +1",
+                "device nvme0n1p3 /var/lib/containers/storage · culprit backup-daemon (1234567) 1.40G/s · \
+                 victim postgres (1234) +2",
+                "device nvme0n1p3 …ers/storage · culprit backup-daemon (1234567) 1.40G/s · victim postgres (1234) +2",
+                "device nvme0n1p3 …ers/storage · culprit backup-daemon (1234567) · victim postgres (1234) +2",
+            ]
+        );
     }
 }

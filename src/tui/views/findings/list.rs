@@ -101,7 +101,7 @@ impl FindingsView {
             draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, cx.theme.dim);
             return;
         }
-        let Some(line) = involved::line(cx.shared).filter(|_| inner.height > 1) else {
+        let Some(line) = involved::line(cx.shared, inner.width.saturating_sub(2)).filter(|_| inner.height > 1) else {
             return draw_incidents(cx, inner, buf, 0, None);
         };
         draw_incidents(cx, Rect { height: 1, ..inner }, buf, 0, None);

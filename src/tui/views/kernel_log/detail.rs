@@ -23,7 +23,7 @@ impl KernelLogView {
     }
 
     fn shown_entry<'a>(&self, cx: &Context<'a>) -> Option<&'a LogEntry> {
-        let index = *self.visible_entries.get(self.page)?;
+        let index = *self.visible_entries.iter().rev().nth(self.page)?;
         cx.shared.system.kernel_log.entries().nth(index as usize)
     }
 

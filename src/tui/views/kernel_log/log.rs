@@ -8,7 +8,7 @@ use crate::export::kernel_log::hung_task_text;
 use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Context, PaneId, Shared, ViewId};
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_reason, draw_text, draw_truncated, highlight_row,
     title_with_filter,
@@ -17,24 +17,21 @@ use std::fmt::Write as _;
 use strum::VariantArray as _;
 
 impl KernelLogView {
-    /// The visible entries, oldest first.
+    /// The visible entries, newest first.
     pub fn visible_entries<'a>(&'a self, shared: &'a Shared) -> impl Iterator<Item = &'a LogEntry> {
         let shown = &self.visible_entries;
         let entries = shared.system.kernel_log.entries().enumerate();
-        entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
+        entries.rev().filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
     }
 
-    /// At most `most` visible entries from the `first` on, each with its index among the visible ones. Searches from the
-    /// newest entry, where the log is mostly read, so that a long log costs no more than a short one.
-    pub fn visible_window<'a>(&self, shared: &'a Shared, first: usize, most: usize) -> Vec<(usize, &'a LogEntry)> {
-        let shown = &self.visible_entries;
-        let end = first.saturating_add(most).min(shown.len());
-        let newest_first = shared.system.kernel_log.entries().enumerate().rev();
-        let visible = newest_first.filter(|(place, _)| shown.binary_search(&(*place as u32)).is_ok());
-        let window = visible.skip(shown.len() - end).map(|(_, entry)| entry);
-        let mut out: Vec<_> = (first..end).rev().zip(window).collect();
-        out.reverse();
-        out
+    /// At most `most` visible entries from the `first` on, each with its index among the visible ones.
+    fn visible_window<'a>(
+        &'a self,
+        shared: &'a Shared,
+        first: usize,
+        most: usize,
+    ) -> impl Iterator<Item = (usize, &'a LogEntry)> {
+        self.visible_entries(shared).enumerate().skip(first).take(most)
     }
 
     fn pane_title(&self, shared: &Shared) -> String {
@@ -45,7 +42,7 @@ impl KernelLogView {
             Some(pattern) => format!(" · {what} /{}/", sanitize(pattern)),
         });
         let dropped = if dropped > 0 { format!(" · {dropped} lines dropped") } else { String::new() };
-        title_with_filter(format!("Kernel log{}", patterns.concat()), &self.filter) + &dropped
+        title_with_filter(format!("Kernel log, newest first{}", patterns.concat()), &self.filter) + &dropped
     }
 
     pub(super) fn render_log(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -63,7 +60,7 @@ impl KernelLogView {
             return;
         }
         // An unfocused pane shows the newest entries.
-        let selected = if focused { self.scroll.selected } else { total - 1 };
+        let selected = if focused { self.scroll.selected } else { 0 };
         let (mut rows, mut scratch) = (inner.top()..inner.bottom(), String::new());
         for (i, entry) in self.visible_window(shared, self.first_visible(shared, selected, height), height) {
             let Some(y) = rows.next() else { break };
@@ -112,7 +109,7 @@ impl KernelLogView {
         Some((from, from + at))
     }
 
-    /// Draws an entry: `14:02:11  I/O error  sda  x3  text`. `scratch` is a reused buffer.
+    /// Draws an entry: `14:02:11  12s I/O error ×3 text`, in the Overview without the time. `scratch` is a reused buffer.
     fn draw_entry(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, e: &LogEntry, scratch: &mut String) {
         let theme = &cx.theme;
         let mut x = area.x;
@@ -121,9 +118,14 @@ impl KernelLogView {
             x += used;
         };
         scratch.clear();
-        crate::units::write_time_of_day(scratch, e.wall_ns, cx.shared.utc_offset_secs);
+        if cx.screen.view == ViewId::Kernel {
+            crate::units::write_time_of_day(scratch, e.wall_ns, cx.shared.utc_offset_secs);
+            scratch.push(' ');
+        }
+        let age_ns = cx.shared.snapshot().time.wall_ns.saturating_sub(e.wall_ns);
+        crate::units::write_age(scratch, u64::try_from(age_ns).unwrap_or(0) / 1_000_000_000);
+        scratch.push(' ');
         part(buf, scratch, theme.dim);
-        part(buf, " ", theme.text);
         let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };
         if e.class != KernelLogClass::Other || e.is_from_program() {
             part(buf, class, if e.is_from_program() { theme.dim } else { entry_style(e, theme) });
@@ -131,7 +133,7 @@ impl KernelLogView {
         }
         scratch.clear();
         if e.count > 1 {
-            let _ = write!(scratch, "x{} ", e.count);
+            let _ = write!(scratch, "×{} ", e.count);
         }
         if e.suppressed > 0 {
             let _ = write!(scratch, "(+{} rate-limited) ", e.suppressed);

@@ -14,9 +14,12 @@ use crate::tui::view::{
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use smart_default::SmartDefault;
 
+/// Tells an entry from the others while the log changes: when it first occurred, ns.
+type EntryId = i64;
+
 #[derive(Debug, SmartDefault)]
 pub struct KernelLogView {
-    /// Selection among the visible entries, newest last.
+    /// Selection among the visible entries, newest first.
     pub scroll: Scroll,
     /// The selection stays at the newest entry.
     #[default = true]
@@ -32,6 +35,10 @@ pub struct KernelLogView {
     pub visible_entries: Vec<u32>,
     /// Row of the entry whose page was opened last.
     pub page: usize,
+    /// The selected entry, which keeps the selection while newer ones arrive above it; `None`: the newest.
+    selected_entry: Option<EntryId>,
+    /// The entry whose page was opened last.
+    page_entry: Option<EntryId>,
 }
 
 impl KernelLogView {
@@ -58,19 +65,34 @@ impl KernelLogView {
             self.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
         });
         self.visible_entries = visible.map(|(i, _)| i as u32).collect();
+        let row_of = |id| self.visible_entries(shared).position(|e| e.first_wall_ns == id);
+        let selected = self.selected_entry.and_then(row_of);
+        // A page whose entry is gone says so.
+        let page = self.page_entry.map(|id| row_of(id).unwrap_or(usize::MAX));
         if self.follows_newest {
-            self.scroll.selected = self.visible_entries.len().saturating_sub(1);
+            self.scroll.selected = 0;
+        } else if let Some(row) = selected {
+            let moved = row as isize - self.scroll.selected as isize;
+            self.scroll.offset = self.scroll.offset.saturating_add_signed(moved);
+            self.scroll.selected = row;
         }
+        self.page = page.unwrap_or(self.page);
     }
 
-    fn open_page(&mut self, row: usize, out: &mut Outbox) {
+    fn open_page(&mut self, row: usize, shared: &Shared, out: &mut Outbox) {
         self.page = row;
+        self.page_entry = self.entry_id(row, shared);
         out.request(Request::OpenPage(PaneId::KernelLogDetail));
     }
 
-    fn select(&mut self, row: usize) {
+    fn select(&mut self, row: usize, shared: &Shared) {
         self.scroll.selected = row;
-        self.follows_newest = row + 1 >= self.visible_entries.len();
+        self.follows_newest = row == 0;
+        self.selected_entry = self.entry_id(row, shared);
+    }
+
+    fn entry_id(&self, row: usize, shared: &Shared) -> Option<EntryId> {
+        self.visible_entries(shared).nth(row).map(|e| e.first_wall_ns)
     }
 }
 
@@ -100,16 +122,16 @@ impl View for KernelLogView {
         scroll_positions(self.detail_lines(cx).len(), cx.inner_area(pane).height)
     }
 
-    fn move_selection(&mut self, _: PaneId, by: isize, _: &Context) -> bool {
+    fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
         self.scroll.move_selection(by, self.visible_entries.len());
-        self.select(self.scroll.selected);
+        self.select(self.scroll.selected, cx.shared);
         true
     }
 
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         match (action, pane) {
             (Action::Open, PaneId::KernelLog) if !self.visible_entries.is_empty() => {
-                self.open_page(self.scroll.selected, out);
+                self.open_page(self.scroll.selected, cx.shared, out);
             }
             (Action::Open, PaneId::KernelLogDetail) => match self.link_target(cx) {
                 Some(target) => out.navigate(target),
@@ -134,8 +156,8 @@ impl View for KernelLogView {
         out.navigate(Target::Tab(ViewId::Kernel));
         let row = self.visible_entries(cx.shared).position(|e| seq.is_some() && e.seq == seq);
         if let Some(row) = row {
-            self.select(row);
-            self.open_page(row, out);
+            self.select(row, cx.shared);
+            self.open_page(row, cx.shared, out);
         }
         true
     }
@@ -160,7 +182,7 @@ impl View for KernelLogView {
         if let Some((first, selected)) = self.entry_at(cx.shared, click.inner.height, row)
             && click.pane == PaneId::KernelLog
         {
-            self.select(selected);
+            self.select(selected, cx.shared);
             self.scroll.offset = first;
         }
     }
@@ -185,8 +207,9 @@ impl View for KernelLogView {
         let mut selected = self.scroll.selected;
         let is_found =
             search.select(self.visible_entries(cx.shared).map(|e| search.matches(&e.message)), &mut selected);
-        self.scroll.selected = selected;
-        self.follows_newest &= !is_found;
+        if is_found {
+            self.select(selected, cx.shared);
+        }
         is_found
     }
 }

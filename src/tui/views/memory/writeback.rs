@@ -25,13 +25,16 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     };
     let [dirty, writeback] = [w.dirty_bytes, w.writeback_bytes].map(level);
     let [dirtied, written] = [w.dirtied_bytes_per_s, w.written_bytes_per_s].map(format_optional_bytes);
-    let levels = format!("dirty {dirty:>5}  writeback {writeback:>5}  dirtied {dirtied}/s  written {written}/s");
+    let mut levels = format!("dirty {dirty:>5}  writeback {writeback:>5}  dirtied {dirtied}/s  written {written}/s");
+    if levels.len() > usize::from(inner.width) {
+        levels = format!("dirty {dirty} dirtied {dirtied}/s written {written}/s");
+    }
     line(buf, 0, &levels, throttled);
     let swap = snap.swap.ok();
     let [used, total] = [swap.and_then(|s| s.used_bytes), swap.and_then(|s| s.total_bytes)].map(level);
     let rates = [swap.and_then(|s| s.in_bytes_per_s), swap.and_then(|s| s.out_bytes_per_s)];
     let [si, so] = rates.map(format_optional_bytes);
-    let swap_line = format!("swap  used {used} of {total}  si {si}/s  so {so}/s");
+    let swap_line = format!("swap {used} of {total}  si {si}/s  so {so}/s");
     let is_swapping = rates[0].is_some_and(|n| n > 0.0);
     let below = area_below(inner, 1);
     match inner.height {
