@@ -24,6 +24,14 @@ struct MapElemAttr {
     flags: u64,
 }
 
+/// `union bpf_attr` for deleting a map element. The kernel refuses a value or flags, which are beyond the end of this one.
+#[repr(C)]
+struct MapKeyAttr {
+    map_fd: u32,
+    _pad: u32,
+    key: u64,
+}
+
 /// `union bpf_attr` for commands on many elements of a hash map (since Linux 5.6).
 #[repr(C)]
 struct MapBatchAttr {
@@ -75,8 +83,16 @@ impl<const K: usize> BpfMap<K> {
         self.element(BPF_MAP_UPDATE_ELEM, key, value)
     }
 
-    pub(super) fn remove(&self, key: &[u8; K]) {
-        let _ = self.element(BPF_MAP_DELETE_ELEM, key, &mut vec![0; self.value_len]);
+    /// Deletes an element, if there is one.
+    pub(super) fn remove(&self, key: &[u8; K]) -> io::Result<()> {
+        let attr = MapKeyAttr { map_fd: self.fd.as_raw_fd() as u32, _pad: 0, key: key.as_ptr() as u64 };
+        // SAFETY: `attr` has the layout of the kernel's union and outlives the call; the key has the map's size.
+        let done =
+            unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_DELETE_ELEM, &raw const attr, size_of::<MapKeyAttr>()) };
+        match (done < 0).then(io::Error::last_os_error) {
+            Some(err) if err.raw_os_error() != Some(libc::ENOENT) => Err(err),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the sum of a per-CPU counter.
@@ -162,14 +178,14 @@ pub(super) fn create_iter(link: BorrowedFd) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// Creates a hash map with keys of 4 bytes; `None` without permission.
-    fn create_hash_map(entries: u32, value_len: usize) -> Option<BpfMap<4>> {
+    /// Creates a hash map; `None` without permission.
+    pub(in crate::bpf) fn create_hash_map<const K: usize>(entries: u32, value_len: usize) -> Option<BpfMap<K>> {
         const CREATE: libc::c_int = 0;
         const HASH: u32 = 1;
-        let fd = create_fd(CREATE, &[HASH, 4, value_len as u32, entries, 0]).ok()?;
+        let fd = create_fd(CREATE, &[HASH, K as u32, value_len as u32, entries, 0]).ok()?;
         Some(BpfMap { fd, value_len })
     }
 
@@ -193,6 +209,21 @@ mod tests {
             found.sort_by_key(|(key, _)| u32::from_ne_bytes(*key));
             assert!(found == all, "{} of {entries}", found.len());
         }
+    }
+
+    #[test]
+    fn a_removed_element_is_gone_and_may_be_removed_again() {
+        let Some(map) = create_hash_map(2, 12) else {
+            return println!("skipped a_removed_element_is_gone_and_may_be_removed_again: may not make maps");
+        };
+        let all = fill(&map, 2);
+        let mut value = vec![0; 12];
+        for _ in 0..2 {
+            map.remove(&all[0].0).unwrap();
+            assert!(!map.get(&all[0].0, &mut value).unwrap() && map.get(&all[1].0, &mut value).unwrap());
+        }
+        // The map was full.
+        map.insert(&[9; 4], &mut value).unwrap();
     }
 
     #[test]

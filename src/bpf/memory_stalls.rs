@@ -137,13 +137,9 @@ impl MemoryStallProbe {
                 *seen = (count, now);
             }
         }
-        self.last_seen.retain(|key, seen| {
-            let keep = !is_expired(seen.1, now);
-            if !keep {
-                self.stalls.remove(key);
-            }
-            keep
-        });
+        for (key, _) in self.last_seen.extract_if(|_, seen| is_expired(seen.1, now)) {
+            self.stalls.remove(&key)?;
+        }
         // An expired process starts again from zero.
         let known = found.into_iter().filter(|(key, _)| self.last_seen.contains_key(key));
         let mut tasks: Vec<TaskStallCounters> = known.map(|(_, task)| task).collect();

@@ -12,6 +12,7 @@ use iotop_plus::model::syncs::{SyncCall, SyncCounts, SyncsRaw};
 use iotop_plus::root::Root;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -100,6 +101,9 @@ fn only_syncs_above_the_threshold_are_listed() {
     poll_until("the new threshold", || (read_syncs(&tracer).threshold_ns == 0).then_some(()));
     rustix::fs::fsync(&file).unwrap();
     assert!(!read_syncs(&tracer).slow.is_empty());
+    let slow = read_syncs(&tracer).slow;
+    let distinct: BTreeSet<_> = slow.iter().map(|s| (s.tid, s.started_ns)).collect();
+    assert_eq!(distinct.len(), slow.len(), "a reading repeats those of the one before");
     tracer.request_syncs(None);
     let unwanted = |why: String| why.contains("only while").then_some(());
     poll_until("nobody to want it", || tracer.syncs.read().unavailable_reason(0).and_then(unwanted));

@@ -96,7 +96,7 @@ impl FileTables {
                 sums.entry(key).or_default().add(*key_bytes, value);
             }
         })?;
-        self.remove_idle(&mut sums, reads);
+        self.remove_idle(&mut sums, reads)?;
         self.read_files(&sums)?;
         self.read_processes(&sums)?;
         let account = |(key, sum): (FileIoKey, AccountSum<KEY_LEN>)| FileIoAccount {
@@ -115,7 +115,7 @@ impl FileTables {
     }
 
     /// Removes accounts that were idle for long; those idle longest first if the table is almost full.
-    fn remove_idle(&mut self, sums: &mut BTreeMap<FileIoKey, AccountSum<KEY_LEN>>, reads: u32) {
+    fn remove_idle(&mut self, sums: &mut BTreeMap<FileIoKey, AccountSum<KEY_LEN>>, reads: u32) -> io::Result<()> {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         let mut shards = 0;
         for (key, sum) in &*sums {
@@ -133,9 +133,10 @@ impl FileTables {
             }
             let Some(sum) = sums.remove(&key) else { continue };
             shards -= sum.keys.len();
-            sum.keys.iter().for_each(|key_bytes| self.accounts.remove(key_bytes));
+            sum.keys.iter().try_for_each(|key_bytes| self.accounts.remove(key_bytes))?;
             self.last_seen.remove(&key);
         }
+        Ok(())
     }
 
     fn read_files(&mut self, sums: &BTreeMap<FileIoKey, AccountSum<KEY_LEN>>) -> io::Result<()> {
@@ -154,7 +155,7 @@ impl FileTables {
         })?;
         // Its account may have been created after the accounts were read, so a few are left.
         for id in unused.iter().take(unused.len().saturating_sub(MAX_PATHS / 4)) {
-            self.paths.remove(&path_key(*id));
+            self.paths.remove(&path_key(*id))?;
         }
         Ok(())
     }

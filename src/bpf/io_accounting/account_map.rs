@@ -99,7 +99,7 @@ impl AccountReader {
                 sums.entry(key).or_default().add(*key_bytes, value);
             }
         })?;
-        self.close_ended(&mut sums, root, reads);
+        self.close_ended(&mut sums, root, reads)?;
         let account = |(key, sum): (AccountKey, AccountSum<KEY_LEN>)| IoAccount {
             key,
             requests: sum.requests,
@@ -115,10 +115,16 @@ impl AccountReader {
         self.moved.contains(&pid)
     }
 
-    fn close_ended(&mut self, sums: &mut BTreeMap<AccountKey, AccountSum<KEY_LEN>>, root: &Root, reads: u32) {
+    fn close_ended(
+        &mut self,
+        sums: &mut BTreeMap<AccountKey, AccountSum<KEY_LEN>>,
+        root: &Root,
+        reads: u32,
+    ) -> io::Result<()> {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
+        let mut closed = Vec::new();
         sums.retain(|key, sum| {
             let seen = self.last_seen.entry(*key).or_insert((sum.bytes, sum.requests, 0));
             if (seen.0, seen.1) != (sum.bytes, sum.requests) {
@@ -133,10 +139,11 @@ impl AccountReader {
             let is_check_due = key.pid > 0 && seen.2 / IDLE_READS > before / IDLE_READS;
             let has_exited = is_check_due && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
             if has_exited {
-                sum.keys.iter().for_each(|key_bytes| self.map.remove(key_bytes));
+                closed.append(&mut sum.keys);
             }
             !has_exited
         });
+        closed.iter().try_for_each(|key_bytes| self.map.remove(key_bytes))
     }
 }
 
@@ -147,8 +154,34 @@ fn has_ended(root: &Root, pid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::bpf_sys::tests::create_hash_map;
     use super::*;
     use crate::model::disk::DevId;
+
+    #[test]
+    fn accounts_of_ended_processes_are_removed_from_the_kernel() {
+        let Some(map) = create_hash_map::<KEY_LEN>(4, VALUE_LEN) else {
+            return println!("skipped accounts_of_ended_processes_are_removed_from_the_kernel: may not make maps");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        std::fs::create_dir_all(root.proc("77")).unwrap();
+        for pid in [77u32, 78] {
+            let mut key = [0; KEY_LEN];
+            key[8..12].copy_from_slice(&pid.to_ne_bytes());
+            map.insert(&key, &mut [0; VALUE_LEN]).unwrap();
+        }
+        let in_kernel = map.try_clone().unwrap();
+        let mut accounts = AccountReader { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() };
+        let mut pids = || -> Vec<u32> {
+            accounts.read(&root, IDLE_READS - 1).unwrap().iter().map(|account| account.key.pid).collect()
+        };
+        assert_eq!(pids(), [77, 78], "not idle for long");
+        assert_eq!(pids(), [77]);
+        let mut left = 0;
+        in_kernel.for_each(9, |_, _| left += 1).unwrap();
+        assert_eq!(left, 1);
+    }
 
     #[test]
     fn keys_are_parsed_as_the_bpf_program_lays_them_out() {

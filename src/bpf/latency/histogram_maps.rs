@@ -85,18 +85,19 @@ impl HistogramMaps {
         self.requested.for_each(MAX_REQUESTED, |key, _| keys.push(*key))?;
         for key in keys {
             self.add(parse_key(key))?;
-            self.requested.remove(&key);
+            self.requested.remove(&key)?;
         }
         Ok(())
     }
 
     /// Deletes the histograms of devices that are not `present` (packed numbers), for others to take their place.
-    pub(super) fn retain_devices(&mut self, present: &BTreeSet<u32>) {
+    pub(super) fn retain_devices(&mut self, present: &BTreeSet<u32>) -> io::Result<()> {
         let (known, gone) = std::mem::take(&mut self.known).into_iter().partition(|key| present.contains(&key.0));
         self.known = known;
-        BTreeSet::into_iter(gone).for_each(|key| self.map.remove(&key_bytes(key)));
+        BTreeSet::into_iter(gone).try_for_each(|key| self.map.remove(&key_bytes(key)))?;
         // A device without a histogram asks for it with its next request.
         self.is_full = false;
+        Ok(())
     }
 
     /// Describes what is missing because of the limit.
@@ -151,6 +152,7 @@ pub(crate) fn sum_cpus(cpus: &[u8], sums: &mut [u32]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::bpf_sys::tests::create_hash_map;
     use super::super::super::layout::pack_device;
     use super::*;
     use crate::model::disk::DevId;
@@ -159,6 +161,27 @@ mod tests {
     fn keys_round_trip() {
         let id = DevId { major: 259, minor: 0xf_ffff };
         assert_eq!(parse_key(key_bytes((pack_device(id), 2))), (259 << 20 | 0xf_ffff, 2));
+    }
+
+    #[test]
+    fn the_histograms_of_devices_that_left_are_deleted_from_the_kernel() {
+        let (Some(map), Some(requested)) = (create_hash_map(8, VALUE_LEN), create_hash_map(8, 4)) else {
+            return println!(
+                "skipped the_histograms_of_devices_that_left_are_deleted_from_the_kernel: may not make maps"
+            );
+        };
+        let in_kernel = map.try_clone().unwrap();
+        let (known, buf, sums) = (BTreeSet::new(), vec![0; VALUE_LEN], vec![0; VALUE_COUNTERS]);
+        let mut histograms = HistogramMaps { map, requested, known, buf, sums, capacity: 2, is_full: false };
+        [7, 8, 9].into_iter().try_for_each(|dev| histograms.add((dev, 0))).unwrap();
+        assert!(histograms.capacity_note().is_some());
+        histograms.retain_devices(&BTreeSet::from([8, 9])).unwrap();
+        histograms.add((9, 0)).unwrap();
+        assert_eq!(histograms.capacity_note(), None, "there is room for another device");
+        let mut left = Vec::new();
+        in_kernel.for_each(9, |key, _| left.push(parse_key(*key))).unwrap();
+        left.sort_unstable();
+        assert_eq!(left, [(8, 0), (9, 0)]);
     }
 
     #[test]

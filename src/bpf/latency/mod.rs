@@ -70,7 +70,7 @@ impl Probe for LatencyProbe {
         }
         if self.reads >= MAX_CACHED_READS {
             self.reads = 0;
-            self.histograms.retain_devices(&list_devices(&self.root).iter().map(|d| pack_device(d.id)).collect());
+            self.histograms.retain_devices(&list_devices(&self.root).iter().map(|d| pack_device(d.id)).collect())?;
         }
         self.histograms.add_requested()?;
         let devices = self.histograms.read()?;

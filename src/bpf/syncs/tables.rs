@@ -107,7 +107,7 @@ impl SyncTables {
             // Files with calls in flight have not completed one, or are found again.
             out.sort_unstable_by_key(|(_, c)| (c.calls == 0, c.last_ended_ns));
             for (key, _) in out.drain(..MAX_FILES / 4) {
-                self.files.remove(&key);
+                self.files.remove(&key)?;
                 self.files_by_key.remove(&key);
             }
         }
@@ -130,7 +130,7 @@ impl SyncTables {
             let slow = parse_slow(key, value, self.find_file(&value[8..8 + KEY_LEN]), boot_offset);
             new.push(SlowSync { waiting_on: sampler.most_frequent(key), ..slow });
         })?;
-        keys.iter().for_each(|key| self.slow_map.remove(key));
+        keys.iter().try_for_each(|key| self.slow_map.remove(key))?;
         new.sort_by_key(|s| s.started_ns.saturating_add(s.duration_ns));
         for slow in new {
             self.slow.push_back(Arc::new(SlowSync { id: self.next_id, ..slow }));
