@@ -146,12 +146,27 @@ fn log_frames(n: u32, size: usize) -> Vec<u8> {
     frame(FrameKind::Log, 0, &raw).repeat(n as usize)
 }
 
-/// Frame headers whose frames contain all the headers after them; `is_cut`: and reach beyond the end of the file.
-fn nested_headers(n: u32, is_cut: bool) -> Vec<u8> {
+/// What the frames of [`nested_headers`] contain.
+#[derive(Debug, Clone, Copy)]
+enum Nesting {
+    /// All the headers after them.
+    Rest,
+    /// The same, and more than the file has.
+    BeyondEnd,
+    /// As many of the headers after them as do not fit into the reader's window, and each frame ends after the one before.
+    Overlapping,
+}
+
+/// Frame headers whose frames contain headers.
+fn nested_headers(n: u32, nesting: Nesting) -> Vec<u8> {
     let header = |number: u32| FrameHeader {
         kind: FrameKind::Key,
         number,
-        packed_len: if is_cut { 32 << 20 } else { (n - number - 1) * 36 },
+        packed_len: match nesting {
+            Nesting::Rest => (n - number - 1) * 36,
+            Nesting::BeyondEnd => 32 << 20,
+            Nesting::Overlapping => 300 << 10,
+        },
         raw_len: 1000,
         wall_ns: 0,
         crc: 0,
@@ -218,8 +233,8 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
         ("most reasons", key(json_of(1 << 20, 5, "[", r#"["",""]"#, "]"))),
         ("most lines", with_header(&[log_frames(100, 3 << 20), empty()].concat())),
         ("log", with_header(&[log_frames(100, 8 << 20), empty()].concat())),
-        ("cut", with_header(&[empty(), nested_headers(7_000, true)].concat())),
-        ("nested", with_header(&[empty(), nested_headers(30_000, false)].concat())),
+        ("cut", with_header(&[empty(), nested_headers(7_000, Nesting::BeyondEnd)].concat())),
+        ("nested", with_header(&[empty(), nested_headers(30_000, Nesting::Rest)].concat())),
         ("joined", [&valid[..], &valid].concat()),
         ("repeated", with_header(&[&empty()[..]; 500].concat())),
     ]
@@ -333,13 +348,13 @@ impl ReadAt for CountedBytes<'_> {
 #[test]
 fn the_search_in_damaged_bytes_reads_no_more_than_a_multiple_of_them() {
     let tick = || frame(FrameKind::Key, 0, &[]);
-    for is_cut in [true, false] {
+    for nesting in [Nesting::Rest, Nesting::BeyondEnd, Nesting::Overlapping] {
         for n in [5_000, 20_000] {
-            let bytes = with_header(&[tick(), nested_headers(n, is_cut)].concat());
+            let bytes = with_header(&[tick(), nested_headers(n, nesting)].concat());
             let count = std::rc::Rc::default();
             let mut reader = RecordingReader::open(CountedBytes(&bytes, std::rc::Rc::clone(&count))).unwrap();
             assert_eq!(read_ticks(&mut reader).len(), 1);
-            assert!(count.get() < (16 << 20) + 40 * bytes.len(), "{n} headers: {} bytes", count.get());
+            assert!(count.get() < (16 << 20) + 40 * bytes.len(), "{n} headers, {nesting:?}: {} bytes", count.get());
         }
     }
 }
