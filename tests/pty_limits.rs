@@ -46,7 +46,8 @@ fn a_flood_in_the_kernel_log_draws_at_most_ten_frames_a_second() {
     let (Ok(_), Ok(mut log)) = (&restore, log) else {
         return println!("skipped {name}: needs root, and kernel.printk_devkmsg that can be changed");
     };
-    let mut t = Terminal::with_args(&["-d", "60"]);
+    // Samples ask for frames as well.
+    let mut t = Terminal::with_args(&["-d", "0.1"]);
     t.wait_for_text("q quit");
     t.send("5");
     assert_ten_frames_a_second(&mut t, |_, i| log.write_all(format!("<4>flood test, line {i}\n").as_bytes()).unwrap());

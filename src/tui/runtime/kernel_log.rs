@@ -4,6 +4,7 @@ use super::async_fd::register_fd;
 use super::shared::SharedRuntime;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
+use crate::model::kernel_log::KmsgRecord;
 use crate::model::observation::Observation;
 use crate::model::reading::Reading;
 use crate::root::Root;
@@ -84,12 +85,31 @@ impl KernelLogSource {
 /// Reads up to [`MAX_RECORDS`] records; returns whether these were all.
 fn read_records(reader: &mut KmsgReader, runtime: &SharedRuntime) -> anyhow::Result<bool> {
     let clock = clock::now_log_clock();
-    let next = || reader.next_record().ok().flatten();
-    let records: Vec<_> = std::iter::from_fn(next).take(MAX_RECORDS).collect();
+    let records = next_records(reader);
     let was_all = records.len() < MAX_RECORDS;
     runtime.with(|runtime| {
         runtime.schedule_draw(Duration::ZERO);
         runtime.dispatch(Event::Observed(Observation::KernelLog(records, clock)))
     })?;
     Ok(was_all)
+}
+
+fn next_records(reader: &mut KmsgReader) -> Vec<KmsgRecord> {
+    std::iter::from_fn(|| reader.next_record().ok().flatten()).take(MAX_RECORDS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_read_takes_a_bounded_number_of_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let log: String = (0..=MAX_RECORDS).map(|n| format!("6,{n},{n},-;line {n}\n")).collect();
+        std::fs::create_dir(dir.path().join("dev")).unwrap();
+        std::fs::write(root.dev("kmsg"), log).unwrap();
+        let Reading::Ok(mut reader) = KmsgReader::open(&root) else { panic!("no log") };
+        assert_eq!([0; 3].map(|_| next_records(&mut reader).len()), [MAX_RECORDS, 1, 0]);
+    }
 }
