@@ -449,6 +449,22 @@ fn the_selected_kernel_log_entry_stays_selected_while_a_newer_one_arrives() {
 }
 
 #[test]
+fn hidden_tasks_are_not_called_idle() {
+    // Folded, and with no task left to show.
+    for (keys, idle, or_hidden) in [
+        ("", "idle (o shows all)", "idle or hidden (o shows all)"),
+        ("3o\\no such task<enter>", "no task does any I/O", "no task is seen to do I/O"),
+    ] {
+        let mut app = app(SIZE);
+        press(&mut app, keys);
+        let shown = |app: &App| crate::export::screenshot::to_text(&draw_screen(app));
+        assert!(shown(&app).contains(idle) && !shown(&app).contains(or_hidden), "{}", shown(&app));
+        app.shared.system.processes.hidden_count = 3;
+        assert!(shown(&app).contains(or_hidden), "{}", shown(&app));
+    }
+}
+
+#[test]
 fn a_detail_page_scrolls_to_its_end_and_back() {
     for (size, keys) in [((80, 14), "2<enter>"), ((200, 14), "2<enter>"), ((80, 14), "3<enter>")] {
         let mut app = app(size);
