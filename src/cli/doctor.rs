@@ -89,7 +89,7 @@ fn render_json(sampler: &Sampler, looked: Duration) -> String {
         "looked_s": (looked.as_secs_f64() * 10.0).round() / 10.0,
         "verdict": verdict,
         "exit": exit,
-        "stories": findings::incidents_json(&sampler.findings, now),
+        "stories": findings::incidents_json(&sampler.findings, &sampler.state),
         "not_judged": findings::skipped_rules_json(&sampler.findings),
         "unavailable": sampler.gaps(),
     });

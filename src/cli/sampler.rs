@@ -62,6 +62,7 @@ impl SamplerOptions {
             facts_every: Some(facts_every),
             tracing,
             slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
+            files: tracing,
             ..Self::default()
         }
     }

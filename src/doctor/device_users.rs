@@ -4,6 +4,7 @@
 //! is judged by the time its requests spend on the device, which is its share of the mean queue (Little's law). Writes
 //! of a kernel thread are those of the processes that dirtied the pages, in proportion to what is written back for each.
 
+use super::finding::InvolvedTask;
 use super::format;
 use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
@@ -277,6 +278,17 @@ impl DeviceUsers {
         &self.light_users[..if most >= MOST { count } else { 0 }]
     }
 
+    /// Who waits behind the users.
+    pub(super) fn delayed_tasks(&self, slow_ms: f64) -> Vec<InvolvedTask> {
+        self.delayed(slow_ms).iter().map(|delayed| delayed.user.involved()).collect()
+    }
+
+    /// All that wait at least `slow_ms` for their requests, of a device that is slow by itself.
+    pub(super) fn sufferers(&self, slow_ms: f64) -> Vec<InvolvedTask> {
+        let light = self.light_users.iter().filter(|delayed| delayed.request_ms >= slow_ms);
+        self.main().iter().map(DeviceUser::involved).chain(light.map(|delayed| delayed.user.involved())).collect()
+    }
+
     /// `postgres (12) waits 48.0 ms for each request behind them`; `None` if nobody does.
     pub(super) fn delayed_summary(&self, slow_ms: f64) -> Option<String> {
         let first = self.delayed(slow_ms).first()?;
@@ -304,6 +316,10 @@ impl DeviceUsers {
 }
 
 impl DeviceUser {
+    pub(super) fn involved(&self) -> InvolvedTask {
+        InvolvedTask { name: self.name.clone(), share_pct: Some((self.share * 100.0).round().min(100.0) as u8) }
+    }
+
     fn percent(&self) -> String {
         format::percent(self.share * 100.0)
     }

@@ -140,6 +140,21 @@ pub struct Evidence {
     pub value: String,
 }
 
+/// A process that causes a problem, or suffers from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvolvedTask {
+    /// `fio (1234)`, sanitized.
+    pub name: String,
+    /// Its share of the device's queue, per cent.
+    pub share_pct: Option<u8>,
+}
+
+impl InvolvedTask {
+    pub(super) fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), share_pct: None }
+    }
+}
+
 /// A problem found by a rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finding {
@@ -161,6 +176,12 @@ pub struct Finding {
     pub devices: Vec<DevId>,
     /// Path of the control group it concerns, sanitized.
     pub cgroup: Option<String>,
+    /// Processes that cause it, largest share first. Of a fault of a device there are none.
+    pub culprits: Vec<InvolvedTask>,
+    /// Processes that suffer from it.
+    pub victims: Vec<InvolvedTask>,
+    /// Paths of the files that it is about, sanitized.
+    pub files: Vec<String>,
 }
 
 impl Finding {
@@ -240,6 +261,21 @@ impl Finding {
 
     pub(super) fn in_cgroup(mut self, path: Option<&str>) -> Self {
         self.cgroup = path.map(str::to_owned);
+        self
+    }
+
+    pub(super) fn caused_by(mut self, culprits: impl IntoIterator<Item = InvolvedTask>) -> Self {
+        self.culprits.extend(culprits);
+        self
+    }
+
+    pub(super) fn delays(mut self, victims: impl IntoIterator<Item = InvolvedTask>) -> Self {
+        self.victims.extend(victims);
+        self
+    }
+
+    pub(super) fn on_files(mut self, files: impl IntoIterator<Item = String>) -> Self {
+        self.files.extend(files);
         self
     }
 

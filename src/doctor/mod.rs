@@ -5,6 +5,7 @@
 //! Each file in [`rules`] holds the rules of one subject; [`RULES`] lists them all. [`RuleEngine`] evaluates them on
 //! every tick, keeps findings from flapping, and groups findings with one cause into an [`incident::Incident`].
 
+mod device_files;
 mod device_users;
 mod engine;
 pub(crate) mod fact_requests;

@@ -1,9 +1,10 @@
 //! Findings as text, as a table and as JSON: by incident, cause first, with evidence, reasons and remedies.
 
 use super::table::Table;
-use crate::doctor::finding::{Finding, NO_COST, NavTarget, Remedy, Severity};
+use crate::doctor::finding::{Finding, InvolvedTask, NO_COST, NavTarget, Remedy, Severity};
 use crate::doctor::incident::Incident;
 use crate::doctor::{RuleEngine, SkippedRule};
+use crate::model::system_state::SystemState;
 use crate::model::timestamp::Timestamp;
 use crate::sanitize::wrap;
 use crate::units::{format_duration, format_rfc3339};
@@ -182,7 +183,13 @@ pub(crate) fn build_table(title: String, engine: &RuleEngine, now: Timestamp) ->
     table
 }
 
-pub(crate) fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<Value> {
+fn involved_task_json(task: &InvolvedTask) -> Value {
+    json!({ "name": task.name, "share_pct": task.share_pct })
+}
+
+pub(crate) fn incidents_json(engine: &RuleEngine, system: &SystemState) -> Vec<Value> {
+    let now = system.now();
+    let device_name = |id| system.device_name(id);
     let time = |ns: Option<u64>| {
         ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
     };
@@ -193,6 +200,10 @@ pub(crate) fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<Value> 
             "title": f.title,
             "subject": { "kind": f.subject.kind(), "name": f.subject.name() },
             "since": time(f.since_ns),
+            "devices": f.devices.iter().map(|id| device_name(*id)).collect::<Vec<_>>(),
+            "culprits": f.culprits.iter().map(involved_task_json).collect::<Vec<_>>(),
+            "victims": f.victims.iter().map(involved_task_json).collect::<Vec<_>>(),
+            "files": f.files,
             "evidence": f.evidence.iter().map(|e| json!({ "name": e.name, "value": e.value })).collect::<Vec<_>>(),
             "why": f.why,
             "try": f.remedies.iter().map(remedy_json).collect::<Vec<_>>(),

@@ -85,6 +85,7 @@ fn hung_task_finding(
     .fact_opt("kernel message", report.map(|entry| sanitize(&entry.message)))
     .fact("hung tasks", ctx.system.hung_tasks.len().to_string())
     .since(since)
+    .delays([InvolvedTask::named(format::task(&name, key.tid))])
     .why(
         "A task in uninterruptible sleep waits in the kernel, usually for a device or a file system. It cannot be killed, \
          and tasks that need its locks hang as well.",

@@ -145,6 +145,7 @@ fn build_finding(ctx: &RuleContext<'_>, window: &Window, first: &Waiter) -> Find
         .fact_opt("await", await_ms.map(format::ms))
         .fact_opt("%util", utilization.map(format::percent))
         .since(window.since_ns)
+        .delays(names.iter().map(|name| InvolvedTask::named(*name)))
         .why("Every change of a directory, a size or a time goes through the journal. When it is full, or a commit holds the \
               block, the task waits until the device has written it.")
         .advise("make the journal larger: tune2fs -J size=, with the file system unmounted; mkfs.xfs -l size=")

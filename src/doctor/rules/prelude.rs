@@ -1,6 +1,9 @@
 //! What most rules use.
 
-pub(super) use crate::doctor::finding::{Finding, FindingSubject, NavTarget, RuleSkipped, Severity, knob};
+pub(super) use crate::doctor::device_files::main_files;
+pub(super) use crate::doctor::finding::{
+    Finding, FindingSubject, InvolvedTask, NavTarget, RuleSkipped, Severity, knob,
+};
 pub(super) use crate::doctor::format;
 pub(super) use crate::doctor::rule_context::{RuleContext, RuleResult};
 pub(super) use crate::doctor::storage_class::StorageClass;

@@ -142,6 +142,9 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         .fact("class", format!("{}; slow from {}", class.description(), format::ms(limits.slow_ms)))
         .fact_opt(users.fact_name(), users.list())
         .since(since)
+        .caused_by(users.main().iter().map(DeviceUser::involved))
+        .delays(users.delayed_tasks(limits.slow_ms))
+        .on_files(main_files(ctx, id, WINDOW_SECS, Requests::All))
         .why("Requests wait in the queue: every read and every sync on this device takes at least the await, whoever causes the load.");
     add_remedies(ctx, finding, load, id, &users)
 }

@@ -76,6 +76,8 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
             .fact("expected", expected)
             .fact_opt(users.fact_name(), users.list())
             .since(since)
+            .delays(users.sufferers(limits.slow_ms))
+            .on_files(main_files(ctx, id, WINDOW_SECS, Requests::All))
             .why("The device itself takes this long: no queue setting makes up for it, and everything that uses it is slow.")
             .advise_at("look for errors, resets and resyncs in the kernel log", NavTarget::KernelLog(None))
             .advise("look for an external limit: burst credits or a quota of the cloud volume, a busy host, a degraded or \

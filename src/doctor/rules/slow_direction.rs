@@ -66,6 +66,8 @@ fn direction_finding(
         .fact(other_name, other.text())
         .fact("expected", format!("below {} for {}", format::ms(class.limits().slow_ms), class.description()))
         .fact_opt(users.fact_name(), users.list())
+        .delays(users.sufferers(class.limits().slow_ms))
+        .on_files(main_files(ctx, id, WINDOW_SECS, requests))
         .why("The mean over reads and writes hides it, but what waits for the slow ones is as slow as they are.")
         .advise_at("look for errors and resets in the kernel log", NavTarget::KernelLog(None))
         .advise("look for what makes one direction slow: a write cache that is off or worn out, a limit of the cloud volume, \
@@ -88,6 +90,8 @@ pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
             .fact("expected", format!("below {} for {}", format::ms(class.limits().slow_ms), class.description()))
             .fact_opt(users.fact_name(), users.list())
             .since(since)
+            .delays(users.sufferers(class.limits().slow_ms))
+            .on_files(main_files(ctx, device.id, WINDOW_SECS, Requests::Writes))
             .why("Every fsync and every commit of a journal waits for a flush, however little it writes.")
             .advise("sync less often: group commit, or less durability for what may be lost")
             .costs("more data lost in a power failure")

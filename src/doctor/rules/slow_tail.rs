@@ -134,6 +134,8 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
         .fact("seconds with slow requests", format!("{} of {}", tail.slow_ticks.len(), tail.ticks))
         .fact_opt("period", period.filter(|_| !tail.comes_always()))
         .fact_opt(users.fact_name(), users.list())
+        .delays(users.sufferers(limits.critical_ms))
+        .on_files(main_files(ctx, id, MIN_SECS, requests))
         .since(tail.slow_ticks.last().copied().unwrap_or_default())
         .why("The mean hides it, but a program that needs a hundred requests for one answer meets a slow one every time.")
         .advise_at("look for errors, retries and resets in the kernel log", NavTarget::KernelLog(None))

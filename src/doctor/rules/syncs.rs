@@ -224,6 +224,8 @@ fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWait
         .fact_opt("waits on", waits_on)
         .fact_opt("written to the device", written.map(format::mb_per_s))
         .see_also(NavTarget::Syncs)
+        .delays([InvolvedTask::named(&waiter.name)])
+        .on_files([row.file.display_path(ctx.system.topology.ok())])
         .on_devices(ctx.device_chain(waiter.device))
 }
 
@@ -260,6 +262,7 @@ fn behind_stream_finding(
     }
     finding
         .fact("stream", format!("{}, {rate}", stream.name))
+        .caused_by([InvolvedTask::named(&stream.name)])
         .why(
             "A sync waits behind others' requests in the device's queue, and on a journaling file system for the commit \
              that holds their changes as well. Writing one big file in one go delays every database beside it.",

@@ -157,7 +157,8 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
         finding = finding.fact("throttled", sleeps);
     }
     let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.io.full).map(|psi| format::percent(psi.avg10));
-    let finding = finding.fact_opt("I/O pressure, full", pressure).since(since).why(
+    let victims = writers.iter().take(MAX_NAMED_TASKS).map(|task| InvolvedTask::named(&task.name));
+    let finding = finding.fact_opt("I/O pressure, full", pressure).since(since).delays(victims).why(
         "Above this ceiling each write() may sleep up to 200 ms at a time, whichever program dirties pages and on \
          whichever device, until the flushers have caught up.",
     );

@@ -80,7 +80,7 @@ pub fn snapshot_json(
         object.serialize_entry("files", &files::files(system))?;
     }
     if scope.findings {
-        object.serialize_entry("findings", &findings::incidents_json(engine, snapshot.time))?;
+        object.serialize_entry("findings", &findings::incidents_json(engine, system))?;
     }
     object.serialize_entry("unavailable", &unavailable::unavailable_sources(system, engine, scope, more))?;
     object.end()?;

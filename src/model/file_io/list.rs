@@ -42,7 +42,7 @@ fn mount_of(topo: Option<&Topology>, rate: &FileRate) -> Option<String> {
 }
 
 /// The path of a file for display; what it is instead in parentheses.
-fn display_path(topo: Option<&Topology>, rate: &FileRate) -> String {
+pub(crate) fn display_path(topo: Option<&Topology>, rate: &FileRate) -> String {
     if rate.class != FileClass::File {
         return format!("({})", rate.class.name());
     }

@@ -1,0 +1,240 @@
+//! Compares what the program says with the truth of a situation.
+
+use serde_json::Value;
+
+/// Severities in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    #[default]
+    Nothing,
+    Note,
+    Warning,
+    Critical,
+}
+
+impl Level {
+    fn of(name: &str) -> Self {
+        match name {
+            "critical" => Level::Critical,
+            "warn" => Level::Warning,
+            "note" => Level::Note,
+            _ => Level::Nothing,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Nothing => "nothing",
+            Level::Note => "note",
+            Level::Warning => "warning",
+            Level::Critical => "critical",
+        }
+    }
+}
+
+/// What is true of a situation.
+#[derive(Debug, Clone, Default)]
+pub struct Truth {
+    /// The worst severity is at least and at most these.
+    pub severity: [Level; 2],
+    /// Names of the device at fault, or under load.
+    pub device: Option<String>,
+    /// Processes that cause it.
+    pub culprits: Vec<&'static str>,
+    /// Processes that suffer.
+    pub victims: Vec<&'static str>,
+    /// Processes that may be named in either role or left out.
+    pub others: Vec<&'static str>,
+    /// Part of the path of the file it is about.
+    pub file: Option<&'static str>,
+    /// Rules of which one has to report it; empty: any.
+    pub rules: &'static [&'static str],
+    /// Rules that may report besides, of the whole machine.
+    pub also: &'static [&'static str],
+    /// Words that no finding above a note may contain.
+    pub never: &'static [&'static str],
+}
+
+/// A finding as printed by `doctor --json`.
+#[derive(Debug, Clone)]
+pub struct Said {
+    pub rule: String,
+    pub level: Level,
+    pub title: String,
+    subject: String,
+    devices: Vec<String>,
+    culprits: Vec<String>,
+    victims: Vec<String>,
+    files: Vec<String>,
+}
+
+/// `fio` of `fio (1234)`.
+fn task_name(label: &str) -> String {
+    label.rsplit_once(" (").map_or(label, |(name, _)| name).to_owned()
+}
+
+impl Said {
+    fn of(v: &Value) -> Self {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let list = |name: &str| v[name].as_array().cloned().unwrap_or_default();
+        let tasks = |name: &str| list(name).iter().map(|task| task_name(&text(&task["name"]))).collect();
+        Self {
+            rule: text(&v["rule"]),
+            level: Level::of(v["severity"].as_str().unwrap_or_default()),
+            title: text(&v["title"]),
+            subject: text(&v["subject"]["name"]),
+            devices: list("devices").iter().map(text).collect(),
+            culprits: tasks("culprits"),
+            victims: tasks("victims"),
+            files: list("files").iter().map(text).collect(),
+        }
+    }
+
+    /// All findings of a `doctor --json`.
+    pub fn all(doctor: &Value) -> Vec<Self> {
+        let stories = doctor["stories"].as_array().cloned().unwrap_or_default();
+        stories
+            .iter()
+            .flat_map(|s| s["findings"].as_array().cloned().unwrap_or_default())
+            .map(|f| Self::of(&f))
+            .collect()
+    }
+
+    /// Whether the title has the word, not as a part of another one.
+    fn has_word(&self, word: &str) -> bool {
+        let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        self.title.match_indices(word).any(|(at, _)| {
+            !is_part(self.title[..at].chars().next_back()) && !is_part(self.title[at + word.len()..].chars().next())
+        })
+    }
+
+    fn concerns(&self, names: &[String]) -> bool {
+        let known = |name: &String| names.contains(name);
+        self.devices.iter().chain(&self.culprits).chain(&self.victims).any(known)
+            || known(&task_name(&self.subject))
+            || names.iter().any(|name| self.has_word(name))
+    }
+}
+
+/// The names that a situation made, and what the machine had before.
+pub struct Scene {
+    /// Disks and processes of the situation.
+    pub names: Vec<String>,
+    pub disks: Vec<String>,
+    /// Rules and subjects that were reported without any situation.
+    pub before: Vec<(String, String)>,
+}
+
+/// How a situation was judged.
+#[derive(Debug, Clone, Default)]
+pub struct Score {
+    /// What is missing.
+    pub missing: Vec<String>,
+    /// False statements.
+    pub wrong: Vec<String>,
+    /// What was said, most severe first.
+    pub said: Vec<String>,
+}
+
+impl Score {
+    pub fn word(&self) -> &'static str {
+        match (self.wrong.is_empty(), self.missing.is_empty()) {
+            (false, _) => "wrong",
+            (true, true) => "right",
+            (true, false) if self.missing.iter().any(|m| m.starts_with("nothing")) => "missed",
+            _ => "partial",
+        }
+    }
+}
+
+pub fn judge(truth: &Truth, all: &[Said], scene: &Scene) -> Score {
+    let is_new = |said: &&Said| !scene.before.contains(&(said.rule.clone(), said.subject.clone()));
+    // What other programs do on other disks of this machine is no matter of the situation.
+    let is_here = |said: &&Said| said.concerns(&scene.names) || said.devices.is_empty();
+    let said: Vec<&Said> = all.iter().filter(is_new).filter(is_here).collect();
+    let loud: Vec<&Said> = said.iter().filter(|said| said.level >= Level::Warning).copied().collect();
+    let mut score = Score { said: describe(&said), ..Score::default() };
+    let worst = said.iter().filter(|said| !truth.also.contains(&said.rule.as_str())).map(|said| said.level).max();
+    let worst = worst.unwrap_or_default();
+    if worst > truth.severity[1] {
+        score.wrong.push(format!("{} instead of {}", worst.name(), truth.severity[1].name()));
+    }
+    if worst < truth.severity[0] {
+        let none = if worst == Level::Nothing { "nothing said: " } else { "" };
+        score.missing.push(format!("{none}{} instead of {}", worst.name(), truth.severity[0].name()));
+    }
+    let relevant = if truth.severity[0] >= Level::Warning { &loud } else { &said };
+    let has = |get: fn(&Said) -> &Vec<String>, name: &str| relevant.iter().any(|s| get(s).iter().any(|n| n == name));
+    if let Some(device) = truth.device.as_deref().filter(|device| !has(|s| &s.devices, device)) {
+        score.missing.push(format!("device {device}"));
+    }
+    for culprit in truth.culprits.iter().filter(|name| !has(|s| &s.culprits, name)) {
+        score.missing.push(format!("culprit {culprit}"));
+    }
+    for victim in truth.victims.iter().filter(|name| !has(|s| &s.victims, name)) {
+        score.missing.push(format!("victim {victim}"));
+    }
+    let has_file = |file: &str| relevant.iter().any(|said| said.files.iter().any(|path| path.contains(file)));
+    if let Some(file) = truth.file.filter(|file| !has_file(file)) {
+        score.missing.push(format!("file {file}"));
+    }
+    if !truth.rules.is_empty() && !relevant.iter().any(|said| truth.rules.contains(&said.rule.as_str())) {
+        score.missing.push(format!("one of the rules {}", truth.rules.join(", ")));
+    }
+    loud.iter().for_each(|said| score.wrong.extend(false_statements(truth, said, scene)));
+    score
+}
+
+fn describe(said: &[&Said]) -> Vec<String> {
+    let mut sorted: Vec<&&Said> = said.iter().filter(|said| said.level >= Level::Note).collect();
+    sorted.sort_by_key(|said| std::cmp::Reverse(said.level));
+    let text = |said: &&&Said| {
+        let part = |name: &str, all: &[String]| match all.is_empty() {
+            true => String::new(),
+            false => format!(" [{name} {}]", all.join(", ")),
+        };
+        format!(
+            "{} {}: {}{}{}{}",
+            said.level.name(),
+            said.rule,
+            said.title,
+            part("culprits", &said.culprits),
+            part("victims", &said.victims),
+            part("files", &said.files),
+        )
+    };
+    sorted.iter().map(text).collect()
+}
+
+/// What a finding above a note says that is not true.
+fn false_statements(truth: &Truth, said: &Said, scene: &Scene) -> Vec<String> {
+    let mut out = Vec::new();
+    let is_known = |name: &str, role: &[&str]| role.contains(&name) || truth.others.contains(&name);
+    for culprit in said.culprits.iter().filter(|name| !is_known(name, &truth.culprits)) {
+        out.push(format!("{}: blames {culprit}", said.rule));
+    }
+    // Who delays others waits as well.
+    for victim in said.victims.iter().filter(|n| !is_known(n, &truth.victims) && !is_known(n, &truth.culprits)) {
+        out.push(format!("{}: takes {victim} for a victim", said.rule));
+    }
+    let is_role = |name: &str| is_known(name, &truth.culprits) || is_known(name, &truth.victims);
+    let is_disk = |name: &String| scene.disks.contains(name);
+    for name in scene.names.iter().filter(|name| !is_disk(name) && !is_role(name) && said.has_word(name)) {
+        out.push(format!("{}: names {name}", said.rule));
+    }
+    for disk in scene.disks.iter().filter(|disk| truth.device.as_deref() != Some(disk.as_str())) {
+        if said.devices.first() == Some(disk) || said.has_word(disk) {
+            out.push(format!("{}: names {disk}", said.rule));
+        }
+    }
+    for words in truth.never.iter().filter(|words| said.title.contains(**words)) {
+        out.push(format!("{}: says \"{words}\"", said.rule));
+    }
+    let is_about_here = said.concerns(&scene.names);
+    if !is_about_here && !truth.also.contains(&said.rule.as_str()) && !truth.rules.contains(&said.rule.as_str()) {
+        out.push(format!("{}: reported without reason", said.rule));
+    }
+    out.sort();
+    out.dedup();
+    out
+}
