@@ -94,7 +94,7 @@ pub(crate) fn describe_ratio(c: &ArmComparison) -> Vec<String> {
         format!(
             "The ratio is Hodges and Lehmann's: the median of all {} ratios of a round of B to a round of A; interval and p \
              (two-sided) are exact.",
-            c.n[0] * c.n[1]
+            c.n[0].saturating_mul(c.n[1])
         ),
     ]
 }
