@@ -156,7 +156,11 @@ fn compare_unchanged(before: &TaskRaw, reported: &TaskRaw, after: &TaskRaw, is_o
             }
         )*};
     }
-    same!(key kernel_thread ioprio ppid uid num_threads majflt io);
+    same!(key kernel_thread ioprio ppid uid majflt io);
+    // In others a thread can end and another one start in between.
+    if is_own_child {
+        same!(num_threads);
+    }
     // A task can wake up before it is given a CPU.
     let slept = before.timeslices == after.timeslices && !matches!(before.state, b'R' | b'D');
     if slept {
