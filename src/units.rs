@@ -135,6 +135,20 @@ pub fn format_rfc3339(wall_ns: i64) -> String {
     format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}.{ms:03}Z", s / 3600, s / 60 % 60, s % 60)
 }
 
+/// RFC 3339 with milliseconds, in the time zone `utc_offset_secs` east of UTC: `2026-01-31T10:08:07.123+01:00`.
+pub fn format_rfc3339_in(wall_ns: i64, utc_offset_secs: i64) -> String {
+    let offset_mins = utc_offset_secs / 60;
+    if offset_mins == 0 {
+        return format_rfc3339(wall_ns);
+    }
+    let mut out = format_rfc3339(wall_ns.saturating_add(utc_offset_secs.saturating_mul(1_000_000_000)));
+    out.pop();
+    let sign = if offset_mins < 0 { '-' } else { '+' };
+    let mins = offset_mins.unsigned_abs();
+    out.push_str(&format!("{sign}{:02}:{:02}", mins / 60, mins % 60));
+    out
+}
+
 /// Year, month and day of a number of days since 1970-01-01 (Howard Hinnant's `civil_from_days`).
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let z = days + 719_468;
@@ -197,6 +211,9 @@ mod tests {
         };
         assert_eq!([7, 3599, 86_400, 40_000_000].map(age), ["  7s", " 59m", " 24h", "462d"]);
         assert_eq!(format_rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(format_rfc3339_in(0, 5 * 3600 + 1800), "1970-01-01T05:30:00.000+05:30");
+        assert_eq!(format_rfc3339_in(0, -3600), "1969-12-31T23:00:00.000-01:00");
+        assert_eq!(format_rfc3339_in(0, 0), format_rfc3339(0));
         assert_eq!(format_rfc3339(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
         assert_eq!(format_time_of_day(52_512_000_000_000, 0), "14:35:12");
     }

@@ -25,6 +25,7 @@ fn report_extras() -> ReportExtras {
         results: vec![("Benchmark fsync-1".into(), "fsync on host\n```\nby ledger \u{1b}[2J".into())],
         window_findings: WindowFindings::default(),
         missing_data: vec!["room: no answer for 3 s".into()],
+        utc_offset_secs: 3600,
     }
 }
 
@@ -68,6 +69,9 @@ fn both_formats_are_complete_and_have_no_control_characters() {
     }
     let page = to_html(&document);
     assert!(!page.contains("http") && !page.contains("<script") && page.contains("<svg "), "one file");
+    let verdict = page.find("<div class=\"verdict critical\"><strong>1 critical, 2 warnings, 1 note</strong>");
+    assert!(verdict.unwrap() < page.find("<table>").unwrap(), "what is wrong comes first");
+    assert!(page.contains("<h3 class=\"warn\">! the machine is swapping"));
     // The fence is longer than what stands in it.
     assert!(to_markdown(&document).contains("````text\nfsync on host\n```\n"));
 }

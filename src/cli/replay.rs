@@ -239,7 +239,12 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     print_samples(&mut reader, &mut player, args, format, (from, to), &mut out)?;
     if format == ReplayFormat::Report {
         let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
-        let extra = ReportExtras { window_findings: player.observed, missing_data: gaps, ..ReportExtras::default() };
+        let extra = ReportExtras {
+            window_findings: player.observed,
+            missing_data: gaps,
+            utc_offset_secs: offset,
+            ..ReportExtras::default()
+        };
         out.write_all(to_markdown(&build_report(&player.state, &player.findings, &extra)).as_bytes())?;
     } else if let Some(form) = image {
         out.write_all(&render_screenshot(player, &reader, args, form))?;

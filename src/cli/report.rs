@@ -18,6 +18,7 @@ use crate::export::report::redact::Redactor;
 use crate::export::report::{ChangedSetting, ReportBlock, ReportExtras, WindowFindings, build_report, redact_report};
 use crate::model::system_state::SystemState;
 use crate::root::Root;
+use crate::tui::timezone::utc_offset_secs;
 use crate::tuning::discover::discover_knobs;
 use crate::tuning::knob_io::{KnobError, KnobIo};
 use crate::tuning::machine_limits::MachineLimits;
@@ -126,6 +127,7 @@ fn render_document(
         results,
         window_findings: seen,
         missing_data: gaps,
+        utc_offset_secs: utc_offset_secs(sampler.state.now().wall_ns),
     };
     let mut blocks = build_report(&sampler.state, &sampler.findings, &extra);
     if args.scrub {

@@ -7,7 +7,7 @@ use crate::doctor::{RuleEngine, SkippedRule};
 use crate::model::system_state::SystemState;
 use crate::model::timestamp::Timestamp;
 use crate::sanitize::wrap;
-use crate::units::{format_duration, format_rfc3339};
+use crate::units::{format_duration, format_rfc3339, format_rfc3339_in};
 use serde_json::{Value, json};
 
 /// The role of a paragraph.
@@ -32,26 +32,27 @@ pub(crate) struct IncidentParagraph {
     pub nav_target: Option<NavTarget>,
 }
 
-pub(crate) fn incident_paragraphs(incident: &Incident, now: Timestamp) -> Vec<IncidentParagraph> {
+/// The paragraphs of an incident; times are in the time zone `utc_offset_secs` east of UTC.
+pub(crate) fn incident_paragraphs(incident: &Incident, now: Timestamp, utc_offset_secs: i64) -> Vec<IncidentParagraph> {
     let mut out = Vec::new();
     for (i, f) in incident.findings.iter().enumerate() {
         if i > 0 {
             let blank = IncidentParagraph { text: " ".into(), ..IncidentParagraph::default() };
             out.push(blank);
         }
-        push_finding(f, i > 0, now, &mut out);
+        push_finding(f, i > 0, format_since(f, now, utc_offset_secs), &mut out);
     }
     out
 }
 
-fn push_finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<IncidentParagraph>) {
+fn push_finding(f: &Finding, effect: bool, since: String, out: &mut Vec<IncidentParagraph>) {
     use ParagraphKind::{Detail, Remedy, Secondary, Title};
     let mut add = |label, text: String, kind, nav_target: Option<&NavTarget>| {
         out.push(IncidentParagraph { label, text, kind, nav_target: nav_target.cloned() });
     };
     let lead = if effect { "which leads to: " } else { "" };
     add("", format!("{} {lead}{}", f.severity.symbol(), f.title), Title(f.severity), None);
-    add("since", format_since(f, now), Detail, None);
+    add("since", since, Detail, None);
     let figures: Vec<String> = f.evidence.iter().map(|e| format!("{} {}", e.name, e.value)).collect();
     if !figures.is_empty() {
         add("figures", figures.join(" · "), Detail, None);
@@ -69,11 +70,11 @@ fn push_finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<Inciden
 }
 
 /// `2024-02-29T23:59:59Z, for 12s`.
-fn format_since(f: &Finding, now: Timestamp) -> String {
+fn format_since(f: &Finding, now: Timestamp, utc_offset_secs: i64) -> String {
     let Some(since) = f.since_ns else { return "-".into() };
     let age = now.boot_ns.saturating_sub(since);
     let wall = now.wall_ns.saturating_sub(age as i64);
-    format!("{}, for {}", format_rfc3339(wall), format_duration(age / 1_000_000_000))
+    format!("{}, for {}", format_rfc3339_in(wall, utc_offset_secs), format_duration(age / 1_000_000_000))
 }
 
 /// One line for a list: the cause, and the rules of its effects.
@@ -121,7 +122,7 @@ pub(crate) fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -
     let mut out = format!("{}\n", summarize(engine));
     for incident in &engine.incidents {
         out.push('\n');
-        for p in incident_paragraphs(incident, now) {
+        for p in incident_paragraphs(incident, now, 0) {
             let title = matches!(p.kind, ParagraphKind::Title(_));
             let indent = if title { 0 } else { 2 + LABEL };
             let mut words = p.text.clone();

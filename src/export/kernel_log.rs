@@ -6,7 +6,7 @@ use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::model::reading::Reading;
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
-use crate::units::{format_duration, format_rfc3339};
+use crate::units::{format_duration, format_rfc3339_in};
 
 pub(crate) fn class_label(class: KernelLogClass) -> &'static str {
     match class {
@@ -35,11 +35,12 @@ pub(crate) fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
     format!("stuck: {} ({}) in state D for {}{wait}{silent}", sanitize(&s.comm), s.key.tid, format_duration(secs))
 }
 
-/// The entries as a table, with the hung tasks as notes.
+/// The entries as a table, with the hung tasks as notes; times are in the time zone `utc_offset_secs` east of UTC.
 pub(crate) fn build_table<'a>(
     title: String,
     entries: impl Iterator<Item = &'a LogEntry>,
     system: &SystemState,
+    utc_offset_secs: i64,
 ) -> Table {
     let headers =
         [("Time", false), ("Class", false), ("Device", false), ("PID", true), ("Count", true), ("Message", false)];
@@ -47,7 +48,7 @@ pub(crate) fn build_table<'a>(
     for e in entries {
         let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };
         table.rows.push(vec![
-            format_rfc3339(e.wall_ns),
+            format_rfc3339_in(e.wall_ns, utc_offset_secs),
             class.into(),
             e.device.as_deref().map_or("-".into(), sanitize),
             e.pid.map_or("-".into(), |p| p.to_string()),

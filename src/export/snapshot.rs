@@ -68,7 +68,7 @@ impl SnapshotScope {
 /// The snapshot as aligned text.
 pub fn text(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> String {
     let mut out = format!("{}\n", header_line(system));
-    for table in build_tables(system, engine, scope, MAX_WIDTH) {
+    for table in build_tables(system, engine, scope, TableLayout::default()) {
         out.push('\n');
         out.push_str(&table.to_text());
     }
@@ -78,7 +78,7 @@ pub fn text(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> 
 /// The snapshot as Markdown.
 pub fn markdown(system: &SystemState, engine: &RuleEngine, scope: SnapshotScope) -> String {
     let mut out = format!("{}\n\n", super::table::escape_markdown(&header_line(system)));
-    for table in build_tables(system, engine, scope, MAX_WIDTH) {
+    for table in build_tables(system, engine, scope, TableLayout::default()) {
         out.push_str(&table.to_markdown());
     }
     out
@@ -97,12 +97,27 @@ pub(crate) fn header_line(system: &SystemState) -> String {
     format!("{}  {time}  up {up}  {}  over {:.1} s  {cpu}", host.name, host.kernel, snapshot.interval_secs)
 }
 
-/// The tables of the panes, with long columns cut to `cells`.
+/// How tables are laid out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableLayout {
+    /// Cells of a line; long columns are cut.
+    pub(crate) width: usize,
+    /// Time zone of times of day, seconds east of UTC.
+    pub(crate) utc_offset_secs: i64,
+}
+
+impl Default for TableLayout {
+    fn default() -> Self {
+        Self { width: MAX_WIDTH, utc_offset_secs: 0 }
+    }
+}
+
+/// The tables of the panes.
 pub(crate) fn build_tables(
     system: &SystemState,
     engine: &RuleEngine,
     scope: SnapshotScope,
-    cells: usize,
+    TableLayout { width, utc_offset_secs }: TableLayout,
 ) -> Vec<Table> {
     let (snapshot, now) = (&*system.snapshot, system.now().boot_ns);
     let mut out = Vec::new();
@@ -120,14 +135,15 @@ pub(crate) fn build_tables(
         out.extend(network::build_table("Network file systems".into(), snapshot, now));
     }
     if scope.processes {
-        out.push(task_table(system).fit_width(cells));
+        out.push(task_table(system).fit_width(width));
         out.extend(io_attribution::build_tables(system));
     }
     if scope.shows_syncs(system) {
         let topology = system.topology.ok();
-        out.push(syncs::build_table("Syncs".into(), snapshot, topology, &SyncQuery::default()).fit_width(cells));
+        out.push(syncs::build_table("Syncs".into(), snapshot, topology, &SyncQuery::default()).fit_width(width));
         out.extend(
-            syncs::build_slow_table("Slow syncs", snapshot, topology, "").map(|s| limit_slow_syncs(s).fit_width(cells)),
+            syncs::build_slow_table("Slow syncs", snapshot, topology, "", utc_offset_secs)
+                .map(|s| limit_slow_syncs(s).fit_width(width)),
         );
     }
     if scope.shows_files(system) {
@@ -141,7 +157,8 @@ pub(crate) fn build_tables(
     }
     if scope.kernel_log {
         let patterns = LogPatterns::default();
-        let mut table = kernel_log::build_table("Kernel log".into(), system.kernel_log.visible(&patterns), system);
+        let entries = system.kernel_log.visible(&patterns);
+        let mut table = kernel_log::build_table("Kernel log".into(), entries, system, utc_offset_secs);
         table.notes.extend(system.kernel_log_status.unavailable_reason(now));
         out.push(table);
     }

@@ -5,7 +5,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::model::topology::Topology;
-use crate::units::format_rfc3339;
+use crate::units::format_rfc3339_in;
 
 /// Waits by process and file. The notes say what is missing.
 pub(crate) fn build_table(
@@ -26,18 +26,20 @@ pub(crate) fn build_table(
     table
 }
 
-/// Slow syncs; `None` where syncs are not traced, which the other table explains.
+/// Slow syncs, with times in the time zone `utc_offset_secs` east of UTC; `None` where syncs are not traced, which the
+/// other table explains.
 pub(crate) fn build_slow_table(
     title: &str,
     snapshot: &Snapshot,
     topology: Option<&Topology>,
     filter: &str,
+    utc_offset_secs: i64,
 ) -> Option<Table> {
     let syncs = snapshot.syncs.ok()?;
     let threshold_ms = syncs.threshold_ns as f64 / 1e6;
     let mut table = Table::with_columns(format!("{title} (from {threshold_ms} ms)"), SLOW_SYNC_COLUMNS);
     for row in list::slow_sync_rows(syncs, topology, filter) {
-        let end = format_rfc3339(snapshot.time.wall_ns_at(row.started_ns + row.duration_ns));
+        let end = format_rfc3339_in(snapshot.time.wall_ns_at(row.started_ns + row.duration_ns), utc_offset_secs);
         table.push_values(SLOW_SYNC_COLUMNS, |column| (column.value)(&row, &end));
     }
     Some(table)

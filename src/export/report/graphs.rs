@@ -1,8 +1,13 @@
 //! Time series over the window of a report, for the machine and its busiest devices.
 
+use super::WindowFindings;
+use crate::doctor::RuleEngine;
+use crate::doctor::finding::Severity;
+use crate::doctor::incident::Incident;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
+use crate::units::format_time_of_day;
 use std::collections::HashMap;
 
 /// Points of a graph; of merged points the largest is kept.
@@ -26,6 +31,39 @@ impl Graph {
 
     pub(crate) fn latest(&self) -> Option<f64> {
         self.points.last().copied().flatten()
+    }
+}
+
+/// The graphs of a window, which have one time axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charts {
+    /// The graphs.
+    pub graphs: Vec<Graph>,
+    /// Local time of day at the start and at the end.
+    pub times: [String; 2],
+    /// Warnings and critical findings, the worst last.
+    pub marks: Vec<FindingMark>,
+}
+
+/// When a finding was there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FindingMark {
+    /// Severity.
+    pub severity: Severity,
+    /// Title.
+    pub title: String,
+    /// Its start and its end as shares of the window, 0 to 1.
+    pub span: [f64; 2],
+}
+
+impl Charts {
+    /// The same with all texts changed.
+    pub(super) fn map_text(&self, mut change: impl FnMut(&str) -> String) -> Self {
+        Self {
+            graphs: self.graphs.iter().map(|g| Graph { name: change(&g.name), ..g.clone() }).collect(),
+            times: self.times.each_ref().map(|time| change(time)),
+            marks: self.marks.iter().map(|m| FindingMark { title: change(&m.title), ..m.clone() }).collect(),
+        }
     }
 }
 
@@ -53,6 +91,31 @@ const DEVICE_GRAPHS: &[(&str, DeviceQuantity)] = &[
 
 fn to_mib(bytes: Option<f64>) -> Option<f64> {
     bytes.map(|n| n / f64::from(1 << 20))
+}
+
+/// The graphs with a value above 0, and the findings of the window.
+pub fn build_charts(system: &SystemState, engine: &RuleEngine, seen: &WindowFindings, utc_offset_secs: i64) -> Charts {
+    let times: Vec<_> = system.history.iter().filter(|f| !f.snapshot.is_since_boot).map(|f| f.snapshot.time).collect();
+    let time_of_day = |wall_ns: Option<i64>| format_time_of_day(wall_ns.unwrap_or_default(), utc_offset_secs);
+    // A position is that of the sample, as in the graphs, whatever the time between samples.
+    let position = |boot_ns: u64| {
+        let earlier = times.iter().filter(|time| time.boot_ns < boot_ns).count();
+        earlier as f64 / times.len().max(1) as f64
+    };
+    let mark = |incident: &Incident, end: f64| FindingMark {
+        severity: incident.severity,
+        title: incident.cause().title.clone(),
+        span: [incident.since_ns().map_or(0.0, position), end],
+    };
+    let current = engine.incidents.iter().map(|incident| mark(incident, 1.0));
+    let past = seen.past_incidents(engine).map(|(incident, last)| mark(incident, position(last.boot_ns)));
+    let mut marks: Vec<_> = current.chain(past).filter(|mark| mark.severity > Severity::Note).collect();
+    marks.sort_by_key(|mark| mark.severity);
+    Charts {
+        graphs: build_graphs(system),
+        times: [times.first(), times.last()].map(|time| time_of_day(time.map(|t| t.wall_ns))),
+        marks,
+    }
 }
 
 /// The graphs with a value above 0.

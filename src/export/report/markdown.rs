@@ -1,6 +1,6 @@
 //! A report as Markdown for tickets; graphs are sparklines.
 
-use super::graphs::Graph;
+use super::graphs::{Charts, Graph};
 use super::{ReportBlock, fit_commands};
 use crate::export::table::escape_markdown;
 use crate::sanitize::sanitize;
@@ -31,7 +31,18 @@ pub fn to_markdown(blocks: &[ReportBlock]) -> String {
             }
             ReportBlock::Table(table) => out.push_str(&fit_commands(table).to_markdown()),
             ReportBlock::Preformatted(text) => push_code_block(&mut out, text),
-            ReportBlock::Graphs(all) => push_code_block(&mut out, &sparklines(all)),
+            ReportBlock::Verdict(verdict) => {
+                out.push_str(&format!("**{}**\n\n", escape_markdown(&sanitize(&verdict.summary))));
+                let titles = verdict.titles.iter().map(|title| format!("- {}\n", escape_markdown(&sanitize(title))));
+                out.extend(titles);
+                if !verdict.titles.is_empty() {
+                    out.push('\n');
+                }
+            }
+            ReportBlock::Finding(_, title) => {
+                out.push_str(&format!("### {}\n\n", escape_markdown(&sanitize(title))));
+            }
+            ReportBlock::Charts(charts) => push_code_block(&mut out, &chart_lines(charts)),
         }
     }
     out.truncate(out.trim_end().len());
@@ -46,6 +57,12 @@ fn push_code_block(out: &mut String, text: &str) {
     let longest = lines.iter().map(|l| ticks(&l.trim_start().to_owned())).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     out.push_str(&format!("{fence}text\n{}\n{fence}\n\n", lines.join("\n")));
+}
+
+/// The graphs as sparklines below the times of their ends.
+fn chart_lines(charts: &Charts) -> String {
+    let [first, last] = charts.times.each_ref().map(sanitize);
+    format!("{first} to {last}\n{}", sparklines(&charts.graphs))
 }
 
 fn sparklines(all: &[Graph]) -> String {

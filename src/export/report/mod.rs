@@ -7,15 +7,15 @@ pub mod markdown;
 pub mod redact;
 
 use super::findings::{self, ParagraphKind};
-use super::snapshot::{self, SnapshotScope};
+use super::snapshot::{self, SnapshotScope, TableLayout};
 use super::table::Table;
 use crate::doctor::RuleEngine;
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::incident::Incident;
 use crate::model::system_state::SystemState;
 use crate::model::timestamp::Timestamp;
-use crate::units::{format_bytes_long, format_duration, format_rfc3339};
-use graphs::Graph;
+use crate::units::{format_bytes_long, format_duration, format_rfc3339_in};
+use graphs::Charts;
 use redact::Redactor;
 
 /// Cells of a line with a command, which may have thousands.
@@ -35,8 +35,23 @@ pub enum ReportBlock {
     Table(Table),
     /// Preformatted lines.
     Preformatted(String),
+    /// What is wrong in one sentence, and the title of each current incident.
+    Verdict(Verdict),
+    /// Title of a finding.
+    Finding(Severity, String),
     /// Graphs over the window.
-    Graphs(Vec<Graph>),
+    Charts(Charts),
+}
+
+/// What a report says first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The highest severity; `None`: nothing was found.
+    pub severity: Option<Severity>,
+    /// `1 critical, 2 warnings`.
+    pub summary: String,
+    /// Titles of warnings and critical incidents, each with its symbol, the worst first.
+    pub titles: Vec<String>,
 }
 
 /// A setting that differs from the kernel's default.
@@ -63,6 +78,8 @@ pub struct ReportExtras {
     pub window_findings: WindowFindings,
     /// What is missing from the samples, and why.
     pub missing_data: Vec<String>,
+    /// Time zone of all times of day, seconds east of UTC.
+    pub utc_offset_secs: i64,
 }
 
 /// The incidents of a window, including those that are over by its end, each with when it was last seen.
@@ -94,22 +111,28 @@ impl WindowFindings {
 
 /// The report as blocks.
 pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExtras) -> Vec<ReportBlock> {
-    let mut out = vec![ReportBlock::Heading(1, "iotop-plus report".into()), ReportBlock::Table(system_table(system))];
-    push_findings(&mut out, system, engine, &extra.window_findings);
-    let graphs = graphs::build_graphs(system);
-    out.push(ReportBlock::Heading(2, "Over the window".into()));
-    out.push(match graphs.is_empty() {
+    let zone = extra.utc_offset_secs;
+    let mut out = vec![
+        ReportBlock::Heading(1, "iotop-plus report".into()),
+        ReportBlock::Verdict(build_verdict(engine)),
+        ReportBlock::Table(system_table(system, zone)),
+        ReportBlock::Heading(2, "Over the window".into()),
+    ];
+    let charts = graphs::build_charts(system, engine, &extra.window_findings, zone);
+    out.push(match charts.graphs.is_empty() {
         true => ReportBlock::Paragraph("Nothing moved.".into()),
-        false => ReportBlock::Graphs(graphs),
+        false => ReportBlock::Charts(charts),
     });
+    push_findings(&mut out, system, engine, extra);
+    let layout = TableLayout { width: usize::MAX, utc_offset_secs: zone };
     let syncs = system.snapshot.syncs.ok().is_some();
     let files = system.snapshot.files.ok().is_some();
     let scope = SnapshotScope { findings: false, kernel_log: false, syncs, files, ..SnapshotScope::ALL };
     out.push(ReportBlock::Heading(2, "At the end of the window".into()));
-    out.extend(snapshot::build_tables(system, engine, scope, usize::MAX).into_iter().map(ReportBlock::Table));
+    out.extend(snapshot::build_tables(system, engine, scope, layout).into_iter().map(ReportBlock::Table));
     let kernel = SnapshotScope { kernel_log: true, ..SnapshotScope::default() };
     out.push(ReportBlock::Heading(2, "Kernel warnings".into()));
-    out.extend(snapshot::build_tables(system, engine, kernel, usize::MAX).into_iter().map(ReportBlock::Table));
+    out.extend(snapshot::build_tables(system, engine, kernel, layout).into_iter().map(ReportBlock::Table));
     push_settings(&mut out, extra);
     for (heading, text) in &extra.results {
         out.push(ReportBlock::Heading(2, heading.clone()));
@@ -122,14 +145,23 @@ pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExt
     out
 }
 
+fn build_verdict(engine: &RuleEngine) -> Verdict {
+    let problems = engine.incidents.iter().filter(|incident| incident.severity > Severity::Note);
+    Verdict {
+        severity: engine.incidents.iter().map(|incident| incident.severity).max(),
+        summary: findings::summarize(engine),
+        titles: problems.map(|s| format!("{} {}", s.severity.symbol(), s.cause().title)).collect(),
+    }
+}
+
 /// Host, time and window. The host name has a cell of its own, so that even a short one is redacted.
-fn system_table(system: &SystemState) -> Table {
+fn system_table(system: &SystemState, utc_offset_secs: i64) -> Table {
     let (snapshot, host) = (&system.snapshot, &system.host);
     let mut table = Table::new("Machine", &[("", false), ("", false)]);
     let mut row = |name: &str, value: String| table.rows.push(vec![name.into(), value]);
     row("host", host.name.clone());
     row("kernel", host.kernel.clone());
-    row("time", format_rfc3339(snapshot.time.wall_ns));
+    row("time", format_rfc3339_in(snapshot.time.wall_ns, utc_offset_secs));
     row("up", format_duration(snapshot.time.boot_ns / 1_000_000_000));
     let counted: Vec<_> = system.history.iter().filter(|f| !f.snapshot.is_since_boot).collect();
     let secs: f64 = counted.iter().map(|f| f.snapshot.interval_secs).sum();
@@ -140,15 +172,18 @@ fn system_table(system: &SystemState) -> Table {
     table
 }
 
-fn push_findings(out: &mut Vec<ReportBlock>, system: &SystemState, engine: &RuleEngine, seen: &WindowFindings) {
+fn push_findings(out: &mut Vec<ReportBlock>, system: &SystemState, engine: &RuleEngine, extra: &ReportExtras) {
+    let zone = extra.utc_offset_secs;
     out.push(ReportBlock::Heading(2, "Findings".into()));
-    out.push(ReportBlock::Paragraph(findings::summarize(engine)));
-    for s in &engine.incidents {
-        push_incident(out, s, system.now(), "");
+    if engine.incidents.is_empty() {
+        out.push(ReportBlock::Paragraph(findings::summarize(engine)));
     }
-    for (s, last) in seen.past_incidents(engine) {
-        let over = format!(" (until {})", format_rfc3339(last.wall_ns));
-        push_incident(out, s, *last, &over);
+    for s in &engine.incidents {
+        push_incident(out, s, system.now(), zone, "");
+    }
+    for (s, last) in extra.window_findings.past_incidents(engine) {
+        let over = format!(" (until {})", format_rfc3339_in(last.wall_ns, zone));
+        push_incident(out, s, *last, zone, &over);
     }
     let notes = findings::skipped_rule_notes(engine);
     if !notes.is_empty() {
@@ -157,15 +192,15 @@ fn push_findings(out: &mut Vec<ReportBlock>, system: &SystemState, engine: &Rule
     }
 }
 
-fn push_incident(out: &mut Vec<ReportBlock>, incident: &Incident, now: Timestamp, over: &str) {
+fn push_incident(out: &mut Vec<ReportBlock>, incident: &Incident, now: Timestamp, zone: i64, over: &str) {
     let mut list: Vec<(String, String)> = Vec::new();
-    for part in findings::incident_paragraphs(incident, now) {
+    for part in findings::incident_paragraphs(incident, now, zone) {
         match part.kind {
-            ParagraphKind::Title(_) => {
+            ParagraphKind::Title(severity) => {
                 if !list.is_empty() {
                     out.push(ReportBlock::List(std::mem::take(&mut list)));
                 }
-                out.push(ReportBlock::Heading(3, format!("{}{over}", part.text)));
+                out.push(ReportBlock::Finding(severity, format!("{}{over}", part.text)));
             }
             // A remedy's cost is appended to it.
             ParagraphKind::Secondary if part.label.is_empty() => {
@@ -221,9 +256,14 @@ fn map_text(block: &ReportBlock, mut change: impl FnMut(&str) -> String) -> Repo
             ReportBlock::Preformatted(lines.join("\n"))
         }
         ReportBlock::List(items) => ReportBlock::List(items.iter().map(|(w, t)| (w.clone(), change(t))).collect()),
-        ReportBlock::Graphs(graphs) => {
-            ReportBlock::Graphs(graphs.iter().map(|g| Graph { name: change(&g.name), ..g.clone() }).collect())
-        }
+        ReportBlock::Verdict(verdict) => ReportBlock::Verdict(Verdict {
+            severity: verdict.severity,
+            // The summary has no names.
+            summary: verdict.summary.clone(),
+            titles: all(&verdict.titles),
+        }),
+        ReportBlock::Finding(severity, title) => ReportBlock::Finding(*severity, change(title)),
+        ReportBlock::Charts(charts) => ReportBlock::Charts(charts.map_text(change)),
         ReportBlock::Table(table) => ReportBlock::Table(Table {
             headers: table.headers.clone(),
             is_numeric: table.is_numeric.clone(),

@@ -42,7 +42,7 @@ impl FindingsView {
         };
         let mut out = Vec::new();
         let mut targets = 0..;
-        for part in incident_paragraphs(story, shared.system.now()) {
+        for part in incident_paragraphs(story, shared.system.now(), shared.utc_offset_secs) {
             let target_index = part.nav_target.as_ref().and_then(|_| targets.next());
             push_paragraph(&part, target_index, width, &mut out);
         }
@@ -57,7 +57,9 @@ impl FindingsView {
     }
 
     fn paragraphs(&self, shared: &Shared) -> Vec<IncidentParagraph> {
-        self.selected_incident(shared).map(|s| incident_paragraphs(s, shared.system.now())).unwrap_or_default()
+        self.selected_incident(shared)
+            .map(|s| incident_paragraphs(s, shared.system.now(), shared.utc_offset_secs))
+            .unwrap_or_default()
     }
 
     pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {

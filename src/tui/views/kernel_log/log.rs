@@ -149,7 +149,7 @@ impl KernelLogView {
 
     pub(super) fn log_table(&self, shared: &Shared) -> Table {
         let title = shared.table_title(&self.pane_title(shared));
-        let mut sheet = export::kernel_log::build_table(title, self.visible_entries(shared), &shared.system);
+        let mut sheet = export::kernel_log::build_table(title, self.visible_entries(shared), &shared.system, 0);
         sheet.notes.extend(shared.kernel_log_unavailable_reason());
         sheet
     }

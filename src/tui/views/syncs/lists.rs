@@ -127,7 +127,7 @@ impl SyncsView {
         let (shared, snapshot) = (cx.shared, cx.shared.snapshot());
         let title = shared.table_title("Slow syncs");
         let topology = shared.system.topology.ok();
-        export::syncs::build_slow_table(&title, snapshot, topology, &self.filter).unwrap_or_else(|| {
+        export::syncs::build_slow_table(&title, snapshot, topology, &self.filter, 0).unwrap_or_else(|| {
             let mut table = Table::new(title, &[]);
             table.notes.extend(snapshot.syncs.unavailable_reason(snapshot.time.boot_ns));
             table
