@@ -112,3 +112,30 @@ fn helpers_that_do_not_answer_hinder_neither_work_nor_quitting() {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
     }
 }
+
+/// Of `su -c`: no controlling terminal, and no permission to open the terminal again.
+#[test]
+fn the_program_runs_on_a_terminal_that_it_may_not_open() {
+    use std::os::unix::fs::PermissionsExt;
+    let name = "the_program_runs_on_a_terminal_that_it_may_not_open";
+    if !rustix::process::geteuid().is_root() || !Path::new("/bin/su").exists() {
+        return println!("skipped {name}: needs root and su");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("iotop-plus");
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::copy(BINARY, &program).unwrap();
+    let command = format!("su nobody -s /bin/sh -c {}; grep flags /proc/self/fdinfo/1", program.display());
+    let shell = Path::new("/bin/sh");
+    let mut t = Terminal::start(TerminalOptions { program: shell, args: vec!["-c", &command], ..Default::default() });
+    t.wait_for_text("q quit");
+    t.send("3");
+    t.wait_for_text("Process");
+    t.send("q");
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
+    t.wait_for_text("flags:");
+    let screen = t.contents();
+    let flags = screen.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim().to_owned();
+    assert_eq!(u32::from_str_radix(&flags, 8).unwrap() & 0o4000, 0, "O_NONBLOCK is left: {flags}");
+}

@@ -1,6 +1,7 @@
 //! Restores a terminal: its modes, its main screen, its cursor.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use std::os::fd::OwnedFd;
@@ -23,15 +24,17 @@ const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 pub struct SavedTerminal {
     fd: OwnedFd,
     original_mode: Termios,
+    /// Flags of the open file, which the shell has too if the terminal could not be opened again.
+    original_flags: OFlags,
 }
 
 impl SavedTerminal {
-    /// Remembers the modes of `fd`, which must not block on writes.
+    /// Remembers the modes of `fd`.
     ///
     /// # Errors
     /// If `fd` is no terminal, or gone.
     pub fn save(fd: OwnedFd) -> std::io::Result<Self> {
-        Ok(Self { original_mode: tcgetattr(&fd)?, fd })
+        Ok(Self { original_mode: tcgetattr(&fd)?, original_flags: fcntl_getfl(&fd)?, fd })
     }
 
     /// The modes as the program sets them: every byte as it is typed, none echoed.
@@ -41,11 +44,12 @@ impl SavedTerminal {
         raw
     }
 
-    /// Sets up the terminal for the program.
+    /// Sets up the terminal for the program: raw, and writes do not wait.
     ///
     /// # Errors
     /// If the terminal is gone.
     pub fn enter_raw_mode(&self) -> std::io::Result<()> {
+        fcntl_setfl(&self.fd, self.original_flags | OFlags::NONBLOCK)?;
         Ok(tcsetattr(&self.fd, OptionalActions::Now, &self.raw_mode())?)
     }
 
@@ -53,6 +57,7 @@ impl SavedTerminal {
     pub fn restore(&self) {
         self.leave_screen("");
         let _ = tcsetattr(&self.fd, OptionalActions::Now, &self.original_mode);
+        let _ = fcntl_setfl(&self.fd, self.original_flags);
     }
 
     /// Writes [`LEAVE`] and `text`, for at most [`LEAVE_TIMEOUT`].
@@ -91,6 +96,7 @@ impl SavedTerminal {
         if is_ours {
             let _ = tcsetattr(&self.fd, OptionalActions::Now, &self.original_mode);
         }
+        let _ = fcntl_setfl(&self.fd, self.original_flags);
     }
 }
 

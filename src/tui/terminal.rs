@@ -1,7 +1,7 @@
 //! The terminal: set up for the program, and restored exactly once, however the program ends.
 //!
 //! Output goes through a descriptor of our own (the tty opened again), so that making it non-blocking does not change the
-//! shell's. No frame is drawn while part of the previous one is unwritten, so a slow line shows the newest state.
+//! shell's. Where it may not be opened again, as after `su -c`, standard output is used and its flags are restored. No frame is drawn while part of the previous one is unwritten, so a slow line shows the newest state.
 
 use crate::root::Root;
 use crate::subprocess::fork_server;
@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::tcgetwinsize;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
 /// Alternate screen, no cursor.
@@ -49,14 +49,7 @@ impl Tty {
             );
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let is_controlling = rustix::termios::tcgetsid(&stdout).ok() == rustix::process::getsid(None).ok();
-        let fd = if is_controlling {
-            rustix::fs::openat(CWD, Root::tty(), flags, Mode::empty())?
-        } else {
-            let name = rustix::termios::ttyname(&stdout, Vec::new())?;
-            rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())?
-        };
+        let fd = reopen_terminal(&stdout).or_else(|why| duplicate_terminal(&stdout).ok_or(why))?;
         let mut tty = Self { fd, mouse, pending: Vec::new(), written: 0 };
         tty.enter_raw_mode()?;
         Ok(tty)
@@ -120,6 +113,24 @@ impl Tty {
         }
         Ok(())
     }
+}
+
+/// Opens the terminal of `stdout` again, for reading and writing without waiting.
+fn reopen_terminal(stdout: &impl AsFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let is_controlling = rustix::termios::tcgetsid(stdout).ok() == rustix::process::getsid(None).ok();
+    if is_controlling {
+        return rustix::fs::openat(CWD, Root::tty(), flags, Mode::empty());
+    }
+    let name = rustix::termios::ttyname(stdout, Vec::new())?;
+    rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())
+}
+
+/// Another descriptor of `stdout`, if it can be read too, as a terminal usually can. After `su -c` there is no
+/// controlling terminal, and the terminal's node belongs to the user before.
+fn duplicate_terminal(stdout: &impl AsFd) -> Option<OwnedFd> {
+    let flags = rustix::fs::fcntl_getfl(stdout).ok()?;
+    (flags & OFlags::RWMODE == OFlags::RDWR).then(|| rustix::io::fcntl_dupfd_cloexec(stdout, 3).ok())?
 }
 
 impl Drop for Tty {

@@ -1,6 +1,6 @@
 //! Time series over the window of a report, for the machine and its busiest devices.
 
-use super::WindowFindings;
+use super::window_findings::WindowFindings;
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::Severity;
 use crate::doctor::incident::Incident;

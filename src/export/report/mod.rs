@@ -5,18 +5,20 @@ pub mod graphs;
 pub mod html;
 pub mod markdown;
 pub mod redact;
+mod window_findings;
 
 use super::findings::{self, ParagraphKind};
 use super::snapshot::{self, SnapshotScope, TableLayout};
 use super::table::Table;
 use crate::doctor::RuleEngine;
-use crate::doctor::finding::{Finding, Severity};
+use crate::doctor::finding::Severity;
 use crate::doctor::incident::Incident;
 use crate::model::system_state::SystemState;
 use crate::model::timestamp::Timestamp;
 use crate::units::{format_bytes_long, format_duration, format_rfc3339_in};
 use graphs::Charts;
 use redact::Redactor;
+pub use window_findings::WindowFindings;
 
 /// Cells of a line with a command, which may have thousands.
 const MAX_WIDTH: usize = 140;
@@ -80,33 +82,6 @@ pub struct ReportExtras {
     pub missing_data: Vec<String>,
     /// Time zone of all times of day, seconds east of UTC.
     pub utc_offset_secs: i64,
-}
-
-/// The incidents of a window, including those that are over by its end, each with when it was last seen.
-#[derive(Debug, Clone, Default)]
-pub struct WindowFindings(Vec<(Incident, Timestamp)>);
-
-impl WindowFindings {
-    /// Adds the current incidents.
-    pub fn update(&mut self, engine: &RuleEngine, now: Timestamp) {
-        for incident in &engine.incidents {
-            let is_same = |f: &Finding| (f.rule, &f.subject) == (incident.cause().rule, &incident.cause().subject);
-            match self.0.iter_mut().find(|(old, _)| is_same(old.cause())) {
-                Some(old) => *old = (incident.clone(), now),
-                None => self.0.push((incident.clone(), now)),
-            }
-        }
-    }
-
-    fn past_incidents<'a>(&'a self, engine: &'a RuleEngine) -> impl Iterator<Item = &'a (Incident, Timestamp)> {
-        // An incident that became part of another one is not over.
-        let is_current = |old: &Incident| {
-            let cause = old.cause();
-            let mut current = engine.incidents.iter().flat_map(|incident| &incident.findings);
-            current.any(|f| (f.rule, &f.subject) == (cause.rule, &cause.subject))
-        };
-        self.0.iter().filter(move |(old, _)| !is_current(old))
-    }
 }
 
 /// The report as blocks.
