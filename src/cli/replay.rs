@@ -21,6 +21,7 @@ use crate::recording::reader::{ReadAt, RecordingReader};
 use crate::recording::{file_worker, time_spec};
 use crate::root::Root;
 use crate::tui::action::ViewId;
+use crate::tui::replay_timeline::ReplayTimeline;
 use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::shared::ReplayUi;
 use anyhow::anyhow;
@@ -113,7 +114,7 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span, reader.header.utc_offset_secs));
     let at = at.transpose().map_err(usage)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
+    let replay = Some(ReplaySource { reader, path, name, start_wall_ns: at });
     run_screen(TuiOptions {
         root,
         settings,
@@ -203,7 +204,7 @@ fn render_screenshot<B: ReadAt>(
 ) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span);
-    (ui.is_playing, ui.tick_number) = (false, player.tick);
+    (ui.is_playing, ui.tick_number, ui.timeline) = (false, player.tick, ReplayTimeline::default());
     let scene = OffscreenScene {
         args: &args.picture,
         pane: args.pane.first().copied(),

@@ -19,6 +19,7 @@ mod screenshot;
 mod state;
 #[cfg(test)]
 pub mod tests;
+mod timeline;
 
 pub use state::{App, Views};
 

@@ -4,6 +4,7 @@
 
 use super::knob_snapshot::KnobSnapshot;
 use crate::bench::message::BenchMessage;
+use crate::doctor::finding::Severity;
 use crate::doctor::transitions::FindingTransition;
 use crate::experiment::arm_settings::ValidatedSpec;
 use crate::experiment::message::ExperimentMessage;
@@ -37,6 +38,8 @@ pub enum Event {
     ArmsChecked(Box<ArmCheck>),
     Tune(Box<TuneEvent>),
     Replay(Box<ReplayEvent>),
+    /// Slots of the timeline of a recording, with the worst finding in each.
+    ReplayJudged(Vec<(usize, Option<Severity>)>),
     RecordingStatus(Box<crate::recording::writer::RecorderStatus>),
     /// An error message of the runtime.
     Notice(String),

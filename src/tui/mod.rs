@@ -10,6 +10,7 @@ pub mod keymap;
 #[cfg(test)]
 mod keymap_tests;
 pub mod knob_snapshot;
+pub mod replay_timeline;
 pub mod runtime;
 pub(crate) mod screen;
 pub mod settings;

@@ -4,6 +4,7 @@
 
 use super::bench_target::BenchTarget;
 use super::knob_snapshot::KnobState;
+use super::replay_timeline::ReplayTimeline;
 use super::widgets::theme::{Theme, ThemeName};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
@@ -163,13 +164,17 @@ pub struct ReplayUi {
     /// Whether idle tasks are missing, because a key frame could not be read.
     pub is_partial: bool,
     pub is_searching: bool,
+    /// When findings were there.
+    pub timeline: ReplayTimeline,
 }
 
 impl ReplayUi {
     /// At the start of a recording, playing.
     pub fn new(file: &str, host: HostInfo, log_clock: LogClock, span: RecordingSpan) -> Self {
         let file = crate::sanitize::sanitize(file);
-        Self { file, host, log_clock, span, is_playing: true, damaged: span.damaged_bytes, ..Self::default() }
+        let timeline = ReplayTimeline::new(span.first_ns, span.last_ns, span.ticks);
+        let damaged = span.damaged_bytes;
+        Self { file, host, log_clock, span, is_playing: true, damaged, timeline, ..Self::default() }
     }
 
     /// The speed chosen, as a multiple of the recorded pace.

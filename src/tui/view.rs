@@ -32,6 +32,8 @@ pub struct ScreenLayout {
     /// The panes, in focus order.
     pub panes: Vec<(PaneId, Rect)>,
     pub footer: Rect,
+    /// The timeline of a replay; empty elsewhere.
+    pub timeline: Rect,
 }
 
 impl ScreenLayout {

@@ -5,6 +5,7 @@ use super::header::draw_header;
 use super::help::draw_help;
 use super::layout;
 use super::state::App;
+use super::timeline::draw_timeline;
 use crate::export::table::Table;
 use crate::tui::view::{Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, clear_area, draw_input, draw_popup, draw_text, wrap};
@@ -20,6 +21,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     }
     let (layout, focused) = app.arrange();
     draw_header(&app.shared, &theme, layout.header, buf);
+    draw_timeline(&app.shared, &theme, layout.timeline, buf);
     let cx = Context::new(&app.shared, &app.screen, &layout, focused);
     for (pane, area) in &layout.panes {
         if let Some(view) = app.views.of_pane(*pane) {

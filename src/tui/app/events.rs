@@ -11,6 +11,11 @@ impl App {
         match event {
             Event::Observed(observation) => self.on_observation(observation, effects),
             Event::Replay(event) => self.on_replay_event(*event, effects),
+            Event::ReplayJudged(slots) => {
+                if let Some(replay) = &mut self.shared.replay {
+                    slots.into_iter().for_each(|(slot, worst)| replay.timeline.judge(slot, worst));
+                }
+            }
             Event::RecordingStatus(status) => self.on_recorder_status(*status),
             Event::JobReply(WorkerJob::InspectTarget(directory), reply) => {
                 self.shared.target.on_inspected(directory, reply);

@@ -10,17 +10,23 @@ use crate::tui::widgets::{Rect, area_below};
 /// Smallest usable screen; below it only a message is drawn.
 pub const MIN_SIZE: (u16, u16) = (40, 12);
 
+/// Rows from which on a replay has its timeline.
+const TIMELINE_HEIGHT: u16 = 20;
+
 /// Whether the screen is smaller than [`MIN_SIZE`].
 pub fn is_too_small(size: (u16, u16)) -> bool {
     size.0 < MIN_SIZE.0 || size.1 < MIN_SIZE.1
 }
 
 impl App {
-    /// Areas of header, panes and footer, and the focused pane.
+    /// Areas of header, timeline, panes and footer, and the focused pane.
     pub(super) fn arrange(&self) -> (ScreenLayout, PaneId) {
         let (w, h) = self.screen.size;
         let line = |y| Rect::new(0, y, w, 1);
-        let body = Rect::new(0, 1, w, h.saturating_sub(2));
+        let replay = self.shared.replay.as_ref();
+        let has_timeline = h >= TIMELINE_HEIGHT && replay.is_some_and(|replay| !replay.timeline.is_empty());
+        let timeline = if has_timeline { line(1) } else { Rect::default() };
+        let body = Rect::new(0, 1 + timeline.height, w, h.saturating_sub(2 + timeline.height));
         let mut panes = match self.screen.detail {
             Some(page) => vec![(page, body)],
             None => self.arrange_tab(body),
@@ -32,7 +38,7 @@ impl App {
             panes = vec![(focused, body)];
             panes.retain(|(_, area)| !area.is_empty());
         }
-        (ScreenLayout { header: line(0), panes, footer: line(h.saturating_sub(1)) }, focused)
+        (ScreenLayout { header: line(0), timeline, panes, footer: line(h.saturating_sub(1)) }, focused)
     }
 
     fn arrange_tab(&self, body: Rect) -> Vec<(PaneId, Rect)> {

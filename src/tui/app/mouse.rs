@@ -3,7 +3,7 @@
 use super::footer::FooterItem;
 use super::layout;
 use super::state::App;
-use crate::tui::view::{Action, Effect, Overlay, PaneClick, PaneId};
+use crate::tui::view::{Action, Effect, Overlay, PaneClick, PaneId, ReplayEffect};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Margin, Position, Rect};
 
@@ -51,6 +51,9 @@ impl App {
         if self.screen.overlay.is_some() {
             // A click beside a dialog or the help closes it, as Esc does.
             return self.apply_action(Action::Back, effects);
+        }
+        if let Some(time) = self.timeline_click(x, y) {
+            return effects.push(Effect::Replay(ReplayEffect::SeekTime(time)));
         }
         let Some((pane, area)) = self.focus_pane_at(x, y) else { return };
         let inner = area.inner(Margin::new(1, 1));

@@ -90,7 +90,7 @@ impl Runtime {
         app.shared.log_clock = clock::now_log_clock();
         app.shared.target.set_working_directory(std::env::current_dir().unwrap_or_default());
         let (collectors, player) = match options.replay.take() {
-            Some(source) => (None, Some(source.start(&mut app, &events)?)),
+            Some(source) => (None, Some(source.start(&options.root, &mut app, &events)?)),
             None => {
                 let threads = app.views.processes.show_threads;
                 let scan = ScanOptions { threads, delays: true, ..Default::default() };

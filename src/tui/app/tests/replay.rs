@@ -15,9 +15,12 @@ use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::RecordingSpan;
 use crate::recording::writer::{RecorderState, RecorderStatus};
 use crate::tui::app::App;
+use crate::tui::app::draw::render_to_buffer;
 use crate::tui::shared::NOT_IN_REPLAY;
 use crate::tui::shared::ReplayUi;
 use crate::tui::view::{Effect, Event, RecordingEffect, ReplayEffect, ReplayEvent, ViewId};
+
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 const SEC: i64 = 1_000_000_000;
 
@@ -175,4 +178,34 @@ fn recording_starts_is_shown_and_ends() {
     let failed = RecorderState::Failed("no space left on device".into());
     update(&mut app, Event::RecordingStatus(Box::new(RecorderStatus { state: failed, ..status })));
     assert!(app.screen.message.as_ref().unwrap().is_error);
+}
+
+#[test]
+fn the_timeline_shows_findings_and_a_click_goes_there() {
+    let mut app = app_in_replay();
+    let now = app.shared.system.now().wall_ns;
+    let span = RecordingSpan { first_ns: now, last_ns: now + 3600 * SEC, ticks: 400, ..RecordingSpan::default() };
+    app.shared.replay = Some(ReplayUi::new("night.iotop", HostInfo::default(), LogClock::default(), span));
+    update(&mut app, Event::Resize(120, 40));
+    let half = (0..100).map(|slot| (slot, (slot >= 90).then_some(Severity::Critical))).collect();
+    update(&mut app, Event::ReplayJudged(half));
+    let buffer = render_to_buffer(&app);
+    let line: String = (0..120).map(|x| buffer[(x, 1)].symbol()).collect();
+    let [first, last] = [span.first_ns, span.last_ns].map(|ns| app.shared.format_time_of_day(ns));
+    let bar = format!("┃{}{}{}", "─".repeat(44), "‼".repeat(5), "·".repeat(50));
+    assert_eq!(line, format!(" {first} {bar} {last} "));
+    let click = MouseEvent {
+        kind: MouseEventKind::Down(MouseButton::Left),
+        column: 10 + 47,
+        row: 1,
+        modifiers: KeyModifiers::NONE,
+    };
+    let [Effect::Replay(ReplayEffect::SeekTime(at))] = update(&mut app, Event::Mouse(click))[..] else {
+        panic!("no seek");
+    };
+    assert_eq!((at - now) / SEC, 3600 * 475 / 1000);
+    // No room on a low screen.
+    update(&mut app, Event::Resize(120, 19));
+    let buffer = render_to_buffer(&app);
+    assert!(!(0..120).any(|x| buffer[(x, 1)].symbol() == "‼"));
 }

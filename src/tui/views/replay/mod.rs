@@ -2,6 +2,7 @@
 //!
 //! Recorded observations are applied like those of the collectors, so every view shows what it would have shown then.
 
+pub(crate) mod judge;
 pub(crate) mod player;
 mod search;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Searching a synthetic recording for findings through the player.
 
+use crate::doctor::finding::Severity;
 use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::observation::Observation;
 use crate::model::process::ProcessUpdate;
@@ -9,7 +10,9 @@ use crate::model::timestamp::Timestamp;
 use crate::recording::encoder::FrameEncoder;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::reader::RecordingReader;
+use crate::tui::replay_timeline::{ReplayTimeline, TimelineSlot};
 use crate::tui::view::{ReplayEffect, ReplayEvent};
+use crate::tui::views::replay::judge::judge_recording;
 use crate::tui::views::replay::player::{ReplayEventSink, ReplayPlayer};
 use std::io::Cursor;
 use std::sync::mpsc::{Receiver, channel};
@@ -133,4 +136,37 @@ fn any_other_effect_ends_a_search() {
     assert!(matches!(ended, ReplayEvent::SearchEnded { transitions: None, .. }), "{ended:?}");
     deck.player.run_effect(ReplayEffect::Step(1));
     assert_eq!(deck.wait_until_settled(), 2701);
+}
+
+#[test]
+fn a_recording_is_judged_for_its_timeline() {
+    let mut reader = RecordingReader::open(Cursor::new(recording_bytes())).unwrap();
+    let span = reader.span;
+    let mut timeline = ReplayTimeline::new(span.first_ns, span.last_ns, span.ticks);
+    let empty = timeline.clone();
+    judge_recording(&mut reader, &empty, |slots| {
+        slots.into_iter().for_each(|(slot, worst)| timeline.judge(slot, worst));
+        true
+    })
+    .unwrap();
+    // 200 slots of 15 ticks; an I/O error is a finding for ten minutes, and a finding stays for 10 s.
+    let with_finding: Vec<usize> = (0..200)
+        .filter(|slot| matches!(timeline.part(*slot, 200), TimelineSlot::Judged(Some(worst)) if worst > Severity::Note))
+        .collect();
+    let wanted: Vec<usize> = (100 / 15..=710 / 15).chain(2500 / 15..200).collect();
+    assert_eq!(with_finding, wanted);
+    assert!((0..200).all(|slot| timeline.part(slot, 200) != TimelineSlot::NotJudged));
+}
+
+#[test]
+fn judging_ends_with_the_program() {
+    let mut reader = RecordingReader::open(Cursor::new(recording_bytes())).unwrap();
+    let timeline = ReplayTimeline::new(reader.span.first_ns, reader.span.last_ns, reader.span.ticks);
+    let mut events = 0;
+    judge_recording(&mut reader, &timeline, |_| {
+        events += 1;
+        false
+    })
+    .unwrap();
+    assert_eq!(events, 1);
 }
