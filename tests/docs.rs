@@ -198,21 +198,22 @@ fn the_options_page_is_the_programs_own_help() {
 #[test]
 fn the_columns_page_is_the_programs_own_list() {
     use iotop_plus::model::columns::{device, process};
-    use iotop_plus::model::file_io::columns::FILE_COLUMNS;
-    use iotop_plus::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
+    use iotop_plus::model::file_io::columns::{FILE_COLUMNS, SOURCE as FILE_SOURCE};
+    use iotop_plus::model::syncs::columns::{SLOW_SYNC_COLUMNS, SOURCE as SYNC_SOURCE, SYNC_COLUMNS};
     let mut page = String::from("# Columns\n\n`name` is the column's name for `sort` in the config file.\n");
     page.push_str("\n## Processes\n\n| column | name | meaning |\n|---|---|---|\n");
     for column in process::COLUMNS {
         page.push_str(&format!("| {} | `{}` | {} |\n", column.header, column.value.name, column.help));
     }
-    let mut section = |title: &str, columns: Vec<(&str, &str)>| {
-        page.push_str(&format!("\n## {title}\n\n| column | meaning |\n|---|---|\n"));
+    page.push_str(&format!("\n{}\n", process::SOURCE));
+    let mut section = |title: &str, source: &str, columns: Vec<(&str, &str)>| {
+        page.push_str(&format!("\n## {title}\n\n{source}\n\n| column | meaning |\n|---|---|\n"));
         columns.iter().for_each(|(header, help)| page.push_str(&format!("| {header} | {help} |\n")));
     };
-    section("Devices", device::COLUMNS.iter().map(|c| (c.header, c.help)).collect());
-    section("Syncs", SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
-    section("Files and directories", FILE_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
-    section("Slow syncs", SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Devices", device::SOURCE, device::COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Syncs", SYNC_SOURCE, SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Files and directories", FILE_SOURCE, FILE_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    section("Slow syncs", SYNC_SOURCE, SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
     assert_page("columns.md", &page);
 }
 

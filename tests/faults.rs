@@ -137,7 +137,7 @@ fn run_with(injection: &str) -> Result<Outcome, String> {
         std::thread::sleep(Duration::from_millis(10));
     }
     let has_drawn = t.is_running();
-    for key in ["2", "3", "4", "t", "5", "1"] {
+    for key in ["2", "3", "4", "7", "5", "1"] {
         if t.is_running() {
             t.send(key);
             std::thread::sleep(Duration::from_millis(60));

@@ -98,7 +98,7 @@ fn in_mount_namespace() {
     let args = vec!["--root", root.to_str().unwrap()];
     let mut t = Terminal::start(TerminalOptions { args, size: (160, 45), ..Default::default() });
     t.wait_for_text("q quit");
-    t.send("t\x1b[F");
+    t.send("7\x1b[F");
     let start = Instant::now();
     while child_pids(t.pid()).len() < MAX_CHILDREN + HELPERS {
         assert!(start.elapsed() < TIMEOUT, "not enough children get stuck: {}", t.contents());

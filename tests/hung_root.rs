@@ -256,7 +256,7 @@ fn use_every_view(t: &mut Terminal) {
         ("4", "Pressure"),
         ("5", "Kernel log"),
         ("b", "Bench"),
-        ("t", "Tune"),
+        ("7", "Tune"),
         ("f", "Findings"),
         ("?", "Help"),
         ("\x1b", "Findings"),
@@ -267,7 +267,7 @@ fn use_every_view(t: &mut Terminal) {
         t.wait_for_text(text);
     }
     // Children start: the settings come from one, and so does what is known of a path.
-    t.send("t");
+    t.send("7");
     t.wait_for_text("vm.dirty_ratio");
     t.send(":path /usr/bin\r");
     t.wait_for_text("mounted at");

@@ -100,7 +100,7 @@ fn the_drawing_process_opens_nothing_that_can_hang() {
     t.wait_for_text("scheduler");
     t.send(":path /usr\r");
     t.wait_for_text("mounted at");
-    t.send("t");
+    t.send("7");
     t.wait_for_text("vm.dirty_ratio");
     t.send("fW");
     t.wait_for_text("written: ");

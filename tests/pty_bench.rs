@@ -23,7 +23,7 @@ fn open_bench_view(dir: &Path) -> Option<Terminal> {
     t.wait_for_text("q quit");
     t.send("6");
     t.wait_for_text("Plan: randrw");
-    t.send(format!("e\r\x15{}\r", dir.display()));
+    t.send(format!("\x1bOQ\r\x15{}\r", dir.display()));
     // Wait until the page no longer shows the previous directory.
     let name = dir.file_name().unwrap().to_str().unwrap();
     t.wait_until("the plan in this directory", |s| {
@@ -43,7 +43,7 @@ fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
     let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false);
     let lines = BenchForm::default().lines(profile, &shared);
     let at = lines.iter().position(|l| l.name == name).unwrap();
-    t.send(format!("e\x1b[H{}", "j".repeat(at)));
+    t.send(format!("\x1bOQ\x1b[H{}", "j".repeat(at)));
     match lines[at].choices.is_empty() {
         true => t.send(format!("\r\x15{text}\r")),
         false => t.send("\r"),
@@ -68,7 +68,7 @@ fn every_profile_runs_from_the_view() {
                 set_param(&mut t, at, name, text);
             }
         }
-        t.send("r");
+        t.send("S");
         t.wait_for_text(&format!("Run {}", w.name));
         t.send("y");
         t.wait_for_text(&format!("Result of {}", w.name));
@@ -96,7 +96,7 @@ fn results_are_compared_and_copied() {
     }
     for n in 0..2 {
         select_profile(&mut t, 0, n);
-        t.send("r");
+        t.send("S");
         t.wait_for_text("y Yes");
         t.send("y");
         t.wait_for_text("saved as ");
@@ -136,7 +136,7 @@ fn quitting_during_a_run_leaves_no_child_and_no_file() {
     let Some(mut t) = open_bench_view(dir.path()) else { return };
     set_param(&mut t, 0, "size", "16M");
     set_param(&mut t, 0, "rate", "100");
-    t.send("r");
+    t.send("S");
     t.wait_for_text("y Yes");
     t.send("y");
     // The run may still be creating its file, if the disk is busy.
@@ -158,11 +158,11 @@ fn a_cancelled_run_is_stored_with_partial_results() {
     let dir = temp_dir();
     let Some(mut t) = open_bench_view(dir.path()) else { return };
     set_param(&mut t, 0, "size", "16M");
-    t.send("r");
+    t.send("S");
     t.wait_for_text("y Yes");
     t.send("y");
     t.wait_until("figures", |s| s.contents().contains("p99") && s.contents().contains("1. randrw"));
-    t.send("x");
+    t.send("C");
     t.wait_for_text("cancelled: the figures are those up to then");
     t.wait_for_text("saved as ");
 }
@@ -174,10 +174,10 @@ fn unsafe_directories_are_refused() {
     for (path, why) in
         [("/proc", "a pseudo file system"), ("/nonexistent/x", "does not exist"), ("/dev/null", "device")]
     {
-        t.send(format!("e\x1b[H\r\x15{path}\r"));
+        t.send(format!("\x1bOQ\x1b[H\r\x15{path}\r"));
         t.wait_for_text("Cannot start");
         t.wait_for_text(why);
-        t.send("r");
+        t.send("S");
         t.wait_for_text("refused: ");
         assert!(!t.contents().contains("y Yes"));
         t.send("\x1b[D");

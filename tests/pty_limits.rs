@@ -101,7 +101,7 @@ fn helpers_that_do_not_answer_hinder_neither_work_nor_quitting() {
         pid
     });
     // The settings come from a child, and so does what is known of a path.
-    t.send("t");
+    t.send("7");
     t.wait_for_text("vm.dirty_ratio");
     t.send(":path /usr\r");
     t.wait_for_text("mounted at");

@@ -196,6 +196,12 @@ fn prompts_filters_sorting_and_zoom() {
         ("kernel_unfolded", (120, 40), "5f"),
         ("kernel_included", (120, 40), "5Ierror<enter>"),
         ("message", (80, 24), "y"),
+        ("palette", (120, 40), "3:tas<down>"),
+        ("palette", (80, 24), ":"),
+        ("sort_menu", (120, 40), "3<right><f6>"),
+        ("sort_menu", (80, 24), "2<f6>"),
+        ("explain", (120, 40), "3ep99"),
+        ("explain", (80, 24), "2e<down>"),
     ] {
         let mut app = app(size);
         press(&mut app, keys);

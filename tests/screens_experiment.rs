@@ -45,12 +45,12 @@ fn assert_screens_at_every_size(name: &str, make: fn((u16, u16)) -> (App, Tree),
 #[test]
 fn form_and_confirmation() {
     assert_screens_at_every_size("next", planned, "");
-    assert_screens_at_every_size("asking", planned, "r");
+    assert_screens_at_every_size("asking", planned, "S");
     assert_screens_at_every_size("next_zoomed", planned, "z");
     // The value of a knob that nobody proposed is asked for at once.
     for size in SIZES {
         let (mut app, tree) = knobs(size);
-        press(&mut app, "e");
+        press(&mut app, "B");
         answer(&mut app, &tree);
         assert_screen("typing", &app);
     }
@@ -64,7 +64,7 @@ fn unprivileged_user_sees_the_sudo_command() {
         fixture::tune::drop_privileges(&mut app);
         update(&mut app, Event::Resize(size.0, size.1));
         assert_screen("user", &app);
-        press(&mut app, "r");
+        press(&mut app, "S");
         assert_screen("user_asking", &app);
     }
 }
@@ -86,7 +86,7 @@ fn running_experiment(size: (u16, u16)) -> (App, Tree) {
 #[test]
 fn running_stopping_and_seen_from_other_views() {
     assert_screens_at_every_size("running", running_experiment, "");
-    assert_screens_at_every_size("ending", running_experiment, "x");
+    assert_screens_at_every_size("ending", running_experiment, "C");
     let (mut app, _tree) = running_experiment((80, 24));
     say(&mut app, ExperimentMessage::Note("io_uring is refused here (EPERM): threads instead".into()));
     assert_screen("noted", &app);
@@ -111,7 +111,7 @@ fn finished() {
         press(&mut app, "<pgdn>");
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>");
         assert_screen("ended_below", &app);
-        press(&mut app, "<home>a");
+        press(&mut app, "<home>A");
         assert_screen("ended_setting", &app);
     }
 }

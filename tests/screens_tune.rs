@@ -58,17 +58,17 @@ fn editing() {
 #[test]
 fn proposed() {
     assert_screens_at_every_size("pending", "<enter><c-u>30<enter><down><down><down><down><enter><c-u>20s<enter>");
-    assert_screens_at_every_size("refused", "<enter><c-u>10<enter>a");
-    assert_screens_at_every_size("asking", "<enter><c-u>30<enter>a");
+    assert_screens_at_every_size("refused", "<enter><c-u>10<enter>A");
+    assert_screens_at_every_size("asking", "<enter><c-u>30<enter>A");
 }
 
 #[test]
 fn presets() {
-    assert_screens_at_every_size("presets", "p<down>");
-    assert_screens_at_every_size("preset_asking", "p<down><enter>");
+    assert_screens_at_every_size("presets", "l<down>");
+    assert_screens_at_every_size("preset_asking", "l<down><enter>");
     // A question longer than the screen can be scrolled.
     let (mut app, _tree) = view((40, 12));
-    press(&mut app, "p<down><enter>");
+    press(&mut app, "l<down><enter>");
     let first = text(&app);
     press(&mut app, "<down><down><down>");
     assert!(first.contains("more") && text(&app) != first);
@@ -112,7 +112,7 @@ fn change_history() {
         ];
         tree.tell(&mut app, &all);
         app.screen.overlay = None;
-        press(&mut app, "c<down><down>");
+        press(&mut app, "H<down><down>");
         assert_screen("history", &app);
     }
 }
@@ -135,9 +135,9 @@ fn unprivileged_user() {
         look.can_write = false;
         look.changes_error = Some("/run/iotop-plus: permission denied; only root may read what was changed".into());
         news(&mut app, TuneEvent::Refreshed(look));
-        press(&mut app, "c");
+        press(&mut app, "H");
         assert_screen("user", &app);
-        press(&mut app, "<esc><enter><c-u>30<enter>a");
+        press(&mut app, "<esc><enter><c-u>30<enter>A");
         assert_screen("user_asking", &app);
     }
 }
@@ -152,7 +152,7 @@ fn graphs_mark_knob_changes() {
     }
     let (mut app, tree) = view((120, 40));
     change_on_lease(&mut app, &tree, &["read_ahead_kb@vda=256"], 20);
-    press(&mut app, "cg");
+    press(&mut app, "Hg");
     assert_screen("graph_device", &app);
 }
 

@@ -3,6 +3,7 @@
 //! [`update`] takes an event, changes the state and returns effects. It reads no file, clock or kernel.
 
 mod capture;
+mod choices;
 mod diagnosis;
 mod dispatch;
 pub mod draw;

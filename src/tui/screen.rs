@@ -81,6 +81,10 @@ pub enum PromptPurpose {
     UserFilter,
     Interval,
     Command,
+    /// The column to sort by.
+    Sort,
+    /// The column to explain.
+    Explain,
     Include,
     Exclude,
     /// I/O class and level of a task.
@@ -107,6 +111,8 @@ pub struct Prompt {
     pub cursor: usize,
     /// Error found when Enter was pressed.
     pub error: Option<String>,
+    /// Index of the entry chosen with the arrows, among those that match, in a prompt with a list.
+    pub choice: Option<usize>,
 }
 
 /// A confirmation before something changes.
@@ -161,7 +167,15 @@ impl PendingChange {
 impl Prompt {
     pub(crate) fn new(purpose: PromptPurpose, label: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { purpose, label: label.into(), cursor: text.len(), original: text.clone(), text, error: None }
+        Self {
+            purpose,
+            label: label.into(),
+            cursor: text.len(),
+            original: text.clone(),
+            text,
+            error: None,
+            choice: None,
+        }
     }
 
     /// Replaces the text, with the cursor at its end.

@@ -14,6 +14,7 @@ pub(crate) use super::screen::{
 pub(crate) use super::shared::{Running, Shared};
 use super::widgets::{CellBuffer, RowSearch, Theme, draw_frame};
 use crate::export::table::Table;
+use crate::model::column::ColumnSpec;
 use crate::model::disk::DevId;
 use crate::model::observation::Change;
 use crate::model::process::TaskKey;
@@ -79,6 +80,29 @@ impl<'a> Context<'a> {
     pub fn inner_area(&self, pane: PaneId) -> Rect {
         let area = self.layout.pane_area(pane).unwrap_or_default();
         area.inner(ratatui::layout::Margin::new(1, 1))
+    }
+}
+
+/// A column of a list, for the menu of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnInfo {
+    pub header: &'static str,
+    /// Meaning and unit.
+    pub help: &'static str,
+    pub is_sorted: bool,
+    pub can_sort: bool,
+}
+
+impl ColumnInfo {
+    /// The columns of a table, the one of index `sorted` marked.
+    pub(crate) fn of_table<C: Copy, V: Copy>(columns: &[ColumnSpec<C, V>], sorted: Option<usize>) -> Vec<Self> {
+        let info = |(i, c): (usize, &ColumnSpec<C, V>)| Self {
+            header: c.header,
+            help: c.help,
+            is_sorted: sorted == Some(i),
+            can_sort: true,
+        };
+        columns.iter().enumerate().map(info).collect()
     }
 }
 
@@ -315,6 +339,19 @@ pub trait View {
     /// Shows all rows again.
     fn clear_filter(&mut self, pane: PaneId, cx: &Context) {
         self.set_filter(pane, "", cx);
+    }
+
+    /// The columns of a list, to sort by and to explain.
+    fn columns(&self, _pane: PaneId, _cx: &Context) -> Vec<ColumnInfo> {
+        Vec::new()
+    }
+
+    /// Sorts a list by that column among those of [`View::columns`] that can be sorted by; `None`: its default order.
+    fn sort_by(&mut self, _pane: PaneId, _column: Option<usize>, _cx: &Context) {}
+
+    /// What the columns of a list are read from, and why a cell may be `-`.
+    fn data_source(&self, _pane: PaneId) -> &'static str {
+        ""
     }
 
     /// Selects the row of a pane that a search finds. False: there is none.

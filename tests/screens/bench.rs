@@ -100,8 +100,8 @@ fn assert_screens_at_every_size(name: &str, keys: &str) {
 fn idle_editing_and_confirming() {
     assert_screens_at_every_size("bench", "");
     assert_screens_at_every_size("bench_dialog", "<enter>");
-    assert_screens_at_every_size("bench_editing", "e<down><enter><c-u>64X<enter>");
-    assert_screens_at_every_size("bench_txlog", "<down><down><down><down><down><down><down><down><down>e");
+    assert_screens_at_every_size("bench_editing", "<f2><down><enter><c-u>64X<enter>");
+    assert_screens_at_every_size("bench_txlog", "<down><down><down><down><down><down><down><down><down><f2>");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn running() {
         ChildEvent::Message(BenchMessage::Note("io_uring is refused here (EPERM): threads instead".into())),
     );
     send_progress(&mut app, 1, 50, 0);
-    press(&mut app, "x1");
+    press(&mut app, "C1");
     assert_screen("bench_elsewhere", &app);
 }
 

@@ -26,7 +26,7 @@ fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
 /// Starts an experiment on the selected knob, with rounds of this many seconds.
 fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
     let mut t = open_tune_view(m, 600);
-    t.send("e");
+    t.send("B");
     t.wait_for_text(&format!("B sets       vm.{KNOB}={}", read_knob(KNOB)));
     t.send(format!("\x15vm.{KNOB}={}\r", different_value()));
     fill_field(&mut t, "workload", WORKLOAD);
@@ -37,7 +37,7 @@ fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
         let shown = s.contents();
         shown.contains("order A B B A A B B A") && !shown.contains("Cannot start")
     });
-    t.send("r");
+    t.send("S");
     t.wait_for_text("Start the experiment");
     assert!(t.contents().contains("Touches no file and no device"), "{}", t.contents());
     t.send("y");
@@ -83,7 +83,7 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     // Four rounds of B, each with a change of its own.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
 
-    t.send("a");
+    t.send("A");
     t.wait_for_text("All or none");
     t.send("y");
     t.wait_for_text("change #5 reverts in 9:5");
@@ -91,13 +91,13 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     t.wait_for_text("Now: B is in effect, change 5 reverts in");
     t.send("K");
     t.wait_for_text("change 5 stays until the machine boots");
-    t.send("u");
+    t.send("U");
     t.wait_for_text("Revert change 5");
     t.send("y");
     t.wait_for_text("Now: A's values are in effect");
     assert_restored(&m, "undone");
 
-    t.send("o\x15report.md\r");
+    t.send("O\x15report.md\r");
     t.wait_for_text("written: ");
     let report = std::fs::read_to_string(t.home.path().join("report.md")).unwrap();
     assert!(report.starts_with("## Experiment: intrinsic"), "{report}");
@@ -130,12 +130,12 @@ fn cancelling_saves_a_partial_report() {
 #[test]
 fn quitting_or_killing_in_a_round_restores_the_values() {
     let Some(m) = LiveMachine::acquire("left_or_killed_in_a_round_the_old_values_come_back") else { return };
-    for how in ["q", "x twice", "HUP", "TERM", "KILL"] {
+    for how in ["q", "C twice", "HUP", "TERM", "KILL"] {
         let mut t = experiment_in_first_round(&m);
         match how {
             "q" => t.send("q"),
-            "x twice" => {
-                t.send("xx");
+            "C twice" => {
+                t.send("CC");
                 t.wait_for_text("failed: killed before it could report");
                 t.send("q");
             }

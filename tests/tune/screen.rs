@@ -28,8 +28,8 @@ fn apply_value(t: &mut Terminal, value: &str) {
     t.send("\x15");
     t.send(value);
     t.send("\r");
-    t.wait_for_text("1 pending: a apply");
-    t.send("a");
+    t.wait_for_text("1 pending: A apply");
+    t.send("A");
     t.wait_for_text("All or none");
     t.send("y");
     t.wait_for_text("reverts in");
@@ -63,10 +63,10 @@ fn a_change_on_the_screen_shows_its_countdown_and_can_be_undone() {
     t.wait_until("the countdown in another view", |s| {
         !s.contents().contains("KNOB") && s.contents().contains("change #1 reverts in 9:")
     });
-    t.send("t");
+    t.send("7");
     // Undo acts on a listed change.
     t.wait_for_text("lease 9m");
-    t.send("u");
+    t.send("U");
     t.wait_for_text("Revert change 1");
     t.send("y");
     t.wait_for_text("reverted");
@@ -154,7 +154,7 @@ fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
     let start = Instant::now();
     while !t.contents().contains("Restore orphaned changes") {
         assert!(start.elapsed() < crate::pty_harness::TIMEOUT, "never offered:\n{}", t.contents());
-        t.send("1t");
+        t.send("17");
         std::thread::sleep(Duration::from_millis(200));
     }
     t.send("y");
@@ -179,8 +179,8 @@ fn a_stalled_device_is_refused_without_blocking_the_screen() {
     t.send("\r");
     t.wait_for_text("new value:");
     t.send("\x1b[B\r");
-    t.wait_for_text("1 pending: a apply");
-    t.send("a");
+    t.wait_for_text("1 pending: A apply");
+    t.send("A");
     t.wait_for_text("scheduler@sdz: none -> mq-deadline");
     t.send("y");
     // The check takes half a second; the screen must react to keys meanwhile.

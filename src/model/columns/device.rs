@@ -79,6 +79,9 @@ impl DeviceColumnSet {
 /// A wait from this long on is slow for any disk, milliseconds.
 const SLOW_MS: f64 = 100.0;
 
+/// What the cells are read from, and why one may be `-`.
+pub const SOURCE: &str = "Read from /proc/diskstats, latencies from tracing. A cell is - while the device completes nothing, where the kernel does not count it, and for latencies without tracing (needs CAP_BPF and CAP_PERFMON).";
+
 /// Every column, in display order.
 pub static COLUMNS: &[DeviceColumnSpec] = &[
     ColumnSpec::left(

@@ -134,6 +134,9 @@ const EXPORT: u16 = Set::TextExport.bit();
 const TRACED_EXPORT: u16 = Set::TracedTextExport.bit();
 const TRACED: u16 = Set::FullTraced.bit() | TRACED_EXPORT;
 
+/// What the cells are read from, and why one may be `-`.
+pub const SOURCE: &str = "Read from /proc/PID/io, stat, status and cmdline, delays by taskstats, the rest from tracing. A cell is - where the file of a task of another user may not be read (needs CAP_SYS_PTRACE), without delay accounting, or without tracing.";
+
 /// Every column, in display order.
 pub static COLUMNS: &[ProcessColumnSpec] = &[
     rate(Col::Io, "io", "IO/s", 7, |r| Some(r.rates().read_bytes_per_s? + r.rates().write_bytes_per_s?)).with(

@@ -57,6 +57,9 @@ const fn right(id: Col, header: &'static str, width: u16, value: FileValue, help
     ColumnSpec::right(id, header, width, value, help)
 }
 
+/// What the cells are read from, and why one may be `-`.
+pub const SOURCE: &str = "Traced in the kernel while this view, or the page of a process or device, is open. A cell is - where the file, the process or the device is unknown.";
+
 /// In display order. Narrow panes drop columns from the end, but never the path.
 pub static FILE_COLUMNS: &[FileColumnSpec] = &[
     ColumnSpec::left(Col::Device, "DEVICE", 8, |f| Text(&f.device), "the device that did the I/O"),

@@ -71,6 +71,9 @@ const fn right(id: Col, header: &'static str, width: u16, value: SyncValue, help
     ColumnSpec::right(id, header, width, value, help)
 }
 
+/// What the cells are read from, and why one may be `-`.
+pub const SOURCE: &str = "Traced in the kernel while this view or the findings are open. A cell is - where no sync has ended or the file lies on no device.";
+
 /// In display order. Narrow panes drop columns from the end, but never the path.
 pub static SYNC_COLUMNS: &[SyncColumnSpec] = &[
     right(Col::Pid, "PID", 7, |s| Int(s.rate.file.pid as u64), "the process; its threads are counted together"),

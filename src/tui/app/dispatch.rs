@@ -98,6 +98,8 @@ impl App {
                 self.open_prompt(PromptPurpose::Interval, &label, String::new());
             }
             Action::Command => self.open_prompt(PromptPurpose::Command, ":", String::new()),
+            Action::SortMenu => self.open_columns(PromptPurpose::Sort, "sort by: "),
+            Action::Explain => self.open_columns(PromptPurpose::Explain, "column: "),
             _ => {}
         }
     }

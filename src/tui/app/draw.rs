@@ -56,6 +56,11 @@ impl App {
             Some(Overlay::Prompt(_)) => return Vec::new(),
             None => {}
         }
+        self.view_contexts()
+    }
+
+    /// The key contexts of what lies below any overlay, most specific first.
+    pub(super) fn view_contexts(&self) -> Vec<KeyContext> {
         let mut out = Vec::new();
         if self.shared.replay.is_some() {
             out.push(KeyContext::Replay);
@@ -104,6 +109,7 @@ fn draw_prompt(app: &App, cx: &Context, prompt: &Prompt, theme: &Theme, buf: &mu
         return;
     }
     let area = cx.layout.footer;
+    app.draw_choices(prompt, theme, area, buf);
     draw_input(buf, area, &prompt.label, &prompt.text, prompt.cursor, theme);
     if let Some(error) = &prompt.error {
         let above = Rect { y: area.y.saturating_sub(1), ..area };

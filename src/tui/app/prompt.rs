@@ -15,11 +15,20 @@ impl App {
         let owner = self.screen.overlay_owner;
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_screenshot = prompt.purpose == PromptPurpose::ScreenshotPath;
+        if key.code == KeyCode::Enter
+            && let Some(pick) = self.picked(&prompt)
+        {
+            let open = self.perform_pick(pick, prompt, effects);
+            return open.into_iter().for_each(|prompt| self.open_overlay(Overlay::Prompt(prompt), owner));
+        }
         match key.code {
             KeyCode::Esc if is_screenshot => return self.cancel_capture(),
             KeyCode::Char('c' | 'g') if ctrl && is_screenshot => return self.cancel_capture(),
             KeyCode::Esc => return self.cancel_prompt(&prompt, effects),
             KeyCode::Char('c' | 'g') if ctrl => return self.cancel_prompt(&prompt, effects),
+            KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown if self.has_choices(&prompt) => {
+                self.move_choice(&mut prompt, key.code);
+            }
             KeyCode::Enter => match self.submit(prompt.purpose, prompt.text.trim(), effects) {
                 Ok(()) => return,
                 Err(why) => prompt.error = Some(crate::sanitize::sanitize(why)),
@@ -34,6 +43,7 @@ impl App {
                 }) => {}
             _ => {
                 edit_text(&mut prompt, key, ctrl);
+                prompt.choice = None;
                 if owner.is_none() {
                     self.preview(&mut prompt, effects);
                 }

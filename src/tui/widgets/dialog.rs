@@ -63,6 +63,22 @@ pub(crate) fn draw_popup(buf: &mut CellBuffer, title: &str, width: u16, height: 
     draw_frame(buf, at, title, "", true, theme)
 }
 
+/// Draws an empty framed box that ends above row `bottom`; returns the inside.
+pub(crate) fn draw_popup_above(
+    buf: &mut CellBuffer,
+    bottom: u16,
+    (title, note): (&str, &str),
+    width: u16,
+    height: u16,
+    theme: &Theme,
+) -> Rect {
+    let area = buf.area;
+    let (width, height) = (width.min(area.width), height.min(bottom.saturating_sub(area.y)));
+    let at = Rect { x: area.x, y: bottom - height, width, height };
+    clear_area(buf, at);
+    draw_frame(buf, at, title, note, true, theme)
+}
+
 /// Draws an input line with a label and a block cursor (a byte offset of `text` at a character boundary). Cuts off the
 /// start of a long text so that the cursor stays visible.
 pub(crate) fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {

@@ -12,8 +12,8 @@ pub(crate) mod theme;
 
 pub use self::cell_buffer::CellBuffer;
 pub(crate) use self::dialog::{
-    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_reason, draw_wrapped, split_columns, split_rows,
-    title_with_filter, wrap,
+    area_below, draw_column, draw_frame, draw_input, draw_popup, draw_popup_above, draw_reason, draw_wrapped,
+    split_columns, split_rows, title_with_filter, wrap,
 };
 pub(crate) use self::form_layout::{FormLayout, form_layout};
 pub use self::graph::draw_columns;

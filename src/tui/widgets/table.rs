@@ -64,7 +64,13 @@ impl ColumnState {
     /// Moves the sort column among so many columns; before the first one comes the default order.
     pub fn move_sorted(&mut self, by: isize, columns: usize) {
         let position = (self.sorted.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns as isize + 1);
-        self.sorted = (position as usize).checked_sub(1);
+        self.sort_by((position as usize).checked_sub(1));
+    }
+
+    /// Sorts by a column, in the direction that is most useful for it.
+    pub fn sort_by(&mut self, column: Option<usize>) {
+        self.reverse &= self.sorted == column;
+        self.sorted = column;
     }
 
     /// Scrolls so many columns.
@@ -74,7 +80,7 @@ impl ColumnState {
 
     /// Sorts by a clicked column; a second click reverses the order.
     pub fn click(&mut self, column: Option<usize>) {
-        if self.sorted == column { self.reverse = !self.reverse } else { self.sorted = column }
+        if self.sorted == column { self.reverse = !self.reverse } else { self.sort_by(column) }
     }
 }
 

@@ -79,7 +79,7 @@ fn keys_control_playback() {
 
 #[test]
 fn a_replay_requests_nothing_from_the_local_machine() {
-    for keys in ["6", "b", "7", "t", "p", "d", "3i", "3<enter>m", "3<enter>t", "R"] {
+    for keys in ["6", "b", "7", "p", "d", "3i", "3<enter>v", "3<enter>7", "R"] {
         let mut app = app_in_replay();
         assert_eq!(press(&mut app, keys), [], "{keys:?}");
         let said = app.screen.message.as_ref().is_some_and(|m| m.is_error);

@@ -44,23 +44,23 @@ fn nothing_is_changed_without_confirmation() {
         ("<enter><c-u>101<enter>", "Tune/TuneKnobs prompt \"101\" wrong"),
         ("<enter><c-u>2x<enter>", "Tune/TuneKnobs prompt \"2x\" wrong"),
         ("<enter><c-u>30<enter>", "Tune/TuneKnobs"),
-        ("<enter><c-u>30<enter>a", "Tune/TuneKnobs dialog \"Apply\""),
-        ("<enter><c-u>30<enter>an", "Tune/TuneKnobs"),
-        ("<enter><c-u>30<enter>a<esc>", "Tune/TuneKnobs"),
-        ("<enter><c-u>30<enter>x", "Tune/TuneKnobs"),
-        ("a", "Tune/TuneKnobs"),
-        ("p", "Tune/TuneKnobs"),
-        ("p<enter>", "Tune/TuneKnobs dialog \"Apply\""),
-        ("p<esc>", "Tune/TuneKnobs"),
+        ("<enter><c-u>30<enter>A", "Tune/TuneKnobs dialog \"Apply\""),
+        ("<enter><c-u>30<enter>An", "Tune/TuneKnobs"),
+        ("<enter><c-u>30<enter>A<esc>", "Tune/TuneKnobs"),
+        ("<enter><c-u>30<enter>C", "Tune/TuneKnobs"),
+        ("A", "Tune/TuneKnobs"),
+        ("l", "Tune/TuneKnobs"),
+        ("l<enter>", "Tune/TuneKnobs dialog \"Apply\""),
+        ("l<esc>", "Tune/TuneKnobs"),
         ("P", "Tune/TuneKnobs dialog \"The next boot\""),
-        ("u", "Tune/TuneKnobs"),
+        ("U", "Tune/TuneKnobs"),
         ("K", "Tune/TuneKnobs"),
-        ("R", "Tune/TuneKnobs"),
+        ("M", "Tune/TuneKnobs"),
         ("L0<enter>", "Tune/TuneKnobs prompt \"0\" wrong"),
         ("L600<enter>", "Tune/TuneKnobs"),
-        ("i", "Tune/KnobPage"),
-        ("c", "Tune/ChangeHistory"),
-        ("c<esc>", "Tune/TuneKnobs"),
+        ("e", "Tune/KnobPage"),
+        ("H", "Tune/ChangeHistory"),
+        ("H<esc>", "Tune/TuneKnobs"),
         ("ww", "Tune/ChangeHistory"),
         ("g", "Memory/Memory"),
         ("<pgdn><pgdn><up>g", "Tune/DeviceDetail device 254:0"),
@@ -77,25 +77,25 @@ fn nothing_is_changed_without_confirmation() {
 #[test]
 fn confirming_applies_exactly_what_was_shown() {
     for (keys, words) in [
-        ("<enter><c-u>30<enter>ay".to_owned(), vec!["vm.dirty_ratio=30"]),
+        ("<enter><c-u>30<enter>Ay".to_owned(), vec!["vm.dirty_ratio=30"]),
         (
-            "<enter><c-u>6G<enter>".to_owned() + &filter_keys("expire") + "<enter><c-u>20s<enter>\\<c-u><enter>ay",
+            "<enter><c-u>6G<enter>".to_owned() + &filter_keys("expire") + "<enter><c-u>20s<enter>\\<c-u><enter>Ay",
             vec!["vm.dirty_ratio=30", "vm.dirty_expire_centisecs=2000"],
         ),
-        (filter_keys("expire") + "<enter><c-u>20s<enter>ay", vec!["vm.dirty_expire_centisecs=2000"]),
-        (filter_keys("scheduler") + "<enter><down><enter>ay", vec!["scheduler@vda=bfq"]),
-        (filter_keys("scheduler") + "<enter><up><enter>ay", vec!["scheduler@vda=none"]),
-        (filter_keys("delayacct") + "<enter><down><enter>ay", vec!["kernel.task_delayacct=1"]),
+        (filter_keys("expire") + "<enter><c-u>20s<enter>Ay", vec!["vm.dirty_expire_centisecs=2000"]),
+        (filter_keys("scheduler") + "<enter><down><enter>Ay", vec!["scheduler@vda=bfq"]),
+        (filter_keys("scheduler") + "<enter><up><enter>Ay", vec!["scheduler@vda=none"]),
+        (filter_keys("delayacct") + "<enter><down><enter>Ay", vec!["kernel.task_delayacct=1"]),
         // Of a pair the half proposed last counts.
         (
-            "<enter><c-u>30<enter>".to_owned() + &filter_keys("dirty_bytes") + "<enter><c-u>6G<enter>ay",
+            "<enter><c-u>30<enter>".to_owned() + &filter_keys("dirty_bytes") + "<enter><c-u>6G<enter>Ay",
             vec!["vm.dirty_bytes=6442450944"],
         ),
         // What stands already is no proposal.
-        ("<enter><c-u>30<enter><enter><c-u>20%<enter>a".to_owned(), vec![]),
+        ("<enter><c-u>30<enter><enter><c-u>20%<enter>A".to_owned(), vec![]),
         // The background threshold would not be below the limit.
-        ("<enter><c-u>10<enter>a".to_owned(), vec![]),
-        ("p<enter>y".to_owned(), vec!["vm.dirty_ratio=80", "vm.dirty_background_ratio=50", "vm.swappiness=10"]),
+        ("<enter><c-u>10<enter>A".to_owned(), vec![]),
+        ("l<enter>y".to_owned(), vec!["vm.dirty_ratio=80", "vm.dirty_background_ratio=50", "vm.swappiness=10"]),
     ] {
         let (mut app, _tree) = view(SIZE);
         let effects = main_effects(press(&mut app, &keys));
@@ -109,7 +109,7 @@ fn confirming_applies_exactly_what_was_shown() {
 fn the_confirmation_lists_values_files_and_lease() {
     let (mut app, _tree) = view(SIZE);
     press(&mut app, "L600<enter><enter><c-u>30<enter>");
-    press(&mut app, &(filter_keys("scheduler") + "<enter><c-u>none<enter>\\<c-u><enter>a"));
+    press(&mut app, &(filter_keys("scheduler") + "<enter><c-u>none<enter>\\<c-u><enter>A"));
     let said = dialog_text(&app);
     for part in [
         "vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 % (6.00 GiB here), written to /proc/sys/vm/dirty_ratio",
@@ -123,7 +123,7 @@ fn the_confirmation_lists_values_files_and_lease() {
 #[test]
 fn conflicting_values_are_reported_in_the_view() {
     let (mut app, _tree) = view(SIZE);
-    press(&mut app, "<enter><c-u>10<enter>a");
+    press(&mut app, "<enter><c-u>10<enter>A");
     let problem = app.views.tune.error.clone().unwrap();
     assert!(problem.contains("would not be below vm.dirty_ratio=10"), "{problem}");
     press(&mut app, "<down>");
@@ -144,11 +144,11 @@ fn a_lease_is_kept_renewed_or_undone_only_by_key() {
         );
     }
     assert_eq!(
-        main_effects(press(&mut app, "R")),
+        main_effects(press(&mut app, "M")),
         [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Renew(120)))]
     );
     assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Keep))]);
-    assert_eq!(main_effects(press(&mut app, "u")), [], "asks");
+    assert_eq!(main_effects(press(&mut app, "U")), [], "asks");
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
     news(&mut app, undone_event(id, true, true));
@@ -198,7 +198,7 @@ fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
     let effects = main_effects(press(&mut app, "uq"));
     assert_eq!(effects.last(), Some(&Effect::Quit), "asked again it leaves: the pipe's end is the change's");
     let (mut app, _tree) = view(SIZE);
-    press(&mut app, "p<enter>y");
+    press(&mut app, "l<enter>y");
     assert_eq!(main_effects(press(&mut app, "q")), [], "a change in the making counts");
     assert_eq!(main_effects(press(&mut app, "u")), [Effect::Quit]);
     assert_eq!(main_effects(press(&mut view(SIZE).0, "q")), [Effect::Quit]);
@@ -211,7 +211,7 @@ fn restoring_orphaned_changes_is_offered_once() {
     let mut app = app(SIZE);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
     assert!(app.screen.message.clone().unwrap().text.contains("left changed settings"));
-    press(&mut app, "t");
+    press(&mut app, "7");
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
@@ -230,10 +230,10 @@ fn without_root_the_sudo_command_is_offered() {
     look.can_write = false;
     news(&mut app, TuneEvent::Refreshed(look));
     for (keys, line) in [
-        ("<enter><c-u>12<enter>a".to_owned(), "sudo iotop-plus tune set vm.dirty_ratio=12 --for 120s".to_owned()),
-        ("x".to_owned() + "u", format!("sudo iotop-plus tune undo {id}")),
+        ("<enter><c-u>12<enter>A".to_owned(), "sudo iotop-plus tune set vm.dirty_ratio=12 --for 120s".to_owned()),
+        ("C".to_owned() + "U", format!("sudo iotop-plus tune undo {id}")),
         ("K".to_owned(), format!("sudo iotop-plus tune keep {id}")),
-        ("R".to_owned(), format!("sudo iotop-plus tune renew {id} --for 120s")),
+        ("M".to_owned(), format!("sudo iotop-plus tune renew {id} --for 120s")),
         ("P".to_owned(), "sudo iotop-plus tune persist vm.dirty_ratio=20".to_owned()),
     ] {
         assert_eq!(main_effects(press(&mut app, &keys)), [], "{keys}");
@@ -270,7 +270,7 @@ fn persisting_names_the_file_and_the_overriding_one() {
 #[test]
 fn a_process_page_opens_its_own_knobs() {
     let (mut app, _tree) = view(SIZE);
-    let effects = press(&mut app, "3<enter>t");
+    let effects = press(&mut app, "3<enter>7");
     let wanted = vec!["nofile@6393".to_owned(), "ioprio@6393".to_owned()];
     assert!(effects.contains(&Effect::Tune(TuneEffect::Refresh(wanted))), "{effects:?}");
     assert_eq!(state_summary(&app), "Tune/TuneKnobs");

@@ -60,7 +60,8 @@ impl DevicesView {
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (shared, theme) = (cx.shared, &cx.theme);
-        let inner = cx.draw_frame(buf, PaneId::Devices, area, &self.list_title(), &shared.interval_text());
+        let title = self.list_title() + &self.hidden_sort_note(area.width.saturating_sub(2));
+        let inner = cx.draw_frame(buf, PaneId::Devices, area, &title, &shared.interval_text());
         if inner.height == 0 {
             return;
         }
@@ -111,6 +112,15 @@ impl DevicesView {
         }
     }
 
+    /// ` · by infl` while the list is sorted by a column that has no room.
+    fn hidden_sort_note(&self, width: u16) -> String {
+        let Some(id) = self.sort_id() else { return String::new() };
+        let (set, fitted) = self.fitted_columns(width);
+        let is_shown = fitted.columns.iter().any(|(i, ..)| set[*i].id == id);
+        let spec = self.column_set(u16::MAX).iter().find(|c| c.id == id).filter(|_| !is_shown);
+        spec.map_or(String::new(), |spec| format!(" · by {}", spec.header))
+    }
+
     /// Where the sparklines are: at the right of the names, as wide as the longest name on screen leaves room for.
     fn sparkline_column(&self, lines: &[ListedDevice], body: Rect, fitted: &table::FittedColumns) -> Rect {
         let Some((0, x, name_width)) = fitted.columns.first().copied() else { return Rect::default() };
@@ -144,7 +154,7 @@ impl DevicesView {
         rates.len() + idle - vacant
     }
 
-    fn sort_id(&self) -> Option<DeviceColumn> {
+    pub(super) fn sort_id(&self) -> Option<DeviceColumn> {
         Some(self.column_set(u16::MAX).get(self.columns.sorted?)?.id)
     }
 

@@ -10,7 +10,7 @@ use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::tui::view::{
-    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View, ViewId,
+    Action, ColumnInfo, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
@@ -50,12 +50,20 @@ impl DevicesView {
         (self.line_count(shared) + usize::from(fold_line)).min(500) as u16 + Self::network_line_count(shared).min(20)
     }
 
+    /// Shows the other set of columns, sorted by the same column if that has it, else in the default order.
+    fn toggle_extended(&mut self) {
+        let id = self.sort_id();
+        self.extended = !self.extended;
+        let set = self.column_set(u16::MAX);
+        self.columns.sort_by(id.and_then(|id| set.iter().position(|c| c.id == id)));
+    }
+
     /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
     fn click_header(&mut self, click: PaneClick) {
         let (set, fitted) = self.fitted_columns(click.inner.width);
         let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
         match self.column_set(u16::MAX).iter().position(|c| c.id == set[column].id) {
-            Some(0) => self.columns.sorted = None,
+            Some(0) => self.columns.sort_by(None),
             column => self.columns.click(column),
         }
     }
@@ -120,7 +128,7 @@ impl View for DevicesView {
                 self.show_idle = !self.show_idle;
             }
             Action::ToggleActiveOnly => self.only_active = !self.only_active,
-            Action::ToggleExtendedColumns => self.extended = !self.extended,
+            Action::ToggleExtendedColumns => self.toggle_extended(),
             Action::NextGraph => self.graph_index += 1,
             _ => return false,
         }
@@ -163,6 +171,21 @@ impl View for DevicesView {
 
     fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
         text.clone_into(&mut self.filter);
+    }
+
+    fn columns(&self, pane: PaneId, _: &Context) -> Vec<ColumnInfo> {
+        match pane {
+            PaneId::Devices => ColumnInfo::of_table(self.column_set(u16::MAX), self.columns.sorted),
+            _ => Vec::new(),
+        }
+    }
+
+    fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
+        self.columns.sort_by(column);
+    }
+
+    fn data_source(&self, _: PaneId) -> &'static str {
+        crate::model::columns::device::SOURCE
     }
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {

@@ -259,7 +259,7 @@ impl RunForms for ExperimentForm {
         let warnings = inspection.iter().flat_map(|found| found.warnings(spec.plan.direct));
         out.extend(warnings.map(|w| (format!("! {w}"), TextStyle::Warn)));
         if shared.knobs.snapshot.is_some() && !shared.knobs.can_write() {
-            out.push(("! not root: r shows the sudo command".into(), TextStyle::Warn));
+            out.push(("! not root: S shows the sudo command".into(), TextStyle::Warn));
         }
         out
     }

@@ -53,18 +53,18 @@ impl RunTypes for ExperimentForm {
         run: "Experiment",
         noun: "experiment",
         stored_noun: "experiment",
-        report_keys: ["o: to a file, Esc: back", "o: to a file"],
+        report_keys: ["O: to a file, Esc: back", "O: to a file"],
         report: "Report",
         purpose: "tune",
         form_lines: "lines",
         changed: "",
         nothing_to_start: "select the next experiment to start it",
-        benchmark_runs: "the benchmark {} is still running: x in Bench stops it",
-        experiment_runs: "an experiment is still running: x stops it",
-        stopping: "stopping; the old values are restored and the report follows. x again kills it",
+        benchmark_runs: "the benchmark {} is still running: C in Bench stops it",
+        experiment_runs: "an experiment is still running: C stops it",
+        stopping: "stopping; the old values are restored and the report follows. C again kills it",
         killed: "killed before it could report; the tuner restores the values",
         after_refusal: "Nothing was changed or written. Change the plan and start again.",
-        after_failure: "c in Tune shows the changes.",
+        after_failure: "H in Tune shows the changes.",
         announcement: "experiment: ",
         shown_by: " E in Tune shows it",
     };
@@ -103,7 +103,7 @@ impl RunKind for ExperimentForm {
         for warning in cx.shared.target.inspection().iter().flat_map(|found| found.warnings(spec.plan.direct)) {
             text += &format!("! {warning}\n");
         }
-        text += "\nx stops it at any time, with a report of the finished rounds. If this program dies the old values are \
+        text += "\nC stops it at any time, with a report of the finished rounds. If this program dies the old values are \
                  restored.";
         view.open_start_dialog("Start the experiment", text, spec, out);
     }
@@ -152,7 +152,7 @@ impl RunKind for ExperimentForm {
         let report = view.shown_report();
         match (action, report) {
             (ExperimentAction::TryPending | ExperimentAction::Reopen, _) => return false,
-            (ExperimentAction::Export, None) => out.error("show a report first (Enter), then o writes it to a file"),
+            (ExperimentAction::Export, None) => out.error("show a report first (Enter), then O writes it to a file"),
             (ExperimentAction::Apply | ExperimentAction::Keep, None) => out.error(NO_REPORT),
             (ExperimentAction::Export, Some(report)) => {
                 let name = format!("experiment-{}.md", crate::sanitize::sanitize(&report.id));

@@ -72,16 +72,16 @@ fn change_status_text(report: &ExperimentReport, shared: &Shared) -> String {
     };
     if !stands(1) {
         let whose = if stands(0) { "A's values are in effect" } else { "neither A's nor B's values are in effect" };
-        return format!("Now: {whose}. a applies B on a lease, K for good.");
+        return format!("Now: {whose}. Press A to apply B on a lease, K for good.");
     }
     let open = knobs.changes().iter().find(|c| c.belongs_to(report) && !matches!(c.status, ChangeStatus::Closed(_)));
     match open.map(|c| (c.id, &c.status)) {
         Some((id, ChangeStatus::Leased(left))) => {
             // The countdown of this screen's own leases is exact to the second.
             let left = knobs.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.secs_left);
-            format!("Now: B is in effect, change {id} reverts in {}. K keeps it, u reverts it.", format_duration(*left))
+            format!("Now: B is in effect, change {id} reverts in {}. K keeps it, U reverts it.", format_duration(*left))
         }
-        Some((id, _)) => format!("Now: B is in effect by change {id}. u reverts it."),
+        Some((id, _)) => format!("Now: B is in effect by change {id}. U reverts it."),
         None => "Now: B's values are in effect, not by a change of this program.".into(),
     }
 }

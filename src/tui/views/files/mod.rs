@@ -5,7 +5,7 @@ mod lists;
 use crate::export::table::Table;
 use crate::model::file_io::columns::FILE_COLUMNS;
 use crate::tui::view::{
-    Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
+    Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
@@ -105,6 +105,18 @@ impl View for FilesView {
 
     fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
         text.clone_into(&mut self.filter);
+    }
+
+    fn columns(&self, _: PaneId, _: &Context) -> Vec<ColumnInfo> {
+        ColumnInfo::of_table(FILE_COLUMNS, self.columns.sorted)
+    }
+
+    fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
+        self.columns.sort_by(column);
+    }
+
+    fn data_source(&self, _: PaneId) -> &'static str {
+        crate::model::file_io::columns::SOURCE
     }
 
     fn find_row(&mut self, pane: PaneId, search: &RowSearch, cx: &Context) -> bool {

@@ -173,7 +173,7 @@ fn mapping_lines(p: &TaskPage, now_boot_ns: u64) -> Vec<(String, bool)> {
         if p.mappings_requested {
             out.strong("reading its mappings …");
         } else {
-            out.strong("m reads its mappings with Size, Rss, Pss and Swap of each");
+            out.strong("v reads its mappings with Size, Rss, Pss and Swap of each");
             out.line("(walks its page tables: seconds for hundreds of GB, during which it may wait)");
         }
         return out.0;

@@ -71,6 +71,17 @@ impl ProcessesView {
         title_with_filter(title, self.filter.text.as_deref().unwrap_or_default())
     }
 
+    /// ` · by SWAP` while the list is sorted by a column that is not shown, other than the default order.
+    fn hidden_sort_note(&self, shared: &Shared, width: u16) -> String {
+        let by = self.task_query(0, 0).sort_by;
+        let (set, fitted) = self.fitted_columns(shared, width);
+        match by {
+            Col::Stalled => String::new(),
+            _ if fitted.columns.iter().any(|(i, ..)| set[*i].id == by) => String::new(),
+            _ => format!(" · by {}", by.spec().header),
+        }
+    }
+
     fn title_note(&self, shared: &Shared) -> String {
         if shared.frozen_seq.is_some() {
             return format!("busiest tasks, {}", shared.interval_text());
@@ -93,7 +104,8 @@ impl ProcessesView {
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (shared, theme, focused) = (cx.shared, &cx.theme, cx.is_focused(PaneId::Processes));
-        let inner = cx.draw_frame(buf, PaneId::Processes, area, &self.list_title(), &self.title_note(shared));
+        let title = self.list_title() + &self.hidden_sort_note(shared, area.width.saturating_sub(2));
+        let inner = cx.draw_frame(buf, PaneId::Processes, area, &title, &self.title_note(shared));
         if inner.height == 0 {
             return;
         }

@@ -10,11 +10,12 @@ pub(crate) use ionice::parse_io_priority;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::columns::process::ProcessColumnSpec;
 use crate::model::observation::Change;
-use crate::model::process::{ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessWindow, TaskKey};
 use crate::tui::view::{
-    Action, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange, PromptPurpose,
-    Request, Target, View, ViewId,
+    Action, ColumnInfo, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
+    PromptPurpose, Request, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 
@@ -56,8 +57,12 @@ impl ProcessesView {
         self.page.as_mut().filter(|page| (page.key.pid, page.key.starttime) == (pid, starttime))
     }
 
-    fn on_page_action(&mut self, action: Action, out: &mut Outbox) -> bool {
+    fn on_page_action(&mut self, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         let Some(page) = &mut self.page else { return false };
+        if action == Action::Ionice {
+            Self::prompt_io_priority(cx.shared.system.processes.get(&page.key), out);
+            return true;
+        }
         let TaskKey { pid, starttime, .. } = page.key;
         match action {
             Action::LoadMappings => {
@@ -72,14 +77,23 @@ impl ProcessesView {
         true
     }
 
-    /// Sorts by a column; a total's column stands for its rate, which `a` turns into the total.
+    /// Sorts by a column, in the direction that is most useful for it; a total's column stands for its rate, which `a` turns into the total.
     fn sort_by(&mut self, column: ProcessColumn) {
+        let before = std::mem::replace(&mut self.sort_column, column);
         self.sort_column = match column {
             ProcessColumn::AccIo => ProcessColumn::Stalled,
             ProcessColumn::AccRead => ProcessColumn::Read,
             ProcessColumn::AccWrite => ProcessColumn::Write,
             other => other,
         };
+        self.reverse &= self.sort_column == before;
+    }
+
+    /// The columns of the widest pane, those that only serve to sort by first.
+    fn sortable_columns(&self, cx: &Context) -> Vec<&'static ProcessColumnSpec> {
+        let total = if self.show_totals { ProcessColumn::AccIo } else { ProcessColumn::Io };
+        let set = self.column_set(cx.shared, u16::MAX);
+        std::iter::once(total.spec()).chain(set).collect()
     }
 
     /// Moves the sort column among those on screen; before the first one is the default, stalled tasks first.
@@ -107,8 +121,8 @@ impl ProcessesView {
         }
     }
 
-    fn prompt_io_priority(&self, cx: &Context, out: &mut Outbox) {
-        match self.selected_task(cx.shared) {
+    fn prompt_io_priority(task: Option<ProcessRow<'_>>, out: &mut Outbox) {
+        match task {
             Some(row) => {
                 let now = row.ionice();
                 let now = now.as_deref().unwrap_or("-");
@@ -165,7 +179,7 @@ impl View for ProcessesView {
 
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         if pane == PaneId::ProcessDetail {
-            return self.on_page_action(action, out);
+            return self.on_page_action(action, cx, out);
         }
         match action {
             Action::Open => {
@@ -192,7 +206,11 @@ impl View for ProcessesView {
                 let user = self.filter.user.clone().unwrap_or_default();
                 out.open_prompt(PromptPurpose::UserFilter, "user (name or number, empty: all): ", user);
             }
-            Action::Ionice => self.prompt_io_priority(cx, out),
+            Action::Ionice => Self::prompt_io_priority(self.selected_task(cx.shared), out),
+            Action::Kill => match self.selected_task(cx.shared).map(|row| row.pid()) {
+                Some(pid) => out.info(format!("iotop-plus sends no signals: `kill {pid}` in a shell does")),
+                None => out.error("no task selected"),
+            },
             _ => return false,
         }
         true
@@ -300,6 +318,29 @@ impl View for ProcessesView {
 
     fn clear_filter(&mut self, _: PaneId, _: &Context) {
         (self.filter.text, self.filter.user) = (None, None);
+    }
+
+    fn columns(&self, pane: PaneId, cx: &Context) -> Vec<ColumnInfo> {
+        if pane != PaneId::Processes {
+            return Vec::new();
+        }
+        let sorted = self.task_query(0, 0).sort_by;
+        let info = |c: &ProcessColumnSpec| ColumnInfo {
+            header: c.header,
+            help: c.help,
+            is_sorted: c.id == sorted,
+            can_sort: true,
+        };
+        self.sortable_columns(cx).into_iter().map(info).collect()
+    }
+
+    fn sort_by(&mut self, _: PaneId, column: Option<usize>, cx: &Context) {
+        let spec = column.and_then(|i| self.sortable_columns(cx).get(i).copied());
+        self.sort_by(spec.map_or(ProcessColumn::Stalled, |spec| spec.id));
+    }
+
+    fn data_source(&self, _: PaneId) -> &'static str {
+        crate::model::columns::process::SOURCE
     }
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {

@@ -130,7 +130,7 @@ impl<K: RunKind> RunView<K> {
         let from = self.text_offset.min(below);
         draw_lines(theme, layout.rest, buf, &text, from);
         if from < below {
-            let key = if focused { "↓ scrolls" } else { "e, then z shows them" };
+            let key = if focused { "↓ scrolls" } else { "F2, then z shows them" };
             let more = format!(" {} more lines: {key} ", below - from);
             draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
         }

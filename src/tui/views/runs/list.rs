@@ -97,7 +97,7 @@ impl<K: RunKind> RunView<K> {
         let theme = &cx.theme;
         let note = match self.selected {
             RunRow::Form(_) if K::FORMS > 1 => "Enter: run",
-            RunRow::Form(_) => "r: run",
+            RunRow::Form(_) => "S: start",
             RunRow::CurrentRun | RunRow::Stored(_) => "Enter: show",
         };
         let inner = cx.draw_frame(buf, Self::LIST, area, K::TEXTS.list, note);

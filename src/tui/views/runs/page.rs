@@ -34,8 +34,8 @@ impl<K: RunKind> RunView<K> {
     fn page_title(&self, focused: bool) -> (String, String) {
         let texts = K::TEXTS;
         if let Some(form) = self.shown_form() {
-            let edit_key = if focused { "Enter" } else { "e" };
-            return (self.form.title(form), format!("{edit_key}: change, r: run"));
+            let edit_key = if focused { "Enter" } else { "F2" };
+            return (self.form.title(form), format!("{edit_key}: change, S: start"));
         }
         let [stored_keys, run_keys] = texts.report_keys;
         let (title, keys) = match (&self.opened, self.shown_run()) {
@@ -45,7 +45,7 @@ impl<K: RunKind> RunView<K> {
             (Some(OpenedResult::Comparison(_)), _) => (format!("Two {}s", texts.stored_noun), "Esc: back"),
             (Some(_), _) => (texts.report.into(), "Esc: back"),
             (None, Some(run)) if run.ending.is_none() => {
-                (format!("{}: {}", texts.run, run.profile), if run.is_stopping { "x: kill" } else { "x: stop" })
+                (format!("{}: {}", texts.run, run.profile), if run.is_stopping { "C: kill" } else { "C: stop" })
             }
             (None, Some(run)) => (format!("{} of {}", texts.report, run.profile), run_keys),
             (None, None) => (texts.report.into(), "Enter: show, m: mark, c: compare"),

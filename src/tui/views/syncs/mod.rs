@@ -4,10 +4,10 @@ mod lists;
 
 use crate::export::table::Table;
 use crate::model::syncs::SLOW_THRESHOLD_MS;
-use crate::model::syncs::columns::SYNC_COLUMNS;
+use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
 use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
 use crate::tui::view::{
-    Action, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
+    Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 use smart_default::SmartDefault;
@@ -143,6 +143,25 @@ impl View for SyncsView {
 
     fn set_filter(&mut self, _: PaneId, text: &str, _: &Context) {
         text.clone_into(&mut self.filter);
+    }
+
+    fn columns(&self, pane: PaneId, _: &Context) -> Vec<ColumnInfo> {
+        match pane {
+            PaneId::Syncs => ColumnInfo::of_table(SYNC_COLUMNS, self.columns.sorted),
+            // They are in the order of time.
+            _ => ColumnInfo::of_table(SLOW_SYNC_COLUMNS, None)
+                .into_iter()
+                .map(|column| ColumnInfo { can_sort: false, ..column })
+                .collect(),
+        }
+    }
+
+    fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
+        self.columns.sort_by(column);
+    }
+
+    fn data_source(&self, _: PaneId) -> &'static str {
+        crate::model::syncs::columns::SOURCE
     }
 
     fn find_row(&mut self, pane: PaneId, search: &RowSearch, cx: &Context) -> bool {

@@ -53,7 +53,7 @@ impl TuneView {
     pub(super) fn ask_apply(&mut self, cx: &Context, out: &mut Outbox) {
         let assignments = self.pending_assignments();
         if assignments.is_empty() {
-            return out.error("nothing is pending: Enter edits a knob, p lists presets");
+            return out.error("nothing is pending: Enter edits a knob, l lists presets");
         }
         self.ask_apply_assignments(assignments, true, cx, out);
     }
@@ -69,7 +69,7 @@ impl TuneView {
             return out.error("another change is being applied; wait for it");
         }
         if cx.shared.running.as_ref().is_some_and(|running| running.is_experiment) {
-            return out.error("an experiment is running and this would falsify it: x on its page ends it (E)");
+            return out.error("an experiment is running and this would falsify it: C on its page ends it (E)");
         }
         let Some(snapshot) = &self.knobs.snapshot else { return };
         let diffs = match cached_knobs::diff_assignments(snapshot, &assignments) {
@@ -90,14 +90,14 @@ impl TuneView {
         }
         if !on_lease {
             text += "\nAll or none. The old values are saved in a journal first. The new ones stay until the \
-                     machine boots, or until u reverts them.";
+                     machine boots, or until U reverts them.";
             let effect = TuneEffect::Apply { assignments, lease_secs: None };
             return confirm(out, "Set for good", text, Confirmation::Run(effect));
         }
         let secs = format_duration(self.knobs.lease_secs);
         text += &format!(
             "\nAll or none. The old values are saved in a journal first and are restored in {secs}, or when this \
-             program ends, unless K keeps the new ones. R restarts the time, u reverts at once."
+             program ends, unless K keeps the new ones. M restarts the time, U reverts at once."
         );
         let effect = TuneEffect::Apply { assignments, lease_secs: Some(self.knobs.lease_secs) };
         confirm(out, "Apply", text, Confirmation::Run(effect));
@@ -205,8 +205,8 @@ impl TuneView {
         }
         self.is_restore_offered = true;
         let text = format!(
-            "An earlier program was killed before it could revert these:\n{}{CONFLICT_NOTE} Otherwise they stay; c \
-             shows them, u reverts one, K marks one as kept.",
+            "An earlier program was killed before it could revert these:\n{}{CONFLICT_NOTE} Otherwise they stay; H \
+             shows them, U reverts one, K marks one as kept.",
             self.old_values_text(&ids)
         );
         confirm(out, "Restore orphaned changes", text, undo(ids));

@@ -65,7 +65,7 @@ impl TuneView {
     pub(super) fn render_changes(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::ChangeHistory));
         let inner =
-            cx.draw_frame(buf, PaneId::ChangeHistory, area, "Changes of this boot", "u Undo  K Keep  R Restart lease");
+            cx.draw_frame(buf, PaneId::ChangeHistory, area, "Changes of this boot", "U Undo  K Keep  M Restart lease");
         if let Some(why) = self.knobs.snapshot.as_ref().and_then(|s| s.changes_error.as_deref()) {
             return draw_reason(buf, inner, why, theme.dim);
         }

@@ -25,7 +25,7 @@ impl TuneView {
             TuneEvent::AppliedPermanently(id) => {
                 self.busy_with = None;
                 self.show_newest_change();
-                out.info(format!("change {id} applied and stays until the machine boots; u reverts it"));
+                out.info(format!("change {id} applied and stays until the machine boots; U reverts it"));
             }
             TuneEvent::Refused(why) => self.on_failure(why, out),
             TuneEvent::Failed(why) => {
@@ -34,7 +34,7 @@ impl TuneView {
             }
             TuneEvent::Kept(id) => {
                 self.remove_lease(id);
-                out.info(format!("change {id} stays until the machine boots; u reverts it"));
+                out.info(format!("change {id} stays until the machine boots; U reverts it"));
             }
             TuneEvent::Detached(id) => self.remove_lease(id),
             TuneEvent::Undone { id, boot_ns, was_automatic, lines, is_fully_restored, is_closed } => {
@@ -50,7 +50,7 @@ impl TuneView {
             }
             TuneEvent::TunerLost(id) => {
                 self.remove_lease(id);
-                out.error(format!("the tuner of change {id} was killed: the new values stay; u reverts them"));
+                out.error(format!("the tuner of change {id} was killed: the new values stay; U reverts them"));
             }
         }
         self.refresh_now(out);
@@ -110,7 +110,7 @@ impl TuneView {
             self.skip_heading(1);
             let has_orphans = self.knobs.snapshot.as_ref().is_some_and(|s| !orphaned_changes(s).is_empty());
             if has_orphans && !is_shown {
-                out.error("an earlier program left changed settings; t shows them and offers to restore them");
+                out.error("an earlier program left changed settings; 7 shows them and offers to restore them");
             }
         }
         if is_shown {
@@ -137,7 +137,7 @@ impl TuneView {
             return out.push(Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo)));
         }
         let back = format_duration(secs_left);
-        out.info(format!("change {id} applied; reverts in {back}: K keeps, u reverts, R restarts the lease"));
+        out.info(format!("change {id} applied; reverts in {back}: K keeps, U reverts, M restarts the lease"));
     }
 
     pub(super) fn on_boot_values(&mut self, reply: WorkerReply, out: &mut Outbox) {

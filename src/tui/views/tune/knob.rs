@@ -19,7 +19,7 @@ impl TuneView {
         let mut out =
             vec![("now", row.long_value(machine), if row.reading.is_err() { theme.warn } else { theme.text })];
         if let Some(value) = self.pending.get(&row.name) {
-            out.push(("pending", format!("{}  (a applies)", meaning(value)), theme.changed));
+            out.push(("pending", format!("{}  (A applies)", meaning(value)), theme.changed));
         }
         out.push(("at start", self.initial_values.get(&row.name).map_or("-".into(), meaning), theme.text));
         out.push(("default", row.default_text(machine), theme.text));

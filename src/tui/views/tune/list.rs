@@ -74,10 +74,10 @@ impl TuneView {
         }
         match (&self.knobs.snapshot, self.knobs.leases.last()) {
             (None, _) => "reading ...".into(),
-            _ if pending > 0 => format!("{pending} pending: a apply, e experiment, Esc discard"),
-            (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R restart", lease.id),
+            _ if pending > 0 => format!("{pending} pending: A apply, B experiment, Esc discard"),
+            (_, Some(lease)) => format!("change {} on lease: K keep  U undo  M restart", lease.id),
             (Some(s), _) if !s.can_write => "not root: shows the sudo command".into(),
-            _ => "Enter edit  p presets  a apply  e experiment".into(),
+            _ => "Enter edit  l presets  A apply  B experiment".into(),
         }
     }
 
@@ -131,7 +131,7 @@ impl TuneView {
         }
         let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
         if !lines.is_empty() && self.filter.is_empty() && end + 1 < body.bottom() {
-            let text = "nofile@PID, ioprio@PID: t on the page of a process, or :tune nofile@PID";
+            let text = "nofile@PID, ioprio@PID: 7 on the page of a process, or :tune nofile@PID";
             draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
         }
         if lines.is_empty() {

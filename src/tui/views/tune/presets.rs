@@ -13,7 +13,7 @@ use crate::tuning::presets::{PRESETS, Preset};
 impl TuneView {
     pub(super) fn render_presets(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
         let theme = &cx.theme;
-        let inner = draw_frame(buf, area, "Presets", "Enter apply  e experiment  Esc close", true, theme);
+        let inner = draw_frame(buf, area, "Presets", "Enter apply  B experiment  Esc close", true, theme);
         let Some(snapshot) = &self.knobs.snapshot else { return };
         for (i, (preset, y)) in PRESETS.iter().zip(inner.y..inner.bottom()).enumerate() {
             draw_text(buf, inner.x + 1, y, preset.name, 12, theme.key);

@@ -138,24 +138,24 @@ fn keys_change_the_bench_state_as_listed() {
         ("<right>", "Bench/BenchPage"),
         ("<right><left>", "Bench/BenchResults"),
         ("<right><esc>", "Bench/BenchResults"),
-        ("e", "Bench/BenchPage"),
-        ("ee", "Bench/BenchPage prompt \"/srv/lab\""),
-        ("e<enter>", "Bench/BenchPage prompt \"/srv/lab\""),
-        ("e<enter><esc>", "Bench/BenchPage"),
-        ("e<down><enter>", "Bench/BenchPage prompt \"1G\""),
-        ("e<down><enter><c-u>64X<enter>", "Bench/BenchPage prompt \"64X\" wrong"),
-        ("e<down><enter><c-u>1k<enter>", "Bench/BenchPage prompt \"1k\" wrong"),
-        ("e<down><enter><c-u>64M<enter>", "Bench/BenchPage"),
-        ("e<enter><c-u><enter>", "Bench/BenchPage prompt \"\" wrong"),
+        ("<f2>", "Bench/BenchPage"),
+        ("<f2><f2>", "Bench/BenchPage prompt \"/srv/lab\""),
+        ("<f2><enter>", "Bench/BenchPage prompt \"/srv/lab\""),
+        ("<f2><enter><esc>", "Bench/BenchPage"),
+        ("<f2><down><enter>", "Bench/BenchPage prompt \"1G\""),
+        ("<f2><down><enter><c-u>64X<enter>", "Bench/BenchPage prompt \"64X\" wrong"),
+        ("<f2><down><enter><c-u>1k<enter>", "Bench/BenchPage prompt \"1k\" wrong"),
+        ("<f2><down><enter><c-u>64M<enter>", "Bench/BenchPage"),
+        ("<f2><enter><c-u><enter>", "Bench/BenchPage prompt \"\" wrong"),
         ("<enter>", "Bench/BenchResults dialog \"Run randrw\""),
-        ("r", "Bench/BenchResults dialog \"Run randrw\""),
-        ("<right>r", "Bench/BenchPage dialog \"Run randrw\""),
+        ("S", "Bench/BenchResults dialog \"Run randrw\""),
+        ("<right>S", "Bench/BenchPage dialog \"Run randrw\""),
         ("<down><down><enter>", "Bench/BenchResults dialog \"Run randwrite\""),
         ("<enter>n", "Bench/BenchResults"),
         ("z<enter>", "Bench/BenchResults zoomed dialog \"Run randrw\""),
-        ("e<end><home>", "Bench/BenchPage"),
-        ("ez", "Bench/BenchPage zoomed"),
-        ("ez<esc>", "Bench/BenchPage"),
+        ("<f2><end><home>", "Bench/BenchPage"),
+        ("<f2>z", "Bench/BenchPage zoomed"),
+        ("<f2>z<esc>", "Bench/BenchPage"),
     ] {
         let mut app = opened();
         let effects = visible_effects(press(&mut app, keys));
@@ -186,7 +186,7 @@ fn parameters_are_edited_in_place() {
     let mut app = opened();
     let names = line_names(&app);
     let to = |name: &str| "<down>".repeat(names.iter().position(|n| *n == name).unwrap());
-    press(&mut app, &format!("e<home>{}<enter><c-u>64M<enter>", to("size")));
+    press(&mut app, &format!("<f2><home>{}<enter><c-u>64M<enter>", to("size")));
     press(&mut app, &format!("<home>{}<enter>", to("direct")));
     press(&mut app, &format!("<home>{}<enter>", to("engine")));
     let first = plan(&app, 0);
@@ -196,10 +196,10 @@ fn parameters_are_edited_in_place() {
     press(&mut app, &format!("<home>{}<enter>", to("iopoll")));
     assert!(message(&app).contains("--iopoll works with direct I/O only"), "{}", message(&app));
     assert!(!plan(&app, 0).iopoll);
-    press(&mut app, &format!("<home>{}u", to("size")));
+    press(&mut app, &format!("<home>{}<del>", to("size")));
     assert_eq!(plan(&app, 0).size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
-    let asked = visible_effects(press(&mut app, "<home>e<c-u>db<enter>"));
+    let asked = visible_effects(press(&mut app, "<home><f2><c-u>db<enter>"));
     assert_eq!(asked, [Effect::RunJob(WorkerJob::InspectTarget("/srv/lab/db".into()))]);
     press(&mut app, "<left><down>");
     let other = plan(&app, 1);
@@ -211,7 +211,7 @@ fn parameters_are_edited_in_place() {
 fn the_plan_scrolls_below_the_last_parameter() {
     let mut app = opened();
     app.screen.size = (80, 24);
-    press(&mut app, "e");
+    press(&mut app, "<f2>");
     let last = line_names(&app).len() - 1;
     assert!(!screen_text(&app).contains("Busiest task"));
     press(&mut app, "<end>");
@@ -286,8 +286,8 @@ fn a_run_continues_behind_other_views() {
     assert!(screen_text(&app).contains("bench randrw 42 %"));
     press(&mut app, "b");
     assert_eq!(app.views.bench.selected, RunRow::CurrentRun);
-    press(&mut app, "<left><down>r");
-    assert!(message(&app).contains("still running: x stops it"));
+    press(&mut app, "<left><down>S");
+    assert!(message(&app).contains("still running: C stops it"));
     press(&mut app, "1");
     send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw"))));
     assert!(message(&app).contains("b shows the result"), "{}", message(&app));
@@ -296,14 +296,14 @@ fn a_run_continues_behind_other_views() {
 #[test]
 fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
     let mut app = app_with_run();
-    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(RunEffect::Cancel)]);
-    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(RunEffect::Kill)]);
+    assert_eq!(visible_effects(press(&mut app, "C")), [Effect::Bench(RunEffect::Cancel)]);
+    assert_eq!(visible_effects(press(&mut app, "C")), [Effect::Bench(RunEffect::Kill)]);
     assert!(matches!(app.views.bench.run.as_ref().unwrap().ending, Some(RunEnding::Failed(_))));
     assert_eq!(send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw")))), [], "too late");
-    assert_eq!(visible_effects(press(&mut app, "x")), []);
+    assert_eq!(visible_effects(press(&mut app, "C")), []);
     assert_eq!(message(&app), "no benchmark is running");
     // The next run does not listen to the last one's child.
-    press(&mut app, "<left><down>ry");
+    press(&mut app, "<left><down>Sy");
     assert_eq!(app.views.bench.run.as_ref().unwrap().number, 2);
     send_child_event(&mut app, 1, ChildEvent::Message(BenchMessage::Failed("old".into())));
     assert!(app.views.bench.active_run().is_some());
@@ -400,7 +400,7 @@ fn every_bench_page_can_be_copied() {
     };
     let mut app = opened();
     assert!(copied(&mut app).contains("| 30-randrw |"));
-    press(&mut app, "e");
+    press(&mut app, "<f2>");
     let plan = copied(&mut app);
     assert!(plan.contains("| size | 1G |") && plan.contains("nameless files"), "{plan}");
     let mut app = app_with_run();

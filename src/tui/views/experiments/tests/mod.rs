@@ -82,15 +82,15 @@ fn select_line(app: &mut App, name: &str) {
 #[test]
 fn arm_b_is_taken_from_pending_changes_preset_or_selected_knob() {
     for (keys, want, b) in [
-        ("e", "Tune/ExperimentPage prompt \"vm.dirty_ratio=20\"", "vm.dirty_ratio=20"),
-        ("<enter><c-u>30<enter>e", "Tune/ExperimentPage", "vm.dirty_ratio=30"),
+        ("B", "Tune/ExperimentPage prompt \"vm.dirty_ratio=20\"", "vm.dirty_ratio=20"),
+        ("<enter><c-u>30<enter>B", "Tune/ExperimentPage", "vm.dirty_ratio=30"),
         (
-            "<enter><c-u>30<enter>\\<c-u>swap<enter><enter><c-u>10<enter>e",
+            "<enter><c-u>30<enter>\\<c-u>swap<enter><enter><c-u>10<enter>B",
             "Tune/ExperimentPage",
             "vm.dirty_ratio=30 vm.swappiness=10",
         ),
-        ("pe", "Tune/ExperimentPage", "vm.dirty_background_ratio=50 vm.dirty_ratio=80 vm.swappiness=10"),
-        ("p<end>e", "Tune/TuneKnobs", ""),
+        ("lB", "Tune/ExperimentPage", "vm.dirty_background_ratio=50 vm.dirty_ratio=80 vm.swappiness=10"),
+        ("l<end>B", "Tune/TuneKnobs", ""),
         ("E", "Tune/ExperimentList", ""),
     ] {
         let (mut app, _tree) = knobs(SIZE);
@@ -113,26 +113,26 @@ fn keys_change_the_experiment_state_and_start_nothing_unconfirmed() {
         ("<left><right>", "Tune/ExperimentPage"),
         ("z", "Tune/ExperimentPage zoomed"),
         ("z<esc>", "Tune/ExperimentPage"),
-        ("t", "Tune/TuneKnobs"),
+        ("7", "Tune/TuneKnobs"),
         ("7", "Tune/TuneKnobs"),
         ("1", "Overview/Processes"),
-        ("1t", "Tune/ExperimentList"),
-        ("r", "Tune/ExperimentPage dialog \"Start the experiment\""),
-        ("rn", "Tune/ExperimentPage"),
-        ("r<esc>", "Tune/ExperimentPage"),
+        ("17", "Tune/ExperimentList"),
+        ("S", "Tune/ExperimentPage dialog \"Start the experiment\""),
+        ("Sn", "Tune/ExperimentPage"),
+        ("S<esc>", "Tune/ExperimentPage"),
         ("<left><enter>", "Tune/ExperimentPage"),
-        ("<left>e", "Tune/ExperimentPage"),
+        ("<left><f2>", "Tune/ExperimentPage"),
         ("<home><enter><c-u>bogus<enter>", "Tune/ExperimentPage prompt \"bogus\" wrong"),
         ("<home><enter><down>", "Tune/ExperimentPage prompt \"append\""),
         ("<home><enter><up><up>", "Tune/ExperimentPage prompt \"seqwrite\""),
         ("<home><down><down><enter><c-u>'<enter>", "Tune/ExperimentPage prompt \"'\" wrong"),
-        ("<home><down><down><enter><c-u><enter>r", "Tune/ExperimentPage"),
+        ("<home><down><down><enter><c-u><enter>S", "Tune/ExperimentPage"),
         (":tune swappiness<enter>", "Tune/TuneKnobs"),
-        ("a", "Tune/ExperimentPage"),
+        ("A", "Tune/ExperimentPage"),
         ("K", "Tune/ExperimentPage"),
-        ("o", "Tune/ExperimentPage"),
-        ("x", "Tune/ExperimentPage"),
-        ("u", "Tune/ExperimentPage"),
+        ("O", "Tune/ExperimentPage"),
+        ("C", "Tune/ExperimentPage"),
+        ("U", "Tune/ExperimentPage"),
         ("m", "Tune/ExperimentPage"),
         ("c", "Tune/ExperimentPage"),
     ] {
@@ -175,14 +175,14 @@ fn editing_the_form_changes_the_plan() {
 #[test]
 fn arms_are_checked_on_change_and_stale_answers_ignored() {
     let (mut app, tree) = knobs(SIZE);
-    assert_eq!(count_checks(&press(&mut app, "<enter><c-u>30<enter>e")), 1);
-    press(&mut app, "r");
+    assert_eq!(count_checks(&press(&mut app, "<enter><c-u>30<enter>B")), 1);
+    press(&mut app, "S");
     assert!(message_text(&app).contains("has not answered"), "{}", message_text(&app));
     answer(&mut app, &tree);
     assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).unwrap().is_ok());
     assert_eq!(count_checks(&press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>")), 1);
     assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).is_none());
-    press(&mut app, "r");
+    press(&mut app, "S");
     assert!(message_text(&app).contains("still being read"), "{}", message_text(&app));
     let old = ExperimentSpec { set_assignments: vec!["vm.dirty_ratio=30".into()], ..ExperimentSpec::default() };
     let late = ArmCheck { spec: old, result: Err("late".into()) };
@@ -190,7 +190,7 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
     assert!(app.views.experiments.form.check_result(&app.views.experiments.form.planned(&app.shared)).is_none());
     press(&mut app, "<enter><c-u>vm.dirty_ratio=20<enter>");
     send_checked_arms(&mut app, &tree);
-    press(&mut app, "r");
+    press(&mut app, "S");
     assert!(message_text(&app).contains("A and B are the same"), "{}", message_text(&app));
 }
 
@@ -205,7 +205,7 @@ fn a_start_requested_during_the_check_is_asked_after_it() {
     ] {
         let (mut app, tree) = planned(SIZE);
         select_line(&mut app, "B sets");
-        press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>r");
+        press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>S");
         assert!(message_text(&app).contains("confirmation follows"), "{}", message_text(&app));
         press(&mut app, meanwhile);
         send_checked_arms(&mut app, &tree);
@@ -222,7 +222,7 @@ fn a_start_requested_during_the_check_is_asked_after_it() {
 fn confirming_starts_exactly_the_plan_shown() {
     let (mut app, _tree) = planned(SIZE);
     let spec = app.views.experiments.form.planned(&app.shared);
-    press(&mut app, "r");
+    press(&mut app, "S");
     let said = dialog_text(&app);
     for part in ["vm.dirty_ratio = 20 %", "vm.dirty_ratio = 30 %", "each round: Writes 22.0 MiB", "order A B B A", DIR]
     {
@@ -233,13 +233,13 @@ fn confirming_starts_exactly_the_plan_shown() {
     assert_eq!(effects, [Effect::Experiment(start)]);
     assert_eq!(app.views.experiments.selected, RunRow::CurrentRun);
     // Neither another one, nor a benchmark, nor a change meanwhile.
-    press(&mut app, "<left><down>r");
+    press(&mut app, "<left><down>S");
     assert!(message_text(&app).contains("an experiment is still running"), "{}", message_text(&app));
-    press(&mut app, "tpa");
-    press(&mut app, "<esc>a");
-    press(&mut app, "p<enter>");
+    press(&mut app, "7lA");
+    press(&mut app, "<esc>A");
+    press(&mut app, "l<enter>");
     assert!(message_text(&app).contains("an experiment is running"), "{}", message_text(&app));
-    press(&mut app, "6r");
+    press(&mut app, "6S");
     assert!(
         app.screen.overlay.is_none() && message_text(&app).contains("an experiment is still running"),
         "{}",
@@ -256,7 +256,7 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
         &mut app,
         Event::JobReply(WorkerJob::InspectTarget(DIR.into()), WorkerReply::TargetInspection(Box::new(far))),
     );
-    assert_eq!(main_effects(press(&mut app, "ry")), []);
+    assert_eq!(main_effects(press(&mut app, "Sy")), []);
     assert!(dialog_text(&app).starts_with("Over the network?"));
     let effects = main_effects(press(&mut app, "y"));
     let [Effect::Experiment(RunEffect::Start { plan: spec, .. })] = &effects[..] else { panic!("{effects:?}") };
@@ -267,7 +267,7 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
 fn without_root_the_sudo_command_is_offered_to_copy() {
     let (mut app, _tree) = planned(SIZE);
     crate::tui::app::tests::fixture::tune::drop_privileges(&mut app);
-    press(&mut app, "r");
+    press(&mut app, "S");
     let line = "sudo iotop-plus experiment --workload fsync --dir /srv/lab --set vm.dirty_ratio=30 --time 39";
     assert!(dialog_text(&app).contains(line), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::CopyToClipboard(line.into())]);
@@ -280,17 +280,17 @@ fn an_experiment_can_be_followed_cancelled_and_killed() {
     assert!(status(&app).contains("starting"));
     say(&mut app, progress(1, Arm::A, RoundPhase::Work, 10));
     press(&mut app, "1");
-    press(&mut app, "t");
+    press(&mut app, "7");
     assert_eq!(state_summary(&app), "Tune/ExperimentPage", "back to what is under way");
     // News of another run are nobody's.
     let other = ChildEvent::Message(ExperimentMessage::Failed("x".into()));
     update(&mut app, Event::Experiment(7, Box::new(other)));
     assert!(app.views.experiments.active_run().is_some());
-    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(RunEffect::Cancel)]);
+    assert_eq!(main_effects(press(&mut app, "C")), [Effect::Experiment(RunEffect::Cancel)]);
     assert!(status(&app).contains("stopping"));
-    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(RunEffect::Kill)]);
+    assert_eq!(main_effects(press(&mut app, "C")), [Effect::Experiment(RunEffect::Kill)]);
     assert!(matches!(app.views.experiments.run.as_ref().unwrap().ending, Some(RunEnding::Failed(_))));
-    press(&mut app, "x");
+    press(&mut app, "C");
     assert!(message_text(&app).contains("no experiment is running"));
     // Leaving ends it without a question: the values come back by themselves.
     let (mut app, _tree) = started(SIZE);
@@ -312,20 +312,20 @@ fn complete_and_partial_reports_are_stored_and_announced() {
         let effects = update(&mut app, Event::JobReply(job, WorkerReply::Saved("1795277000-fsync-1".into())));
         assert!(effects.contains(&Effect::RunJob(WorkerJob::ExperimentReports(StoreJob::List))));
         assert_eq!(app.views.experiments.run.as_ref().unwrap().stored, Some(Ok("1795277000-fsync-1".into())));
-        press(&mut app, "tE");
+        press(&mut app, "7E");
         draw_screen(&app);
     }
     let (mut app, _tree) = started(SIZE);
     tell(&mut app, ChildEvent::Message(ExperimentMessage::Failed("the tuner is gone".into())));
     assert!(app.views.experiments.active_run().is_none());
-    assert_eq!(main_effects(press(&mut app, "1tr")), []);
+    assert_eq!(main_effects(press(&mut app, "17S")), []);
 }
 
 #[test]
 fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
     let set = || vec!["vm.dirty_ratio=30".to_owned()];
     let (mut app, _tree, _) = app_with_report(0.5);
-    press(&mut app, "a");
+    press(&mut app, "A");
     assert!(dialog_text(&app).contains("vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 %"), "{}", dialog_text(&app));
     let lease = TuneEffect::Apply { assignments: set(), lease_secs: Some(120) };
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(lease)]);
@@ -340,15 +340,15 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
     news(&mut app, TuneEvent::AppliedPermanently(9));
     assert!(app.views.tune.busy_with.is_none() && message_text(&app).contains("change 9 applied and stays"));
 
-    // On a lease already: K keeps it, u reverts it.
+    // On a lease already: K keeps it, U reverts it.
     let (mut app, tree, _) = app_with_report(0.5);
     let id = change_on_lease(&mut app, &tree, &["vm.dirty_ratio=30"], 10);
     assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Keep))]);
     assert_eq!(
-        main_effects(press(&mut app, "R")),
+        main_effects(press(&mut app, "M")),
         [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Renew(120)))]
     );
-    assert_eq!(main_effects(press(&mut app, "uy")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
+    assert_eq!(main_effects(press(&mut app, "Uy")), [Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo))]);
     // A change of other knobs is not B.
     let (mut app, tree, _) = app_with_report(0.5);
     change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 10);
@@ -396,7 +396,7 @@ fn stored_experiments_are_shown_compared_and_exported() {
         ("x", "Experiment: fsync on host"),
         ("/tmp/y.txt", "Experiment: fsync on host"),
     ] {
-        let effects = main_effects(press(&mut app, &format!("o<c-u>{name}<enter>")));
+        let effects = main_effects(press(&mut app, &format!("O<c-u>{name}<enter>")));
         let [Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::Fail, make_dir: false })] =
             &effects[..]
         else {
@@ -405,7 +405,7 @@ fn stored_experiments_are_shown_compared_and_exported() {
         assert_eq!(*path, PathBuf::from(DIR).join(name));
         assert!(contents.as_bytes().starts_with(begins.as_bytes()), "{name}: {contents:?}");
     }
-    press(&mut app, "o<c-u><enter>");
+    press(&mut app, "O<c-u><enter>");
     assert_eq!(state_summary(&app), "Tune/ExperimentPage prompt \"\" wrong");
     press(&mut app, "<esc><esc>");
     assert_eq!(state_summary(&app), "Tune/ExperimentList");
