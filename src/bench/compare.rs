@@ -108,7 +108,7 @@ fn conclusions(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     }
     let differ = describe_differences(settings(a), settings(b));
     if differ.len() > 1 {
-        all.push(format!("{} things differ between them: the cause of a difference cannot be told.", differ.len()));
+        all.push(format!("{} things differ between them: the cause of a difference is unknown.", differ.len()));
     }
     let ratio = |pa: &Measurement| {
         let pb = b.measurements.iter().find(|p| p.label == pa.label)?;

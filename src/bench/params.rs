@@ -138,7 +138,7 @@ pub(crate) const PARAMS: &[BenchParam] = params! {
     "fsync" "" Count, fsync_every, "0 (never) or more", "fdatasync after so many writes";
     "ramp" "s" Seconds, ramp_ms, "0 to 3600", "seconds at the start that are not counted";
     "io-size" "" Bytes, io_bytes, "0 (no limit) or more; k, M, G, T", "ends after so many counted bytes";
-    "idle" "" Switch, idle, "on or off", "served only when nobody else wants the disk";
+    "idle" "" Switch, idle, "on or off", "served only when no other task wants the disk";
     "stall-limit" "s" Seconds, stall_limit_ms, "1 to 3600", "gives up when nothing has moved for so long";
     "engine" "" Engine, engine, "auto: io_uring, or threads where it is refused; uring; threads",
         "which way operations reach the kernel";

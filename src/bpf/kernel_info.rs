@@ -74,7 +74,7 @@ pub(super) fn check_pid_namespace(root: &Root) -> Result<(), ProbeUnavailable> {
     match std::fs::metadata(root.proc("self/ns/pid")).map(|namespace| namespace.ino()) {
         Ok(INITIAL_PID_NAMESPACE) => Ok(()),
         Ok(_) => Err(ProbeUnavailable::Absent(
-            "tracing: tasks can be told apart only in the initial PID namespace, not in a container's own".into(),
+            "tracing: tasks can be identified only in the initial PID namespace, not in a container's own".into(),
         )),
         Err(err) => Err(ProbeUnavailable::from_io_error("/proc/self/ns/pid", &err)),
     }

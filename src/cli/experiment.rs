@@ -86,8 +86,8 @@ pub(super) struct ExperimentRunArgs {
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(super) drain_limit: u64,
     /// Seconds to observe other activity before a round.
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=60))]
-    pub(super) calm: u64,
+    #[arg(long, alias = "calm", value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=60))]
+    pub(super) baseline: u64,
     /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
     pub(super) tx: Vec<String>,
@@ -199,7 +199,7 @@ fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, PlanError> {
         control: o.control,
         on_complete: o.then,
         drain_limit_ms: o.drain_limit * 1000,
-        baseline_ms: o.calm * 1000,
+        baseline_ms: o.baseline * 1000,
     };
     spec.check()?;
     Ok(spec)

@@ -43,7 +43,7 @@ pub(crate) fn command_args(spec: &ExperimentSpec) -> Vec<String> {
         put(&["--then", &spec.on_complete.to_arg()]);
     }
     if spec.baseline_ms != default.baseline_ms {
-        put(&["--calm", &(spec.baseline_ms / 1000).to_string()]);
+        put(&["--baseline", &(spec.baseline_ms / 1000).to_string()]);
     }
     if spec.drain_limit_ms != default.drain_limit_ms {
         put(&["--drain-limit", &(spec.drain_limit_ms / 1000).to_string()]);

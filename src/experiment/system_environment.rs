@@ -291,7 +291,7 @@ impl Environment for SystemEnvironment {
             Err(_) => self.undo_by_journal(id),
         };
         let undone = undone.map_err(|why| {
-            RunError::Failed(format!("change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"))
+            RunError::Failed(format!("change {id} could not be reverted: {why}; try `iotop-plus tune undo {id}`"))
         })?;
         let wrong = undone.iter().filter(|(_, result)| !result.is_restored());
         let wrong: Vec<String> = wrong.map(|(at, result)| format!("{at}: {result}")).collect();

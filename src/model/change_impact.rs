@@ -97,8 +97,8 @@ const METRICS: [(&str, ImpactUnit); 10] = [
     ("%util", ImpactUnit::Percent),
     ("si", ImpactUnit::BytesPerSec),
     ("so", ImpactUnit::BytesPerSec),
-    ("psi io some", ImpactUnit::Percent),
-    ("psi mem some", ImpactUnit::Percent),
+    ("IO stall", ImpactUnit::Percent),
+    ("memory stall", ImpactUnit::Percent),
     ("%iowait", ImpactUnit::Percent),
 ];
 
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((dirty.name, dirty.before.unwrap().median, dirty.after.unwrap().median), ("dirty", 1001.0, 11.0));
         assert_eq!(dirty.difference(), Some(-990.0));
         assert!(dirty.differs());
-        let psi = got.rows.iter().find(|l| l.name == "psi io some").unwrap();
+        let psi = got.rows.iter().find(|l| l.name == "IO stall").unwrap();
         assert_eq!(psi.after, Some(Quartiles { q1: 25.0, median: 25.0, q3: 25.0 }));
         assert!(!psi.differs());
     }

@@ -39,6 +39,8 @@ pub enum PaneId {
 pub struct ScreenState {
     pub size: (u16, u16),
     pub view: ViewId,
+    /// The tick at which Tab came to this view; `None`: its own key did. Tab passes views that are not meant.
+    pub passed_at_seq: Option<u64>,
     /// Index of the focused pane among the visible ones.
     pub focus: usize,
     /// The focused pane fills the body.

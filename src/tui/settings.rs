@@ -118,7 +118,7 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("screenshot.format", "png, svg, html, markdown, text, ansi or json. Default png."),
     ("screenshot.directory", "Where screenshots go; a dot is where the program is started. Default a dot."),
     ("syncs.threshold_ms", "A sync that takes so many milliseconds is listed by itself, 0 to 3600000. Default 10."),
-    ("tune.lease", "Seconds after which a change of a setting takes itself back, 1 to 86400. Default 120."),
+    ("tune.lease", "Seconds after which a change of a setting reverts, 1 to 86400. Default 120."),
 ];
 
 pub const DEFAULT_LEASE_SECS: u64 = 120;

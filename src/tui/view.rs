@@ -71,6 +71,12 @@ impl<'a> Context<'a> {
         draw_frame(buf, area, title, note, self.is_focused(pane), &self.theme)
     }
 
+    /// Whether that tab is open to stay: its own key was pressed, or a tick has gone by since Tab came to it.
+    pub fn is_settled_on(&self, view: ViewId) -> bool {
+        let newest = self.shared.system.snapshot.seq;
+        self.screen.view == view && self.screen.passed_at_seq.is_none_or(|seq| newest > seq)
+    }
+
     /// Whether a pane is drawn as the focused one: it is, or it is the only one.
     pub fn is_focused(&self, pane: PaneId) -> bool {
         self.focused == pane || self.layout.panes.len() == 1

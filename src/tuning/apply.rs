@@ -86,7 +86,7 @@ fn roll_back(context: &mut TuningContext, id: u64) -> String {
             match left.is_empty() {
                 true => "nothing is changed".into(),
                 false => {
-                    format!("taken back except {}; `iotop-plus tune undo {id}` tries again", left.join(", "))
+                    format!("reverted except {}; `iotop-plus tune undo {id}` tries again", left.join(", "))
                 }
             }
         }

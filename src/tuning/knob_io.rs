@@ -150,7 +150,7 @@ impl DirectKnobIo {
         let mut words = line.unwrap_or_default().split_ascii_whitespace();
         match (words.next(), words.next()) {
             (Some(soft), Some(hard)) => Ok(format!("{soft}:{hard}")),
-            _ => Err(KnobError::Absent(format!("{knob_id}: no limit of open files is told"))),
+            _ => Err(KnobError::Absent(format!("{knob_id}: its limit of open files cannot be read"))),
         }
     }
 

@@ -104,7 +104,7 @@ fn require_restorable_hard_limit(
     {
         return Err(TuneError::Privilege(format!(
             "{knob_id}: changing the hard limit (from {now} to {target}) needs CAP_SYS_RESOURCE, lowering it too: it could not \
-             be taken back; a soft limit within the hard one can be set"
+             be reverted; a soft limit within the hard one can be set"
         )));
     }
     Ok(())

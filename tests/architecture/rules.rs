@@ -39,8 +39,48 @@ pub const RULES: &[Rule] = &[
     kernel_paths_only_in_root,
     programs_only_from_subprocess,
     unsafe_code_only_where_listed,
+    texts_use_standard_words,
     is_short,
     has_header,
+];
+
+/// Words and phrases that no text of the program uses: each has a standard term.
+const PRIVATE_WORDS: &[&str] = &[
+    "anew",
+    "costs: none",
+    "crowd",
+    "dear",
+    "desk",
+    "dress",
+    "esc drops",
+    "for want of",
+    "free-run",
+    "held up",
+    "kept back",
+    "kernel's own words",
+    "lane",
+    "leave it",
+    "lines lost",
+    "news",
+    "nobody",
+    "not to be started",
+    "psi io",
+    "psi mem",
+    "purse",
+    "seat",
+    "story",
+    "take back",
+    "taken back",
+    "takes back",
+    "takes itself back",
+    "throttled from",
+    "told",
+    "ways on",
+    "whom",
+    "wish",
+    "without more ado",
+    "worst ms",
+    "y do it",
 ];
 
 /// The rules that hold for test code too.
@@ -158,6 +198,35 @@ fn called_function(tokens: &[Token], argument: usize) -> Option<String> {
     let is_method = i >= 1 && text(i - 1) == "." && builds_paths.contains(&text(i));
     let is_call = text(i + 1) == "(";
     (is_call && (opens_paths.contains(&text(i)) || has_owner || is_method)).then(|| text(i).to_owned())
+}
+
+/// The texts that a user may read are string literals. What stands between braces is code, and an identifier is no text.
+fn texts_use_standard_words(file: &SourceFile) -> Vec<String> {
+    let mut out = Vec::new();
+    for token in file.code.iter().filter(|token| token.text.starts_with('"')) {
+        let text = without_braces(&token.text.to_lowercase());
+        let is_word = |found: &&&str| {
+            let (before, after) = text.split_once(**found).unwrap_or_default();
+            let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
+        };
+        if let Some(word) = PRIVATE_WORDS.iter().filter(|word| text.contains(**word)).find(is_word) {
+            out.push(format!("{}:{}: \"{word}\" in {}: use the standard term", file.path, token.line, token.text));
+        }
+    }
+    out
+}
+
+/// A text without what it formats.
+fn without_braces(text: &str) -> String {
+    let mut depth = 0;
+    let keep = |c: &char| {
+        depth += i32::from(*c == '{');
+        let keeps = depth == 0;
+        depth -= i32::from(*c == '}' && depth > 0);
+        keeps
+    };
+    text.chars().filter(keep).collect()
 }
 
 fn is_short(file: &SourceFile) -> Vec<String> {

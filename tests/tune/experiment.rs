@@ -30,7 +30,7 @@ fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
     t.wait_for_text(&format!("B sets       vm.{KNOB}={}", read_knob(KNOB)));
     t.send(format!("\x15vm.{KNOB}={}\r", different_value()));
     fill_field(&mut t, "workload", WORKLOAD);
-    fill_field(&mut t, "calm", "0");
+    fill_field(&mut t, "baseline", "0");
     fill_field(&mut t, "time", secs);
     fill_field(&mut t, "A sets", base);
     t.wait_until("a plan that can be started", |s| {

@@ -104,7 +104,7 @@ fn run_transactions(
         }
         if p.write_log {
             if p.transactions == 0 && log_at + records.len() as u64 > LOG_ROTATE_BYTES {
-                log.buffered().set_len(0).map_err(|e| RunError::from_errno("beginning the log anew", e))?;
+                log.buffered().set_len(0).map_err(|e| RunError::from_errno("restarting the log", e))?;
                 log_at = 0;
             }
             let start = monotonic_ns();

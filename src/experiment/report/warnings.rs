@@ -73,7 +73,7 @@ fn short_rounds_warning(trial: &Trial) -> Option<String> {
     let n = trial.rounds.iter().filter(short).count();
     (n > 0).then(|| {
         format!(
-            "{n} of {} rounds counted for less than {} s: pages made dirty and written back are not told, because \
+            "{n} of {} rounds counted for less than {} s: pages made dirty and written back are not reported, because \
              the kernel adds them up once a second only (vm.stat_interval)",
             trial.rounds.len(),
             MIN_COUNTED_MS / 1000

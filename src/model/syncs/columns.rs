@@ -83,7 +83,7 @@ pub static SYNC_COLUMNS: &[SyncColumnSpec] = &[
     right(Col::Wait, "wait%", 6, |s| Fixed(s.rate.wait_pct, 1), "share of the interval spent waiting in them")
         .thresholds(f64::INFINITY, 25.0),
     right(Col::P99, "p99 ms", 8, |s| millis(s.rate.latency.map(|l| l.p99)), "99th percentile since tracing began"),
-    right(Col::Max, "worst ms", 8, longest, "the longest since tracing began"),
+    right(Col::Max, "max ms", 8, longest, "the longest since tracing began"),
     ColumnSpec::left(Col::Device, "DEVICE", 10, |s| Text(&s.device), "the file system's device"),
     right(Col::Mean, "mean ms", 8, |s| millis(s.rate.mean_us), "mean since tracing began"),
     right(Col::Calls, "calls", 8, |s| Int(s.rate.calls), "calls since tracing began"),

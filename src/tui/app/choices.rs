@@ -3,7 +3,7 @@
 use super::state::App;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::view::{Action, Effect, KeyContext, Prompt, PromptPurpose};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_popup_above, draw_text, draw_truncated, highlight_row, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_popup_above, draw_text, highlight_row, wrap};
 use crossterm::event::KeyCode;
 
 /// Commands that are typed with an argument: what is typed, and what they do.
@@ -184,9 +184,9 @@ impl App {
         let at = chosen(prompt).map(|at| at.min(choices.len().saturating_sub(1)));
         let offset = at.map_or(0, |at| (at + 1).saturating_sub(rows.height.into()));
         for ((i, choice), y) in choices.iter().enumerate().skip(offset).zip(rows.top()..rows.bottom()) {
-            draw_truncated(buf, rows.x + 1, y, &choice.key, KEY_WIDTH, theme.key);
+            draw_text(buf, rows.x + 1, y, &choice.key, KEY_WIDTH, theme.key);
             let room = rows.width.saturating_sub(KEY_WIDTH + 3);
-            draw_truncated(buf, rows.x + 2 + KEY_WIDTH, y, &choice.text, room, theme.text);
+            draw_text(buf, rows.x + 2 + KEY_WIDTH, y, &choice.text, room, theme.text);
             if Some(i) == at {
                 highlight_row(buf, rows, y, theme);
             }
@@ -201,7 +201,7 @@ impl App {
         };
         let lines = wrap(&[whole.as_str(), source].join("\n"), inner.width.saturating_sub(2).into());
         for (line, y) in lines.iter().filter(|line| !line.is_empty()).zip(rows.bottom()..inner.bottom()) {
-            draw_truncated(buf, inner.x + 1, y, line, inner.width.saturating_sub(2), theme.dim);
+            draw_text(buf, inner.x + 1, y, line, inner.width.saturating_sub(2), theme.dim);
         }
     }
 }

@@ -25,7 +25,10 @@ impl App {
                 self.screen.overlay = (!is_open).then_some(Overlay::Help(0));
             }
             Action::ShowView(tab) => self.navigate(Target::Tab(tab), effects),
-            Action::NextView => self.navigate(Target::Tab(self.next_tab()), effects),
+            Action::NextView => {
+                self.navigate(Target::Tab(self.next_tab()), effects);
+                self.screen.passed_at_seq = Some(self.shared.system.snapshot.seq);
+            }
             Action::NextPane if !self.screen.zoomed => {
                 self.screen.focus = (self.screen.focus + 1) % self.arrange().0.panes.len().max(1);
             }

@@ -30,7 +30,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     }
     draw_footer(app, &theme, layout.footer, buf);
     match &app.screen.overlay {
-        Some(Overlay::Help(scroll)) => draw_help(*scroll, app.shared.pages_locked, &theme, buf),
+        Some(Overlay::Help(scroll)) => draw_help(*scroll, &app.view_contexts(), app.shared.pages_locked, &theme, buf),
         Some(Overlay::Dialog(dialog)) => draw_dialog(dialog, &theme, buf),
         Some(Overlay::Prompt(prompt)) => draw_prompt(app, &cx, prompt, &theme, buf),
         None => {}

@@ -7,7 +7,7 @@ use crate::recording::writer::RecorderStatus;
 use crate::sanitize::{fit_width, sanitize};
 use crate::tui::shared::ReplayUi;
 use crate::tui::view::Shared;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text, draw_truncated};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text};
 use crate::units::{format_bytes, format_duration};
 
 type HeaderPart = (String, Style);
@@ -32,7 +32,7 @@ pub(super) fn draw_header(shared: &Shared, theme: &Theme, area: Rect, buf: &mut 
     let room = area.right().saturating_sub(mode.len() as u16);
     let mut x = area.x;
     for (text, style) in parts {
-        x += draw_truncated(buf, x, area.y, &text, room.saturating_sub(x), style);
+        x += draw_text(buf, x, area.y, &text, room.saturating_sub(x), style);
     }
     let style = if shared.frozen_seq.is_some() { theme.crit } else { theme.dim };
     draw_text(buf, room, area.y, &mode, mode.len() as u16, style);

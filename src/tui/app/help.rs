@@ -4,11 +4,19 @@ use crate::tui::keymap::{BINDINGS, KeyBinding};
 use crate::tui::view::KeyContext;
 use crate::tui::widgets::{CellBuffer, Theme, draw_popup, draw_text};
 
-/// Headings and keys of the help, made from the key table.
+/// Headings and keys of the help, made from the key table, in its order.
 pub fn help_lines() -> Vec<(String, String)> {
+    help_lines_for(&[])
+}
+
+/// Headings and keys of the help; those of the view that is open come first.
+fn help_lines_for(contexts: &[KeyContext]) -> Vec<(String, String)> {
+    let place = |b: &&KeyBinding| contexts.iter().position(|c| *c == b.context).unwrap_or(contexts.len());
+    let mut bindings: Vec<&KeyBinding> = BINDINGS.iter().filter(|b| b.context != KeyContext::Help).collect();
+    bindings.sort_by_key(place);
     let mut out: Vec<(String, String)> = Vec::new();
     let mut previous: Option<&KeyBinding> = None;
-    for b in BINDINGS.iter().filter(|b| b.context != KeyContext::Help) {
+    for b in bindings {
         let is_same_section = previous.is_some_and(|p| p.context == b.context);
         if !is_same_section {
             out.push((String::new(), <&str>::from(b.context).to_owned()));
@@ -51,10 +59,16 @@ pub(super) fn last_offset(size: (u16, u16)) -> isize {
 }
 
 /// Draws the lines from `scroll` on.
-pub(super) fn draw_help(scroll: u16, pages_locked: Option<bool>, theme: &Theme, buf: &mut CellBuffer) {
+pub(super) fn draw_help(
+    scroll: u16,
+    contexts: &[KeyContext],
+    pages_locked: Option<bool>,
+    theme: &Theme,
+    buf: &mut CellBuffer,
+) {
     let height = buf.area.height.saturating_sub(2);
-    let inner = draw_popup(buf, "Help: keys (Esc closes, arrows scroll)", 96, height, theme);
-    let mut lines = help_lines();
+    let inner = draw_popup(buf, "Help: keys (Esc closes, arrows scroll, : searches)", 96, height, theme);
+    let mut lines = help_lines_for(contexts);
     let [title, first, second] = run_lines(pages_locked);
     lines.extend([("", title), (" ", first), (" ", second)].map(|(names, text)| (names.to_owned(), text.to_owned())));
     let last = lines.len().saturating_sub(usize::from(inner.height));

@@ -124,6 +124,7 @@ impl App {
 
     fn open_tab(&mut self, tab: ViewId, effects: &mut Vec<Effect>) {
         self.screen.view = tab;
+        self.screen.passed_at_seq = None;
         self.screen.focus = 0;
         self.screen.zoomed = false;
         self.screen.detail = None;

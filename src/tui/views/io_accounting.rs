@@ -108,7 +108,7 @@ fn no_io_reason(shared: &Shared, charged: &IoAttribution, id: DevId) -> String {
     let kind = shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
-        Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),
-        _ => charged.unavailable.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}")),
+        Some(DeviceKind::Disk | DeviceKind::Loop) | None => "no task in the interval".into(),
+        _ => charged.unavailable.first().map_or_else(|| "no task in the interval".into(), |why| format!("- {why}")),
     }
 }

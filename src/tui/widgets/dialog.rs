@@ -1,6 +1,6 @@
 //! Frames, popups and input lines.
 
-use super::text::{clear_area, draw_text, draw_truncated, fill_area};
+use super::text::{clear_area, draw_clipped, draw_text, fill_area};
 use super::theme::Theme;
 pub(crate) use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -22,7 +22,7 @@ pub(crate) fn draw_frame(
         let room = area.width - 4;
         let mut x = area.x + 1;
         x += draw_text(buf, x, area.y, " ", 1, theme.title);
-        x += draw_truncated(buf, x, area.y, title, room - 1, theme.title);
+        x += draw_text(buf, x, area.y, title, room - 1, theme.title);
         draw_text(buf, x, area.y, " ", 1, theme.title);
         let cells = unicode_width::UnicodeWidthStr::width(note) as u16;
         let free = (area.right() - 2).saturating_sub(x + 1);
@@ -30,7 +30,7 @@ pub(crate) fn draw_frame(
             let shown = cells.min(free - 2);
             let at = area.right() - 3 - shown;
             draw_text(buf, at, area.y, " ", 1, theme.dim);
-            draw_truncated(buf, at + 1, area.y, note, shown, theme.dim);
+            draw_text(buf, at + 1, area.y, note, shown, theme.dim);
             draw_text(buf, at + 1 + shown, area.y, " ", 1, theme.dim);
         }
     }
@@ -84,7 +84,7 @@ pub(crate) fn draw_popup_above(
 pub(crate) fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
     let mut x = area.x;
     let mut style = |buf: &mut CellBuffer, s: &str, style: Style| {
-        x += draw_text(buf, x, area.y, s, area.right().saturating_sub(x), style);
+        x += draw_clipped(buf, x, area.y, s, area.right().saturating_sub(x), style);
     };
     clear_area(buf, Rect { height: 1, ..area });
     let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
@@ -128,7 +128,7 @@ pub(crate) fn draw_column<T: AsRef<str>>(
     lines: impl IntoIterator<Item = (T, Style)>,
 ) {
     for ((line, style), y) in lines.into_iter().zip(area.top()..area.bottom()) {
-        draw_truncated(buf, area.x, y, line.as_ref(), area.width, style);
+        draw_text(buf, area.x, y, line.as_ref(), area.width, style);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Small graphs of one or more rows in eighths of a block, and bars with marks for thresholds.
 
-use super::text::draw_text;
+use super::text::draw_clipped;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -20,7 +20,7 @@ pub fn draw_columns(
     for (i, value) in values.rev().take(usize::from(area.width)).enumerate() {
         let x = area.right() - 1 - i as u16;
         let Some(value) = value else {
-            draw_text(buf, x, area.bottom() - 1, "·", 1, style);
+            draw_clipped(buf, x, area.bottom() - 1, "·", 1, style);
             continue;
         };
         let filled = filled_steps(value, max, steps);
@@ -28,7 +28,7 @@ pub fn draw_columns(
             let cell = filled.saturating_sub(u32::from(row) * 8).min(8);
             // What lies behind the graph stays where it is empty.
             if cell > 0 {
-                draw_text(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
+                draw_clipped(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
             }
         }
     }
@@ -38,7 +38,7 @@ pub fn draw_columns(
 pub(crate) fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], style: Style) {
     for at in columns.iter().filter(|at| **at < usize::from(area.width)) {
         for y in area.y..area.bottom() {
-            draw_text(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
+            draw_clipped(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
         }
     }
 }
@@ -47,7 +47,7 @@ pub(crate) fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[u
 pub(crate) fn draw_column_labels(buf: &mut CellBuffer, area: Rect, columns: &[(usize, &str)], style: Style) {
     if area.height > 0 {
         for (at, symbol) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
-            draw_text(buf, area.right() - 1 - *at as u16, area.y, symbol, 1, style);
+            draw_clipped(buf, area.right() - 1 - *at as u16, area.y, symbol, 1, style);
         }
     }
 }
@@ -73,12 +73,12 @@ pub(crate) fn draw_bar(
     let filled = filled_steps(value, max, u32::from(area.width) * 8);
     for i in 0..area.width {
         let cell = filled.saturating_sub(u32::from(i) * 8).min(8);
-        draw_text(buf, area.x + i, area.y, EIGHTHS_WIDE[cell as usize], 1, style);
+        draw_clipped(buf, area.x + i, area.y, EIGHTHS_WIDE[cell as usize], 1, style);
     }
     for (at, symbol) in marks {
         if max > 0.0 && *at <= max && area.width > 0 {
             let x = area.x + ((at / max * f64::from(area.width)) as u16).min(area.width - 1);
-            draw_text(buf, x, area.y, symbol, 1, dim);
+            draw_clipped(buf, x, area.y, symbol, 1, dim);
         }
     }
 }

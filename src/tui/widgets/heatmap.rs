@@ -1,6 +1,6 @@
 //! A heat map: counts as shades, by time (columns, newest right) and by bucket (rows, lowest at the bottom).
 
-use super::text::{draw_text, draw_text_right};
+use super::text::{draw_clipped, draw_text_right};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -39,7 +39,7 @@ pub(crate) fn draw_heatmap<'a>(
     for (at, column) in shown().enumerate() {
         let x = area.right() - 1 - at as u16;
         let Some(column) = column else {
-            draw_text(buf, x, area.bottom() - 1, "·", 1, dim);
+            draw_clipped(buf, x, area.bottom() - 1, "·", 1, dim);
             continue;
         };
         for (bucket, n) in column {
@@ -52,7 +52,7 @@ pub(crate) fn draw_heatmap<'a>(
         }
     }
     for ((x, y), amount) in sums {
-        draw_text(buf, x, y, SHADES[shade_index(amount, max)], 1, style);
+        draw_clipped(buf, x, y, SHADES[shade_index(amount, max)], 1, style);
     }
     for at in 0..area.height {
         let bucket = low.saturating_add((at as u8).saturating_mul(buckets_per_row));

@@ -21,7 +21,7 @@ pub(crate) use self::graph::{draw_bar, draw_column_labels, draw_column_markers, 
 pub(crate) use self::heatmap::{draw_heatmap, heatmap_column_count};
 pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};
 pub(crate) use self::table::{ColumnState, FittedColumns, RowSearch, Scroll, highlight_row};
-pub(crate) use self::text::{clear_area, draw_text, draw_text_right, draw_truncated, fill_area, patch_style};
+pub(crate) use self::text::{clear_area, draw_text, draw_text_right, fill_area, patch_style};
 pub(crate) use self::theme::Theme;
 pub use self::theme::ThemeName;
 pub(crate) use ratatui::{layout::Rect, style::Style};

@@ -1,6 +1,6 @@
 //! Tables: column widths, header, rows, selection.
 
-use super::text::{draw_path, draw_text, draw_text_right, draw_truncated, patch_style};
+use super::text::{draw_clipped, draw_path, draw_text, draw_text_right, patch_style};
 use super::theme::Theme;
 use crate::model::column::{Align, CellValue, ColumnSpec, Emphasis};
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -196,7 +196,7 @@ pub(crate) fn draw_header<C, V>(
         text.push_str(column.header);
         let x = area.x + x;
         match column.align {
-            Align::Left | Align::Path => _ = draw_text(buf, x, area.y, &text, *w, style),
+            Align::Left | Align::Path => _ = draw_clipped(buf, x, area.y, &text, *w, style),
             Align::Right => {
                 // A heading wider than its column may use the gap before it.
                 let lean = u16::from(x > area.x);
@@ -239,7 +239,7 @@ pub(crate) fn draw_row<'v, C, V: Copy>(
         if let CellValue::Text(text) = cell
             && column.align != Align::Right
         {
-            let draw = if column.align == Align::Path { draw_path } else { draw_truncated };
+            let draw = if column.align == Align::Path { draw_path } else { draw_text };
             draw(buf, x, y, text, *w, style);
             continue;
         }

@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Draws sanitized `text` at `x`, `y` in at most `width` cells; returns the cells used.
-pub(crate) fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+/// Draws sanitized `text` at `x`, `y` and clips what exceeds `width` cells; returns the cells used. For symbols, and for
+/// text that scrolls: other text is drawn by [`draw_text`].
+pub(crate) fn draw_clipped(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
     if text.is_ascii() {
         let dress = canvas.style_id(style);
         let cells = canvas.cells_mut(x, y, width);
@@ -74,18 +75,19 @@ pub(crate) fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &st
     draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }
 
-/// Draws text; a mark shows where it was cut off. Returns the cells used.
-pub(crate) fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+/// Draws sanitized `text` at `x`, `y` in at most `width` cells; a mark shows where it was cut off. Returns the cells used.
+pub(crate) fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+    let width = width.min(canvas.area.right().saturating_sub(x));
     let room = usize::from(width);
     if text.len() <= room || crate::sanitize::fit_width(text, room).0.len() == text.len() {
-        return draw_text(canvas, x, y, text, width, style);
+        return draw_clipped(canvas, x, y, text, width, style);
     }
     if width < 2 {
         return 0;
     }
     let (fits, used) = crate::sanitize::fit_width(text, room - 1);
-    draw_text(canvas, x, y, fits, width - 1, style);
-    draw_text(canvas, x + used as u16, y, "…", 1, style);
+    draw_clipped(canvas, x, y, fits, width - 1, style);
+    draw_clipped(canvas, x + used as u16, y, "…", 1, style);
     used as u16 + 1
 }
 
@@ -93,7 +95,7 @@ pub(crate) fn draw_truncated(canvas: &mut CellBuffer, x: u16, y: u16, text: &str
 pub(crate) fn draw_path(canvas: &mut CellBuffer, x: u16, y: u16, path: &str, width: u16, style: Style) -> u16 {
     let room = usize::from(width);
     if path.len() <= room || UnicodeWidthStr::width(path) <= room || width < 2 {
-        return draw_truncated(canvas, x, y, path, width, style);
+        return draw_text(canvas, x, y, path, width, style);
     }
     // Sanitized text has no characters that take no cell.
     let mut used = 0;
@@ -102,8 +104,8 @@ pub(crate) fn draw_path(canvas: &mut CellBuffer, x: u16, y: u16, path: &str, wid
         used < room
     });
     let start = end.last().map_or(path.len(), |(at, _)| at);
-    draw_text(canvas, x, y, "…", 1, style);
-    1 + draw_text(canvas, x + 1, y, &path[start..], width - 1, style)
+    draw_clipped(canvas, x, y, "…", 1, style);
+    1 + draw_clipped(canvas, x + 1, y, &path[start..], width - 1, style)
 }
 
 /// Applies a style to `width` cells of a row and keeps their text.
@@ -120,10 +122,10 @@ mod tests {
     #[test]
     fn text_stays_within_its_width_and_the_canvas() {
         let mut canvas = CellBuffer::new(Rect::new(0, 0, 6, 1));
-        assert_eq!(draw_text(&mut canvas, 0, 0, "abcdef", 3, Style::new()), 3);
-        assert_eq!(draw_text(&mut canvas, 4, 0, "写作", 9, Style::new()), 2);
-        assert_eq!(draw_text(&mut canvas, 9, 0, "x", 1, Style::new()), 0);
-        assert_eq!(draw_text(&mut canvas, 0, 5, "x", 1, Style::new()), 0);
+        assert_eq!(draw_clipped(&mut canvas, 0, 0, "abcdef", 3, Style::new()), 3);
+        assert_eq!(draw_clipped(&mut canvas, 4, 0, "写作", 9, Style::new()), 2);
+        assert_eq!(draw_clipped(&mut canvas, 9, 0, "x", 1, Style::new()), 0);
+        assert_eq!(draw_clipped(&mut canvas, 0, 5, "x", 1, Style::new()), 0);
         assert_eq!(canvas.to_buffer(), Buffer::with_lines(["abc 写"]));
     }
 
@@ -172,7 +174,7 @@ mod tests {
                 let text = format!("é{text}");
                 let style = if *red { Style::new().fg(Color::Red) } else { Style::new() };
                 let style = if *bold { style.add_modifier(Modifier::BOLD) } else { style };
-                let used = draw_text(&mut canvas, *x, *y, &text, *width, style);
+                let used = draw_clipped(&mut canvas, *x, *y, &text, *width, style);
                 if *x < area.width && *y < area.height {
                     let (end, _) = buf.set_stringn(*x, *y, &text, usize::from((*width).min(area.width - *x)), style);
                     prop_assert_eq!(used, end - *x);

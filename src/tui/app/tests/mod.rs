@@ -196,7 +196,7 @@ fn keys_change_sorting_filtering_and_settings() {
         ("3<right>", sorted, "pid"),
         ("3<f6>swap<enter>", sorted, "swap"),
         ("3<f6>swapin<enter>", sorted, "swapin"),
-        ("3<right><f6><up><up><enter>", sorted, "io"),
+        ("3<right><f6><up><enter>", sorted, "io"),
         ("3<f6><enter>", sorted, "stalled"),
         ("3:threads<enter>", tasks, "25"),
         ("3:only tasks<enter>", tasks, "25"),

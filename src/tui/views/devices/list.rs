@@ -11,8 +11,8 @@ use crate::model::disk::{DevId, DiskRate};
 use crate::model::topology::BlockDevice;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right, draw_truncated,
-    split_rows, table, title_with_filter,
+    CellBuffer, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right, split_rows,
+    table, title_with_filter,
 };
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
@@ -105,7 +105,7 @@ impl DevicesView {
         }
         if let Some(idle) = folded.filter(|_| body.height > 0) {
             let y = body.y + (lines.len() as u16).min(rows.height);
-            draw_truncated(buf, body.x, y, &format!("{idle} idle (o shows all)"), body.width, theme.dim);
+            draw_text(buf, body.x, y, &format!("{idle} idle (o shows all)"), body.width, theme.dim);
         } else if lines.is_empty() {
             let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);

@@ -53,7 +53,7 @@ const SPEC_LINES: [(&str, &str, &[&str], &str); 7] = [
         &["undo", "keep", "lease"],
         "",
     ),
-    ("calm", "seconds to observe other load before a round, 0 to 60", &[], " s"),
+    ("baseline", "seconds to observe other load before a round, 0 to 60", &[], " s"),
     ("drain-limit", "time limit for writing back dirty pages before a round, 1 to 3600 s", &[], " s"),
 ];
 
@@ -69,7 +69,7 @@ fn spec_value(spec: &ExperimentSpec, name: &str) -> String {
             OnComplete::Keep => "keep".into(),
             OnComplete::Lease(_) => "lease".into(),
         },
-        "calm" => (spec.baseline_ms / 1000).to_string(),
+        "baseline" => (spec.baseline_ms / 1000).to_string(),
         _ => (spec.drain_limit_ms / 1000).to_string(),
     }
 }
@@ -84,7 +84,7 @@ fn set_spec_value(spec: &mut ExperimentSpec, name: &str, text: &str) -> Result<(
         "then" if text == "keep" => spec.on_complete = OnComplete::Keep,
         "then" if text == "lease" => spec.on_complete = OnComplete::Lease(0),
         "then" => spec.on_complete = OnComplete::Undo,
-        "calm" => spec.baseline_ms = parse_number(text, 0, 60)? * 1000,
+        "baseline" => spec.baseline_ms = parse_number(text, 0, 60)? * 1000,
         _ => spec.drain_limit_ms = parse_number(text, 1, 3600)? * 1000,
     }
     Ok(())
@@ -351,7 +351,7 @@ mod tests {
             ("rounds", "x", "1 to 50"),
             ("control", "maybe", "off, on"),
             ("then", "x", "undo, keep, lease"),
-            ("calm", "61", "0 to 60"),
+            ("baseline", "61", "0 to 60"),
             ("drain-limit", "0", "1 to 3600"),
             (ARM_B, "'a", "quote"),
         ] {

@@ -92,7 +92,7 @@ impl View for FilesView {
     /// Files are traced only while they are on screen: in this view, and on the pages of a task and of a device.
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
         let is_page = matches!(cx.screen.detail, Some(PaneId::ProcessDetail | PaneId::DeviceDetail));
-        let is_wanted = cx.screen.view == ViewId::Files || is_page;
+        let is_wanted = cx.is_settled_on(ViewId::Files) || is_page;
         if is_wanted != self.is_requested {
             self.is_requested = is_wanted;
             out.push(Effect::TraceFiles(is_wanted));

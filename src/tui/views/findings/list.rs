@@ -6,7 +6,7 @@ use crate::export::findings::{build_table as paper, incident_line, skipped_rule_
 use crate::export::table::Table;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_text, draw_truncated, split_columns, split_rows, table, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_text, split_columns, split_rows, table, wrap,
 };
 use crate::units::format_rfc3339;
 
@@ -33,11 +33,7 @@ pub(super) fn draw_incidents(cx: &Context, area: Rect, buf: &mut CellBuffer, fir
     for (i, story) in shared.findings.incidents.iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
-        let (shown, cells) = crate::sanitize::fit_width(&text, area.width.into());
-        let used = draw_text(buf, area.x, y, shown, area.width, severity_style(theme, story.severity));
-        if shown.len() < text.len() && used > 0 {
-            draw_text(buf, area.x + (cells as u16).min(area.width) - 1, y, "…", 1, theme.dim);
-        }
+        draw_text(buf, area.x, y, &text, area.width, severity_style(theme, story.severity));
         if selected == Some(i) {
             table::highlight_row(buf, area, y, theme);
         }
@@ -105,7 +101,7 @@ impl FindingsView {
             return draw_incidents(cx, inner, buf, 0, None);
         };
         draw_incidents(cx, Rect { height: 1, ..inner }, buf, 0, None);
-        draw_truncated(buf, inner.x + 2, inner.y + 1, &line, inner.width.saturating_sub(2), cx.theme.text);
+        draw_text(buf, inner.x + 2, inner.y + 1, &line, inner.width.saturating_sub(2), cx.theme.text);
         draw_incidents(cx, area_below(inner, 2), buf, 1, None);
     }
 }

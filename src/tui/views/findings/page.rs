@@ -64,7 +64,7 @@ impl FindingsView {
 
     pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::IncidentPage));
-        let title = self.selected_incident(cx.shared).map_or("Story", |s| s.cause().rule);
+        let title = self.selected_incident(cx.shared).map_or("Finding", |s| s.cause().rule);
         let inner = cx.draw_frame(buf, PaneId::IncidentPage, area, title, "Enter goes there");
         let all = self.page_lines(cx.shared, inner.width);
         let height = usize::from(inner.height);

@@ -10,8 +10,7 @@ use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::view::{Context, PaneId, Shared, ViewId};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_reason, draw_text, draw_truncated, highlight_row,
-    title_with_filter,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_reason, draw_text, highlight_row, title_with_filter,
 };
 use std::fmt::Write as _;
 use strum::VariantArray as _;
@@ -114,7 +113,7 @@ impl KernelLogView {
         let theme = &cx.theme;
         let mut x = area.x;
         let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
-            let used = draw_truncated(buf, x, area.y, text, area.right().saturating_sub(x), style);
+            let used = draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
             x += used;
         };
         scratch.clear();

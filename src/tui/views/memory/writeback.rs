@@ -7,7 +7,7 @@ use crate::model::snapshot::Snapshot;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, area_below, draw_bar, draw_column, draw_column_labels, draw_column_markers, draw_columns,
-    draw_text, draw_truncated, fill_area,
+    draw_text, fill_area,
 };
 use crate::units::format_bytes;
 
@@ -76,7 +76,7 @@ fn draw_unwritten_history(cx: &Context, w: &WritebackRate, area: Rect, buf: &mut
     draw_columns(buf, area, shared.history_to_shown().map(|f| value(&f.snapshot)), max, theme.graph);
     draw_column_markers(buf, area, &shared.change_marks(area.width.into()), theme.changed);
     for (y, label) in labels() {
-        draw_truncated(buf, area.x, y, &format!("{label} "), area.width, theme.text);
+        draw_text(buf, area.x, y, &format!("{label} "), area.width, theme.text);
     }
 }
 

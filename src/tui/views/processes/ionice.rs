@@ -31,7 +31,7 @@ pub(super) fn confirmation(shared: &Shared, key: TaskKey, prio: IoPrio) -> Dialo
         1 => {
             "Real-time class: it goes before everything else and can starve the machine. Needs CAP_SYS_ADMIN or CAP_SYS_NICE."
         }
-        3 => "Idle class: it is served only when nobody else wants the disk.",
+        3 => "Idle class: it is served only when no other task wants the disk.",
         _ => "Needs to be the task's owner, or CAP_SYS_NICE.",
     };
     Dialog {

@@ -8,9 +8,7 @@ use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec,
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
-use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_reason, draw_text, draw_truncated, table, title_with_filter,
-};
+use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_reason, draw_text, table, title_with_filter};
 use crate::units::format_bytes;
 
 impl ProcessesView {
@@ -138,7 +136,7 @@ impl ProcessesView {
             let state = if shared.system.processes.hidden_count > 0 { "idle or hidden" } else { "idle" };
             let text = format!("{} {state} (o shows all)", self.window.idle);
             let y = (body.y + rows).min(body.bottom().saturating_sub(1));
-            draw_truncated(buf, body.x, y, &text, body.width, theme.dim);
+            draw_text(buf, body.x, y, &text, body.width, theme.dim);
         } else if rows == 0 {
             let text = match self.filter.only_active {
                 _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",

@@ -6,8 +6,7 @@ use super::state::{PAGE_FOCUS, RunRow, RunView};
 use crate::export::table::Table;
 use crate::tui::view::{Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose, Request};
 use crate::tui::widgets::{
-    CellBuffer, FormLayout, Rect, StyledLine, draw_input, draw_lines, draw_text, draw_truncated, form_layout,
-    highlight_row, wrap_lines,
+    CellBuffer, FormLayout, Rect, StyledLine, draw_input, draw_lines, draw_text, form_layout, highlight_row, wrap_lines,
 };
 
 const NAME_WIDTH: u16 = 13;
@@ -116,7 +115,7 @@ impl<K: RunKind> RunView<K> {
                 continue;
             }
             let (mark, style) = if line.is_changed { (" *", theme.warn) } else { ("", theme.text) };
-            draw_truncated(buf, field.x, field.y, &format!("{}{mark}", line.shown), field.width, style);
+            draw_text(buf, field.x, field.y, &format!("{}{mark}", line.shown), field.width, style);
             if focused && *i == self.form_line {
                 highlight_row(buf, *cell, cell.y, theme);
             }

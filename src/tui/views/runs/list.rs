@@ -6,7 +6,7 @@ use crate::bench::store::StoredReport;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, draw_truncated, highlight_row, split_columns, split_rows};
+use crate::tui::widgets::{CellBuffer, Rect, draw_text, highlight_row, split_columns, split_rows};
 use crate::units::format_rfc3339;
 
 enum ListLine {
@@ -109,7 +109,7 @@ impl<K: RunKind> RunView<K> {
                 ListLine::Row(row) if *row == RunRow::CurrentRun => (self.row_text(row, cx.shared), theme.warn),
                 ListLine::Row(row) => (self.row_text(row, cx.shared), theme.text),
             };
-            draw_truncated(buf, inner.x, y, &text, inner.width, style);
+            draw_text(buf, inner.x, y, &text, inner.width, style);
             if matches!(line, ListLine::Row(row) if *row == self.selected) {
                 highlight_row(buf, inner, y, theme);
             }

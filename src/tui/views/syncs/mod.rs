@@ -129,7 +129,9 @@ impl View for SyncsView {
 
     /// Slow syncs are listed only while they, or the findings made of them, are on screen.
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
-        let threshold = matches!(cx.screen.view, ViewId::Syncs | ViewId::Findings)
+        let threshold = [ViewId::Syncs, ViewId::Findings]
+            .into_iter()
+            .any(|view| cx.is_settled_on(view))
             .then(|| Duration::from_millis(self.threshold_ms));
         if threshold != self.requested_threshold {
             self.requested_threshold = threshold;

@@ -11,7 +11,7 @@ use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, change_texts, device_of};
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_reason, draw_text, draw_truncated, draw_wrapped, patch_style, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_reason, draw_text, draw_wrapped, patch_style, wrap,
 };
 use crate::tuning::journal_record::{KnobChange, RestoreOutcome};
 use crate::tuning::knob::KnobGroup;
@@ -101,7 +101,7 @@ impl TuneView {
             _ => theme.text,
         };
         x += draw_text(buf, x, area.y, &how, area.right().saturating_sub(x), style);
-        draw_truncated(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
+        draw_text(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
     }
 
     fn draw_comparison(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
@@ -122,7 +122,7 @@ impl TuneView {
         let draw_cells = |buf: &mut CellBuffer, y: u16, cells: [(&str, Style); 4]| {
             let mut x = area.x;
             for ((text, style), width) in cells.into_iter().zip([13, side, side, 17]) {
-                draw_truncated(buf, x, y, text, (width - 1).min(area.right().saturating_sub(x)), style);
+                draw_text(buf, x, y, text, (width - 1).min(area.right().saturating_sub(x)), style);
                 x += width;
             }
         };
@@ -213,7 +213,7 @@ fn draw_members(theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &Change
     let below = area_below(area, shown.len() as u16);
     for (m, y) in shown {
         let end = m.outcome.as_ref().map_or(String::new(), |outcome| sanitize(format!(": {outcome}")));
-        draw_truncated(buf, area.x + 1, y, &(member_text(m) + &end), area.width - 1, theme.dim);
+        draw_text(buf, area.x + 1, y, &(member_text(m) + &end), area.width - 1, theme.dim);
     }
     below
 }

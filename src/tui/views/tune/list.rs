@@ -6,8 +6,7 @@ use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, area_below, draw_text, draw_truncated, draw_wrapped, patch_style, split_columns,
-    split_rows,
+    CellBuffer, Rect, Theme, area_below, draw_text, draw_wrapped, patch_style, split_columns, split_rows,
 };
 
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
@@ -147,7 +146,7 @@ impl TuneView {
         if changed {
             draw_text(buf, area.x, area.y, "*", 1, theme.changed);
         }
-        draw_truncated(buf, area.x + 1, area.y, &row.short_name(), name.saturating_sub(1), theme.text);
+        draw_text(buf, area.x + 1, area.y, &row.short_name(), name.saturating_sub(1), theme.text);
         let mut x = area.x + name;
         for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
             let style = match i {
@@ -159,7 +158,7 @@ impl TuneView {
                 _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
                 _ => theme.text,
             };
-            draw_truncated(buf, x + 1, area.y, value, width, style);
+            draw_text(buf, x + 1, area.y, value, width, style);
             x += width + 1;
         }
     }

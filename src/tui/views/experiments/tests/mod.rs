@@ -153,7 +153,7 @@ fn editing_the_form_changes_the_plan() {
         ("rounds", "<enter><c-u>6<enter>"),
         ("control", "<enter>"),
         ("then", "<enter><enter>"),
-        ("calm", "<enter><c-u>0<enter>"),
+        ("baseline", "<enter><c-u>0<enter>"),
         ("time", "<enter><c-u>5<enter>"),
         ("A sets", "<enter><c-u>vm.dirty_ratio=25<enter>"),
     ] {
