@@ -32,13 +32,13 @@ fn every_view_can_be_opened() {
         ("4", "Pressure"),
         ("5", "Kernel log"),
         ("1", "Writeback"),
-        ("?", "Everywhere"),
+        ("?", "Help: keys"),
     ] {
         t.send(key);
         t.wait_for_text(text);
     }
     t.send("\x1b");
-    t.wait_until("the help closed", |s| !s.contents().contains("Everywhere"));
+    t.wait_until("the help closed", |s| !s.contents().contains("Help: keys"));
     t.wait_until("live figures", |s| s.contents().contains(" us ") && s.contents().contains(" id "));
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
@@ -286,10 +286,10 @@ fn no_color_disables_colour() {
         t.send(key);
         std::thread::sleep(TYPING_DELAY);
     }
-    t.wait_for_text("Everywhere");
+    t.wait_for_text("Help: keys");
     t.send("\x1b");
     // An Esc that is read together with the q would be Alt-q.
-    t.wait_until("the help closed", |s| !s.contents().contains("Everywhere"));
+    t.wait_until("the help closed", |s| !s.contents().contains("Help: keys"));
     t.send("q");
     t.wait_for_exit();
     let raw = String::from_utf8(t.raw()).unwrap();

@@ -119,7 +119,7 @@ fn cancelling_saves_a_partial_report() {
     let mut t = experiment_in_first_round(&m);
     t.send("1");
     t.wait_for_text("experiment intrinsic 1/8 A");
-    t.send("tx");
+    t.send("7C");
     t.wait_for_text("cancelled: the figures are those up to then");
     t.wait_for_text("saved as ");
     assert_restored(&m, "cancelled");
