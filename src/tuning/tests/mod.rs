@@ -204,7 +204,7 @@ fn a_value_the_kernel_clamps_is_rolled_back() {
     let why = w.set(&["vm.swappiness=10", "nr_requests@sda=999"]).unwrap_err();
     // The clamp also affects the restore, and the error says so.
     assert!(why.to_string().contains("the kernel made 64 of 999"), "{why}");
-    assert!(why.to_string().contains("taken back except nr_requests@sda"), "{why}");
+    assert!(why.to_string().contains("reverted except nr_requests@sda"), "{why}");
     w.kernel.clamped.clear();
     assert_eq!(w.undo(1), ["nr_requests@sda Closed(Restored)"]);
     assert_eq!(w.kernel.values, before);
