@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use crate::model::disk::DevId;
+use crate::model::io_accounting::rates::is_beyond_buckets;
 use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
@@ -25,7 +26,8 @@ pub(crate) fn format_rates(f: &IoRates) -> [String; 7] {
         format_bytes(f.read_bytes_per_s as u64),
         format_bytes(f.write_bytes_per_s as u64),
         time(f.mean_us),
-        time(f.p99_us),
+        f.p99_us
+            .map_or("-".into(), |us| format!("{}{}", if is_beyond_buckets(us) { ">" } else { "" }, format_micros(us))),
         format_bytes(f.writeback_bytes_per_s as u64),
     ]
 }

@@ -19,6 +19,8 @@ pub enum CellValue<'a> {
     /// A count that may be large, in short form.
     Count(f64),
     Letter(char),
+    /// More milliseconds than these, with a unit: `>6.4 s`.
+    MillisAbove(f64),
 }
 
 impl CellValue<'_> {
@@ -32,6 +34,7 @@ impl CellValue<'_> {
             CellValue::Bytes(n) => units::write_bytes(out, n),
             CellValue::Count(n) => units::write_count(out, n),
             CellValue::Letter(c) => out.push(c),
+            CellValue::MillisAbove(ms) => _ = write!(out, ">{}", units::format_micros(ms * 1e3)),
         }
     }
 
@@ -68,7 +71,7 @@ impl CellValue<'_> {
     fn sort_number(&self) -> f64 {
         match *self {
             CellValue::Missing | CellValue::Text(_) => f64::NEG_INFINITY,
-            CellValue::Fixed(n, _) | CellValue::Bytes(n) | CellValue::Count(n) => n,
+            CellValue::Fixed(n, _) | CellValue::Bytes(n) | CellValue::Count(n) | CellValue::MillisAbove(n) => n,
             CellValue::Int(n) => n as f64,
             CellValue::Letter(c) => c as u32 as f64,
         }
@@ -169,5 +172,8 @@ mod tests {
         CellValue::Missing.write(&mut s);
         CellValue::Fixed(1.25, 1).write(&mut s);
         assert_eq!(s, "-1.2");
+        s.clear();
+        CellValue::MillisAbove(6442.0).write(&mut s);
+        assert_eq!(s, ">6.4 s");
     }
 }

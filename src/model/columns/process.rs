@@ -3,6 +3,7 @@
 
 use super::stalls::{stalled_pct, stalled_then_io, waits_text};
 use crate::model::column::{CellValue, ColumnSpec, split_into_sets};
+use crate::model::io_accounting::rates::is_beyond_buckets;
 use crate::model::process::ProcessRow;
 use serde::ser::SerializeMap;
 use std::borrow::Cow;
@@ -194,7 +195,7 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     number(Col::IoLatency, "p99", "P99ms", 7, Unit::Millis, |r| Some(r.attributed_io()?.p99_us? / 1e3)).with(
         TRACED,
         0,
-        "99th percentile of their latency in milliseconds, from tracing",
+        "99th percentile of their latency in milliseconds, from tracing; above 6.4 s only as a lower bound",
     ),
     text(Col::Device, "device", "DEV", 8, |t| CellValue::text(t.row.main_device_name()), device_key).with(
         Set::Compact.bit() | Set::FullTraced.bit(),
@@ -300,6 +301,7 @@ impl ProcessColumnSpec {
             ValueKind::Number(unit, get) => get(row).map_or(CellValue::Missing, |n| match unit {
                 Unit::BytesPerSecond => CellValue::Bytes(n),
                 Unit::Percent => CellValue::Fixed(n, 1),
+                Unit::Millis if is_beyond_buckets(n * 1e3) => CellValue::MillisAbove(n),
                 Unit::Millis => CellValue::Fixed(n, 2),
                 Unit::PerSecond => CellValue::Count(n),
             }),

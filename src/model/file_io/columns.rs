@@ -4,6 +4,7 @@ use super::{FileClass, FileId, FileIoRates};
 use crate::model::column::CellValue::{self, Fixed, Text};
 use crate::model::column::ColumnSpec;
 use crate::model::disk::DevId;
+use crate::model::io_accounting::rates::is_beyond_buckets;
 
 /// A file, or a directory with all files in it. Text is sanitized.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +69,7 @@ pub static FILE_COLUMNS: &[FileColumnSpec] = &[
     right(Col::WriteBytes, "write/s", 8, |f| CellValue::Bytes(f.writes.bytes_per_s), "bytes written to the device"),
     right(Col::Reads, "r/s", 7, |f| Fixed(f.reads.requests_per_s, 0), "read requests completed per second"),
     right(Col::Writes, "w/s", 7, |f| Fixed(f.writes.requests_per_s, 0), "write requests completed per second"),
-    right(Col::P99, "p99 ms", 8, |f| CellValue::fixed(f.p99_us.map(|us| us / 1e3), 2), "99th percentile, within 25 %"),
+    right(Col::P99, "p99 ms", 8, |f| p99(f.p99_us), "99th percentile, within 25 %"),
     ColumnSpec::left(Col::Process, "PROCESS", 18, |f| Text(&f.process), "the process with most bytes of it"),
     ColumnSpec::left(
         Col::Class,
@@ -89,5 +90,12 @@ impl FileRow {
     /// The value that a column is sorted by.
     pub fn sort_value(&self, column: FileColumn) -> CellValue<'_> {
         FILE_COLUMNS.iter().find(|c| c.id == column).map_or(CellValue::Missing, |c| (c.value)(self))
+    }
+}
+/// A percentile in milliseconds; `>6.4 s` where it is only a lower bound.
+fn p99<'a>(us: Option<f64>) -> CellValue<'a> {
+    match us {
+        Some(us) if is_beyond_buckets(us) => CellValue::MillisAbove(us / 1e3),
+        us => CellValue::fixed(us.map(|us| us / 1e3), 2),
     }
 }

@@ -129,14 +129,17 @@ impl IoAccountSum {
         let [reads, writes, flushes, _] = self.requests;
         let [read, written, _, back] = self.bytes;
         let [read_ns, write_ns] = self.total_ns;
+        let mean_us = (timed > 0).then(|| (read_ns as f64 + write_ns as f64) / timed as f64 / 1e3);
         IoRates {
             reads_per_s: per_s(reads),
             writes_per_s: per_s(writes),
             flushes_per_s: per_s(flushes),
             read_bytes_per_s: per_s(read),
             write_bytes_per_s: per_s(written),
-            mean_us: (timed > 0).then(|| (read_ns as f64 + write_ns as f64) / timed as f64 / 1e3),
-            p99_us: percentile_us(&times, 0.99),
+            mean_us,
+            // A lower bound is not below the mean: nearly all the time is in the longest requests then.
+            p99_us: percentile_us(&times, 0.99)
+                .map(|us| if is_beyond_buckets(us) { us.max(mean_us.unwrap_or(us)) } else { us }),
             reads_in_flight: per_s(read_ns) / 1e9,
             writes_in_flight: per_s(write_ns) / 1e9,
             writeback_bytes_per_s: per_s(back),
@@ -259,10 +262,23 @@ fn midpoint_us(slot: u16) -> f64 {
     (low + high) as f64 / 2e3
 }
 
-/// Percentile in microseconds; `None` without requests.
+/// Percentile in microseconds; `None` without requests. The last bucket has no upper end: its start, which
+/// [`is_beyond_buckets`] tells from a midpoint.
 pub(crate) fn percentile_us(counts: &SparseHistogram, share: f64) -> Option<f64> {
     let rank = (counts.total() as f64 * share).ceil() as u64;
-    counts.bucket_of_rank(rank).map(|(bucket, ..)| midpoint_us(bucket))
+    let us = |bucket| if bucket == LAST_BUCKET { last_bucket_start_us() } else { midpoint_us(bucket) };
+    counts.bucket_of_rank(rank).map(|(bucket, ..)| us(bucket))
+}
+
+const LAST_BUCKET: u16 = super::LATENCY_BUCKETS as u16 - 1;
+
+fn last_bucket_start_us() -> f64 {
+    SCALE.bounds(LAST_BUCKET).0 as f64 / 1e3
+}
+
+/// Whether a percentile is only a lower bound, because it lies in the last bucket.
+pub(crate) fn is_beyond_buckets(us: f64) -> bool {
+    us >= last_bucket_start_us()
 }
 
 /// The counter for an account's bytes if they belong to no process.
@@ -308,6 +324,11 @@ mod tests {
         assert!(percentile_us(&counts, 0.5).is_some_and(|us| (75.0..125.0).contains(&us)));
         assert!(percentile_us(&counts, 0.99).is_some_and(|us| (3800.0..6300.0).contains(&us)));
         assert_eq!(percentile_us(&SparseHistogram::default(), 0.99), None);
+        let hour = SparseHistogram::from_sparse([(bucket_index(3_600_000_000_000), 1)]);
+        let us = percentile_us(&hour, 0.99).unwrap();
+        assert!(is_beyond_buckets(us) && us < 6.5e6, "{us}");
+        let before_last = SparseHistogram::from_sparse([(bucket_index(6_000_000_000), 1)]);
+        assert!(!is_beyond_buckets(percentile_us(&before_last, 0.99).unwrap()));
     }
 
     const SDA: DevId = DevId { major: 8, minor: 0 };
