@@ -50,6 +50,8 @@ pub(super) struct HistogramMaps {
     capacity: usize,
     /// A device has no histogram because the limit is reached.
     is_full: bool,
+    /// The kernel had no memory for one.
+    lacks_memory: bool,
 }
 
 impl HistogramMaps {
@@ -62,6 +64,7 @@ impl HistogramMaps {
             sums: vec![0; VALUE_COUNTERS],
             capacity: capacity(cpus * VALUE_LEN, rustix::system::sysinfo().totalram as usize),
             is_full: false,
+            lacks_memory: false,
         })
     }
 
@@ -74,13 +77,18 @@ impl HistogramMaps {
             return Ok(());
         }
         self.buf.fill(0);
-        self.map.insert(&key_bytes(key), &mut self.buf)?;
-        self.known.insert(key);
+        match self.map.insert(&key_bytes(key), &mut self.buf).map_err(|err| (err.raw_os_error(), err)) {
+            Ok(()) => _ = self.known.insert(key),
+            // The kernel does not wait for memory, and often has some a moment later. The next request asks again.
+            Err((Some(libc::ENOMEM | libc::E2BIG), _)) => self.lacks_memory = true,
+            Err((_, err)) => return Err(err),
+        }
         Ok(())
     }
 
     /// Creates the histograms that requests asked for since the last call.
     pub(super) fn add_requested(&mut self) -> io::Result<()> {
+        self.lacks_memory = false;
         let mut keys = Vec::new();
         self.requested.for_each(MAX_REQUESTED, |key, _| keys.push(*key))?;
         for key in keys {
@@ -100,10 +108,13 @@ impl HistogramMaps {
         Ok(())
     }
 
-    /// Describes what is missing because of the limit.
+    /// Describes what is missing because of the limit, or because memory is short.
     pub(super) fn capacity_note(&self) -> Option<String> {
-        let capacity = self.capacity;
-        self.is_full.then(|| format!("limit of {capacity} histograms reached; further devices have none"))
+        match (self.is_full, self.lacks_memory) {
+            (true, _) => Some(format!("limit of {} histograms reached; further devices have none", self.capacity)),
+            (false, true) => Some("the kernel had no memory for some histograms; they are tried again".into()),
+            (false, false) => None,
+        }
     }
 
     pub(super) fn read(&mut self) -> io::Result<Vec<DeviceHistograms>> {
@@ -172,7 +183,8 @@ mod tests {
         };
         let in_kernel = map.try_clone().unwrap();
         let (known, buf, sums) = (BTreeSet::new(), vec![0; VALUE_LEN], vec![0; VALUE_COUNTERS]);
-        let mut histograms = HistogramMaps { map, requested, known, buf, sums, capacity: 2, is_full: false };
+        let mut histograms =
+            HistogramMaps { map, requested, known, buf, sums, capacity: 2, is_full: false, lacks_memory: false };
         [7, 8, 9].into_iter().try_for_each(|dev| histograms.add((dev, 0))).unwrap();
         assert!(histograms.capacity_note().is_some());
         histograms.retain_devices(&BTreeSet::from([8, 9])).unwrap();
@@ -182,6 +194,23 @@ mod tests {
         in_kernel.for_each(9, |key, _| left.push(parse_key(*key))).unwrap();
         left.sort_unstable();
         assert_eq!(left, [(8, 0), (9, 0)]);
+    }
+
+    #[test]
+    fn a_histogram_for_which_the_kernel_has_no_room_is_tried_again() {
+        let (Some(map), Some(requested)) = (create_hash_map(1, VALUE_LEN), create_hash_map(8, 4)) else {
+            return println!("skipped a_histogram_for_which_the_kernel_has_no_room_is_tried_again: may not make maps");
+        };
+        let (known, buf, sums) = (BTreeSet::new(), vec![0; VALUE_LEN], vec![0; VALUE_COUNTERS]);
+        let (capacity, is_full, lacks_memory) = (9, false, false);
+        let mut histograms = HistogramMaps { map, requested, known, buf, sums, capacity, is_full, lacks_memory };
+        histograms.add((7, 0)).unwrap();
+        histograms.add((8, 0)).unwrap();
+        assert!(histograms.capacity_note().is_some_and(|note| note.contains("tried again")));
+        histograms.retain_devices(&BTreeSet::from([8])).unwrap();
+        histograms.requested.insert(&key_bytes((8, 0)), &mut [0; 4]).unwrap();
+        histograms.add_requested().unwrap();
+        assert_eq!((histograms.capacity_note(), histograms.known.len()), (None, 1));
     }
 
     #[test]
