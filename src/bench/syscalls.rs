@@ -142,6 +142,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_idle_io_priority_is_in_force() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                set_idle_io_priority().unwrap();
+                // SAFETY: plain integers; 1 means a process or thread, 0 the calling one.
+                let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) };
+                assert_eq!(priority >> 13, 3, "the class is idle");
+            });
+        });
+    }
+
+    #[test]
     fn memory_is_aligned_and_bounded() {
         let mut m = MappedMemory::anonymous(10_000, false).unwrap();
         assert_eq!((m.as_ptr() as usize % 4096, m.size()), (0, 12_288));
