@@ -7,6 +7,7 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::root::Root;
 use crate::tui::runtime::{TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;
+use crate::tui::widgets::SymbolSet;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,6 +39,9 @@ pub(super) struct TopArgs {
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "batch", value_parser = ["dark", "light", "mono", "high-contrast"])]
     pub(super) theme: Option<String>,
+    /// Draw borders, graphs and marks with ASCII characters only.
+    #[arg(long, conflicts_with = "batch")]
+    pub(super) ascii: bool,
     /// Do not capture the mouse.
     #[arg(long, conflicts_with = "batch")]
     pub(super) no_mouse: bool,
@@ -56,6 +60,9 @@ pub(super) fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8>
     }
     if let Some(theme) = top.theme.as_deref().and_then(|name| name.parse().ok()) {
         settings.theme = theme;
+    }
+    if top.ascii {
+        settings.symbols = SymbolSet::Ascii;
     }
     settings.mouse &= !top.no_mouse;
     settings.tracing &= tracing;

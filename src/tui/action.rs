@@ -48,9 +48,24 @@ impl ViewId {
         ViewId::Files,
     ];
 
-    /// Its name in the footer.
+    /// Its name in the line of views.
     pub fn title(self) -> &'static str {
         self.into()
+    }
+
+    /// Its name there where room is short.
+    pub fn short_title(self) -> &'static str {
+        match self {
+            ViewId::Overview => "Over",
+            ViewId::Devices => "Dev",
+            ViewId::Processes => "Proc",
+            ViewId::Memory => "Mem",
+            ViewId::Kernel => "Log",
+            ViewId::Findings => "Find",
+            ViewId::Syncs => "Sync",
+            ViewId::Files => "File",
+            ViewId::Bench | ViewId::Tune => self.title(),
+        }
     }
 }
 

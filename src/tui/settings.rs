@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 
 use super::action::ViewId;
+use super::widgets::SymbolSet;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::{FORMATS, find_format};
 use crate::model::columns::process::COLUMNS;
@@ -18,6 +19,7 @@ pub struct Settings {
     #[default = 1.0]
     pub interval: f64,
     pub theme: ThemeName,
+    pub symbols: SymbolSet,
     pub view: ViewId,
     #[default = true]
     pub mouse: bool,
@@ -93,6 +95,10 @@ pub struct ScreenshotSettings {
 pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
     ("theme", "dark, light, mono or high-contrast. Default dark."),
+    (
+        "symbols",
+        "What graphs are drawn with: braille, blocks or ascii, which holds for borders and marks, too. auto is blocks on the Linux console, else braille. Default auto.",
+    ),
     (
         "view",
         "The view to start with: overview, devices, processes, memory, kernel, bench, tune, findings, syncs or files. Default overview.",

@@ -5,6 +5,7 @@
 use super::bench_target::BenchTarget;
 use super::knob_snapshot::KnobState;
 use super::replay_timeline::ReplayTimeline;
+use super::widgets::SymbolSet;
 use super::widgets::theme::{Theme, ThemeName};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
@@ -24,6 +25,9 @@ pub struct Shared {
     pub theme_name: ThemeName,
     /// `NO_COLOR` is set: every theme is shown without colour.
     pub no_color: bool,
+    /// What this terminal is drawn with, and the setting for it.
+    pub symbols: SymbolSet,
+    pub symbols_setting: SymbolSet,
     /// Whether the program's own pages are locked in memory; `None` while that is not known.
     pub pages_locked: Option<bool>,
     pub tracing: bool,
@@ -60,6 +64,8 @@ impl Shared {
             interval: Duration::default(),
             theme_name: ThemeName::default(),
             no_color,
+            symbols: SymbolSet::default(),
+            symbols_setting: SymbolSet::default(),
             pages_locked: None,
             tracing: false,
             replay: None,
@@ -90,8 +96,12 @@ impl Shared {
         self.system.history.up_to(self.snapshot().seq)
     }
 
-    /// The columns, counted from the right edge, at which a graph of the history in `width` columns marks that a knob
-    /// changed.
+    /// Number of samples that a graph of this width shows.
+    pub fn graph_samples(&self, width: u16) -> usize {
+        usize::from(width) * self.symbols.samples_per_cell()
+    }
+
+    /// The samples, counted from the newest, at which a graph of `width` samples marks that a knob changed.
     pub fn change_marks(&self, width: usize) -> Vec<usize> {
         let history = self.history_to_shown();
         let Some(first) = history.clone().nth_back(width.min(history.len().saturating_sub(1))) else {

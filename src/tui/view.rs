@@ -12,7 +12,7 @@ pub(crate) use super::screen::{
     Confirmation, Dialog, Overlay, PaneId, PendingChange, Prompt, PromptPurpose, ScreenState,
 };
 pub(crate) use super::shared::{Running, Shared};
-use super::widgets::{CellBuffer, RowSearch, Theme, draw_frame};
+use super::widgets::{CellBuffer, RowSearch, Theme, draw_frame, draw_title};
 use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
 use crate::model::disk::DevId;
@@ -20,7 +20,7 @@ use crate::model::observation::Change;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
 use crossterm::event::KeyCode;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use std::path::PathBuf;
 
 /// What the program must know of a pane beside what its view draws: its id, its name in the file name of a screenshot, and
@@ -32,16 +32,21 @@ pub struct ScreenLayout {
     pub header: Rect,
     /// The panes, in focus order.
     pub panes: Vec<(PaneId, Rect)>,
+    /// The titles of the views, in the border at the bottom of the panes.
+    pub tabs: Rect,
     pub footer: Rect,
     /// The timeline of a replay; empty elsewhere.
     pub timeline: Rect,
 }
 
 impl ScreenLayout {
-    /// The pane at a cell, with its index in focus order.
+    /// The pane at a cell, with its index in focus order. A line that two panes share belongs to the one whose title is
+    /// there.
     pub fn pane_at(&self, x: u16, y: u16) -> Option<(usize, PaneId, Rect)> {
-        let inside = |r: &Rect| x >= r.left() && x < r.right() && y >= r.top() && y < r.bottom();
-        let at = self.panes.iter().position(|(_, r)| inside(r))?;
+        let inside = |r: &Rect| r.contains(Position { x, y });
+        let is_own = |r: &Rect| inside(r) && y + 1 < r.bottom();
+        let at = self.panes.iter().position(|(_, r)| is_own(r));
+        let at = at.or_else(|| self.panes.iter().position(|(_, r)| inside(r)))?;
         Some((at, self.panes[at].0, self.panes[at].1))
     }
 
@@ -66,8 +71,11 @@ impl<'a> Context<'a> {
         Self { shared, screen, layout, focused, theme: shared.theme() }
     }
 
-    /// Draws the frame of a pane with a title and a note; returns the inside.
+    /// Draws the frame of a pane with a title and a note; returns the inside. The borders of panes are there already.
     pub fn draw_frame(&self, buf: &mut CellBuffer, pane: PaneId, area: Rect, title: &str, note: &str) -> Rect {
+        if self.layout.pane_area(pane) == Some(area) {
+            return draw_title(buf, area, title, note, &self.theme);
+        }
         draw_frame(buf, area, title, note, self.is_focused(pane), &self.theme)
     }
 

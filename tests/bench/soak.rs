@@ -188,7 +188,8 @@ fn graph(all: &[f64], most: f64) -> String {
     let columns: Vec<f64> = all.chunks(all.len().div_ceil(usize::from(GRAPH_SIZE.0)).max(1)).map(median).collect();
     let area = Rect::new(0, 0, columns.len() as u16, GRAPH_SIZE.1);
     let mut buf = CellBuffer::new(area);
-    draw_columns(&mut buf, area, columns.into_iter().map(Some), most, Style::new());
+    buf.symbols = iotop_plus::tui::widgets::SymbolSet::Blocks;
+    draw_columns(&mut buf, area, columns.into_iter().map(Some), most, |_| Style::new());
     let buf = buf.to_buffer();
     let row = |y| (0..area.width).map(|x| buf[(x, y)].symbol()).collect::<String>();
     (0..area.height).fold(String::new(), |text, y| text + row(y).trim_end() + "\n")

@@ -167,7 +167,12 @@ const fn m(id: Col, header: &'static str, width: u16, value: Value, help: &'stat
 impl DeviceColumn {
     /// The value in a row.
     pub fn value<'a>(self, row: &DeviceRow<'a>) -> CellValue<'a> {
-        COLUMNS.iter().find(|c| c.id == self).map_or(CellValue::Missing, |c| (c.value)(row))
+        (self.spec().value)(row)
+    }
+
+    /// Its description; that of the first set that has it.
+    pub fn spec(self) -> &'static DeviceColumnSpec {
+        COLUMNS.iter().find(|c| c.id == self).unwrap_or(&COLUMNS[0])
     }
 }
 

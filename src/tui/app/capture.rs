@@ -73,7 +73,7 @@ impl ScreenCapture {
 
     pub fn to_screenshot(&self) -> Screenshot {
         let (cells, tables) = match self.pane_only {
-            true => (crop(&self.cells, self.pane.1), self.tables[..1].to_vec()),
+            true => (close_border(crop(&self.cells, self.pane.1)), self.tables[..1].to_vec()),
             false => (self.cells.clone(), self.tables.clone()),
         };
         let title = format!("iotop-plus on {}, {}, {}", self.host, self.subject(), self.timestamp);
@@ -85,6 +85,35 @@ impl ScreenCapture {
             palette: self.palette,
         }
     }
+}
+
+/// Replaces what a pane alone has not: lines to its neighbours, and the titles in its lowest line.
+fn close_border(mut cells: Buffer) -> Buffer {
+    let area = cells.area;
+    if area.is_empty() {
+        return cells;
+    }
+    let [right, bottom] = [area.right() - 1, area.bottom() - 1];
+    let style = cells[(area.x, bottom)].style();
+    let is_ascii = cells[(area.x, area.y)].symbol() == "+";
+    let [horizontal, vertical] = if is_ascii { ["-", "|"] } else { ["─", "│"] };
+    let corners = if is_ascii { ["+"; 4] } else { ["╭", "╮", "╰", "╯"] };
+    for x in area.x..=right {
+        cells[(x, bottom)].reset();
+        cells[(x, bottom)].set_symbol(horizontal).set_style(style);
+        if matches!(cells[(x, area.y)].symbol(), "┬" | "┴" | "┼") {
+            cells[(x, area.y)].set_symbol(horizontal);
+        }
+    }
+    for y in area.y..=bottom {
+        cells[(area.x, y)].set_symbol(vertical);
+        cells[(right, y)].set_symbol(vertical);
+    }
+    let places = [(area.x, area.y), (right, area.y), (area.x, bottom), (right, bottom)];
+    for (at, corner) in places.into_iter().zip(corners) {
+        cells[at].set_symbol(corner);
+    }
+    cells
 }
 
 /// A host name without characters that are special in a shell or a file system.

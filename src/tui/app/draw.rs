@@ -1,6 +1,6 @@
 //! Draws the whole screen. Reads only the state: no clock, no kernel.
 
-use super::footer::draw_footer;
+use super::footer::{draw_footer, draw_tabs};
 use super::header::draw_header;
 use super::help::draw_help;
 use super::layout;
@@ -8,12 +8,13 @@ use super::state::App;
 use super::timeline::draw_timeline;
 use crate::export::table::Table;
 use crate::tui::view::{Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt};
-use crate::tui::widgets::{CellBuffer, Rect, Theme, clear_area, draw_input, draw_popup, draw_text, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, Theme, clear_area, draw_border, draw_input, draw_popup, draw_text, wrap};
 use ratatui::buffer::Buffer;
 
 /// Draws the screen.
 pub fn draw(app: &App, buf: &mut CellBuffer) {
     let theme = app.shared.theme();
+    buf.symbols = app.shared.symbols;
     if layout::is_too_small(app.screen.size) {
         let (w, h) = layout::MIN_SIZE;
         draw_text(buf, 0, 0, &format!("iotop-plus needs {w}x{h} cells; q quits"), app.screen.size.0, theme.warn);
@@ -23,11 +24,17 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     draw_header(&app.shared, &theme, layout.header, buf);
     draw_timeline(&app.shared, &theme, layout.timeline, buf);
     let cx = Context::new(&app.shared, &app.screen, &layout, focused);
+    // The focused one last: its colour is on the lines that it shares.
+    let (focused_panes, others): (Vec<_>, Vec<_>) = layout.panes.iter().partition(|(pane, _)| cx.is_focused(*pane));
+    for (panes, style) in [(others, theme.border), (focused_panes, theme.border_focused)] {
+        panes.iter().for_each(|(_, area)| draw_border(buf, *area, style));
+    }
     for (pane, area) in &layout.panes {
         if let Some(view) = app.views.of_pane(*pane) {
             view.render(*pane, &cx, *area, buf);
         }
     }
+    draw_tabs(app, &theme, layout.tabs, buf);
     draw_footer(app, &theme, layout.footer, buf);
     match &app.screen.overlay {
         Some(Overlay::Help(scroll)) => draw_help(*scroll, &app.view_contexts(), app.shared.pages_locked, &theme, buf),

@@ -29,16 +29,16 @@ impl App {
         let body = Rect::new(0, 1 + timeline.height, w, h.saturating_sub(2 + timeline.height));
         let mut panes = match self.screen.detail {
             Some(page) => vec![(page, body)],
-            None => self.arrange_tab(body),
+            None => share_borders(body, |body| self.arrange_tab(body)),
         };
-        panes.retain(|(_, area)| !area.is_empty());
         let last = panes.len().saturating_sub(1);
         let focused = panes.get(self.screen.focus.min(last)).map_or(PaneId::Devices, |p| p.0);
         if self.screen.zoomed && self.screen.detail.is_none() {
             panes = vec![(focused, body)];
-            panes.retain(|(_, area)| !area.is_empty());
         }
-        (ScreenLayout { header: line(0), timeline, panes, footer: line(h.saturating_sub(1)) }, focused)
+        panes.retain(|(_, area)| !area.is_empty());
+        let tabs = Rect { y: body.bottom().saturating_sub(1), height: body.height.min(1), ..body };
+        (ScreenLayout { header: line(0), timeline, panes, tabs, footer: line(h.saturating_sub(1)) }, focused)
     }
 
     fn arrange_tab(&self, body: Rect) -> Vec<(PaneId, Rect)> {
@@ -58,6 +58,36 @@ impl App {
     pub fn focused_pane(&self) -> PaneId {
         self.arrange().1
     }
+}
+
+/// Arranges panes, each with a border of its own, in a body so much larger that neighbours can then share a line.
+fn share_borders(body: Rect, arrange: impl Fn(Rect) -> Vec<(PaneId, Rect)>) -> Vec<(PaneId, Rect)> {
+    let seams = |panes: &[(PaneId, Rect)], start: fn(&Rect) -> u16, first: u16| {
+        let shown = panes.iter().filter(|(_, area)| !area.is_empty());
+        let mut seams: Vec<u16> = shown.map(|(_, area)| start(area)).filter(|at| *at > first).collect();
+        seams.sort_unstable();
+        seams.dedup();
+        seams
+    };
+    let seams = |panes: &[(PaneId, Rect)]| [seams(panes, |r| r.x, body.x), seams(panes, |r| r.y, body.y)];
+    let [x, y] = seams(&arrange(body)).map(|seams| seams.len() as u16);
+    let larger = Rect { width: body.width + x, height: body.height + y, ..body };
+    let mut panes = arrange(larger);
+    panes.retain(|(_, area)| !area.is_empty());
+    let [x_seams, y_seams] = seams(&panes);
+    // Everything moves towards the start by the number of seams before it, so that both sides of a seam overlap by a cell.
+    let moved = |seams: &[u16], (from, to): (u16, u16), (end, larger_end): (u16, u16)| {
+        let before = |at: u16| seams.iter().filter(|seam| **seam < at).count() as u16;
+        let start = from - before(from + 1);
+        // The size of the body may decide how many panes there are: the last ones take what is left.
+        let end = if to == larger_end { end } else { (to - before(to)).min(end) };
+        (start, end.saturating_sub(start))
+    };
+    for (_, area) in &mut panes {
+        (area.x, area.width) = moved(&x_seams, (area.x, area.right()), (body.right(), larger.right()));
+        (area.y, area.height) = moved(&y_seams, (area.y, area.bottom()), (body.bottom(), larger.bottom()));
+    }
+    panes
 }
 
 /// What is wrong at the top, then disks beside dirty pages, processes, and the kernel log over the full width.
@@ -96,6 +126,7 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::widgets::{split_columns, split_rows};
 
     fn assert_covers(body: Rect, panes: &[(PaneId, Rect)]) {
         let sum: u32 = panes.iter().map(|(_, r)| r.area()).sum();
@@ -103,6 +134,33 @@ mod tests {
         for (_, r) in panes {
             assert_eq!(r.intersection(body), *r);
         }
+    }
+
+    #[test]
+    fn neighbours_share_their_borders() {
+        let arrange = |body: Rect| {
+            let [top, bottom] = split_rows(body, 5);
+            let [left, right] = split_columns(top, 12);
+            vec![(PaneId::Processes, bottom), (PaneId::Devices, left), (PaneId::Writeback, right)]
+        };
+        let panes = share_borders(Rect::new(0, 1, 30, 20), arrange);
+        let expected = [Rect::new(0, 5, 30, 16), Rect::new(0, 1, 12, 5), Rect::new(11, 1, 19, 5)];
+        assert_eq!(panes.iter().map(|p| p.1).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_pane_that_appears_in_the_larger_body_leaves_no_gap() {
+        let arrange = |body: Rect| {
+            let rows = if body.height > 10 { 3 } else { 5 };
+            let count = if body.height > 10 { 3 } else { 2 };
+            let part = |i: u16| Rect { y: body.y + i * rows, height: rows, ..body };
+            let last = |i: u16| Rect { height: body.bottom() - part(i).y, ..part(i) };
+            (0..count).map(|i| (PaneId::Devices, if i + 1 == count { last(i) } else { part(i) })).collect()
+        };
+        let panes = share_borders(Rect::new(0, 1, 30, 10), arrange);
+        assert_eq!(panes.len(), 3);
+        assert!(panes.windows(2).all(|p| p[0].1.bottom() == p[1].1.y + 1), "{panes:?}");
+        assert_eq!((panes[0].1.y, panes[2].1.bottom()), (1, 11));
     }
 
     #[test]

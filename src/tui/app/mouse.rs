@@ -1,6 +1,5 @@
 //! Mouse clicks and wheel, translated to actions.
 
-use super::footer::FooterItem;
 use super::layout;
 use super::state::App;
 use crate::tui::view::{Action, Effect, Overlay, PaneClick, PaneId, ReplayEffect};
@@ -38,13 +37,11 @@ impl App {
         if layout::is_too_small(self.screen.size) {
             return;
         }
-        let footer = self.arrange().0.footer;
-        if y == footer.y {
-            let hit = self.footer_items(footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
-            match hit.filter(|_| self.screen.overlay.is_none()) {
-                Some((_, _, FooterItem::Tab(tab))) => self.apply_action(Action::ShowView(tab), effects),
-                Some((_, _, FooterItem::Key(binding))) => self.apply_action(binding.action, effects),
-                None => {}
+        let layout = self.arrange().0;
+        if y == layout.footer.y {
+            let hit = self.footer_keys(layout.footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
+            if let Some((_, _, binding)) = hit.filter(|_| self.screen.overlay.is_none()) {
+                self.apply_action(binding.action, effects);
             }
             return;
         }
@@ -54,6 +51,11 @@ impl App {
         }
         if let Some(time) = self.timeline_click(x, y) {
             return effects.push(Effect::Replay(ReplayEffect::SeekTime(time)));
+        }
+        if y == layout.tabs.y
+            && let Some(tab) = self.tabs(layout.tabs).into_iter().find(|tab| x >= tab.x && x < tab.x + tab.width)
+        {
+            return self.apply_action(Action::ShowView(tab.view), effects);
         }
         let Some((pane, area)) = self.focus_pane_at(x, y) else { return };
         let inner = area.inner(Margin::new(1, 1));

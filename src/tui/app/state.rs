@@ -119,6 +119,8 @@ impl App {
         let (shared, screen, views) = (&mut self.shared, &mut self.screen, &mut self.views);
         shared.interval = Duration::from_secs_f64(s.interval);
         shared.theme_name = s.theme;
+        shared.symbols_setting = s.symbols;
+        shared.symbols = s.symbols;
         shared.tracing = s.tracing;
         screen.view = s.view;
         screen.mouse = s.mouse;
@@ -148,6 +150,7 @@ impl App {
         let mut s = Settings {
             interval: shared.interval.as_secs_f64(),
             theme: shared.theme_name,
+            symbols: shared.symbols_setting,
             view: screen.view,
             mouse: screen.mouse,
             tracing: shared.tracing,

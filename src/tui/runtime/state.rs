@@ -86,6 +86,7 @@ impl Runtime {
         let size = tty.size();
         let system = SystemState::new(host::read_host(&options.root), clock::now_log_clock());
         let mut app = App::new(system, size, &options.settings, options.no_color);
+        app.shared.symbols = options.settings.symbols.for_terminal(std::env::var("TERM").ok().as_deref());
         app.shared.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
         app.shared.log_clock = clock::now_log_clock();
         app.shared.target.set_working_directory(std::env::current_dir().unwrap_or_default());

@@ -4,6 +4,7 @@
 //! buffer has 40 bytes. Styles, of which a screen has a few dozen, and symbols of several characters are stored in tables
 //! and cells refer to them by index. `tests/bench` measures the frame.
 
+use super::symbols::SymbolSet;
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -32,6 +33,11 @@ impl PackedCell {
 
     pub fn symbol(self) -> PackedSymbol {
         PackedSymbol(self.0 & !Self::STYLE_MASK)
+    }
+
+    /// Its character; `None` for a symbol of several.
+    pub(crate) fn as_char(self) -> Option<char> {
+        if self.0 & Self::LONG_FLAG == 0 { char::from_u32(self.0 & Self::SYMBOL_MASK) } else { None }
     }
 
     fn style_index(self) -> usize {
@@ -64,6 +70,8 @@ type StyleValue = (Color, Color, Modifier);
 pub struct CellBuffer {
     /// Position and size on the screen.
     pub area: Rect,
+    /// What may be drawn; texts are changed to it.
+    pub symbols: SymbolSet,
     cells: Vec<PackedCell>,
     previous: Vec<PackedCell>,
     styles: StyleTable,
@@ -83,7 +91,7 @@ impl CellBuffer {
         let cells = vec![PackedCell::BLANK; usize::from(area.width) * usize::from(area.height)];
         let plain = (Color::Reset, Color::Reset, Modifier::empty());
         let styles = StyleTable { styles: vec![plain], last_index: 0, long_symbols: Vec::new() };
-        Self { area, previous: cells.clone(), cells, styles }
+        Self { area, symbols: SymbolSet::default(), previous: cells.clone(), cells, styles }
     }
 
     /// Whether the tables are nearly full; the caller must then start a new buffer.

@@ -1,6 +1,7 @@
 //! Frames, popups and input lines.
 
-use super::text::{clear_area, draw_clipped, draw_text, fill_area};
+use super::border::draw_border;
+use super::text::{clear_area, draw_clipped, draw_text};
 use super::theme::Theme;
 pub(crate) use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -18,6 +19,11 @@ pub(crate) fn draw_frame(
 ) -> Rect {
     let style = if focused { theme.border_focused } else { theme.border };
     draw_border(buf, area, style);
+    draw_title(buf, area, title, note, theme)
+}
+
+/// Draws the title and the note of a frame whose border is there; returns the inside.
+pub(crate) fn draw_title(buf: &mut CellBuffer, area: Rect, title: &str, note: &str, theme: &Theme) -> Rect {
     if area.width > 6 {
         let room = area.width - 4;
         let mut x = area.x + 1;
@@ -35,23 +41,6 @@ pub(crate) fn draw_frame(
         }
     }
     area.inner(Margin::new(1, 1))
-}
-
-/// Draws only the edges; a ratatui `Block` styles every cell inside at every frame.
-fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
-    let area = area.intersection(buf.area);
-    if area.is_empty() {
-        return;
-    }
-    let (right, bottom) = (area.right() - 1, area.bottom() - 1);
-    for (y, left_corner, right_corner) in [(bottom, "╰", "╯"), (area.y, "╭", "╮")] {
-        fill_area(buf, Rect { y, height: 1, ..area }, "─", style);
-        draw_text(buf, area.x, y, left_corner, 1, style);
-        draw_text(buf, right, y, right_corner, 1, style);
-    }
-    let sides = Rect { y: area.y + 1, height: area.height.saturating_sub(2), width: 1, ..area };
-    fill_area(buf, sides, "│", style);
-    fill_area(buf, Rect { x: right, ..sides }, "│", style);
 }
 
 /// Draws an empty framed box in the middle of the screen; returns the inside.

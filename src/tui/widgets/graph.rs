@@ -1,37 +1,62 @@
-//! Small graphs of one or more rows in eighths of a block, and bars with marks for thresholds.
+//! Small graphs of one or more rows in braille or eighths of a block, and bars with marks for thresholds.
 
 use super::text::draw_clipped;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Draws `values` (oldest first, `None` for a gap, drawn as `·`) right-aligned, scaled to `max`. A value above 0 is at
-/// least one step high.
+/// Braille dots of a column of a cell, filled from the bottom, by the number of dots: left, then right.
+const DOTS: [[u32; 5]; 2] = [[0, 0x40, 0x44, 0x46, 0x47], [0, 0x80, 0xa0, 0xb0, 0xb8]];
+
+/// Draws `values` (oldest first, `None` for a gap, drawn as `·`) right-aligned, scaled to `max`, each in the style of its
+/// value. A value above 0 is at least one step high.
 pub fn draw_columns(
     buf: &mut CellBuffer,
     area: Rect,
     values: impl DoubleEndedIterator<Item = Option<f64>>,
     max: f64,
-    style: Style,
+    style: impl Fn(f64) -> Style,
 ) {
-    let steps = u32::from(area.height) * 8;
-    for (i, value) in values.rev().take(usize::from(area.width)).enumerate() {
-        let x = area.right() - 1 - i as u16;
-        let Some(value) = value else {
-            draw_clipped(buf, x, area.bottom() - 1, "·", 1, style);
+    if area.height == 0 {
+        return;
+    }
+    let is_braille = buf.symbols.samples_per_cell() == 2;
+    let steps = u32::from(area.height) * if is_braille { 4 } else { 8 };
+    let mut values = values.rev().peekable();
+    for x in (area.x..area.right()).rev() {
+        if values.peek().is_none() {
+            return;
+        }
+        // From right to left.
+        let pair = [values.next().flatten(), if is_braille { values.next().flatten() } else { None }];
+        let Some(highest) = pair.into_iter().flatten().reduce(f64::max) else {
+            draw_clipped(buf, x, area.bottom() - 1, "·", 1, style(0.0));
             continue;
         };
-        let filled = filled_steps(value, max, steps);
+        let style = style(highest);
+        let filled = pair.map(|value| value.map_or(0, |value| filled_steps(value, max, steps)));
         for row in 0..area.height {
-            let cell = filled.saturating_sub(u32::from(row) * 8).min(8);
-            // What lies behind the graph stays where it is empty.
-            if cell > 0 {
-                draw_clipped(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
-            }
+            let symbol = match filled.map(|n| n.saturating_sub(u32::from(row) * if is_braille { 4 } else { 8 })) {
+                // What lies behind the graph stays where it is empty.
+                [0, 0] => break,
+                [right, left] if is_braille => {
+                    let dots = DOTS[0][left.min(4) as usize] | DOTS[1][right.min(4) as usize];
+                    char::from_u32(0x2800 | dots).unwrap_or(' ')
+                }
+                [only, _] => EIGHTHS[only.min(8) as usize],
+            };
+            draw_clipped(buf, x, area.bottom() - 1 - row, symbol.encode_utf8(&mut [0; 4]), 1, style);
         }
     }
+}
+
+/// Marks samples, counted from the right edge, with a dashed line over the whole height of a graph.
+pub(crate) fn draw_sample_markers(buf: &mut CellBuffer, area: Rect, samples: &[usize], style: Style) {
+    let per_cell = buf.symbols.samples_per_cell();
+    let cells: Vec<usize> = samples.iter().map(|at| at / per_cell).collect();
+    draw_column_markers(buf, area, &cells, style);
 }
 
 /// Marks columns, counted from the right edge, with a dashed line over their whole height.
@@ -43,11 +68,12 @@ pub(crate) fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[u
     }
 }
 
-/// Draws a symbol at the top of columns, counted from the right edge.
-pub(crate) fn draw_column_labels(buf: &mut CellBuffer, area: Rect, columns: &[(usize, &str)], style: Style) {
+/// Draws a symbol above samples, counted from the right edge.
+pub(crate) fn draw_sample_labels(buf: &mut CellBuffer, area: Rect, samples: &[(usize, &str)], style: Style) {
+    let per_cell = buf.symbols.samples_per_cell();
     if area.height > 0 {
-        for (at, symbol) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
-            draw_clipped(buf, area.right() - 1 - *at as u16, area.y, symbol, 1, style);
+        for (at, symbol) in samples.iter().filter(|(at, _)| at / per_cell < usize::from(area.width)) {
+            draw_clipped(buf, area.right() - 1 - (at / per_cell) as u16, area.y, symbol, 1, style);
         }
     }
 }
@@ -95,46 +121,81 @@ pub(crate) fn round_up_scale(max: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::widgets::SymbolSet;
     use ratatui::buffer::Buffer;
+
+    fn canvas(width: u16, height: u16, symbols: SymbolSet) -> (CellBuffer, Rect) {
+        let area = Rect::new(0, 0, width, height);
+        let mut buf = CellBuffer::new(area);
+        buf.symbols = symbols;
+        (buf, area)
+    }
+
+    fn plain(_: f64) -> Style {
+        Style::new()
+    }
+
+    #[test]
+    fn braille_shows_two_samples_in_a_cell() {
+        let (mut buf, area) = canvas(3, 2, SymbolSet::Braille);
+        let values = [None, None, Some(8.0), Some(4.0), Some(0.01), Some(5.0)];
+        draw_columns(&mut buf, area, values.into_iter(), 8.0, plain);
+        assert_eq!(buf.to_buffer(), Buffer::with_lines([" ⡇⢀", "·⣿⣸"]));
+    }
+
+    #[test]
+    fn each_value_has_its_own_style() {
+        use ratatui::style::Color;
+        let (mut buf, area) = canvas(2, 1, SymbolSet::Blocks);
+        let by_level = |value| Style::new().fg(if value > 70.0 { Color::Red } else { Color::Green });
+        draw_columns(&mut buf, area, [Some(10.0), Some(90.0)].into_iter(), 100.0, by_level);
+        let shown = buf.to_buffer();
+        assert_eq!([shown[(0, 0)].fg, shown[(1, 0)].fg], [Color::Green, Color::Red]);
+    }
+
+    #[test]
+    fn ascii_graphs_and_bars_have_only_ascii() {
+        let (mut buf, area) = canvas(4, 2, SymbolSet::Ascii);
+        draw_columns(&mut buf, area, [Some(8.0), None, Some(2.0), Some(6.5)].into_iter(), 8.0, plain);
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["#  :", "#.:#"]));
+        let (mut buf, area) = canvas(8, 1, SymbolSet::Ascii);
+        draw_bar(&mut buf, area, 3.5, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["###=  | "]));
+    }
 
     #[test]
     fn newest_value_is_rightmost_and_gaps_are_marked() {
-        let mut buf = CellBuffer::new(Rect::new(0, 0, 4, 1));
-        let area = buf.area;
-        draw_columns(&mut buf, area, [Some(8.0), None, Some(0.01), Some(4.0)].into_iter(), 8.0, Style::new());
+        let (mut buf, area) = canvas(4, 1, SymbolSet::Blocks);
+        draw_columns(&mut buf, area, [Some(8.0), None, Some(0.01), Some(4.0)].into_iter(), 8.0, plain);
         assert_eq!(buf.to_buffer(), Buffer::with_lines(["█·▁▄"]));
     }
 
     #[test]
     fn two_rows_give_sixteen_steps() {
-        let mut buf = CellBuffer::new(Rect::new(0, 0, 2, 2));
-        let area = buf.area;
-        draw_columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, Style::new());
+        let (mut buf, area) = canvas(2, 2, SymbolSet::Blocks);
+        draw_columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, plain);
         assert_eq!(buf.to_buffer(), Buffer::with_lines(["█▁", "██"]));
     }
 
     #[test]
     fn marked_columns_show_whatever_the_value() {
-        let mut buf = CellBuffer::new(Rect::new(0, 0, 4, 2));
-        let area = buf.area;
-        draw_columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, Style::new());
+        let (mut buf, area) = canvas(4, 2, SymbolSet::Blocks);
+        draw_columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, plain);
         draw_column_markers(&mut buf, area, &[1, 3, 4, 900], Style::new());
         assert_eq!(buf.to_buffer(), Buffer::with_lines(["┊█┊█", "┊█┊█"]));
     }
 
     #[test]
-    fn labels_are_drawn_at_the_top_of_their_columns() {
-        let mut buf = CellBuffer::new(Rect::new(0, 0, 3, 2));
-        let area = buf.area;
-        draw_columns(&mut buf, area, [8.0; 3].map(Some).into_iter(), 8.0, Style::new());
-        draw_column_labels(&mut buf, area, &[(0, "t"), (2, "r"), (3, "t")], Style::new());
+    fn labels_are_drawn_above_their_samples() {
+        let (mut buf, area) = canvas(3, 2, SymbolSet::Blocks);
+        draw_columns(&mut buf, area, [8.0; 3].map(Some).into_iter(), 8.0, plain);
+        draw_sample_labels(&mut buf, area, &[(0, "t"), (2, "r"), (3, "t")], Style::new());
         assert_eq!(buf.to_buffer(), Buffer::with_lines(["r█t", "███"]));
     }
 
     #[test]
     fn bar_draws_threshold_ticks() {
-        let mut buf = CellBuffer::new(Rect::new(0, 0, 8, 1));
-        let area = buf.area;
+        let (mut buf, area) = canvas(8, 1, SymbolSet::Blocks);
         draw_bar(&mut buf, area, 4.0, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
         assert_eq!(buf.to_buffer(), Buffer::with_lines(["████  ┊ "]));
     }

@@ -1,6 +1,7 @@
 //! Draws text into cells, with a fast path for characters that need no grapheme segmentation.
 
 use super::cell_buffer::{CellBuffer, PackedCell, PackedSymbol};
+use super::symbols::{SymbolSet, text_to_ascii};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -17,6 +18,9 @@ pub(crate) fn draw_clipped(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, 
             *cell = PackedSymbol::single_width(char::from(shown)).with_style(dress);
         }
         return cells.len().min(text.len()) as u16;
+    }
+    if canvas.symbols == SymbolSet::Ascii {
+        return draw_clipped(canvas, x, y, &text_to_ascii(text), width, style);
     }
     if text.chars().all(is_single_width) {
         let mut symbols = text.chars().map(PackedSymbol::single_width);
@@ -56,7 +60,10 @@ fn draw_graphemes(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u1
 /// Fills `area` with a symbol of one column.
 pub(crate) fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style) {
     let area = area.intersection(canvas.area);
-    let symbol = canvas.pack_symbol(symbol);
+    let symbol = match canvas.symbols {
+        SymbolSet::Ascii => canvas.pack_symbol(&text_to_ascii(symbol)),
+        _ => canvas.pack_symbol(symbol),
+    };
     for y in area.top()..area.bottom() {
         canvas.draw_over((area.x, y), area.width, style, |_| Some(symbol));
     }

@@ -33,6 +33,23 @@ impl ThemeName {
     }
 }
 
+/// From which values on a graph of a level is yellow, then red.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Levels {
+    pub(crate) warn: f64,
+    pub(crate) crit: f64,
+}
+
+impl Levels {
+    pub(crate) fn style(self, value: f64, theme: &Theme) -> Style {
+        match value {
+            _ if value >= self.crit => theme.graph_crit,
+            _ if value >= self.warn => theme.graph_warn,
+            _ => theme.graph,
+        }
+    }
+}
+
 /// One style per meaning.
 #[derive(Debug, Clone, Copy)]
 pub struct Theme {
@@ -54,6 +71,9 @@ pub struct Theme {
     pub graph: Style,
     /// Graph of writes, or the second series.
     pub graph_alt: Style,
+    /// Graph of a level that is worth a look, and of one that needs attention.
+    pub graph_warn: Style,
+    pub graph_crit: Style,
     pub key: Style,
     pub search_match: Style,
 }
@@ -87,6 +107,8 @@ impl Theme {
             changed: underlined,
             graph: plain,
             graph_alt: bold,
+            graph_warn: plain,
+            graph_crit: bold,
             key: bold,
             search_match: underlined,
         }
@@ -106,6 +128,8 @@ impl Theme {
             changed: mono.changed.fg(changed),
             graph: plain.fg(graph),
             graph_alt: plain.fg(graph_alt),
+            graph_warn: plain.fg(warn),
+            graph_crit: plain.fg(crit),
             key: mono.key.fg(accent),
             search_match: mono.search_match.fg(search_match),
             ..mono

@@ -3,7 +3,6 @@
 use super::fixture::{app, press};
 use super::{SIZE, draw_screen, find_text, state_summary, visible_effects};
 use crate::tui::app::App;
-use crate::tui::app::footer::FooterItem;
 use crate::tui::app::update;
 use crate::tui::view::{Effect, Event, PaneId, ViewId};
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
@@ -20,12 +19,11 @@ fn send_mouse(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec
 #[test]
 fn tabs_and_footer_keys_take_clicks() {
     let mut app = app(SIZE);
-    let footer = app.arrange().0.footer;
+    let area = app.arrange().0.tabs;
     for view in ViewId::ALL {
-        // The tabs move with the keys of the view.
-        let is_tab = |(_, _, item): &(u16, u16, FooterItem)| matches!(item, FooterItem::Tab(v) if *v == view);
-        let (x, ..) = app.footer_items(footer).into_iter().find(is_tab).unwrap();
-        click(&mut app, x, footer.y);
+        // They move with the length of their titles.
+        let tab = app.tabs(area).into_iter().find(|tab| tab.view == view).unwrap();
+        click(&mut app, tab.x, area.y);
         assert_eq!(app.screen.view, view);
     }
     app.screen.view = ViewId::Overview;

@@ -171,7 +171,12 @@ fn draw_charts(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuf
 
 fn draw_chart(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuffer, (kind, quantity): (usize, usize)) {
     let theme = &cx.theme;
-    let values: Vec<_> = run.progress.downsample(area.width.into()).iter().map(|rates| rates[kind][quantity]).collect();
+    let values: Vec<_> = run
+        .progress
+        .downsample(cx.shared.graph_samples(area.width))
+        .iter()
+        .map(|rates| rates[kind][quantity])
+        .collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
     let (name, (what, format)) = (operation_name(run, kind), QUANTITIES[quantity]);
     let what = if (kind, quantity) == (2, 0) { format!("{name}s/s") } else { format!("{name} {what}") };
@@ -179,5 +184,5 @@ fn draw_chart(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuff
     draw_text(buf, area.x, area.y, &format!("{what}, at most {}", format(max)), area.width, theme.header);
     let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let style = if kind == 1 { theme.graph_alt } else { theme.graph };
-    draw_columns(buf, below, values.into_iter(), round_up_scale(max), style);
+    draw_columns(buf, below, values.into_iter(), round_up_scale(max), |_| style);
 }

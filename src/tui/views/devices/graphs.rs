@@ -6,7 +6,7 @@ use super::latency::{self, LatencyPart, device_history};
 use crate::model::disk::{DevId, DiskRate};
 use crate::tui::view::{Context, PaneId};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, area_below, draw_column, draw_column_markers, draw_columns, draw_text, round_up_scale,
+    CellBuffer, Rect, Style, area_below, draw_column, draw_columns, draw_sample_markers, draw_text, round_up_scale,
     split_rows,
 };
 
@@ -53,16 +53,16 @@ fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &Gra
     }
     let graph = area_below(area, 1);
     let values = || device_history(cx.shared, id).map(|d| d.map(q.value));
-    let shown = || values().rev().take(usize::from(area.width)).flatten();
+    let shown = || values().rev().take(cx.shared.graph_samples(area.width)).flatten();
     let max = shown().fold(0.0, f64::max);
     let top = q.scale_max.unwrap_or_else(|| round_up_scale(max));
     let now = shown().next().map_or("-".into(), |v| format!("{v:.2}"));
-    let changed = cx.shared.change_marks(usize::from(area.width));
+    let changed = cx.shared.change_marks(cx.shared.graph_samples(area.width));
     let legend = if changed.is_empty() { "" } else { "  ┊ knob changed" };
     let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}{legend}", q.name);
     draw_text(buf, area.x, area.y, &label, area.width, cx.theme.header);
-    draw_columns(buf, graph, values(), top, style);
-    draw_column_markers(buf, graph, &changed, cx.theme.changed);
+    draw_columns(buf, graph, values(), top, |_| style);
+    draw_sample_markers(buf, graph, &changed, cx.theme.changed);
 }
 
 impl DevicesView {

@@ -11,8 +11,8 @@ use crate::model::disk::{DevId, DiskRate};
 use crate::model::topology::BlockDevice;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right, split_rows,
-    table, title_with_filter,
+    CellBuffer, Levels, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right,
+    split_rows, table, title_with_filter,
 };
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
@@ -180,7 +180,9 @@ fn draw_network(shared: &Shared, theme: &Theme, area: Rect, buf: &mut CellBuffer
 /// Draws %util of the recent past in a row, the newest sample at the right.
 fn draw_sparkline(shared: &Shared, area: Rect, buf: &mut CellBuffer, id: DevId, theme: &Theme) {
     let util = device_history(shared, id).map(|rate| rate.map(|rate| rate.util_pct));
-    draw_columns(buf, area, util, 100.0, theme.graph);
+    let column = DeviceColumn::Util.spec();
+    let levels = Levels { warn: column.warn_from, crit: column.crit_from };
+    draw_columns(buf, area, util, 100.0, |pct| levels.style(pct, theme));
 }
 
 /// Marks a stalled device: requests are in flight and none completes.

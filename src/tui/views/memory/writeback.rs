@@ -6,8 +6,8 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, area_below, draw_bar, draw_column, draw_column_labels, draw_column_markers, draw_columns,
-    draw_text, fill_area,
+    CellBuffer, Levels, Rect, Style, area_below, draw_bar, draw_column, draw_columns, draw_sample_labels,
+    draw_sample_markers, draw_text, fill_area,
 };
 use crate::units::format_bytes;
 
@@ -73,8 +73,10 @@ fn draw_unwritten_history(cx: &Context, w: &WritebackRate, area: Rect, buf: &mut
     for (y, _) in labels() {
         fill_area(buf, Rect { y, height: 1, ..area }, "┄", theme.dim);
     }
-    draw_columns(buf, area, shared.history_to_shown().map(|f| value(&f.snapshot)), max, theme.graph);
-    draw_column_markers(buf, area, &shared.change_marks(area.width.into()), theme.changed);
+    let [slowed, limit] = [w.freerun_bytes, w.dirty_threshold_bytes].map(|n| n.map_or(f64::INFINITY, |n| n as f64));
+    let levels = Levels { warn: slowed, crit: limit };
+    draw_columns(buf, area, shared.history_to_shown().map(|f| value(&f.snapshot)), max, |n| levels.style(n, theme));
+    draw_sample_markers(buf, area, &shared.change_marks(shared.graph_samples(area.width)), theme.changed);
     for (y, label) in labels() {
         draw_text(buf, area.x, y, &format!("{label} "), area.width, theme.text);
     }
@@ -122,9 +124,9 @@ pub(super) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffe
     }
     let value = |s: &Snapshot| s.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64);
     let max = peak(shared, area.width, value);
-    let changed = shared.change_marks(usize::from(area.width));
+    let changed = shared.change_marks(shared.graph_samples(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
-    let stalls = stall_labels(shared, usize::from(area.width));
+    let stalls = stall_labels(shared, shared.graph_samples(area.width));
     let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
@@ -134,7 +136,12 @@ pub(super) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffe
 
 /// The largest value among the ticks that a graph of this width shows.
 pub(super) fn peak(shared: &Shared, width: u16, value: impl Fn(&Snapshot) -> Option<f64>) -> f64 {
-    shared.history_to_shown().rev().take(width.into()).filter_map(|f| value(&f.snapshot)).fold(0.0, f64::max)
+    shared
+        .history_to_shown()
+        .rev()
+        .take(shared.graph_samples(width))
+        .filter_map(|f| value(&f.snapshot))
+        .fold(0.0, f64::max)
 }
 
 /// Draws a graph below its label, with marks where knobs changed and processes were stalled.
@@ -147,11 +154,11 @@ pub(super) fn draw_history(
 ) {
     let (shared, theme) = (cx.shared, &cx.theme);
     draw_text(buf, area.x, area.y, label, area.width, theme.dim);
-    let (graph, width) = (area_below(area, 1), usize::from(area.width));
-    draw_columns(buf, graph, shared.history_to_shown().map(|f| value(&f.snapshot)), max, style);
-    draw_column_markers(buf, graph, &shared.change_marks(width), theme.changed);
+    let (graph, width) = (area_below(area, 1), shared.graph_samples(area.width));
+    draw_columns(buf, graph, shared.history_to_shown().map(|f| value(&f.snapshot)), max, |_| style);
+    draw_sample_markers(buf, graph, &shared.change_marks(width), theme.changed);
     if graph.height > 1 {
-        draw_column_labels(buf, graph, &stall_labels(shared, width), theme.warn);
+        draw_sample_labels(buf, graph, &stall_labels(shared, width), theme.warn);
     }
 }
 
