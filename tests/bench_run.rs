@@ -11,6 +11,8 @@ mod network;
 mod readahead;
 #[path = "bench_run/trouble.rs"]
 mod trouble;
+#[path = "bench_run/verdicts.rs"]
+mod verdicts;
 
 use lab::{BIN, BenchDir, LongRun, LoopDevice};
 use serde_json::Value;

@@ -1,12 +1,15 @@
 //! The measuring child: reads a plan, sends messages. What may block happens here; the parent may abandon it.
 
+use super::disturbance::{DisturbanceCause, STALL_LOOK_MS, find_stall_cause};
 use super::engine::monotonic_ns;
-use super::message::BenchMessage;
+use super::message::{BenchMessage, BenchProgress};
 use super::plan::{BenchPlan, PlanError};
+use super::report::foreign::foreign_pct;
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
 use super::session::{BenchSession, DiskCounterReader, RunError};
 use super::workloads::{self, Workload};
+use crate::model::disk::SECTOR_BYTES;
 use crate::root::Root;
 use crate::subprocess::child::{self, next_signal, send, stdin_lines, stop_signals};
 use crate::subprocess::handle::ChildCommand;
@@ -16,10 +19,14 @@ use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::mpsc;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// A longer time between two looks at the run means that this process did not run.
+const PAUSE_NS: u64 = 1_500_000_000;
+/// How long the runtime may take to hand a signal over.
+const SIGNAL_DELAY: Duration = Duration::from_millis(50);
 /// How long a cancelled run may take to stop before the report is sent without waiting for it.
 const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
 
@@ -68,13 +75,14 @@ async fn run_workload(
     }
     let wall = now_wall_ns();
     let (finished, mut done) = mpsc::unbounded_channel();
+    let machine = Machine { root: root.clone(), counters: counters.clone() };
     let mut session = BenchSession::new(plan.clone(), root, watch.clone(), counters);
     std::thread::Builder::new().name("measure".into()).spawn(move || {
         let ended = (workload.run)(&mut session);
         session.recheck_target();
         let _ = finished.send(ended);
     })?;
-    let end = match supervise(&watch, &plan, input, &mut done).await {
+    let end = match supervise(&watch, &machine, &plan, input, &mut done).await {
         Ok(end) => end,
         Err(refused) => return Ok(BenchMessage::Refused(refused)),
     };
@@ -87,16 +95,40 @@ async fn run_workload(
     })
 }
 
+/// What the supervisor reads of the machine.
+struct Machine {
+    root: Root,
+    counters: DiskCounterReader,
+}
+
+impl Machine {
+    /// Takes down what the disk has moved, and whether nothing completes, and why.
+    fn look(&self, watch: &RunProgress, now: u64) {
+        let disk = watch.disk().and_then(|id| (self.counters)().into_iter().find(|d| d.id == id));
+        if let Some(d) = &disk {
+            watch.set_disk_bytes(d.read.sectors.saturating_add(d.write.sectors).saturating_mul(SECTOR_BYTES));
+        }
+        match watch.idle_ms(now) {
+            idle if idle >= STALL_LOOK_MS => {
+                watch.continue_stall(now, idle, || find_stall_cause(&self.root, disk.map(|d| d.in_flight)));
+            }
+            _ => watch.end_stall(),
+        }
+    }
+}
+
 /// Sends progress until the run ends, is cancelled, or stalls; returns how it ended.
 async fn supervise(
     watch: &RunProgress,
+    machine: &Machine,
     plan: &BenchPlan,
     input: &mut mpsc::UnboundedReceiver<String>,
     done: &mut mpsc::UnboundedReceiver<Result<(), RunError>>,
 ) -> Result<RunEnd, TuneError> {
     let mut tick = tokio::time::interval(PROGRESS_INTERVAL);
     let mut signals = stop_signals(&[SignalKind::terminate(), SignalKind::interrupt()]);
-    let mut notes = 0;
+    let mut continued = stop_signals(&[SignalKind::from_raw(libc::SIGCONT)]);
+    let (mut notes, mut looked_ns) = (0, monotonic_ns());
     // When it was asked to stop, and why.
     let mut stopping: Option<(u64, RunEnd)> = None;
     loop {
@@ -104,6 +136,7 @@ async fn supervise(
         tokio::select! {
             biased;
             ended = done.recv() => {
+                note_pause(watch, looked_ns, &mut continued).await;
                 let ended = ended.unwrap_or_else(|| Err(RunError::Failed("the measuring thread broke off".into())));
                 flush_notes(watch, &mut notes);
                 return match (ended, stopping) {
@@ -117,20 +150,14 @@ async fn supervise(
             () = next_signal(&mut signals) => stop = Some(RunEnd::Cancelled),
             _ = tick.tick() => {}
         }
+        note_pause(watch, looked_ns, &mut continued).await;
         let now = monotonic_ns();
+        looked_ns = now;
+        machine.look(watch, now);
         let progress = watch.snapshot(now);
-        if progress.idle_ms >= plan.stall_limit_ms {
-            let secs = progress.idle_ms / 1000;
-            if watch.is_measured.load(Ordering::Relaxed) {
-                watch.add_note(format!(
-                    "the file is still being given back after {secs} s: the device is behind with its dirty pages"
-                ));
-                return Ok(RunEnd::Complete);
-            }
-            stop = Some(RunEnd::Stalled(format!(
-                "{}: nothing has moved for {secs} s: is the file system frozen, its server gone, or the device hung?",
-                progress.phase
-            )));
+        match stalled_end(watch, &progress, plan) {
+            Some(RunEnd::Complete) => return Ok(RunEnd::Complete),
+            stalled => stop = stalled.or(stop),
         }
         flush_notes(watch, &mut notes);
         if !send(&BenchMessage::Progress(Box::new(progress))) {
@@ -146,6 +173,36 @@ async fn supervise(
             _ => {}
         }
     }
+}
+
+/// How a run ends that has not moved for as long as its limit allows.
+fn stalled_end(watch: &RunProgress, progress: &BenchProgress, plan: &BenchPlan) -> Option<RunEnd> {
+    if progress.idle_ms < plan.stall_limit_ms {
+        return None;
+    }
+    let secs = progress.idle_ms / 1000;
+    if watch.is_measured.load(Ordering::Relaxed) {
+        watch.add_note(format!(
+            "the file is still being given back after {secs} s: the device is behind with its dirty pages"
+        ));
+        return Some(RunEnd::Complete);
+    }
+    Some(RunEnd::Stalled(format!(
+        "{}: nothing has moved for {secs} s: is the file system frozen, its server gone, or the device hung?",
+        progress.phase
+    )))
+}
+
+/// Notes that this process did not run since it looked last.
+async fn note_pause(watch: &RunProgress, looked_ns: u64, continued: &mut [Signal]) {
+    let now = monotonic_ns();
+    if now.saturating_sub(looked_ns) < PAUSE_NS {
+        return;
+    }
+    // SIGCONT reaches the process before anything else of it runs, the runtime a moment later.
+    let was_stopped = tokio::time::timeout(SIGNAL_DELAY, next_signal(continued)).await.is_ok();
+    let cause = if was_stopped { DisturbanceCause::Stopped } else { DisturbanceCause::NotRun };
+    watch.add_pause(looked_ns, now, cause);
 }
 
 fn run_end(ended: Result<(), RunError>) -> Result<RunEnd, TuneError> {
@@ -165,7 +222,11 @@ fn flush_notes(watch: &RunProgress, sent: &mut usize) {
 }
 
 fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: RunEnd, wall: i64) -> BenchReport {
-    let (parts, target) = watch.take_results(monotonic_ns());
+    let (mut parts, target) = watch.take_results(monotonic_ns());
+    for part in &mut parts {
+        let own = (workload.own_bytes)(&plan, part);
+        part.foreign_pct = own.and_then(|own| foreign_pct(part, own, target.as_ref()));
+    }
     let uname = rustix::system::uname();
     let reference = parts.first().filter(|_| (workload.has_reference_classes)(&plan));
     let mut report = BenchReport {
@@ -197,9 +258,10 @@ mod tests {
         watch.heartbeat(monotonic_ns().saturating_sub(40_000_000_000));
         watch.is_measured.store(true, Ordering::Relaxed);
         // Nobody says anything: both channels stay open and empty.
+        let machine = Machine { root: Root::live(), counters: Arc::new(Vec::new) };
         let (_input, mut input) = mpsc::unbounded_channel();
         let (_done, mut done) = mpsc::unbounded_channel();
-        let outcome = supervise(&watch, &plan, &mut input, &mut done).await;
+        let outcome = supervise(&watch, &machine, &plan, &mut input, &mut done).await;
         assert_eq!(outcome, Ok(RunEnd::Complete));
         assert!(watch.notes_from(0)[0].contains("given back"));
     }

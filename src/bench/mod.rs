@@ -7,6 +7,7 @@ pub(crate) mod bounded_series;
 pub(crate) mod child;
 pub(crate) mod compare;
 pub(crate) mod description;
+pub mod disturbance;
 pub mod engine;
 pub(crate) mod fio_job;
 pub mod io_spec;

@@ -1,12 +1,14 @@
 //! The state that measuring threads share: progress, the watchdog's heartbeat, the report of a run that is stuck.
 
 use super::bounded_series::{BoundedSeries, Merge};
+use super::disturbance::{DisturbanceCause, DisturbedSpan};
 use super::engine::monotonic_ns;
 use super::measure::histogram::Histogram;
 use super::measure::latency::LatencyStats;
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::message::BenchProgress;
 use super::report::{Measurement, ReportTarget, SeriesPoint};
+use crate::model::disk::DevId;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,6 +23,8 @@ pub struct RunProgress {
     pub is_measured: AtomicBool,
     /// Last heartbeat outside of operations, CLOCK_MONOTONIC ns.
     heartbeat_ns: AtomicU64,
+    /// Bytes that the disk moved since it appeared; 0: unknown.
+    disk_bytes: AtomicU64,
     state: Mutex<ProgressState>,
 }
 
@@ -28,7 +32,14 @@ pub struct RunProgress {
 struct ProgressState {
     phase: Phase,
     measurements: Vec<Measurement>,
+    /// When each of them counted, CLOCK_MONOTONIC ns.
+    windows: Vec<(u64, u64)>,
+    ended_window: (u64, u64),
+    disturbed: Vec<DisturbedSpan>,
+    /// Whether the last of them goes on.
+    is_stalled: bool,
     target: Option<ReportTarget>,
+    disk: Option<DevId>,
     notes: Vec<String>,
 }
 
@@ -45,6 +56,7 @@ struct Phase {
     /// Time and counts of the previous snapshot; 0: none since counting began.
     last_ns: u64,
     last: Measurement,
+    last_disk_bytes: u64,
 }
 
 impl RunProgress {
@@ -63,6 +75,11 @@ impl RunProgress {
         workers.unwrap_or(0).max(self.heartbeat_ns.load(Relaxed))
     }
 
+    /// Time since anything completed, ms.
+    pub(crate) fn idle_ms(&self, now: u64) -> u64 {
+        now.saturating_sub(self.last_heartbeat_ns()) / 1_000_000
+    }
+
     /// Starts a phase: a measurement without its results, its limits of time (ns) and bytes, 0 for none, and its workers.
     pub(crate) fn begin_phase(
         &self,
@@ -78,16 +95,57 @@ impl RunProgress {
 
     pub(crate) fn end_phase(&self) -> Vec<SeriesPoint> {
         let mut inner = self.lock();
+        inner.ended_window = (inner.phase.counting_since().unwrap_or(u64::MAX), monotonic_ns());
         inner.phase.recorders.clear();
         std::mem::take(&mut inner.phase.series.points)
     }
 
     pub(crate) fn add_measurement(&self, part: Measurement) {
-        self.lock().measurements.push(part);
+        let mut inner = self.lock();
+        let window = inner.ended_window;
+        inner.measurements.push(part);
+        inner.windows.push(window);
     }
 
-    pub(crate) fn set_target(&self, target: ReportTarget) {
-        self.lock().target = Some(target);
+    /// Tells what the disk moved since it appeared, before [`Self::snapshot`].
+    pub(crate) fn set_disk_bytes(&self, bytes: u64) {
+        self.disk_bytes.store(bytes, Relaxed);
+    }
+
+    /// This process did not run from `from_ns` to `to_ns`. That is no stall of the storage.
+    pub(crate) fn add_pause(&self, from_ns: u64, to_ns: u64, cause: DisturbanceCause) {
+        self.lock().disturbed.push(DisturbedSpan { cause, from_ns, to_ns });
+        self.heartbeat(to_ns);
+    }
+
+    /// Begins or continues the stall in which nothing has completed for `idle_ms`; `cause` is asked if it is not yet known.
+    pub(crate) fn continue_stall(&self, now: u64, idle_ms: u64, cause: impl FnOnce() -> DisturbanceCause) {
+        let mut inner = self.lock();
+        if !std::mem::replace(&mut inner.is_stalled, true) {
+            let from_ns = now.saturating_sub(idle_ms * 1_000_000);
+            inner.disturbed.push(DisturbedSpan { cause: DisturbanceCause::Unknown, from_ns, to_ns: now });
+        }
+        if let Some(span) = inner.disturbed.last_mut() {
+            span.to_ns = now;
+            if span.cause != DisturbanceCause::Frozen {
+                span.cause = cause();
+            }
+        }
+    }
+
+    /// Operations complete again.
+    pub(crate) fn end_stall(&self) {
+        self.lock().is_stalled = false;
+    }
+
+    /// The target, and the disk whose counters include its I/O.
+    pub(crate) fn set_target(&self, target: ReportTarget, disk: Option<DevId>) {
+        let mut inner = self.lock();
+        (inner.target, inner.disk) = (Some(target), disk);
+    }
+
+    pub(crate) fn disk(&self) -> Option<DevId> {
+        self.lock().disk
     }
 
     /// Adds a notice, which becomes one of the report's warnings.
@@ -103,8 +161,9 @@ impl RunProgress {
     pub(crate) fn take_results(&self, now: u64) -> (Vec<Measurement>, Option<ReportTarget>) {
         let mut inner = self.lock();
         let mut parts = std::mem::take(&mut inner.measurements);
+        let mut windows = std::mem::take(&mut inner.windows);
         let phase = std::mem::take(&mut inner.phase);
-        if phase.is_measured && phase.counting_since().is_some() {
+        if let Some(since) = phase.counting_since().filter(|_| phase.is_measured) {
             let mut part = merge_recorders(phase.measurement, &phase.recorders);
             part.series = phase.series.points;
             // The present gap without completions has no end yet.
@@ -117,14 +176,19 @@ impl RunProgress {
             }
             if part.ios() + part.sync.ios > 0 {
                 parts.push(part);
+                windows.push((since, now));
             }
+        }
+        for (part, window) in parts.iter_mut().zip(windows) {
+            part.disturbances = inner.disturbed.iter().filter_map(|span| span.within(window)).collect();
         }
         (parts, inner.target.take())
     }
 
     /// Progress at `now`; also adds the next point of the time series.
     pub fn snapshot(&self, now: u64) -> BenchProgress {
-        let idle_ms = now.saturating_sub(self.last_heartbeat_ns()) / 1_000_000;
+        let idle_ms = self.idle_ms(now);
+        let disk_bytes = self.disk_bytes.load(Relaxed);
         let mut inner = self.lock();
         let measurement_index = inner.phase.is_measured.then_some(inner.measurements.len() as u32);
         let phase = &mut inner.phase;
@@ -134,7 +198,7 @@ impl RunProgress {
         let share = |n: u64, of: u64| (of > 0).then(|| (n as f64 / of as f64).min(1.0));
         let time_share = share(began.map_or(0, |b| now.saturating_sub(b)), phase.goal.0);
         let fraction_done = time_share.or(share(totals.bytes(), phase.goal.1));
-        let (point, lat) = began.map(|began| phase.next_point(now, began, totals)).unwrap_or_default();
+        let (point, lat) = began.map(|began| phase.next_point(now, began, totals, disk_bytes)).unwrap_or_default();
         if point.at_ms > 0 && phase.is_measured {
             phase.series.push(point);
         }
@@ -157,7 +221,13 @@ impl Phase {
     }
 
     /// Rates since the last point, and `lat` of each kind of operation.
-    fn next_point(&mut self, now: u64, began: u64, totals: Measurement) -> (SeriesPoint, [[Option<u64>; 2]; 3]) {
+    fn next_point(
+        &mut self,
+        now: u64,
+        began: u64,
+        totals: Measurement,
+        disk_bytes: u64,
+    ) -> (SeriesPoint, [[Option<u64>; 2]; 3]) {
         let secs = now.saturating_sub(self.last_ns.max(began)) as f64 / 1e9;
         let per_s = |of: fn(&Measurement) -> u64| match of(&totals).saturating_sub(of(&self.last)) {
             more if secs > 0.0 => more as f64 / secs,
@@ -174,8 +244,10 @@ impl Phase {
             write_bytes_per_s: per_s(|m| m.write.bytes),
             p50_ns: all.percentile(50.0),
             p99_ns: all.percentile(99.0),
+            disk_bytes_per_s: (self.last_disk_bytes > 0 && secs > 0.0)
+                .then(|| disk_bytes.saturating_sub(self.last_disk_bytes) as f64 / secs),
         };
-        (self.last_ns, self.last) = (now, totals);
+        (self.last_ns, self.last, self.last_disk_bytes) = (now, totals, disk_bytes);
         (point, recent.map(|one| [one.percentile(50.0), one.percentile(99.0)]))
     }
 }
@@ -193,6 +265,7 @@ impl Merge for SeriesPoint {
             write_bytes_per_s: avg(|p| p.write_bytes_per_s),
             p50_ns: points.iter().filter_map(|p| p.p50_ns).max(),
             p99_ns: points.iter().filter_map(|p| p.p99_ns).max(),
+            disk_bytes_per_s: points.iter().map(|p| p.disk_bytes_per_s).sum::<Option<f64>>().map(|sum| sum / n),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::target::filesystem::TargetFilesystem;
 pub use super::target::refusal::RunError;
 use super::target::{BenchFile, TargetDirectory, size_hints};
 use super::worker_loop::run_worker_loop;
-use crate::model::disk::{DiskRate, DiskRaw};
+use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -38,6 +38,8 @@ pub struct BenchSession {
     pub progress: Arc<RunProgress>,
     counters: DiskCounterReader,
     filesystem: Option<TargetFilesystem>,
+    /// The disk below the directory, of a partition the whole one.
+    disk: Option<DevId>,
     use_threads: bool,
 }
 
@@ -68,7 +70,7 @@ impl BenchSession {
     /// A session for `plan`.
     pub fn new(plan: BenchPlan, root: Root, progress: Arc<RunProgress>, counters: DiskCounterReader) -> Self {
         let use_threads = plan.engine == EngineChoice::Threads;
-        Self { plan, root, progress, counters, filesystem: None, use_threads }
+        Self { plan, root, progress, counters, filesystem: None, disk: None, use_threads }
     }
 
     /// Uses one system call per operation, as `dd` does, unless the plan names an engine.
@@ -86,11 +88,13 @@ impl BenchSession {
         let twice = self.plan.network.as_ref() == Some(&self.plan.directory);
         let place = TargetDirectory::open_checked(&self.root, &self.plan.directory, twice)?;
         let fs = &place.filesystem;
-        self.progress.set_target(ReportTarget {
+        let report = ReportTarget {
             directory: sanitize(self.plan.directory.as_os_str().as_encoded_bytes()),
             size_hints: fs.device.map(|d| size_hints::read_size_hints(&self.root, d)).unwrap_or_default(),
             ..fs.report.clone()
-        });
+        };
+        self.disk = fs.device.map(|d| size_hints::disk_id(&self.root, d).unwrap_or(d));
+        self.progress.set_target(report, self.disk);
         self.filesystem = Some(fs.clone());
         Ok(place)
     }
@@ -302,10 +306,13 @@ impl BenchSession {
             minor_faults: gain(|u| u.minor_faults),
         });
         part.device_ns = ns;
-        part.device = self.filesystem.as_ref().and_then(|fs| fs.device).and_then(|id| {
+        let rate_of = |id: DevId| {
             let of = |ends: &CounterSnapshot| ends.disks.iter().find(|d| d.id == id).cloned();
             Some(DiskRate::derive(Some(&of(before)?), &of(after)?, ns as f64 / 1e9))
-        });
+        };
+        let device = self.filesystem.as_ref().and_then(|fs| fs.device);
+        part.device = device.and_then(rate_of);
+        part.whole_disk = self.disk.filter(|disk| Some(*disk) != device).and_then(rate_of);
         part
     }
 }

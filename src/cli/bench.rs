@@ -1,7 +1,7 @@
 //! The subcommand `bench`: lists profiles and results, runs a benchmark, compares two results.
 
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
-use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
+use super::exit::{EXIT_CANCELLED, EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::{describe_run, progress_line};
 use crate::bench::message::BenchMessage;
@@ -177,7 +177,11 @@ fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Re
         report.id = save_result(&report);
     }
     print_text(&render_report(&report, options.format)?)?;
-    Ok(if matches!(report.end, RunEnd::Failed(_) | RunEnd::Stalled(_)) { EXIT_FAILED } else { EXIT_OK })
+    Ok(match report.end {
+        RunEnd::Complete => EXIT_OK,
+        RunEnd::Cancelled => EXIT_CANCELLED,
+        RunEnd::Failed(_) | RunEnd::Stalled(_) => EXIT_FAILED,
+    })
 }
 
 /// Stores a result; returns its id. A failure is printed, because the result is still to be shown.

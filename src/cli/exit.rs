@@ -9,6 +9,8 @@ pub(super) const EXIT_FAILED: u8 = 1;
 pub(super) const EXIT_USAGE: u8 = 2;
 pub(super) const EXIT_REFUSED: u8 = 3;
 pub(super) const EXIT_PRIVILEGE: u8 = 4;
+/// Ended by Ctrl-C or a signal before it was complete: 128 and SIGINT, as shells say it.
+pub(super) const EXIT_CANCELLED: u8 = 130;
 /// `doctor` found something that will go wrong or costs performance.
 pub(super) const EXIT_WARNINGS: u8 = 10;
 /// `doctor` found stalled work or data at risk.

@@ -144,6 +144,7 @@ fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
             write_bytes_per_s: iops * 0.9 * 4096.0,
             p50_ns: Some(lat),
             p99_ns: Some(lat * 6),
+            ..SeriesPoint::default()
         };
         let progress = BenchProgress {
             phase: "randrw".into(),

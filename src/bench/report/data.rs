@@ -1,5 +1,6 @@
 //! A finished run as plain data: what is stored, sent by the child, and formatted by the other modules.
 
+use crate::bench::disturbance::Disturbance;
 use crate::bench::measure::depth::DepthCounts;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats, StallStats, SyncStats};
 use crate::bench::plan::BenchPlan;
@@ -135,6 +136,9 @@ pub struct SeriesPoint {
     pub p50_ns: Option<u64>,
     /// 99th percentile of `lat`, ns.
     pub p99_ns: Option<u64>,
+    /// Bytes per second that the disk moved, whoever caused them; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes_per_s: Option<f64>,
 }
 
 /// One measurement.
@@ -174,6 +178,16 @@ pub struct Measurement {
     /// The time those counters cover, ns: more than `elapsed_ns` if the run stalled at its end.
     #[serde(default)]
     pub device_ns: u64,
+    /// The counters of the whole disk, if `device` is a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_disk: Option<DiskRate>,
+    /// Spans in which the rates say nothing about the storage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
+    /// Bytes that the disk moved beyond all that this run can have caused, percent of its bytes; `None` if nothing can
+    /// be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_pct: Option<f64>,
     /// Results that only this workload has.
     #[serde(rename = "figures")]
     pub metrics: Vec<WorkloadMetric>,

@@ -50,7 +50,13 @@ fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
 }
 
 fn job_json(p: &Measurement, r: &BenchReport) -> Value {
-    let error = i32::from(matches!(r.end, RunEnd::Failed(_) | RunEnd::Stalled(_)));
+    // fio gives an errno.
+    let error = match r.end {
+        RunEnd::Complete => 0,
+        RunEnd::Cancelled => libc::ECANCELED,
+        RunEnd::Failed(_) => libc::EIO,
+        RunEnd::Stalled(_) => libc::ETIMEDOUT,
+    };
     let ms = p.elapsed_ns / 1_000_000;
     let cpu = p.cpu.unwrap_or_default();
     json!({

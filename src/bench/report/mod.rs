@@ -3,6 +3,7 @@
 pub(crate) mod chart;
 pub mod data;
 pub(crate) mod fio_json;
+pub(crate) mod foreign;
 pub(crate) mod format;
 pub(crate) mod interpretation;
 pub(crate) mod markdown;

@@ -35,6 +35,10 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
         _ if target.is_some_and(|t| t.is_memory) => {
             (None, format!("{said}, but from memory (tmpfs): it says nothing about a disk."))
         }
+        _ if super::foreign::no_conclusion_reason(part).is_some() => {
+            let reason = super::foreign::no_conclusion_reason(part).unwrap_or_default();
+            (None, format!("{said}, which says nothing about the storage: {reason}."))
+        }
         _ if super::warnings::is_from_cache(part) => {
             (None, format!("{said}, but from a cache: the device itself moved far less."))
         }

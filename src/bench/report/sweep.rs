@@ -4,6 +4,7 @@
 
 use super::chart::{self, ChartSeries};
 use super::data::{BenchReport, Measurement};
+use super::foreign::no_conclusion_reason;
 use super::format::{MIB, format_latency};
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
@@ -127,11 +128,19 @@ pub(crate) fn findings(r: &BenchReport) -> Vec<String> {
             out.extend(bandwidth_jump(s).map(|(from, to)| describe_jump(s.name, from, to, &sizes)));
             out.extend(describe_request_split(s, &sizes));
         }
+        out.extend(disturbed_steps(s));
     }
     if let (true, [off, on]) = (r.plan.readahead, &all[..]) {
         out.extend(describe_readahead(off, on));
     }
     out
+}
+
+/// The steps from which nothing is concluded.
+fn disturbed_steps(s: &SweepSeries) -> Vec<String> {
+    let said =
+        |p: &&Measurement| Some(format!("{}: no conclusion from this step: {}", p.label, no_conclusion_reason(p)?));
+    s.measurements.iter().filter_map(said).collect()
 }
 
 /// Bandwidth of the third of three steps over the one expected from the two before it.
@@ -153,7 +162,8 @@ fn median_rate(p: &Measurement) -> f64 {
 /// give the expected bandwidth, so that a single slow step does not look like a jump after it.
 fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measurement)> {
     let rate = |n: usize| s.measurements[n].bytes_per_s();
-    let counts = |p: &Measurement| p.ios() >= MIN_OPERATIONS;
+    let counts = |p: &Measurement| p.ios() >= MIN_OPERATIONS && no_conclusion_reason(p).is_none();
+    let is_disturbed = |n: usize| no_conclusion_reason(s.measurements[n]).is_some();
     let mut best: Option<(f64, usize)> = None;
     for n in 2..s.measurements.len() {
         let (before, this) = (s.measurements[n - 1], s.measurements[n]);
@@ -162,7 +172,11 @@ fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measu
         }
         let three = &s.measurements[n - 2..=n];
         let excess = excess_ratio(three, Measurement::bytes_per_s).min(excess_ratio(three, median_rate));
-        let stays = (n + 1..s.measurements.len()).all(|later| rate(later) >= JUMP_RETENTION * rate(n));
+        let stays =
+            (n + 1..s.measurements.len()).all(|later| is_disturbed(later) || rate(later) >= JUMP_RETENTION * rate(n));
+        if is_disturbed(n - 2) {
+            continue;
+        }
         if excess >= JUMP_EXCESS && stays && best.is_none_or(|b| excess > b.0) {
             best = Some((excess, n));
         }

@@ -1,6 +1,8 @@
 //! Conditions that distort results.
 
-use super::data::{BenchReport, Measurement, RunEnd};
+use super::data::{BenchReport, Measurement, RunEnd, SeriesPoint};
+use super::foreign::{has_foreign_load, no_conclusion_reason};
+use crate::bench::disturbance::{Disturbance, describe_disturbances};
 use crate::units::format_bytes_long;
 
 /// Application bytes per device byte above which a cache answered.
@@ -9,8 +11,10 @@ const CACHE_RATIO: f64 = 1.5;
 const MIN_SECONDS: f64 = 10.0;
 /// Fewer operations give no reliable percentiles above p90.
 const MIN_OPERATIONS: u64 = 1000;
-/// Share of other processes in the device's bytes above which there is a warning.
-const FOREIGN_SHARE: f64 = 0.10;
+/// Share of others in the disk's bytes above which a point of the series shows more than the storage.
+const FOREIGN_POINT_SHARE: f64 = 0.25;
+/// What is left out before and after a disturbance, ms.
+const MARGIN_MS: u64 = 500;
 
 /// Whether the application's throughput is far above the device's.
 pub(crate) fn is_from_cache(part: &Measurement) -> bool {
@@ -60,13 +64,10 @@ fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut 
         let [app, device] = [part.bytes_per_s(), device].map(|rate| format_bytes_long(rate as u64));
         say(format!("the program moved {app}/s and the device {device}/s: a cache answered, not the device"));
     }
-    if let (Some(ratio), true) = (part.app_to_device_ratio(), report.plan.direct) {
-        let foreign = 1.0 - ratio;
-        if foreign > FOREIGN_SHARE && ios > 0 && part.sync.ios == 0 && secs >= 1.0 {
-            let pct = foreign * 100.0;
-            say(format!("{pct:.0} % of what the device moved was not this run's: somebody else works on it"));
-        }
+    if let Some(pct) = part.foreign_pct.filter(|_| has_foreign_load(part) && secs >= 1.0) {
+        say(format!("{pct:.0} % of what the disk moved was not this run's: somebody else works on it"));
     }
+    describe_disturbances(&part.disturbances).into_iter().for_each(&mut say);
     // A run of ten seconds ends with the last completion before that time.
     if report.plan.time_ms > 0 && secs < MIN_SECONDS * 0.99 && part.bytes() > 0 && is_single {
         say(format!("{secs:.1} s are too short for bursts and caches to show"));
@@ -83,23 +84,51 @@ fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut 
             stalls.longest_ns as f64 / 1e9
         ));
     }
-    if let (Some((before, after)), RunEnd::Complete) = (burst_drop(part), &report.end) {
-        say(format!(
+    if report.end != RunEnd::Complete {
+        return;
+    }
+    let reason = no_conclusion_reason(part);
+    match (burst_drop(part), lasting_drop(&part.series), reason) {
+        (Some((before, after)), ..) => say(format!(
             "{before:.0} IOPS at first, {after:.0} at the end: burst credits used up, as cloud volumes do, or a write \
              cache that ran full. The later figure is what lasts"
-        ));
+        )),
+        (None, Some((before, after)), Some(reason)) => say(format!(
+            "{before:.0} IOPS at first, {after:.0} at the end, which says nothing about burst credits or caches: {reason}"
+        )),
+        _ => {}
     }
 }
 
-/// Mean IOPS of the first fifth and the last, if the rate fell to less than half and stayed there.
+/// Mean IOPS of the first fifth and the last, if the rate fell to less than half and stayed there, without what was
+/// disturbed.
 pub(crate) fn burst_drop(part: &Measurement) -> Option<(f64, f64)> {
-    let n = part.series.len();
+    lasting_drop(&undisturbed_points(part))
+}
+
+/// The points of a series that show the storage alone.
+fn undisturbed_points(part: &Measurement) -> Vec<SeriesPoint> {
+    let is_disturbed = |p: &SeriesPoint| {
+        let near = |d: &Disturbance| (d.from_ms.saturating_sub(MARGIN_MS)..d.to_ms + MARGIN_MS).contains(&p.at_ms);
+        part.disturbances.iter().any(near)
+    };
+    // Of single points the share is uncertain: it counts where it is large over the whole measurement.
+    let has_foreign = |p: &SeriesPoint| {
+        let own = p.read_bytes_per_s + p.write_bytes_per_s;
+        p.disk_bytes_per_s.is_none_or(|disk| own < disk * (1.0 - FOREIGN_POINT_SHARE))
+    };
+    let foreign = has_foreign_load(part);
+    part.series.iter().filter(|p| !(is_disturbed(p) || foreign && has_foreign(p))).copied().collect()
+}
+
+fn lasting_drop(series: &[SeriesPoint]) -> Option<(f64, f64)> {
+    let n = series.len();
     if n < 20 {
         return None;
     }
     let mean = |range: std::ops::Range<usize>| {
         let len = range.len() as f64;
-        part.series[range].iter().map(|p| p.read_iops + p.write_iops).sum::<f64>() / len
+        series[range].iter().map(|p| p.read_iops + p.write_iops).sum::<f64>() / len
     };
     let fifth = n / 5;
     let (first, last, before_last) = (mean(0..fifth), mean(n - fifth..n), mean(n - 2 * fifth..n - fifth));
@@ -111,7 +140,6 @@ pub(crate) fn burst_drop(part: &Measurement) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::bench::measure::latency::DirectionStats;
-    use crate::bench::report::SeriesPoint;
     use crate::model::disk::DiskRate;
 
     fn measurement(app_mib: u64, device_mib: f64) -> Measurement {
@@ -144,17 +172,51 @@ mod tests {
         assert!(warnings_for(&r).iter().any(|w| w.starts_with("p: 3 stalls")));
     }
 
+    /// A quarter of a second a point.
+    fn with_series(rates: &[f64]) -> Measurement {
+        let point = |(n, r): (u64, &f64)| SeriesPoint { at_ms: n * 250, read_iops: *r, ..SeriesPoint::default() };
+        Measurement { series: (1..).zip(rates).map(point).collect(), ..measurement(1, 1.0) }
+    }
+
+    #[test]
+    fn a_freeze_or_a_stop_is_no_burst() {
+        use crate::bench::disturbance::DisturbanceCause::Frozen;
+        let mut rates = vec![3000.0; 48];
+        rates.extend([0.0; 32]);
+        let mut part = with_series(&rates);
+        assert_eq!(burst_drop(&part), Some((3000.0, 0.0)));
+        part.disturbances = vec![Disturbance { cause: Frozen, from_ms: 12_000, to_ms: 20_000 }];
+        assert_eq!(burst_drop(&part), None);
+        let mut r = crate::bench::store::tests::empty_report("1-randrw");
+        r.measurements = vec![part];
+        let said = warnings_for(&r).join("\n");
+        assert!(said.contains("says nothing about burst credits or caches: the file system was frozen"), "{said}");
+        assert!(!said.contains("used up"), "{said}");
+    }
+
+    #[test]
+    fn the_load_of_others_is_no_burst_and_a_burst_beside_it_is_seen() {
+        let mut part = with_series(&[&[3000.0; 40][..], &[500.0; 40]].concat());
+        part.foreign_pct = Some(40.0);
+        let others = |part: &mut Measurement, from: usize| {
+            for (n, p) in part.series.iter_mut().enumerate() {
+                p.read_bytes_per_s = p.read_iops * 4096.0;
+                p.disk_bytes_per_s = Some(p.read_bytes_per_s + if n >= from { 1e8 } else { 0.0 });
+            }
+        };
+        others(&mut part, 40);
+        assert_eq!(burst_drop(&part), None);
+        others(&mut part, 75);
+        assert_eq!(burst_drop(&part), Some((3000.0, 500.0)));
+    }
+
     #[test]
     fn a_burst_is_a_lasting_drop_not_a_dip() {
-        let series = |rates: &[f64]| Measurement {
-            series: rates.iter().map(|r| SeriesPoint { read_iops: *r, ..SeriesPoint::default() }).collect(),
-            ..measurement(1, 1.0)
-        };
         let fell: Vec<f64> = (0..40).map(|n| if n < 15 { 3000.0 } else { 100.0 }).collect();
-        assert_eq!(burst_drop(&series(&fell)), Some((3000.0, 100.0)));
+        assert_eq!(burst_drop(&with_series(&fell)), Some((3000.0, 100.0)));
         let mut dip = vec![3000.0; 40];
         dip[35..].fill(100.0);
-        assert_eq!(burst_drop(&series(&dip)), None);
-        assert_eq!(burst_drop(&series(&[3000.0; 40])), None);
+        assert_eq!(burst_drop(&with_series(&dip)), None);
+        assert_eq!(burst_drop(&with_series(&[3000.0; 40])), None);
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn disk_name(root: &Root, id: DevId) -> Option<String> {
     disk_sysfs_dir(root, id)?.file_name()?.to_str().map(Into::into)
 }
 
+/// The number of the disk that device `id` is, or is a partition of.
+pub(crate) fn disk_id(root: &Root, id: DevId) -> Option<DevId> {
+    DevId::parse(&std::fs::read(disk_sysfs_dir(root, id)?.join("dev")).ok()?)
+}
+
 /// The sizes of that disk that are not 0.
 pub(crate) fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
     let Some(dir) = disk_sysfs_dir(root, id) else { return Vec::new() };

@@ -1,7 +1,7 @@
 //! An append-only log synced always, every second in a second thread, or never: how long a write waits for a sync.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan, record_fdatasync};
-use super::workload::{PlannedWrites, Workload, duration_line, lower_is_better, percentile_ms};
+use super::workload::{PlannedWrites, Workload, duration_line, log_bytes, lower_is_better, percentile_ms};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -24,6 +24,7 @@ pub(super) const APPEND: Workload = Workload {
         rate_iops: 20_000,
         ..one_call_plan()
     },
+    own_bytes: log_bytes,
     planned_writes: |plan| {
         let times = POLICIES.len() as u64;
         let whole = plan.size.saturating_mul(times);

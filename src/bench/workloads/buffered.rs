@@ -21,6 +21,7 @@ pub(super) const BUFFERED: Workload = Workload {
     plan: one_call_plan,
     check: check_one_call,
     footprint: |plan| plan.size,
+    own_bytes: |_, _| None,
     planned_writes: |plan| PlannedWrites { guaranteed: plan.size, additional: Some(0) },
     describe: |_| Vec::new(),
     has_reference_classes: |_| false,

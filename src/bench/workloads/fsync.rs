@@ -1,7 +1,7 @@
 //! etcd's disk rule: small records appended one by one, each with fdatasync, whose p99 must be under 10 ms.
 
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan};
-use super::workload::{PlannedWrites, Workload, duration_line, lower_is_better, percentile_ms};
+use super::workload::{PlannedWrites, Workload, duration_line, log_bytes, lower_is_better, percentile_ms};
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
@@ -12,6 +12,7 @@ pub(super) const FSYNC: Workload = Workload {
     about: "2,300-byte records, each with fdatasync: etcd's rule, p99 under 10 ms",
     params: "size block time rate rate-bytes io-size idle stall-limit seed",
     plan: || BenchPlan { size: 22 << 20, block: 2300, read_pct: 0, time_ms: 30_000, ..one_call_plan() },
+    own_bytes: log_bytes,
     planned_writes: |plan| PlannedWrites::timed(plan, plan.size, 100, 1),
     describe: |plan| {
         vec![

@@ -16,6 +16,7 @@ pub(super) const IN_FLIGHT: Workload = Workload {
     plan: BenchPlan::default,
     check,
     footprint: |plan| plan.size,
+    own_bytes: |plan, part| (plan.direct && part.sync.ios == 0).then_some([part.read.bytes, part.write.bytes]),
     planned_writes: |plan| PlannedWrites::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1),
     describe,
     has_reference_classes: |plan| {

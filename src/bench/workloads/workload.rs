@@ -21,6 +21,8 @@ pub struct Workload {
     pub(crate) check: fn(&BenchPlan) -> Result<(), PlanError>,
     /// Disk space it uses while it runs, bytes.
     pub(crate) footprint: fn(&BenchPlan) -> u64,
+    /// The most bytes that a measurement can make the disk read and write; `None`: not known.
+    pub(crate) own_bytes: fn(&BenchPlan, &Measurement) -> Option<[u64; 2]>,
     pub(crate) planned_writes: fn(&BenchPlan) -> PlannedWrites,
     /// What it will do, one line each, shown before the start.
     pub describe: fn(&BenchPlan) -> Vec<String>,
@@ -115,6 +117,15 @@ impl PlannedWrites {
         };
         Self { guaranteed, additional: most.map(|n| n.saturating_mul(times)) }
     }
+}
+
+/// Bytes that pages, a journal and metadata take for each sync of a small write: 18 KiB on ext4, 6 KiB on xfs.
+const BYTES_PER_SYNC: u64 = 32 << 10;
+
+/// [`Workload::own_bytes`] of a log: the pages around each record are read where they are not in the cache, and written.
+pub(super) fn log_bytes(_plan: &BenchPlan, part: &Measurement) -> Option<[u64; 2]> {
+    let pages = part.write.bytes.saturating_mul(2);
+    Some([pages, pages.saturating_add(part.sync.ios.saturating_mul(BYTES_PER_SYNC))])
 }
 
 pub(super) fn file_line(plan: &BenchPlan, times: &str) -> String {

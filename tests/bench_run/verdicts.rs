@@ -1,0 +1,121 @@
+//! What a run concludes when something other than the storage decided its figures: a frozen file system, a stopped
+//! process, a neighbour on the disk, Ctrl-C.
+
+use crate::lab::{BenchDir, LongRun, LoopDevice, skip};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn warnings(report: &Value) -> String {
+    report["warnings"].to_string()
+}
+
+fn causes(part: &Value) -> Vec<&str> {
+    part["disturbances"].as_array().into_iter().flatten().filter_map(|d| d["cause"].as_str()).collect()
+}
+
+#[test]
+fn a_freeze_is_named_and_is_no_exhausted_credit() {
+    let Some(lab) = LoopDevice::mounted() else { return };
+    let plan = json!({
+        "profile": "randwrite", "read_pct": 0, "directory": lab.mount_point(), "size": 16 << 20, "ramp_ms": 0,
+        "time_ms": 10_000,
+    });
+    let long = LongRun::start_with(&plan);
+    std::thread::sleep(Duration::from_millis(4500));
+    if !lab.freeze("-f") {
+        return skip("fsfreeze does not work here");
+    }
+    std::thread::sleep(Duration::from_millis(5000));
+    lab.freeze("-u");
+    let report = long.wait_for_report();
+    assert_eq!(report["end"], "complete");
+    let part = &report["parts"][0];
+    assert!(causes(part).contains(&"frozen"), "{}", part["disturbances"]);
+    let said = warnings(&report);
+    assert!(said.contains("the file system was frozen (fsfreeze) for"), "{said}");
+    assert!(!said.contains("used up"), "{said}");
+    assert_eq!(report["ruler"]["class"], Value::Null, "{}", report["ruler"]);
+}
+
+#[test]
+fn a_stopped_run_goes_on_and_says_that_it_was_stopped() {
+    let Some(place) = BenchDir::new() else { return };
+    let plan = json!({
+        "profile": "randread", "read_pct": 100, "directory": place.path(), "size": 16 << 20, "ramp_ms": 0,
+        "time_ms": 6000, "stall_limit_ms": 1000,
+    });
+    let long = LongRun::start_with(&plan);
+    let pid = Pid::from_child(&long.child);
+    std::thread::sleep(Duration::from_millis(1000));
+    kill_process(pid, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(3000));
+    kill_process(pid, Signal::CONT).unwrap();
+    let report = long.wait_for_report();
+    assert_eq!(report["end"], "complete", "the pause is no stall of the storage");
+    assert_eq!(causes(&report["parts"][0]), ["stopped"], "{}", report["parts"][0]["disturbances"]);
+    assert!(warnings(&report).contains("this program was stopped (SIGSTOP) for"), "{}", warnings(&report));
+}
+
+/// Reads a file of the same disk past the cache until told to end.
+fn read_beside(file: &Path, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        let input = format!("if={}", file.display());
+        let words = [&input, "of=/dev/null", "bs=1M", "iflag=direct"];
+        let done = Command::new("dd").args(words).stderr(Stdio::null()).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+#[test]
+fn neighbours_are_noticed_also_beside_logs() {
+    let (Some(lab), Some(place)) = (LoopDevice::mounted(), BenchDir::new()) else { return };
+    let mnt = lab.mount_point();
+    let dir = mnt.to_str().unwrap();
+    let other = mnt.join("other");
+    std::fs::write(&other, vec![7u8; 64 << 20]).unwrap();
+    let run = |profile: &str| place.json_in(dir, profile, &["--time", "2"]);
+    let loud = |report: &Value| {
+        let parts = report["parts"].as_array().unwrap().iter();
+        parts.map(|p| p["foreign_pct"].as_f64().unwrap_or(0.0)).fold(0.0, f64::max)
+    };
+    for profile in ["randread", "fsync", "append"] {
+        let alone = run(profile);
+        assert!(loud(&alone) < 10.0, "{profile} alone: {} %", loud(&alone));
+        let done = AtomicBool::new(false);
+        let beside = std::thread::scope(|scope| {
+            scope.spawn(|| read_beside(&other, &done));
+            let report = run(profile);
+            done.store(true, Ordering::Relaxed);
+            report
+        });
+        assert!(loud(&beside) > 10.0, "{profile}: {}", beside["parts"]);
+        assert!(warnings(&beside).contains("not this run's"), "{profile}: {}", warnings(&beside));
+    }
+}
+
+#[test]
+fn a_cancelled_run_says_so_in_every_format_and_in_its_exit_code() {
+    let Some(place) = BenchDir::new() else { return };
+    let cancelled = |format: &str| {
+        let dir = place.path().to_str().unwrap();
+        let args = ["bench", "run", "randread", dir, "--size", "16M", "--ramp", "0", "--time", "60", "-q", "--format"];
+        let mut command = place.command(&[&args[..], &[format]].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        std::thread::sleep(Duration::from_millis(2500));
+        kill_process(pid, Signal::INT).unwrap();
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(130), "{format}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    assert!(cancelled("text").contains("cancelled: the figures are those up to then"));
+    assert!(cancelled("markdown").contains("Ended: cancelled"));
+    let report: Value = serde_json::from_str(&cancelled("json")).unwrap();
+    assert_eq!(report["end"], "cancelled");
+    let fio: Value = serde_json::from_str(&cancelled("fio")).unwrap();
+    assert_eq!(fio["jobs"][0]["error"], libc::ECANCELED);
+}
