@@ -31,9 +31,11 @@ struct key {
 /* Sets tgid and kind of the key for a bio of page cache: the process that dirtied it. */
 INLINE void dirtier(struct bio___owner *bio, struct key *key)
 {
-	u64 inode = page_inode(bio->bi_io_vec->bv_page);
+	u64 page = 0, inode;
 	u32 which, device;
 
+	read_kernel(&page, sizeof(page), &bio->bi_io_vec->bv_page);
+	inode = page_inode(page);
 	key->tgid = 0;
 	key->kind = BACK;
 	if (!inode || !find_dirtier(inode, &which, &device))

@@ -203,7 +203,7 @@ INLINE u64 private_inode(struct work *w)
 }
 
 /* Whether a page is memory of a program that belongs to no file. */
-INLINE bool is_anonymous(struct page *page)
+INLINE bool is_anonymous(u64 page)
 {
 	unsigned long mapping = 0;
 
@@ -211,12 +211,12 @@ INLINE bool is_anonymous(struct page *page)
 	if (HAS(struct folio, mapping))
 		read_kernel(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
 	else
-		read_kernel(&mapping, sizeof(mapping), &page->mapping);
+		read_kernel(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
 	return mapping & 1;
 }
 
 /* Whether a page is in the swap cache. */
-INLINE bool is_swap(struct page *page)
+INLINE bool is_swap(u64 page)
 {
 	unsigned long flags = 0;
 
@@ -224,7 +224,7 @@ INLINE bool is_swap(struct page *page)
 	if (HAS(struct page___memdesc, flags.f))
 		read_kernel(&flags, sizeof(flags), &((struct page___memdesc *)page)->flags.f);
 	else
-		read_kernel(&flags, sizeof(flags), &page->flags);
+		read_kernel(&flags, sizeof(flags), &((struct page *)page)->flags);
 	return HAS_SWAPCACHE && is_anonymous(page) && (flags >> PG_SWAPCACHE_BIT & 1);
 }
 
@@ -241,12 +241,12 @@ INLINE u32 class_of(struct work *w, bool is_device)
 {
 	if (is_device)
 		return !w->claimed ? DEVICE : is_jbd2(w->submitter) ? JOURNAL : META;
-	if ((w->flags & FLAG(__REQ_SWAP)) || is_swap((struct page *)w->page))
+	if ((w->flags & FLAG(__REQ_SWAP)) || is_swap(w->page))
 		return SWAP;
 	if (w->flags & FLAG(__REQ_META))
 		return META;
 	/* Direct I/O from a program's memory, though not of a file. */
-	if (IOMAP_DIO_END && is_anonymous((struct page *)w->page))
+	if (IOMAP_DIO_END && is_anonymous(w->page))
 		return DEVICE;
 	return w->claimed ? UNKNOWN : DEVICE;
 }
@@ -274,7 +274,7 @@ INLINE u64 identify(struct work *w)
 	}
 	inode = w->end ? private_inode(w) : 0;
 	if (!inode) {
-		inode = page_inode((struct page *)w->page);
+		inode = page_inode(w->page);
 		if (w->write && inode && find_dirtier(inode, &dirtier, &device))
 			w->key.tgid = dirtier;
 	}

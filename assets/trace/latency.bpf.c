@@ -33,6 +33,12 @@ const volatile u8 BIO_QUEUE_QUEUE = 0;
 
 enum { READ, WRITE, FLUSH, OTHER };
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct request___data {
+	void *bio;
+};
+#pragma clang attribute pop
+
 struct key {
 	u32 dev; /* major << 20 | minor, of the whole device */
 	u32 op;
@@ -275,6 +281,9 @@ int rq_complete(u64 *ctx)
 	issue = issue_of(id_of(rq), last);
 	of.op = kind(rq->cmd_flags);
 	if (of.op == OTHER)
+		return 0;
+	/* Request-based dm (multipath) completes a request whose data its clones have completed before. */
+	if (!left && of.op != FLUSH && !((struct request___data *)rq)->bio)
 		return 0;
 	if (HAS(struct request___old, rq_disk))
 		disk = ((struct request___old *)rq)->rq_disk;

@@ -42,8 +42,11 @@ struct address_space {
 };
 struct page {
 	unsigned long flags;
-	unsigned long compound_head;
+	unsigned long compound_head; /* before 7.2 */
 	struct address_space *mapping;
+};
+struct page___info {
+	unsigned long compound_info; /* since 7.2 */
 };
 struct folio {
 	struct address_space *mapping;
@@ -289,17 +292,27 @@ INLINE bool find_dirtier(u64 inode, u32 *tgid, u32 *device)
 	return 0;
 }
 
-/* Returns the head page of a page's folio, to which tail pages point. */
-INLINE struct page *head_of(struct page *page)
+/* Returns the head page of a page's folio. A tail page has the lowest bit set in a word that points to its head or, since
+ * 7.2 where a `struct page` has a power of two as its size, masks its own address. Pages are numbers here, because the
+ * verifier forbids to mask a pointer. */
+INLINE u64 head_of(u64 page)
 {
-	unsigned long head = 0;
+	unsigned long word = 0, above;
 
-	read_kernel(&head, sizeof(head), &page->compound_head);
-	return head & 1 ? (void *)(head - 1) : page;
+	if (HAS(struct page___info, compound_info))
+		read_kernel(&word, sizeof(word), &((struct page___info *)page)->compound_info);
+	else
+		read_kernel(&word, sizeof(word), &((struct page *)page)->compound_head);
+	if (!(word & 1))
+		return page;
+	word--;
+	/* A mask is a negated power of two; no pointer to a page is. */
+	above = -word;
+	return above & (above - 1) ? word : page & word;
 }
 
 /* Returns the address of the inode in whose page cache a page is; 0 for other memory. */
-INLINE u64 page_inode(struct page *page)
+INLINE u64 page_inode(u64 page)
 {
 	unsigned long mapping = 0, inode = 0;
 
@@ -307,7 +320,7 @@ INLINE u64 page_inode(struct page *page)
 	if (HAS(struct folio, mapping))
 		read_kernel(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
 	else
-		read_kernel(&mapping, sizeof(mapping), &page->mapping);
+		read_kernel(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
 	/* Anonymous memory has flag bits here. */
 	if (!mapping || (mapping & 3))
 		return 0;

@@ -6,7 +6,8 @@
  * request. Syncs by io_uring are only counted; synchronous writes (O_SYNC, O_DSYNC) are not seen.
  *
  * The file is looked up at entry; its path is read once for each process, file and call. All maps are bounded;
- * drops are counted.
+ * drops are counted. They are allocated in advance: kernels 5.7 to 6.0 warn, and with panic_on_warn go down, when a
+ * program on such a tracepoint has a map that allocates as it goes.
  */
 #include "kernel.h"
 
@@ -112,7 +113,6 @@ struct left {
 
 struct {
 	MAP_UINT(type, MAP_HASH);
-	MAP_UINT(map_flags, MAP_NO_PREALLOC);
 	MAP_UINT(max_entries, 2048);
 	MAP_TYPE(key, struct key);
 	MAP_TYPE(value, struct counts);
@@ -121,7 +121,6 @@ struct {
 /* Syncs in flight, by thread. */
 struct {
 	MAP_UINT(type, MAP_HASH);
-	MAP_UINT(map_flags, MAP_NO_PREALLOC);
 	MAP_UINT(max_entries, 4096);
 	MAP_TYPE(key, u64);
 	MAP_TYPE(value, struct begun);
@@ -130,7 +129,6 @@ struct {
 /* Slow syncs, until user space removes them. */
 struct {
 	MAP_UINT(type, MAP_HASH);
-	MAP_UINT(map_flags, MAP_NO_PREALLOC);
 	MAP_UINT(max_entries, 512);
 	MAP_TYPE(key, struct slow_key);
 	MAP_TYPE(value, struct slow);
