@@ -2,7 +2,7 @@
 //!
 //! The files `tests/fixtures/kmsg/*/dev/kmsg` have the format of `cat /dev/kmsg`: `lab` was captured while a loop
 //! device failed and a frozen file system blocked a writer, `field` has messages of many kernel versions and drivers,
-//! `boot` is an ordinary boot without errors.
+//! `boot` is an ordinary boot without errors, `attached` one of 6.12 with SCSI, SATA, NVMe, multipath, md, XFS and btrfs.
 
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::model::kernel_log::{KernelLog, KernelLogClass, KernelLogLimits, LogClock, LogEntry};
@@ -63,4 +63,13 @@ fn an_ordinary_boot_has_nothing_to_report() {
     assert_snapshot_of("boot");
     let log = read("boot");
     assert!(log.entries().all(|e| e.class == KernelLogClass::Other));
+}
+
+#[test]
+fn attaching_healthy_devices_is_no_problem() {
+    let log = read("attached");
+    let classified: Vec<_> = log.entries().filter(|e| e.class != KernelLogClass::Other).map(format_entry).collect();
+    // Said of a device that was reset as well: the rule looks at when and how often.
+    assert!(classified.iter().all(|line| line.contains("Power-on or device reset occurred")), "{classified:#?}");
+    assert_eq!(classified.len(), 3, "one for each SCSI device: {classified:#?}");
 }

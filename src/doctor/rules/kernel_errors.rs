@@ -11,6 +11,10 @@ const RECENT_SECS: u64 = 600;
 const ONGOING_SECS: f64 = 120.0;
 /// The device lacks an operation (WRITE_ZEROES, discard) and the kernel does without: no failure.
 const UNSUPPORTED_OPERATION: &str = "operation not supported error";
+/// Printed once for each SCSI device as it is attached; after that, by a device that was reset.
+const POWER_ON: &str = "Power-on or device reset occurred";
+/// Devices are attached within this time after boot.
+const BOOT_SECS: u64 = 60;
 /// This many resets are more than a glitch of the link.
 const MANY_RESETS: u64 = 3;
 const MAX_OOM_FINDINGS: usize = 3;
@@ -137,7 +141,11 @@ pub(super) fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
             .advise("copy the data while it can be read")
             .costs("load on a weak device")
     };
-    report_messages(ctx, out, KernelLogClass::ResetTimeout, |_| true, finding)
+    let is_attach = |entry: &LogEntry| {
+        let is_booting = ctx.wall_to_boot_ns(entry.wall_ns) < BOOT_SECS * 1_000_000_000;
+        (entry.count == 1 || is_booting) && entry.message.contains(POWER_ON)
+    };
+    report_messages(ctx, out, KernelLogClass::ResetTimeout, |entry| !is_attach(entry), finding)
 }
 
 pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {

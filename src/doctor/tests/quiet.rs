@@ -50,6 +50,15 @@ fn stall_sda(t: &mut Snapshot) {
 }
 
 pub const QUIET: &[QuietCase] = &[
+    Case::new("device-reset", "a SCSI disk was attached", |s| {
+        s.idle_ticks(8);
+        s.kernel_message("sd 6:0:1:0: Power-on or device reset occurred");
+    }),
+    Case::new("io-error", "a SCSI disk and a mirror were attached", |s| {
+        s.idle_ticks(8);
+        s.kernel_message("sd 6:0:1:0: [sdb] Mode Sense: 63 00 00 08");
+        s.kernel_message("md/raid1:md0: active with 2 out of 2 mirrors");
+    }),
     Case::new("device-saturated", "100% busy with a short queue", |s| {
         s.ticks(8, |t| set_device(t, busy_device(NVME, "nvme0n1", (9_000.0, 0.11, 1.0, 4.0, 0.5))));
     }),

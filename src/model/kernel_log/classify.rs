@@ -198,6 +198,11 @@ mod tests {
     fn a_rule_text_in_mid_line_does_not_match() {
         assert_eq!(classified("usbhid: XFS (looks like) an error").0, KernelLogClass::Other);
         assert_eq!(classified("nothing to see").0, KernelLogClass::Other);
+        assert_eq!(classified("md/raid1:md0: active with 2 out of 2 mirrors").0, KernelLogClass::Other);
+        assert_eq!(classified("md/raid1:md0: read error corrected").0, KernelLogClass::IoError);
+        assert_eq!(classified("nvme nvme0: Shutdown timeout set to 10 seconds").0, KernelLogClass::Other);
+        assert_eq!(classified("nvme nvme0: I/O 5 QID 1 timeout, aborting").0, KernelLogClass::ResetTimeout);
+        assert_eq!(classified("pcieport 0000:00:1c.0: AER: enabled with IRQ 122").0, KernelLogClass::Other);
         assert_eq!(classified("EXT4-fs (sda1): mounted filesystem with ordered data mode").0, KernelLogClass::Other);
         assert_eq!(classified("").0, KernelLogClass::Other);
     }

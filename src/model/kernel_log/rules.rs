@@ -110,8 +110,18 @@ impl MessageRule {
     }
 
     fn is_satisfied_by(&self, rest: &[u8]) -> bool {
-        self.requires_any.is_empty() || self.requires_any.split('|').any(|word| index_after(rest, word).is_some())
+        self.requires_any.is_empty() || self.requires_any.split('|').any(|word| contains_word(rest, word))
     }
+}
+
+/// Whether a word of `text` starts with `needle`, or does so after its first letter: `rror` is in `error` and `Error`,
+/// not in `mirror`. A needle that starts with punctuation may be anywhere.
+fn contains_word(text: &[u8], needle: &str) -> bool {
+    let is_letter = |at: Option<usize>| at.is_some_and(|at| text[at].is_ascii_alphabetic());
+    let starts_word = |at: usize| !is_letter(at.checked_sub(1)) || !is_letter(at.checked_sub(2));
+    let is_free = !needle.starts_with(|c: char| c.is_ascii_alphabetic());
+    let found = text.windows(needle.len()).enumerate().filter(|(_, part)| *part == needle.as_bytes());
+    found.into_iter().any(|(at, _)| is_free || starts_word(at))
 }
 
 /// The position after the first `needle` in `text`.
@@ -166,6 +176,11 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(Filesystem, "gfs2: ", Unnamed).any("withdraw|rror"),
     start(Filesystem, "OCFS2: ", InParentheses).any(ERROR_WORDS),
     word(Filesystem, "Remounting filesystem read-only|Remounting file system read-only", InParentheses),
+    // What drivers print when a healthy device is attached.
+    start(Other, "nvme nvme", SecondWord).any("Shutdown timeout set to"),
+    start(Other, "sd ", InBrackets).any("Mode Sense: "),
+    start(Other, "mpt", FirstWord).any("sending diag reset|diag reset: SUCCESS"),
+    start(Other, "pcieport ", SecondWord).any("AER: enabled"),
     // Timeouts of requests and links; before the I/O errors that they lead to.
     start(ResetTimeout, "nvme nvme", SecondWord).any(
         "timeout|Abort status|controller is down|not ready|reset|Removing after probe failure|\
