@@ -3,7 +3,11 @@
 //! Every reader gets its paths from a [`Root`], so the program runs on a captured tree (`--root DIR`) as on the live
 //! machine, and tests need no kernel.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+/// Inode of the first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// The directory that contains `/proc`, `/sys`, `/dev`, `/run` and `/etc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +81,13 @@ impl Root {
     /// The directories of sysctl settings applied at boot, highest priority first.
     pub fn sysctl_dirs(&self) -> [PathBuf; 5] {
         ["etc", "run", "usr/local/lib", "usr/lib", "lib"].map(|top| self.path_in(top, "sysctl.d"))
+    }
+
+    /// Whether this process is in the machine's first PID namespace. In another one, such as a container's, its numbers of
+    /// processes are not the kernel's, and all of its processes end with the namespace.
+    /// Errors: if `/proc/self/ns/pid` cannot be read.
+    pub fn is_initial_pid_namespace(&self) -> std::io::Result<bool> {
+        std::fs::metadata(self.proc("self/ns/pid")).map(|namespace| namespace.ino() == INITIAL_PID_NAMESPACE)
     }
 
     /// This program, to start a child of the same binary even if its file was replaced.

@@ -12,7 +12,7 @@ use super::run_progress::{RunProgress, merge_recorders};
 use super::syscalls::ResourceUsage;
 use super::target::filesystem::TargetFilesystem;
 pub use super::target::refusal::RunError;
-use super::target::{BenchFile, TargetDirectory, size_hints};
+use super::target::{BenchFile, TargetDirectory, checks, size_hints};
 use super::worker_loop::run_worker_loop;
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::reading::describe_io_error;
@@ -88,6 +88,9 @@ impl BenchSession {
         let twice = self.plan.network.as_ref() == Some(&self.plan.directory);
         let place = TargetDirectory::open_checked(&self.root, &self.plan.directory, twice)?;
         let fs = &place.filesystem;
+        if let (true, Some(device)) = (self.plan.iopoll, fs.device) {
+            checks::check_polling(&self.root, device)?;
+        }
         let report = ReportTarget {
             directory: sanitize(self.plan.directory.as_os_str().as_encoded_bytes()),
             size_hints: fs.device.map(|d| size_hints::read_size_hints(&self.root, d)).unwrap_or_default(),

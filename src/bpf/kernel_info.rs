@@ -3,16 +3,13 @@
 use super::btf::TracepointArguments;
 use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::root::Root;
+use crate::tuning::sudo::privilege_advice;
 use aya::{Btf, Endianness};
 use rustix::thread::CapabilitySet;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 
 /// Path of the kernel's type information, as shown in messages.
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
-
-/// Inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
-const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// The running kernel, inspected once for all probes. Takes about 20 MB, so it is dropped after loading.
 pub struct KernelInfo {
@@ -29,6 +26,7 @@ impl KernelInfo {
     pub fn detect(root: &Root) -> Result<Self, ProbeUnavailable> {
         let types = read_btf(root)?;
         check_capabilities()?;
+        check_lockdown(root)?;
         let points = TracepointArguments::parse(&types)
             .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: unknown format")))?;
         let btf = Btf::parse(&types, Endianness::default()).map_err(|err| load_failure(BTF_PATH, &err))?;
@@ -63,7 +61,25 @@ fn check_capabilities() -> Result<(), ProbeUnavailable> {
         || capabilities.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
     match is_allowed {
         true => Ok(()),
-        false => Err(ProbeUnavailable::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into())),
+        false => {
+            let advice = privilege_advice();
+            Err(ProbeUnavailable::Denied(format!("tracing needs CAP_BPF and CAP_PERFMON; {advice}")))
+        }
+    }
+}
+
+/// Checks that kernel lockdown allows programs to read kernel memory, which `integrity` does and `confidentiality` does
+/// not. The state is in securityfs, and in the command line where that is not mounted.
+fn check_lockdown(root: &Root) -> Result<(), ProbeUnavailable> {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let is_locked = read(root.sys("kernel/security/lockdown")).contains("[confidentiality]")
+        || read(root.proc("cmdline")).split_ascii_whitespace().any(|option| option == "lockdown=confidentiality");
+    match is_locked {
+        false => Ok(()),
+        true => Err(ProbeUnavailable::Denied(
+            "tracing: kernel lockdown is in confidentiality mode, which forbids it (boot with lockdown=integrity or none)"
+                .into(),
+        )),
     }
 }
 
@@ -71,9 +87,9 @@ fn check_capabilities() -> Result<(), ProbeUnavailable> {
 /// namespace, and in another one these are the numbers of other tasks.
 /// Errors: the reason why tasks cannot be named.
 pub(super) fn check_pid_namespace(root: &Root) -> Result<(), ProbeUnavailable> {
-    match std::fs::metadata(root.proc("self/ns/pid")).map(|namespace| namespace.ino()) {
-        Ok(INITIAL_PID_NAMESPACE) => Ok(()),
-        Ok(_) => Err(ProbeUnavailable::Absent(
+    match root.is_initial_pid_namespace() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(ProbeUnavailable::Absent(
             "tracing: tasks can be identified only in the initial PID namespace, not in a container's own".into(),
         )),
         Err(err) => Err(ProbeUnavailable::from_io_error("/proc/self/ns/pid", &err)),
@@ -89,6 +105,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let why = KernelInfo::detect(&Root::at(dir.path())).err().unwrap();
         assert!(matches!(&why, ProbeUnavailable::Absent(why) if why.contains(BTF_PATH)), "{why:?}");
+    }
+
+    #[test]
+    fn lockdown_is_named_as_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        for (place, text, is_allowed) in [
+            (root.sys("kernel/security/lockdown"), "none integrity [confidentiality]\n", false),
+            (root.sys("kernel/security/lockdown"), "none [integrity] confidentiality\n", true),
+            (root.proc("cmdline"), "quiet lockdown=confidentiality ro\n", false),
+        ] {
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, text).unwrap();
+            assert_eq!(check_lockdown(&root).is_ok(), is_allowed, "{text}");
+        }
     }
 
     #[test]

@@ -31,6 +31,8 @@ use latency::LatencyProbe;
 use memory_stalls::MemoryStallProbe;
 pub use probe::ProbeHandle;
 use request_control::RequestControl;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use syncs::SyncProbe;
 use task_iter::TaskIterProbe;
@@ -54,6 +56,8 @@ pub struct Tracer {
     file_control: RequestControl<FileIoProbe>,
     /// I/O by process and control group.
     pub io_accounting: ProbeHandle<IoAccountingProbe>,
+    /// The thread that loads the programs is at work.
+    is_loading: Arc<AtomicBool>,
 }
 
 impl Tracer {
@@ -70,21 +74,25 @@ impl Tracer {
             files,
             tasks: ProbeHandle::new(),
             io_accounting: ProbeHandle::new(),
+            is_loading: Arc::default(),
         }
     }
 
     /// Starts a thread that loads the programs; returns at once.
     pub fn start(&self) {
         self.set_all_unavailable(&ProbeUnavailable::Absent("tracing is being loaded".into()));
+        self.is_loading.store(true, Ordering::Release);
         self.sync_control.allow();
         self.file_control.allow();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load_all();
+            tracer.is_loading.store(false, Ordering::Release);
             // Parsing BTF took about 30 MB.
             crate::allocator::trim();
         });
         if let Err(err) = spawned {
+            self.is_loading.store(false, Ordering::Release);
             self.set_all_unavailable(&ProbeUnavailable::from_io_error("no thread for tracing", &err));
         }
     }
@@ -114,6 +122,11 @@ impl Tracer {
     /// Whether no thread is loading or unloading the programs for syncs.
     pub fn is_sync_worker_idle(&self) -> bool {
         self.sync_control.is_idle()
+    }
+
+    /// Whether no thread is loading programs, or unloading those for syncs or files.
+    pub fn is_settled(&self) -> bool {
+        !self.is_loading.load(Ordering::Acquire) && self.sync_control.is_idle() && self.file_control.is_idle()
     }
 
     /// Requests I/O by file, or says that it is not needed any more. Returns at once; a thread loads and unloads the

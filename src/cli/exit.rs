@@ -42,6 +42,10 @@ pub(super) fn print_final_error(error: &anyhow::Error) -> u8 {
         Some(TuneError::Usage(_)) => EXIT_USAGE,
         Some(TuneError::Unsafe(_)) => EXIT_REFUSED,
         Some(TuneError::Privilege(_)) => {
+            if rustix::process::geteuid().is_root() {
+                print_error("root may not do it here: run on the host, or in a privileged container");
+                return EXIT_PRIVILEGE;
+            }
             let program = std::env::current_exe().map(|p| p.to_string_lossy().into_owned());
             let program = program.unwrap_or_else(|_| "iotop-plus".into());
             let command = sudo_command_line(&program, std::env::args().skip(1));

@@ -317,9 +317,9 @@ impl Sampler {
         let now = Instant::now();
         self.tick_deadline = now + self.interval + SAMPLE_DEADLINE;
         // A tick during which the scan is still running belongs to the same sample. No sample is complete before
-        // the first scan, which has all names to fetch.
+        // the first scan, which has all names to fetch, or while tracing, which it is to contain, is being loaded.
         let is_ready = (self.last_scan_boot_ns > 0 || now > self.started + FIRST_SCAN_TIMEOUT)
-            && (self.collectors.tracer.is_sync_worker_idle() || now > self.started + TRACING_LOAD_TIMEOUT);
+            && (self.collectors.tracer.is_settled() || now > self.started + TRACING_LOAD_TIMEOUT);
         if !is_first && is_ready && self.pending_sample.is_none() {
             self.pending_sample = Some((self.state.now().boot_ns, now + SAMPLE_DEADLINE));
         }

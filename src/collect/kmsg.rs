@@ -13,6 +13,7 @@ use crate::model::kernel_log::KmsgRecord;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::parse::bytes::parse_i64;
 use crate::root::Root;
+use crate::tuning::sudo::privilege_advice;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -129,8 +130,9 @@ fn open_error(root: &Root, path: &str, err: &std::io::Error) -> Reading<KmsgRead
                 _ => "",
             };
             Reading::Denied(format!(
-                "{path}: {}{why}; needs CAP_SYSLOG: run with sudo, or set kernel.dmesg_restrict = 0",
-                describe_io_error(err)
+                "{path}: {}{why}; needs CAP_SYSLOG: {}, or set kernel.dmesg_restrict = 0",
+                describe_io_error(err),
+                privilege_advice()
             ))
         }
         // In a user namespace the node can exist and yet not be a device.

@@ -22,7 +22,9 @@ fn read(files: &mut [PersistentFile; 3], buf: &mut Vec<u8>) -> Reading<PressureR
                 *slot = ResourcePressure { some, full };
             }
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
-                return Reading::Absent("/proc/pressure: this kernel has no PSI (CONFIG_PSI)".into());
+                return Reading::Absent(
+                    "/proc/pressure: PSI is off (boot with psi=1), or the kernel was built without CONFIG_PSI".into(),
+                );
             }
             // PSI is built in but disabled: open succeeds, read fails with EOPNOTSUPP.
             Err(err) if err.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {

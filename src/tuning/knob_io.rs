@@ -180,7 +180,10 @@ impl DirectKnobIo {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mount = rustix::fs::openat(CWD, knob_id.instance(), flags, Mode::empty()).map_err(io::Error::from);
         let done = mount.and_then(|fd| mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME));
-        done.map_err(|e| KnobError::from_io(knob_id, &e))
+        done.map_err(|e| match e.raw_os_error() {
+            Some(libc::ENOSYS) => KnobError::Absent(format!("{knob_id}: needs Linux 5.12 (mount_setattr)")),
+            _ => KnobError::from_io(knob_id, &e),
+        })
     }
 }
 

@@ -90,6 +90,13 @@ fn make_change<'a>(
     assignments: &[String],
     lease_secs: Option<u64>,
 ) -> Result<(TuningContext<'a>, ChangeSet), TuneError> {
+    if lease_secs.is_some() && root.is_initial_pid_namespace().is_ok_and(|is_initial| !is_initial) {
+        return Err(TuneError::Unsafe(
+            "nothing was changed: a lease cannot be held in a container's PID namespace, with which the process that \
+             restores the old values would end; run with the host's PIDs (--pid=host), or use --keep and `tune undo`"
+                .into(),
+        ));
+    }
     let planned = plan_writes(io, &MachineLimits::read(root), assignments)?;
     for p in &planned {
         progress_check::require_progress(root, &p.knob)?;

@@ -2,6 +2,8 @@
 
 use super::filesystem::{FilesystemKind, TargetFilesystem};
 use super::refusal::{display_path, refusal_from_errno, refuse};
+use crate::model::disk::DevId;
+use crate::root::Root;
 use crate::tuning::plan::TuneError;
 use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -73,6 +75,19 @@ pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), TuneError> 
     Err(TuneError::Privilege(why))
 }
 
+/// Refuses polled completions on a device whose driver has no polling queues: the kernel then waits for interrupts
+/// instead, or lets requests wait for ever.
+pub(crate) fn check_polling(root: &Root, device: DevId) -> Result<(), TuneError> {
+    // A partition has the queue of its disk.
+    let read = |at: &str| std::fs::read_to_string(root.sys(&format!("dev/block/{device}/{at}/io_poll")));
+    match read("queue").or_else(|_| read("../queue")) {
+        Ok(text) if text.trim() == "0" => {
+            refuse("--iopoll: the device's driver has no polling queues (nvme.poll_queues=N gives NVMe some)")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Bytes that stay free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
 pub(crate) fn reserved_bytes(size: u64) -> u64 {
     (size / 100 * RESERVE_PCT).max(RESERVE_BYTES)
@@ -94,4 +109,22 @@ pub(crate) fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Resu
         "{} has {free} free; {bytes} would not leave the reserve of {reserve} (5 %, at least 2 GiB): {instead}",
         display_path(path)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polled_completions_need_a_device_with_polling_queues() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let (disk, device) = (root.sys("dev/block/259:0"), DevId { major: 259, minor: 0 });
+        std::fs::create_dir_all(disk.join("queue")).unwrap();
+        std::fs::write(disk.join("queue/io_poll"), "1\n").unwrap();
+        assert_eq!(check_polling(&root, device), Ok(()));
+        std::fs::write(disk.join("queue/io_poll"), "0\n").unwrap();
+        let refused = check_polling(&root, device).unwrap_err();
+        assert!(matches!(&refused, TuneError::Unsafe(why) if why.contains("poll_queues")), "{refused:?}");
+    }
 }

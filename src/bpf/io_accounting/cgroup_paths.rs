@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// ID of the top directory of a hierarchy (the first that `kernfs_create_root` gives).
+const TOP_ID: u64 = 1;
 const MAX_DIRECTORIES: usize = 20_000;
 /// Readings after which an unresolved ID is searched again: usually its group is gone.
 const RETRY_READS: u32 = 60;
@@ -47,10 +49,10 @@ fn hierarchy_root(root: &Root) -> PathBuf {
 
 fn find_paths(top: &Path, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Arc<str>> {
     let mut found = BTreeMap::new();
-    if let Ok(own) = std::fs::metadata(top)
-        && wanted.contains(&own.ino())
-    {
-        found.insert(own.ino(), "/".into());
+    // The top of every hierarchy has this number, also of one that is mounted elsewhere.
+    let own = std::fs::metadata(top).map(|top| top.ino());
+    for id in [TOP_ID, own.unwrap_or(TOP_ID)].into_iter().filter(|id| wanted.contains(id)) {
+        found.insert(id, "/".into());
     }
     let mut dirs = vec![top.to_path_buf()];
     let mut visited = 0;
@@ -93,7 +95,7 @@ mod tests {
             found.sort_by_key(|g| g.1.len());
             found
         };
-        let want = vec![(of_top, Arc::from("/")), (of_deep, Arc::from("/a.slice/b\\x1b.service"))];
+        let want = vec![(1, Arc::from("/")), (of_top, Arc::from("/")), (of_deep, Arc::from("/a.slice/b\\x1b.service"))];
         assert_eq!(resolve(), want);
         std::fs::remove_dir(&deep).unwrap();
         assert_eq!(resolve(), want, "the name outlives the group");

@@ -15,6 +15,7 @@ use super::unavailable::ProbeUnavailable;
 use crate::model::reading::describe_io_error;
 use crate::model::syncs::{NOT_REQUESTED, SyncCall, SyncsRaw};
 use crate::root::Root;
+use crate::tuning::sudo::privilege_advice;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::ClockId;
 use std::io;
@@ -144,9 +145,11 @@ fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
     }
     let text = match refusal {
         Some(err) if err.kind() == io::ErrorKind::PermissionDenied => {
-            let why = "tracing of syncs needs CAP_DAC_READ_SEARCH besides CAP_BPF and CAP_PERFMON, to read \
-                       /sys/kernel/tracing; run with sudo";
-            return Err(ProbeUnavailable::Denied(why.into()));
+            return Err(ProbeUnavailable::Denied(format!(
+                "tracing of syncs needs CAP_DAC_READ_SEARCH besides CAP_BPF and CAP_PERFMON, to read \
+                 /sys/kernel/tracing; {}",
+                privilege_advice()
+            )));
         }
         Some(err) => format!("/sys/kernel/tracing: {}", describe_io_error(&err)),
         None => {
