@@ -24,6 +24,8 @@ const MOST: f64 = 0.5;
 const WRITEBACK_ONLY: f64 = 0.95;
 /// A process with fewer requests is not one that waits for the device.
 const MIN_REQUESTS_PER_S: f64 = 1.0;
+/// As many processes of one name that have ended are the short-lived children of a script.
+const MIN_CHILDREN: usize = 3;
 /// Without tracing, a process is named when it issues at least this share of the bytes ...
 const DOMINANT_SHARE: f64 = 0.6;
 /// ... at most this many times what the device transferred: far more went elsewhere, or into the cache ...
@@ -98,6 +100,12 @@ struct Sum {
 }
 
 impl Sum {
+    fn merge(&mut self, other: &Self) {
+        self.reads.add(other.reads, 1.0);
+        self.writes.add(other.writes, 1.0);
+        self.writeback += other.writeback;
+    }
+
     fn amount(&self, requests: Requests) -> Amount {
         let mut out = Amount::default();
         out.add(self.reads, f64::from(requests != Requests::Writes));
@@ -137,7 +145,31 @@ impl DeviceSums {
         for (pid, sum) in &mut out.processes {
             sum.is_kernel_thread = is_kernel_thread(ctx, *pid, secs);
         }
+        out.merge_children(ctx, secs);
         Some(out)
+    }
+
+    /// Adds the I/O of short-lived processes of one name to the process that started them, or where that is not known to
+    /// the newest of them.
+    fn merge_children(&mut self, ctx: &RuleContext<'_>, secs: f64) {
+        let has_ended = |pid: &u32| ctx.system.processes.find_by_pid(*pid).is_none_or(|row| row.has_exited());
+        let mut by_name: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (pid, _) in self.processes.iter().filter(|(pid, sum)| !sum.is_kernel_thread && has_ended(pid)) {
+            by_name.entry(traced_name(ctx, *pid, secs).unwrap_or_default()).or_default().push(*pid);
+        }
+        by_name.retain(|name, pids| !name.is_empty() && pids.len() >= MIN_CHILDREN);
+        for (name, mut pids) in by_name {
+            let parent = parent_of(ctx, &name, secs);
+            pids.extend(self.processes.keys().filter(|pid| {
+                let row = ctx.system.processes.find_by_pid(**pid);
+                row.is_some_and(|row| !row.has_exited() && row.comm() == name && Some(row.raw.ppid) == parent)
+            }));
+            let Some(heir) = parent.or(pids.last().copied()) else { continue };
+            for pid in pids.into_iter().filter(|pid| *pid != heir) {
+                let Some(child) = self.processes.remove(&pid) else { continue };
+                self.processes.entry(heir).or_default().merge(&child);
+            }
+        }
     }
 
     fn total(&self, requests: Requests) -> Amount {
@@ -199,6 +231,21 @@ fn is_kernel_thread(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
 /// The name of a process at the time of its I/O, sanitized.
 fn traced_name(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> Option<String> {
     ctx.window(secs).filter_map(|tick| tick.io_attribution.ok()?.process_name(pid)).map(|name| sanitize(&**name)).next()
+}
+
+/// The living process that started processes of this name, as the task lists of the window have it.
+fn parent_of(ctx: &RuleContext<'_>, name: &str, secs: f64) -> Option<u32> {
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    for frame in ctx.frames(secs) {
+        for row in frame.tasks.iter().filter(|row| row.comm() == name && row.raw.ppid > 1) {
+            *counts.entry(row.raw.ppid).or_default() += 1;
+        }
+    }
+    let is_program = |pid: u32| {
+        let row = ctx.system.processes.find_by_pid(pid);
+        row.is_some_and(|row| !row.raw.kernel_thread && !row.has_exited())
+    };
+    counts.into_iter().filter(|(pid, _)| is_program(*pid)).max_by_key(|(_, count)| *count).map(|(pid, _)| pid)
 }
 
 /// Bytes that processes read and write on loop devices with a backing file on this device.

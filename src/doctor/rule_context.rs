@@ -6,10 +6,12 @@ use super::format;
 use super::known_servers::{ServerKind, java_server_kind, server_kind};
 use super::storage_class::{StorageClass, storage_class};
 use crate::model::disk::{DevId, DiskRate};
+use crate::model::history::HistoryFrame;
 use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
 use crate::model::process::{ProcessRow, TaskKey};
 use crate::model::reading::Reading;
+use crate::model::request_pattern::RequestPattern;
 use crate::model::slow_facts::SystemFacts;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
@@ -156,6 +158,12 @@ impl<'a> RuleContext<'a> {
         self.system.history.iter().rev().map(|frame| &*frame.snapshot).filter(|s| !s.is_since_boot)
     }
 
+    /// The ticks of the last `secs` seconds with their busiest tasks, newest first.
+    pub(super) fn frames(&self, secs: f64) -> impl Iterator<Item = &'a HistoryFrame> + use<'a> {
+        let frames = self.system.history.iter().rev().filter(|frame| !frame.snapshot.is_since_boot);
+        within(secs, frames, |frame| frame.snapshot.interval_secs)
+    }
+
     /// The ticks of the last `secs` seconds, newest first.
     pub(super) fn window(&self, secs: f64) -> impl Iterator<Item = &'a Snapshot> + use<'a> {
         within(secs, self.ticks(), |tick| tick.interval_secs)
@@ -251,6 +259,14 @@ impl<'a> RuleContext<'a> {
         (requests > 0.0).then(|| sum / requests)
     }
 
+    /// Sizes and places of a device's reads and writes over the last `secs` seconds; empty where they are not traced.
+    pub(super) fn request_pattern(&self, id: DevId, secs: f64) -> RequestPattern {
+        let mut pattern = RequestPattern::default();
+        let latencies = self.window(secs).filter_map(|tick| tick.device(id)?.latency.as_ref());
+        latencies.flat_map(|latency| &latency.kinds[..2]).for_each(|kind| pattern.add(&kind.pattern));
+        pattern
+    }
+
     /// Devices of the newest tick without partitions, whose I/O is their disk's.
     pub(super) fn devices(&self) -> impl Iterator<Item = &'a DiskRate> {
         let rates = self.snapshot().and_then(|s| s.devices.ok()).map(Vec::as_slice).unwrap_or_default();
@@ -332,8 +348,7 @@ impl<'a> RuleContext<'a> {
     pub(super) fn top_io_tasks(&self, secs: f64) -> Vec<IoTask> {
         let mut covered = 0.0;
         let mut out: Vec<IoTask> = Vec::new();
-        let frames = self.system.history.iter().rev().filter(|frame| !frame.snapshot.is_since_boot);
-        for frame in within(secs, frames, |frame| frame.snapshot.interval_secs) {
+        for frame in self.frames(secs) {
             let interval = frame.snapshot.interval_secs;
             // A tick whose task scan has not arrived yet does not count.
             covered += if frame.tasks.is_empty() { 0.0 } else { interval };

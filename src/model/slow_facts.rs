@@ -29,6 +29,9 @@ pub struct SystemFacts {
     pub cgroups: Vec<CgroupFacts>,
     /// Stored benchmark results from this machine that are relevant for a rule, newest first.
     pub results: Vec<BenchResultFacts>,
+    /// Files on which those of the tasks in state D work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<TaskWait>,
     /// Devices and file systems that report errors or missing parts.
     #[serde(default)]
     pub health: Vec<DeviceHealth>,
@@ -44,6 +47,16 @@ pub struct OpenFiles {
     pub soft: Option<u64>,
     /// Hard limit; `None` if unlimited.
     pub hard: Option<u64>,
+}
+
+/// The file of the system call that a task in state D is in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWait {
+    pub key: TaskKey,
+    /// Number of the mount, as in the mount table.
+    pub mount_id: u64,
+    /// Its path as the task sees it.
+    pub path: RawBytes,
 }
 
 /// A control group with a limit on I/O, memory or CPU (Documentation/admin-guide/cgroup-v2.rst and

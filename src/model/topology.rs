@@ -131,6 +131,13 @@ pub struct MdInfo {
     pub sync_action: Option<String>,
 }
 
+/// A mount that holds the backing file of a loop device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackingMount {
+    pub mount_point: RawBytes,
+    pub fs_type: RawBytes,
+}
+
 /// One block device or partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDevice {
@@ -147,6 +154,9 @@ pub struct BlockDevice {
     pub holders: Vec<DevId>,
     /// Name given by the administrator: device-mapper name, md name, backing file of a loop device.
     pub label: Option<RawBytes>,
+    /// The mount with the backing file of a loop device, if that is not on a block device: FUSE, NFS, memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_mount: Option<BackingMount>,
     /// Hardware model, sanitized.
     pub model: Option<String>,
     /// Size in bytes; 0 for a loop device without a file or an empty drive.

@@ -21,6 +21,9 @@ const fn of_other(function: &'static str, short: &'static str, meaning: &'static
     WaitChannel { function, short, meaning, is_of_device: false }
 }
 
+/// Where a writer waits for a frozen file system.
+pub(crate) const FREEZE_WAIT: &str = "percpu_rwsem_wait";
+
 /// Where sync waits for the flushers.
 pub(crate) const FLUSH_WAIT: &str = "wb_wait_for_completion";
 
@@ -29,7 +32,7 @@ const DIRECT_IO: &str = "a direct I/O request of the device";
 
 /// The first that matches counts.
 const WAIT_CHANNELS: &[WaitChannel] = &[
-    of_other("percpu_rwsem_wait", "frozen fs", "a file system that is frozen (fsfreeze, a snapshot)"),
+    of_other(FREEZE_WAIT, "frozen fs", "a file system that is frozen (fsfreeze, a snapshot)"),
     of_device(
         "balance_dirty_pages",
         "dirty limit",

@@ -5,6 +5,7 @@
 
 mod cgroup_limits;
 mod health;
+mod task_waits;
 
 use super::clock;
 use super::kernel_file::read_once;
@@ -43,6 +44,7 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
         open_files: tasks.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
         cgroups: cgroup_limits::read_cgroup_limits(root, tasks, &mut buf),
         results: Vec::new(),
+        waits: tasks.iter().filter_map(|key| task_waits::read_wait(root, *key, &mut buf)).collect(),
         health: health::read_health(root, &mut buf),
     }
 }

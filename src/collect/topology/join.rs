@@ -8,7 +8,7 @@ use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
 use crate::model::mount::{MountInfo, MountResolver, MountTable};
 use crate::model::raw_bytes::RawBytes;
-use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef, Topology};
+use crate::model::topology::{BackingMount, BlockDevice, DeviceKind, DeviceMatch, MountRef, Topology};
 use crate::root::Root;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use std::os::unix::ffi::OsStrExt;
@@ -38,6 +38,7 @@ pub(super) fn build_topology(
             DeviceLink::Mount(mount) => dev.mounts.push(mount),
             DeviceLink::Swap(area) => dev.swaps.push(area),
             DeviceLink::Parent(parent) => dev.parent = Some(parent),
+            DeviceLink::Backing(mount) => dev.backing_mount = Some(mount),
         }
     }
     fill_holders(&mut topo);
@@ -74,6 +75,7 @@ enum DeviceLink {
     Mount(MountRef),
     Swap(RawBytes),
     Parent(DevId),
+    Backing(BackingMount),
 }
 
 struct DeviceResolver<'a> {
@@ -104,7 +106,14 @@ impl DeviceResolver<'_> {
         for dev in self.topology.devices.iter().filter(|d| d.kind == DeviceKind::Loop) {
             let Some(file) = &dev.label else { continue };
             let parent = self.node_device(file.as_bytes()).or_else(|| self.file_device(file.as_bytes(), 0));
-            all.extend(parent.filter(|p| *p != dev.id).map(|p| (dev.id, DeviceLink::Parent(p))));
+            let link = match parent {
+                Some(parent) => Some(parent).filter(|p| *p != dev.id).map(DeviceLink::Parent),
+                None => self.mount_of_file(file.as_bytes()).map(|mount| {
+                    let (mount_point, fs_type) = (mount.mount_point.clone(), mount.fs_type.clone());
+                    DeviceLink::Backing(BackingMount { mount_point, fs_type })
+                }),
+            };
+            all.extend(link.map(|link| (dev.id, link)));
         }
         all
     }
@@ -173,10 +182,14 @@ impl DeviceResolver<'_> {
         out
     }
 
+    fn mount_of_file(&self, path: &[u8]) -> Option<&MountInfo> {
+        let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+        path.starts_with(b"/").then(|| self.mount_resolver.resolve(path)).flatten()
+    }
+
     /// The main device of the mount that contains a file.
     fn file_device(&self, path: &[u8], depth: usize) -> Option<DevId> {
-        let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-        let mount = path.starts_with(b"/").then(|| self.mount_resolver.resolve(path)).flatten()?;
+        let mount = self.mount_of_file(path)?;
         self.mount_devices(mount, depth + 1).first().map(|(id, _)| *id)
     }
 

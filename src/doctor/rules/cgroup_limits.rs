@@ -39,6 +39,7 @@ fn cgroup_finding(ctx: &RuleContext<'_>, cgroup: &CgroupFacts, problem: &str) ->
     let title = format!("control group {} {problem}", cgroup.path);
     Finding::new(Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)
         .fact_opt("processes", (!names.is_empty()).then(|| names.join(", ")))
+        .delays(names.iter().map(InvolvedTask::named))
         .in_cgroup(Some(&cgroup.path))
         .see_also(NavTarget::Processes)
 }

@@ -5,8 +5,9 @@ use super::prelude::*;
 use crate::model::kernel_log::LogEntry;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::{ProcessRow, TaskKey};
+use crate::model::slow_facts::TaskWait;
 use crate::model::syncs::SyncActivity;
-use crate::model::wait_channel::{self, FLUSH_WAIT, WaitChannel};
+use crate::model::wait_channel::{self, FLUSH_WAIT, FREEZE_WAIT, WaitChannel};
 use crate::sanitize::fit_width;
 
 /// Longer than a slow request: the kernel waits so long for a spinning disk's error recovery.
@@ -16,6 +17,8 @@ const REPORT_SECS: u64 = 600;
 /// While the flushers write this much, a sync is slow but does not hang.
 const MIN_FLUSH_BYTES_PER_S: f64 = 1_048_576.0;
 const FLUSH_SECS: f64 = 5.0;
+/// Where sync waits for the flushers: for all of a device, or for one page.
+const FLUSH_WAITS: [&str; 2] = [FLUSH_WAIT, "folio_wait"];
 /// How long tasks are watched before they count as hung, and the ticks searched for that much history.
 const WATCH_SECS: f64 = 6.0;
 const WATCH_TICKS: usize = 60;
@@ -67,20 +70,32 @@ fn hung_task_finding(
     let severity = Severity::critical_if(secs >= CRITICAL_SECS || report.is_some());
     let wchan = task.wchan.as_deref().map(sanitize).filter(|w| !w.is_empty() && w != "0");
     let channel = wchan.as_deref().and_then(wait_channel::find);
-    if let Some(rate) = channel.filter(|channel| channel.function == FLUSH_WAIT).and_then(|_| flush_rate(ctx)) {
+    let is_flushed =
+        |channel: &&WaitChannel| FLUSH_WAITS.contains(&channel.function) && !ctx.devices().any(|d| d.stalled);
+    if let Some(rate) = channel.filter(is_flushed).and_then(|_| flush_rate(ctx)) {
         return flushing_task_finding(ctx, key, &name, since, rate);
     }
-    let devices = waited_for_device(ctx, task, channel).map(|id| ctx.device_chain(id)).unwrap_or_default();
+    let devices = waited_for_device(ctx, task).map(|id| ctx.device_chain(id)).unwrap_or_default();
+    let file = waited_for_file(ctx, task);
     let meaning = channel.map(|channel| channel.meaning.to_owned());
     let duration = format::duration(secs);
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
     let command = row.and_then(|row| row.command());
-    let title = format!("{} hangs: in state D for at least {duration}{place}", format::task(&name, key.tid));
+    let task_name = format::task(&name, key.tid);
+    let title = match (channel.is_some_and(|channel| channel.function == FREEZE_WAIT), mount_of_wait(ctx, task)) {
+        (true, Some((point, id))) => {
+            let device = ctx.device_name(id);
+            format!("{task_name} hangs: {point} on {device} is frozen; it waits for at least {duration}")
+        }
+        (true, None) => format!("{task_name} hangs: a file system is frozen; it waits for at least {duration}"),
+        _ => format!("{task_name} hangs: in state D for at least {duration}{place}"),
+    };
     Finding::of_task(severity, key, &name, title)
     .fact("state", "D, not scheduled")
     .fact("for at least", duration)
     .fact_opt("waits for", meaning)
     .fact_opt("wait channel", wchan)
+    .fact_opt("file", file.map(|wait| wait.path.sanitized()))
     .fact_opt("command", command.map(|command| fit_width(&command, MAX_COMMAND_WIDTH).0.to_owned()))
     .fact_opt("kernel message", report.map(|entry| sanitize(&entry.message)))
     .fact("hung tasks", ctx.system.hung_tasks.len().to_string())
@@ -91,20 +106,39 @@ fn hung_task_finding(
          and tasks that need its locks hang as well.",
     )
     .advise_at("read its kernel stack on its page to see which device or file system it waits for", NavTarget::Task(key))
-    .advise("check whether that device is stalled, that server answers, that file system is frozen")
+    .advise("check whether that device is stalled, that server answers, that file system is frozen (fsfreeze -u thaws it)")
     .advise("do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause").costs("one write to the kernel log")
     .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
     .on_devices(devices)
+    .on_files(file.map(|wait| wait.path.sanitized()))
     .in_cgroup(row.and_then(|row| row.cgroup()))
 }
 
-/// The device that a task waits for: that of its sync, or else the only one on which nothing completes.
-fn waited_for_device(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitChannel>) -> Option<DevId> {
+/// The file of the task's system call.
+fn waited_for_file<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> Option<&'a TaskWait> {
+    ctx.system.slow_facts.latest.as_ref()?.waits.iter().find(|wait| wait.key == task.key)
+}
+
+/// The mount point of that file, sanitized, and the device it is on.
+fn mount_of_wait(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, DevId)> {
+    let mount_id = waited_for_file(ctx, task)?.mount_id;
+    let devices = &ctx.system.topology.ok()?.devices;
+    devices.iter().find_map(|device| {
+        let mount = device.mounts.iter().find(|mount| mount.id == mount_id)?;
+        Some((mount.mount_point.sanitized(), device.id))
+    })
+}
+
+/// The device that a task waits for: that of its sync or of its file, or else the only one on which nothing completes.
+pub(super) fn waited_for_device(ctx: &RuleContext<'_>, task: &HungTask) -> Option<DevId> {
     let sync = |syncs: &SyncActivity| syncs.in_flight.iter().find(|sync| sync.tid == task.key.tid)?.file.device_id();
     if let Some(id) = ctx.system.snapshot.syncs.ok().and_then(|syncs| sync(syncs)) {
         return Some(id);
     }
-    if !channel?.is_of_device {
+    if let Some((_, id)) = mount_of_wait(ctx, task) {
+        return Some(id);
+    }
+    if !wait_channel::find(task.wchan.as_deref()?)?.is_of_device {
         return None;
     }
     let stalled: Vec<DevId> = ctx.devices().filter(|device| device.stalled).map(|device| device.id).collect();

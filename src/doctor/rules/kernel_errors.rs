@@ -28,6 +28,10 @@ struct KernelReports<'a> {
     count: u64,
     suppressed: u64,
     first_wall_ns: i64,
+    /// Whether each message of the group is about damage that was mended.
+    is_corrected: bool,
+    /// Whether one says so.
+    has_correction: bool,
 }
 
 fn group_reports<'a>(
@@ -55,6 +59,8 @@ fn group_reports<'a>(
                 reports.count += entry.count;
                 reports.suppressed += entry.suppressed;
                 reports.first_wall_ns = reports.first_wall_ns.min(entry.first_wall_ns);
+                reports.is_corrected &= is_mended(&entry.message);
+                reports.has_correction |= is_corrected(&entry.message);
             }
             None => out.push(KernelReports {
                 name,
@@ -63,6 +69,8 @@ fn group_reports<'a>(
                 count: entry.count,
                 suppressed: entry.suppressed,
                 first_wall_ns: entry.first_wall_ns,
+                is_corrected: is_mended(&entry.message),
+                has_correction: is_corrected(&entry.message),
             }),
         }
     }
@@ -174,7 +182,7 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
 
 pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let finding = |reports: &KernelReports<'_>| {
-        let severity = Severity::critical_if(!is_corrected(&reports.newest.message));
+        let severity = Severity::critical_if(!(reports.is_corrected && reports.has_correction));
         let problem =
             if severity == Severity::Critical { "file system errors" } else { "corrected file system errors" };
         reports
@@ -186,6 +194,12 @@ pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Fi
     };
     let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
     report_messages(ctx, out, KernelLogClass::Filesystem, is_error, finding)
+}
+
+/// Whether the message is of a correction, or counts and locates what is being corrected (fs/btrfs/volumes.c, scrub.c).
+fn is_mended(message: &str) -> bool {
+    let neutral = ["errs: wr", "checksum error", "csum failed", "header error", "scrub: finished", "scrub: started"];
+    is_corrected(message) || (message.starts_with("BTRFS") && neutral.iter().any(|words| message.contains(words)))
 }
 
 /// Whether btrfs read a good copy instead and repaired the bad one (fs/btrfs/scrub.c, bio.c).

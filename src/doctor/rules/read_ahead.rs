@@ -1,6 +1,7 @@
 //! Read-ahead that does not suit the reads: too small for a stream, or so large that random reads fetch megabytes.
 
 use super::prelude::*;
+use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
 
 const WINDOW_SECS: f64 = 6.0;
 const STREAM_MB_PER_S: f64 = 10.0;
@@ -12,8 +13,10 @@ const SUFFICIENT_KB: u64 = 512;
 const SINGLE_READER_QUEUE: f64 = 2.5;
 /// Smaller settings cost random reads little.
 const LARGE_KB: u64 = 256;
-/// Major faults of mapped files that are read at random.
-const MIN_FAULTS_PER_S: f64 = 50.0;
+/// Major faults of mapped files that are read at random: a slow disk serves few of a megabyte each.
+const MIN_FAULTS_PER_S: f64 = 10.0;
+/// Requests that start where a recent one ended, from this share on, are a stream.
+const SEQUENTIAL_PCT: f64 = 75.0;
 /// Each fault reads at least this much.
 const MIN_REQUEST_KB: f64 = 64.0;
 
@@ -90,6 +93,10 @@ pub(super) fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
     for (device, since) in devices {
         let Some((kb, _)) = read_ahead_kb(ctx, device.id) else { continue };
         let block_device = ctx.system.topology.ok().and_then(|topology| topology.get(device.id));
+        let pattern = ctx.request_pattern(device.id, WINDOW_SECS).sequential_pct();
+        if pattern.is_some_and(|pct| pct >= SEQUENTIAL_PCT) {
+            continue;
+        }
         if kb < LARGE_KB || block_device.is_some_and(|d| !d.swaps.is_empty()) {
             continue;
         }
@@ -107,6 +114,10 @@ pub(super) fn evaluate_large(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             .fact("major faults", format::per_s(faults_per_s))
             .fact("read", format::mb_per_s(device.read_mb_per_s))
             .since(since)
+            .delays(
+                DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Reads).main().iter().map(DeviceUser::involved),
+            )
+            .on_files(main_files(ctx, device.id, WINDOW_SECS, Requests::Reads))
             .why("A fault needs 4 KiB. Reading more takes the device's time and evicts other pages from the cache.")
             .advise_at(
                 format!("lower read_ahead_kb of {name} (to 16 or 32 for a database)"),

@@ -6,7 +6,6 @@
 use super::directions::{is_discard_bound, is_flush_bound};
 use super::prelude::*;
 use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
-use crate::model::request_pattern::RequestPattern;
 use crate::model::topology::{BlockDevice, DeviceKind};
 
 /// Shorter is a burst, which the queue is there for.
@@ -52,9 +51,7 @@ impl DeviceLoad {
         let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, WINDOW_SECS, get);
         let (reads_per_s, tps) = (mean(|d| d.reads_per_s)?, mean(|d| d.tps)?);
         let mb_per_s = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
-        let mut pattern = RequestPattern::default();
-        let latencies = ctx.window(WINDOW_SECS).filter_map(|tick| tick.device(id)?.latency.as_ref());
-        latencies.flat_map(|latency| &latency.kinds[..2]).for_each(|kind| pattern.add(&kind.pattern));
+        let pattern = ctx.request_pattern(id, WINDOW_SECS);
         Some(Self {
             tps,
             await_ms: ctx.mean_await_ms(id, WINDOW_SECS)?,
@@ -112,6 +109,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         load.read_pct < 1.0 && users.is_only_writeback() && users.delayed_summary(limits.slow_ms).is_none();
     let (severity, verb) = match load.await_ms {
         ms if ms >= limits.critical_ms && !is_backlog => (Severity::Critical, "is saturated by"),
+        _ if is_backlog => (Severity::Note, "writes dirty pages at full speed in"),
         ms if ms >= limits.slow_ms => (Severity::Warn, "is saturated by"),
         _ => (Severity::Note, "runs at full speed with"),
     };

@@ -107,8 +107,17 @@ pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
     Ok(())
 }
 
+/// A running program whose purpose is to discard. Discards are not counted by process.
+fn discarding_task(ctx: &RuleContext<'_>) -> Option<InvolvedTask> {
+    let mut rows = ctx.system.processes.iter().filter(|row| !row.has_exited());
+    let row = rows.find(|row| matches!(&*row.comm(), "fstrim" | "blkdiscard"))?;
+    Some(InvolvedTask::named(row.label()))
+}
+
 pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    for (device, since) in lowest_sustained(ctx, is_discard_bound)? {
+    let found = lowest_sustained(ctx, is_discard_bound)?;
+    let is_only_one = found.len() == 1;
+    for (device, since) in found {
         let Some(discards) = Direction::mean(ctx, device.id, WINDOW_SECS, Direction::discards) else { continue };
         let limits = ctx.storage_class(device.id).limits();
         let others = [
@@ -130,6 +139,8 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             .fact_opt("discarded", device.discard_mb_per_s.map(format::mb_per_s))
             .fact("in flight", format::count(discards.in_flight()))
             .since(since)
+            .caused_by(if is_only_one { discarding_task(ctx) } else { None })
+            .delays(DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::All).sufferers(limits.slow_ms))
             .why("A discard tells the device which blocks are free: fstrim, mkfs, blkdiscard, deleting files on a mount with \
                   the option discard. Many devices serve nothing else meanwhile.")
             .advise("run fstrim when the machine is idle, and mount without the option discard")

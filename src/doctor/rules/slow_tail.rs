@@ -4,6 +4,7 @@
 use super::prelude::*;
 use crate::doctor::device_users::{DeviceUsers, Requests};
 use crate::model::latency::{HeatmapBins, RequestLatency};
+use crate::model::topology::DeviceKind;
 
 /// Long enough for several stalls, so that their distance is known.
 const WINDOW_SECS: f64 = 60.0;
@@ -17,6 +18,9 @@ const MIN_RATIO: f64 = 20.0;
 const MAX_SLOW_SHARE: f64 = 0.1;
 /// From this share of the ticks on slow requests come all the time, not in stalls.
 const ALWAYS: f64 = 0.5;
+/// With this much CPU pressure (PSI some avg10) a request that is slow now and then may have waited for a processor: the kernel thread, server or
+/// hypervisor that serves it has none.
+const STARVED_PCT: f64 = 60.0;
 /// Kinds of requests with their name.
 const KINDS: [(usize, &str, Requests); 2] = [(0, "reads", Requests::Reads), (1, "writes", Requests::Writes)];
 
@@ -25,8 +29,8 @@ struct Tail {
     secs: f64,
     samples: u64,
     slow: u64,
-    /// Of the ticks' medians the largest, ms.
-    median_ms: f64,
+    /// Medians of the ticks, ms, with their numbers of requests.
+    medians: Vec<(f64, u64)>,
     max_ms: f64,
     ticks: usize,
     /// Ends of the ticks with a slow request, CLOCK_BOOTTIME, ns, newest first.
@@ -44,7 +48,7 @@ impl Tail {
     fn of(ctx: &RuleContext<'_>, id: DevId, kind: usize) -> Option<Self> {
         let limits = ctx.storage_class(id).limits();
         let mut out =
-            Self { secs: 0.0, samples: 0, slow: 0, median_ms: 0.0, max_ms: 0.0, ticks: 0, slow_ticks: Vec::new() };
+            Self { secs: 0.0, samples: 0, slow: 0, medians: Vec::new(), max_ms: 0.0, ticks: 0, slow_ticks: Vec::new() };
         for tick in ctx.window(WINDOW_SECS) {
             let Some(device) = tick.device(id) else { continue };
             let Some(latency) = device.latency.as_ref() else { continue };
@@ -56,7 +60,7 @@ impl Tail {
                 continue;
             }
             out.samples += total.samples;
-            out.median_ms = out.median_ms.max(total.p50 / 1e3);
+            out.medians.push((total.p50 / 1e3, total.samples));
             let slow = slower_than(heatmap, limits.critical_ms);
             out.slow += slow;
             if slow > 0 {
@@ -71,7 +75,19 @@ impl Tail {
         self.slow >= MIN_SLOW
             && self.slow_ticks.len() >= 2
             && self.slow as f64 <= MAX_SLOW_SHARE * self.samples as f64
-            && critical_ms >= MIN_RATIO * self.median_ms
+            && critical_ms >= MIN_RATIO * self.median_ms()
+    }
+
+    /// Half of the requests are in ticks with no larger median. A tick with a stall may have none but slow requests.
+    fn median_ms(&self) -> f64 {
+        let mut medians = self.medians.clone();
+        medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut seen = 0;
+        let mut is_half = |count: &u64| {
+            seen += count;
+            seen * 2 >= self.samples
+        };
+        medians.iter().find(|(_, count)| is_half(count)).map_or(0.0, |(ms, _)| *ms)
     }
 
     fn comes_always(&self) -> bool {
@@ -116,7 +132,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Requests, tail: &Tail) -> Finding {
     let (device, limits) = (ctx.device_name(id), ctx.storage_class(id).limits());
     let users = DeviceUsers::find(ctx, id, MIN_SECS, requests);
-    let (max, median) = (format::ms(tail.max_ms), format::ms(tail.median_ms));
+    let (max, median) = (format::ms(tail.max_ms), format::ms(tail.median_ms()));
     let share = tail.slow as f64 * 100.0 / tail.samples.max(1) as f64;
     let share = if share < 1.0 { "less than 1%".into() } else { format::percent(share) };
     let period = tail.period_secs().map(format::duration);
@@ -127,7 +143,12 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
     };
     let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
     let title = format!("{problem}, half of them no more than {median}{used_by}");
-    ctx.device_finding(Severity::Warn, id, title)
+    let cpu_pct = ctx.mean(MIN_SECS, |tick| Some(tick.pressure.ok()?.cpu.some?.avg10)).unwrap_or(0.0);
+    let is_starved = cpu_pct >= STARVED_PCT
+        && !tail.comes_always()
+        && matches!(ctx.device_kind(id), Some(DeviceKind::Loop | DeviceKind::Nbd));
+    ctx.device_finding(if is_starved { Severity::Note } else { Severity::Warn }, id, title)
+        .fact_opt("CPU pressure", is_starved.then(|| format!("{}: what serves its requests waits for a processor", format::percent(cpu_pct))))
         .fact("slow", format!("{} of {} {name} ({share}) took over {}", tail.slow, tail.samples, format::ms(limits.critical_ms)))
         .fact("max", max)
         .fact("median", format!("up to {median}"))

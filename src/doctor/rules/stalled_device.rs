@@ -1,10 +1,14 @@
 //! Devices with requests in flight of which none completes. Other tools show an await of 0 then, because await counts
 //! completed requests (Documentation/admin-guide/iostats.rst).
 
+use super::hung_tasks::waited_for_device;
 use super::prelude::*;
+use crate::model::kernel_log::hung_tasks::HungTask;
+use crate::model::mount::is_nfs;
 
 /// Longer than a slow request: a spinning disk in error recovery answers or gives up within 7 s, others much sooner.
 const STALLED_SECS: f64 = 4.0;
+const MAX_NAMED_TASKS: usize = 4;
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for (device, since) in ctx.sustained_devices(ctx.devices(), STALLED_SECS, |_, device| Some(device.stalled))? {
@@ -14,17 +18,26 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
             continue;
         }
         let duration = format::duration(ctx.secs_since(since));
+        let server = file_server(ctx, device.id);
         let title = format!(
-            "{} is stalled: {} request{} in flight, none completed for {duration}",
+            "{} is stalled: {} request{} in flight, none completed for {duration}{}",
             ctx.device_name(device.id),
             device.in_flight,
             if device.in_flight == 1 { "" } else { "s" },
+            server.as_ref().map_or(String::new(), |server| format!("; {server} does not answer")),
         );
-        ctx.device_finding(Severity::Critical, device.id, title)
+        let mut finding = ctx.device_finding(Severity::Critical, device.id, title);
+        if let Some(server) = server {
+            finding = finding
+                .fact("backing file served by", server)
+                .advise("see whether that server runs, is stopped (state T) or hangs itself");
+        }
+        finding
             .fact("in flight", device.in_flight.to_string())
             .fact("completed", "0")
             .fact("for", duration)
             .since(since)
+            .delays(waiting_tasks(ctx, device.id))
             .why(
                 "Everything that needs this device blocks: reads, syncs, and every write once the dirty limit is \
                  reached. Tasks that wait for it cannot be killed.",
@@ -38,4 +51,26 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
             .report(out);
     }
     Ok(())
+}
+
+/// Who has to answer for a loop device: `the FUSE server of /mnt/cloud`, `the NFS server of /srv`.
+fn file_server(ctx: &RuleContext<'_>, id: DevId) -> Option<String> {
+    let mount = ctx.system.topology.ok()?.get(id)?.backing_mount.as_ref()?;
+    let (fs_type, point) = (mount.fs_type.as_bytes(), mount.mount_point.sanitized());
+    match fs_type {
+        b"fuse" | b"fuseblk" => Some(format!("the FUSE server of {point}")),
+        _ if fs_type.starts_with(b"fuse.") => Some(format!("the FUSE server of {point}")),
+        _ if is_nfs(fs_type) => Some(format!("the NFS server of {point}")),
+        _ => None,
+    }
+}
+
+/// Programs that hang on a file of the device, or for a device while no other one is stalled.
+fn waiting_tasks(ctx: &RuleContext<'_>, id: DevId) -> Vec<InvolvedTask> {
+    let hung = ctx.system.hung_tasks.iter().filter(|task| {
+        let is_kernel_thread = ctx.system.processes.get(&task.key).is_some_and(|row| row.raw.kernel_thread);
+        !is_kernel_thread && waited_for_device(ctx, task).is_some_and(|device| ctx.device_chain(device).contains(&id))
+    });
+    let name = |task: &HungTask| InvolvedTask::named(format::task(&sanitize(&task.comm), task.key.tid));
+    hung.take(MAX_NAMED_TASKS).map(name).collect()
 }

@@ -9,6 +9,7 @@ mod firing;
 mod firing_stalls;
 mod health;
 mod quiet;
+mod situations;
 mod syncs;
 mod test_machine;
 
