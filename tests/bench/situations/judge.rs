@@ -1,9 +1,11 @@
 //! Compares what the program says with the truth of a situation.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Severities in order.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     #[default]
     Nothing,
@@ -33,26 +35,74 @@ impl Level {
 }
 
 /// What is true of a situation.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Truth {
     /// The worst severity is at least and at most these.
     pub severity: [Level; 2],
-    /// Names of the device at fault, or under load.
+    /// Name of the device at fault, or under load.
     pub device: Option<String>,
+    /// Disks that may be named as well, such as those above or below it.
+    pub other_disks: Vec<String>,
     /// Processes that cause it.
-    pub culprits: Vec<&'static str>,
+    pub culprits: Vec<String>,
     /// Processes that suffer.
-    pub victims: Vec<&'static str>,
+    pub victims: Vec<String>,
     /// Processes that may be named in either role or left out.
-    pub others: Vec<&'static str>,
+    pub others: Vec<String>,
     /// Part of the path of the file it is about.
-    pub file: Option<&'static str>,
+    pub file: Option<String>,
     /// Rules of which one has to report it; empty: any.
-    pub rules: &'static [&'static str],
+    pub rules: Vec<String>,
     /// Rules that may report besides, of the whole machine.
-    pub also: &'static [&'static str],
-    /// Words that no finding above a note may contain.
-    pub never: &'static [&'static str],
+    pub also: Vec<String>,
+    /// Words that a title has to contain.
+    pub says: Vec<String>,
+    /// Words that no title of a finding above a note may contain.
+    pub never: Vec<String>,
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Lists are words with spaces between them.
+impl Truth {
+    pub fn new(severity: [Level; 2]) -> Self {
+        Self { severity, ..Self::default() }
+    }
+
+    pub fn culprits(self, names: &str) -> Self {
+        Self { culprits: words(names), ..self }
+    }
+
+    pub fn victims(self, names: &str) -> Self {
+        Self { victims: words(names), ..self }
+    }
+
+    pub fn others(self, names: &str) -> Self {
+        Self { others: words(names), ..self }
+    }
+
+    pub fn file(self, part: &str) -> Self {
+        Self { file: Some(part.to_owned()), ..self }
+    }
+
+    pub fn rules(self, names: &str) -> Self {
+        Self { rules: words(names), ..self }
+    }
+
+    pub fn also(self, names: &str) -> Self {
+        Self { also: words(names), ..self }
+    }
+
+    pub fn says(self, names: &str) -> Self {
+        Self { says: words(names), ..self }
+    }
+
+    pub fn never(self, names: &str) -> Self {
+        Self { never: words(names), ..self }
+    }
 }
 
 /// A finding as printed by `doctor --json`.
@@ -62,6 +112,8 @@ pub struct Said {
     pub level: Level,
     pub title: String,
     subject: String,
+    /// `machine`, `device`, `task`, `mount`, `cgroup`, `named`.
+    subject_kind: String,
     devices: Vec<String>,
     culprits: Vec<String>,
     victims: Vec<String>,
@@ -83,6 +135,7 @@ impl Said {
             level: Level::of(v["severity"].as_str().unwrap_or_default()),
             title: text(&v["title"]),
             subject: text(&v["subject"]["name"]),
+            subject_kind: text(&v["subject"]["kind"]),
             devices: list("devices").iter().map(text).collect(),
             culprits: tasks("culprits"),
             victims: tasks("victims"),
@@ -108,19 +161,26 @@ impl Said {
         })
     }
 
-    fn concerns(&self, names: &[String]) -> bool {
-        let known = |name: &String| names.contains(name);
-        self.devices.iter().chain(&self.culprits).chain(&self.victims).any(known)
+    /// A finding of other disks is not of the situation, even if processes of the same name use them.
+    fn concerns(&self, scene: &Scene) -> bool {
+        if !self.devices.is_empty() {
+            return self.devices.iter().any(|disk| scene.disks.contains(disk));
+        }
+        let known = |name: &String| scene.names.contains(name);
+        self.culprits.iter().chain(&self.victims).any(known)
             || known(&task_name(&self.subject))
-            || names.iter().any(|name| self.has_word(name))
+            || scene.names.iter().any(|name| self.has_word(name))
     }
 }
 
 /// The names that a situation made, and what the machine had before.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Scene {
     /// Disks and processes of the situation.
     pub names: Vec<String>,
     pub disks: Vec<String>,
+    /// Whether nobody else uses the machine.
+    pub is_alone: bool,
     /// Rules and subjects that were reported without any situation.
     pub before: Vec<(String, String)>,
 }
@@ -149,12 +209,14 @@ impl Score {
 
 pub fn judge(truth: &Truth, all: &[Said], scene: &Scene) -> Score {
     let is_new = |said: &&Said| !scene.before.contains(&(said.rule.clone(), said.subject.clone()));
-    // What other programs do on other disks of this machine is no matter of the situation.
-    let is_here = |said: &&Said| said.concerns(&scene.names) || said.devices.is_empty();
+    // What other programs do with other disks of this machine is no matter of the situation.
+    let is_of_machine =
+        |said: &Said| said.devices.is_empty() && said.subject_kind == "machine" && said.rule != "hung-task-silent";
+    let is_here = |said: &&Said| scene.is_alone || said.concerns(scene) || is_of_machine(said);
     let said: Vec<&Said> = all.iter().filter(is_new).filter(is_here).collect();
     let loud: Vec<&Said> = said.iter().filter(|said| said.level >= Level::Warning).copied().collect();
     let mut score = Score { said: describe(&said), ..Score::default() };
-    let worst = said.iter().filter(|said| !truth.also.contains(&said.rule.as_str())).map(|said| said.level).max();
+    let worst = said.iter().filter(|said| !truth.also.contains(&said.rule)).map(|said| said.level).max();
     let worst = worst.unwrap_or_default();
     if worst > truth.severity[1] {
         score.wrong.push(format!("{} instead of {}", worst.name(), truth.severity[1].name()));
@@ -175,11 +237,14 @@ pub fn judge(truth: &Truth, all: &[Said], scene: &Scene) -> Score {
         score.missing.push(format!("victim {victim}"));
     }
     let has_file = |file: &str| relevant.iter().any(|said| said.files.iter().any(|path| path.contains(file)));
-    if let Some(file) = truth.file.filter(|file| !has_file(file)) {
+    if let Some(file) = truth.file.as_deref().filter(|file| !has_file(file)) {
         score.missing.push(format!("file {file}"));
     }
-    if !truth.rules.is_empty() && !relevant.iter().any(|said| truth.rules.contains(&said.rule.as_str())) {
+    if !truth.rules.is_empty() && !relevant.iter().any(|said| truth.rules.contains(&said.rule)) {
         score.missing.push(format!("one of the rules {}", truth.rules.join(", ")));
+    }
+    for words in truth.says.iter().filter(|words| !relevant.iter().any(|said| said.title.contains(words.as_str()))) {
+        score.missing.push(format!("the words \"{words}\""));
     }
     loud.iter().for_each(|said| score.wrong.extend(false_statements(truth, said, scene)));
     score
@@ -209,7 +274,7 @@ fn describe(said: &[&Said]) -> Vec<String> {
 /// What a finding above a note says that is not true.
 fn false_statements(truth: &Truth, said: &Said, scene: &Scene) -> Vec<String> {
     let mut out = Vec::new();
-    let is_known = |name: &str, role: &[&str]| role.contains(&name) || truth.others.contains(&name);
+    let is_known = |name: &String, role: &[String]| role.contains(name) || truth.others.contains(name);
     for culprit in said.culprits.iter().filter(|name| !is_known(name, &truth.culprits)) {
         out.push(format!("{}: blames {culprit}", said.rule));
     }
@@ -217,21 +282,22 @@ fn false_statements(truth: &Truth, said: &Said, scene: &Scene) -> Vec<String> {
     for victim in said.victims.iter().filter(|n| !is_known(n, &truth.victims) && !is_known(n, &truth.culprits)) {
         out.push(format!("{}: takes {victim} for a victim", said.rule));
     }
-    let is_role = |name: &str| is_known(name, &truth.culprits) || is_known(name, &truth.victims);
+    let is_role = |name: &String| is_known(name, &truth.culprits) || is_known(name, &truth.victims);
     let is_disk = |name: &String| scene.disks.contains(name);
     for name in scene.names.iter().filter(|name| !is_disk(name) && !is_role(name) && said.has_word(name)) {
         out.push(format!("{}: names {name}", said.rule));
     }
-    for disk in scene.disks.iter().filter(|disk| truth.device.as_deref() != Some(disk.as_str())) {
+    let may_be_named = |disk: &&String| truth.device.as_ref() == Some(*disk) || truth.other_disks.contains(disk);
+    for disk in scene.disks.iter().filter(|disk| !may_be_named(disk)) {
         if said.devices.first() == Some(disk) || said.has_word(disk) {
             out.push(format!("{}: names {disk}", said.rule));
         }
     }
-    for words in truth.never.iter().filter(|words| said.title.contains(**words)) {
+    for words in truth.never.iter().filter(|words| said.title.contains(words.as_str())) {
         out.push(format!("{}: says \"{words}\"", said.rule));
     }
-    let is_about_here = said.concerns(&scene.names);
-    if !is_about_here && !truth.also.contains(&said.rule.as_str()) && !truth.rules.contains(&said.rule.as_str()) {
+    let is_about_here = said.concerns(scene);
+    if !is_about_here && !truth.also.contains(&said.rule) && !truth.rules.contains(&said.rule) {
         out.push(format!("{}: reported without reason", said.rule));
     }
     out.sort();

@@ -43,6 +43,14 @@ pub fn run(words: &str) {
     let name = std::env::var(NAME_ENV).expect("the name of the load");
     rustix::thread::set_name(&CString::new(name).expect("a name without NUL")).expect("a name for this process");
     let words = Words::parse(words);
+    if !words.text("cgroup").is_empty() {
+        std::fs::write(Path::new(words.text("cgroup")).join("cgroup.procs"), "0")
+            .expect("the control group of the load");
+    }
+    if let Some(mb) = words.0.get("prepare") {
+        let mb: usize = mb.parse().expect("prepare=MB");
+        std::fs::write(words.text("path"), vec![5; mb << 20]).expect("the file of the load");
+    }
     if words.is_set("idle") {
         set_idle_class();
     }
@@ -52,6 +60,8 @@ pub fn run(words: &str) {
         "compile" => compile(&words),
         "mmap" => read_mapped(&words),
         "program" => run_programs(&words),
+        "memory" => use_memory(&words),
+        _ if words.number("threads", 1) == 1 => Stream::new(&words, 0).run(),
         _ => std::thread::scope(|scope| {
             for thread in 0..words.number("threads", 1) {
                 let words = &words;
@@ -135,11 +145,15 @@ impl<'a> Stream<'a> {
         Self { words, file, is_write, is_random, bs, size: size.max(bs as u64), random, offset: 0 }
     }
 
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33
+    }
+
     fn next_offset(&mut self) -> u64 {
         let blocks = (self.size / self.bs as u64).max(1);
         if self.is_random {
-            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            return (self.random >> 33) % blocks * self.bs as u64;
+            return self.next_random() % blocks * self.bs as u64;
         }
         let offset = self.offset;
         self.offset = (offset + self.bs as u64) % (blocks * self.bs as u64);
@@ -151,7 +165,14 @@ impl<'a> Stream<'a> {
         let start = memory.as_ptr().align_offset(ALIGNMENT);
         let (count, fsync) = (self.words.number("count", u64::MAX), self.words.number("fsync", 0));
         let mut pace = Pace::new(self.words);
+        let secs = Duration::from_secs(self.words.number("secs", u64::MAX >> 1));
         for number in 1..=count {
+            if pace.started.elapsed() >= secs {
+                return;
+            }
+            if self.words.is_set("random") {
+                memory.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&self.next_random().to_ne_bytes()));
+            }
             let offset = self.next_offset();
             let buffer = &mut memory[start..start + self.bs];
             let result = match self.is_write {
@@ -164,7 +185,7 @@ impl<'a> Stream<'a> {
             if number.checked_rem(fsync) == Some(0) {
                 let _ = fdatasync(&self.file);
             }
-            if !self.is_write && !self.words.is_set("direct") {
+            if !self.is_write && !self.words.is_set("direct") && !self.words.is_set("cached") {
                 // Otherwise the next read of it would come from memory.
                 let _ = fadvise(&self.file, offset, std::num::NonZeroU64::new(self.bs as u64), Advice::DontNeed);
             }
@@ -184,7 +205,9 @@ fn read_mapped(words: &Words) {
     let memory = unsafe {
         let map = rustix::mm::mmap(std::ptr::null_mut(), size, ProtFlags::READ, MapFlags::SHARED, &file, 0);
         let map = map.expect("a mapping");
-        rustix::mm::madvise(map, size, MapAdvice::Random).expect("advice");
+        if !words.is_set("around") {
+            rustix::mm::madvise(map, size, MapAdvice::Random).expect("advice");
+        }
         map.cast::<u8>()
     };
     let (pages, mut random, mut sum, mut pace) = (size / ALIGNMENT, 12345_u64, 0_u64, Pace::new(words));
@@ -199,6 +222,18 @@ fn read_mapped(words: &Words) {
         let _ = fadvise(&file, page as u64, std::num::NonZeroU64::new(ALIGNMENT as u64), Advice::DontNeed);
         pace.wait();
         std::hint::black_box(sum);
+    }
+}
+
+/// Keeps changing this much memory, page by page at random.
+fn use_memory(words: &Words) {
+    let mut memory = vec![1_u8; (words.number("mb", 64) << 20) as usize];
+    let (pages, mut random, mut pace) = (memory.len() / ALIGNMENT, 99_u64, Pace::new(words));
+    loop {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let page = (random >> 33) as usize % pages * ALIGNMENT;
+        memory[page] = memory[page].wrapping_add(1);
+        pace.wait();
     }
 }
 

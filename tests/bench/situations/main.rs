@@ -25,9 +25,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
+/// Environment variable with the program to judge, instead of the one built with this.
+const BINARY_ENV: &str = "IOTOP_PLUS_SITUATIONS_BINARY";
 /// Set in the mount namespace of the benchmark.
 const NAMESPACE_ENV: &str = "IOTOP_PLUS_SITUATIONS";
+/// Set in a guest, which nobody else uses.
+const GUEST_ENV: &str = "IOTOP_PLUS_SITUATIONS_GUEST";
 /// How long a load runs before the program looks at it.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -117,8 +120,12 @@ fn findings_before() -> Vec<(String, String)> {
     findings.map(|f| (text(&f["rule"]), text(&f["subject"]["name"]))).collect()
 }
 
+fn program() -> Command {
+    Command::new(std::env::var_os(BINARY_ENV).unwrap_or_else(|| env!("CARGO_BIN_EXE_iotop-plus").into()))
+}
+
 fn look(secs: f64) -> Result<Value, String> {
-    let out = Command::new(BINARY).args(["doctor", "--json", "-d", &secs.to_string()]).stdin(Stdio::null()).output();
+    let out = program().args(["doctor", "--json", "-d", &secs.to_string()]).stdin(Stdio::null()).output();
     let out = out.map_err(|err| err.to_string())?;
     serde_json::from_slice(&out.stdout).map_err(|err| format!("{err}: {}", String::from_utf8_lossy(&out.stderr)))
 }
@@ -131,7 +138,7 @@ fn run_situation(situation: &Situation, before: &[(String, String)], args: &Args
     let recording = args.keep_recordings.as_ref().map(|dir| {
         let file = dir.join(format!("{}.iotop", situation.name));
         let secs = format!("{}s", situation.secs.ceil());
-        let mut command = Command::new(BINARY);
+        let mut command = program();
         command.args(["record", "--syncs", "--files", "-q", "--replace", "--for", &secs]).arg(file);
         command.stdin(Stdio::null()).spawn().expect("the program")
     });
@@ -142,6 +149,7 @@ fn run_situation(situation: &Situation, before: &[(String, String)], args: &Args
     let disks = stage.disks.clone();
     drop(stage);
     names.extend(disks.iter().cloned());
-    let scene = Scene { names, disks, before: before.to_vec() };
+    let is_alone = std::env::var_os(GUEST_ENV).is_some();
+    let scene = Scene { names, disks, is_alone, before: before.to_vec() };
     Ok((truth.clone(), judge(&truth, &Said::all(&doctor), &scene)))
 }

@@ -45,14 +45,14 @@ fn expected(truth: &Truth) -> String {
     if truth.device.is_some() {
         parts.push("the disk".into());
     }
-    let mut add = |role: &str, names: &[&str]| {
+    let mut add = |role: &str, names: &[String]| {
         if !names.is_empty() {
             parts.push(format!("{role} {}", names.join(", ")));
         }
     };
     add("culprit", &truth.culprits);
     add("victim", &truth.victims);
-    add("file", &truth.file.map(|file| vec![file]).unwrap_or_default());
+    add("file", truth.file.as_slice());
     parts.join("; ")
 }
 

@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub type Result<T> = std::result::Result<T, String>;
 
 /// Loop devices of situations have numbers of their own, each used once: the kernel log still names those of before.
-static NEXT_LOOP: AtomicU32 = AtomicU32::new(1100);
+static LOOPS: AtomicU32 = AtomicU32::new(0);
+/// From here on, by process.
+const FIRST_LOOP: u32 = 1000;
 
 /// Runs a program to its end.
 pub fn run(program: &str, args: &[&str]) -> Result<String> {
@@ -45,6 +47,9 @@ pub struct Stage {
     mounts: Vec<PathBuf>,
     frozen: Vec<PathBuf>,
     loads: Vec<(String, Child)>,
+    cgroups: Vec<PathBuf>,
+    /// Numbers of zram devices.
+    zrams: Vec<String>,
     /// Names of all disks of the stage.
     pub disks: Vec<String>,
 }
@@ -53,8 +58,18 @@ impl Stage {
     pub fn new() -> Result<Self> {
         // In memory, so that the disks of this machine play no part.
         let dir = tempfile::tempdir_in("/dev/shm").map_err(|err| format!("no directory in memory: {err}"))?;
-        let (servers, served, loops, mounts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { dir, servers, served, loops, mounts, frozen: Vec::new(), loads: Vec::new(), disks: Vec::new() })
+        Ok(Self {
+            dir,
+            servers: Vec::new(),
+            served: Vec::new(),
+            loops: Vec::new(),
+            mounts: Vec::new(),
+            frozen: Vec::new(),
+            loads: Vec::new(),
+            cgroups: Vec::new(),
+            zrams: Vec::new(),
+            disks: Vec::new(),
+        })
     }
 
     fn new_data(&self, mb: u64) -> Result<PathBuf> {
@@ -67,7 +82,7 @@ impl Stage {
 
     /// A loop device on a file or device.
     pub fn loop_on(&mut self, file: &Path, direct_io: bool) -> Result<Disk> {
-        let number = NEXT_LOOP.fetch_add(1, Relaxed);
+        let number = FIRST_LOOP * (1 + std::process::id() % 900) + LOOPS.fetch_add(1, Relaxed);
         let (name, path) = (format!("loop{number}"), format!("/dev/loop{number}"));
         let direct = format!("--direct-io={}", if direct_io { "on" } else { "off" });
         run("losetup", &[&direct, &path, &file.to_string_lossy()])?;
@@ -110,38 +125,119 @@ impl Stage {
         let _ = writeln!(stdin, "{words}");
     }
 
+    /// A served disk with a file system, and where it is mounted.
+    pub fn served(&mut self, fs: &str, mb: u64) -> Result<(Disk, PathBuf)> {
+        let disk = self.served_disk(mb)?;
+        self.format(fs, &disk).map(|at| (disk, at))
+    }
+
+    /// A disk as fast as memory with a file system, and where it is mounted.
+    pub fn fast(&mut self, fs: &str, mb: u64) -> Result<(Disk, PathBuf)> {
+        let disk = self.fast_disk(mb)?;
+        self.format(fs, &disk).map(|at| (disk, at))
+    }
+
     /// Formats and mounts a disk.
+    pub fn format(&mut self, fs: &str, disk: &Disk) -> Result<PathBuf> {
+        let mkfs: &[&str] = match fs {
+            "ext4" => &["mkfs.ext4", "-qF", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            "xfs" => &["mkfs.xfs", "-qfK"],
+            _ => &["mkfs.btrfs", "-qfK"],
+        };
+        self.mount(disk, mkfs, "noatime")
+    }
+
+    /// Formats and mounts a disk with this program, whose last argument is the disk.
     pub fn mount(&mut self, disk: &Disk, mkfs: &[&str], options: &str) -> Result<PathBuf> {
         run(mkfs[0], &[&mkfs[1..], &[&disk.path]].concat())?;
         let at = self.dir.path().join(format!("mnt-{}", disk.name));
         fs::create_dir(&at).map_err(|err| err.to_string())?;
-        run("mount", &["-o", options, &disk.path, &at.to_string_lossy()])?;
-        self.mounts.push(at.clone());
+        self.mount_again(disk, &at, options)?;
         Ok(at)
     }
 
-    pub fn ext4(&mut self, disk: &Disk) -> Result<PathBuf> {
-        let mkfs = ["mkfs.ext4", "-qF", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
-        self.mount(disk, &mkfs, "noatime")
+    /// Mounts a formatted disk.
+    pub fn mount_again(&mut self, disk: &Disk, at: &Path, options: &str) -> Result<()> {
+        run("mount", &["-o", options, &disk.path, &at.to_string_lossy()])?;
+        self.mounts.push(at.to_owned());
+        Ok(())
     }
 
-    pub fn xfs(&mut self, disk: &Disk) -> Result<PathBuf> {
-        self.mount(disk, &["mkfs.xfs", "-qfK"], "noatime")
+    pub fn unmount(&mut self, at: &Path) -> Result<()> {
+        run("umount", &[&at.to_string_lossy()])?;
+        self.mounts.retain(|mount| mount != at);
+        Ok(())
     }
 
-    pub fn btrfs(&mut self, disk: &Disk) -> Result<PathBuf> {
-        self.mount(disk, &["mkfs.btrfs", "-qfK"], "noatime")
+    /// The mount that has a file of this name.
+    pub fn mounted(&self, file: &str) -> Option<PathBuf> {
+        self.mounts.iter().find(|at| at.join(file).exists()).cloned()
+    }
+
+    /// Takes the file of a loop device away from it.
+    pub fn detach(&mut self, disk: &Disk) -> Result<()> {
+        self.loops.retain(|path| *path != disk.path);
+        run("losetup", &["-d", &disk.path])?;
+        run("btrfs", &["device", "scan", "--forget"]).map(drop)
+    }
+
+    /// Overwrites bytes of a disk, below its file system.
+    pub fn damage(&self, disk: &Disk, from: u64, bytes: u64) -> Result<()> {
+        let file = fs::File::options().write(true).open(&disk.path).map_err(|err| err.to_string())?;
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xA5; bytes as usize], from)
+            .map_err(|err| err.to_string())?;
+        file.sync_all().map_err(|err| err.to_string())
+    }
+
+    /// Stops the process that serves a disk, until the stage is dropped.
+    pub fn stop_server(&mut self, disk: &Disk) -> Result<()> {
+        let server = disk.server.and_then(|at| self.servers.get(at)).ok_or("no served disk")?;
+        signal(server, rustix::process::Signal::STOP);
+        Ok(())
+    }
+
+    /// A compressed device in memory that holds `mb` MiB and may take `limit_mb`, with ext4.
+    pub fn zram(&mut self, mb: u64, limit_mb: u64) -> Result<(Disk, PathBuf)> {
+        let text = |err: std::io::Error| format!("needs zram: {err}");
+        let _ = run("modprobe", &["zram"]);
+        let number = fs::read_to_string("/sys/class/zram-control/hot_add").map_err(text)?.trim().to_owned();
+        let name = format!("zram{number}");
+        let disk = Disk { path: format!("/dev/{name}"), name, server: None };
+        self.zrams.push(number);
+        self.disks.push(disk.name.clone());
+        let queue = |file: &str| format!("/sys/block/{}/{file}", disk.name);
+        fs::write(queue("disksize"), format!("{mb}M")).map_err(text)?;
+        fs::write(queue("mem_limit"), format!("{limit_mb}M")).map_err(text)?;
+        let at = self.format("ext4", &disk)?;
+        Ok((disk, at))
+    }
+
+    /// A control group with these settings.
+    pub fn cgroup(&mut self, parent: &str, name: &str, settings: &[(&str, String)]) -> Result<PathBuf> {
+        let path = Path::new(parent).join(format!("situation-{name}"));
+        fs::create_dir(&path).map_err(|err| format!("needs control groups at {parent}: {err}"))?;
+        self.cgroups.push(path.clone());
+        for (file, value) in settings {
+            fs::write(path.join(file), value).map_err(|err| format!("{file}={value}: {err}"))?;
+        }
+        Ok(path)
     }
 
     /// Creates a file with data, which is on the disk afterwards and not in memory.
-    pub fn file(&mut self, path: PathBuf, mb: u64) -> Result<PathBuf> {
+    pub fn file(&mut self, dir: &Path, name: &str, mb: u64) -> Result<PathBuf> {
+        let path = dir.join(name);
         let text = |err: std::io::Error| format!("{}: {err}", path.display());
-        fs::write(&path, vec![5; (mb << 20) as usize]).map_err(text)?;
-        let file = fs::File::open(&path).map_err(text)?;
+        let mut file = fs::File::create(&path).map_err(text)?;
+        (0..mb).try_for_each(|_| file.write_all(&[5; 1 << 20])).map_err(text)?;
         file.sync_all().map_err(text)?;
         rustix::fs::syncfs(&file).map_err(|err| err.to_string())?;
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|err| err.to_string())?;
         Ok(path)
+    }
+
+    /// Starts a load on a file or directory.
+    pub fn load_on(&mut self, name: &str, path: &Path, words: &str) -> Result<()> {
+        self.load(name, &format!("{words} path={}", path.display()))
     }
 
     /// Starts a process with this name that does what the words say ([`crate::load`]).
@@ -183,9 +279,16 @@ fn kill_group(child: &Child) {
     }
 }
 
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
 impl Drop for Stage {
     fn drop(&mut self) {
         for server in &mut self.servers {
+            signal(server, rustix::process::Signal::CONT);
             if let Some(stdin) = server.stdin.as_mut() {
                 let words = "read=0 write=0 flush=0 discard=0 mb_per_s=0 nth=0 stall=0 hang=0 fail=0 slots=32";
                 let _ = writeln!(stdin, "{words}");
@@ -215,6 +318,12 @@ impl Drop for Stage {
             let _ = server.wait();
         }
         self.loops.iter().for_each(|path| remove_loop(path));
+        for number in &self.zrams {
+            let _ = fs::write("/sys/class/zram-control/hot_remove", number);
+        }
+        for cgroup in &self.cgroups {
+            let _ = fs::remove_dir(cgroup);
+        }
     }
 }
 

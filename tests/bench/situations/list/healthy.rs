@@ -1,56 +1,66 @@
 //! Machines without a problem: nothing above a note may be said.
 
-use super::{HEALTHY, Situation};
+use super::{HEALTHY, Situation, situation};
 use crate::judge::Truth;
+use crate::stage::{Result, Stage};
 
-const fn healthy() -> Truth {
-    Truth {
-        severity: HEALTHY,
-        device: None,
-        culprits: Vec::new(),
-        victims: Vec::new(),
-        others: Vec::new(),
-        file: None,
-        rules: &[],
-        also: &[],
-        never: &[],
-    }
+/// A file system on a disk in memory, with a file `data` of 256 MiB.
+fn fast(stage: &mut Stage, fs: &str) -> Result<std::path::PathBuf> {
+    let (_, at) = stage.fast(fs, 600)?;
+    stage.file(&at, "data", 256)
+}
+
+fn healthy() -> Truth {
+    Truth::new(HEALTHY)
 }
 
 pub const SITUATIONS: &[Situation] = &[
-    Situation { name: "healthy-idle", about: "nothing runs", secs: 12.0, make: |_| Ok(healthy()) },
-    Situation {
-        name: "healthy-compile",
-        about: "a compiler writes small files on ext4",
-        secs: 12.0,
-        make: |stage| {
-            let disk = stage.fast_disk(512)?;
-            let at = stage.ext4(&disk)?;
-            stage.load("compiler", &format!("op=compile path={}", at.display()))?;
+    situation("healthy-idle", "nothing runs", 12.0, |_| Ok(healthy())),
+    situation("healthy-compile", "a compiler writes small files on ext4", 12.0, |stage| {
+        let (_, at) = stage.fast("ext4", 512)?;
+        stage.load_on("compiler", &at, "op=compile")?;
+        Ok(healthy())
+    }),
+    situation(
+        "healthy-backup-idle-class",
+        "a backup of I/O class idle reads a fast disk at 40 MB/s beside a database that syncs",
+        12.0,
+        |stage| {
+            let data = fast(stage, "ext4")?;
+            stage.load_on("backup", &data, "op=read bs=1048576 rate=40 idle=1")?;
+            stage.load_on("database", &data.with_file_name("log"), "op=write mb=8 fsync=1 rate=50")?;
             Ok(healthy())
         },
-    },
-    Situation {
-        name: "healthy-backup-idle-class",
-        about: "a backup of I/O class idle reads a fast disk at 40 MB/s beside a database that syncs",
-        secs: 12.0,
-        make: |stage| {
-            let disk = stage.fast_disk(512)?;
-            let at = stage.ext4(&disk)?;
-            let (big, log) = (stage.file(at.join("archive"), 300)?, stage.file(at.join("log"), 8)?);
-            stage.load("backup", &format!("op=read path={} bs=1048576 rate=40 idle=1", big.display()))?;
-            stage.load("database", &format!("op=write path={} mb=8 fsync=1 rate=50", log.display()))?;
-            Ok(healthy())
-        },
-    },
-    Situation {
-        name: "healthy-fast-random",
-        about: "random reads as fast as a disk in memory serves them",
-        secs: 12.0,
-        make: |stage| {
-            let disk = stage.fast_disk(256)?;
-            stage.load("search", &format!("op=randread path={} direct=1 threads=2", disk.path))?;
-            Ok(healthy())
-        },
-    },
+    ),
+    situation("healthy-fast-random", "random reads as fast as a disk in memory serves them", 12.0, |stage| {
+        let disk = stage.fast_disk(256)?;
+        stage.load("search", &format!("op=randread path={} direct=1 threads=2", disk.path))?;
+        Ok(healthy())
+    }),
+    situation("healthy-database", "a database reads at random and syncs its log on a disk of 0.5 ms", 12.0, |stage| {
+        let (disk, at) = stage.served("xfs", 512)?;
+        let table = stage.file(&at, "table", 128)?;
+        stage.behave(&disk, "slots=16 read=0.5 write=0.5 flush=1");
+        stage.load_on("database", &table, "op=randread direct=1 rate=200")?;
+        stage.load_on("logger", &at.join("log"), "op=write mb=8 fsync=1 rate=30")?;
+        Ok(healthy())
+    }),
+    situation("healthy-copy", "a copy of 100 MB into the page cache, which a disk of 100 MB/s writes", 12.0, |stage| {
+        let (disk, at) = stage.served("ext4", 512)?;
+        stage.behave(&disk, "slots=16 read=0.5 write=0.5 mb_per_s=100");
+        stage.load_on("copy", &at.join("copy"), "op=write bs=1048576 mb=100 count=100")?;
+        Ok(healthy())
+    }),
+    situation("healthy-stream", "a stream reads at half the speed of its disk", 12.0, |stage| {
+        let (disk, at) = stage.served("btrfs", 512)?;
+        let film = stage.file(&at, "film", 256)?;
+        stage.behave(&disk, "slots=16 read=0.5 write=0.5 mb_per_s=80");
+        stage.load_on("player", &film, "op=read bs=1048576 rate=40")?;
+        Ok(healthy())
+    }),
+    situation("healthy-cached", "a program reads a cached file, at hundreds of MB/s, without any I/O", 12.0, |stage| {
+        let data = fast(stage, "ext4")?;
+        stage.load_on("search", &data, "op=read bs=1048576 rate=200 cached=1")?;
+        Ok(healthy())
+    }),
 ];

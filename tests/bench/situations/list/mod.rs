@@ -1,7 +1,10 @@
-//! All situations, by what is wrong.
+//! All situations, by what is wrong. One takes a few lines: a name, what happens, how long the program looks, and a function
+//! that makes it and returns the truth.
 
 mod devices;
+mod faults;
 mod healthy;
+mod memory;
 mod neighbours;
 mod stuck;
 
@@ -19,16 +22,39 @@ pub struct Situation {
     pub make: fn(&mut Stage) -> Result<Truth>,
 }
 
+const fn situation(
+    name: &'static str,
+    about: &'static str,
+    secs: f64,
+    make: fn(&mut Stage) -> Result<Truth>,
+) -> Situation {
+    Situation { name, about, secs, make }
+}
+
 pub fn all() -> impl Iterator<Item = &'static Situation> {
-    [healthy::SITUATIONS, devices::SITUATIONS, neighbours::SITUATIONS, stuck::SITUATIONS].into_iter().flatten()
+    let lists = [
+        healthy::SITUATIONS,
+        devices::SITUATIONS,
+        neighbours::SITUATIONS,
+        stuck::SITUATIONS,
+        faults::SITUATIONS,
+        memory::SITUATIONS,
+    ];
+    lists.into_iter().flatten()
 }
 
 const HEALTHY: [Level; 2] = [Level::Nothing, Level::Note];
+const NOTE: [Level; 2] = [Level::Note, Level::Note];
 const WARNING: [Level; 2] = [Level::Warning, Level::Warning];
 const CRITICAL: [Level; 2] = [Level::Critical, Level::Critical];
 const LOUD: [Level; 2] = [Level::Warning, Level::Critical];
 
-/// Something above a note about a disk.
+/// Something about a disk.
 fn on(disk: &Disk, severity: [Level; 2]) -> Truth {
-    Truth { severity, device: Some(disk.name.clone()), ..Truth::default() }
+    on_name(&disk.name, severity)
+}
+
+/// The same about a device that is no disk of the stage by itself, as an array.
+fn on_name(name: &str, severity: [Level; 2]) -> Truth {
+    Truth { device: Some(name.to_owned()), ..Truth::new(severity) }
 }
