@@ -18,7 +18,9 @@ fn facts<'a>(ctx: &RuleContext<'a>) -> Result<&'a SystemFacts, RuleSkipped> {
 pub(super) fn named_finding(ctx: &RuleContext<'_>, severity: Severity, device: &str, title: String) -> Finding {
     match ctx.find_device(device) {
         Some(id) => ctx.device_finding(severity, id, title),
-        None => Finding::new(severity, FindingSubject::Machine, title).see_also(NavTarget::Devices),
+        None => {
+            Finding::new(severity, FindingSubject::KernelName(device.to_owned()), title).see_also(NavTarget::Devices)
+        }
     }
 }
 

@@ -6,14 +6,18 @@ use crate::model::process::{ProcessRow, TaskKey};
 
 /// Longer than one commit of a busy journal.
 const WINDOW_SECS: f64 = 8.0;
-/// Share of the window's ticks that found a task waiting. A tick looks at a single moment.
-const MIN_SHARE: f64 = 0.5;
+/// Share of the window's ticks that found a task waiting. A tick looks at a single moment, and a task that waits for the
+/// journal does other work, and writes of its own, in between.
+const MIN_SHARE: f64 = 0.35;
 /// Tasks named in the title.
 const MAX_NAMED: usize = 3;
 
-/// Functions that wait for a journal, by the beginning of their names, with the journal. Waits for a commit on purpose
-/// (`jbd2_log_wait_commit`, as in fsync) are judged as syncs.
-const JOURNAL_WAITS: [(&str, &str); 9] = [
+/// Where a sync waits for a commit; so does a task without a sync that needs room in the journal.
+const COMMIT_WAIT: &str = "jbd2_log_wait_commit";
+/// Functions that wait for a journal, by the beginning of their names, with the journal. Syncs are judged as such.
+const JOURNAL_WAITS: [(&str, &str); 11] = [
+    (COMMIT_WAIT, "ext4 journal"),
+    ("jbd2_write_superblock", "ext4 journal"),
     ("do_get_write_access", "ext4 journal"),
     ("wait_transaction_locked", "ext4 journal"),
     ("wait_transaction_switching", "ext4 journal"),
@@ -39,8 +43,16 @@ struct Waiter {
     ticks: usize,
 }
 
-fn journal_of(row: &ProcessRow<'_>) -> Option<(&'static str, String)> {
+fn journal_of(row: &ProcessRow<'_>, tick: &Snapshot) -> Option<(&'static str, String)> {
     let function = row.wait_channel().filter(|_| row.is_in_d_state() && !row.raw.kernel_thread)?;
+    // Without traced syncs it may be one.
+    let may_sync = tick.syncs.ok().is_none_or(|syncs| {
+        syncs.rows.iter().any(|sync| sync.file.pid == row.pid())
+            || syncs.in_flight.iter().any(|sync| sync.file.pid == row.pid())
+    });
+    if may_sync && function.starts_with(COMMIT_WAIT) {
+        return None;
+    }
     let (_, journal) = JOURNAL_WAITS.iter().find(|(begin, _)| function.starts_with(begin))?;
     Some((*journal, sanitize(function)))
 }
@@ -71,7 +83,7 @@ impl Window {
             out.ticks += 1;
             let before: usize = out.waiters.iter().map(|waiter| waiter.ticks).sum();
             for row in frame.tasks.iter() {
-                out.add_waiter(&row);
+                out.add_waiter(&row, &frame.snapshot);
                 out.add_journal_thread(ctx, &row);
             }
             if out.waiters.iter().map(|waiter| waiter.ticks).sum::<usize>() > before {
@@ -83,8 +95,8 @@ impl Window {
         out
     }
 
-    fn add_waiter(&mut self, row: &ProcessRow<'_>) {
-        let Some((journal, function)) = journal_of(row) else { return };
+    fn add_waiter(&mut self, row: &ProcessRow<'_>, tick: &Snapshot) {
+        let Some((journal, function)) = journal_of(row, tick) else { return };
         match self.waiters.iter_mut().find(|waiter| waiter.key == row.key()) {
             Some(waiter) => waiter.ticks += 1,
             None => self.waiters.push(Waiter {

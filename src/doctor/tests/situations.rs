@@ -66,7 +66,9 @@ fn damage_that_btrfs_mended_is_not_critical() {
     let severity = |messages: &[&str]| {
         let mut machine = TestMachine::new();
         machine.idle_ticks(5);
-        messages.iter().for_each(|message| drop(machine.kernel_message(message)));
+        for message in messages {
+            machine.kernel_message(message);
+        }
         machine.evaluate_rule("filesystem-error").0[0].severity
     };
     let fixed = "BTRFS error (device sda1): fixed up error at logical 30408704 on dev /dev/sda1 physical 38797312";

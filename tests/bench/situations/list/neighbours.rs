@@ -101,7 +101,7 @@ pub const SITUATIONS: &[Situation] = &[
             let backup = ["backup", "op=write bs=1048576 mb=128 fsync=40"];
             let database = ["database", "op=write mb=8 fsync=1"];
             let truth = pair(stage, "ext4", "slots=4 read=1 write=1 flush=2 mb_per_s=60", backup, database, LOUD)?;
-            stage.load_on("encoder", &elsewhere.join("film"), "op=write bs=1048576 mb=600 rate=200")?;
+            stage.load_on("encoder", &elsewhere.join("film"), "op=write direct=1 bs=1048576 mb=600 rate=200")?;
             Ok(truth.file("backup"))
         },
     ),
