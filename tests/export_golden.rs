@@ -192,6 +192,7 @@ const SYNCS: SnapshotScope = SnapshotScope {
     findings: false,
     syncs: true,
     files: false,
+    waits: false,
 };
 
 /// The findings of a state.
@@ -350,6 +351,7 @@ fn unselected_panes_are_omitted() {
         findings: false,
         syncs: false,
         files: false,
+        waits: false,
     };
     let v = snapshot_value(&captured_system(), scope, LogSince::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();

@@ -8,6 +8,8 @@ mod file_loads;
 #[path = "trace/machine.rs"]
 #[allow(dead_code)]
 mod machine;
+#[path = "trace/mounted.rs"]
+mod mounted;
 /// `machine` expects this in the crate root.
 mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
@@ -20,8 +22,8 @@ use iotop_plus::model::file_io::{FileClass, FileIoRaw};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use machine::{LoopDevice, check_tracing, read_direct};
+use mounted::Mounted;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -88,39 +90,6 @@ fn device_totals(device: &LoopDevice) -> Totals {
 
 fn device_id(device: &LoopDevice) -> DevId {
     DevId { major: device.id.0, minor: device.id.1 }
-}
-
-/// A file system on a device, mounted until this is dropped.
-struct Mounted {
-    /// Mount point.
-    dir: tempfile::TempDir,
-}
-
-impl Mounted {
-    /// Formats and mounts the device.
-    fn new(mkfs: &[&str], device: &Path) -> Result<Self, String> {
-        let run = |command: &mut Command| {
-            let name = format!("{:?}", command.get_program());
-            let out = command.stdin(Stdio::null()).output().map_err(|err| format!("needs {name}: {err}"))?;
-            let message = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-            out.status.success().then_some(()).ok_or_else(|| format!("needs {name}: {message}"))
-        };
-        run(Command::new(mkfs[0]).args(&mkfs[1..]).arg(device))?;
-        let dir = tempfile::tempdir().map_err(|err| err.to_string())?;
-        run(Command::new("mount").args(["-o", "noatime"]).arg(device).arg(dir.path()))?;
-        Ok(Self { dir })
-    }
-
-    /// Writes everything to the device.
-    fn sync(&self) {
-        rustix::fs::syncfs(std::fs::File::open(self.dir.path()).unwrap()).unwrap();
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.dir.path()).status();
-    }
 }
 
 /// Checks a load; returns what is wrong. Linux 6.18 does not call the programs of a tracepoint for a few events while

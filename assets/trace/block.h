@@ -9,6 +9,13 @@ INLINE u32 number(struct gendisk *disk)
 	return (u32)disk->major << 20 | ((u32)disk->first_minor & 0xfffff);
 }
 
+INLINE struct gendisk *disk_of(struct request *rq)
+{
+	if (HAS(struct request___old, rq_disk))
+		return ((struct request___old *)rq)->rq_disk;
+	return rq->q->disk;
+}
+
 /* Two loads, because the verifier does not follow a choice between two pointers. */
 INLINE u64 subject(u64 *ctx, bool queue_first)
 {

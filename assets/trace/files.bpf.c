@@ -28,8 +28,7 @@ struct key {
 #define MAX_ACCOUNTS 8192
 #include "account.h"
 #include "owner.h"
-#define PARTS 10
-#include "path.h"
+#include "paths.h"
 
 /* Addresses of functions that end bios, which say what bi_private points to; 0 if unknown. The loader sets them from
  * /proc/kallsyms. */
@@ -46,10 +45,6 @@ enum pageflags { PG_swapcache = 10 };
 #define PG_SWAPCACHE_BIT __builtin_preserve_enum_value(*(typeof(enum pageflags) *)PG_swapcache, 1)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct inode___path {
-	struct hlist_head i_dentry;
-	u32 i_generation;
-};
 struct file {
 	struct inode *f_inode;
 };
@@ -82,29 +77,6 @@ struct btrfs_io_stripe {
 	struct btrfs_io_context *bioc;
 };
 #pragma clang attribute pop
-
-#define GET(to, from) read_kernel(&(to), sizeof(to), &(from))
-#define OFFSET(type, member) __builtin_preserve_field_info(((type *)0)->member, 0)
-
-struct file_key {
-	u64 ino;
-	u32 fs;
-	u32 generation;
-};
-struct {
-	MAP_UINT(type, MAP_HASH);
-	MAP_UINT(max_entries, 4096);
-	MAP_TYPE(key, struct file_key);
-	MAP_TYPE(value, struct path_tail);
-} paths SEC(".maps");
-
-/* Space to build a path: the stack is too small. */
-struct {
-	MAP_UINT(type, MAP_PERCPU_ARRAY);
-	MAP_UINT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct path_tail);
-} draft SEC(".maps");
 
 /* A bio at work, and what its request says. In a map, because functions that the verifier checks one by one take no
  * pointers in old kernels. */
@@ -142,27 +114,15 @@ INLINE struct work *this_work(void)
 __attribute__((noinline)) int keep_path(u64 inode)
 {
 	struct file_key key = {};
-	struct hlist_node *alias = 0;
-	struct path_tail *tail;
 	struct work *w = this_work();
-	u32 zero = 0;
 
 	if (!w)
 		return 0;
 	key.ino = w->key.ino;
 	key.fs = w->key.fs;
 	key.generation = w->key.generation;
-	if (map_lookup(&paths, &key))
-		return 0;
-	tail = map_lookup(&draft, &zero);
-	if (!tail)
-		return 0;
-	if (HAS(struct dentry, d_u.d_alias))
-		GET(alias, ((struct inode___path *)inode)->i_dentry.first);
-	/* Without an entry the file was deleted, or its entry was evicted: its path stays unknown. */
-	read_tail(tail, alias ? (void *)alias - OFFSET(struct dentry, d_u.d_alias) : 0);
-	if (map_update(&paths, &key, tail, 1 /* unless another CPU was first */) && !map_lookup(&paths, &key))
-		count_drop();
+	if (!map_lookup(&paths, &key))
+		store_path(&key, entry_of(inode));
 	return 0;
 }
 

@@ -34,6 +34,12 @@ static void *(*const current_task)(void) = (void *)35;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
+/* Reads a member through a pointer. */
+#define GET(to, from) read_kernel(&(to), sizeof(to), &(from))
+
+/* Where a member lies in its type. */
+#define OFFSET(type, member) __builtin_preserve_field_info(((type *)0)->member, 0)
+
 /* Whether the running kernel has a member; decided once, when the object is loaded. */
 #define HAS(type, member) __builtin_preserve_field_info(((type *)0)->member, 2)
 

@@ -6,6 +6,7 @@
 #pragma once
 #include "block.h"
 #include "drops.h"
+#include "page.h"
 
 /* 1 if the tracepoint has the queue as its first argument (before 5.11); the loader sets it from the kernel's
  * BTF. */
@@ -29,31 +30,6 @@ struct blkcg_gq {
 	struct blkcg *blkcg;
 };
 #endif
-struct super_block {
-	u32 s_dev;
-};
-struct inode {
-	unsigned short i_mode;
-	struct super_block *i_sb;
-	unsigned long i_ino;
-};
-struct address_space {
-	struct inode *host;
-};
-struct page {
-	unsigned long flags;
-	unsigned long compound_head; /* before 7.2 */
-	struct address_space *mapping;
-};
-struct page___info {
-	unsigned long compound_info; /* since 7.2 */
-};
-struct folio {
-	struct address_space *mapping;
-};
-struct bio_vec {
-	struct page *bv_page;
-};
 struct task_struct {
 	unsigned int flags;
 	struct task_struct *group_leader;
@@ -292,53 +268,10 @@ INLINE bool find_dirtier(u64 inode, u32 *tgid, u32 *device)
 	return 0;
 }
 
-/* Returns the head page of a page's folio. A tail page has the lowest bit set in a word that points to its head or, since
- * 7.2 where a `struct page` has a power of two as its size, masks its own address. Pages are numbers here, because the
- * verifier forbids to mask a pointer. */
-INLINE u64 head_of(u64 page)
-{
-	unsigned long word = 0, above;
-
-	if (HAS(struct page___info, compound_info))
-		read_kernel(&word, sizeof(word), &((struct page___info *)page)->compound_info);
-	else
-		read_kernel(&word, sizeof(word), &((struct page *)page)->compound_head);
-	if (!(word & 1))
-		return page;
-	word--;
-	/* A mask is a negated power of two; no pointer to a page is. */
-	above = -word;
-	return above & (above - 1) ? word : page & word;
-}
-
-/* Returns the address of the inode in whose page cache a page is; 0 for other memory. */
-INLINE u64 page_inode(u64 page)
-{
-	unsigned long mapping = 0, inode = 0;
-
-	page = head_of(page);
-	if (HAS(struct folio, mapping))
-		read_kernel(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
-	else
-		read_kernel(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
-	/* Anonymous memory has flag bits here. */
-	if (!mapping || (mapping & 3))
-		return 0;
-	read_kernel(&inode, sizeof(inode), &((struct address_space *)mapping)->host);
-	return inode;
-}
-
 /* Whether a file system or another device has claimed the device that a bio goes to. */
 INLINE bool is_claimed(struct bio___owner *bio)
 {
 	return !HAS(struct block_device___holder, bd_holder) || !HAS(struct bio___owner, bi_bdev) || bio->bi_bdev->bd_holder;
-}
-
-INLINE struct gendisk *disk_of(struct request *rq)
-{
-	if (HAS(struct request___old, rq_disk))
-		return ((struct request___old *)rq)->rq_disk;
-	return rq->q->disk;
 }
 
 #define PF_KTHREAD 0x00200000

@@ -7,6 +7,7 @@
  */
 #include "drops.h"
 #include "dirty_flag.h"
+#include "stall.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -41,14 +42,7 @@ struct key {
 	u32 tgid;
 	u32 zero;
 };
-/* Times are jiffies for THROTTLE, as the kernel plans the pause, and ns for RECLAIM. The longest stall is stored
- * for each of the last two periods; user space starts a period. */
-struct stall {
-	u64 count;
-	u64 time;
-	u64 longest[2];
-	u64 period[2];
-};
+/* Times are jiffies for THROTTLE, as the kernel plans the pause, and ns for RECLAIM. */
 struct held {
 	char comm[16]; /* the process's, not the thread's */
 	char bdi[16];  /* for which device it was throttled last: "8:0" */
@@ -69,13 +63,6 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u64);
 } begun SEC(".maps");
-
-struct {
-	MAP_UINT(type, MAP_ARRAY);
-	MAP_UINT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-} period SEC(".maps");
 
 INLINE void lose(void)
 {
@@ -105,25 +92,6 @@ INLINE struct held *mine(void)
 	if (!h)
 		lose();
 	return h;
-}
-
-/* Threads of a process share an entry: of two concurrent updates a longest time may be lost, a sum is not. */
-INLINE void count(struct stall *s, u64 time)
-{
-	u32 zero = 0;
-	u64 *now = map_lookup(&period, &zero), at;
-
-	__sync_fetch_and_add(&s->count, 1);
-	__sync_fetch_and_add(&s->time, time);
-	if (!now)
-		return;
-	at = *now & 1;
-	if (s->period[at] != *now) {
-		s->period[at] = *now;
-		s->longest[at] = time;
-	} else if (s->longest[at] < time) {
-		s->longest[at] = time;
-	}
 }
 
 /* Only completed stalls are counted, so the flag is set at the end. */

@@ -27,6 +27,7 @@ enum { LOST_FILE, LOST_SLOW, LOST_FLYING, URING, TALLIES };
 
 #define PARTS 6
 #include "path.h"
+#include "descriptor.h"
 
 struct key {
 	u64 ino;
@@ -68,22 +69,7 @@ struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
 };
-struct path {
-	struct dentry *dentry;
-};
-struct file {
-	struct path f_path;
-	struct inode *f_inode;
-};
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-};
-struct files_struct {
-	struct fdtable *fdt;
-};
 struct task_struct {
-	struct files_struct *files;
 	struct task_struct *group_leader;
 	char comm[16];
 };
@@ -107,9 +93,6 @@ struct left {
 	long ret;
 };
 
-
-/* Reads a member through a pointer. */
-#define GET(to, from) read_kernel(&(to), sizeof(to), &(from))
 
 struct {
 	MAP_UINT(type, MAP_HASH);
@@ -165,25 +148,6 @@ INLINE void tally(u32 which)
 		(*n)++;
 }
 
-/* Returns the file of a descriptor of the current task, or null. */
-INLINE struct file *file_of(u32 fd)
-{
-	struct task_struct *task = current_task();
-	struct files_struct *all = 0;
-	struct fdtable *table = 0;
-	struct file **fds = 0, *file = 0;
-	u32 most = 0;
-
-	GET(all, task->files);
-	GET(table, all->fdt);
-	GET(most, table->max_fds);
-	if (fd >= most)
-		return 0;
-	GET(fds, table->fd);
-	read_kernel(&file, sizeof(file), fds + fd);
-	return file;
-}
-
 /* Creates an entry with its names. A function of its own, shared by all calls. */
 static __attribute__((noinline)) int make(struct key *key, struct file *file)
 {
@@ -217,7 +181,7 @@ static __attribute__((noinline)) int begin(u32 call, bool has_file, u32 fd)
 	b.key.pid = id >> 32;
 	b.key.call = call;
 	if (has_file)
-		file = file_of(fd);
+		file = file_of(current_task(), fd);
 	if (file) {
 		GET(inode, file->f_inode);
 		GET(sb, inode->i_sb);

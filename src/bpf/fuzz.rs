@@ -7,6 +7,9 @@ use super::latency::histogram_maps;
 use super::memory_stalls::{KIND_LEN, parse_stall};
 use super::syncs::tables;
 use super::task_iter::{TaskCounters, TaskRecord};
+use super::task_waits::symbols::Symbols;
+use super::task_waits::tables as wait_tables;
+use crate::model::task_waits::reason;
 use crate::sanitize::assert_safe;
 use std::sync::Arc;
 use zerocopy::IntoBytes as _;
@@ -74,6 +77,18 @@ pub(crate) fn latency(mut input: &[u8]) {
 pub(crate) fn stalls(mut input: &[u8]) {
     let (period, unit_ns) = (u64::from_ne_bytes(take(&mut input)), u64::from_ne_bytes(take(&mut input)));
     parse_stall(&take::<KIND_LEN>(&mut input), period, unit_ns);
+}
+
+pub(crate) fn waits(mut input: &[u8]) {
+    let symbols = Symbols::parse(input);
+    while !input.is_empty() {
+        wait_tables::parse_key(&take(&mut input));
+        if let Some(wait) = wait_tables::parse_thread(&take::<{ wait_tables::THREAD_LEN }>(&mut input)) {
+            wait_tables::parse_key(&wait.key);
+        }
+        let stack = [(); 4].map(|()| symbols.name(u64::from_ne_bytes(take(&mut input))));
+        reason::classify(&stack, reason::WaitFacts::default());
+    }
 }
 
 pub(crate) fn btf(input: &[u8]) {

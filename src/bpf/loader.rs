@@ -44,8 +44,9 @@ pub(super) fn open_map<const K: usize>(
     name: &str,
     value_len: usize,
 ) -> Result<BpfMap<K>, ProbeUnavailable> {
-    let Some(Map::PerCpuHashMap(map) | Map::HashMap(map) | Map::PerCpuArray(map) | Map::Array(map)) =
-        programs.map(name)
+    let Some(
+        Map::PerCpuHashMap(map) | Map::HashMap(map) | Map::PerCpuArray(map) | Map::Array(map) | Map::StackTraceMap(map),
+    ) = programs.map(name)
     else {
         return Err(ProbeUnavailable::Absent(format!("tracing: no map {name}")));
     };

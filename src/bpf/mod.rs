@@ -21,6 +21,7 @@ mod reading_cache;
 mod request_control;
 mod syncs;
 pub(crate) mod task_iter;
+mod task_waits;
 mod unavailable;
 
 use crate::root::Root;
@@ -36,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use syncs::SyncProbe;
 use task_iter::TaskIterProbe;
+use task_waits::TaskWaitProbe;
 use unavailable::ProbeUnavailable;
 
 /// All probes. They are loaded on request; clones share them.
@@ -54,6 +56,9 @@ pub struct Tracer {
     /// I/O by file; loaded only on request.
     pub files: ProbeHandle<FileIoProbe>,
     file_control: RequestControl<FileIoProbe>,
+    /// What tasks wait for; loaded only on request.
+    pub waits: ProbeHandle<TaskWaitProbe>,
+    wait_control: RequestControl<TaskWaitProbe>,
     /// I/O by process and control group.
     pub io_accounting: ProbeHandle<IoAccountingProbe>,
     /// The thread that loads the programs is at work.
@@ -63,7 +68,7 @@ pub struct Tracer {
 impl Tracer {
     /// Creates the tracer; nothing is loaded.
     pub fn new(root: &Root) -> Self {
-        let (syncs, files) = (ProbeHandle::new(), ProbeHandle::new());
+        let (syncs, files, waits) = (ProbeHandle::new(), ProbeHandle::new(), ProbeHandle::new());
         Self {
             root: root.clone(),
             latency: ProbeHandle::new(),
@@ -72,6 +77,8 @@ impl Tracer {
             syncs,
             file_control: RequestControl::new(root, files.clone()),
             files,
+            wait_control: RequestControl::new(root, waits.clone()),
+            waits,
             tasks: ProbeHandle::new(),
             io_accounting: ProbeHandle::new(),
             is_loading: Arc::default(),
@@ -84,6 +91,7 @@ impl Tracer {
         self.is_loading.store(true, Ordering::Release);
         self.sync_control.allow();
         self.file_control.allow();
+        self.wait_control.allow();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load_all();
@@ -111,6 +119,7 @@ impl Tracer {
         self.set_all_unavailable(&ProbeUnavailable::Absent(why.into()));
         self.sync_control.forbid();
         self.file_control.forbid();
+        self.wait_control.forbid();
     }
 
     /// Requests syncs, listing those that take at least `threshold` one by one; `None` if they are not needed any more.
@@ -135,11 +144,18 @@ impl Tracer {
         self.file_control.request(is_wanted.then_some(()));
     }
 
+    /// Requests what tasks wait for, or says that it is not needed any more. Returns at once; a thread loads and unloads the
+    /// programs.
+    pub fn request_waits(&self, is_wanted: bool) {
+        self.wait_control.request(is_wanted.then_some(()));
+    }
+
     fn set_all_unavailable(&self, why: &ProbeUnavailable) {
         self.latency.replace(Err(why.clone()));
         self.stalls.replace(Err(why.clone()));
         self.syncs.replace(Err(why.clone()));
         self.files.replace(Err(why.clone()));
+        self.waits.replace(Err(why.clone()));
         self.io_accounting.replace(Err(why.clone()));
         self.tasks.replace(Err(why.clone()));
     }

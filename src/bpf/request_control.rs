@@ -1,4 +1,4 @@
-//! Loads and unloads the probes that are loaded only on request: syncs and files.
+//! Loads and unloads the probes that are loaded only on request: syncs, files and waits.
 //!
 //! Requests change faster than programs can be loaded. A request is only noted; if no thread is running, one is
 //! started, and it works until the last request is fulfilled.

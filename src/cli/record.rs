@@ -45,6 +45,9 @@ pub(super) struct RecordArgs {
     /// Also record which files the I/O of the devices is for; costs some time for every request.
     #[arg(long)]
     pub(super) files: bool,
+    /// Also record what tasks wait for; costs some time for every sleep and every request.
+    #[arg(long)]
+    pub(super) waits: bool,
     /// Replace an existing file.
     #[arg(long)]
     pub(super) replace: bool,
@@ -81,6 +84,7 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
             tracing,
             slow_syncs_from: args.syncs.then_some(SLOW_SYNC_THRESHOLD),
             files: args.files,
+            waits: args.waits,
             facts_every: Some(FACTS_EVERY),
             ..SamplerOptions::default()
         };

@@ -324,6 +324,7 @@ mod tests {
             findings: false,
             syncs: false,
             files: false,
+            waits: false,
         }
     }
 }

@@ -30,6 +30,7 @@ fn record_live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]
             tracing: true,
             slow_syncs_from: Some(Duration::from_millis(1)),
             files: true,
+            waits: true,
             threads: false,
             facts_every: Some(interval),
         };

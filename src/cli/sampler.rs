@@ -48,6 +48,8 @@ pub(super) struct SamplerOptions {
     pub(super) slow_syncs_from: Option<Duration>,
     /// Trace I/O by file.
     pub(super) files: bool,
+    /// Trace what tasks wait for.
+    pub(super) waits: bool,
     /// Evaluate findings, and read settings and limits this often.
     pub(super) facts_every: Option<Duration>,
 }
@@ -63,6 +65,7 @@ impl SamplerOptions {
             tracing,
             slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
             files: tracing,
+            waits: tracing,
             ..Self::default()
         }
     }
@@ -149,6 +152,7 @@ fn start_collectors(
     collectors.set_tracing(options.tracing);
     collectors.tracer.request_syncs(options.slow_syncs_from);
     collectors.tracer.request_files(options.files);
+    collectors.tracer.request_waits(options.waits);
     Ok(collectors)
 }
 

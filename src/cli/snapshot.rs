@@ -30,6 +30,9 @@ pub(super) struct SnapshotArgs {
     /// Only this pane; repeatable, except for images.
     #[arg(long, value_name = "PANE", value_parser = parse_pane())]
     pub(super) pane: Vec<ViewId>,
+    /// Also trace what tasks wait for; costs some time for every sleep and every request.
+    #[arg(long)]
+    pub(super) waits: bool,
     /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub(super) format: SnapshotFormat,
@@ -62,7 +65,7 @@ pub(super) enum SnapshotFormat {
 const FACTS_EVERY: Duration = Duration::from_secs(15);
 
 pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
-    let scope = scope_of_panes(&args.pane);
+    let scope = SnapshotScope { waits: args.waits, ..scope_of_panes(&args.pane) };
     // Every view shows findings.
     let image = image_format(args.format);
     let findings = scope.findings || image.is_some();
@@ -77,9 +80,17 @@ pub(super) fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Re
             read_every_task: scope.processes,
             queue_settings: (args.format == SnapshotFormat::Json && scope.devices) || findings,
             kernel_log: scope.kernel_log || findings,
-            tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs || files),
+            tracing: tracing
+                && (scope.devices
+                    || scope.memory
+                    || scope.processes
+                    || scope.findings
+                    || syncs
+                    || files
+                    || scope.waits),
             slow_syncs_from: syncs.then_some(SLOW_SYNC_THRESHOLD),
             files,
+            waits: scope.waits,
             facts_every: findings.then_some(FACTS_EVERY),
             ..SamplerOptions::default()
         };
@@ -124,6 +135,7 @@ pub(super) fn scope_of_panes(panes: &[ViewId]) -> SnapshotScope {
         findings: has(ViewId::Findings),
         syncs: has(ViewId::Syncs),
         files: has(ViewId::Files),
+        waits: false,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod screenshot;
 pub mod snapshot;
 pub mod syncs;
 pub mod table;
+pub(crate) mod waits;
 
 /// A text between HTML or XML tags, or in an attribute, without characters that a terminal obeys.
 pub(crate) fn escape_html(text: &str) -> String {

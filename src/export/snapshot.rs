@@ -1,7 +1,7 @@
 //! A snapshot for people: a header line, then the tables of the panes.
 
 use super::table::Table;
-use super::{devices, files, findings, io_attribution, kernel_log, memory, network, processes, syncs};
+use super::{devices, files, findings, io_attribution, kernel_log, memory, network, processes, syncs, waits};
 use crate::doctor::RuleEngine;
 use crate::model::columns::device::DeviceColumnSet;
 use crate::model::columns::process::ProcessColumnSet;
@@ -40,6 +40,8 @@ pub struct SnapshotScope {
     pub syncs: bool,
     /// I/O by file; with all panes selected only if it was traced.
     pub files: bool,
+    /// What tasks wait for, also if it was not traced; otherwise it belongs to the tasks.
+    pub waits: bool,
 }
 
 impl SnapshotScope {
@@ -52,6 +54,7 @@ impl SnapshotScope {
         findings: true,
         syncs: true,
         files: true,
+        waits: false,
     };
 
     /// Whether syncs are included: where they are not traced, only if they were selected by name.
@@ -62,6 +65,11 @@ impl SnapshotScope {
     /// Whether files are included: where they are not traced, only if they were selected by name.
     pub(crate) fn shows_files(self, system: &SystemState) -> bool {
         self.files && (self != SnapshotScope::ALL || system.snapshot.files.ok().is_some())
+    }
+
+    /// Whether waits are included: where they are not traced, only if they were selected.
+    pub(crate) fn shows_waits(self, system: &SystemState) -> bool {
+        self.waits || (self.processes && system.snapshot.task_waits.ok().is_some())
     }
 }
 
@@ -137,6 +145,10 @@ pub(crate) fn build_tables(
     if scope.processes {
         out.push(task_table(system).fit_width(width));
         out.extend(io_attribution::build_tables(system));
+    }
+    if scope.shows_waits(system) {
+        let title = "Waits by process".into();
+        out.push(waits::build_table(title, snapshot, system.topology.ok()).fit_width(width));
     }
     if scope.shows_syncs(system) {
         let topology = system.topology.ok();

@@ -58,6 +58,7 @@ pub const TARGETS: &[Target] = &[
     target("bpf_files", bpf::fuzz::files, 4, 4_096),
     target("bpf_latency", bpf::fuzz::latency, 4, 16_384),
     target("bpf_stalls", bpf::fuzz::stalls, 4, 1_024),
+    target("bpf_waits", bpf::fuzz::waits, 4, 4_096),
     target("btf", bpf::fuzz::btf, 4, 1_024),
     target("terminal", terminal::events, 64, 192),
     target("worker_replies", messages::worker_replies, 64, 16_384),

@@ -42,6 +42,7 @@ fn snapshot_bytes(snap: &Snapshot, before: Option<&Snapshot>) -> usize {
         + rates.sum::<usize>()
         + snap.syncs.ok().map_or(0, |s| s.heap_bytes())
         + own_bytes(snap.files.ok(), before.and_then(|b| b.files.ok()), |f| f.heap_bytes())
+        + own_bytes(snap.task_waits.ok(), before.and_then(|b| b.task_waits.ok()), |w| w.heap_bytes())
         + own_bytes(snap.memory_stalls.ok(), stalls, |s| size_of::<MemoryStalls>() + s.heap_bytes())
         + own_bytes(snap.pressure.ok(), before.and_then(|b| b.pressure.ok()), |_| size_of::<PressureRaw>())
         + own_bytes(snap.io_attribution.ok(), attribution, IoAttribution::heap_bytes)

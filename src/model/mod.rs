@@ -31,6 +31,7 @@ pub(crate) mod slow_facts;
 pub mod snapshot;
 pub mod syncs;
 pub mod system_state;
+pub mod task_waits;
 pub mod timestamp;
 pub(crate) mod topology;
 pub(crate) mod wait_channel;

@@ -11,6 +11,7 @@ use super::network::{NetFsRaw, NicRaw};
 use super::pressure::PressureRaw;
 use super::reading::Reading;
 use super::syncs::SyncsRaw;
+use super::task_waits::TaskWaitsRaw;
 use super::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -49,4 +50,6 @@ pub struct Sample {
     pub io_accounts: Reading<Arc<IoAccountsRaw>>,
     /// I/O by file, from tracing; only while requested.
     pub file_io: Reading<Arc<FileIoRaw>>,
+    /// What tasks wait for, from tracing; only while requested.
+    pub task_waits: Reading<Arc<TaskWaitsRaw>>,
 }

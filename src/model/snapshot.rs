@@ -12,6 +12,7 @@ use super::pressure::PressureRaw;
 use super::reading::Reading;
 use super::sample::Sample;
 use super::syncs::SyncActivity;
+use super::task_waits::TaskWaits;
 use super::timestamp::Timestamp;
 use super::topology::{BlockDevice, Topology};
 use std::collections::HashMap;
@@ -70,6 +71,8 @@ pub struct Snapshot {
     pub io_attribution: Reading<Arc<IoAttribution>>,
     /// I/O by file; only while requested.
     pub files: Reading<Arc<FileActivity>>,
+    /// What tasks wait for; only while requested.
+    pub task_waits: Reading<Arc<TaskWaits>>,
 }
 
 impl Snapshot {
@@ -113,6 +116,7 @@ impl Snapshot {
             syncs: derive_syncs(prev, cur, secs),
             io_attribution: derive_io_attribution(prev, cur, secs),
             files: derive_files(prev, cur, secs),
+            task_waits: derive_task_waits(prev, cur),
         }
     }
 
@@ -126,6 +130,7 @@ impl Snapshot {
         share_if_equal(self.pressure.ok_mut(), before.pressure.ok());
         share_if_equal(self.memory_stalls.ok_mut(), before.memory_stalls.ok());
         share_if_equal(self.files.ok_mut(), before.files.ok());
+        share_if_equal(self.task_waits.ok_mut(), before.task_waits.ok());
         share_if_equal(self.io_attribution.ok_mut(), before.io_attribution.ok());
     }
 
@@ -230,6 +235,12 @@ fn derive_memory_stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Readi
 fn derive_files(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<FileActivity>> {
     let before = prev.and_then(|p| p.file_io.ok()).map(|p| &**p);
     cur.file_io.as_ref().map(|now| Arc::new(FileActivity::derive(before, now, secs)))
+}
+
+/// As with files; the interval is that between the readings.
+fn derive_task_waits(prev: Option<&Sample>, cur: &Sample) -> Reading<Arc<TaskWaits>> {
+    let before = prev.and_then(|p| p.task_waits.ok()).map(|p| &**p);
+    cur.task_waits.as_ref().map(|now| Arc::new(TaskWaits::derive(before, now)))
 }
 
 fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<SyncActivity>> {

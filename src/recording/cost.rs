@@ -58,6 +58,10 @@ pub(crate) fn sample_cost(sample: &Sample) -> usize {
             + raw.files.iter().map(|file| TRACED_COST + 2 * file.path_tail.as_bytes().len()).sum::<usize>();
         names + raw.accounts.iter().map(|account| TRACED_COST + buckets(&account.histogram)).sum::<usize>()
     });
+    let waits = sample.task_waits.ok().map_or(0, |raw| {
+        let files = raw.files.iter().map(|file| TRACED_COST + 2 * file.path_tail.as_bytes().len()).sum::<usize>();
+        raw.processes.len() * NAME_COST + files + raw.accounts.len() * TRACED_COST
+    });
     let stalls = sample.memory_stalls.ok().map_or(0, |stalls| stalls.tasks.len() * ROW_COST);
     rows(&sample.disks, DEVICE_COST)
         + rows(&sample.netfs, DEVICE_COST)
@@ -67,5 +71,6 @@ pub(crate) fn sample_cost(sample: &Sample) -> usize {
         + syncs
         + accounts
         + files
+        + waits
         + stalls
 }

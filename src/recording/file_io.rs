@@ -3,7 +3,7 @@
 
 use super::codec::{Coded, DecodeError, Wire};
 use super::table::{DeltaRow, code_changed_rows, code_sorted_list};
-use crate::model::file_io::{FileClass, FileId, FileIoAccount, FileIoKey, FileIoRaw};
+use crate::model::file_io::{FileClass, FileId, FileIoAccount, FileIoKey, FileIoRaw, FileName};
 use crate::model::io_accounting::LATENCY_BUCKETS;
 use std::sync::Arc;
 use strum::VariantArray as _;
@@ -16,12 +16,7 @@ pub(crate) fn file_io(w: &mut Wire, base: &Arc<FileIoRaw>, cur: &mut Arc<FileIoR
         w.num(pid)?;
         w.shown_text(name)
     })?;
-    code_sorted_list(w, &base.files, &mut cur.files, |w, file| {
-        let file = Arc::make_mut(file);
-        file_id(w, &mut file.id)?;
-        w.blob(&mut file.path_tail)?;
-        w.flag(&mut file.is_full_path)
-    })?;
+    code_sorted_list(w, &base.files, &mut cur.files, file_name)?;
     let keys_of = |raw: &FileIoRaw| raw.accounts.iter().map(|a| a.key).collect::<Vec<_>>();
     let mut keys = keys_of(cur);
     code_sorted_list(w, &keys_of(base), &mut keys, account_key)?;
@@ -38,7 +33,14 @@ pub(crate) fn file_io(w: &mut Wire, base: &Arc<FileIoRaw>, cur: &mut Arc<FileIoR
     code_changed_rows(w, None, &before, &mut cur.accounts)
 }
 
-fn file_id(w: &mut Wire, id: &mut FileId) -> Coded {
+pub(super) fn file_name(w: &mut Wire, file: &mut Arc<FileName>) -> Coded {
+    let file = Arc::make_mut(file);
+    file_id(w, &mut file.id)?;
+    w.blob(&mut file.path_tail)?;
+    w.flag(&mut file.is_full_path)
+}
+
+pub(super) fn file_id(w: &mut Wire, id: &mut FileId) -> Coded {
     w.nums([&mut id.file_system.major, &mut id.file_system.minor, &mut id.generation])?;
     w.num(&mut id.ino)
 }
@@ -70,7 +72,6 @@ mod tests {
     use super::super::tests::{assert_damage_is_harmless, round_trip};
     use super::*;
     use crate::model::disk::DevId;
-    use crate::model::file_io::FileName;
     use crate::model::latency::SparseHistogram;
     use crate::model::reading::Reading;
     use proptest::prelude::*;

@@ -23,6 +23,7 @@ pub(crate) mod sample;
 pub(crate) mod state;
 pub(crate) mod syncs;
 pub(crate) mod table;
+pub(crate) mod task_waits;
 pub(crate) mod tasks;
 pub(crate) mod time_spec;
 pub(crate) mod traced;

@@ -5,6 +5,7 @@ use super::counter_row::code_row;
 use super::file_io::file_io;
 use super::syncs::syncs;
 use super::table::code_table;
+use super::task_waits::task_waits;
 use super::traced::{io_accounts, latency, memory_stalls, request_patterns};
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
@@ -13,7 +14,7 @@ use crate::model::sample::Sample;
 type Section = fn(&mut Wire, &Sample, &mut Sample) -> Coded;
 
 /// The sections with their tags, which never change, in the order in which they are written.
-const SECTIONS: [(u64, Section); 15] = [
+const SECTIONS: [(u64, Section); 16] = [
     (1, |w, base, cur| w.clock((base.seq, base.time), &mut cur.seq, &mut cur.time)),
     (2, |w, base, cur| w.reading(&base.cpu, &mut cur.cpu, code_row)),
     (3, |w, base, cur| w.reading(&base.disks, &mut cur.disks, |w, base, cur| code_table(w, base, cur))),
@@ -29,6 +30,7 @@ const SECTIONS: [(u64, Section); 15] = [
     (11, |w, base, cur| w.reading(&base.syncs, &mut cur.syncs, syncs)),
     (13, |w, base, cur| w.reading(&base.io_accounts, &mut cur.io_accounts, io_accounts)),
     (15, |w, base, cur| w.reading(&base.file_io, &mut cur.file_io, file_io)),
+    (16, |w, base, cur| w.reading(&base.task_waits, &mut cur.task_waits, task_waits)),
 ];
 
 /// What the first sample is compared with. Files of earlier versions say nothing about sources they did not know.
@@ -40,6 +42,7 @@ fn initial_sample() -> Sample {
         syncs: Reading::Absent(absent()),
         io_accounts: Reading::Absent(absent()),
         file_io: Reading::Absent(absent()),
+        task_waits: Reading::Absent(absent()),
         ..Sample::default()
     }
 }

@@ -23,6 +23,8 @@ pub enum Effect {
     ListSlowSyncs(Option<Duration>),
     /// Trace I/O by file, or stop it.
     TraceFiles(bool),
+    /// Trace what tasks wait for, or stop it.
+    TraceWaits(bool),
     /// The tasks on screen: their memory and priority are read at every tick.
     WatchTasks(Vec<TaskKey>),
     RunJob(WorkerJob),

@@ -16,14 +16,15 @@ use std::sync::Arc;
 use strum::VariantArray as _;
 
 pub(crate) const KEY_LEN: usize = 32;
-const PATH_KEY_LEN: usize = 16;
+/// `struct file_key` in `assets/trace/paths.h`.
+pub(crate) const PATH_KEY_LEN: usize = 16;
 /// `PARTS` in `assets/trace/files.bpf.c`.
 const PATH_PARTS: usize = 10;
 /// `struct path_tail`.
 pub(crate) const PATH_LEN: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
 /// `max_entries` of `accounts`.
 const MAX_ACCOUNTS: usize = 8192;
-/// `max_entries` of `paths`.
+/// `max_entries` of `paths` in `assets/trace/paths.h`.
 const MAX_PATHS: usize = 4096;
 /// An account unchanged for this many readings may be removed.
 pub(super) const IDLE_READS: u32 = 120;
@@ -43,7 +44,7 @@ pub(crate) fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<FileIoKey> {
     })
 }
 
-fn parse_file_id(key: &[u8; PATH_KEY_LEN]) -> FileId {
+pub(crate) fn parse_file_id(key: &[u8; PATH_KEY_LEN]) -> FileId {
     let file_system = unpack_device(read_u32(key, 8));
     FileId { file_system, ino: read_u64(key, 0), generation: read_u32(key, 12) }
 }
@@ -60,6 +61,31 @@ fn path_key(id: FileId) -> [u8; PATH_KEY_LEN] {
 pub(crate) fn parse_name(id: FileId, value: &[u8]) -> FileName {
     let (path_tail, is_full_path) = parse_path_tail(value);
     FileName { id, path_tail, is_full_path }
+}
+
+/// Adds the paths of the wanted files that are new, forgets those of others, and removes most of these from the table.
+pub(crate) fn read_paths(
+    paths: &BpfMap<PATH_KEY_LEN>,
+    files: &mut BTreeMap<FileId, Arc<FileName>>,
+    wanted: &BTreeSet<FileId>,
+) -> io::Result<()> {
+    files.retain(|id, _| wanted.contains(id));
+    if files.len() == wanted.len() {
+        return Ok(());
+    }
+    let mut unused = Vec::new();
+    paths.for_each(MAX_PATHS, |key, value| {
+        let id = parse_file_id(key);
+        match wanted.contains(&id) {
+            true => drop(files.entry(id).or_insert_with(|| Arc::new(parse_name(id, value)))),
+            false => unused.push(id),
+        }
+    })?;
+    // What it is for may have been counted after the accounts were read, so a few are left.
+    for id in unused.iter().take(unused.len().saturating_sub(MAX_PATHS / 4)) {
+        paths.remove(&path_key(*id))?;
+    }
+    Ok(())
 }
 
 /// Requests, bytes and the number of readings since they changed.
@@ -140,24 +166,8 @@ impl FileTables {
     }
 
     fn read_files(&mut self, sums: &BTreeMap<FileIoKey, AccountSum<KEY_LEN>>) -> io::Result<()> {
-        let wanted: BTreeSet<FileId> = sums.keys().map(|key| key.file).filter(|id| id.ino > 0).collect();
-        self.files.retain(|id, _| wanted.contains(id));
-        if self.files.len() == wanted.len() {
-            return Ok(());
-        }
-        let (files, mut unused) = (&mut self.files, Vec::new());
-        self.paths.for_each(MAX_PATHS, |key, value| {
-            let id = parse_file_id(key);
-            match wanted.contains(&id) {
-                true => drop(files.entry(id).or_insert_with(|| Arc::new(parse_name(id, value)))),
-                false => unused.push(id),
-            }
-        })?;
-        // Its account may have been created after the accounts were read, so a few are left.
-        for id in unused.iter().take(unused.len().saturating_sub(MAX_PATHS / 4)) {
-            self.paths.remove(&path_key(*id))?;
-        }
-        Ok(())
+        let wanted = sums.keys().map(|key| key.file).filter(|id| id.ino > 0).collect();
+        read_paths(&self.paths, &mut self.files, &wanted)
     }
 
     fn read_processes(&mut self, sums: &BTreeMap<FileIoKey, AccountSum<KEY_LEN>>) -> io::Result<()> {

@@ -64,7 +64,8 @@ impl Probe for TaskIterProbe {
     }
 }
 
-fn attach_iter(programs: &mut Ebpf, name: &str, btf: &Btf) -> Result<OwnedFd, ProgramError> {
+/// Loads and attaches an iterator over tasks; returns the link.
+pub(super) fn attach_iter(programs: &mut Ebpf, name: &str, btf: &Btf) -> Result<OwnedFd, ProgramError> {
     let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
     let program: &mut Iter = program.try_into()?;
     program.load("task", btf)?;

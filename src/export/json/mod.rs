@@ -10,6 +10,7 @@ mod memory;
 mod process;
 mod syncs;
 mod unavailable;
+mod waits;
 
 pub use kernel_log::LogSince;
 pub use unavailable::UnavailableSource;
@@ -78,6 +79,9 @@ pub fn snapshot_json(
     }
     if scope.shows_files(system) {
         object.serialize_entry("files", &files::files(system))?;
+    }
+    if scope.shows_waits(system) {
+        object.serialize_entry("waits", &waits::waits(system))?;
     }
     if scope.findings {
         object.serialize_entry("findings", &findings::incidents_json(engine, system))?;

@@ -36,6 +36,10 @@ pub(super) fn unavailable_sources(
     let latency = reasons(&snapshot.tracing, now, |t| with_drops(&t.unavailable, not_followed(t.dropped)));
     let syncs = reasons(&snapshot.syncs, now, |s| with_drops(&s.unavailable, s.drops_text()));
     let files = reasons(&snapshot.files, now, |f| with_drops(&f.unavailable, not_followed(f.dropped)));
+    let waits = reasons(&snapshot.task_waits, now, |w| {
+        let text = |n| format!("{n} waits could not be followed: too many at once");
+        with_drops(&w.unavailable, (w.dropped > 0).then(|| text(w.dropped)))
+    });
     let by_device = reasons(&snapshot.io_attribution, now, |io| with_drops(&io.unavailable, not_followed(io.dropped)));
     let stalls = reasons(&snapshot.memory_stalls, now, |s| {
         let text = |n| format!("{n} were not counted: too many processes were stalled");
@@ -53,6 +57,7 @@ pub(super) fn unavailable_sources(
         (scope.devices, "latency", latency),
         (scope.shows_syncs(system), "syncs", syncs),
         (scope.shows_files(system), "files", files),
+        (scope.shows_waits(system), "waits", waits),
         (scope.processes, "processes_by_device", by_device),
         (scope.devices, "network_filesystems", missing(&snapshot.netfs, now)),
         (scope.devices, "network_interfaces", missing(&snapshot.nics, now)),

@@ -30,9 +30,9 @@ pub(crate) struct FileQuery<'a> {
 }
 
 /// Where the file system of a file is mounted. File systems with numbers of their own (btrfs) are found by the device.
-fn mount_of(topo: Option<&Topology>, rate: &FileRate) -> Option<String> {
-    file_path::mount_point(topo, rate.file.id.file_system).or_else(|| {
-        let devices = topo?.devices.iter().filter(|d| d.id == rate.device || d.parent == Some(rate.device));
+pub(crate) fn mount_of(topo: Option<&Topology>, file_system: DevId, device: DevId) -> Option<String> {
+    file_path::mount_point(topo, file_system).or_else(|| {
+        let devices = topo?.devices.iter().filter(|d| d.id == device || d.parent == Some(device));
         let mounts = devices.flat_map(|d| &d.mounts).filter(|m| !m.is_bind && !m.is_hidden);
         let is_by_source = |m: &&MountRef| matches!(m.matched_by, DeviceMatch::Source | DeviceMatch::Member);
         let points: BTreeSet<&[u8]> = mounts.filter(is_by_source).map(|m| m.mount_point.as_bytes()).collect();
@@ -46,7 +46,8 @@ pub(crate) fn display_path(topo: Option<&Topology>, rate: &FileRate) -> String {
     if rate.class != FileClass::File {
         return format!("({})", rate.class.name());
     }
-    let (mount, id) = (mount_of(topo, rate), rate.file.id);
+    let id = rate.file.id;
+    let mount = mount_of(topo, id.file_system, rate.device);
     if !rate.file.path_tail.is_empty() {
         return file_path::join(mount.as_deref(), &rate.file.path_tail, rate.file.is_full_path);
     }

@@ -177,8 +177,9 @@ fn counters(rng: &mut TestRng, sample: &mut Sample) {
     sample.memory_stalls = reading(rng, raw);
     let raw = io_accounts(rng, tick);
     sample.io_accounts = reading(rng, Arc::new(raw));
-    // A section that was added later; `file_io` has its own tests.
+    // Sections that were added later; they have their own tests.
     sample.file_io = Reading::Absent("not in this recording".into());
+    sample.task_waits = Reading::Absent("not in this recording".into());
     let raw = syncs(rng, tick);
     sample.syncs = reading(rng, raw);
 }

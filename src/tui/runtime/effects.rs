@@ -35,7 +35,8 @@ impl Runtime {
             | Effect::ScanThreads(_)
             | Effect::WatchTasks(_)
             | Effect::ListSlowSyncs(_)
-            | Effect::TraceFiles(_) => {
+            | Effect::TraceFiles(_)
+            | Effect::TraceWaits(_) => {
                 self.reconfigure_collectors(effect);
             }
             Effect::Replay(effect) => self.player.iter().for_each(|player| player.run_effect(effect)),
@@ -76,6 +77,10 @@ impl Runtime {
             Effect::TraceFiles(is_wanted) => {
                 self.files_wanted = is_wanted;
                 collectors.tracer.request_files(is_wanted);
+            }
+            Effect::TraceWaits(is_wanted) => {
+                self.waits_wanted = is_wanted;
+                collectors.tracer.request_waits(is_wanted);
             }
             Effect::ScanThreads(threads) => {
                 collectors.update_scan_options(|scan| scan.threads = threads);
@@ -150,6 +155,9 @@ impl Runtime {
         if let Some(collectors) = self.collectors.as_ref().filter(|_| self.files_wanted) {
             collectors.tracer.request_files(false);
         }
+        if let Some(collectors) = self.collectors.as_ref().filter(|_| self.waits_wanted) {
+            collectors.tracer.request_waits(false);
+        }
         if let (Some(collectors), Some(_)) = (&self.collectors, self.sync_threshold) {
             collectors.tracer.request_syncs(None);
             let end = Instant::now() + UNLOAD_TIMEOUT;
@@ -161,6 +169,7 @@ impl Runtime {
         if let Some(collectors) = &self.collectors {
             collectors.tracer.request_syncs(self.sync_threshold);
             collectors.tracer.request_files(self.files_wanted);
+            collectors.tracer.request_waits(self.waits_wanted);
         }
         self.resume()
     }

@@ -55,6 +55,8 @@ pub(super) struct Runtime {
     pub(super) sync_threshold: Option<Duration>,
     /// Tracing of files is requested.
     pub(super) files_wanted: bool,
+    /// Tracing of what tasks wait for is requested.
+    pub(super) waits_wanted: bool,
     /// `Some` in a replay.
     pub(super) player: Option<ReplayPlayer>,
     pub(super) recording: ActiveRecording,
@@ -111,6 +113,7 @@ impl Runtime {
             collectors,
             sync_threshold: None,
             files_wanted: false,
+            waits_wanted: false,
             frame_limit: FrameLimit::new(Instant::now(), player.is_none()),
             player,
             recording: ActiveRecording::default(),

@@ -15,4 +15,5 @@ pub(crate) mod processes;
 pub(crate) mod replay;
 pub(crate) mod runs;
 pub(crate) mod syncs;
+mod task_waits;
 pub(crate) mod tune;

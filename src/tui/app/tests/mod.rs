@@ -66,7 +66,12 @@ pub fn state_summary(app: &App) -> String {
 pub fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
     effects
         .into_iter()
-        .filter(|e| !matches!(e, Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) | Effect::TraceFiles(_)))
+        .filter(|e| {
+            !matches!(
+                e,
+                Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) | Effect::TraceFiles(_) | Effect::TraceWaits(_)
+            )
+        })
         .collect()
 }
 

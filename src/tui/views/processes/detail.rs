@@ -4,6 +4,7 @@ use super::super::detail::{DetailText, detail_table, draw_detail_lines};
 use super::super::file_lists::push_files;
 use super::super::io_accounting::push_process_io;
 use super::super::memory::{format_optional_bytes, level};
+use super::super::task_waits::push_waits;
 use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
@@ -89,6 +90,7 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     let wait = row.wait_channel().map_or(String::new(), |w| format!(", waits in {}", sanitize(w)));
     let since = shared.system.now().boot_ns.saturating_sub(row.state_since_ns()) / 1_000_000_000;
     out.fact("state", format!("{} for {}{wait}", row.state(), format_duration(since)));
+    push_waits(shared, row.pid(), out);
     out.fact("threads", row.raw.num_threads);
     out.fact("io priority", row.ionice().as_deref().unwrap_or("-"));
     let [read, written] = [row.raw.io.bytes().map(|b| b.read), row.raw.io.bytes().map(|b| b.write)].map(level);

@@ -39,6 +39,8 @@ pub struct ProcessesView {
     pub page: Option<TaskPage>,
     /// The tasks last reported to the collector as being on screen.
     pub watched_tasks: Vec<TaskKey>,
+    /// What tasks wait for is traced, for the page.
+    are_waits_requested: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -290,6 +292,11 @@ impl View for ProcessesView {
         let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.row(*row).key()).collect();
         if cx.screen.detail == Some(PaneId::ProcessDetail) {
             keys.extend(self.page.iter().map(|page| page.key));
+        }
+        let is_page = cx.screen.detail == Some(PaneId::ProcessDetail);
+        if is_page != self.are_waits_requested {
+            self.are_waits_requested = is_page;
+            out.push(Effect::TraceWaits(is_page));
         }
         if keys != self.watched_tasks {
             self.watched_tasks.clone_from(&keys);

@@ -1,0 +1,305 @@
+//! Reads the waits of the kernel side, classifies them by their stacks, and removes those that were idle for long.
+//!
+//! Layouts are those of the structs in `assets/trace/waits.bpf.c`.
+
+use super::super::bpf_sys::{BpfMap, clock_ns};
+use super::super::file_io::tables::{PATH_KEY_LEN, PATH_LEN, parse_file_id, read_paths};
+use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
+use super::super::loader::open_map;
+use super::super::memory_stalls::{KIND_LEN, parse_stall};
+use super::super::unavailable::ProbeUnavailable;
+use super::symbols::Symbols;
+use crate::model::file_io::{FileId, FileName};
+use crate::model::memory_stalls::StallCounter;
+use crate::model::process::USER_HZ;
+use crate::model::task_waits::reason::{WaitFacts, classify, is_fault};
+use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey};
+use crate::sanitize::sanitize;
+use aya::Ebpf;
+use rustix::time::ClockId;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+pub(crate) const KEY_LEN: usize = 64;
+/// `struct wait`.
+pub(crate) const WAIT_LEN: usize = KIND_LEN + 2 * COMM_LEN;
+const COMM_LEN: usize = 16;
+/// `struct thread`: what there is before the key, the key, and two names.
+const THREAD_KEY_OFFSET: usize = 40;
+pub(crate) const THREAD_LEN: usize = THREAD_KEY_OFFSET + KEY_LEN + 2 * COMM_LEN;
+/// Bytes of a stack: `STACK_DEPTH` addresses.
+const STACK_LEN: usize = 8 * 32;
+/// `max_entries` of `waits`.
+const MAX_WAITS: usize = 4096;
+/// `max_entries` of `threads`.
+const MAX_THREADS: usize = 8192;
+/// A wait unchanged for this many readings may be removed.
+const IDLE_READS: u32 = 120;
+/// In the number of a stack: it is that of a task that slept when tracing began.
+const EARLY: i32 = 1 << 30;
+/// `SYNC_WRITE`, `INTERRUPTIBLE` and `FROZEN`.
+const FLAGS: [u32; 3] = [1, 2, 4];
+
+/// The key of the kernel side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct KernelKey {
+    starttime: u64,
+    /// Of the system call, and of the last request.
+    files: [FileId; 2],
+    pid: u32,
+    stack: i32,
+    device: u32,
+    holder: u32,
+    flags: u32,
+}
+
+pub(crate) fn parse_key(bytes: &[u8; KEY_LEN]) -> KernelKey {
+    let file = |at: usize| parse_file_id(bytes[at..].first_chunk().unwrap_or(&[0; PATH_KEY_LEN]));
+    KernelKey {
+        starttime: read_u64(bytes, 0) / (1_000_000_000 / USER_HZ),
+        files: [file(8), file(24)],
+        pid: read_u32(bytes, 40),
+        stack: read_u32(bytes, 44) as i32,
+        device: read_u32(bytes, 48),
+        holder: read_u32(bytes, 52),
+        flags: read_u32(bytes, 56),
+    }
+}
+
+/// A wait that has not ended.
+pub(crate) struct OpenWait {
+    pub(crate) key: [u8; KEY_LEN],
+    /// CLOCK_MONOTONIC, ns.
+    pub(crate) since: u64,
+    comm: [u8; COMM_LEN],
+    holder: [u8; COMM_LEN],
+}
+
+/// Parses a slot of a thread; `None` while it does not wait.
+pub(crate) fn parse_thread(bytes: &[u8]) -> Option<OpenWait> {
+    let since = read_u64(bytes, 0);
+    let (key, names) = bytes[THREAD_KEY_OFFSET..].split_at(KEY_LEN);
+    let wait = || {
+        Some(OpenWait {
+            key: *key.first_chunk()?,
+            since,
+            comm: *names.first_chunk()?,
+            holder: *names[COMM_LEN..].first_chunk()?,
+        })
+    };
+    if since > 0 { wait() } else { None }
+}
+
+/// What a stack and the flags of a key say; `None` for a sleep that is no wait.
+type Class = Option<(crate::model::task_waits::WaitReason, Arc<str>, bool)>;
+
+/// The maps of the kernel side, and what is kept between readings.
+pub(super) struct WaitTables {
+    waits: BpfMap<KEY_LEN>,
+    threads: BpfMap<4>,
+    stacks: BpfMap<4>,
+    /// Of tasks that slept when tracing began, by thread.
+    early_stacks: BpfMap<4>,
+    paths: BpfMap<PATH_KEY_LEN>,
+    period: BpfMap<4>,
+    current_period: u64,
+    symbols: Symbols,
+    classes: HashMap<(i32, u32), Class>,
+    /// Number and time of the waits of a key at the last reading, and readings since they changed.
+    last_seen: HashMap<[u8; KEY_LEN], (u64, u32)>,
+    /// What was reported: a wait that ends between the readings of two maps must not make it less.
+    reported: BTreeMap<WaitKey, StallCounter>,
+    files: BTreeMap<FileId, Arc<FileName>>,
+}
+
+/// Sums of a reading.
+#[derive(Default)]
+struct Sums {
+    waits: BTreeMap<WaitKey, StallCounter>,
+    names: BTreeMap<u32, Arc<str>>,
+}
+
+impl WaitTables {
+    pub(super) fn open(programs: &Ebpf, symbols: Symbols) -> Result<Self, ProbeUnavailable> {
+        Ok(Self {
+            waits: open_map(programs, "waits", WAIT_LEN)?,
+            threads: open_map(programs, "threads", THREAD_LEN)?,
+            stacks: open_map(programs, "stacks", STACK_LEN)?,
+            early_stacks: open_map(programs, "early", STACK_LEN)?,
+            paths: open_map(programs, "paths", PATH_LEN)?,
+            period: open_map(programs, "period", 8)?,
+            current_period: 0,
+            symbols,
+            classes: HashMap::new(),
+            last_seen: HashMap::new(),
+            reported: BTreeMap::new(),
+            files: BTreeMap::new(),
+        })
+    }
+
+    /// Reads all tables; the rest of the reading is empty.
+    pub(super) fn read(&mut self) -> io::Result<TaskWaitsRaw> {
+        // Start a new period first: waits that end while we read belong to it.
+        let last_period = self.current_period;
+        self.current_period += 1;
+        self.period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
+        let (mut ended, mut open) = (Vec::new(), Vec::new());
+        self.waits.for_each(MAX_WAITS, |key, value| ended.push((*key, value.to_vec())))?;
+        let (now, read_ns) = (clock_ns(ClockId::Monotonic), clock_ns(ClockId::Boottime));
+        self.threads.for_each(MAX_THREADS, |_, value| open.extend(parse_thread(value)))?;
+        self.classify_all(ended.iter().map(|(key, _)| key).chain(open.iter().map(|wait| &wait.key)))?;
+        let mut sums = Sums::default();
+        for (key, value) in &ended {
+            let names = value[KIND_LEN..].split_at(COMM_LEN);
+            self.add(&mut sums, key, parse_stall(&value[..KIND_LEN], last_period, 1), names);
+        }
+        for wait in &open {
+            let ns = now.saturating_sub(wait.since);
+            let counter = StallCounter { count: 1, total_ns: ns, max_ns: ns };
+            self.add(&mut sums, &wait.key, counter, (&wait.comm, &wait.holder));
+        }
+        self.remove_idle(&ended)?;
+        self.keep_increasing(&mut sums.waits);
+        self.read_files(&sums.waits)?;
+        Ok(TaskWaitsRaw {
+            accounts: sums.waits.into_iter().map(|(key, waits)| WaitAccount { key, waits }).collect(),
+            files: self.files.values().cloned().collect(),
+            processes: sums.names.into_iter().collect(),
+            read_ns,
+            ..TaskWaitsRaw::default()
+        })
+    }
+
+    /// Classifies the stacks that are new.
+    fn classify_all<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; KEY_LEN]>) -> io::Result<()> {
+        let keys = keys.map(parse_key).map(|key| (key.stack, key.flags));
+        let new: BTreeSet<(i32, u32)> = keys.filter(|class| !self.classes.contains_key(class)).collect();
+        for class in new {
+            let mut value = [0; STACK_LEN];
+            // A negative number is an error: two stacks with one hash, or none could be read.
+            match class.0 {
+                early if early > 0 && early & EARLY > 0 => {
+                    self.early_stacks.get(&(early & !EARLY).to_ne_bytes(), &mut value)?;
+                }
+                0.. => drop(self.stacks.get(&class.0.to_ne_bytes(), &mut value)?),
+                _ => {}
+            }
+            let addresses = value.as_chunks().0.iter().map(|n| u64::from_ne_bytes(*n)).take_while(|n| *n > 0);
+            let names: Vec<&str> = addresses.map(|address| self.symbols.name(address)).collect();
+            let [is_sync_write, is_interruptible, is_frozen] = FLAGS.map(|flag| class.1 & flag > 0);
+            let found = classify(&names, WaitFacts { is_sync_write, is_interruptible, is_frozen });
+            let found = found.map(|(reason, function)| (reason, Arc::from(function), is_fault(&names)));
+            self.classes.insert(class, found);
+        }
+        Ok(())
+    }
+
+    fn add(&self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
+        let key = parse_key(key);
+        let Some(Some((reason, function, is_fault))) = self.classes.get(&(key.stack, key.flags)) else { return };
+        let [of_call, of_request] = key.files;
+        let file = if *is_fault || of_call == FileId::default() { of_request } else { of_call };
+        let wait = WaitKey {
+            pid: key.pid,
+            starttime: key.starttime,
+            reason: *reason,
+            file,
+            device: unpack_device(key.device),
+            holder: key.holder,
+            function: function.clone(),
+        };
+        let sum = sums.waits.entry(wait).or_default();
+        sum.count += counter.count;
+        sum.total_ns = sum.total_ns.saturating_add(counter.total_ns);
+        sum.max_ns = sum.max_ns.max(counter.max_ns);
+        for (pid, name) in [(key.pid, names.0), (key.holder, names.1)] {
+            if pid > 0 {
+                sums.names.entry(pid).or_insert_with(|| sanitize(c_string(name)).into());
+            }
+        }
+    }
+
+    /// A wait that ended between the readings of the two maps is in neither, and counts in full at the next reading.
+    fn keep_increasing(&mut self, sums: &mut BTreeMap<WaitKey, StallCounter>) {
+        self.reported.retain(|key, _| sums.contains_key(key));
+        for (key, sum) in sums {
+            let last = self.reported.entry(key.clone()).or_default();
+            sum.count = sum.count.max(last.count);
+            sum.total_ns = sum.total_ns.max(last.total_ns);
+            *last = *sum;
+        }
+    }
+
+    /// Removes waits that were idle for long, and all idle ones if the table is almost full.
+    fn remove_idle(&mut self, ended: &[([u8; KEY_LEN], Vec<u8>)]) -> io::Result<()> {
+        let is_full = ended.len() > MAX_WAITS / 2;
+        let mut idle = Vec::new();
+        for (key, value) in ended {
+            let count = read_u64(value, 0);
+            let seen = self.last_seen.entry(*key).or_insert((count, 0));
+            *seen = (count, if seen.0 == count { seen.1 + 1 } else { 0 });
+            if seen.1 >= IDLE_READS || (is_full && seen.1 > 1) {
+                idle.push(*key);
+            }
+        }
+        for key in &idle {
+            self.waits.remove(key)?;
+            self.last_seen.remove(key);
+        }
+        if self.last_seen.len() > ended.len() {
+            self.last_seen.retain(|key, _| ended.iter().any(|(there, _)| there == key));
+        }
+        Ok(())
+    }
+
+    fn read_files(&mut self, sums: &BTreeMap<WaitKey, StallCounter>) -> io::Result<()> {
+        let wanted = sums.keys().map(|key| key.file).filter(|id| id.ino > 0).collect();
+        read_paths(&self.paths, &mut self.files, &wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::disk::DevId;
+
+    fn key_bytes() -> [u8; KEY_LEN] {
+        let mut bytes = [0; KEY_LEN];
+        bytes[..8].copy_from_slice(&5_000_000_000u64.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&12u64.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&(8u32 << 20 | 1).to_ne_bytes());
+        bytes[20..24].copy_from_slice(&3u32.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&13u64.to_ne_bytes());
+        for (at, n) in [77u32, -17i32 as u32, 7 << 20, 99, 2].into_iter().enumerate() {
+            bytes[40 + 4 * at..44 + 4 * at].copy_from_slice(&n.to_ne_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn keys_are_parsed_as_the_bpf_program_lays_them_out() {
+        let call = FileId { file_system: DevId { major: 8, minor: 1 }, ino: 12, generation: 3 };
+        assert_eq!(
+            parse_key(&key_bytes()),
+            KernelKey {
+                starttime: 500,
+                files: [call, FileId { ino: 13, ..FileId::default() }],
+                pid: 77,
+                stack: -17,
+                device: 7 << 20,
+                holder: 99,
+                flags: 2
+            }
+        );
+    }
+
+    #[test]
+    fn a_thread_that_runs_does_not_wait() {
+        let mut slot = vec![0; THREAD_LEN];
+        slot[THREAD_KEY_OFFSET..THREAD_KEY_OFFSET + KEY_LEN].copy_from_slice(&key_bytes());
+        assert!(parse_thread(&slot).is_none());
+        slot[..8].copy_from_slice(&9u64.to_ne_bytes());
+        assert_eq!(parse_thread(&slot).map(|wait| (wait.since, wait.key)), Some((9, key_bytes())));
+    }
+}
