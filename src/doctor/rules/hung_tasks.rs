@@ -106,7 +106,7 @@ fn hung_task_finding(
          and tasks that need its locks hang as well.",
     )
     .advise_at("read its kernel stack on its page to see which device or file system it waits for", NavTarget::Task(key))
-    .advise("check whether that device is stalled, that server answers, that file system is frozen (fsfreeze -u thaws it)")
+    .advise("check whether that device is stalled, that server answers, that file system is frozen")
     .advise("do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause").costs("one write to the kernel log")
     .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
     .on_devices(devices)
