@@ -18,6 +18,9 @@ use super::topology::{BlockDevice, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The samples of a tick are read one after the other, so that tracing may have begun after the time of the tick.
+const MIN_COVERED_SECS: f64 = 0.001;
+
 /// From this number of devices on they are ordered.
 const MANY_DEVICES: usize = 64;
 
@@ -252,7 +255,15 @@ fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<S
 fn derive_io_attribution(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<IoAttribution>> {
     let before = prev.and_then(|p| p.io_accounts.ok()).map(|p| &**p);
     rates_of("tracing by process", prev.is_none_or(|p| is_countable(&p.io_accounts)), &cur.io_accounts, |now| {
-        let mut rates = IoAttribution::derive(before, now, secs);
+        let covered = match before {
+            // The counts of a first reading are those since tracing began, often within the interval.
+            None if now.tracing_started_ns > 0 => {
+                let traced = cur.time.boot_ns.saturating_sub(now.tracing_started_ns) as f64 / 1e9;
+                traced.clamp(MIN_COVERED_SECS, secs.max(MIN_COVERED_SECS))
+            }
+            _ => secs,
+        };
+        let mut rates = IoAttribution::derive(before, now, covered);
         let disks = cur.disks.ok().map(Vec::as_slice).unwrap_or_default();
         rates.name_devices(disks.iter().map(|disk| (disk.id, &disk.name)));
         Arc::new(rates)
@@ -419,6 +430,25 @@ mod tests {
         }
         let snap = Snapshot::derive(Some(&at(100, counted(10))), &at(101, counted(30)));
         assert_eq!(snap.tracing.ok().unwrap().dropped, 2);
+    }
+
+    #[test]
+    fn the_first_rates_by_process_are_those_of_the_time_that_tracing_covered() {
+        use super::super::io_accounting::{AccountKey, IoAccount, IoAccountsRaw};
+        let counted = |requests, tracing_started_ns| {
+            let key = AccountKey { pid: 7, ..AccountKey::default() };
+            let accounts = vec![IoAccount { key, requests, ..IoAccount::default() }];
+            Reading::Ok(Arc::new(IoAccountsRaw { accounts, tracing_started_ns, ..IoAccountsRaw::default() }))
+        };
+        let at = |boot_s, io_accounts| Sample { io_accounts, ..sample(boot_s, 500) };
+        let loading = || at(100, Reading::Absent("being loaded".into()));
+        let rate = |before: Sample, now| {
+            let snap = Snapshot::derive(Some(&before), &at(102, now));
+            snap.io_attribution.ok().unwrap().process(7).unwrap().total.reads_per_s
+        };
+        assert_eq!(rate(loading(), counted(50, 101_500_000_000)), 100.0, "half a second");
+        assert_eq!(rate(loading(), counted(50, 0)), 25.0, "a recording that does not say when tracing began");
+        assert_eq!(rate(at(100, counted(10, 50_000_000_000)), counted(50, 50_000_000_000)), 20.0);
     }
 
     #[test]

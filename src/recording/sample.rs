@@ -6,7 +6,7 @@ use super::file_io::file_io;
 use super::syncs::syncs;
 use super::table::code_table;
 use super::task_waits::task_waits;
-use super::traced::{io_accounts, latency, memory_stalls, request_patterns};
+use super::traced::{io_accounts, io_accounts_start, latency, memory_stalls, request_patterns};
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
 
@@ -14,7 +14,7 @@ use crate::model::sample::Sample;
 type Section = fn(&mut Wire, &Sample, &mut Sample) -> Coded;
 
 /// The sections with their tags, which never change, in the order in which they are written.
-const SECTIONS: [(u64, Section); 16] = [
+const SECTIONS: [(u64, Section); 17] = [
     (1, |w, base, cur| w.clock((base.seq, base.time), &mut cur.seq, &mut cur.time)),
     (2, |w, base, cur| w.reading(&base.cpu, &mut cur.cpu, code_row)),
     (3, |w, base, cur| w.reading(&base.disks, &mut cur.disks, |w, base, cur| code_table(w, base, cur))),
@@ -29,6 +29,7 @@ const SECTIONS: [(u64, Section); 16] = [
     (12, |w, base, cur| w.reading(&base.memory_stalls, &mut cur.memory_stalls, memory_stalls)),
     (11, |w, base, cur| w.reading(&base.syncs, &mut cur.syncs, syncs)),
     (13, |w, base, cur| w.reading(&base.io_accounts, &mut cur.io_accounts, io_accounts)),
+    (17, |w, base, cur| io_accounts_start(w, &base.io_accounts, &mut cur.io_accounts)),
     (15, |w, base, cur| w.reading(&base.file_io, &mut cur.file_io, file_io)),
     (16, |w, base, cur| w.reading(&base.task_waits, &mut cur.task_waits, task_waits)),
 ];
@@ -135,6 +136,21 @@ mod tests {
                 }
                 assert_eq!(back, cur);
             }
+            prev = Some(cur);
+        }
+    }
+
+    #[test]
+    fn the_start_of_accounting_is_kept_until_it_changes() {
+        use crate::model::io_accounting::IoAccountsRaw;
+        let at = |started| Sample {
+            io_accounts: Reading::Ok(IoAccountsRaw { tracing_started_ns: started, ..IoAccountsRaw::default() }.into()),
+            ..sample(1)
+        };
+        let mut prev: Option<Sample> = None;
+        for cur in [at(5), at(5), Sample { io_accounts: Reading::Denied("no".into()), ..at(0) }, at(5), at(7), at(0)] {
+            let back = decode_sample(&encode_sample(prev.as_ref(), &cur), prev.as_ref()).unwrap();
+            assert_eq!(back.io_accounts, cur.io_accounts);
             prev = Some(cur);
         }
     }

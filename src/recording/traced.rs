@@ -168,6 +168,21 @@ pub(crate) fn io_accounts(w: &mut Wire, base: &Arc<IoAccountsRaw>, cur: &mut Arc
     code_changed_rows(w, None, &before, &mut cur.accounts)
 }
 
+/// When accounting began: a section beside [`io_accounts`], present where it changed. Files of earlier versions have none.
+pub(crate) fn io_accounts_start(
+    w: &mut Wire,
+    base: &Reading<Arc<IoAccountsRaw>>,
+    cur: &mut Reading<Arc<IoAccountsRaw>>,
+) -> Coded {
+    let before = base.ok().map_or(0, |raw| raw.tracing_started_ns);
+    match cur {
+        Reading::Ok(raw) if w.is_read() || raw.tracing_started_ns != before => {
+            w.num(&mut Arc::make_mut(raw).tracing_started_ns)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn account_key(w: &mut Wire, key: &mut AccountKey) -> Coded {
     let mut kind = key.kind as u64;
     w.nums([&mut key.pid, &mut key.device.major, &mut key.device.minor])?;
@@ -251,6 +266,7 @@ mod tests {
             let account =
                 |(key, (requests, bytes, total_ns, histogram))| IoAccount { key, requests, bytes, total_ns, histogram };
             Reading::Ok(Arc::new(IoAccountsRaw {
+                tracing_started_ns: 0,
                 accounts: accounts.into_iter().map(account).collect(),
                 names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
                 cgroups: cgroups.into_iter().map(|(id, path)| (id, path.into())).collect(),

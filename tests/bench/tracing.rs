@@ -7,7 +7,7 @@
 //! reduce their weight.
 //!
 //! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing, with histograms only,
-//! with everything that is on by default, and with files as well alternate in different orders, because runs differ by more than tracing costs. Also prints the cost
+//! with everything that is on by default, with files as well, and with waits as well alternate in different orders, because runs differ by more than tracing costs. Also prints the cost
 //! of loading and of one reading, and the memory left afterwards.
 //!
 //! Options: `--pairs N` (60), `--slice MS` (400), `--seconds S` (8). Needs root, fio, losetup.
@@ -176,18 +176,21 @@ fn overhead(pairs: u64, slice: Duration) {
         std::thread::sleep(slice);
         (device.reads() - ios) as f64 / began.elapsed().as_secs_f64()
     };
-    let mut arms = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    let mut arms = [const { Vec::new() }; 5];
     for pair in 0..pairs {
-        // Eight orders in turn, so that drift affects each arm alike.
-        let mut order = [0, 1, 2, 3];
-        order.rotate_left(pair as usize % 4);
-        if pair / 4 % 2 == 1 {
+        // Ten orders in turn, so that drift affects each arm alike.
+        let mut order = [0, 1, 2, 3, 4];
+        order.rotate_left(pair as usize % 5);
+        if pair / 5 % 2 == 1 {
             order.reverse();
         }
         for arm in order {
             let tracer = (arm > 0).then(|| load_tracer().0);
-            if let Some(tracer) = tracer.as_ref().filter(|_| arm == 3) {
+            if let Some(tracer) = tracer.as_ref().filter(|_| arm >= 3) {
                 request_files(tracer);
+            }
+            if let Some(tracer) = tracer.as_ref().filter(|_| arm == 4) {
+                request_waits(tracer);
             }
             if let Some(tracer) = tracer.as_ref().filter(|_| arm == 1) {
                 tracer.io_accounting.unload();
@@ -195,13 +198,15 @@ fn overhead(pairs: u64, slice: Duration) {
             arms[arm].push(rate());
         }
     }
-    let [none, histograms, all, files] = arms;
+    let [none, histograms, all, files, waits] = arms;
     println!("{pairs} rounds of slices of {} ms at {:.0} IOPS", slice.as_millis(), median(&none));
     print_overhead("histograms", &none, &histograms);
     print_overhead("everything", &none, &all);
     print_overhead("everything beside histograms", &histograms, &all);
     print_overhead("everything and files", &none, &files);
     print_overhead("files beside everything", &all, &files);
+    print_overhead("everything, files and waits", &none, &waits);
+    print_overhead("waits beside everything and files", &files, &waits);
     own_cost();
 }
 
@@ -209,6 +214,14 @@ fn overhead(pairs: u64, slice: Duration) {
 fn request_files(tracer: &Tracer) {
     tracer.request_files(true);
     while tracer.files.read().ok().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Loads the programs for waits, which are loaded only on request.
+fn request_waits(tracer: &Tracer) {
+    tracer.request_waits(true);
+    while tracer.waits.read().ok().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -3,7 +3,7 @@
 pub(super) mod account_map;
 mod cgroup_paths;
 
-use super::bpf_sys::BpfMap;
+use super::bpf_sys::{BpfMap, clock_ns};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::c_string;
 use super::loader::{self, attach_all, open_map};
@@ -16,6 +16,7 @@ use crate::sanitize::sanitize;
 use account_map::{AccountReader, IDLE_READS};
 use aya::{Ebpf, include_bytes_aligned};
 use cgroup_paths::CgroupPaths;
+use rustix::time::ClockId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub struct IoAccountingProbe {
     names_map: BpfMap<4>,
     changes: ChangeMaps,
     root: Root,
+    began_ns: u64,
     names: BTreeMap<u32, Arc<str>>,
     cgroup_paths: CgroupPaths,
     cache: ReadingCache<Arc<IoAccountsRaw>>,
@@ -57,12 +59,14 @@ impl Probe for IoAccountingProbe {
         let names_map = open_map(&programs, "names", NAME_LEN)?;
         let changes = ChangeMaps::open(&programs, kernel.cpus)?;
         let unavailable = owners.attach(&mut programs, kernel)?;
+        let began_ns = clock_ns(ClockId::Boottime);
         Ok(Self {
             _programs: programs,
             accounts,
             names_map,
             changes,
             root: kernel.root.clone(),
+            began_ns,
             names: BTreeMap::new(),
             cgroup_paths: CgroupPaths::default(),
             cache: ReadingCache::default(),
@@ -98,6 +102,7 @@ impl IoAccountingProbe {
         let group_ids = accounts.iter().map(|a| a.key.cgroup_id).filter(|id| *id > 0);
         let cgroups = self.cgroup_paths.resolve(&self.root, group_ids);
         Ok(IoAccountsRaw {
+            tracing_started_ns: self.began_ns,
             accounts,
             names: self.names.iter().map(|(pid, name)| (*pid, name.clone())).collect(),
             cgroups,

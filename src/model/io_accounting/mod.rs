@@ -70,6 +70,8 @@ pub struct IoAccount {
 /// One reading of all accounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoAccountsRaw {
+    /// CLOCK_BOOTTIME when tracing began, ns; 0 in recordings of earlier versions.
+    pub tracing_started_ns: u64,
     /// By key. An account that was closed when its process ended may start again at 0.
     pub accounts: Vec<IoAccount>,
     /// Names of the processes at the time of their I/O, by process id.

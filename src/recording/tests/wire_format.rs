@@ -93,6 +93,7 @@ fn io_accounts(rng: &mut TestRng, tick: u64) -> IoAccountsRaw {
         histogram: histogram(&mut TestRng(tick + 1), tick as u32 / 3, LATENCY_BUCKETS),
     };
     IoAccountsRaw {
+        tracing_started_ns: 0,
         accounts: keys.iter().map(account).collect(),
         names: (0..5).filter(|_| rng.below(4) > 0).map(|pid| (pid, format!("task{pid}").into())).collect(),
         cgroups: (0..3).filter(|_| rng.below(4) > 0).map(|id| (id, format!("/slice{id}").into())).collect(),
