@@ -26,6 +26,7 @@ pub mod recording;
 pub mod root;
 pub mod sanitize;
 pub mod subprocess;
+pub(crate) mod toml_file;
 pub mod tui;
 pub mod tuning;
 pub mod units;

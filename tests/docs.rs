@@ -1,4 +1,4 @@
-//! The README, the book, the changelog and the man page agree with the program. Four pages of the book are generated
+//! The README, the book, the changelog and the man page agree with the program. Five pages of the book are generated
 //! from it: `UPDATE_DOCS=1 cargo test --test docs` writes them.
 
 use clap::CommandFactory;
@@ -196,6 +196,19 @@ fn the_options_page_is_the_programs_own_help() {
 }
 
 #[test]
+fn the_themes_page_lists_all_styles() {
+    let mut page = String::from(include_str!("fixtures/docs/themes.md"));
+    page.push_str("\n## Styles\n\n| key | for |\n|---|---|\n");
+    for (name, what) in iotop_plus::tui::widgets::THEME_STYLES {
+        page.push_str(&format!("| `{name}` | {what} |\n"));
+    }
+    page.push_str("\n## The theme `slate`\n\n```toml\n");
+    page.push_str(include_str!("../assets/themes/slate.toml"));
+    page.push_str("```\n");
+    assert_page("themes.md", &page);
+}
+
+#[test]
 fn the_columns_page_is_the_programs_own_list() {
     use iotop_plus::model::columns::{device, process};
     use iotop_plus::model::file_io::columns::{FILE_COLUMNS, SOURCE as FILE_SOURCE};
@@ -326,7 +339,7 @@ fn completions_include_subcommands_options_and_values() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let out = run_program(&["completions", shell]);
         let text = String::from_utf8(out.stdout).unwrap();
-        for word in ["snapshot", "format", "no-mouse", "high-contrast"] {
+        for word in ["snapshot", "format", "no-mouse", "overview"] {
             assert!(text.contains(word), "{shell}: {word}");
         }
         assert!(README.contains(shell), "{shell}");

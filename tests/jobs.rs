@@ -44,7 +44,7 @@ impl TestPool {
 
     /// Done at once.
     fn quick_job(&self) -> WorkerJob {
-        WorkerJob::ReadFile(self.dir.path().join("note"))
+        WorkerJob::ReadConfig(self.dir.path().join("note"))
     }
 
     /// Opened by jobs that read what is set at boot: they wait for a writer.
@@ -93,7 +93,7 @@ fn other_hanging_job() -> WorkerJob {
 }
 
 fn quick_reply() -> WorkerReply {
-    WorkerReply::File(Some("text".into()))
+    WorkerReply::Config { text: Some("text".into()), themes: Vec::new() }
 }
 
 #[test]

@@ -336,7 +336,8 @@ fn a_config_error_names_file_and_line() {
     for (text, has) in [
         ("interval = 1\n\nbogus = 2\n", vec!["line 3", "bogus"]),
         ("interval = 0\n", vec!["0.1 to 3600"]),
-        ("theme = \"\\u001b[31mpink\"\n", vec!["line 1"]),
+        ("theme = \"\\u001b[31mpink\"\n", vec!["theme", "there are dark, light"]),
+        ("view = \"\\u001b[31mpink\"\n", vec!["line 1"]),
     ] {
         std::fs::write(&file, text).unwrap();
         let (code, said) = run_without_terminal(&["--config", path], &[]);

@@ -40,7 +40,7 @@ fn temp_dir() -> tempfile::TempDir {
 
 /// Sets a parameter; the list is focused before and after.
 fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
-    let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false);
+    let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()));
     let lines = BenchForm::default().lines(profile, &shared);
     let at = lines.iter().position(|l| l.name == name).unwrap();
     t.send(format!("\x1bOQ\x1b[H{}", "j".repeat(at)));

@@ -28,7 +28,8 @@ use iotop_plus::tui::app::App;
 use iotop_plus::tui::app::draw;
 use iotop_plus::tui::app::update;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::widgets::ThemeName;
+use iotop_plus::tui::themes::ThemeList;
+use iotop_plus::tui::widgets::ColorDepth;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use std::path::Path;
@@ -232,19 +233,20 @@ fn threads() {
 #[test]
 fn themes_differ_in_style_but_not_in_text() {
     let mut words = None;
-    for theme in ThemeName::ALL {
+    let names: Vec<String> = ThemeList::default().names().map(str::to_owned).collect();
+    for theme in names {
         let mut app = app((80, 24));
-        app.shared.theme_name = theme;
+        app.shared.themes.select(&theme).unwrap();
         press(&mut app, "w");
         let buf = render(&app);
         assert_eq!(words.get_or_insert_with(|| text(&buf)), &text(&buf));
-        if matches!(theme, ThemeName::Dark | ThemeName::Mono) {
-            snapshot::assert_snapshot(&format!("theme_{}", theme.name()), cell_styles(&buf));
+        if matches!(theme.as_str(), "dark" | "mono") {
+            snapshot::assert_snapshot(&format!("theme_{theme}"), cell_styles(&buf));
         }
-        app.shared.no_color = true;
+        app.shared.themes.adapt_to(true, ColorDepth::Rgb);
         let plain = render(&app);
         let coloured = plain.content.iter().any(|c| (c.fg, c.bg) != (Color::Reset, Color::Reset));
-        assert!(!coloured, "{}: colour in spite of NO_COLOR", theme.name());
+        assert!(!coloured, "{}: colour in spite of NO_COLOR", theme);
     }
 }
 

@@ -12,6 +12,7 @@ use iotop_plus::tui::app::App;
 use iotop_plus::tui::app::draw;
 use iotop_plus::tui::event::TuneEvent;
 use iotop_plus::tui::knob_snapshot::ChangeStatus;
+use iotop_plus::tui::widgets::ColorDepth;
 use ratatui::buffer::Buffer;
 use ratatui::style::Modifier;
 
@@ -159,7 +160,7 @@ fn graphs_mark_knob_changes() {
 #[test]
 fn changed_values_are_marked_without_colour() {
     let (mut app, tree) = view((120, 40));
-    app.shared.no_color = true;
+    app.shared.themes.adapt_to(true, ColorDepth::Rgb);
     change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 20);
     let buf = render(&app);
     let row = (0..40).find(|y| buf[(1, *y)].symbol() == "*").expect("a star");

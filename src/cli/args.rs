@@ -13,6 +13,12 @@ pub(super) struct ScreenshotArgs {
     /// Images: columns and rows, 40x12 to 500x200; by default 120x40.
     #[arg(long, value_name = "COLSxROWS", value_parser = parse_screen_size)]
     pub(super) size: Option<(u16, u16)>,
+    /// Theme: dark, light, slate, color-blind, high-contrast, mono; on the full screen also one of your own.
+    #[arg(long, value_name = "NAME")]
+    pub(super) theme: Option<String>,
+    /// Draw borders, graphs and marks with ASCII characters only.
+    #[arg(long)]
+    pub(super) ascii: bool,
 }
 
 /// Parses the name of a pane: a view, but for the overview.

@@ -14,6 +14,10 @@ use std::path::Path;
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "if not empty, disables colours in all themes."),
+    (
+        "COLORTERM, TERM",
+        "how many colours the terminal has, and whether it is the Linux console, whose fonts have no braille.",
+    ),
     ("XDG_CONFIG_HOME, HOME", "where the config file is; relative paths are ignored."),
     ("TZ", "the time zone of displayed times."),
 ];
@@ -22,7 +26,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     (
         "$XDG_CONFIG_HOME/iotop-plus/config.toml, else ~/.config/iotop-plus/config.toml",
-        "Settings in TOML, written by the key W. All are optional; an unknown one is an error that names its \
+        "Settings in TOML, written by the key W, beside a directory themes with themes of your own. All are optional; an unknown one is an error that names its \
          line. Root does not read a file that belongs to another user.",
     ),
     (

@@ -7,6 +7,7 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::root::Root;
 use crate::tui::runtime::{TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;
+use crate::tui::themes::ThemeList;
 use crate::tui::widgets::SymbolSet;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,8 @@ pub(super) struct TopArgs {
     /// Show the devices below this directory, down to the disk.
     #[arg(long, value_name = "DIR", conflicts_with = "batch")]
     pub(super) path: Option<PathBuf>,
-    /// Theme: dark, light, mono, high-contrast.
-    #[arg(long, value_name = "NAME", conflicts_with = "batch", value_parser = ["dark", "light", "mono", "high-contrast"])]
+    /// Theme: dark, light, slate, color-blind, high-contrast, mono, or one of your own.
+    #[arg(long, value_name = "NAME", conflicts_with = "batch")]
     pub(super) theme: Option<String>,
     /// Draw borders, graphs and marks with ASCII characters only.
     #[arg(long, conflicts_with = "batch")]
@@ -54,12 +55,9 @@ pub(super) struct TopArgs {
 const CONFIG_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
-    let (config, mut settings) = load_settings(&root, top.config.as_deref())?;
+    let Config { path: config, mut settings, themes } = load_settings(&root, top.config.as_deref(), top.theme)?;
     if let Some(delay) = top.delay {
         settings.interval = delay;
-    }
-    if let Some(theme) = top.theme.as_deref().and_then(|name| name.parse().ok()) {
-        settings.theme = theme;
     }
     if top.ascii {
         settings.symbols = SymbolSet::Ascii;
@@ -75,6 +73,7 @@ pub(super) fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8>
         settings,
         config_path: config,
         initial_path: path,
+        themes,
         no_color: is_no_color_set(),
         replay: None,
     })?;
@@ -94,26 +93,40 @@ fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Reads the config file in a child process, with a deadline.
-fn read_config(root: &Root, path: &Path) -> anyhow::Result<Settings> {
+/// Reads the config file and the themes beside it in a child process, with a deadline.
+fn read_config(root: &Root, path: &Path) -> anyhow::Result<(Settings, ThemeList)> {
     let shown = path.display();
-    match run_job(root, WorkerJob::ReadFile(path.to_owned()), CONFIG_READ_TIMEOUT).map_err(usage)? {
-        Some(WorkerReply::File(Some(text))) => {
-            Settings::parse(&text).map_err(|why| usage(format!("config file {shown}: {why}")))
+    match run_job(root, WorkerJob::ReadConfig(path.to_owned()), CONFIG_READ_TIMEOUT).map_err(usage)? {
+        Some(WorkerReply::Config { text, themes }) => {
+            let settings = text.map_or(Ok(Settings::default()), |text| Settings::parse(&text));
+            Ok((settings.map_err(|why| usage(format!("config file {shown}: {why}")))?, ThemeList::new(themes)))
         }
-        Some(_) => Ok(Settings::default()),
+        Some(_) => Ok(Default::default()),
         None => {
             print_error(&format!("config file {shown}: its file system does not answer; going on without"));
-            Ok(Settings::default())
+            Ok(Default::default())
         }
     }
 }
 
-/// The config file used and the settings from it.
-pub(super) fn load_settings(root: &Root, asked: Option<&Path>) -> anyhow::Result<(Option<PathBuf>, Settings)> {
-    let config = config_path(asked);
-    let settings = config.as_deref().map_or(Ok(Settings::default()), |path| read_config(root, path))?;
-    Ok((config, settings))
+/// The config file used, the settings from it and the themes.
+pub(super) struct Config {
+    pub(super) path: Option<PathBuf>,
+    pub(super) settings: Settings,
+    pub(super) themes: ThemeList,
+}
+
+/// Reads the config file; `theme` is the one asked for on the command line.
+pub(super) fn load_settings(root: &Root, asked: Option<&Path>, theme: Option<String>) -> anyhow::Result<Config> {
+    let path = config_path(asked);
+    let (mut settings, mut themes) = path.as_deref().map_or(Ok(Default::default()), |path| read_config(root, path))?;
+    let place = match (&theme, &path) {
+        (None, Some(path)) => format!("config file {}: ", path.display()),
+        _ => String::new(),
+    };
+    settings.theme = theme.unwrap_or(settings.theme);
+    themes.select(&settings.theme).map_err(|why| usage(format!("{place}{why}")))?;
+    Ok(Config { path, settings, themes })
 }
 
 pub(super) fn is_no_color_set() -> bool {

@@ -12,7 +12,9 @@ use crate::tui::action::ViewId;
 use crate::tui::app::App;
 use crate::tui::settings::Settings;
 use crate::tui::shared::ReplayUi;
+use crate::tui::themes::ThemeList;
 use crate::tui::timezone::utc_offset_secs;
+use crate::tui::widgets::SymbolSet;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -26,6 +28,10 @@ pub(super) fn check_options(
     stdout: bool,
 ) -> anyhow::Result<()> {
     let image_option = args.view.map(|_| "--view").or(args.size.map(|_| "--size"));
+    let image_option = image_option.or(args.theme.as_ref().map(|_| "--theme")).or(args.ascii.then_some("--ascii"));
+    if let Some(theme) = &args.theme {
+        ThemeList::default().select(theme).map_err(usage)?;
+    }
     match (form, image_option) {
         (None, Some(option)) => Err(usage(format!("{option} is for pictures: --format png, svg, html or ansi"))),
         (Some(_), _) if panes.len() > 1 => Err(usage("a picture shows one --pane, or all of a --view; choose one")),
@@ -53,7 +59,10 @@ pub(super) fn render(
     scene: OffscreenScene,
     form: &ScreenshotFormat,
 ) -> Vec<u8> {
-    let mut app = App::new(system, scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
+    let symbols = if scene.args.ascii { SymbolSet::Ascii } else { SymbolSet::Braille };
+    let theme = scene.args.theme.clone().unwrap_or(Settings::default().theme);
+    let settings = Settings { symbols, theme, ..Settings::default() };
+    let mut app = App::new(system, scene.args.size.unwrap_or(DEFAULT_SIZE), &settings);
     let shared = &mut app.shared;
     (shared.findings, shared.utc_offset_secs, shared.log_clock) = (findings, scene.utc_offset_secs, scene.log_clock);
     (shared.interval, shared.replay) = (scene.interval, scene.replay);
@@ -94,8 +103,8 @@ mod tests {
 
     #[test]
     fn impossible_screenshot_options_are_refused() {
-        let none = ScreenshotArgs { view: None, size: None };
-        let sized = ScreenshotArgs { view: None, size: Some((80, 24)) };
+        let none = ScreenshotArgs { view: None, size: None, theme: None, ascii: false };
+        let sized = ScreenshotArgs { view: None, size: Some((80, 24)), theme: None, ascii: false };
         assert!(
             check_options(None, &none, &[], true).is_ok()
                 && check_options(find_format("svg"), &sized, &[], true).is_ok()

@@ -2,7 +2,7 @@
 
 use super::args::{ScreenshotArgs, image_format, parse_pane};
 use super::exit::{EXIT_OK, print_error, usage};
-use super::full_screen::{is_no_color_set, load_settings};
+use super::full_screen::{Config, is_no_color_set, load_settings};
 use super::offscreen::{self, OffscreenScene};
 use super::snapshot::scope_of_panes;
 use crate::doctor::RuleEngine;
@@ -24,6 +24,7 @@ use crate::tui::action::ViewId;
 use crate::tui::replay_timeline::ReplayTimeline;
 use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::shared::ReplayUi;
+use crate::tui::widgets::SymbolSet;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use std::fmt::Display;
@@ -60,9 +61,6 @@ pub(super) struct ReplayArgs {
     pub(super) count: Option<u64>,
     #[command(flatten)]
     pub(super) picture: ScreenshotArgs,
-    /// Theme: dark, light, mono, high-contrast.
-    #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
-    pub(super) theme: Option<String>,
     /// Config file; `none` reads no file.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub(super) config: Option<PathBuf>,
@@ -101,9 +99,10 @@ pub(super) fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
 }
 
 fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
-    let (config, mut settings) = load_settings(&root, args.config.as_deref())?;
-    if let Some(theme) = args.theme.as_deref().and_then(|name| name.parse().ok()) {
-        settings.theme = theme;
+    let config = load_settings(&root, args.config.as_deref(), args.picture.theme.clone())?;
+    let Config { path: config, mut settings, themes } = config;
+    if args.picture.ascii {
+        settings.symbols = SymbolSet::Ascii;
     }
     // Recordings contain nothing for these views.
     if matches!(settings.view, ViewId::Bench | ViewId::Tune) {
@@ -120,6 +119,7 @@ fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
         settings,
         config_path: config,
         initial_path: None,
+        themes,
         no_color: is_no_color_set(),
         replay,
     })?;

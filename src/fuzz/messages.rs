@@ -53,7 +53,7 @@ fn open_page(session: &mut Session, keys: &str) -> Vec<WorkerJob> {
 fn other_jobs() -> [WorkerJob; 7] {
     [
         WorkerJob::DiskSpace { mounts: Vec::new(), network: true },
-        WorkerJob::ReadFile("/x".into()),
+        WorkerJob::ReadConfig("/x".into()),
         WorkerJob::BootValues(Vec::new()),
         WorkerJob::InspectTarget("/".into()),
         WorkerJob::BenchReports(StoreJob::List),

@@ -73,7 +73,7 @@ pub(super) fn with_session(run: impl FnOnce(&mut Session)) {
 impl Session {
     fn new() -> Self {
         let system = SystemState::new(HostInfo::default(), LogClock::default());
-        let app = App::new(system, SIZE, &Settings::default(), false);
+        let app = App::new(system, SIZE, &Settings::default());
         let mut session = Self { app, buffer: CellBuffer::new(Rect::default()), next_tick: 0 };
         session.observe();
         session.observe();

@@ -1,10 +1,31 @@
 //! The config file, read in a child because its file system may not answer.
 
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
+use crate::sanitize::is_safe;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+
+/// Themes of the user that are read at most, and entries of their directory that are looked at.
+const MAX_THEMES: usize = 64;
+const MAX_ENTRIES: usize = 1000;
+
+/// The themes in a directory by name, in this order: the text of each file, or why it could not be read.
+pub(super) fn read_themes(directory: &Path) -> Vec<(String, Result<String, String>)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().take(MAX_ENTRIES).flatten();
+    let name = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".toml").map(str::to_owned);
+    let mut names: Vec<String> = entries.filter_map(name).filter(|name| name.chars().all(is_safe)).collect();
+    names.sort_unstable();
+    names.truncate(MAX_THEMES);
+    let read = |name: String| {
+        let text = read_config_file(&directory.join(format!("{name}.toml")));
+        let text = text.map(Option::unwrap_or_default).map_err(|err| describe_io_error(&err));
+        (name, text)
+    };
+    names.into_iter().map(read).collect()
+}
 
 /// A config file's text, at most 64 KiB; `None` if there is none. Root refuses another user's, who could control it.
 pub(super) fn read_config_file(path: &Path) -> io::Result<Option<String>> {
@@ -43,6 +64,19 @@ pub(super) fn read_config_file(path: &Path) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn themes_are_read_by_name_and_only_from_files_of_the_user() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [("b.toml", "# b"), ("a.toml", "# a"), ("a.txt", "no theme"), ("\u{1b}[2J.toml", "")] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("c.toml")).unwrap();
+        let themes = read_themes(dir.path());
+        assert_eq!(themes[..2], [("a".into(), Ok("# a".into())), ("b".into(), Ok("# b".into()))]);
+        assert!(themes.len() == 3 && themes[2].1.as_ref().unwrap_err().contains("not a regular file"), "{themes:?}");
+        assert_eq!(read_themes(&dir.path().join("none")), []);
+    }
 
     #[test]
     fn root_reads_no_other_users_settings_and_no_device() {

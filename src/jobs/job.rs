@@ -2,7 +2,7 @@
 
 use super::atomic_write::{IfExists, write_error_message, write_file};
 use super::bench_jobs::{self, StoreJob};
-use super::config_file::read_config_file;
+use super::config_file::{read_config_file, read_themes};
 use crate::bench::report::BenchReport;
 use crate::bench::store::{ResultStore, Storable, StoredReport};
 use crate::bench::target_info::TargetInspection;
@@ -62,8 +62,8 @@ pub enum WorkerJob {
         /// Its start time.
         starttime: u64,
     },
-    /// Read a small file of the user (or root).
-    ReadFile(PathBuf),
+    /// Read the config file, and the files in the directory `themes` beside it; of the user (or root).
+    ReadConfig(PathBuf),
     /// Find the values of knobs (`KNOB[@WHERE]` each) at the next boot, and what sets them.
     BootValues(Vec<String>),
     /// Add knobs to this program's boot configuration, or remove them.
@@ -101,8 +101,13 @@ pub enum WorkerReply {
     TaskDetails(Reading<TaskDetail>),
     /// Mappings.
     Mappings(Reading<MappingSummary>),
-    /// The file's text; `None`: there is no such file.
-    File(Option<String>),
+    /// The config file, and the themes of the user.
+    Config {
+        /// The file's text; `None`: there is no such file.
+        text: Option<String>,
+        /// By name: the text of each file, or why it could not be read.
+        themes: Vec<(String, Result<String, String>)>,
+    },
     /// What the path lies on.
     ResolvedPath(Box<PathReport>),
     /// The next boot by knob, and what else has a say in it.
@@ -143,7 +148,7 @@ impl PoolJob for WorkerJob {
             WorkerJob::DiskSpace { network: false, .. } => "asking file systems for their room".into(),
             WorkerJob::DiskSpace { network: true, .. } => "asking network file systems for their room".into(),
             WorkerJob::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
-            WorkerJob::ReadFile(path) => format!("reading {}", path.display()),
+            WorkerJob::ReadConfig(path) => format!("reading {}", path.display()),
             WorkerJob::BootValues(..) => "reading what decides the next boot".into(),
             WorkerJob::Persist { .. } => "writing what is to last over a boot".into(),
             WorkerJob::WriteFile { path, .. } => format!("writing {}", path.display()),
@@ -208,9 +213,11 @@ impl WorkerJob {
             WorkerJob::InspectTarget(directory) => {
                 WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory)))
             }
-            WorkerJob::ReadFile(path) => {
+            WorkerJob::ReadConfig(path) => {
                 let text = read_config_file(path);
-                reply(text.map_err(|e| format!("{}: {}", path.display(), describe_io_error(&e))), WorkerReply::File)
+                let text = text.map_err(|e| format!("{}: {}", path.display(), describe_io_error(&e)));
+                let themes = read_themes(&path.with_file_name("themes"));
+                reply(text.map(|text| (text, themes)), |(text, themes)| WorkerReply::Config { text, themes })
             }
             WorkerJob::WriteFile { path, contents, existing, make_dir } => {
                 let bytes = contents.as_bytes().len() as u64;

@@ -92,6 +92,8 @@ pub enum Align {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emphasis {
     Normal,
+    /// Above 0, in a column with thresholds, and below them.
+    Good,
     Warning,
     Critical,
 }
@@ -148,6 +150,7 @@ impl<C: Copy, V: Copy> ColumnSpec<C, V> {
         match value.sort_number() {
             n if n >= self.crit_from => Emphasis::Critical,
             n if n >= self.warn_from => Emphasis::Warning,
+            n if n > 0.0 && self.warn_from.is_finite() => Emphasis::Good,
             _ => Emphasis::Normal,
         }
     }

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod app;
 pub(crate) mod bench_target;
+pub(crate) mod column_priority;
 pub mod diff_renderer;
 pub mod effect;
 pub mod event;
@@ -16,6 +17,7 @@ pub(crate) mod screen;
 pub mod settings;
 pub mod shared;
 pub mod terminal;
+pub mod themes;
 pub(crate) mod timezone;
 pub(crate) mod view;
 pub(crate) mod views;

@@ -4,7 +4,6 @@
 
 use super::action::ViewId;
 use super::widgets::SymbolSet;
-use super::widgets::theme::ThemeName;
 use crate::export::screenshot::{FORMATS, find_format};
 use crate::model::columns::process::COLUMNS;
 use crate::model::kernel_log::LogPatterns;
@@ -18,7 +17,8 @@ use smart_default::SmartDefault;
 pub struct Settings {
     #[default = 1.0]
     pub interval: f64,
-    pub theme: ThemeName,
+    #[default = "dark"]
+    pub theme: String,
     pub symbols: SymbolSet,
     pub view: ViewId,
     #[default = true]
@@ -94,7 +94,10 @@ pub struct ScreenshotSettings {
 /// Every setting by its name in the file, for the man page.
 pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
-    ("theme", "dark, light, mono or high-contrast. Default dark."),
+    (
+        "theme",
+        "dark, light, slate, color-blind, high-contrast, mono, or one of your own (see docs/reference/themes.md). Default dark.",
+    ),
     (
         "symbols",
         "What graphs are drawn with: braille, blocks or ascii, which holds for borders and marks, too. auto is blocks on the Linux console, else braille. Default auto.",
@@ -135,11 +138,7 @@ pub const INTERVAL_SECS_RANGE: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 impl Settings {
     /// Parses the file's text. The error names the line and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let settings: Self = toml::from_str(text).map_err(|err| {
-            let line = err.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            let what = crate::sanitize::sanitize(err.message());
-            line.map_or(what.clone(), |line| format!("line {line}: {what}"))
-        })?;
+        let settings: Self = crate::toml_file::parse(text)?;
         let Self { interval, tune: TuneSettings { lease }, syncs: SyncsSettings { threshold_ms }, .. } = &settings;
         if !INTERVAL_SECS_RANGE.contains(interval) {
             return Err(format!("interval = {interval}: must be 0.1 to 3600 seconds"));
@@ -179,7 +178,7 @@ mod tests {
 
     #[test]
     fn settings_round_trip_through_toml() {
-        let mut settings = Settings { interval: 2.5, theme: ThemeName::HighContrast, ..Default::default() };
+        let mut settings = Settings { interval: 2.5, theme: "high-contrast".into(), ..Default::default() };
         settings.kernel.include = Some("sd[ab]".into());
         assert_eq!(Settings::parse(&settings.to_toml()).unwrap(), settings);
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
@@ -215,7 +214,7 @@ mod tests {
     fn parse_errors_name_the_line() {
         let err = Settings::parse("interval = 1\n\n[devices]\nextendet = true\n").unwrap_err();
         assert!(err.starts_with("line 4: ") && err.contains("extendet"), "{err}");
-        assert!(Settings::parse("theme = \"pink\"").unwrap_err().starts_with("line 1: "));
+        assert!(Settings::parse("view = \"pink\"").unwrap_err().starts_with("line 1: "));
         assert!(Settings::parse("interval = 0").unwrap_err().contains("0.1 to 3600"));
         assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::sanitize::is_safe));
         assert!(Settings::parse("[processes]\nsort = \"x\"").unwrap_err().contains("io"));

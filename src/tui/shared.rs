@@ -5,8 +5,9 @@
 use super::bench_target::BenchTarget;
 use super::knob_snapshot::KnobState;
 use super::replay_timeline::ReplayTimeline;
-use super::widgets::SymbolSet;
-use super::widgets::theme::{Theme, ThemeName};
+use super::themes::ThemeList;
+use super::widgets::theme::Theme;
+use super::widgets::{ColorDepth, SymbolSet};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
 use crate::model::kernel_log::LogClock;
@@ -22,9 +23,7 @@ pub struct Shared {
     /// Number of the tick frozen on screen; `None`: live.
     pub frozen_seq: Option<u64>,
     pub interval: Duration,
-    pub theme_name: ThemeName,
-    /// `NO_COLOR` is set: every theme is shown without colour.
-    pub no_color: bool,
+    pub themes: ThemeList,
     /// What this terminal is drawn with, and the setting for it.
     pub symbols: SymbolSet,
     pub symbols_setting: SymbolSet,
@@ -56,14 +55,13 @@ pub struct Running {
 
 impl Shared {
     /// A machine of which nothing has been sampled yet.
-    pub fn new(system: SystemState, no_color: bool) -> Self {
+    pub fn new(system: SystemState) -> Self {
         Self {
             system,
             findings: RuleEngine::default(),
             frozen_seq: None,
             interval: Duration::default(),
-            theme_name: ThemeName::default(),
-            no_color,
+            themes: ThemeList::default(),
             symbols: SymbolSet::default(),
             symbols_setting: SymbolSet::default(),
             pages_locked: None,
@@ -79,8 +77,16 @@ impl Shared {
         }
     }
 
+    /// Takes themes, and shows them in the colours and characters of this terminal.
+    pub fn adapt_to_terminal(&mut self, themes: ThemeList, no_color: bool) {
+        let [term, colorterm] = ["TERM", "COLORTERM"].map(|name| std::env::var(name).ok());
+        self.symbols = self.symbols_setting.for_terminal(term.as_deref());
+        self.themes = themes;
+        self.themes.adapt_to(no_color, ColorDepth::of_terminal(colorterm.as_deref(), term.as_deref()));
+    }
+
     pub fn theme(&self) -> Theme {
-        Theme::new(if self.no_color { ThemeName::Mono } else { self.theme_name })
+        self.themes.theme()
     }
 
     /// The tick on screen: the newest, or the frozen one.

@@ -131,7 +131,7 @@ fn app_with_samples(view: ViewId) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
     let system = SystemState::new(host::read_host(&root), clock::now_log_clock());
-    let mut app = App::new(system, SIZE, &settings, false);
+    let mut app = App::new(system, SIZE, &settings);
     let (first, second) = two_samples();
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
     let mut procs = ProcessCollector::new(&root);

@@ -18,7 +18,7 @@ const WORKLOAD: &str = "intrinsic";
 fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
     let mut form = ExperimentForm::default();
     form.set_line(0, "workload", WORKLOAD).unwrap();
-    let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false);
+    let shared = Shared::new(SystemState::new(HostInfo::default(), LogClock::default()));
     let at = form.lines(0, &shared).iter().position(|l| l.name == line).unwrap();
     t.send(format!("\x1b[H{}\r\x15{typed}\r", "j".repeat(at)));
 }

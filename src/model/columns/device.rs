@@ -62,16 +62,19 @@ pub enum DeviceColumnSet {
     Default,
     /// `iostat -x` with its names and in its order, then latencies from tracing.
     Extended,
+    /// `Default`, with reads and writes apart where there is room.
+    Wide,
 }
 
 const COMPACT: u16 = 1 << DeviceColumnSet::Compact as u16;
 const DEFAULT: u16 = 1 << DeviceColumnSet::Default as u16;
 const EXTENDED: u16 = 1 << DeviceColumnSet::Extended as u16;
+const WIDE: u16 = 1 << DeviceColumnSet::Wide as u16;
 
 impl DeviceColumnSet {
     /// Its columns in display order.
     pub fn columns(self) -> &'static [DeviceColumnSpec] {
-        static SETS: LazyLock<[Vec<DeviceColumnSpec>; 3]> = LazyLock::new(|| split_into_sets(COLUMNS));
+        static SETS: LazyLock<[Vec<DeviceColumnSpec>; 4]> = LazyLock::new(|| split_into_sets(COLUMNS));
         &SETS[self as usize]
     }
 }
@@ -124,7 +127,7 @@ pub static COLUMNS: &[DeviceColumnSpec] = &[
     m(Col::ReadMb, "MB_read/s", 9, |d| Fixed(d.rate.read_mb_per_s, 2), "read per second, 2^20 bytes"),
     m(Col::WriteMb, "MB_wrtn/s", 9, |d| Fixed(d.rate.write_mb_per_s, 2), "written per second, 2^20 bytes"),
     m(Col::ReadTotal, "MB_read", 9, |d| Fixed(d.rate.read_mb_total, 0), "read since the device appeared, 2^20 bytes")
-        .only_in(DEFAULT),
+        .only_in(DEFAULT | WIDE),
     m(
         Col::WriteTotal,
         "MB_wrtn",
@@ -132,9 +135,15 @@ pub static COLUMNS: &[DeviceColumnSpec] = &[
         |d| Fixed(d.rate.write_mb_total, 0),
         "written since the device appeared, 2^20 bytes",
     )
-    .only_in(DEFAULT),
+    .only_in(DEFAULT | WIDE),
     right(Col::Await, "await", 8, |d| wait(d, d.rate.await_ms), "mean milliseconds of a request, with queueing")
         .thresholds(SLOW_MS, f64::INFINITY),
+    d(Col::ReadAwait, "r_await", 8, |d| wait(d, d.rate.read_await_ms), "mean milliseconds of a read, with queueing")
+        .thresholds(SLOW_MS, f64::INFINITY),
+    d(Col::WriteAwait, "w_await", 8, |d| wait(d, d.rate.write_await_ms), "mean milliseconds of a write, with queueing")
+        .thresholds(SLOW_MS, f64::INFINITY),
+    d(Col::ReadP99, "r_p99", 8, |d| p99(d, 0), "99th percentile of read latency in milliseconds, from tracing"),
+    d(Col::WriteP99, "w_p99", 8, |d| p99(d, 1), "99th percentile of write latency in milliseconds, from tracing"),
     right(Col::Queue, "aqu-sz", 6, |d| Fixed(d.rate.queue_size, 2), "mean number of requests in flight"),
     right(
         Col::Util,
@@ -145,7 +154,7 @@ pub static COLUMNS: &[DeviceColumnSpec] = &[
     )
     .thresholds(70.0, 95.0),
     right(Col::InFlight, "infl", 5, |d| Int(d.rate.in_flight), "requests in flight; STALLED if none completed")
-        .only_in(DEFAULT | EXTENDED),
+        .only_in(DEFAULT | EXTENDED | WIDE),
 ];
 
 type Value = for<'a> fn(&DeviceRow<'a>) -> CellValue<'a>;
@@ -159,9 +168,14 @@ const fn x(id: Col, header: &'static str, width: u16, value: Value, help: &'stat
     right(id, header, width, value, help).only_in(EXTENDED)
 }
 
+/// A column beside those of `iostat -m`, where there is room.
+const fn d(id: Col, header: &'static str, width: u16, value: Value, help: &'static str) -> DeviceColumnSpec {
+    right(id, header, width, value, help).only_in(WIDE)
+}
+
 /// A column of `iostat -m`.
 const fn m(id: Col, header: &'static str, width: u16, value: Value, help: &'static str) -> DeviceColumnSpec {
-    right(id, header, width, value, help).only_in(COMPACT | DEFAULT)
+    right(id, header, width, value, help).only_in(COMPACT | DEFAULT | WIDE)
 }
 
 impl DeviceColumn {

@@ -39,6 +39,8 @@ pub(super) enum Pick {
     Perform(Action),
     /// Puts the command into the prompt.
     Type(&'static str),
+    /// Puts the theme of this index in force.
+    Theme(usize),
     /// Sorts by the column of this index; `None`: the default order.
     SortBy(Option<usize>),
     Close,
@@ -87,7 +89,12 @@ impl App {
             let word = command.split_once(' ').map_or(*command, |(word, _)| word);
             Choice { key: format!(":{command}"), text: (*text).to_owned(), pick: Pick::Type(word) }
         });
-        out.into_iter().map(|(_, choice)| choice).chain(typed).collect()
+        let themes = self.shared.themes.names().enumerate().map(|(i, name)| Choice {
+            key: ":theme".into(),
+            text: format!("theme {}", crate::sanitize::sanitize(name)),
+            pick: Pick::Theme(i),
+        });
+        out.into_iter().map(|(_, choice)| choice).chain(typed).chain(themes).collect()
     }
 
     /// The columns of the focused list.
@@ -153,6 +160,10 @@ impl App {
                 prompt.text = format!("{word} ");
                 (prompt.cursor, prompt.choice) = (prompt.text.len(), None);
                 return Some(prompt);
+            }
+            Pick::Theme(index) => {
+                let name = self.shared.themes.names().nth(index).unwrap_or_default().to_owned();
+                self.select_theme(&name).unwrap_or_else(|why| self.screen.error(why));
             }
             Pick::SortBy(column) => {
                 let pane = self.focused_pane();

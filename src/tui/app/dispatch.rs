@@ -4,7 +4,6 @@ use super::help;
 use super::state::App;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::view::{Action, Effect, Overlay, PaneId, Prompt, PromptPurpose, Target, ViewId};
-use crate::tui::widgets::ThemeName;
 use std::time::Duration;
 
 impl App {
@@ -85,10 +84,8 @@ impl App {
                 self.screen.info("pane sent to the terminal's clipboard (OSC 52), if it allows that");
             }
             Action::NextTheme => {
-                let at = ThemeName::ALL.iter().position(|t| *t == self.shared.theme_name).unwrap_or(0);
-                self.shared.theme_name = ThemeName::ALL[(at + 1) % ThemeName::ALL.len()];
-                let note = if self.shared.no_color { " (NO_COLOR is set: shown without colour)" } else { "" };
-                self.screen.info(format!("theme {}{note}", self.shared.theme_name.name()));
+                self.shared.themes.select_next();
+                self.screen.info(self.shared.themes.describe());
             }
             Action::Search => self.open_prompt(PromptPurpose::Search, "search: ", String::new()),
             Action::Filter => {

@@ -48,8 +48,17 @@ fn run_lines(pages_locked: Option<bool>) -> [&'static str; 3] {
     ["This run", first, second]
 }
 
+/// From this width on the help has two columns.
+const TWO_COLUMNS_FROM: u16 = 150;
+const MAX_COLUMN_WIDTH: u16 = 94;
+
+fn column_count(size: (u16, u16)) -> u16 {
+    if size.0 >= TWO_COLUMNS_FROM { 2 } else { 1 }
+}
+
+/// Number of lines on screen, in all columns.
 pub(super) fn visible_lines(size: (u16, u16)) -> u16 {
-    size.1.saturating_sub(4)
+    size.1.saturating_sub(4) * column_count(size)
 }
 
 /// The offset at which the end is on screen.
@@ -67,20 +76,44 @@ pub(super) fn draw_help(
     buf: &mut CellBuffer,
 ) {
     let height = buf.area.height.saturating_sub(2);
-    let inner = draw_popup(buf, "Help: keys (Esc closes, arrows scroll, : searches)", 96, height, theme);
+    let size = (buf.area.width, buf.area.height);
+    let columns = column_count(size);
+    let width = columns * (MAX_COLUMN_WIDTH + 1) + 1;
+    let inner = draw_popup(buf, "Help: keys (Esc closes, arrows scroll, : searches)", width, height, theme);
     let mut lines = help_lines_for(contexts);
-    let [title, first, second] = run_lines(pages_locked);
-    lines.extend([("", title), (" ", first), (" ", second)].map(|(names, text)| (names.to_owned(), text.to_owned())));
-    let last = lines.len().saturating_sub(usize::from(inner.height));
-    for (i, (names, text)) in
-        lines.iter().skip(usize::from(scroll).min(last)).take(usize::from(inner.height)).enumerate()
-    {
-        let y = inner.y + i as u16;
+    let [title, line, next] = run_lines(pages_locked);
+    lines.extend([("", title), (" ", line), (" ", next)].map(|(names, text)| (names.to_owned(), text.to_owned())));
+    let rows = inner.height.max(1);
+    let shown = usize::from(rows * columns);
+    let first = usize::from(scroll).min(lines.len().saturating_sub(shown));
+    let width = inner.width.saturating_sub(columns - 1) / columns;
+    for (i, (names, text)) in lines.iter().skip(first).take(shown).enumerate() {
+        let (column, row) = (i as u16 / rows, i as u16 % rows);
+        let (x, y) = (inner.x + column * (width + 1), inner.y + row);
         if names.is_empty() {
-            draw_text(buf, inner.x, y, text, inner.width, theme.header);
+            draw_text(buf, x, y, text, width, theme.header);
         } else {
-            draw_text(buf, inner.x + 1, y, names, 13, theme.key);
-            draw_text(buf, inner.x + 15, y, text, inner.width.saturating_sub(15), theme.text);
+            draw_text(buf, x + 1, y, names, 13, theme.key);
+            draw_text(buf, x + 15, y, text, width.saturating_sub(15), theme.text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_screen_shows_twice_as_many_lines() {
+        let [narrow, wide] = [(TWO_COLUMNS_FROM - 1, 50), (TWO_COLUMNS_FROM, 50)].map(visible_lines);
+        assert_eq!((narrow, wide), (46, 92));
+        let mut buf = CellBuffer::new(ratatui::layout::Rect::new(0, 0, 200, 50));
+        draw_help(0, &[], None, &Theme::default(), &mut buf);
+        let shown = buf.to_buffer();
+        let row = |y: u16| (0..200).map(|x| shown[(x, y)].symbol()).collect::<String>();
+        let lines = help_lines();
+        let first_of_second_column = &lines[46].1;
+        let row = row(2);
+        assert!(row.contains("Everywhere") && row.contains(first_of_second_column.as_str()), "{row}");
     }
 }

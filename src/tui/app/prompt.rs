@@ -4,7 +4,7 @@ use super::state::App;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
 use crate::tui::shared::NOT_IN_REPLAY;
 use crate::tui::view::{Effect, Overlay, Prompt, PromptPurpose};
-use crate::tui::widgets::{RowSearch, ThemeName};
+use crate::tui::widgets::RowSearch;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 const MAX_INPUT_BYTES: usize = 1024;
@@ -117,11 +117,7 @@ impl App {
                 self.set_interval(parse_interval(secs)?, effects);
                 Ok(())
             }
-            ("theme", name) => {
-                let names = ThemeName::ALL.map(ThemeName::name).join(", ");
-                self.shared.theme_name = name.parse().map_err(|_| format!("theme \"{name}\": there are {names}"))?;
-                Ok(())
-            }
+            ("theme", name) => self.select_theme(name),
             _ => self.visit_views(effects, |view, cx, out| view.on_command(word, rest, cx, out)).unwrap_or_else(|| {
                 Err(format!(
                     "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, \
@@ -129,6 +125,13 @@ impl App {
                 ))
             }),
         }
+    }
+
+    /// Puts a theme in force, or returns what is wrong with it.
+    pub(super) fn select_theme(&mut self, name: &str) -> Result<(), String> {
+        self.shared.themes.select(name)?;
+        self.screen.info(self.shared.themes.describe());
+        Ok(())
     }
 
     /// Selects the next row that contains the search text: `step` 1 after the selected one, -1 before it, 0 from it on.

@@ -9,7 +9,6 @@ use crate::export::table::Table;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::WorkerJob;
 use crate::tui::view::{Effect, Prompt, PromptPurpose};
-use crate::tui::widgets::ThemeName;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 
@@ -27,7 +26,6 @@ impl App {
                 tables.push(table);
             }
         }
-        let is_light = self.shared.theme_name == ThemeName::Light && !self.shared.no_color;
         let name = self.views.pane_spec(pane).map_or("", |spec| spec.1);
         let wall_ns = self.shared.snapshot().time.wall_ns;
         let local = wall_ns.saturating_add(self.shared.utc_offset_secs.saturating_mul(1_000_000_000));
@@ -36,7 +34,7 @@ impl App {
             pane: (name, layout.pane_area(pane).unwrap_or(cells.area)),
             cells,
             tables,
-            palette: if is_light { &LIGHT } else { &DARK },
+            palette: if self.shared.themes.is_light() { &LIGHT } else { &DARK },
             host: self.shared.system.host.name.clone(),
             timestamp: crate::units::format_rfc3339(wall_ns),
             file_timestamp: digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect(),

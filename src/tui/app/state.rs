@@ -102,9 +102,9 @@ impl Views {
 
 impl App {
     /// The state at start, with these settings.
-    pub fn new(system: SystemState, size: (u16, u16), settings: &Settings, no_color: bool) -> Self {
+    pub fn new(system: SystemState, size: (u16, u16), settings: &Settings) -> Self {
         let mut app = Self {
-            shared: Shared::new(system, no_color),
+            shared: Shared::new(system),
             screen: ScreenState { size, ..ScreenState::default() },
             views: Views::default(),
             fact_requests: FactRequests::default(),
@@ -118,7 +118,8 @@ impl App {
     pub fn apply_settings(&mut self, s: &Settings) {
         let (shared, screen, views) = (&mut self.shared, &mut self.screen, &mut self.views);
         shared.interval = Duration::from_secs_f64(s.interval);
-        shared.theme_name = s.theme;
+        // A theme that is not there was refused when the settings were read.
+        _ = shared.themes.select(&s.theme);
         shared.symbols_setting = s.symbols;
         shared.symbols = s.symbols;
         shared.tracing = s.tracing;
@@ -149,7 +150,7 @@ impl App {
         let (shared, screen, views) = (&self.shared, &self.screen, &self.views);
         let mut s = Settings {
             interval: shared.interval.as_secs_f64(),
-            theme: shared.theme_name,
+            theme: shared.themes.name().to_owned(),
             symbols: shared.symbols_setting,
             view: screen.view,
             mouse: screen.mouse,

@@ -9,6 +9,7 @@ use crate::tui::event::{Event, EventSender};
 use crate::tui::replay_timeline::ReplayTimeline;
 use crate::tui::settings::Settings;
 use crate::tui::shared::ReplayUi;
+use crate::tui::themes::ThemeList;
 use crate::tui::views::replay::judge::judge_recording;
 use crate::tui::views::replay::player::ReplayPlayer;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct TuiOptions {
     pub config_path: Option<PathBuf>,
     /// Directory whose page is open at the start.
     pub initial_path: Option<String>,
+    /// The themes to choose from; that of the settings is in force.
+    pub themes: ThemeList,
     /// Draw without colour.
     pub no_color: bool,
     /// Show this recording instead of the machine.

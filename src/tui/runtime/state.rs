@@ -87,8 +87,8 @@ impl Runtime {
     ) -> anyhow::Result<Self> {
         let size = tty.size();
         let system = SystemState::new(host::read_host(&options.root), clock::now_log_clock());
-        let mut app = App::new(system, size, &options.settings, options.no_color);
-        app.shared.symbols = options.settings.symbols.for_terminal(std::env::var("TERM").ok().as_deref());
+        let mut app = App::new(system, size, &options.settings);
+        app.shared.adapt_to_terminal(std::mem::take(&mut options.themes), options.no_color);
         app.shared.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
         app.shared.log_clock = clock::now_log_clock();
         app.shared.target.set_working_directory(std::env::current_dir().unwrap_or_default());

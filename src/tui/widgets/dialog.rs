@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn input_cursor_is_always_visible() {
-        let theme = Theme::new(crate::tui::widgets::theme::ThemeName::Mono);
+        let theme = Theme::default();
         // Marks beyond the third are not shown: what is on screen is shorter than what was typed.
         let marks = format!("e{}éé写写写写写写写写写写", "\u{20d0}".repeat(4));
         for text in ["", "abc", "0123456789012345678901234567890", &marks] {

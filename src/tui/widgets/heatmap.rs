@@ -1,6 +1,7 @@
 //! A heat map: counts as shades, by time (columns, newest right) and by bucket (rows, lowest at the bottom).
 
 use super::text::{draw_clipped, draw_text_right};
+use super::theme::{HEAT_STEPS, Theme};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -18,13 +19,13 @@ pub(crate) fn heatmap_column_count(width: u16) -> usize {
 }
 
 /// Draws `columns`, oldest first, right-aligned. `label` gives the lower bound of a bucket. Where there are more buckets
-/// than rows, a row sums several. Shades are logarithmic, so that a count of one shows beside thousands.
+/// than rows, a row sums several. Shades and colours are logarithmic, so that a count of one shows beside thousands.
 pub(crate) fn draw_heatmap<'a>(
     buf: &mut CellBuffer,
     area: Rect,
     columns: impl DoubleEndedIterator<Item = HeatmapColumn<'a>> + Clone,
     label: impl Fn(u8) -> String,
-    (style, dim): (Style, Style),
+    theme: &Theme,
 ) {
     if area.height == 0 || area.width <= AXIS_WIDTH {
         return;
@@ -39,7 +40,7 @@ pub(crate) fn draw_heatmap<'a>(
     for (at, column) in shown().enumerate() {
         let x = area.right() - 1 - at as u16;
         let Some(column) = column else {
-            draw_clipped(buf, x, area.bottom() - 1, "·", 1, dim);
+            draw_clipped(buf, x, area.bottom() - 1, "·", 1, theme.dim);
             continue;
         };
         for (bucket, n) in column {
@@ -52,19 +53,21 @@ pub(crate) fn draw_heatmap<'a>(
         }
     }
     for ((x, y), amount) in sums {
-        draw_clipped(buf, x, y, SHADES[shade_index(amount, max)], 1, style);
+        let share = (amount as f64).ln_1p() / (max.max(1) as f64).ln_1p();
+        let color = theme.heat[step(share, HEAT_STEPS)];
+        draw_clipped(buf, x, y, SHADES[step(share, SHADES.len())], 1, Style::new().fg(color));
     }
     for at in 0..area.height {
         let bucket = low.saturating_add((at as u8).saturating_mul(buckets_per_row));
         if bucket <= high {
-            draw_text_right(buf, area.x, area.bottom() - 1 - at, &label(bucket), AXIS_WIDTH - 1, dim);
+            draw_text_right(buf, area.x, area.bottom() - 1 - at, &label(bucket), AXIS_WIDTH - 1, theme.dim);
         }
     }
 }
 
-fn shade_index(amount: u64, max: u64) -> usize {
-    let share = (amount as f64).ln_1p() / (max.max(1) as f64).ln_1p();
-    ((share * SHADES.len() as f64).ceil() as usize).clamp(1, SHADES.len()) - 1
+/// The step of a share of the largest count, 0 to 1.
+fn step(share: f64, steps: usize) -> usize {
+    ((share * steps as f64).ceil() as usize).clamp(1, steps) - 1
 }
 
 #[cfg(test)]
@@ -75,7 +78,7 @@ mod tests {
     fn render(width: u16, height: u16, cells: &[HeatmapColumn]) -> Buffer {
         let mut buf = CellBuffer::new(Rect::new(0, 0, width, height));
         let area = buf.area;
-        draw_heatmap(&mut buf, area, cells.iter().copied(), |s| format!("{s} us"), (Style::new(), Style::new()));
+        draw_heatmap(&mut buf, area, cells.iter().copied(), |s| format!("{s} us"), &Theme::default());
         buf.to_buffer()
     }
 

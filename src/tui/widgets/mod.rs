@@ -2,6 +2,7 @@
 
 mod border;
 pub(crate) mod cell_buffer;
+mod color_depth;
 mod dialog;
 mod form_layout;
 mod graph;
@@ -14,6 +15,7 @@ pub(crate) mod theme;
 
 pub(crate) use self::border::draw_border;
 pub use self::cell_buffer::CellBuffer;
+pub use self::color_depth::ColorDepth;
 pub(crate) use self::dialog::{
     area_below, draw_column, draw_frame, draw_input, draw_popup, draw_popup_above, draw_reason, draw_title,
     draw_wrapped, split_columns, split_rows, title_with_filter, wrap,
@@ -26,6 +28,6 @@ pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_line
 pub use self::symbols::SymbolSet;
 pub(crate) use self::table::{ColumnState, FittedColumns, RowSearch, Scroll, highlight_row};
 pub(crate) use self::text::{clear_area, draw_text, draw_text_right, fill_area, patch_style};
-pub use self::theme::ThemeName;
+pub use self::theme::THEME_STYLES;
 pub(crate) use self::theme::{Levels, Theme};
 pub(crate) use ratatui::{layout::Rect, style::Style};

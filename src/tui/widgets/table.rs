@@ -215,6 +215,7 @@ pub(crate) fn cell_style<C: Copy, V: Copy>(
     match column.emphasis(cell) {
         Emphasis::Critical => theme.crit,
         Emphasis::Warning => theme.warn,
+        Emphasis::Good => Style { fg: theme.good.fg, ..normal },
         Emphasis::Normal => normal,
     }
 }
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn header_and_rows_are_aligned() {
         let mut buf = CellBuffer::new(Rect::new(0, 0, 20, 2));
-        let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
+        let (area, theme) = (buf.area, Theme::default());
         let f = fit_columns(COLUMNS, 20, 6, 0, |_| Priority::Rank(0));
         draw_header(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
         let value = |c: &ColumnSpec<u8, ()>| if c.id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };

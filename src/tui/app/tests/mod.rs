@@ -19,7 +19,6 @@ use crate::tui::app::App;
 use crate::tui::app::layout;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::view::{Effect, Event, Overlay, PaneId};
-use crate::tui::widgets::ThemeName;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use fixture::{app, empty, press, send_processes};
 pub use mouse::click;
@@ -236,9 +235,9 @@ fn keys_change_sorting_filtering_and_settings() {
         ("5Iloop0<enter>", |a| a.views.kernel_log.include.clone().unwrap_or_default(), "loop0"),
         ("5X<c-u>EXT4<enter>", |a| a.views.kernel_log.exclude.clone().unwrap_or_default(), "EXT4"),
         (":exclude x|y<enter>", |a| a.views.kernel_log.exclude.clone().unwrap_or_default(), "x|y"),
-        ("T", |a| a.shared.theme_name.name().into(), "light"),
-        ("TTTT", |a| a.shared.theme_name.name().into(), "dark"),
-        (":theme mono<enter>", |a| a.shared.theme_name.name().into(), "mono"),
+        ("T", |a| a.shared.themes.name().into(), "light"),
+        ("TTTTTT", |a| a.shared.themes.name().into(), "dark"),
+        (":theme mono<enter>", |a| a.shared.themes.name().into(), "mono"),
         ("D", |a| a.screen.message.as_ref().map_or(String::new(), |m| m.text.clone()), "sums count from now"),
         ("n", |a| a.screen.message.as_ref().map_or(String::new(), |m| m.is_error.to_string()), "true"),
     ] {
@@ -417,7 +416,7 @@ fn settings_round_trip() {
     let mut fresh = empty(SIZE);
     fresh.apply_settings(&read);
     assert_eq!(fresh.settings(), app.settings());
-    assert_eq!(app.shared.theme_name, ThemeName::Light);
+    assert_eq!(app.shared.themes.name(), "light");
 }
 
 /// Where a text stands on the screen.

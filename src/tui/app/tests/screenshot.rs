@@ -8,7 +8,6 @@ use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::app::App;
 use crate::tui::app::update;
 use crate::tui::view::{Effect, Event, Overlay, ViewId};
-use crate::tui::widgets::ThemeName;
 
 /// What the keys have written: the name, and the content.
 fn capture_file(app: &mut App, keys: &str) -> (String, Vec<u8>) {
@@ -138,7 +137,7 @@ fn every_view_detail_help_and_dialog_can_be_captured() {
 fn the_light_theme_has_a_light_background() {
     let mut app = app(SIZE);
     assert!(capture_text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#14171c\"/>"));
-    app.shared.theme_name = ThemeName::Light;
+    app.shared.themes.select("light").unwrap();
     assert!(capture_text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#ffffff\"/>"));
 }
 

@@ -104,7 +104,6 @@ pub(super) fn draw_latency_heatmap(
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
     let graph = area_below(area, 1);
     let cells = device_history(shared, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
-    let style = if kind == 0 { theme.graph } else { theme.graph_alt };
-    draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), (style, theme.dim));
+    draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), theme);
     draw_column_markers(buf, graph, &shared.change_marks(heatmap_column_count(area.width)), theme.changed);
 }

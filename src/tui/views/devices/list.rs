@@ -9,6 +9,7 @@ use crate::model::columns::device::{DeviceColumn, DeviceColumnSet, DeviceColumnS
 use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::topology::BlockDevice;
+use crate::tui::column_priority::of_device_column;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
     CellBuffer, Levels, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right,
@@ -31,17 +32,38 @@ impl DevicesView {
         let set = match (self.extended, width) {
             (true, _) => DeviceColumnSet::Extended,
             (false, 0..90) => DeviceColumnSet::Compact,
-            (false, _) => DeviceColumnSet::Default,
+            (false, _) => DeviceColumnSet::Wide,
         };
         set.columns()
     }
 
-    /// The columns that fit into a width. tps, await and %util are dropped last: they tell a slow device from a busy one.
-    pub fn fitted_columns(&self, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
+    /// The columns that fit into a width.
+    pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
         let set = self.column_set(width);
-        let is_kept = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
-        let keep = |i: usize| table::Priority::kept_if(is_kept(i));
-        (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, self.columns.offset, keep))
+        let sorted = self.sort_id();
+        let is_traced = shared.snapshot().tracing.ok().is_some();
+        let priority = |i: usize| match set[i].id {
+            id if Some(id) == sorted => table::Priority::Kept,
+            DeviceColumn::ReadP99 | DeviceColumn::WriteP99 | DeviceColumn::FlushP99 if !is_traced => {
+                table::Priority::Hidden
+            }
+            id => of_device_column(id, self.extended && is_empty_column(shared, &set[i])),
+        };
+        // Names have room for a mount point and a sparkline.
+        let least = match width {
+            0..60 => 10,
+            60..90 => 16,
+            _ if self.extended => 16,
+            _ => (width * 3 / 8).min(46),
+        };
+        (set, table::fit_columns(set, width, least, self.columns.offset, priority))
+    }
+
+    /// The interval, and why there are no percentiles.
+    fn title_note(&self, shared: &Shared) -> String {
+        let why = shared.snapshot().tracing.unavailable_reason(shared.system.now().boot_ns);
+        let why = why.filter(|_| self.extended).map_or(String::new(), |why| format!(" · no p99: {why}"));
+        shared.interval_text() + &why
     }
 
     pub fn device_lines(&self, shared: &Shared) -> Vec<ListedDevice> {
@@ -60,8 +82,8 @@ impl DevicesView {
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (shared, theme) = (cx.shared, &cx.theme);
-        let title = self.list_title() + &self.hidden_sort_note(area.width.saturating_sub(2));
-        let inner = cx.draw_frame(buf, PaneId::Devices, area, &title, &shared.interval_text());
+        let title = self.list_title() + &self.hidden_sort_note(shared, area.width.saturating_sub(2));
+        let inner = cx.draw_frame(buf, PaneId::Devices, area, &title, &self.title_note(shared));
         if inner.height == 0 {
             return;
         }
@@ -75,7 +97,7 @@ impl DevicesView {
         }
         let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
         let lines = self.device_lines(shared);
-        let (set, fitted) = self.fitted_columns(inner.width);
+        let (set, fitted) = self.fitted_columns(shared, inner.width);
         let sorted =
             self.sort_id().and_then(|id| set.iter().position(|c| c.id == id)).map(|i| (i, !self.columns.reverse));
         table::draw_header(buf, inner, set, &fitted, sorted, theme);
@@ -113,9 +135,9 @@ impl DevicesView {
     }
 
     /// ` · by infl` while the list is sorted by a column that has no room.
-    fn hidden_sort_note(&self, width: u16) -> String {
+    fn hidden_sort_note(&self, shared: &Shared, width: u16) -> String {
         let Some(id) = self.sort_id() else { return String::new() };
-        let (set, fitted) = self.fitted_columns(width);
+        let (set, fitted) = self.fitted_columns(shared, width);
         let is_shown = fitted.columns.iter().any(|(i, ..)| set[*i].id == id);
         let spec = self.column_set(u16::MAX).iter().find(|c| c.id == id).filter(|_| !is_shown);
         spec.map_or(String::new(), |spec| format!(" · by {}", spec.header))
@@ -160,9 +182,22 @@ impl DevicesView {
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
         let title = shared.table_title(&self.list_title());
-        let (set, now) = (self.column_set(u16::MAX), shared.system.now().boot_ns);
+        let set = if self.extended { DeviceColumnSet::Extended } else { DeviceColumnSet::Default };
+        let (set, now) = (set.columns(), shared.system.now().boot_ns);
         export::devices::build_table(title, set, shared.snapshot(), &self.device_lines(shared), now)
     }
+}
+
+/// Whether a column was 0 or `-` for every device lately: a glance back keeps it from coming and going with each sample.
+fn is_empty_column(shared: &Shared, column: &DeviceColumnSpec) -> bool {
+    const TICKS: usize = 8;
+    const DEVICES: usize = 40;
+    let rates = |snapshot: &crate::model::snapshot::Snapshot| {
+        let rates = snapshot.devices.ok().map(Vec::as_slice).unwrap_or_default();
+        let mut shown = rates.iter().take(DEVICES);
+        column.width > 0 && shown.all(|rate| !(column.value)(&DeviceRow { rate, label: "" }).is_positive())
+    };
+    rates(shared.snapshot()) && shared.history_to_shown().rev().take(TICKS).all(|frame| rates(&frame.snapshot))
 }
 
 /// Draws the network file systems in the lower third of the pane at most; returns the area above them.

@@ -59,8 +59,8 @@ impl DevicesView {
     }
 
     /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
-    fn click_header(&mut self, click: PaneClick) {
-        let (set, fitted) = self.fitted_columns(click.inner.width);
+    fn click_header(&mut self, click: PaneClick, shared: &Shared) {
+        let (set, fitted) = self.fitted_columns(shared, click.inner.width);
         let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
         match self.column_set(u16::MAX).iter().position(|c| c.id == set[column].id) {
             Some(0) => self.columns.sort_by(None),
@@ -160,7 +160,7 @@ impl View for DevicesView {
             return;
         }
         if click.y == click.inner.y {
-            return self.click_header(click);
+            return self.click_header(click, cx.shared);
         }
         self.scroll.click(self.device_lines(cx.shared).len(), click.inner, click.y);
     }

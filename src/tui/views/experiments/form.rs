@@ -305,7 +305,7 @@ mod tests {
 
     /// The defaults of a machine of which nothing is known.
     fn shared() -> Shared {
-        Shared::new(SystemState::new(HostInfo::default(), LogClock::default()), false)
+        Shared::new(SystemState::new(HostInfo::default(), LogClock::default()))
     }
 
     fn is_changed(form: &ExperimentForm, name: &str) -> bool {

@@ -206,7 +206,7 @@ mod tests {
         let mut system = SystemState::new(HostInfo::default(), Default::default());
         system.snapshot = snapshot.clone();
         system.history.push(snapshot);
-        let mut shared = Shared::new(system, false);
+        let mut shared = Shared::new(system);
         let subject = FindingSubject::Pid(40, "sqlite".into());
         let finding = Finding { rule, subject, devices, ..Finding::default() };
         shared.findings.incidents = vec![Incident { severity: Severity::Warn, findings: vec![finding] }];

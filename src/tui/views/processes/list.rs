@@ -3,9 +3,10 @@
 use super::ProcessesView;
 use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
-use crate::model::column::CellValue;
+use crate::model::column::{Align, CellValue};
 use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
+use crate::tui::column_priority::of_process_column;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
 use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_reason, draw_text, table, title_with_filter};
@@ -37,10 +38,17 @@ impl ProcessesView {
             id if id == self.sort_column => Priority::Kept,
             Col::IoDelay | Col::SwapinDelay if !has_delays => Priority::Hidden,
             Col::Device if !is_traced => Priority::Hidden,
-            id => column_priority(id),
+            id => of_process_column(id, self.is_empty_column(shared, &set[i])),
         };
         let least = (width / 4).max(if width < 66 { 12 } else { 18 });
         (set, table::fit_columns(set, width, least, self.column_offset, priority))
+    }
+
+    /// Whether a column of numbers is `-` in every row on screen.
+    fn is_empty_column(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
+        let tasks = &shared.system.processes;
+        let mut rows = self.window.rows.iter().map(|row| tasks.row(*row));
+        column.align == Align::Right && rows.len() > 0 && rows.all(|row| column.sort_key(&row).number.is_nan())
     }
 
     /// The query for `height` rows from `offset` on.
@@ -156,27 +164,6 @@ impl ProcessesView {
         sheet.notes.extend(shared.processes_unavailable_reason());
         sheet.notes.extend(missing_data_notes(&shared.system.processes));
         sheet
-    }
-}
-
-/// Which columns go first where room is short: those that seldom decide anything.
-fn column_priority(column: Col) -> Priority {
-    match column {
-        Col::Read | Col::Write | Col::AccRead | Col::AccWrite => Priority::Kept,
-        Col::Tid | Col::Pid => Priority::Rank(90),
-        Col::Waits => Priority::Rank(85),
-        Col::State => Priority::Rank(80),
-        Col::Device => Priority::Rank(78),
-        Col::Swap => Priority::Rank(75),
-        Col::IoDelay => Priority::Rank(70),
-        Col::User => Priority::Rank(65),
-        Col::Iops | Col::IoLatency => Priority::Rank(60),
-        Col::Writeback => Priority::Rank(55),
-        Col::SwapinDelay | Col::MajorFaults => Priority::Rank(50),
-        Col::Throttled | Col::Reclaim => Priority::Rank(40),
-        Col::Rss => Priority::Rank(30),
-        Col::Cgroup => Priority::Rank(25),
-        _ => Priority::Rank(20),
     }
 }
 
