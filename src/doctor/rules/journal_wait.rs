@@ -6,14 +6,15 @@ use crate::model::process::{ProcessRow, TaskKey};
 
 /// Longer than one commit of a busy journal.
 const WINDOW_SECS: f64 = 8.0;
-/// Share of the window's ticks that found a task waiting. A tick looks at a single moment, and a task that waits for the
-/// journal does other work, and writes of its own, in between.
-const MIN_SHARE: f64 = 0.35;
+/// Share of the window's ticks that found a task waiting. A tick looks at a single moment.
+const MIN_SHARE: f64 = 0.5;
 /// Tasks named in the title.
 const MAX_NAMED: usize = 3;
 
 /// Where a sync waits for a commit; so does a task without a sync that needs room in the journal.
 const COMMIT_WAIT: &str = "jbd2_log_wait_commit";
+/// Where syncs wait, of ext4 and XFS.
+const SYNC_WAITS: [&str; 2] = [COMMIT_WAIT, "xlog_wait"];
 /// Functions that wait for a journal, by the beginning of their names, with the journal. Syncs are judged as such.
 const JOURNAL_WAITS: [(&str, &str); 11] = [
     (COMMIT_WAIT, "ext4 journal"),
@@ -45,12 +46,14 @@ struct Waiter {
 
 fn journal_of(row: &ProcessRow<'_>, tick: &Snapshot) -> Option<(&'static str, String)> {
     let function = row.wait_channel().filter(|_| row.is_in_d_state() && !row.raw.kernel_thread)?;
-    // Without traced syncs it may be one.
-    let may_sync = tick.syncs.ok().is_none_or(|syncs| {
+    let syncs = tick.syncs.ok();
+    let has_sync = syncs.is_some_and(|syncs| {
         syncs.rows.iter().any(|sync| sync.file.pid == row.pid())
             || syncs.in_flight.iter().any(|sync| sync.file.pid == row.pid())
     });
-    if may_sync && function.starts_with(COMMIT_WAIT) {
+    // Without traced syncs, a wait for a commit may be one.
+    let may_sync = if function.starts_with(COMMIT_WAIT) { has_sync || syncs.is_none() } else { has_sync };
+    if may_sync && SYNC_WAITS.iter().any(|begin| function.starts_with(begin)) {
         return None;
     }
     let (_, journal) = JOURNAL_WAITS.iter().find(|(begin, _)| function.starts_with(begin))?;
