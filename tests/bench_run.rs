@@ -7,6 +7,8 @@ mod fio;
 mod lab;
 #[path = "bench_run/network.rs"]
 mod network;
+#[path = "bench_run/outputs.rs"]
+mod outputs;
 #[path = "bench_run/readahead.rs"]
 mod readahead;
 #[path = "bench_run/trouble.rs"]
@@ -36,6 +38,9 @@ fn every_file_profile_runs_and_leaves_no_files() {
         ("chunks", &[]),
         ("txlog", &["--set", "transactions=3"]),
         ("cached", &[]),
+        ("depth", &["--time", "0.1", "--depth", "4"]),
+        ("mix", &["--time", "0.1"]),
+        ("steady", &["--time", "0.05"]),
     ] {
         let report = place.json(profile, args);
         assert_eq!(report["end"], "complete", "{profile}");
@@ -48,7 +53,7 @@ fn every_file_profile_runs_and_leaves_no_files() {
     let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["state"]);
     let list = String::from_utf8(place.run(&["bench", "list"]).stdout).unwrap();
-    assert_eq!(list.matches(" IOPS, ").count(), 11, "{list}");
+    assert_eq!(list.matches(" IOPS, ").count(), 14, "{list}");
     let compared = place.run(&["bench", "compare", "1", "1"]);
     assert!(String::from_utf8_lossy(&compared.stdout).contains("No difference shown"));
 }

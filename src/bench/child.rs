@@ -4,6 +4,7 @@ use super::disturbance::{DisturbanceCause, STALL_LOOK_MS, find_stall_cause};
 use super::engine::monotonic_ns;
 use super::message::{BenchMessage, BenchProgress};
 use super::plan::{BenchPlan, PlanError};
+use super::report::cache::is_from_cache;
 use super::report::foreign::foreign_pct;
 use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
@@ -68,6 +69,7 @@ async fn run_workload(
 ) -> anyhow::Result<BenchMessage> {
     let watch = Arc::new(RunProgress::default());
     watch.heartbeat(monotonic_ns());
+    watch.keeps_histograms.store(plan.interval_histograms, Ordering::Relaxed);
     if plan.idle
         && let Err(err) = super::syscalls::set_idle_io_priority()
     {
@@ -225,6 +227,7 @@ fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: 
     let (mut parts, target) = watch.take_results(monotonic_ns());
     for part in &mut parts {
         let own = (workload.own_bytes)(&plan, part);
+        part.from_cache = (workload.expects_device)(part) && is_from_cache(part);
         part.foreign_pct = own.and_then(|own| foreign_pct(part, own, target.as_ref()));
     }
     let uname = rustix::system::uname();
@@ -241,8 +244,10 @@ fn build_report(workload: &Workload, plan: BenchPlan, watch: &RunProgress, end: 
         target,
         measurements: parts,
         warnings: watch.notes_from(0),
+        conclusion: None,
         end,
     };
+    report.conclusion = (workload.conclude)(&report);
     let more = warnings::warnings_for(&report);
     report.warnings.extend(more);
     report

@@ -27,7 +27,7 @@ pub(crate) fn describe_differences(a: ComparedSettings, b: ComparedSettings) -> 
     differ.map(|((what, x), (_, y))| format!("{what}: {} against {}", sanitize(x), sanitize(y))).collect()
 }
 
-fn settings(r: &BenchReport) -> ComparedSettings {
+pub(crate) fn settings(r: &BenchReport) -> ComparedSettings {
     let (place, p) = (r.target.clone().unwrap_or_default(), &r.plan);
     vec![
         ("host", r.host.clone()),

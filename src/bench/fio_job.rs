@@ -28,8 +28,7 @@ pub(crate) fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
         .ok_or_else(|| format!("{profile}: fio has no job that does the same"))?;
     let directory = plan.directory.to_str().filter(|p| !p.contains(['\n', '\r', ':']));
     let directory = directory.ok_or("directory: fio cannot take this name")?;
-    let is_mixed = rw == "randrw";
-    let is_uring = plan.engine != EngineChoice::Threads;
+    let (is_mixed, is_uring) = (rw == "randrw", plan.engine != EngineChoice::Threads);
     let jobs = u64::from(plan.jobs.max(1));
     let on = |set: bool| set.then(|| "1".to_owned());
     let above_0 = |n: u64| (n > 0).then(|| n.to_string());
@@ -56,6 +55,7 @@ pub(crate) fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
         ("iodepth_batch_submit", uring((plan.depth / 4).max(1).to_string())),
         ("iodepth_batch_complete_min", uring((plan.depth / 8).max(1).to_string())),
         ("iodepth_batch_complete_max", uring(plan.depth.to_string())),
+        ("mem", plan.huge_pages.then(|| "mmaphuge".to_owned())),
         ("sqthread_poll", on(is_uring && plan.sqpoll)),
         ("hipri", on(is_uring && plan.iopoll)),
         ("fdatasync", above_0(plan.fsync_every)),
@@ -157,6 +157,7 @@ fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Resu
                 _ => return Err(invalid("io_uring, or psync for the pool of threads").into()),
             }
         }
+        "mem" | "iomem" => plan.huge_pages = matches!(value, "mmaphuge" | "shmhuge"),
         "filename" => {
             return Err("filename: existing files and devices are never worked on; use directory".into());
         }

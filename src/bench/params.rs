@@ -133,6 +133,7 @@ pub(crate) const PARAMS: &[BenchParam] = params! {
     "rate" "/s" Count, rate_iops, "0 (no cap) or more", "operations per second at most, all jobs together";
     "rate-bytes" "/s" Bytes, rate_bytes, "0 (no cap) or more; k, M, G",
         "bytes per second at most, all jobs together";
+    "latency-target" "us" Count, latency_target_us, "0 (none) or more", "99th percentile of latency that is asked for";
     "direct" "" Switch, direct, "on: past the page cache (O_DIRECT); off: through it",
         "whether operations go past the page cache";
     "fsync" "" Count, fsync_every, "0 (never) or more", "fdatasync after so many writes";
@@ -145,6 +146,7 @@ pub(crate) const PARAMS: &[BenchParam] = params! {
     "refill" "" Switch, refill, "on or off", "fresh random data for every write, for stores that compress";
     "sqpoll" "" Switch, sqpoll, "on or off", "io_uring with a submitting kernel thread, which costs a core";
     "iopoll" "" Switch, iopoll, "on or off", "io_uring with polled completions; the device needs polling queues";
+    "huge-pages" "" Switch, huge_pages, "on or off", "buffers on huge pages, which most programs do not have";
     "mmap" "" Switch, txlog.mmap, "on or off", "the store through a memory mapping; off: pread and pwrite";
     "readrecords" "" Switch, txlog.read, "on or off", "read the records first";
     "writelog" "" Switch, txlog.write_log, "on or off", "append the records to the log";

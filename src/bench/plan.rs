@@ -79,10 +79,16 @@ pub struct BenchPlan {
     pub sqpoll: bool,
     /// Polled completions.
     pub iopoll: bool,
+    /// Buffers on huge pages: a device then takes larger requests than from the buffers of most programs.
+    pub huge_pages: bool,
     /// Seed of offsets and data.
     pub seed: u64,
     /// Of `sweep`: measures sequential reads with the device's read-ahead off and on.
     pub readahead: bool,
+    /// Keeps a histogram of every interval, for fio's histogram logs.
+    pub interval_histograms: bool,
+    /// Of `depth` and `mix`: the 99th percentile of latency that is asked for, us; 0: none.
+    pub latency_target_us: u64,
     /// `txlog` only.
     pub txlog: TxLogParams,
 }
@@ -166,8 +172,11 @@ impl Default for BenchPlan {
             engine: EngineChoice::Auto,
             sqpoll: false,
             iopoll: false,
+            huge_pages: false,
             seed: 0x1075_06ca_11ed,
             readahead: false,
+            interval_histograms: false,
+            latency_target_us: 0,
             txlog: TxLogParams::default(),
         }
     }

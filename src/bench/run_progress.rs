@@ -4,10 +4,10 @@ use super::bounded_series::{BoundedSeries, Merge};
 use super::disturbance::{DisturbanceCause, DisturbedSpan};
 use super::engine::monotonic_ns;
 use super::measure::histogram::Histogram;
-use super::measure::latency::LatencyStats;
+use super::measure::latency::{DirectionStats, LatencyStats};
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::message::BenchProgress;
-use super::report::{Measurement, ReportTarget, SeriesPoint};
+use super::report::{HistogramPoint, Measurement, ReportTarget, SeriesPoint};
 use crate::model::disk::DevId;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,6 +23,8 @@ pub struct RunProgress {
     pub is_measured: AtomicBool,
     /// Last heartbeat outside of operations, CLOCK_MONOTONIC ns.
     heartbeat_ns: AtomicU64,
+    /// Set to keep a histogram of every interval.
+    pub keeps_histograms: AtomicBool,
     /// Bytes that the disk moved since it appeared; 0: unknown.
     disk_bytes: AtomicU64,
     state: Mutex<ProgressState>,
@@ -53,6 +55,7 @@ struct Phase {
     goal: (u64, u64),
     recorders: Vec<Arc<OpRecorder>>,
     series: BoundedSeries<SeriesPoint, MAX_SERIES_POINTS>,
+    histograms: BoundedSeries<HistogramPoint, MAX_SERIES_POINTS>,
     /// Time and counts of the previous snapshot; 0: none since counting began.
     last_ns: u64,
     last: Measurement,
@@ -93,11 +96,13 @@ impl RunProgress {
         self.heartbeat(monotonic_ns());
     }
 
-    pub(crate) fn end_phase(&self) -> Vec<SeriesPoint> {
+    /// Ends a phase: returns its series.
+    pub(crate) fn end_phase(&self) -> (Vec<SeriesPoint>, Vec<HistogramPoint>) {
         let mut inner = self.lock();
         inner.ended_window = (inner.phase.counting_since().unwrap_or(u64::MAX), monotonic_ns());
         inner.phase.recorders.clear();
-        std::mem::take(&mut inner.phase.series.points)
+        let phase = &mut inner.phase;
+        (std::mem::take(&mut phase.series.points), std::mem::take(&mut phase.histograms.points))
     }
 
     pub(crate) fn add_measurement(&self, part: Measurement) {
@@ -165,7 +170,7 @@ impl RunProgress {
         let phase = std::mem::take(&mut inner.phase);
         if let Some(since) = phase.counting_since().filter(|_| phase.is_measured) {
             let mut part = merge_recorders(phase.measurement, &phase.recorders);
-            part.series = phase.series.points;
+            (part.series, part.histograms) = (phase.series.points, phase.histograms.points);
             // The present gap without completions has no end yet.
             let last = phase.recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(now);
             let gap = now.saturating_sub(last);
@@ -198,6 +203,12 @@ impl RunProgress {
         let share = |n: u64, of: u64| (of > 0).then(|| (n as f64 / of as f64).min(1.0));
         let time_share = share(began.map_or(0, |b| now.saturating_sub(b)), phase.goal.0);
         let fraction_done = time_share.or(share(totals.bytes(), phase.goal.1));
+        let keeps_histograms = phase.is_measured && self.keeps_histograms.load(Relaxed);
+        if let Some(began) = began.filter(|_| keeps_histograms) {
+            let of = |m: fn(&Measurement) -> &LatencyStats| m(&totals).samples_since(m(&phase.last));
+            let (read, write) = (of(|m| &m.read.clat), of(|m| &m.write.clat));
+            phase.histograms.push(HistogramPoint { at_ms: now.saturating_sub(began) / 1_000_000, read, write });
+        }
         let (point, lat) = began.map(|began| phase.next_point(now, began, totals, disk_bytes)).unwrap_or_default();
         if point.at_ms > 0 && phase.is_measured {
             phase.series.push(point);
@@ -236,6 +247,11 @@ impl Phase {
         let lat: [fn(&Measurement) -> &LatencyStats; 3] = [|m| &m.read.lat, |m| &m.write.lat, |m| &m.sync.lat];
         let recent = lat.map(|of| of(&totals).samples_since(of(&self.last)));
         let all = recent.iter().fold(Histogram::default(), |all, one| all.merge(one));
+        let means = |of: fn(&Measurement) -> &DirectionStats| {
+            let (now, before) = (of(&totals), of(&self.last));
+            let parts: [fn(&DirectionStats) -> &LatencyStats; 3] = [|d| &d.slat, |d| &d.clat, |d| &d.lat];
+            parts.map(|part| part(now).mean_since(part(before)))
+        };
         let point = SeriesPoint {
             at_ms: now.saturating_sub(began) / 1_000_000,
             read_iops: per_s(|m| m.read.ios),
@@ -244,12 +260,36 @@ impl Phase {
             write_bytes_per_s: per_s(|m| m.write.bytes),
             p50_ns: all.percentile(50.0),
             p99_ns: all.percentile(99.0),
+            read_mean_ns: means(|m| &m.read),
+            write_mean_ns: means(|m| &m.write),
             disk_bytes_per_s: (self.last_disk_bytes > 0 && secs > 0.0)
                 .then(|| disk_bytes.saturating_sub(self.last_disk_bytes) as f64 / secs),
         };
         (self.last_ns, self.last, self.last_disk_bytes) = (now, totals, disk_bytes);
         (point, recent.map(|one| [one.percentile(50.0), one.percentile(99.0)]))
     }
+}
+
+impl Merge for HistogramPoint {
+    fn merge(points: &[Self]) -> Self {
+        let all = |of: fn(&HistogramPoint) -> &Histogram| {
+            points.iter().fold(Histogram::default(), |sum, point| sum.merge(of(point)))
+        };
+        Self { at_ms: points.last().map_or(0, |p| p.at_ms), read: all(|p| &p.read), write: all(|p| &p.write) }
+    }
+}
+
+/// Mean latencies of several points, each by its operations.
+fn weighted_means(
+    points: &[SeriesPoint],
+    iops: fn(&SeriesPoint) -> f64,
+    of: fn(&SeriesPoint) -> &[Option<f64>; 3],
+) -> [Option<f64>; 3] {
+    std::array::from_fn(|n| {
+        let known = || points.iter().filter_map(|p| Some((iops(p), of(p)[n]?)));
+        let weight: f64 = known().map(|(iops, _)| iops).sum();
+        (weight > 0.0).then(|| known().map(|(iops, mean)| iops * mean).sum::<f64>() / weight)
+    })
 }
 
 impl Merge for SeriesPoint {
@@ -265,6 +305,8 @@ impl Merge for SeriesPoint {
             write_bytes_per_s: avg(|p| p.write_bytes_per_s),
             p50_ns: points.iter().filter_map(|p| p.p50_ns).max(),
             p99_ns: points.iter().filter_map(|p| p.p99_ns).max(),
+            read_mean_ns: weighted_means(points, |p| p.read_iops, |p| &p.read_mean_ns),
+            write_mean_ns: weighted_means(points, |p| p.write_iops, |p| &p.write_mean_ns),
             disk_bytes_per_s: points.iter().map(|p| p.disk_bytes_per_s).sum::<Option<f64>>().map(|sum| sum / n),
         }
     }

@@ -87,6 +87,7 @@ impl BenchSession {
         self.begin_preparation("checking the directory");
         let twice = self.plan.network.as_ref() == Some(&self.plan.directory);
         let place = TargetDirectory::open_checked(&self.root, &self.plan.directory, twice)?;
+        place.notes.iter().for_each(|note| self.progress.add_note(note.clone()));
         let fs = &place.filesystem;
         if let (true, Some(device)) = (self.plan.iopoll, fs.device) {
             checks::check_polling(&self.root, device)?;
@@ -94,12 +95,27 @@ impl BenchSession {
         let report = ReportTarget {
             directory: sanitize(self.plan.directory.as_os_str().as_encoded_bytes()),
             size_hints: fs.device.map(|d| size_hints::read_size_hints(&self.root, d)).unwrap_or_default(),
+            model: fs.device.and_then(|d| size_hints::disk_model(&self.root, d)),
             ..fs.report.clone()
         };
         self.disk = fs.device.map(|d| size_hints::disk_id(&self.root, d).unwrap_or(d));
         self.progress.set_target(report, self.disk);
         self.filesystem = Some(fs.clone());
         Ok(place)
+    }
+
+    /// What buffers are made of: what the plan asks for, as far as this machine gives it.
+    fn buffer_pages(&self) -> &'static str {
+        let setting = std::fs::read_to_string(self.root.sys("kernel/mm/transparent_hugepage/enabled"));
+        let has = |word: &str| setting.as_ref().is_ok_and(|text| text.contains(word));
+        match self.plan.huge_pages {
+            true if has("[never]") => "ordinary pages: huge ones are switched off (transparent_hugepage/enabled)",
+            true => "huge pages",
+            false if has("[always]") => {
+                "pages as every program gets them: huge where possible (transparent_hugepage/enabled)"
+            }
+            false => "ordinary pages",
+        }
     }
 
     /// Notes if the directory was unmounted during the run.
@@ -217,15 +233,17 @@ impl BenchSession {
         }
         let specs: Vec<_> = specs.iter().flat_map(split_to_depth_one).collect();
         let most = specs.iter().map(|s| s.block).max().unwrap_or(0) as usize;
-        run.measurement.engine = "threads (pread, pwrite)".into();
+        let (huge, pages) = (self.plan.huge_pages, self.buffer_pages());
+        run.measurement.engine = format!("threads (pread, pwrite, {pages})");
         let unavailable = |e| EngineUnavailable(format!("buffers: {}", describe_io_error(&e)));
         let file = run.file;
-        let make = |_: &IoSpec| ThreadEngine::new(file, most).map_err(unavailable);
+        let make = |_: &IoSpec| ThreadEngine::new(file, most, huge).map_err(unavailable);
         self.run_workers(run, &specs, make).map_err(|why| RunError::Failed(why.0))
     }
 
     fn run_on_uring(&self, mut run: SpecRun<'_>, specs: &[IoSpec]) -> Result<Measured, EngineUnavailable> {
-        let ask = UringOptions { sqpoll: self.plan.sqpoll, iopoll: self.plan.iopoll && run.is_measured };
+        let BenchPlan { sqpoll, iopoll, huge_pages, .. } = self.plan;
+        let ask = UringOptions { sqpoll, iopoll: iopoll && run.is_measured, huge_pages, pages: self.buffer_pages() };
         let file = run.file;
         let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask);
         // A trial ring shows whether the kernel grants one, and with which flags.
@@ -292,7 +310,7 @@ impl BenchSession {
         before: &CounterSnapshot,
         after: &CounterSnapshot,
     ) -> Measurement {
-        part.series = self.progress.end_phase();
+        (part.series, part.histograms) = self.progress.end_phase();
         let ns = after.at_ns.saturating_sub(before.at_ns);
         if before.at_ns == 0 || ns == 0 {
             return part;

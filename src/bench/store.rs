@@ -256,6 +256,7 @@ pub(crate) mod tests {
             measurements: Vec::new(),
             warnings: Vec::new(),
             reference: None,
+            conclusion: None,
             end: RunEnd::Complete,
         }
     }

@@ -2,9 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use crate::model::disk::DevId;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::null_mut;
 
 /// CPU time of this process, all its threads and the kernel's io_uring workers in it, up to now.
@@ -63,6 +64,60 @@ pub(crate) fn timed_fork() -> io::Result<u64> {
         let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
     }
     Ok(fork_ns)
+}
+
+/// One target of a device-mapper device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeviceMapperTarget {
+    /// `thin`, `thin-pool`, `linear`...
+    pub kind: String,
+    /// Its table or its state, as `dmsetup table` and `dmsetup status` print them.
+    pub params: String,
+}
+
+/// The targets of device-mapper device `id` (include/uapi/linux/dm-ioctl.h, DM_TABLE_STATUS): their table, or their
+/// state without a flush of the pool. `control` is the open `/dev/mapper/control`. Needs CAP_SYS_ADMIN.
+pub(crate) fn device_mapper_targets(control: impl AsFd, id: DevId, table: bool) -> io::Result<Vec<DeviceMapperTarget>> {
+    /// Bytes of `struct dm_ioctl`.
+    const HEADER: usize = 312;
+    const SIZE: usize = 64 << 10;
+    const TABLE_STATUS: libc::c_ulong = 3 << 30 | (HEADER as libc::c_ulong) << 16 | 0xfd << 8 | 12;
+    const STATUS_TABLE_FLAG: u32 = 1 << 4;
+    const NOFLUSH_FLAG: u32 = 1 << 11;
+    let device = u64::from(id.minor & 0xff) | u64::from(id.major) << 8 | u64::from(id.minor & !0xff) << 12;
+    let mut data = vec![0u8; SIZE];
+    let flags = NOFLUSH_FLAG | if table { STATUS_TABLE_FLAG } else { 0 };
+    for (at, value) in [(0, 4), (12, SIZE as u32), (16, HEADER as u32), (28, flags)] {
+        data[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    data[40..48].copy_from_slice(&device.to_ne_bytes());
+    // SAFETY: the kernel writes at most `data_size` bytes, the length of the live, exclusively borrowed buffer.
+    let done = unsafe { libc::ioctl(control.as_fd().as_raw_fd(), TABLE_STATUS, data.as_mut_ptr()) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    read_targets(&data).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))
+}
+
+/// The `struct dm_target_spec` and their texts in the answer; `None` if they did not fit.
+fn read_targets(data: &[u8]) -> Option<Vec<DeviceMapperTarget>> {
+    const SPEC: usize = 40;
+    const BUFFER_FULL_FLAG: u32 = 1 << 8;
+    let word = |at: usize| Some(u32::from_ne_bytes(data.get(at..at + 4)?.try_into().ok()?));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.split(|b| *b == 0).next().unwrap_or_default()).into_owned();
+    if word(28)? & BUFFER_FULL_FLAG != 0 {
+        return None;
+    }
+    let (start, mut at) = (word(16)? as usize, word(16)? as usize);
+    let mut all = Vec::new();
+    for _ in 0..word(20)? {
+        all.push(DeviceMapperTarget {
+            kind: text(data.get(at + 24..at + SPEC)?),
+            params: text(data.get(at + SPEC..)?),
+        });
+        at = start + word(at + 20)? as usize;
+    }
+    Some(all)
 }
 
 /// A page-aligned mapping that lives until dropped. Anonymous memory is handed to the kernel, which writes into it
@@ -160,6 +215,24 @@ mod tests {
         m.slice(8192, 4096)[4095] = 7;
         assert_eq!(m.slice(0, 12_288)[12_287], 7);
         assert!(std::panic::catch_unwind(move || m.slice(8192, 4097).len()).is_err());
+    }
+
+    #[test]
+    fn answers_of_device_mapper_are_read_and_cut_ones_refused() {
+        let mut data = vec![0u8; 1024];
+        let mut put = |at: usize, bytes: &[u8]| data[at..at + bytes.len()].copy_from_slice(bytes);
+        put(16, &312u32.to_ne_bytes());
+        put(20, &2u32.to_ne_bytes());
+        put(312 + 20, &64u32.to_ne_bytes());
+        put(312 + 24, b"thin");
+        put(312 + 40, b"253:2 1");
+        put(312 + 64 + 24, b"linear");
+        put(312 + 64 + 40, b"8:0 2048");
+        let of = |kind: &str, params: &str| DeviceMapperTarget { kind: kind.into(), params: params.into() };
+        assert_eq!(read_targets(&data), Some(vec![of("thin", "253:2 1"), of("linear", "8:0 2048")]));
+        assert_eq!(read_targets(&data[..400]), None);
+        data[29] = 1;
+        assert_eq!(read_targets(&data), None);
     }
 
     #[test]

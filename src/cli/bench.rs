@@ -1,20 +1,23 @@
 //! The subcommand `bench`: lists profiles and results, runs a benchmark, compares two results.
 
+use super::bench_output::BenchOutput;
+use super::bench_progress::{ProgressKind, ProgressPrinter};
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::exit::{EXIT_CANCELLED, EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
 use super::workload_args::{WorkloadArgs, build_plan};
-use crate::bench::description::{describe_run, progress_line};
+use crate::bench::description::describe_run;
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
-use crate::bench::report::{self, BenchReport, RunEnd};
+use crate::bench::report::{BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
 use crate::bench::store::{ResultStore, Storable};
 use crate::bench::workloads::WORKLOADS;
 use crate::bench::{child, compare, fio_job};
 use crate::experiment::dirty_pages::SystemCounters;
+use crate::experiment::report::groups::compare_groups;
 use crate::root::Root;
 use crate::tuning::plan::TuneError;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -37,17 +40,19 @@ pub(super) enum BenchCommand {
     Show {
         /// Its name, or its number in `bench list`.
         result: String,
-        /// Output format.
-        #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-        format: BenchFormat,
+        #[command(flatten)]
+        output: BenchOutput,
     },
-    /// Compare two stored results.
-    #[command(after_help = "Example:\n  iotop-plus bench compare 2 1")]
+    /// Compare stored results: two in full, more in groups of the same settings, with intervals.
+    #[command(after_help = "Examples:\n  iotop-plus bench compare 2 1\n  \
+                            iotop-plus bench compare 8 7 6 5 --against 4 3 2 1")]
     Compare {
-        /// The earlier one: name, or number in `bench list`.
-        a: String,
-        /// The later one.
-        b: String,
+        /// Names, or numbers in `bench list`.
+        #[arg(required = true)]
+        results: Vec<String>,
+        /// Results after a change, as one group against all others.
+        #[arg(long, num_args = 1.., value_name = "RESULT")]
+        against: Vec<String>,
     },
 }
 
@@ -63,9 +68,8 @@ pub(super) struct BenchRunArgs {
     /// txlog: transactions=N, min=N, max=N (records per transaction); repeatable.
     #[arg(long, value_name = "KEY=N")]
     pub(super) set: Vec<String>,
-    /// Output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub(super) format: BenchFormat,
+    #[command(flatten)]
+    pub(super) output: BenchOutput,
     /// Print the plan and exit.
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -80,26 +84,12 @@ pub(super) struct BenchRunArgs {
     pub(super) quiet: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum BenchFormat {
-    /// Plain text.
-    Text,
-    /// One JSON object with everything.
-    Json,
-    /// JSON in the structure of fio's output.
-    Fio,
-    /// Markdown tables.
-    Markdown,
-}
-
 pub(super) fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
     match what {
         BenchCommand::List => list_profiles_and_results(),
         BenchCommand::Run(options) => run_benchmark(&root, &options),
-        BenchCommand::Show { result, format } => print_text(&render_report(&load_stored(&result)?, format)?),
-        BenchCommand::Compare { a, b } => {
-            print_text(&compare::compare_text(&load_stored(&a)?, &load_stored(&b)?, 80).map_err(usage)?)
-        }
+        BenchCommand::Show { result, output } => output.write(&root, &load_stored(&result)?).map(|()| EXIT_OK),
+        BenchCommand::Compare { results, against } => compare_results(&results, &against),
     }
 }
 
@@ -137,18 +127,18 @@ pub(super) fn load_stored<T: Storable>(name: &str) -> anyhow::Result<T> {
     Ok(ResultStore::for_user_of::<T>()?.load(name)?)
 }
 
-fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
-    Ok(match format {
-        BenchFormat::Text => report::text::text_report(report, report::text::USUAL_WIDTH),
-        BenchFormat::Markdown => report::markdown::markdown_report(report),
-        BenchFormat::Json => serde_json::to_string(report)? + "\n",
-        BenchFormat::Fio => serde_json::to_string_pretty(&report::fio_json::fio_document(report))? + "\n",
-    })
+fn compare_results(results: &[String], against: &[String]) -> anyhow::Result<u8> {
+    if let ([a, b], []) = (results, against) {
+        return print_text(&compare::compare_text(&load_stored(a)?, &load_stored(b)?, 80).map_err(usage)?);
+    }
+    let load = |names: &[String]| names.iter().map(|name| load_stored(name)).collect::<anyhow::Result<Vec<_>>>();
+    print_text(&compare_groups(load(results)?, load(against)?).map_err(usage)?)
 }
 
 fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
     let directory = options.directory.as_deref();
-    let (workload, plan) = build_plan(&options.profile, directory, &options.load, &options.set).map_err(usage)?;
+    let (workload, mut plan) = build_plan(&options.profile, directory, &options.load, &options.set).map_err(usage)?;
+    plan.interval_histograms = options.output.fio_logs.is_some();
     if options.fio_job {
         return print_text(&fio_job::to_job_file(&plan).map_err(usage)?);
     }
@@ -169,14 +159,14 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
         BenchMessage::Failed(why) => anyhow::bail!("{why}"),
         BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process broke off"),
     };
-    save_and_print(last, options)
+    save_and_print(root, last, options)
 }
 
-fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Result<u8> {
+fn save_and_print(root: &Root, mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         report.id = save_result(&report);
     }
-    print_text(&render_report(&report, options.format)?)?;
+    options.output.write(root, &report)?;
     Ok(match report.end {
         RunEnd::Complete => EXIT_OK,
         RunEnd::Cancelled => EXIT_CANCELLED,
@@ -194,16 +184,17 @@ pub(super) fn save_result<T: Storable>(report: &T) -> String {
 }
 
 fn run_with_progress(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
-    let live = !quiet && std::io::stderr().is_terminal();
+    let mut printer = ProgressPrinter::new(match (quiet, std::io::stderr().is_terminal()) {
+        (true, _) => ProgressKind::Quiet,
+        (false, true) => ProgressKind::Live,
+        (false, false) => ProgressKind::Lines,
+    });
     let last = run_until_last_message(root, plan, |message: BenchMessage| match message {
-        BenchMessage::Progress(p) if live => overwrite_progress_line(&progress_line(&p)),
-        BenchMessage::Note(note) if !quiet => {
-            clear_progress_line(live);
-            print_error(&note);
-        }
+        BenchMessage::Progress(p) => printer.show(&p),
+        BenchMessage::Note(note) => printer.note(&note),
         _ => {}
     });
-    clear_progress_line(live);
+    printer.clear();
     last
 }
 

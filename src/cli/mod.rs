@@ -3,6 +3,8 @@
 mod args;
 mod batch;
 mod bench;
+mod bench_output;
+mod bench_progress;
 mod child_progress;
 mod dispatch;
 mod docs;

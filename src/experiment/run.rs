@@ -139,7 +139,11 @@ impl ExperimentRunner<'_> {
             metric,
         };
         trial.comparison = ArmComparison::compare(&trial.values(Arm::A), &trial.values(Arm::B));
-        trial.verdict = verdict::judge(&trial.metric, trial.comparison.as_ref());
+        let cached = trial.rounds.iter().filter(|r| r.is_comparable() && r.is_from_cache()).count();
+        trial.verdict = match cached {
+            0 => verdict::judge(&trial.metric, trial.comparison.as_ref()),
+            n => verdict::refuse_cached(n, trial.rounds.len()),
+        };
         (trial, fail)
     }
 

@@ -31,11 +31,14 @@ struct FakeEnvironment {
     /// In round `n` this step goes wrong so.
     fail_in_round: Option<(usize, &'static str, RunError)>,
     rounds: usize,
+    /// A cache answers every round.
+    is_cached: bool,
 }
 
 impl FakeEnvironment {
     fn new(b_ns: u64) -> Self {
-        Self { log: Vec::new(), assignments: Vec::new(), b_ns, end_in_round: None, fail_in_round: None, rounds: 0 }
+        let (log, assignments) = (Vec::new(), Vec::new());
+        Self { log, assignments, b_ns, end_in_round: None, fail_in_round: None, rounds: 0, is_cached: false }
     }
 
     fn step(&mut self, what: &'static str) -> Result<(), RunError> {
@@ -106,6 +109,7 @@ impl Environment for FakeEnvironment {
         {
             report.end = end.clone()?;
         }
+        report.measurements.iter_mut().for_each(|part| part.from_cache = self.is_cached);
         let points = (0..40).map(|n| super::report::DirtyPagesPoint {
             at_ms: n * 250,
             dirty_bytes: n * MIB,
@@ -213,6 +217,16 @@ fn no_difference_and_worse_results_are_not_applied() {
         assert!(done.aftermath.contains("not set again"), "{}", done.aftermath);
         assert!(!lab.log.iter().any(|l| l.starts_with("leave")));
     }
+}
+
+#[test]
+fn figures_of_a_cache_get_no_verdict() {
+    let mut lab = FakeEnvironment { is_cached: true, ..FakeEnvironment::new(100_000) };
+    let done = run(&ExperimentSpec { on_complete: OnComplete::Keep, ..spec() }, &mut lab).0.unwrap();
+    let verdict = &done.trials[0].verdict;
+    assert_eq!(verdict.outcome, TrialOutcome::FromCache);
+    assert!(verdict.text.starts_with("No verdict: in 8 of 8 rounds a cache answered"), "{}", verdict.text);
+    assert!(done.aftermath.contains("not set again"), "{}", done.aftermath);
 }
 
 #[test]

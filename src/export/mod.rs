@@ -1,6 +1,7 @@
 //! Snapshots, reports and screenshots as text, Markdown, HTML, JSON, CSV and images.
 
 pub mod batch;
+pub(crate) mod bench_charts;
 pub mod csv;
 pub mod devices;
 pub(crate) mod files;

@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{BufReader, Write};
 use std::os::fd::OwnedFd;
-use std::process::ChildStdin;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStdin, ExitStatus};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -107,6 +108,27 @@ impl ChildHandle {
     }
 }
 
+/// How a process ended, in words: `killed by SIGKILL, by hand or for lack of memory`.
+fn describe_exit(status: ExitStatus) -> String {
+    let Some(signal) = status.signal() else { return status.to_string() };
+    let said = match signal {
+        libc::SIGKILL => "killed by SIGKILL, by hand or for lack of memory",
+        libc::SIGTERM => "ended by SIGTERM",
+        libc::SIGINT => "ended by SIGINT (Ctrl-C)",
+        libc::SIGHUP => "ended by SIGHUP: its terminal was closed",
+        libc::SIGQUIT => "ended by SIGQUIT",
+        libc::SIGSEGV => "crashed with SIGSEGV: invalid memory access",
+        libc::SIGBUS => "crashed with SIGBUS: a page of its program or file could not be read",
+        libc::SIGABRT => "crashed with SIGABRT: an internal error",
+        libc::SIGILL => "crashed with SIGILL: an instruction this processor lacks",
+        libc::SIGSYS => "ended by SIGSYS: a seccomp filter forbids a system call",
+        libc::SIGXCPU => "ended by SIGXCPU: its limit of CPU time is used up",
+        libc::SIGXFSZ => "ended by SIGXFSZ: its limit of file size is reached",
+        other => return format!("ended by signal {other}"),
+    };
+    said.into()
+}
+
 /// Reads messages until the last one, then reaps the child. A child stuck in the kernel keeps this thread only.
 fn forward_messages<M: ChildMessage>(mut child: ChildProcess, mut sink: impl FnMut(M)) {
     let mut reader = child.stdout.take().map(BufReader::new);
@@ -124,6 +146,6 @@ fn forward_messages<M: ChildMessage>(mut child: ChildProcess, mut sink: impl FnM
         }
     }
     // Its pipe is closed, so it has ended or is ending.
-    let how = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+    let how = child.wait().map_or_else(|e| e.to_string(), describe_exit);
     sink(M::from_crash(format!("ended without a report ({how})")));
 }

@@ -6,11 +6,13 @@
 //! workers, for fio that of the job in its JSON output. `machine` is the CPU time of the whole machine, including
 //! kernel threads of a loop device.
 //!
-//! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw), `--size MIB` (1024),
+//! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw; also read,write), `--blocks a,b`
+//! (4096 bytes), `--depths a,b` (64), `--size MIB` (1024),
 //! `--rate IOPS`: fixed rate, to compare percentiles (one direction only); `--batch S/C`: iotop-plus submits S at a
 //! time and waits for C; `--loop-tmpfs`: ignores DIR; creates ext4 on a loop device on tmpfs and removes it (root, 3
 //! GiB of memory).
 
+use iotop_plus::bench::io_spec::AccessOrder;
 use iotop_plus::bench::plan::BenchPlan;
 use iotop_plus::bench::run_progress::RunProgress;
 use iotop_plus::bench::session::{BenchSession, RunError};
@@ -24,8 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const FIO_BEST: &str = "--ioengine=io_uring --registerfiles --fixedbufs --iodepth=64 --iodepth_batch_submit=16 \
-                        --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=64";
+const FIO_BEST: &str = "--ioengine=io_uring --registerfiles --fixedbufs --iodepth_batch_complete_min=1";
 
 #[derive(Clone, Copy)]
 enum Contender {
@@ -53,6 +54,8 @@ struct Options {
     seconds: u64,
     patterns: Vec<String>,
     mib: u64,
+    blocks: Vec<u32>,
+    depths: Vec<u32>,
     rate: u64,
     batch: Option<(u32, u32)>,
     loop_tmpfs: bool,
@@ -65,6 +68,8 @@ fn parse_options() -> Option<Options> {
         seconds: 5,
         patterns: ["randread", "randwrite", "randrw"].map(String::from).to_vec(),
         mib: 1024,
+        blocks: vec![4096],
+        depths: vec![64],
         rate: 0,
         batch: None,
         loop_tmpfs: false,
@@ -81,6 +86,8 @@ fn parse_options() -> Option<Options> {
                 o.batch = Some((submit.parse().ok()?, complete.parse().ok()?));
             }
             "--rate" => o.rate = args.next()?.parse().ok()?,
+            "--blocks" => o.blocks = args.next()?.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?,
+            "--depths" => o.depths = args.next()?.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?,
             "--size" => o.mib = args.next()?.parse().ok()?,
             "--patterns" => o.patterns = args.next()?.split(',').map(String::from).collect(),
             "--loop-tmpfs" => o.loop_tmpfs = true,
@@ -156,7 +163,8 @@ fn run_ours(
     fd: std::os::fd::BorrowedFd<'_>,
     batch: Option<(u32, u32)>,
 ) -> Result<Figures, RunError> {
-    let mut specs = io::worker_specs(plan, iotop_plus::bench::io_spec::AccessOrder::Random, plan.block, plan.read_pct);
+    let order = if plan.profile.starts_with("rand") { AccessOrder::Random } else { AccessOrder::Sequential };
+    let mut specs = io::worker_specs(plan, order, plan.block, plan.read_pct);
     for spec in &mut specs {
         (spec.submit_max, spec.complete_min) = batch.unwrap_or((spec.submit_max, spec.complete_min));
     }
@@ -175,7 +183,11 @@ fn run_fio(plan: &BenchPlan, fd: i32, no_clock: bool) -> Figures {
         .arg(format!("--rw={}", plan.profile))
         .arg(format!("--runtime={}ms", plan.time_ms))
         .arg(format!("--ramp_time={}ms", plan.ramp_ms))
-        .args(["--bs=4k", "--direct=1", "--time_based", "--randrepeat=1", "--overwrite=1", "--output-format=json"])
+        .arg(format!("--bs={}", plan.block))
+        .arg(format!("--iodepth={}", plan.depth))
+        .arg(format!("--iodepth_batch_submit={}", (plan.depth / 4).max(1)))
+        .arg(format!("--iodepth_batch_complete_max={}", plan.depth))
+        .args(["--direct=1", "--time_based", "--randrepeat=1", "--overwrite=1", "--output-format=json"])
         .args(["--lat_percentiles=1", "--rwmixread=50"])
         .args(FIO_BEST.split_whitespace())
         .args((plan.rate_iops > 0).then(|| format!("--rate_iops={}", plan.rate_iops)))
@@ -206,11 +218,12 @@ fn median(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Median over the rounds of the ratio within a round.
-fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+/// Median and range over the rounds of the ratio within a round.
+fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> String {
     let mut v: Vec<f64> = a.iter().zip(b).map(|(x, y)| of(x) / of(y).max(1e-9)).collect();
     v.sort_by(f64::total_cmp);
-    v.get(v.len() / 2).copied().unwrap_or(0.0)
+    let at = |n: usize| v.get(n).copied().unwrap_or(0.0);
+    format!("{:.3} ({:.3} to {:.3})", at(v.len() / 2), at(0), at(v.len().saturating_sub(1)))
 }
 
 fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
@@ -228,8 +241,10 @@ fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
     }
     for (other, name) in [(1, "fio's best"), (2, "fio without latencies")] {
         println!(
-            "ours : {name}: IOPS {:.3}, CPU per I/O {:.3}, machine per I/O {:.3}",
+            "ours : {name}: IOPS {}, p50 {}, p99 {}, CPU per I/O {}, machine per I/O {}",
             ratio(&runs[0], &runs[other], |f| f.iops),
+            ratio(&runs[0], &runs[other], |f| f.p50_us),
+            ratio(&runs[0], &runs[other], |f| f.p99_us),
             ratio(&runs[0], &runs[other], |f| f.cpu_ns),
             ratio(&runs[0], &runs[other], |f| f.machine_ns)
         );
@@ -262,13 +277,15 @@ fn run(o: &Options) -> Result<(), RunError> {
     let file = session.lay_out_file(&place, plan.size)?;
     let over = Arc::new(AtomicBool::new(false));
     let progress_reader = read_progress(watch, over.clone());
-    for pattern in &o.patterns {
+    let sizes = o.blocks.iter().flat_map(|block| o.depths.iter().map(|depth| (*block, *depth)));
+    let cases: Vec<_> = sizes.flat_map(|size| o.patterns.iter().map(move |pattern| (pattern, size))).collect();
+    for (pattern, (block, depth)) in cases {
         let read_pct = match pattern.as_str() {
-            "randread" => 100,
-            "randwrite" => 0,
+            "randread" | "read" => 100,
+            "randwrite" | "write" => 0,
             _ => 50,
         };
-        let plan = BenchPlan { profile: pattern.clone(), read_pct, ..plan.clone() };
+        let plan = BenchPlan { profile: pattern.clone(), read_pct, block, depth, ..plan.clone() };
         let mut runs: [Vec<Figures>; 3] = Default::default();
         for round in 0..o.pairs {
             let mut order = [0, 1, 2];
@@ -292,7 +309,7 @@ fn run(o: &Options) -> Result<(), RunError> {
                 runs[i].push(f);
             }
         }
-        print_table(pattern, &runs);
+        print_table(&format!("{pattern}, {block} bytes, depth {depth}"), &runs);
     }
     over.store(true, Ordering::Relaxed);
     let _ = progress_reader.join();

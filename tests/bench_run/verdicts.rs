@@ -119,3 +119,95 @@ fn a_cancelled_run_says_so_in_every_format_and_in_its_exit_code() {
     let fio: Value = serde_json::from_str(&cancelled("fio")).unwrap();
     assert_eq!(fio["jobs"][0]["error"], libc::ECANCELED);
 }
+
+#[test]
+fn a_page_cache_that_answers_is_named() {
+    let Some(place) = BenchDir::new() else { return };
+    let engine = ["--buffered", "--depth", "4", "--time", "2"];
+    let report = place.json("randread", &engine);
+    if report["parts"][0]["device"].is_null() {
+        return skip("no device of its own here");
+    }
+    assert_eq!(report["parts"][0]["from_cache"], true, "{}", report["parts"][0]["device"]);
+    assert!(warnings(&report).contains("the page cache answered, not the device"), "{}", warnings(&report));
+    let direct = place.json("randread", &["--time", "1"]);
+    assert_eq!(direct["parts"][0]["from_cache"], Value::Null);
+}
+
+/// Anonymous memory of a process on huge pages, KiB.
+fn huge_kib(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text.lines().find(|l| l.starts_with("AnonHugePages:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn buffers_are_on_ordinary_pages_unless_huge_ones_are_asked_for() {
+    let Some(place) = BenchDir::new() else { return };
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !setting.contains("[madvise]") {
+        return skip("this machine gives huge pages to all or to none");
+    }
+    let plan = |huge: bool| {
+        json!({
+            "profile": "seqwrite", "read_pct": 0, "block": 1 << 20, "depth": 32, "directory": place.path(),
+            "size": 64 << 20, "ramp_ms": 0, "time_ms": 60_000, "huge_pages": huge,
+        })
+    };
+    for (huge, name) in [(false, "ordinary pages"), (true, "huge pages")] {
+        let mut long = LongRun::start_with(&plan(huge));
+        let kib = huge_kib(long.child.id());
+        drop(long.child.stdin.take());
+        let engine = long.wait_for_report()["parts"][0]["engine"].as_str().unwrap().to_owned();
+        assert!(engine.contains(&format!(", {name})")), "{engine}");
+        assert_eq!(kib > 16 << 10, huge, "{kib} KiB on huge pages");
+    }
+    let dir = place.path().to_str().unwrap();
+    let said = |more: &str| {
+        String::from_utf8(place.run(&["bench", "run", "seqwrite", dir, "--huge-pages", more]).stdout).unwrap()
+    };
+    assert!(said("--dry-run").contains("buffers on huge pages"), "{}", said("--dry-run"));
+    assert!(said("--fio-job").contains("mem=mmaphuge"), "{}", said("--fio-job"));
+}
+
+#[test]
+fn a_group_s_directory_is_allowed_with_a_word_and_a_stranger_s_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(place) = BenchDir::new() else { return };
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root to be somebody else");
+    }
+    let dir = place.path().join("shared");
+    std::fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::chown(&dir, Some(0), Some(54_321)).unwrap();
+    // The temporary directory itself is its owner's alone.
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |mode: u32| {
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "54320", "--regid", "54321", "--clear-groups", crate::lab::BIN, "bench", "run"]);
+        command.args([
+            "randread",
+            dir.to_str().unwrap(),
+            "--size",
+            "16M",
+            "--time",
+            "0.2",
+            "--ramp",
+            "0",
+            "-q",
+            "--no-keep",
+        ]);
+        let out = command.output().unwrap();
+        let text = [out.stdout, out.stderr].concat();
+        (out.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (code, text) = run(0o770);
+    if code == Some(126) || code == Some(127) {
+        return skip("another user cannot run this binary here");
+    }
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("belongs to user 0 and may be written by its group 54321"), "{text}");
+    let (code, text) = run(0o755);
+    assert!(code == Some(4) && text.contains("you may not write there"), "{code:?} {text}");
+}

@@ -243,6 +243,7 @@ fn report(id: &str, ios: u64) -> BenchReport {
         version: "0.1.0".into(),
         plan: BenchPlan { directory: DIR.into(), ..BenchPlan::default() },
         reference: reference_classes::place_measurement(&part, None),
+        conclusion: None,
         target: Some(target),
         measurements: vec![part],
         warnings: Vec::new(),

@@ -16,10 +16,10 @@ pub(crate) struct ThreadEngine<'f> {
 }
 
 impl<'f> ThreadEngine<'f> {
-    pub(crate) fn new(file: BorrowedFd<'f>, slot_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(file: BorrowedFd<'f>, slot_bytes: usize, huge_pages: bool) -> io::Result<Self> {
         Ok(Self {
             file,
-            memory: MappedMemory::anonymous(slot_bytes, false)?,
+            memory: MappedMemory::anonymous(slot_bytes, huge_pages)?,
             slot_bytes,
             queued: None,
             completion: None,

@@ -26,6 +26,10 @@ pub(crate) struct UringOptions {
     pub sqpoll: bool,
     /// Poll for completions; only for devices with polling queues, and only O_DIRECT.
     pub iopoll: bool,
+    /// Buffers on huge pages.
+    pub huge_pages: bool,
+    /// What those are called in the report.
+    pub pages: &'static str,
 }
 
 pub(crate) struct UringEngine {
@@ -50,7 +54,7 @@ impl UringEngine {
         let (ring, features) = build_ring(depth, ask).map_err(EngineUnavailable::from_setup_error)?;
         ring.submitter().register_files(&[file.as_raw_fd()]).map_err(EngineUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
-        let memory = MappedMemory::anonymous(len, len >= 2 << 20)
+        let memory = MappedMemory::anonymous(len, ask.huge_pages)
             .map_err(|err| EngineUnavailable(format!("no memory for the buffers: {}", describe_io_error(&err))))?;
         let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.size() };
         // One registration may span at most 1 GiB; plans are capped below that.
@@ -94,6 +98,7 @@ fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, Vec<&'stati
         set(true, "registered buffers", |b| b);
         set(ask.sqpoll, "SQPOLL", |b| b.setup_sqpoll(1000));
         set(ask.iopoll, "IOPOLL", |b| b.setup_iopoll());
+        set(true, ask.pages, |b| b);
         match builder.build(depth.next_power_of_two()) {
             Ok(ring) => return Ok((ring, features)),
             Err(err) if err.raw_os_error() == Some(libc::EINVAL) => last = err,

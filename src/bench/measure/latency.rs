@@ -52,6 +52,13 @@ impl LatencyStats {
         earlier.histogram.as_ref().map_or(now.clone(), |old| now.since(old))
     }
 
+    /// The mean of the samples added since `earlier`, ns; `None` if there are none.
+    pub(crate) fn mean_since(&self, earlier: &LatencyStats) -> Option<f64> {
+        let sum = |l: &LatencyStats| l.mean_ns * l.count as f64;
+        let added = self.count.checked_sub(earlier.count).filter(|n| *n > 0)?;
+        Some(((sum(self) - sum(earlier)) / added as f64).max(0.0))
+    }
+
     /// The statistics over both sets of samples.
     pub(crate) fn merge(&self, other: &LatencyStats) -> LatencyStats {
         let n = self.count.saturating_add(other.count);

@@ -2,6 +2,7 @@
 
 use crate::bench::disturbance::Disturbance;
 use crate::bench::measure::depth::DepthCounts;
+use crate::bench::measure::histogram::Histogram;
 use crate::bench::measure::latency::{DirectionStats, LatencyStats, StallStats, SyncStats};
 use crate::bench::plan::BenchPlan;
 use crate::bench::target::size_hints::DeviceSizeHint;
@@ -51,6 +52,9 @@ pub struct ReportTarget {
     /// Whether it passes I/O on to other file systems.
     #[serde(rename = "stacked")]
     pub is_stacked: bool,
+    /// What the disk calls itself, as in sysfs; `None` for virtual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Sizes the kernel knows of its disk.
     #[serde(default)]
     #[serde(rename = "sizes")]
@@ -81,6 +85,9 @@ pub struct BenchReport {
     pub measurements: Vec<Measurement>,
     /// Conditions that distort the results.
     pub warnings: Vec<String>,
+    /// What the result means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conclusion: Option<String>,
     /// The comparison with known classes of storage.
     #[serde(rename = "ruler")]
     pub reference: Option<ReferencePlacement>,
@@ -136,9 +143,26 @@ pub struct SeriesPoint {
     pub p50_ns: Option<u64>,
     /// 99th percentile of `lat`, ns.
     pub p99_ns: Option<u64>,
+    /// Means of slat, clat and lat of reads in this interval, ns; `None` if nothing completed.
+    #[serde(default)]
+    pub read_mean_ns: [Option<f64>; 3],
+    /// The same of writes.
+    #[serde(default)]
+    pub write_mean_ns: [Option<f64>; 3],
     /// Bytes per second that the disk moved, whoever caused them; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_per_s: Option<f64>,
+}
+
+/// The completion latencies of one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HistogramPoint {
+    /// Time since the measurement began, ms.
+    pub at_ms: u64,
+    /// Of reads.
+    pub read: Histogram,
+    /// Of writes.
+    pub write: Histogram,
 }
 
 /// One measurement.
@@ -188,11 +212,17 @@ pub struct Measurement {
     /// be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_pct: Option<f64>,
+    /// A cache answered where the workload is about the device.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_cache: bool,
     /// Results that only this workload has.
     #[serde(rename = "figures")]
     pub metrics: Vec<WorkloadMetric>,
     /// Time series.
     pub series: Vec<SeriesPoint>,
+    /// Histograms of clat over the same time, if the plan asks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<HistogramPoint>,
 }
 
 impl Measurement {

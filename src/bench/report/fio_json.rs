@@ -7,11 +7,12 @@
 use super::data::{BenchReport, Measurement, RunEnd, SeriesPoint};
 use crate::bench::fio_job;
 use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
-use crate::bench::measure::histogram::PERCENTILES;
+use crate::bench::measure::histogram::{PERCENTILES, bucket_midpoint};
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use serde_json::{Map, Value, json};
 
-pub(crate) fn fio_document(r: &BenchReport) -> Value {
+/// `bins`: with the counts of all latency buckets, as `fio --output-format=json+`.
+pub(crate) fn fio_document(r: &BenchReport, bins: bool) -> Value {
     let direct = u8::from(r.plan.direct).to_string();
     let is_uring = r.measurements.first().is_some_and(|p| p.engine.starts_with("io_uring"));
     let mut document = json!({
@@ -20,7 +21,7 @@ pub(crate) fn fio_document(r: &BenchReport) -> Value {
         "timestamp_ms": id_seconds(&r.id).saturating_mul(1000).saturating_add(time_milliseconds(&r.time)),
         "time": r.time,
         "global options": { "ioengine": if is_uring { "io_uring" } else { "psync" }, "direct": direct },
-        "jobs": r.measurements.iter().map(|p| job_json(p, r)).collect::<Vec<_>>(),
+        "jobs": r.measurements.iter().map(|p| job_json(p, r, bins)).collect::<Vec<_>>(),
         "disk_util": r.measurements.iter().filter_map(disk_util_json).collect::<Vec<_>>(),
     });
     document.sort_all_objects();
@@ -49,7 +50,7 @@ fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
         .collect()
 }
 
-fn job_json(p: &Measurement, r: &BenchReport) -> Value {
+fn job_json(p: &Measurement, r: &BenchReport, bins: bool) -> Value {
     // fio gives an errno.
     let error = match r.end {
         RunEnd::Complete => 0,
@@ -66,10 +67,10 @@ fn job_json(p: &Measurement, r: &BenchReport) -> Value {
         "eta": 0,
         "elapsed": p.elapsed_ns.div_ceil(1_000_000_000),
         "job options": job_options(p, r),
-        "read": direction_json(p, &p.read, |s| s.read_iops),
-        "write": direction_json(p, &p.write, |s| s.write_iops),
-        "trim": direction_json(p, &DirectionStats::default(), |_| 0.0),
-        "sync": { "total_ios": p.sync.ios, "lat_ns": latency_json(&p.sync.lat) },
+        "read": direction_json(p, &p.read, |s| s.read_iops, bins),
+        "write": direction_json(p, &p.write, |s| s.write_iops, bins),
+        "trim": direction_json(p, &DirectionStats::default(), |_| 0.0, bins),
+        "sync": { "total_ios": p.sync.ios, "lat_ns": latency_json(&p.sync.lat, bins) },
         "job_runtime": ms,
         "usr_cpu": cpu.user_pct,
         "sys_cpu": cpu.system_pct,
@@ -89,7 +90,7 @@ fn job_json(p: &Measurement, r: &BenchReport) -> Value {
     })
 }
 
-fn direction_json(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) -> f64) -> Value {
+fn direction_json(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) -> f64, bins: bool) -> Value {
     let (lo, hi, mean, dev, n) = iops_statistics(p, d, iops);
     // KiB per second at so many operations per second.
     let bw = |iops: f64| iops * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0;
@@ -104,9 +105,9 @@ fn direction_json(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) ->
         "total_ios": d.ios,
         "short_ios": 0,
         "drop_ios": 0,
-        "slat_ns": latency_json(&d.slat),
-        "clat_ns": latency_json(&d.clat),
-        "lat_ns": latency_json(&d.lat),
+        "slat_ns": latency_json(&d.slat, bins),
+        "clat_ns": latency_json(&d.clat, bins),
+        "lat_ns": latency_json(&d.lat, bins),
         "bw_min": bw(lo) as u64,
         "bw_max": bw(hi) as u64,
         "bw_agg": if d.ios > 0 { 100.0 } else { 0.0 },
@@ -121,7 +122,7 @@ fn direction_json(p: &Measurement, d: &DirectionStats, iops: fn(&SeriesPoint) ->
     })
 }
 
-fn latency_json(l: &LatencyStats) -> Value {
+fn latency_json(l: &LatencyStats, bins: bool) -> Value {
     let mut v = json!({
         "min": l.min_ns, "max": l.max_ns, "mean": l.mean_ns, "stddev": l.stddev_ns, "N": l.count,
     });
@@ -129,6 +130,10 @@ fn latency_json(l: &LatencyStats) -> Value {
         PERCENTILES.iter().filter_map(|p| Some((format!("{p:.6}"), json!(l.percentile(*p)?)))).collect();
     if !list.is_empty() {
         v["percentile"] = Value::Object(list);
+    }
+    if let (true, Some(histogram)) = (bins, &l.histogram) {
+        let bin = |(i, n): &(u16, u64)| (bucket_midpoint(usize::from(*i)).to_string(), json!(n));
+        v["bins"] = Value::Object(histogram.buckets.iter().map(bin).collect());
     }
     v
 }
@@ -163,7 +168,7 @@ fn latency_percentages(p: &Measurement, unit: u64, ends: &[u64]) -> Value {
     let buckets = lat.histogram.as_ref().map(|h| h.buckets.as_slice()).unwrap_or_default();
     let share = |from: u64, to: u64| {
         let within = |i: u16| {
-            let v = crate::bench::measure::histogram::bucket_midpoint(i as usize);
+            let v = bucket_midpoint(i as usize);
             v >= from && v < to
         };
         buckets.iter().filter(|(i, _)| within(*i)).map(|(_, n)| *n as f64).sum::<f64>() / total * 100.0

@@ -36,8 +36,12 @@ pub(crate) fn markdown_report(r: &BenchReport) -> String {
             let _ = writeln!(out, "| {} | {} | {value} |", escape_cell(&p.label), escape_cell(&f.name));
         }
     }
-    if let Some(sentence) = super::interpretation::interpret(r) {
-        let _ = writeln!(out, "\n{}", escape_cell(&sentence));
+    if let Some(sentence) = &r.conclusion {
+        let paragraph = |line: &str| match line.strip_prefix("  ") {
+            Some(code) => format!("    {}", sanitize(code)),
+            None => escape_cell(line),
+        };
+        let _ = writeln!(out, "\n{}", sentence.lines().map(paragraph).collect::<Vec<_>>().join("\n\n"));
     }
     if let Some(p) = &r.reference {
         let _ = writeln!(out, "\n{}", escape_cell(&p.sentence));

@@ -39,9 +39,7 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
             let reason = super::foreign::no_conclusion_reason(part).unwrap_or_default();
             (None, format!("{said}, which says nothing about the storage: {reason}."))
         }
-        _ if super::warnings::is_from_cache(part) => {
-            (None, format!("{said}, but from a cache: the device itself moved far less."))
-        }
+        _ if part.from_cache => (None, format!("{said}, but from a cache: the device itself moved far less.")),
         0.7..=1.4 => (Some(*name), format!("{said}: about what {name} gives.")),
         r if r > 1.4 => (Some(*name), format!("{said}: {r:.1} times {name} ({usual:.0}).")),
         r => (Some(*name), format!("{said}: {:.0} % of {name} ({usual:.0}).", r * 100.0)),

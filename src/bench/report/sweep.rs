@@ -6,7 +6,8 @@ use super::chart::{self, ChartSeries};
 use super::data::{BenchReport, Measurement};
 use super::foreign::no_conclusion_reason;
 use super::format::{MIB, format_latency};
-use crate::bench::target::size_hints::DeviceSizeHint;
+use super::request_size::{MIN_OPERATIONS, name_limit, requests_per_operation};
+use crate::bench::target::size_hints::{DeviceSizeHint, MAX_SEGMENTS};
 use crate::units::format_bytes_long;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,8 +19,6 @@ const READAHEAD_MARKS: [(char, char); 2] = [('0', '.'), ('A', '-')];
 const JUMP_EXCESS: f64 = 1.25;
 /// Steps after a jump keep at least this share of its bandwidth.
 const JUMP_RETENTION: f64 = 0.7;
-/// Steps with fewer operations are ignored.
-const MIN_OPERATIONS: u64 = 20;
 
 pub(crate) const READAHEAD_OFF: &str = "read-ahead off";
 
@@ -126,7 +125,7 @@ pub(crate) fn findings(r: &BenchReport) -> Vec<String> {
         // Buffered operations depend on the page cache and its read-ahead, not on the block size alone.
         if r.plan.direct {
             out.extend(bandwidth_jump(s).map(|(from, to)| describe_jump(s.name, from, to, &sizes)));
-            out.extend(describe_request_split(s, &sizes));
+            out.extend(describe_request_split(s, &sizes, r.plan.huge_pages));
         }
         out.extend(disturbed_steps(s));
     }
@@ -186,7 +185,9 @@ fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measu
 
 fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[DeviceSizeHint]) -> String {
     let (slow, fast) = (from.bytes_per_s() / MIB, to.bytes_per_s() / MIB);
-    let between = |s: &&DeviceSizeHint| (u64::from(from.block)..=u64::from(to.block)).contains(&s.bytes);
+    let between = |s: &&DeviceSizeHint| {
+        s.name != MAX_SEGMENTS && (u64::from(from.block)..=u64::from(to.block)).contains(&s.bytes)
+    };
     let named = |s: &DeviceSizeHint| format!("{} is {}", s.name, format_bytes_long(s.bytes));
     let why: Vec<String> = sizes.iter().filter(between).map(named).collect();
     let why = if why.is_empty() {
@@ -202,17 +203,8 @@ fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[Devi
     )
 }
 
-/// Requests the device counted per operation; `None` if they include work of other processes.
-fn requests_per_operation(p: &Measurement) -> Option<f64> {
-    let device = p.device.as_ref()?;
-    let ratio = p.app_to_device_ratio()?;
-    let ios = (p.ios()) as f64;
-    let counted = (device.reads_per_s + device.writes_per_s) * p.device_ns as f64 / 1e9;
-    (ios >= MIN_OPERATIONS as f64 && (0.9..=1.1).contains(&ratio)).then(|| counted / ios)
-}
-
 /// Finds the block size from which on the device gets several requests per operation.
-fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint]) -> Option<String> {
+fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint], huge_pages: bool) -> Option<String> {
     let each: Vec<Option<f64>> = s.measurements.iter().map(|p| requests_per_operation(p)).collect();
     let first = each.iter().position(|e| e.is_some_and(|e| e >= 1.8))?;
     let before = each[..first].last().copied().flatten()?;
@@ -222,11 +214,7 @@ fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint]) -> Option<S
         return None;
     }
     let (last, block) = (s.measurements[first - 1].block, s.measurements[first].block);
-    let limit = match sizes.iter().find(|z| z.name == "max_sectors_kb").map(|z| z.bytes) {
-        Some(n) if n == u64::from(last) => ", its max_sectors_kb".into(),
-        Some(n) => format!(" (max_sectors_kb would allow {})", format_bytes_long(n)),
-        None => String::new(),
-    };
+    let limit = name_limit(last, block, sizes, huge_pages);
     let (name, requests) = (s.name, each[first].unwrap_or_default());
     let [last, block] = [last, block].map(|bytes| format_bytes_long(bytes.into()));
     Some(format!(

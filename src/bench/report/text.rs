@@ -13,6 +13,9 @@ use std::fmt::Write as _;
 /// Width of a terminal for which reports are written when there is none, cells.
 pub(crate) const USUAL_WIDTH: usize = 90;
 
+/// Measurements of a report that are written in full.
+const MAX_IN_FULL: usize = 5;
+
 /// The whole report with charts of at most `width` cells.
 pub(crate) fn text_report(r: &BenchReport, width: usize) -> String {
     let mut out = String::new();
@@ -28,13 +31,14 @@ pub(crate) fn text_report(r: &BenchReport, width: usize) -> String {
         if r.measurements.iter().filter(|p| p.ios() > 0 || p.sync.ios > 0).count() > 1 {
             write_comparison_table(&mut out, r);
         }
-        for part in &r.measurements {
+        // Of a longer series the table says it all.
+        for part in r.measurements.iter().filter(|_| r.measurements.len() <= MAX_IN_FULL) {
             out.push('\n');
             write_measurement(&mut out, part, r);
         }
     }
-    if let Some(sentence) = super::interpretation::interpret(r) {
-        let _ = write!(out, "\n{}", wrap_words(&sentence));
+    if let Some(sentence) = &r.conclusion {
+        let _ = write!(out, "\n{}", wrap_words(&sanitize_lines(sentence)));
     }
     if let Some(p) = &r.reference {
         let scale = super::reference_classes::draw_scale(p, width.saturating_sub(16).clamp(16, 64));
@@ -84,8 +88,15 @@ fn write_comparison_table(out: &mut String, r: &BenchReport) {
     }
 }
 
+/// Sanitized, line by line.
+pub(super) fn sanitize_lines(text: &str) -> String {
+    text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
+}
+
+/// Wraps what is written for people; lines that begin with two blanks are for files.
 fn wrap_words(text: &str) -> String {
-    wrap(text, 80).join("\n") + "\n"
+    let wrapped = |line: &str| if line.starts_with("  ") { line.to_owned() } else { wrap(line, 80).join("\n") };
+    text.lines().map(|line| wrapped(line) + "\n").collect()
 }
 
 /// Whether `n` samples are enough for a percentile: at least one must lie beyond it.

@@ -1,12 +1,10 @@
 //! Conditions that distort results.
 
+use super::cache::describe_cache;
 use super::data::{BenchReport, Measurement, RunEnd, SeriesPoint};
 use super::foreign::{has_foreign_load, no_conclusion_reason};
 use crate::bench::disturbance::{Disturbance, describe_disturbances};
-use crate::units::format_bytes_long;
 
-/// Application bytes per device byte above which a cache answered.
-const CACHE_RATIO: f64 = 1.5;
 /// Shortest counted time that shows a steady state, s.
 const MIN_SECONDS: f64 = 10.0;
 /// Fewer operations give no reliable percentiles above p90.
@@ -15,11 +13,6 @@ const MIN_OPERATIONS: u64 = 1000;
 const FOREIGN_POINT_SHARE: f64 = 0.25;
 /// What is left out before and after a disturbance, ms.
 const MARGIN_MS: u64 = 500;
-
-/// Whether the application's throughput is far above the device's.
-pub(crate) fn is_from_cache(part: &Measurement) -> bool {
-    part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO) && part.bytes() > 8 << 20
-}
 
 /// All warnings about `report`.
 pub fn warnings_for(report: &BenchReport) -> Vec<String> {
@@ -59,15 +52,14 @@ fn sweep_stall_warning(report: &BenchReport) -> Option<String> {
 fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut Vec<String>) {
     let mut say = |what: String| all.push(format!("{}: {what}", part.label));
     let (ios, secs, is_single) = (part.ios(), part.elapsed_secs(), report.measurements.len() == 1);
-    if is_from_cache(part) && (report.plan.direct || report.plan.readahead) {
-        let device = part.device.as_ref().map_or(0.0, |d| (d.read_mb_per_s + d.write_mb_per_s) * 1_048_576.0);
-        let [app, device] = [part.bytes_per_s(), device].map(|rate| format_bytes_long(rate as u64));
-        say(format!("the program moved {app}/s and the device {device}/s: a cache answered, not the device"));
-    }
+    describe_cache(part, report.plan.direct).into_iter().for_each(&mut say);
     if let Some(pct) = part.foreign_pct.filter(|_| has_foreign_load(part) && secs >= 1.0) {
         say(format!("{pct:.0} % of what the disk moved was not this run's: somebody else works on it"));
     }
     describe_disturbances(&part.disturbances).into_iter().for_each(&mut say);
+    if !super::data::is_sweep(report) {
+        super::request_size::describe_split(part, report).into_iter().for_each(&mut say);
+    }
     // A run of ten seconds ends with the last completion before that time.
     if report.plan.time_ms > 0 && secs < MIN_SECONDS * 0.99 && part.bytes() > 0 && is_single {
         say(format!("{secs:.1} s are too short for bursts and caches to show"));
@@ -151,13 +143,6 @@ mod tests {
             device: Some(DiskRate { read_mb_per_s: device_mib / 20.0, ..DiskRate::default() }),
             ..Measurement::default()
         }
-    }
-
-    #[test]
-    fn a_cache_is_recognised_by_the_app_to_device_ratio() {
-        assert!(is_from_cache(&measurement(2000, 100.0)));
-        assert!(!is_from_cache(&measurement(2000, 2000.0)));
-        assert!(!is_from_cache(&Measurement { device: None, ..measurement(2000, 0.0) }));
     }
 
     #[test]

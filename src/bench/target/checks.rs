@@ -6,7 +6,7 @@ use crate::model::disk::DevId;
 use crate::root::Root;
 use crate::tuning::plan::TuneError;
 use crate::units::format_bytes_long;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -62,17 +62,26 @@ pub(crate) fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: b
     Ok(())
 }
 
-/// Refuses directories of other users to users other than root, unless shared like /tmp.
-pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), TuneError> {
+/// A word about a directory of another user in which this one may write, by its group or because it is shared. Refuses
+/// those in which the user may not write.
+pub(crate) fn check_owner(dir: impl AsFd, path: &Path) -> Result<Option<String>, TuneError> {
     let me = rustix::process::geteuid();
-    let Ok(stat) = rustix::fs::fstat(dir) else { return Ok(()) };
-    let sticky_for_all = stat.st_mode & 0o1002 == 0o1002;
-    if me.is_root() || stat.st_uid == me.as_raw() || sticky_for_all {
-        return Ok(());
+    let Ok(stat) = rustix::fs::fstat(dir.as_fd()) else { return Ok(None) };
+    let (mode, owner) = (stat.st_mode, stat.st_uid);
+    let sticky_for_all = mode & 0o1002 == 0o1002;
+    if me.is_root() || owner == me.as_raw() || sticky_for_all {
+        return Ok(None);
     }
-    let why =
-        format!("{} belongs to user {}, not to you; name a directory of your own", display_path(path), stat.st_uid);
-    Err(TuneError::Privilege(why))
+    let (shown, access) = (display_path(path), Access::WRITE_OK | Access::EXEC_OK);
+    if rustix::fs::accessat(dir, ".", access, AtFlags::EACCESS).is_err() {
+        let why = format!("{shown} belongs to user {owner}, and you may not write there; name a directory of your own");
+        return Err(TuneError::Privilege(why));
+    }
+    let by = match mode & 0o002 {
+        0 => format!("its group {}", stat.st_gid),
+        _ => "anybody".into(),
+    };
+    Ok(Some(format!("{shown} belongs to user {owner} and may be written by {by}: others' files share its storage")))
 }
 
 /// Refuses polled completions on a device whose driver has no polling queues: the kernel then waits for interrupts

@@ -7,9 +7,11 @@ pub(crate) mod checks;
 pub(crate) mod filesystem;
 pub(crate) mod refusal;
 pub(crate) mod size_hints;
+pub(crate) mod thin_pool;
 
 use self::filesystem::TargetFilesystem;
 use self::refusal::refusal_from_errno;
+use self::thin_pool::{PoolBelow, ThinPool};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::tuning::plan::TuneError;
@@ -24,6 +26,9 @@ pub struct TargetDirectory {
     dir_fd: OwnedFd,
     pub path: PathBuf,
     pub filesystem: TargetFilesystem,
+    /// What a user should know of it.
+    pub notes: Vec<String>,
+    thin_pool: Option<ThinPool>,
 }
 
 impl TargetDirectory {
@@ -33,22 +38,32 @@ impl TargetDirectory {
         let fd = checks::open_directory(path)?;
         let filesystem = TargetFilesystem::inspect(root, &fd, path)?;
         checks::check_filesystem_kind(&filesystem, path, twice)?;
-        checks::check_owner(&fd, path)?;
+        let notes: Vec<String> = checks::check_owner(&fd, path)?.into_iter().collect();
+        let thin_pool = find_pool(root, path, &filesystem)?;
         // O_PATH is enough for the checks; creating a file needs a readable descriptor.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| refusal_from_errno(path, e))?;
-        Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
+        Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem, notes, thin_pool })
     }
 
+    /// Bytes and free bytes: those of the file system, or of the pool of the thin volume below it if it has less.
     pub fn size_and_free(&self) -> Result<(u64, u64), TuneError> {
         let stat = rustix::fs::fstatvfs(&self.dir_fd).map_err(|e| refusal_from_errno(&self.path, e))?;
-        Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
+        let own = (stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize);
+        let pool = self.thin_pool.as_ref().map(|pool| (pool.size, pool.free));
+        Ok(pool.filter(|pool| pool.1 < own.1).unwrap_or(own))
     }
 
     /// Refuses a file that would not leave the reserve free.
     pub fn check_space(&self, bytes: u64) -> Result<(), TuneError> {
         let (size, free) = self.size_and_free()?;
-        checks::check_space(&self.path, size, free, bytes)
+        checks::check_space(&self.path, size, free, bytes).map_err(|refusal| match &self.thin_pool {
+            Some(pool) if pool.free == free => TuneError::Unsafe(format!(
+                "{refusal}. The free space is that of the thin pool {} below: a pool that is full stops all its volumes",
+                pool.name
+            )),
+            _ => refusal,
+        })
     }
 
     /// An unlinked file of `bytes`, allocated but not written.
@@ -76,6 +91,28 @@ impl TargetDirectory {
             Err(errno) if bytes > 0 && errno != Errno::OPNOTSUPP => Err(errno),
             _ => Ok(fd),
         }
+    }
+}
+
+/// The pool of a thin volume below a file system. An error if its state is hidden: then nobody knows what fits.
+fn find_pool(root: &Root, path: &Path, fs: &TargetFilesystem) -> Result<Option<ThinPool>, TuneError> {
+    let Some(device) = fs.device else { return Ok(None) };
+    let read = |id, table| {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let control = rustix::fs::openat(CWD, root.dev("mapper/control"), flags, Mode::empty())?;
+        super::syscalls::device_mapper_targets(control, id, table)
+    };
+    let shown = refusal::display_path(path);
+    match thin_pool::find_thin_pool(root, device, &read) {
+        PoolBelow::None => Ok(None),
+        PoolBelow::Pool(pool) => Ok(Some(pool)),
+        PoolBelow::Unreadable(why) if rustix::process::geteuid().is_root() => {
+            refusal::refuse(format!("{shown} is on a thin volume, and how full its pool is cannot be read: {why}"))
+        }
+        PoolBelow::Unreadable(why) => Err(TuneError::Privilege(format!(
+            "{shown} is on a thin volume, and only root may read how full its pool is ({why}): a run that fills it stops \
+             all its volumes"
+        ))),
     }
 }
 

@@ -8,6 +8,9 @@ use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// The name of the bytes that the segments of a request hold, of a page each.
+pub(crate) const MAX_SEGMENTS: &str = "max_segments";
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSizeHint {
     /// The sysfs attribute, as in `optimal_io_size`.
@@ -16,7 +19,7 @@ pub struct DeviceSizeHint {
 }
 
 /// The directory of the disk that device `id` is, or is a partition of, below `/sys/devices`.
-fn disk_sysfs_dir(root: &Root, id: DevId) -> Option<PathBuf> {
+pub(super) fn disk_sysfs_dir(root: &Root, id: DevId) -> Option<PathBuf> {
     let device = std::fs::canonicalize(root.sys(&format!("dev/block/{id}"))).ok()?;
     // A partition has no queue of its own; its directory is inside its disk's.
     if device.join("partition").exists() { device.parent().map(Into::into) } else { Some(device) }
@@ -31,6 +34,12 @@ pub(crate) fn disk_id(root: &Root, id: DevId) -> Option<DevId> {
     DevId::parse(&std::fs::read(disk_sysfs_dir(root, id)?.join("dev")).ok()?)
 }
 
+/// What that disk calls itself (`device/model`).
+pub(crate) fn disk_model(root: &Root, id: DevId) -> Option<String> {
+    let text = std::fs::read_to_string(disk_sysfs_dir(root, id)?.join("device/model")).ok()?;
+    Some(text.trim().to_owned()).filter(|model| !model.is_empty())
+}
+
 /// The sizes of that disk that are not 0.
 pub(crate) fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
     let Some(dir) = disk_sysfs_dir(root, id) else { return Vec::new() };
@@ -40,6 +49,8 @@ pub(crate) fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
         ("chunk_sectors", "queue/chunk_sectors", 512),
         ("read_ahead_kb", "queue/read_ahead_kb", 1024),
         ("max_sectors_kb", "queue/max_sectors_kb", 1024),
+        // Buffers on ordinary pages take a segment for each page, unless pages lie side by side in memory.
+        (MAX_SEGMENTS, "queue/max_segments", rustix::param::page_size() as u64),
     ];
     let read = |(name, file, unit): (&str, &str, u64)| {
         let n: u64 = std::fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()?;

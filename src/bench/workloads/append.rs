@@ -5,6 +5,7 @@ use super::workload::{PlannedWrites, Workload, duration_line, log_bytes, lower_i
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
+use crate::bench::report::interpretation;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
@@ -36,6 +37,7 @@ pub(super) const APPEND: Workload = Workload {
     metric: lower_is_better("write p99.9 with a sync every second", "ms", |r| {
         percentile_ms(&r.find("sync every second")?.write.lat, 99.9)
     }),
+    conclude: interpretation::interpret_append,
     run,
     ..BUFFERED
 };

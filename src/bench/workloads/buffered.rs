@@ -22,10 +22,12 @@ pub(super) const BUFFERED: Workload = Workload {
     check: check_one_call,
     footprint: |plan| plan.size,
     own_bytes: |_, _| None,
+    expects_device: |_| false,
     planned_writes: |plan| PlannedWrites { guaranteed: plan.size, additional: Some(0) },
     describe: |_| Vec::new(),
     has_reference_classes: |_| false,
     metric: lower_is_better("", "", |_| None),
+    conclude: |_| None,
     run: |_| Ok(()),
 };
 

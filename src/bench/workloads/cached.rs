@@ -4,6 +4,7 @@ use super::buffered::{BUFFERED, RateLimiter, one_call_plan, record_call};
 use super::workload::{Workload, bandwidth};
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
+use crate::bench::report::interpretation;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
@@ -20,7 +21,9 @@ pub(super) const CACHED: Workload = Workload {
             format!("read three times from beginning to end, {block} at a time"),
         ]
     },
+    expects_device: |part| part.label.starts_with(PASSES[0]),
     metric: bandwidth("cold read"),
+    conclude: interpretation::interpret_cached,
     run,
     ..BUFFERED
 };
@@ -55,7 +58,7 @@ fn run(session: &mut BenchSession) -> Result<(), RunError> {
         let part = session.new_measurement(&label, "pread");
         let goal = (0, session.plan.size);
         let part = session.measure_custom(part, goal, |session, recorder, _| read_file(session, recorder, &file))?;
-        if crate::bench::report::warnings::is_from_cache(&part) {
+        if n > 0 && crate::bench::report::cache::is_from_cache(&part) {
             session.progress.add_note(format!("{label}: the page cache answered, not the device"));
         }
     }

@@ -7,6 +7,7 @@ use crate::bench::measure::latency::LatencyStats;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::Measurement;
+use crate::bench::report::interpretation;
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::target::{BenchFile, TargetDirectory};
@@ -33,6 +34,7 @@ pub(super) const CHUNKS: Workload = Workload {
     metric: lower_is_better("bystander's p99 sync beside one sync at the end", "ms", |r| {
         r.find("sync once")?.metric("bystander: p99 sync")
     }),
+    conclude: interpretation::interpret_chunks,
     run,
     ..BUFFERED
 };

@@ -8,6 +8,7 @@ use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::Measurement;
+use crate::bench::report::interpretation;
 use crate::bench::session::{BenchSession, RunError};
 use crate::bench::syscalls::{MappedMemory, timed_fork};
 use crate::bench::target::refusal::refuse;
@@ -30,6 +31,7 @@ pub(super) const FORK: Workload = Workload {
         ]
     },
     metric: lower_is_better("fork per GiB", "ms", |r| r.measurements.first()?.metric("fork per GiB")),
+    conclude: interpretation::interpret_fork,
     run,
     ..BUFFERED
 };

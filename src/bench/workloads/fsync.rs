@@ -3,6 +3,7 @@
 use super::buffered::{AppendMode, BUFFERED, append_records, one_call_plan};
 use super::workload::{PlannedWrites, Workload, duration_line, log_bytes, lower_is_better, percentile_ms};
 use crate::bench::plan::BenchPlan;
+use crate::bench::report::interpretation;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +23,7 @@ pub(super) const FSYNC: Workload = Workload {
         ]
     },
     metric: lower_is_better("fdatasync p99", "ms", |r| percentile_ms(&r.measurements.first()?.sync.lat, 99.0)),
+    conclude: interpretation::interpret_fsync,
     run,
     ..BUFFERED
 };

@@ -7,6 +7,7 @@ use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::{BenchPlan, require};
 use crate::bench::report::Measurement;
+use crate::bench::report::interpretation;
 use crate::bench::session::{BenchSession, RunError};
 
 pub(super) const INTRINSIC: Workload = Workload {
@@ -20,6 +21,7 @@ pub(super) const INTRINSIC: Workload = Workload {
     planned_writes: |_| PlannedWrites::NONE,
     describe: |plan| vec![format!("keeps one core busy for {} s; touches no file", plan.time_ms as f64 / 1e3)],
     metric: lower_is_better("worst run", "us", |r| r.measurements.first()?.metric("worst run")),
+    conclude: interpretation::interpret_intrinsic,
     run,
     ..BUFFERED
 };

@@ -3,6 +3,7 @@
 use super::workload::{IOPS, PlannedWrites, Workload, bandwidth, duration_line, file_line};
 use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec};
 use crate::bench::plan::{BenchPlan, PlanError, require};
+use crate::bench::report::interpretation;
 use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
@@ -12,11 +13,12 @@ pub(super) const IN_FLIGHT: Workload = Workload {
     about: "",
     needs_directory: true,
     params: "size block depth jobs direct fsync refill rate rate-bytes time ramp io-size stall-limit idle engine \
-             sqpoll iopoll seed",
+             sqpoll iopoll huge-pages seed",
     plan: BenchPlan::default,
     check,
     footprint: |plan| plan.size,
     own_bytes: |plan, part| (plan.direct && part.sync.ios == 0).then_some([part.read.bytes, part.write.bytes]),
+    expects_device: |_| true,
     planned_writes: |plan| PlannedWrites::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1),
     describe,
     has_reference_classes: |plan| {
@@ -24,11 +26,11 @@ pub(super) const IN_FLIGHT: Workload = Workload {
         order_of(plan) == AccessOrder::Random && plan.block == 4096 && plan.direct && !is_capped
     },
     metric: IOPS,
+    conclude: interpretation::interpret_random,
     run,
 };
 
-const READ_PARAMS: &str =
-    "size block depth jobs direct rate rate-bytes time ramp io-size stall-limit idle engine sqpoll iopoll seed";
+const READ_PARAMS: &str = "size block depth jobs direct rate rate-bytes time ramp io-size stall-limit idle engine sqpoll iopoll huge-pages seed";
 
 const SEQUENTIAL_PLAN: fn() -> BenchPlan = || BenchPlan { block: 1 << 20, depth: 8, ..BenchPlan::default() };
 
@@ -36,7 +38,7 @@ pub(super) const RANDRW: Workload = Workload {
     name: "randrw",
     about: "random 4 KiB, half reads and half writes, depth 64: the database case",
     params: "size block depth jobs read-pct direct fsync refill rate rate-bytes time ramp io-size stall-limit idle \
-             engine sqpoll iopoll seed",
+             engine sqpoll iopoll huge-pages seed",
     ..IN_FLIGHT
 };
 pub(super) const RANDREAD: Workload = Workload {
@@ -58,6 +60,7 @@ pub(super) const SEQREAD: Workload = Workload {
     params: READ_PARAMS,
     plan: || BenchPlan { read_pct: 100, ..SEQUENTIAL_PLAN() },
     metric: bandwidth("bandwidth"),
+    conclude: interpretation::interpret_sequential,
     ..IN_FLIGHT
 };
 pub(super) const SEQWRITE: Workload = Workload {
@@ -65,6 +68,7 @@ pub(super) const SEQWRITE: Workload = Workload {
     about: "sequential 1 MiB writes, depth 8",
     plan: || BenchPlan { read_pct: 0, ..SEQUENTIAL_PLAN() },
     metric: bandwidth("bandwidth"),
+    conclude: interpretation::interpret_sequential,
     ..IN_FLIGHT
 };
 
@@ -101,6 +105,11 @@ pub fn worker_specs(plan: &BenchPlan, order: AccessOrder, block: u32, read_pct: 
         .collect()
 }
 
+/// What the buffers of a run are made of.
+pub(super) fn buffer_pages(plan: &BenchPlan) -> &'static str {
+    if plan.huge_pages { "buffers on huge pages" } else { "buffers on ordinary pages" }
+}
+
 fn check(plan: &BenchPlan) -> Result<(), PlanError> {
     let fixed = match plan.profile.as_str() {
         "randrw" => return Ok(()),
@@ -121,7 +130,7 @@ fn describe(plan: &BenchPlan) -> Vec<String> {
     };
     let mut lines = vec![
         file_line(plan, "then overwritten in place or read"),
-        format!("{order} {block} {kind}, {depth} in flight per job, {jobs} jobs"),
+        format!("{order} {block} {kind}, {depth} in flight per job, {jobs} jobs; {}", buffer_pages(plan)),
         duration_line(plan),
     ];
     if plan.fsync_every > 0 {

@@ -4,10 +4,14 @@ mod append;
 mod buffered;
 mod cached;
 mod chunks;
+mod depth;
 mod fork;
 mod fsync;
 mod intrinsic;
 pub mod io;
+mod iocost;
+mod mix;
+mod steady;
 mod sweep;
 mod txlog;
 pub(crate) mod workload;
@@ -16,13 +20,17 @@ pub use self::workload::{PrimaryMetric, Workload};
 use super::report::BenchReport;
 
 /// All workloads, in the order of the list.
-pub const WORKLOADS: [&Workload; 13] = [
+pub const WORKLOADS: [&Workload; 17] = [
     &io::RANDRW,
     &io::RANDREAD,
     &io::RANDWRITE,
     &io::SEQREAD,
     &io::SEQWRITE,
     &sweep::SWEEP,
+    &depth::DEPTH,
+    &mix::MIX,
+    &steady::STEADY,
+    &iocost::IOCOST,
     &fsync::FSYNC,
     &append::APPEND,
     &chunks::CHUNKS,

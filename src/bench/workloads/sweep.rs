@@ -16,7 +16,7 @@ pub(super) const SWEEP: Workload = Workload {
     name: "sweep",
     about: "sequential and random reads over block sizes 512 B to 1 MiB, depth 1",
     params: "size depth jobs read-pct readahead direct fsync refill rate rate-bytes time ramp io-size stall-limit \
-             idle engine sqpoll iopoll seed",
+             idle engine sqpoll iopoll huge-pages seed",
     plan: || BenchPlan { block: 512, depth: 1, read_pct: 100, ramp_ms: 200, time_ms: 2000, ..BenchPlan::default() },
     check,
     planned_writes: |plan| {
@@ -26,6 +26,7 @@ pub(super) const SWEEP: Workload = Workload {
     },
     describe,
     has_reference_classes: |_| false,
+    conclude: |_| None,
     // A geometric mean gives every step the same weight.
     metric: higher_is_better("geometric mean of all steps", "MiB/s", |r| {
         let logs: Vec<f64> = r.measurements.iter().map(mib_per_s).filter(|v| *v > 0.0).map(f64::ln).collect();

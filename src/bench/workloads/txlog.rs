@@ -10,6 +10,7 @@ use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::{BenchPlan, CacheLayout, PlanError, TxLogParams, require};
 use crate::bench::report::Measurement;
+use crate::bench::report::interpretation;
 use crate::bench::rng::Rng;
 use crate::bench::session::{BenchSession, MIB, RunError};
 use crate::bench::syscalls::MappedMemory;
@@ -31,6 +32,7 @@ pub(super) const TXLOG: Workload = Workload {
     },
     describe,
     metric: higher_is_better("tx/s", "", |r| r.measurements.first()?.metric("tx/s")),
+    conclude: interpretation::interpret_txlog,
     run,
     ..BUFFERED
 };

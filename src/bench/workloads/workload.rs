@@ -23,11 +23,15 @@ pub struct Workload {
     pub(crate) footprint: fn(&BenchPlan) -> u64,
     /// The most bytes that a measurement can make the disk read and write; `None`: not known.
     pub(crate) own_bytes: fn(&BenchPlan, &Measurement) -> Option<[u64; 2]>,
+    /// Whether a measurement is about the device, so that an answer of a cache is worth a word.
+    pub(crate) expects_device: fn(&Measurement) -> bool,
     pub(crate) planned_writes: fn(&BenchPlan) -> PlannedWrites,
     /// What it will do, one line each, shown before the start.
     pub describe: fn(&BenchPlan) -> Vec<String>,
     pub(crate) has_reference_classes: fn(&BenchPlan) -> bool,
     pub(super) metric: MetricDefinition,
+    /// What a result means, in a sentence or two; what reports of series show beside it is not repeated.
+    pub(crate) conclude: fn(&BenchReport) -> Option<String>,
     pub(crate) run: fn(&mut BenchSession) -> Result<(), RunError>,
 }
 

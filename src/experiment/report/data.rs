@@ -178,6 +178,11 @@ impl Round {
         self.bench.end == RunEnd::Complete && self.value.is_some()
     }
 
+    /// Whether a cache answered where the workload is about the device.
+    pub(crate) fn is_from_cache(&self) -> bool {
+        self.bench.measurements.iter().any(|part| part.from_cache)
+    }
+
     pub(crate) fn counted_secs(&self) -> f64 {
         self.bench.measurements.iter().map(|p| p.elapsed_secs()).sum()
     }

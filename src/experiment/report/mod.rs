@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub mod data;
 pub(crate) mod graph;
+pub(crate) mod groups;
 pub(crate) mod markdown;
 pub(crate) mod tables;
 pub(crate) mod text;

@@ -17,6 +17,8 @@ pub enum TrialOutcome {
     NoDifference,
     /// Too few rounds to show anything.
     TooFew,
+    /// A cache answered, so the figures are not the storage's.
+    FromCache,
 }
 
 impl TrialOutcome {
@@ -27,6 +29,7 @@ impl TrialOutcome {
             TrialOutcome::Worse => "B worse",
             TrialOutcome::NoDifference => "no difference shown",
             TrialOutcome::TooFew => "too few rounds",
+            TrialOutcome::FromCache => "a cache answered",
         }
     }
 }
@@ -36,6 +39,15 @@ impl TrialOutcome {
 pub struct TrialVerdict {
     pub(crate) outcome: TrialOutcome,
     pub(crate) text: String,
+}
+
+/// The verdict about figures of which so many rounds of all were a cache's: none.
+pub(crate) fn refuse_cached(rounds: usize, of: usize) -> TrialVerdict {
+    let text = format!(
+        "No verdict: in {rounds} of {of} rounds a cache answered and not the device, so these figures are not the \
+         storage's. Use --direct, or a file larger than memory."
+    );
+    TrialVerdict { outcome: TrialOutcome::FromCache, text }
 }
 
 /// The verdict about B.
@@ -83,6 +95,7 @@ pub(crate) fn control_meaning(outcome: TrialOutcome) -> &'static str {
              twenty that chance brings. Do not believe the result above before this is explained."
         }
         TrialOutcome::TooFew => "Too few rounds for the control to say anything.",
+        TrialOutcome::FromCache => "A cache answered, so the control says nothing.",
     }
 }
 

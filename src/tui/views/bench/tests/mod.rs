@@ -93,6 +93,7 @@ fn report(id: &str) -> BenchReport {
         measurements: Vec::new(),
         warnings: Vec::new(),
         reference: None,
+        conclusion: None,
         end: RunEnd::Complete,
     }
 }
