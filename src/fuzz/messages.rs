@@ -33,7 +33,7 @@ fn read_all<T: DeserializeOwned + Serialize>(mut input: &[u8]) -> Vec<T> {
 }
 
 /// Keys that show a view or a page and have it ask for what the replies bring.
-const PAGES: [&str; 12] = ["1", "2", "2\n", "3", "3\n", "3\nm", ":path /\n", "6", "7", "7E", "8", "F"];
+const PAGES: [&str; 13] = ["0", "1", "2", "2\n", "3", "3\n", "3\nv", ":path /\n", "6", "7", "7E", "8", "9"];
 
 /// Goes to a page by its keys. Returns the jobs that it asks for.
 fn open_page(session: &mut Session, keys: &str) -> Vec<WorkerJob> {
@@ -127,4 +127,20 @@ pub(super) fn run_messages(input: &[u8]) {
 
 pub(super) fn tuner_messages(input: &[u8]) {
     let _ = (read_all::<TunerRequest>(input), read_all::<TunerReply>(input), read_all::<WorkerJob>(input));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_ask_for_what_the_replies_bring() {
+        let mut asked = Vec::new();
+        for keys in PAGES {
+            with_session(|session| asked.extend(open_page(session, keys)));
+        }
+        let is_asked = |is: fn(&WorkerJob) -> bool| assert!(asked.iter().any(is), "{asked:?}");
+        is_asked(|job| matches!(job, WorkerJob::Mappings { .. }));
+        is_asked(|job| matches!(job, WorkerJob::ResolvePath(_)));
+    }
 }

@@ -60,7 +60,7 @@ pub const TARGETS: &[Target] = &[
     target("bpf_stalls", bpf::fuzz::stalls, 4, 1_024),
     target("bpf_waits", bpf::fuzz::waits, 4, 4_096),
     target("btf", bpf::fuzz::btf, 4, 1_024),
-    target("terminal", terminal::events, 64, 192),
+    target("terminal", terminal::events, 64, 24),
     target("worker_replies", messages::worker_replies, 64, 16_384),
     target("run_messages", messages::run_messages, 64, 16_384),
     target("tuner_messages", messages::tuner_messages, 4, 2_048),

@@ -3,8 +3,10 @@
 /// xorshift64* (Vigna).
 pub(super) struct Random(u64);
 
-/// Longer inputs are mostly cut, bytes.
+/// Longer inputs of a corpus take long, bytes.
 const LONG: usize = 2_048;
+/// One in so many of those that come up is used, unless all are long.
+const LONG_INPUTS: usize = 16;
 
 /// What an input of the corpus is made of, as its first bytes show.
 #[derive(Clone, Copy)]
@@ -51,10 +53,21 @@ impl Random {
         &all[self.below(all.len())]
     }
 
+    /// An input of the corpus; seldom a long one, so that more inputs are run.
+    fn original<'a>(&mut self, corpus: &'a [Vec<u8>]) -> &'a [u8] {
+        for _ in 0..8 {
+            let input = self.of(corpus);
+            if input.len() <= LONG || self.below(LONG_INPUTS) == 0 {
+                return input;
+            }
+        }
+        self.of(corpus)
+    }
+
     /// Replaces `input` by a changed copy of an input of the corpus, of at most `longest` bytes.
     pub(super) fn next_input(&mut self, input: &mut Vec<u8>, corpus: &[Vec<u8>], longest: usize) {
         input.clear();
-        let original = self.of(corpus);
+        let original = self.original(corpus);
         let form = Form::of(original);
         input.extend_from_slice(self.excerpt(original, form));
         let changes = if self.below(2) == 0 { 1 } else { 1 + self.below(6) };
@@ -69,13 +82,13 @@ impl Random {
     }
 
     /// JSON and short binary records are copied whole, because they are refused if they are cut. Of the others one in four is
-    /// copied whole, and of those that take long one in sixteen; else a short piece is copied, half of them from the start, as a
-    /// header is there, half from the start of a line. Short inputs take a fraction of the time, so that more of them are run.
+    /// copied whole; else a short piece is copied, half of them from the start, as a header is there, half from the start of a
+    /// line. Short inputs take a fraction of the time, so that more of them are run.
     fn excerpt<'a>(&mut self, original: &'a [u8], form: Form) -> &'a [u8] {
         let is_whole = match form {
             Form::Json => true,
             Form::Binary if original.len() <= LONG => true,
-            _ => self.below(if original.len() <= LONG { 4 } else { 16 }) == 0,
+            _ => self.below(4) == 0,
         };
         if is_whole {
             return original;

@@ -49,6 +49,7 @@ pub(super) struct Session {
     pub(super) app: App,
     buffer: CellBuffer,
     next_tick: usize,
+    inputs: u32,
 }
 
 thread_local! {
@@ -74,7 +75,7 @@ impl Session {
     fn new() -> Self {
         let system = SystemState::new(HostInfo::default(), LogClock::default());
         let app = App::new(system, SIZE, &Settings::default());
-        let mut session = Self { app, buffer: CellBuffer::new(Rect::default()), next_tick: 0 };
+        let mut session = Self { app, buffer: CellBuffer::new(Rect::default()), next_tick: 0, inputs: 0 };
         session.observe();
         session.observe();
         session
@@ -117,7 +118,9 @@ impl Session {
             5 => self.update(Event::Mouse(mouse(bits, a, b))),
             6 => {
                 let effects = self.update(resize(bits, a, b));
-                self.draw();
+                if bits & 8 == 0 {
+                    self.draw();
+                }
                 effects
             }
             _ => {
@@ -130,19 +133,23 @@ impl Session {
                 self.update(Event::JobReply(job, WorkerReply::Failed("no\x1b[2J".into())));
             }
         }
-        if bits < 0x40 && bits % 8 < 3 {
+        if bits < 0x20 && bits % 8 < 3 {
             self.draw();
         }
     }
 }
 
-/// Three bytes an event; after one key in four, and after the last event, the screen is drawn.
+/// Three bytes an event. The screen is drawn after one key in eight, one size in two, and the last event of one input in four:
+/// drawing takes longer than all that leads to it, and what was not drawn is drawn with a later input.
 pub(super) fn events(input: &[u8]) {
     with_session(|session| {
         for event in input.chunks_exact(3) {
             session.apply(event[0], event[1], event[2]);
         }
-        session.draw();
+        session.inputs += 1;
+        if session.inputs % 4 == 1 {
+            session.draw();
+        }
     });
 }
 
