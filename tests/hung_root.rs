@@ -1,5 +1,5 @@
 //! The program on a root file system whose disk hangs: its binary, its libraries, `/etc`, `/usr`, the home directory and
-//! `/run` lie on a disk where every read and write waits. The page cache is dropped before: what the program needs from
+//! `/run` lie on a disk where every read and write waits. Its page cache is dropped before: what the program needs from
 //! then on must have been locked in memory.
 //!
 //! Needs root, FUSE, loop devices, util-linux and e2fsprogs; otherwise the test prints that it is skipped.
@@ -7,17 +7,22 @@
 mod hung_fs;
 mod pty_harness;
 
-use hung_fs::hanging_disk::HangingDisk;
+use hung_fs::hanging_disk::{HangingDisk, drop_page_cache};
 use hung_fs::{child_pids, missing_requirement, run_command, run_in_mount_namespace};
 use pty_harness::{BINARY, TIMEOUT, Terminal, TerminalOptions};
 use rustix::process::{Pid, Signal, kill_process};
+use std::cell::Cell;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// File systems that the program finds below its root. Not what is mounted below them: it may hang.
+const SHARED: [&str; 5] = ["proc", "sys", "dev", "dev/pts", "tmp"];
 const UNREAD_FILE: &str = "unread";
 /// What a test does on the root file system; each has an environment variable of its own that selects it.
 type Scenario = (&'static str, fn(&RootDisk));
@@ -27,7 +32,7 @@ const RECORDING: Scenario = ("IOTOP_PLUS_HUNG_ROOT_RECORD", record);
 const BATCH: Scenario = ("IOTOP_PLUS_HUNG_ROOT_BATCH", print_batches);
 
 fn run_scenario(test: &str, (lab_env, _): Scenario) {
-    // One at a time: dropping the page cache waits for disks that hang.
+    // One at a time: what one test drops from the caches of file systems may have to be written to the other's disk.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(missing) = missing_requirement(&["unshare", "losetup", "mkfs.ext4", "chroot"]) {
@@ -61,19 +66,22 @@ fn batch_output_goes_on_when_the_root_disk_hangs() {
 struct RootDisk {
     mount_point: PathBuf,
     disk: HangingDisk,
+    /// Reads a file of the disk, for as long as it takes.
+    reader: Cell<Option<JoinHandle<()>>>,
 }
 
 impl RootDisk {
     fn mount(dir: &Path) -> Result<Self, String> {
         let (disk, mount_point) = (HangingDisk::create(dir, 512 << 20)?, dir.join("root"));
         std::fs::create_dir(&mount_point).map_err(|e| e.to_string())?;
-        run_command("mkfs.ext4", &["-qF", &disk.device])?;
-        run_command("mount", &[&disk.device, mount_point.to_str().unwrap()])?;
-        let disk = Self { mount_point, disk };
+        // Whoever initializes the tables later holds a lock of the file system while it waits for the disk.
+        run_command("mkfs.ext4", &["-qF", "-E", "lazy_itable_init=0,lazy_journal_init=0", &disk.device])?;
+        run_command("mount", &["-o", "noatime", &disk.device, mount_point.to_str().unwrap()])?;
+        let disk = Self { mount_point, disk, reader: Cell::default() };
         disk.fill().map_err(|e| e.to_string())?;
-        for shared in ["proc", "sys", "dev", "tmp"] {
+        for shared in SHARED {
             let to = disk.mount_point.join(shared);
-            run_command("mount", &["--rbind", &format!("/{shared}"), to.to_str().unwrap()])?;
+            run_command("mount", &["--bind", &format!("/{shared}"), to.to_str().unwrap()])?;
         }
         Ok(disk)
     }
@@ -97,24 +105,59 @@ impl RootDisk {
         Ok(())
     }
 
+    /// Drops what the page cache has of this disk. `/proc/sys/vm/drop_caches` would wait for every other file system that
+    /// hangs on the machine.
+    fn drop_caches(&self) -> std::io::Result<()> {
+        let device = std::fs::metadata(&self.mount_point)?.dev();
+        let mut dirs = vec![self.mount_point.clone()];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir)? {
+                let path = entry?.path();
+                let file = std::fs::symlink_metadata(&path)?;
+                match file.dev() == device {
+                    true if file.is_dir() => dirs.push(path),
+                    true if file.is_file() => drop_page_cache(&path)?,
+                    _ => {}
+                }
+            }
+        }
+        // Directories and inodes, and the blocks that they are read from.
+        std::fs::write("/proc/sys/vm/drop_caches", "2")?;
+        self.disk.drop_page_cache()
+    }
+
     /// From now on every read and write of the disk takes its time; at 0 bytes a second it never ends.
     fn slow_down(&self, bytes_per_second: u64) {
         run_command("sync", &["-f", self.mount_point.to_str().unwrap()]).unwrap();
         let mut unread = std::fs::File::open(self.mount_point.join(UNREAD_FILE)).unwrap();
-        std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+        self.drop_caches().unwrap();
         self.disk.set_speed(bytes_per_second);
-        // The thread ends when the disk is as fast as before.
         let (read, has_read) = std::sync::mpsc::channel();
-        std::thread::spawn(move || read.send(unread.read_to_end(&mut Vec::new()).is_ok()));
+        let reader = std::thread::spawn(move || {
+            let _ = read.send(unread.read_to_end(&mut Vec::new()).is_ok());
+        });
+        self.reader.set(Some(reader));
         let answer = has_read.recv_timeout(Duration::from_millis(300));
         assert_eq!(answer, Err(RecvTimeoutError::Timeout), "the disk is as fast as before");
     }
 }
 
 impl Drop for RootDisk {
+    /// Waits until nothing uses the disk: with the end of this process nobody serves it, and its users would hang for ever.
     fn drop(&mut self) {
         self.disk.hang(false);
-        let _ = run_command("umount", &["-R", "-l", self.mount_point.to_str().unwrap()]);
+        drop(self.reader.take().map(JoinHandle::join));
+        let start = Instant::now();
+        for mounted in SHARED.iter().rev().chain(&[""]) {
+            let mount_point = self.mount_point.join(mounted);
+            while let Err(why) = run_command("umount", &[mount_point.to_str().unwrap()]) {
+                if start.elapsed() > TIMEOUT {
+                    eprintln!("{why}");
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
 }
 

@@ -24,6 +24,11 @@ const WRITE: u32 = 16;
 /// No waiting at all.
 const FULL_SPEED: u64 = u64::MAX;
 
+/// Drops what the page cache has of a file and nothing else maps.
+pub fn drop_page_cache(file: &Path) -> std::io::Result<()> {
+    Ok(rustix::fs::fadvise(File::open(file)?, 0, None, rustix::fs::Advice::DontNeed)?)
+}
+
 /// The disk. Dropping it removes it.
 pub struct HangingDisk {
     /// Its block device.
@@ -59,6 +64,12 @@ impl HangingDisk {
     /// Whether reads and writes wait from now on.
     pub fn hang(&self, on: bool) {
         self.set_speed(if on { 0 } else { FULL_SPEED });
+    }
+
+    /// Drops what the page cache has of the disk, of its device and of the file behind it.
+    pub fn drop_page_cache(&self) -> std::io::Result<()> {
+        drop_page_cache(Path::new(&self.device))?;
+        drop_page_cache(&self.served_file)
     }
 
     /// How many bytes a second are read and written from now on. With 0 nothing is answered.
