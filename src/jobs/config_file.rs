@@ -79,6 +79,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_file_is_not_opened() {
+        use rustix::fs::{FileType, inotify, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("config.toml");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        // Opening the pipe would wait for a writer.
+        let _writer = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+        let opened = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&opened, &pipe, inotify::WatchFlags::OPEN).unwrap();
+        let has_opened = || rustix::io::read(&opened, &mut [0; 4096]).is_ok();
+        assert!(read_config_file(&pipe).unwrap_err().to_string().contains("not a regular file"));
+        assert!(!has_opened());
+        drop(std::fs::File::open(&pipe).unwrap());
+        assert!(has_opened());
+    }
+
+    #[test]
     fn root_reads_no_other_users_settings_and_no_device() {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join("config.toml");

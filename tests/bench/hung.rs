@@ -84,9 +84,9 @@ fn measure(lab: &Path, runs: usize) -> ExitCode {
     println!("\n{} runs of {KEYS_PER_RUN} keys and {FRAMES_PER_RUN} frames, ms:\n", times.quits.len());
     println!("| | n | p50 | p90 | p99 | max | limit |\n|---|--:|--:|--:|--:|--:|---|");
     let all_met = [
-        print_row("from a key to the screen", times.keys, 99, 100),
-        print_row("between frames, one sample each 100 ms", times.gaps, 99, 250),
-        print_row("from `q` to the end of the program", times.quits, 100, 500),
+        print_row("from a key to the screen", times.keys, &[(99, 100)]),
+        print_row("between frames, one sample each 100 ms", times.gaps, &[(99, 250), (100, 1000)]),
+        print_row("from `q` to the end of the program", times.quits, &[(100, 500)]),
     ];
     if all_met.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
@@ -155,14 +155,18 @@ fn key_pause(n: usize) -> Duration {
     Duration::from_millis(least + (n as f64 * 0.618_034).fract().mul_add((most - least) as f64, 0.5) as u64)
 }
 
-/// Prints a row of the Markdown table; whether percentile `limited` is within `limit_ms`.
-fn print_row(name: &str, mut all: Vec<Duration>, limited: usize, limit_ms: u64) -> bool {
-    all.sort();
-    let at = |percent: usize| all[(all.len() - 1) * percent / 100];
-    let is_met = at(limited) <= Duration::from_millis(limit_ms);
-    let which = if limited == 100 { "max".into() } else { format!("p{limited}") };
+/// Prints a row of the Markdown table; whether each percentile of `limits` is within its milliseconds.
+fn print_row(name: &str, mut all: Vec<Duration>, limits: &[(usize, u64)]) -> bool {
+    all.sort_unstable();
+    let n = all.len();
+    let at = |percent: usize| all[(n * percent).div_ceil(100).clamp(1, n) - 1];
+    let is_met = |&(percent, ms): &(usize, u64)| at(percent) <= Duration::from_millis(ms);
+    let verdict = |limit: &(usize, u64)| {
+        let which = if limit.0 == 100 { "max".into() } else { format!("p{}", limit.0) };
+        format!("{which} {}: {}", limit.1, if is_met(limit) { "met" } else { "MISSED" })
+    };
     let [p50, p90, p99, max] = [50, 90, 99, 100].map(|percent| at(percent).as_secs_f64() * 1e3);
-    let (n, verdict) = (all.len(), if is_met { "met" } else { "MISSED" });
-    println!("| {name} | {n} | {p50:.1} | {p90:.1} | {p99:.1} | {max:.1} | {which} {limit_ms}: {verdict} |");
-    is_met
+    let verdicts: Vec<String> = limits.iter().map(verdict).collect();
+    println!("| {name} | {n} | {p50:.1} | {p90:.1} | {p99:.1} | {max:.1} | {} |", verdicts.join(", "));
+    limits.iter().all(is_met)
 }

@@ -50,8 +50,9 @@ fn tuner_pid(said: &str) -> i32 {
 }
 
 #[test]
-fn the_tuner_closes_inherited_descriptors() {
-    let Some(m) = LiveMachine::acquire("the_tuner_closes_inherited_descriptors") else { return };
+fn the_tuner_has_a_session_and_closes_inherited_descriptors() {
+    let test = "the_tuner_has_a_session_and_closes_inherited_descriptors";
+    let Some(m) = LiveMachine::acquire(test) else { return };
     let inherited = m.dir.path().join("inherited");
     let new = if read_knob("page-cluster") == "2" { "1" } else { "2" };
     let set = Command::new("sh")
@@ -63,8 +64,12 @@ fn the_tuner_closes_inherited_descriptors() {
     let pid = tuner_pid(&output_text(&set));
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     let open: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let undone = output_text(&m.tune(&["undo"]));
     assert!(!open.is_empty() && !open.contains(&inherited), "{open:?}\n{undone}");
+    // Its session, and no terminal.
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    assert_eq!(fields[3..5], [&pid.to_string(), "0"], "{stat}");
 }
 
 #[test]
