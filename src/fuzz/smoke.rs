@@ -27,8 +27,11 @@ const BLOCK: u64 = 1_000;
 const CLOCK_EVERY: u64 = 16;
 /// Threads that run inputs.
 const THREADS: usize = 2;
-/// An input that takes longer never ends.
-const ENDLESS: Duration = Duration::from_secs(60);
+/// An input during which the process takes more CPU time never ends. Not time on the clock, of which a run at the lowest
+/// priority gets any amount.
+const ENDLESS: Duration = Duration::from_secs(120);
+/// Time between two looks at that.
+const WATCH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What is run.
 struct Options {
@@ -121,11 +124,11 @@ impl Work {
             if start >= self.end {
                 break;
             }
-            let cpu = cpu_time();
+            let cpu = cpu_time(ClockId::ThreadCPUTime);
             let (inputs, found) = self.run_block(start, current);
             let mut outcome = self.outcome.lock().unwrap();
             outcome.inputs += inputs;
-            outcome.time += cpu_time().saturating_sub(cpu);
+            outcome.time += cpu_time(ClockId::ThreadCPUTime).saturating_sub(cpu);
             if found.is_some() || self.is_over() {
                 self.next.store(self.end, Ordering::Relaxed);
             }
@@ -180,23 +183,26 @@ impl Work {
     }
 }
 
-/// CPU time of this thread, which other programs on the machine change little.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+/// CPU time of this thread or process, which other programs on the machine change little.
+fn cpu_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Ends the process, with the input, if one input takes [`ENDLESS`].
 fn watch(all: &[Current], ended: &Receiver<()>) {
-    let mut before = vec![0; all.len()];
-    while ended.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
-        for (current, before) in all.iter().zip(&mut before) {
+    // The input, and the CPU time when it was first seen.
+    let mut seen = vec![(0, Duration::ZERO); all.len()];
+    while ended.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        let now = cpu_time(ClockId::ProcessCPUTime);
+        for (current, seen) in all.iter().zip(&mut seen) {
             let (number, name, input) = &*current.lock().unwrap();
-            if number == before && *number > 0 {
+            if *number != seen.0 {
+                *seen = (*number, now);
+            } else if *number > 0 && now.saturating_sub(seen.1) >= ENDLESS {
                 eprintln!("{name} does not end with b\"{}\"", input.escape_ascii());
                 std::process::abort();
             }
-            *before = *number;
         }
     }
 }
