@@ -87,7 +87,6 @@ fn hung_task_finding(
             let device = ctx.device_name(id);
             format!("{task_name} hangs: {point} on {device} is frozen; it waits for at least {duration}")
         }
-        (true, None) => format!("{task_name} hangs: a file system is frozen; it waits for at least {duration}"),
         _ => format!("{task_name} hangs: in state D for at least {duration}{place}"),
     };
     Finding::of_task(severity, key, &name, title)
