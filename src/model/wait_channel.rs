@@ -28,6 +28,8 @@ pub(crate) const FREEZE_WAIT: &str = "percpu_rwsem_wait";
 pub(crate) const FLUSH_WAIT: &str = "wb_wait_for_completion";
 
 const FUSE_SERVER: &str = "the program that serves a FUSE file system";
+const EXT4: &str = "ext4";
+const EXT4_META: &str = "ext4, usually a block of its directories or maps being read";
 const DIRECT_IO: &str = "a direct I/O request of the device";
 
 /// The first that matches counts.
@@ -51,9 +53,20 @@ const WAIT_CHANNELS: &[WaitChannel] = &[
     of_device("jbd2_log_wait_commit", "ext4 journal", "an ext4 journal commit"),
     of_device("wait_transaction_locked", "ext4 journal", "an ext4 journal commit"),
     of_device("do_get_write_access", "ext4 journal", "an ext4 journal commit that holds the block"),
+    of_device("jbd2_", "ext4 journal", "the ext4 journal"),
+    of_device("start_this_handle", "ext4 journal", "the ext4 journal"),
+    of_device("ext4_", EXT4, EXT4_META),
+    of_device("__ext4_", EXT4, EXT4_META),
+    of_device("btrfs_", "btrfs", "btrfs, usually a transaction or a block of its trees"),
     of_device("xlog_", "XFS log", "the XFS log"),
     of_device("xfs_", "XFS", "XFS, usually its log or a page being written"),
     of_device("folio_wait", "page I/O", "a page being read or written"),
+    of_device("__folio_lock", "page I/O", "a page being read or written"),
+    of_device("wait_on_page", "page I/O", "a page being read or written"),
+    of_device("__wait_on_buffer", "block I/O", "a block being read or written"),
+    of_device("bit_wait_io", "block I/O", "a block being read or written"),
+    of_device("rq_qos_wait", "device queue", "room in a device's queue: writes are held back for reads"),
+    of_device("blk_mq_get_tag", "device queue", "room in a device's queue, which is full"),
     of_device("io_schedule", "device", "a request of a device"),
     of_device(
         "blk_mq_freeze_queue_wait",

@@ -237,7 +237,7 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     text(Col::Waits, "waits", "WAITS", 14, |t| CellValue::Text(&t.waits), |r| SortKey::number(stalled_pct(r))).with(
         ALL & !EXPORT & !TRACED_EXPORT,
         0,
-        "what it waits for in state D, or what it is stalled by most and for which share of its time",
+        "what it waits for in state D, from 2 s on with the time, or what stalls it most and for which share of its time",
     ),
     text(Col::Command, "command", "COMMAND", 0, |t| CellValue::Text(&t.command), |r| SortKey::text(r.raw_cmdline()))
         .with(

@@ -2,12 +2,16 @@
 
 use crate::model::process::ProcessRow;
 use crate::model::wait_channel;
+use crate::units::write_age;
 use std::borrow::Cow;
 
 /// A task counts as stalled from this share of its time on, in per cent.
 const STALLED_PCT: f64 = 20.0;
 /// A task in state D for this long is stuck, not between two requests.
 const STUCK_NS: u64 = 2_000_000_000;
+
+/// Requests that take this long on average, in us, make a task wait: fast ones only keep it busy.
+const SLOW_REQUEST_US: f64 = 20_000.0;
 
 /// Per cent of its time that a task was stalled: 100 if it is stuck in state D, else by the largest of its stalls.
 pub(super) fn stalled_pct(row: &ProcessRow<'_>) -> Option<f64> {
@@ -18,12 +22,14 @@ pub(super) fn stalled_pct(row: &ProcessRow<'_>) -> Option<f64> {
 }
 
 /// The stalls of a task: what by, and the share of its time.
-fn stalls(row: &ProcessRow<'_>) -> [(&'static str, Option<f64>); 4] {
+fn stalls(row: &ProcessRow<'_>) -> [(&'static str, Option<f64>); 5] {
+    let slow_io = row.attributed_io().filter(|io| io.mean_us.is_some_and(|us| us >= SLOW_REQUEST_US));
     [
         ("throttled", row.throttled_pct()),
         ("reclaim", row.reclaim_pct()),
         ("swap", row.rates().swapin_delay_pct),
         ("I/O", row.rates().io_delay_pct),
+        ("slow I/O", slow_io.map(|io| (io.reads_in_flight + io.writes_in_flight).min(1.0) * 100.0)),
     ]
 }
 
@@ -39,12 +45,20 @@ pub(super) fn stalled_then_io(row: &ProcessRow<'_>) -> Option<f64> {
     }
 }
 
-/// `ext4 journal`, `throttled 97%`; empty if it waits for nothing.
+/// `ext4 journal`, `13s ext4 journal`, `throttled 97%`; empty if it waits for nothing.
 pub(super) fn waits_text<'a>(row: &ProcessRow<'a>) -> Cow<'a, str> {
     if row.is_in_d_state()
         && let Some(function) = row.wait_channel()
     {
-        return wait_channel::find(function).map_or(Cow::Borrowed(function), |channel| channel.short.into());
+        let what = wait_channel::find(function).map_or(function, |channel| channel.short);
+        let secs = row.state_duration_ns() / 1_000_000_000;
+        if secs < STUCK_NS / 1_000_000_000 {
+            return what.into();
+        }
+        // How long comes first: names of functions are cut.
+        let mut text = String::new();
+        write_age(&mut text, secs);
+        return format!("{} {what}", text.trim_start()).into();
     }
     let known = stalls(row).into_iter().filter_map(|(what, pct)| Some((what, pct.filter(|pct| *pct >= 1.0)?)));
     match known.max_by(|a, b| a.1.total_cmp(&b.1)) {

@@ -1,24 +1,29 @@
-//! Who is involved in the worst incident: the task with most I/O, the tasks that suffer, the device.
+//! Who is involved in the worst incident: the device, who causes the problem, and who suffers from it.
 
 use crate::doctor::finding::FindingSubject;
 use crate::doctor::incident::Incident;
 use crate::model::disk::DevId;
 use crate::model::history::HistoryFrame;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
+use crate::model::process::ProcessRow;
 use crate::sanitize::sanitize;
 use crate::tui::view::Shared;
 use crate::units::format_bytes;
 use std::collections::BTreeMap;
 
-/// Rules about load, which tasks cause.
-const LOAD_RULES: &[&str] = &[
-    "device-saturated",
-    "writeback-storm",
-    "writers-throttled",
-    "slow-drain",
-    "waits-on-syncs",
-    "swapping",
-    "cgroup-io",
+/// Rules about a device that is at fault itself, whoever uses it.
+const DEVICE_FAULT_RULES: &[&str] = &[
+    "device-stalled",
+    "device-reset",
+    "io-error",
+    "filesystem-error",
+    "read-only",
+    "recorded-errors",
+    "slow-device",
+    "slow-direction",
+    "slow-flush",
+    "slow-discards",
+    "slow-tail",
 ];
 /// Rules about dirty pages, whose victims are throttled.
 const DIRTY_PAGE_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slow-drain"];
@@ -26,15 +31,19 @@ const DIRTY_PAGE_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slo
 const MEMORY_RULES: &[&str] = &["swapping", "reclaim-stalls", "cache-pressure", "cgroup-memory"];
 /// Rates are means over this time, ns.
 const WINDOW_NS: u64 = 10_000_000_000;
+/// A task that a finding names as a culprit, with less than this share of the bytes and requests of the first, only waits
+/// behind it.
+const MIN_CULPRIT_SHARE: f64 = 0.25;
 /// More victims than these are counted, not named.
 const MAX_VICTIMS: usize = 2;
-
+/// More culprits than these are counted, not named.
+const MAX_CULPRITS: usize = 3;
 /// Cells of a mount point in a line that is too long otherwise.
 const SHORT_MOUNT: usize = 12;
 
 /// `device loop0 /mnt · culprit dd (20733) 31.5M/s · victim sqlite (200)` for the worst incident, in `width` cells if that
-/// can be: further victims, the mount point and the rate are left out for that. What is not known is left out, too.
-/// `None`: nothing is known.
+/// can be: further victims, the mount point, the rate and further culprits are left out for that. What is not known is
+/// left out, too. `None`: nothing is known.
 pub(super) fn line(shared: &Shared, width: u16) -> Option<String> {
     let involved = Involved::of_worst_incident(shared)?;
     let fits = |line: &String| unicode_width::UnicodeWidthStr::width(&**line) <= usize::from(width);
@@ -43,17 +52,71 @@ pub(super) fn line(shared: &Shared, width: u16) -> Option<String> {
     Some(lines.into_iter().find(fits).unwrap_or_else(shortest)).filter(|line| !line.is_empty())
 }
 
+/// A task: its name, sanitized, and its pid as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Task {
+    name: String,
+    pid: String,
+}
+
+impl Task {
+    /// From `fio (1234)`.
+    fn from_label(label: &str) -> Self {
+        let (name, pid) = label.rsplit_once(" (").unwrap_or((label, ""));
+        Self { name: name.into(), pid: pid.trim_end_matches(')').into() }
+    }
+}
+
+/// `dd (20733, 21344), fio (7) +2`: tasks of one name share its parentheses; those beyond `most` are counted.
+fn join_tasks(tasks: &[Task], most: usize) -> String {
+    let mut by_name: Vec<(&str, Vec<&str>)> = Vec::new();
+    for task in tasks.iter().take(most) {
+        match by_name.iter_mut().find(|(name, _)| *name == task.name) {
+            Some((_, pids)) => pids.push(&task.pid),
+            None => by_name.push((&task.name, vec![&task.pid])),
+        }
+    }
+    let named: Vec<String> = by_name.iter().map(|(name, pids)| format!("{name} ({})", pids.join(", "))).collect();
+    let rest = tasks.len().saturating_sub(most);
+    let rest = if rest > 0 { format!(" +{rest}") } else { String::new() };
+    named.join(", ") + &rest
+}
+
+/// The tasks in their order, each once.
+fn without_repeats(tasks: impl IntoIterator<Item = Task>) -> Vec<Task> {
+    let mut out: Vec<Task> = Vec::new();
+    for task in tasks {
+        if !out.contains(&task) {
+            out.push(task);
+        }
+    }
+    out
+}
+
+/// Who or what causes a problem.
+#[derive(Debug, PartialEq)]
+enum Cause {
+    Unknown,
+    /// The device is at fault itself.
+    Device,
+    /// The memory limit of a control group, by its path.
+    MemoryLimit(String),
+    /// Tasks, with bytes per second on the device if they are known.
+    Tasks(Vec<Task>, Option<f64>),
+}
+
 /// Who and what is involved.
 struct Involved {
     /// Name of the device, and the first place it is mounted at.
     device: Option<(String, Option<String>)>,
-    /// `culprit` or `most I/O by`, the task, bytes per second.
-    user: Option<(&'static str, String, f64)>,
-    victims: Vec<String>,
+    cause: Cause,
+    victims: Vec<Task>,
+    /// A file system that suffers, where no task is known to.
+    hurt_mount: Option<String>,
 }
 
 /// Ways to shorten the line, each in addition to those before.
-const MAX_SHORTENING: u8 = 3;
+const MAX_SHORTENING: u8 = 5;
 
 impl Involved {
     fn of_worst_incident(shared: &Shared) -> Option<Self> {
@@ -63,13 +126,24 @@ impl Involved {
             _ => f.devices.first().copied(),
         });
         // Without a device its users cannot be told from tasks that are busy elsewhere.
-        let user = device.and_then(|id| busiest_user(shared, id));
-        // Of a fault of the device no task is the culprit.
-        let role = if LOAD_RULES.contains(&incident.cause().rule) { "culprit" } else { "most I/O by" };
+        let users = device.map_or(Vec::new(), |id| device_users(shared, id));
+        let (cause, delayed) = find_cause(shared, incident, &users);
+        let mut victims = victims(shared, incident);
+        victims.extend(delayed);
+        if cause == Cause::Device {
+            victims.extend(waiting_for_device(shared, incident, device));
+            victims.extend(users.iter().map(|user| user.task.clone()));
+        }
+        let victims = without_repeats(victims);
+        let read_only = incident.findings.iter().find_map(|f| match &f.subject {
+            FindingSubject::Mount(point) if f.rule == "read-only" => Some(point.sanitized()),
+            _ => None,
+        });
         Some(Self {
             device: device.map(|id| (shared.system.device_name(id), mount_point(shared, id))),
-            victims: victims(shared, incident, user.map(|user| user.0)),
-            user: user.map(|(pid, bytes_per_s)| (role, task_name(shared, pid), bytes_per_s)),
+            hurt_mount: read_only.filter(|_| victims.is_empty()),
+            cause,
+            victims,
         })
     }
 
@@ -79,23 +153,66 @@ impl Involved {
         if let Some((name, mount)) = &self.device {
             let mount = mount.as_deref().map_or(String::new(), |mount| match shortening {
                 0 | 1 => format!(" {mount}"),
-                _ => format!(" {}", cut_beginning(mount, SHORT_MOUNT)),
+                2 | 3 => format!(" {}", cut_beginning(mount, SHORT_MOUNT)),
+                _ => String::new(),
             });
             parts.push(format!("device {name}{mount}"));
         }
-        if let Some((role, task, bytes_per_s)) = &self.user {
-            let rate = if shortening < 3 { format!(" {}/s", format_bytes(*bytes_per_s as u64)) } else { String::new() };
-            parts.push(format!("{role} {task}{rate}"));
+        let mut victims = self.victims.clone();
+        match &self.cause {
+            Cause::Unknown => {}
+            Cause::Device => parts.push("culprit the device itself".into()),
+            Cause::MemoryLimit(path) => parts.push(format!("culprit the memory limit of {path}")),
+            Cause::Tasks(tasks, bytes_per_s) => {
+                victims.retain(|task| !tasks.contains(task));
+                // Those that cause it are the only ones that are known to wait.
+                let is_both = victims.is_empty() && !self.victims.is_empty();
+                let role = if is_both { "culprit and victim" } else { "culprit" };
+                let most = if shortening < MAX_SHORTENING { MAX_CULPRITS } else { 1 };
+                let rate = bytes_per_s.filter(|_| shortening < 3);
+                let rate = rate.map_or(String::new(), |bytes| format!(" {}/s", format_bytes(bytes as u64)));
+                parts.push(format!("{role} {}{rate}", join_tasks(tasks, most)));
+            }
         }
-        if let Some(first) = self.victims.first() {
+        if !victims.is_empty() {
             let most = if shortening == 0 { MAX_VICTIMS } else { 1 };
-            let named: String = self.victims[1..].iter().take(most - 1).map(|name| format!(", {name}")).collect();
-            let rest = self.victims.len().saturating_sub(most);
-            let rest = if rest > 0 { format!(" +{rest}") } else { String::new() };
-            parts.push(format!("victim {first}{named}{rest}"));
+            parts.push(format!("victim {}", join_tasks(&victims, most)));
+        } else if let Some(mount) = &self.hurt_mount {
+            let most = if shortening < 2 { usize::MAX } else { SHORT_MOUNT };
+            parts.push(format!("victim the file system at {}, read-only", cut_beginning(mount, most)));
         }
         parts.join(" · ")
     }
+}
+
+/// Who or what causes the incident, and the tasks that findings name as users of the device but that only wait there.
+fn find_cause(shared: &Shared, incident: &Incident, users: &[DeviceUser]) -> (Cause, Vec<Task>) {
+    let first = incident.cause();
+    if DEVICE_FAULT_RULES.contains(&first.rule) {
+        return (Cause::Device, Vec::new());
+    }
+    if let Some(path) = first.cgroup.as_ref().filter(|_| first.rule == "cgroup-memory") {
+        return (Cause::MemoryLimit(path.clone()), Vec::new());
+    }
+    let named = incident.findings.iter().flat_map(|f| &f.culprits).map(|task| Task::from_label(&task.name));
+    let is_program = |task: &Task| !task.pid.parse().is_ok_and(|pid| is_kernel_thread(shared, pid));
+    let mut culprits = without_repeats(named.filter(is_program));
+    if culprits.is_empty() {
+        culprits.extend(users.first().map(|user| user.task.clone()));
+    }
+    let user = |task: &Task| users.iter().find(|user| user.task == *task);
+    let Some(most) = culprits.first().and_then(user) else {
+        return (if culprits.is_empty() { Cause::Unknown } else { Cause::Tasks(culprits, None) }, Vec::new());
+    };
+    let is_heavy = |task: &Task| {
+        user(task).is_none_or(|it| {
+            it.bytes_per_s >= most.bytes_per_s * MIN_CULPRIT_SHARE
+                || it.requests_per_s >= most.requests_per_s.max(1.0) * MIN_CULPRIT_SHARE * 2.0
+        })
+    };
+    let (heavy, light): (Vec<Task>, Vec<Task>) = culprits.into_iter().partition(is_heavy);
+    let bytes_per_s = heavy.iter().filter_map(user).map(|user| user.bytes_per_s).sum();
+    (Cause::Tasks(heavy, Some(bytes_per_s)), light)
 }
 
 /// The end of a path in so many characters; a mark shows that its beginning was cut off.
@@ -107,11 +224,18 @@ fn cut_beginning(path: &str, most: usize) -> String {
     std::iter::once('…').chain(path.chars().skip(length + 1 - most)).collect()
 }
 
-/// The process with most bytes on a device, of those that are no kernel thread; bytes per second, from tracing.
-fn busiest_user(shared: &Shared, device: DevId) -> Option<(u32, f64)> {
+/// A process that is no kernel thread, and what it does on a device: means over [`WINDOW_NS`], from tracing.
+struct DeviceUser {
+    task: Task,
+    bytes_per_s: f64,
+    requests_per_s: f64,
+}
+
+/// The users of a device, most bytes first.
+fn device_users(shared: &Shared, device: DevId) -> Vec<DeviceUser> {
     let until = shared.snapshot().time.boot_ns;
     let is_recent = |frame: &&HistoryFrame| frame.snapshot.time.boot_ns.saturating_add(WINDOW_NS) > until;
-    let (mut sums, mut secs) = (BTreeMap::<u32, f64>::new(), 0.0);
+    let (mut sums, mut secs) = (BTreeMap::<u32, [f64; 2]>::new(), 0.0);
     for frame in shared.history_to_shown().rev().take_while(is_recent) {
         let Some(attribution) = frame.snapshot.io_attribution.ok() else { continue };
         secs += frame.snapshot.interval_secs;
@@ -119,46 +243,84 @@ fn busiest_user(shared: &Shared, device: DevId) -> Option<(u32, f64)> {
             let Some(rates) = process.on_device(device) else { continue };
             // What it writes itself is written back for it, too.
             let bytes = rates.read_bytes_per_s + rates.write_bytes_per_s.max(rates.writeback_bytes_per_s);
-            *sums.entry(process.owner).or_default() += bytes * frame.snapshot.interval_secs;
+            let sum = sums.entry(process.owner).or_default();
+            sum[0] += bytes * frame.snapshot.interval_secs;
+            sum[1] += rates.iops() * frame.snapshot.interval_secs;
         }
     }
     // A kernel thread has the requests of the pages that others dirtied.
-    let is_program = |pid: u32| match shared.system.processes.find_live(pid) {
-        Some(row) => !row.raw.kernel_thread,
-        None => !task_name(shared, pid).starts_with("kworker/"),
-    };
-    let mut busiest: Vec<(u32, f64)> = sums.into_iter().filter(|(_, bytes)| *bytes > 0.0).collect();
-    busiest.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let (pid, bytes) = busiest.into_iter().find(|(pid, _)| is_program(*pid))?;
-    Some((pid, bytes / secs.max(0.001)))
+    let users = sums.into_iter().filter(|(pid, sum)| sum[0] > 0.0 && !is_kernel_thread(shared, *pid));
+    let mut users: Vec<DeviceUser> = users
+        .map(|(pid, sum)| {
+            let [bytes_per_s, requests_per_s] = sum.map(|n| n / secs.max(0.001));
+            DeviceUser { task: Task::from_label(&task_label(shared, pid)), bytes_per_s, requests_per_s }
+        })
+        .collect();
+    users.sort_by(|a, b| b.bytes_per_s.total_cmp(&a.bytes_per_s));
+    users
 }
 
-/// The tasks that the findings name, then those stalled by what the findings are about; without `user`.
-fn victims(shared: &Shared, incident: &Incident, user: Option<u32>) -> Vec<String> {
-    let mut out: Vec<(u32, String)> = Vec::new();
-    let mut add = |pid: u32, name: &str| {
-        if Some(pid) != user && !out.iter().any(|known| known.0 == pid) {
-            out.push((pid, format!("{name} ({pid})")));
-        }
-    };
+fn is_kernel_thread(shared: &Shared, pid: u32) -> bool {
+    match shared.system.processes.find_live(pid) {
+        Some(row) => row.raw.kernel_thread,
+        None => task_label(shared, pid).starts_with("kworker/"),
+    }
+}
+
+/// The tasks that the findings name as victims, then those stalled by what the findings are about.
+fn victims(shared: &Shared, incident: &Incident) -> Vec<Task> {
+    let mut out: Vec<Task> = Vec::new();
     for finding in &incident.findings {
-        match &finding.subject {
-            FindingSubject::Task(key, name) => add(key.pid, name),
-            FindingSubject::Pid(pid, name) => add(*pid, name),
-            _ => {}
+        out.extend(finding.victims.iter().map(|task| Task::from_label(&task.name)));
+        if matches!(finding.subject, FindingSubject::Task(..) | FindingSubject::Pid(..)) {
+            out.push(Task::from_label(&finding.subject.name()));
         }
     }
     let has_rule = |rules: &[&str]| incident.findings.iter().any(|f| rules.contains(&f.rule));
-    for (kind, _) in [(THROTTLE, DIRTY_PAGE_RULES), (RECLAIM, MEMORY_RULES)].iter().filter(|(_, rules)| has_rule(rules))
-    {
-        let Some(stalls) = shared.snapshot().memory_stalls.ok() else { break };
-        stalls.processes_by_kind(*kind).iter().for_each(|process| add(process.key.pid, &sanitize(&process.comm)));
+    for (kind, rules) in [(THROTTLE, DIRTY_PAGE_RULES), (RECLAIM, MEMORY_RULES)] {
+        let Some(stalls) = shared.snapshot().memory_stalls.ok().filter(|_| has_rule(rules)) else { continue };
+        let stalled = stalls.processes_by_kind(kind);
+        out.extend(stalled.iter().map(|p| Task { name: sanitize(&p.comm), pid: p.key.pid.to_string() }));
     }
-    out.into_iter().map(|(_, name)| name).collect()
+    if has_rule(MEMORY_RULES) {
+        out.extend(most_faulting(shared));
+    }
+    out
+}
+
+/// The task with most major faults of those that have memory in swap.
+fn most_faulting(shared: &Shared) -> Option<Task> {
+    let faults = |row: &ProcessRow<'_>| row.rates().major_faults_per_s.filter(|n| *n > 0.0);
+    let rows = shared.system.processes.iter().filter(|row| row.raw.swap_bytes.is_some_and(|bytes| bytes > 0));
+    let most = rows.filter_map(|row| Some((faults(&row)?, row))).max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map(|(_, row)| Task::from_label(&row.label()))
+}
+
+/// Tasks that hang while the device does: those with I/O on it, and, if no other device is stalled, those with no known
+/// device.
+fn waiting_for_device(shared: &Shared, incident: &Incident, device: Option<DevId>) -> Vec<Task> {
+    if incident.cause().rule != "device-stalled" {
+        return Vec::new();
+    }
+    let stalled = shared.snapshot().devices.ok().map_or(0, |all| all.iter().filter(|rate| rate.stalled).count());
+    let waits = |row: &ProcessRow<'_>| row.main_device().map_or(stalled == 1, |id| Some(id) == device);
+    let hung = shared.system.hung_tasks.iter().filter(|task| match shared.system.processes.get(&task.key) {
+        Some(row) => waits(&row),
+        None => stalled == 1,
+    });
+    let mut hung: Vec<(bool, Task)> = hung
+        .map(|task| {
+            let label = Task { name: sanitize(&task.comm), pid: task.key.pid.to_string() };
+            (is_kernel_thread(shared, task.key.pid), label)
+        })
+        .collect();
+    // A program is what a person looks for.
+    hung.sort_by_key(|(is_kernel, _)| *is_kernel);
+    hung.into_iter().map(|(_, task)| task).collect()
 }
 
 /// `fio (1234)`, sanitized.
-fn task_name(shared: &Shared, pid: u32) -> String {
+fn task_label(shared: &Shared, pid: u32) -> String {
     let traced = || shared.snapshot().io_attribution.ok()?.process_name(pid).map(|name| sanitize(&**name));
     match shared.system.processes.find_live(pid) {
         Some(row) => row.label(),
@@ -175,7 +337,7 @@ fn mount_point(shared: &Shared, id: DevId) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::finding::{Finding, Severity};
+    use crate::doctor::finding::{Finding, InvolvedTask, Severity};
     use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo, rates::DeviceIo};
     use crate::model::reading::Reading;
     use crate::model::snapshot::Snapshot;
@@ -220,29 +382,106 @@ mod tests {
     }
 
     #[test]
-    fn no_task_is_the_culprit_of_a_fault_or_without_a_device() {
+    fn a_device_at_fault_is_the_culprit_and_its_users_are_victims() {
         let fault = line(&shared("io-error", vec![LOOP]), 120).unwrap();
-        assert!(fault.contains("most I/O by dd (20)"), "{fault}");
+        assert_eq!(fault, "device 7:0 · culprit the device itself · victim sqlite (40), dd (20)");
         assert_eq!(line(&shared("hung-task", vec![]), 120).as_deref(), Some("victim sqlite (40)"));
     }
 
+    fn named(names: &[&str]) -> Vec<InvolvedTask> {
+        names.iter().map(|name| InvolvedTask { name: (*name).into(), share_pct: None }).collect()
+    }
+
     #[test]
-    fn a_long_line_loses_victims_the_mount_point_and_the_rate_but_no_name() {
+    fn tasks_that_findings_name_come_first_and_share_a_name() {
+        let mut shared = shared("device-saturated", vec![LOOP]);
+        let finding = &mut shared.findings.incidents[0].findings[0];
+        finding.culprits = named(&["dd (20)", "dd (21)"]);
+        finding.victims = named(&["dd (21)", "postgres (50)"]);
+        let line = line(&shared, 120).unwrap();
+        assert_eq!(line, "device 7:0 · culprit dd (20, 21) 977K/s · victim postgres (50), sqlite (40)");
+    }
+
+    #[test]
+    fn a_task_that_does_little_beside_the_culprit_is_its_victim() {
+        let mut shared = shared("device-saturated", vec![FAST]);
+        shared.findings.incidents[0].findings[0].culprits = named(&["rustc (30)", "wal (60)"]);
+        let io = |pid, bytes, writes_per_s| OwnerIo {
+            owner: pid,
+            total: IoRates::default(),
+            devices: vec![DeviceIo {
+                device: FAST,
+                rates: IoRates { write_bytes_per_s: bytes, writes_per_s, ..IoRates::default() },
+            }],
+        };
+        let attribution = IoAttribution {
+            processes: vec![io(30, 1e8, 50.0), io(60, 1e5, 9.0)],
+            names: vec![(30, "rustc".into()), (60, "wal".into())],
+            ..IoAttribution::default()
+        };
+        let mut snapshot = shared.snapshot().clone();
+        (snapshot.seq, snapshot.io_attribution) = (2, Reading::Ok(Arc::new(attribution)));
+        shared.system.snapshot = Arc::new(snapshot);
+        shared.system.history.push(shared.system.snapshot.clone());
+        let line = line(&shared, 120).unwrap();
+        assert_eq!(line, "device 254:0 · culprit rustc (30) 525M/s · victim sqlite (40), wal (60)");
+    }
+
+    #[test]
+    fn tasks_that_only_hurt_themselves_are_both() {
+        let mut shared = shared("swapping", vec![LOOP]);
+        let finding = &mut shared.findings.incidents[0].findings[0];
+        (finding.culprits, finding.victims) = (named(&["dd (20)"]), named(&["dd (20)"]));
+        finding.subject = FindingSubject::Machine;
+        assert_eq!(line(&shared, 120).as_deref(), Some("device 7:0 · culprit and victim dd (20) 977K/s"));
+        let finding = &mut shared.findings.incidents[0].findings[0];
+        (finding.rule, finding.cgroup) = ("cgroup-memory", Some("/job".into()));
+        let line = line(&shared, 120).unwrap();
+        assert_eq!(line, "device 7:0 · culprit the memory limit of /job · victim dd (20)");
+    }
+
+    #[test]
+    fn a_file_system_is_the_victim_where_no_task_is_known() {
+        let mut shared = shared("io-error", vec![FAST]);
+        shared.system.snapshot = Arc::default();
+        shared.system.history = Default::default();
+        let mount = Finding {
+            rule: "read-only",
+            subject: FindingSubject::Mount(b"/srv/data"[..].into()),
+            ..Finding::default()
+        };
+        let findings = &mut shared.findings.incidents[0].findings;
+        findings[0].subject = FindingSubject::Machine;
+        findings.push(mount);
+        let line = line(&shared, 120).unwrap();
+        assert_eq!(
+            line,
+            "device 254:0 · culprit the device itself · victim the file system at /srv/data, read-only"
+        );
+    }
+
+    #[test]
+    fn a_long_line_loses_victims_the_mount_point_the_rate_and_culprits_but_no_kind_of_name() {
+        let tasks = |labels: &[&str]| labels.iter().map(|label| Task::from_label(label)).collect::<Vec<_>>();
         let involved = Involved {
             device: Some(("nvme0n1p3".into(), Some("/var/lib/containers/storage".into()))),
-            user: Some(("culprit", "backup-daemon (1234567)".into(), 1.5e9)),
-            victims: ["postgres (1234)", "sqlite (5678)", "etcd (9)"].map(String::from).to_vec(),
+            cause: Cause::Tasks(tasks(&["backup-daemon (1234567)", "backup-daemon (89)"]), Some(1.5e9)),
+            victims: tasks(&["postgres (1234)", "sqlite (5678)", "etcd (9)"]),
+            hurt_mount: None,
         };
         let lines: Vec<String> = (0..=MAX_SHORTENING).map(|level| involved.line(level)).collect();
         assert_eq!(
             lines,
             [
-                "device nvme0n1p3 /var/lib/containers/storage · culprit backup-daemon (1234567) 1.40G/s · \
+                "device nvme0n1p3 /var/lib/containers/storage · culprit backup-daemon (1234567, 89) 1.40G/s · \
                  victim postgres (1234), sqlite (5678) +1",
-                "device nvme0n1p3 /var/lib/containers/storage · culprit backup-daemon (1234567) 1.40G/s · \
+                "device nvme0n1p3 /var/lib/containers/storage · culprit backup-daemon (1234567, 89) 1.40G/s · \
                  victim postgres (1234) +2",
-                "device nvme0n1p3 …ers/storage · culprit backup-daemon (1234567) 1.40G/s · victim postgres (1234) +2",
-                "device nvme0n1p3 …ers/storage · culprit backup-daemon (1234567) · victim postgres (1234) +2",
+                "device nvme0n1p3 …ers/storage · culprit backup-daemon (1234567, 89) 1.40G/s · \
+                 victim postgres (1234) +2",
+                "device nvme0n1p3 …ers/storage · culprit backup-daemon (1234567, 89) · victim postgres (1234) +2",
+                "device nvme0n1p3 · culprit backup-daemon (1234567, 89) · victim postgres (1234) +2",
+                "device nvme0n1p3 · culprit backup-daemon (1234567) +1 · victim postgres (1234) +2",
             ]
         );
     }
