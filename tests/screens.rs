@@ -12,6 +12,8 @@ mod fixture;
 mod pictures;
 #[path = "screens/replay.rs"]
 mod replay;
+#[path = "screens/situations.rs"]
+mod situations;
 #[path = "screens/snapshot.rs"]
 mod snapshot;
 #[path = "screens/syncs.rs"]

@@ -110,7 +110,8 @@ impl Filter {
         lines.retain(|line| {
             let text = text_of(&line["message"]);
             if !text.starts_with(' ') {
-                self.is_log_kept = text.contains(&self.device) || text.contains("blocked for more than");
+                let is_of_task = self.pids.iter().any(|pid| text.contains(&format!(":{pid} blocked for more than")));
+                self.is_log_kept = text.contains(&self.device) || is_of_task;
             }
             self.is_log_kept
         });
@@ -120,12 +121,13 @@ impl Filter {
         let comm = text_of(&task["raw"]["comm"]);
         if task["raw"]["kernel_thread"] == true {
             // Those of other devices are not.
-            return !comm.starts_with("loop") && !comm.starts_with("jbd2") || comm.contains(&self.device);
+            let is_of_one = ["loop", "jbd2", "ext4"].iter().any(|start| comm.starts_with(start));
+            return !is_of_one || comm.contains(&self.device);
         }
         let of_task = names.iter().find(|pair| pair[0] == task["raw"]["key"]);
         let command = of_task.map_or(String::new(), |pair| text_of(&pair[1]["cmdline"]));
         self.programs.iter().any(|program| match program.split_once('=') {
-            Some((name, part)) => comm == name && (of_task.is_none() || command.contains(part)),
+            Some((name, part)) => comm == name && command.contains(part),
             None => comm == *program,
         })
     }

@@ -7,18 +7,22 @@ use std::borrow::Cow;
 
 /// A task counts as stalled from this share of its time on, in per cent.
 const STALLED_PCT: f64 = 20.0;
+/// A task in state D counts as stalled for this share at least: whoever waits much is found there at most samples.
+const WAITING_PCT: f64 = 25.0;
 /// A task in state D for this long is stuck, not between two requests.
 const STUCK_NS: u64 = 2_000_000_000;
 
 /// Requests that take this long on average, in us, make a task wait: fast ones only keep it busy.
 const SLOW_REQUEST_US: f64 = 20_000.0;
 
-/// Per cent of its time that a task was stalled: 100 if it is stuck in state D, else by the largest of its stalls.
+/// Per cent of its time that a task was stalled: 100 if it is stuck in state D, else by the largest of its stalls, and more
+/// than a busy one if it is in state D at present.
 pub(super) fn stalled_pct(row: &ProcessRow<'_>) -> Option<f64> {
     if row.is_in_d_state() && row.state_duration_ns() >= STUCK_NS {
         return Some(100.0);
     }
-    stalls(row).into_iter().filter_map(|(_, pct)| pct).max_by(f64::total_cmp)
+    let at_least = row.is_in_d_state().then_some(WAITING_PCT);
+    stalls(row).into_iter().filter_map(|(_, pct)| pct).chain(at_least).max_by(f64::total_cmp)
 }
 
 /// The stalls of a task: what by, and the share of its time.

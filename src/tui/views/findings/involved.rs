@@ -111,8 +111,8 @@ struct Involved {
     device: Option<(String, Option<String>)>,
     cause: Cause,
     victims: Vec<Task>,
-    /// A file system that suffers, where no task is known to.
-    hurt_mount: Option<String>,
+    /// A file system on the device became read-only.
+    is_read_only: bool,
 }
 
 /// Ways to shorten the line, each in addition to those before.
@@ -135,13 +135,9 @@ impl Involved {
             victims.extend(users.iter().map(|user| user.task.clone()));
         }
         let victims = without_repeats(victims);
-        let read_only = incident.findings.iter().find_map(|f| match &f.subject {
-            FindingSubject::Mount(point) if f.rule == "read-only" => Some(point.sanitized()),
-            _ => None,
-        });
         Some(Self {
             device: device.map(|id| (shared.system.device_name(id), mount_point(shared, id))),
-            hurt_mount: read_only.filter(|_| victims.is_empty()),
+            is_read_only: incident.findings.iter().any(|f| f.rule == "read-only"),
             cause,
             victims,
         })
@@ -177,9 +173,8 @@ impl Involved {
         if !victims.is_empty() {
             let most = if shortening == 0 { MAX_VICTIMS } else { 1 };
             parts.push(format!("victim {}", join_tasks(&victims, most)));
-        } else if let Some(mount) = &self.hurt_mount {
-            let most = if shortening < 2 { usize::MAX } else { SHORT_MOUNT };
-            parts.push(format!("victim the file system at {}, read-only", cut_beginning(mount, most)));
+        } else if self.is_read_only {
+            parts.push("victim file system (read-only)".into());
         }
         parts.join(" · ")
     }
@@ -464,7 +459,7 @@ mod tests {
             device: Some(("nvme0n1p3".into(), Some("/var/lib/containers/storage".into()))),
             cause: Cause::Tasks(tasks(&["backup-daemon (1234567)", "backup-daemon (89)"]), Some(1.5e9)),
             victims: tasks(&["postgres (1234)", "sqlite (5678)", "etcd (9)"]),
-            hurt_mount: None,
+            is_read_only: false,
         };
         let lines: Vec<String> = (0..=MAX_SHORTENING).map(|level| involved.line(level)).collect();
         assert_eq!(

@@ -1,0 +1,61 @@
+//! The Overview in six situations recorded on a machine in trouble. A person who sees only the first screen can say which
+//! device it is about, who causes the trouble, and who suffers.
+//!
+//! The recordings are in `tests/fixtures/situations`; `cargo run --example trim` made them small and nameless.
+
+use super::snapshot::assert_snapshot;
+use super::{render, text};
+use iotop_plus::model::system_state::SystemState;
+use iotop_plus::recording::reader::RecordingReader;
+use iotop_plus::tui::app::{App, update};
+use iotop_plus::tui::event::Event;
+use iotop_plus::tui::settings::Settings;
+use std::fs::File;
+use std::path::Path;
+
+/// The name of a recording, and how the line below the worst finding names device, culprit and victim.
+type Situation = (&'static str, &'static str, &'static str, &'static str);
+
+const SITUATIONS: [Situation; 6] = [
+    ("slow-disk", "device loop1", "culprit the device itself", "victim fio ("),
+    ("dirty-storm", "device loop1", "culprit and victim dd (", "dd ("),
+    ("swap-pressure", "device loop1", "culprit and victim python3 (", "python3 ("),
+    ("hung-task", "device loop1", "culprit the device itself", "victim dd ("),
+    ("io-error", "device loop1", "culprit the device itself", "victim file system (read-only)"),
+    ("fsync-victim", "device loop1", "culprit streamer (", "victim database ("),
+];
+
+/// The screen at the end of a recording, as it was live.
+pub fn play(name: &str, size: (u16, u16)) -> App {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/situations").join(format!("{name}.iotop"));
+    let mut reader = RecordingReader::open(File::open(path).unwrap()).unwrap();
+    let system = SystemState::new(reader.header.host(), reader.header.log_clock());
+    let mut app = App::new(system, size, &Settings::default(), false);
+    while let Some(tick) = reader.next_tick().unwrap() {
+        for observation in tick.full_state.into_iter().flatten().chain(tick.observations) {
+            update(&mut app, Event::Observed(observation));
+        }
+    }
+    assert_eq!(reader.unreadable_frames, 0);
+    app
+}
+
+/// The screen, and the line about the worst finding on it.
+fn overview(name: &str, size: (u16, u16)) -> (String, String) {
+    let shown = text(&render(&play(name, size)));
+    let line = shown.lines().find(|line| line.contains("device loop1")).unwrap_or_default().to_owned();
+    (shown, line)
+}
+
+#[test]
+fn device_culprit_and_victim_are_on_the_first_screen() {
+    for (name, device, culprit, victim) in SITUATIONS {
+        for size in [(80, 24), (120, 40)] {
+            let (shown, line) = overview(name, size);
+            for part in [device, culprit, victim] {
+                assert!(line.contains(part), "{name} {size:?}: no {part:?} in\n{shown}");
+            }
+            assert_snapshot(&format!("situation_{}_{}x{}", name.replace('-', "_"), size.0, size.1), shown);
+        }
+    }
+}
