@@ -18,6 +18,8 @@ mod situations;
 mod snapshot;
 #[path = "screens/syncs.rs"]
 mod syncs;
+#[path = "screens/tasks.rs"]
+mod tasks;
 
 use fixture::{app, empty, press, send_processes, tree};
 use iotop_plus::collect::path::inspect_path;

@@ -83,7 +83,7 @@ fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
     app
 }
 
-fn open_bench(size: (u16, u16)) -> App {
+pub fn open_bench(size: (u16, u16)) -> App {
     open_bench_with(size, target_info())
 }
 
@@ -160,7 +160,7 @@ fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
     }
 }
 
-fn start_run(size: (u16, u16)) -> App {
+pub fn start_run(size: (u16, u16)) -> App {
     let mut app = open_bench(size);
     press(&mut app, "<enter>y");
     send_event(&mut app, ChildEvent::Started { pid: 4711 });
@@ -273,18 +273,20 @@ fn ended() {
     }
 }
 
+/// Answers the request for two stored results.
+pub fn send_pair(app: &mut App, ids: [&str; 2]) {
+    let both = vec![report(ids[0], 15_000), report(ids[1], 152_000)];
+    let ids = ids.map(str::to_owned).to_vec();
+    update(app, Event::JobReply(WorkerJob::BenchReports(StoreJob::Load(ids)), WorkerReply::LoadedResults(both)));
+}
+
 #[test]
 fn stored_and_compared_results() {
     assert_screens_at_every_size("bench_kept", "<end>m<up><up>");
     for size in sizes() {
         let mut app = open_bench(size);
         press(&mut app, "<end>m<up><up>c");
-        let ids = vec!["1795100000-randrw".to_owned(), "1795276156-randrw".to_owned()];
-        let both = vec![report(&ids[0], 15_000), report(&ids[1], 152_000)];
-        update(
-            &mut app,
-            Event::JobReply(WorkerJob::BenchReports(StoreJob::Load(ids)), WorkerReply::LoadedResults(both)),
-        );
+        send_pair(&mut app, ["1795100000-randrw", "1795276156-randrw"]);
         assert_screen("bench_compared", &app);
     }
 }

@@ -7,7 +7,7 @@ use iotop_plus::recording::writer::RecorderStatus;
 use iotop_plus::tui::app::App;
 use iotop_plus::tui::shared::ReplayUi;
 
-fn open_replay(size: (u16, u16)) -> App {
+pub fn open_replay(size: (u16, u16)) -> App {
     let mut app = app(size);
     let span = RecordingSpan { first_number: 10, last_number: 3609, ..RecordingSpan::default() };
     let host = app.shared.system.host.clone();

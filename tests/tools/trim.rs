@@ -48,7 +48,12 @@ fn trim([from, to]: [&String; 2], device: &str, programs: &[String]) -> Result<(
     header.host = "db1".into();
     let options = RecorderOptions { path: to.into(), replace: true, max_size: None, rotate: None };
     let mut writer = RecordingWriter::start(&Root::live(), options, header)?;
-    let mut filter = Filter { device: device.into(), programs: programs.to_vec(), ..Filter::default() };
+    let mut filter = Filter {
+        device: device.into(),
+        started_us: reader.header.mono_ns / 1000,
+        programs: programs.to_vec(),
+        ..Filter::default()
+    };
     while let Some(tick) = reader.next_tick()? {
         let all = tick.full_state.into_iter().flatten().chain(tick.observations);
         let kept: Result<Vec<Observation>, _> = all.map(|one| filter.trim(one)).collect();
@@ -73,6 +78,10 @@ struct Filter {
     device_id: Value,
     /// Whether the last line of the log stays: its continuations do, too.
     is_log_kept: bool,
+    /// Lines of the log that stayed so far.
+    log_lines: u64,
+    /// When the recording began, on the clock of the log, us.
+    started_us: u64,
 }
 
 impl Filter {
@@ -111,10 +120,16 @@ impl Filter {
             let text = text_of(&line["message"]);
             if !text.starts_with(' ') {
                 let is_of_task = self.pids.iter().any(|pid| text.contains(&format!(":{pid} blocked for more than")));
-                self.is_log_kept = text.contains(&self.device) || is_of_task;
+                let is_new = line["boot_us"].as_u64() >= Some(self.started_us);
+                self.is_log_kept = is_new && (has_word(&text, &self.device) || is_of_task);
             }
             self.is_log_kept
         });
+        for line in lines {
+            // A gap in the numbers means lost lines.
+            self.log_lines += 1;
+            line["seq"] = self.log_lines.into();
+        }
     }
 
     fn is_kept(&self, task: &Value, names: &[Value]) -> bool {
@@ -178,6 +193,12 @@ impl Filter {
             interfaces.clear();
         }
     }
+}
+
+/// Whether a text contains a name that no letter or digit follows.
+fn has_word(text: &str, name: &str) -> bool {
+    let follows = |(at, _): (usize, &str)| text[at + name.len()..].chars().next();
+    text.match_indices(name).any(|found| !follows(found).is_some_and(char::is_alphanumeric))
 }
 
 /// Text that JSON has as a list of bytes, without padding, or as a string.

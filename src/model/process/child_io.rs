@@ -35,13 +35,13 @@ impl InheritedIo {
         Self(inherited)
     }
 
-    /// The counters before the interval plus the inherited bytes. Unchanged where the growth is less than that: then
-    /// the parent has not waited for the child, or another process has.
-    pub(super) fn adjust_previous(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
-        let Some(more) = self.0.get(&pid) else { return before };
+    /// The bytes that a process inherits between two readings. 0 where the growth is less than that: then the parent has
+    /// not waited for the child, or another process has.
+    pub(super) fn inherited_by(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
+        let Some(more) = self.0.get(&pid) else { return IoBytes::default() };
         let mut with = before;
         with.add(*more);
         let fits = with.read <= now.read && with.write <= now.write && with.cancelled <= now.cancelled;
-        if fits { with } else { before }
+        if fits { *more } else { IoBytes::default() }
     }
 }

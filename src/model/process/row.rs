@@ -157,6 +157,11 @@ impl<'a> ProcessRow<'a> {
         self.raw.io.bytes().map(|_| self.accumulated_counters().io)
     }
 
+    /// Bytes that the kernel added to its counters for children that ended since the counters were reset.
+    pub fn children_io(&self) -> IoBytes {
+        self.accumulated_counters().children_io
+    }
+
     /// Time waiting for block I/O since the counters were reset, ns.
     pub fn accumulated_io_delay_ns(&self) -> Option<u64> {
         self.raw.delays.map(|_| self.accumulated_counters().blkio_ns)

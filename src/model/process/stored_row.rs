@@ -56,6 +56,8 @@ pub(crate) struct TaskRates {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AccumulatedCounters {
     pub io: IoBytes,
+    /// Bytes that the kernel added to the counters for children that ended; they are not in `io`.
+    pub children_io: IoBytes,
     pub major_faults: u64,
     pub blkio_ns: u64,
     pub swapin_ns: u64,
@@ -65,12 +67,14 @@ impl AccumulatedCounters {
     /// Adds the counts of `more`; saturates, because counters of a recording are untrusted.
     pub(super) fn add(&mut self, more: &Self) {
         self.io.add(more.io);
+        self.children_io.add(more.children_io);
         self.major_faults = self.major_faults.saturating_add(more.major_faults);
         self.blkio_ns = self.blkio_ns.saturating_add(more.blkio_ns);
         self.swapin_ns = self.swapin_ns.saturating_add(more.swapin_ns);
     }
 
     pub(super) fn is_zero(&self) -> bool {
-        self.io == IoBytes::default() && (self.major_faults, self.blkio_ns, self.swapin_ns) == (0, 0, 0)
+        [self.io, self.children_io] == [IoBytes::default(); 2]
+            && (self.major_faults, self.blkio_ns, self.swapin_ns) == (0, 0, 0)
     }
 }

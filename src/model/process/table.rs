@@ -147,7 +147,11 @@ impl ProcessTable {
             return;
         }
         if let (Some(old), Some(new)) = (before.io.bytes(), now.io.bytes()) {
-            before.io = TaskIoRaw::Read(inherited.adjust_previous(key.pid, old, new));
+            let children_io = inherited.inherited_by(key.pid, old, new);
+            let mut own = old;
+            own.add(children_io);
+            before.io = TaskIoRaw::Read(own);
+            self.accumulate(at, AccumulatedCounters { children_io, ..AccumulatedCounters::default() });
         }
         let rates = self.derive_rates(at, &before, change.scanned_ns.saturating_sub(change.previous_scan_ns));
         self.set_rates(at, rates);

@@ -136,6 +136,7 @@ fn io_of_an_exited_child_is_not_its_parents_rate() {
     assert_eq!(written(&table, 2), Some(100.0));
     assert_eq!(table.accumulated_io.write, 100);
     assert_eq!(table.get(&key(2)).unwrap().raw.io.bytes().map(|b| b.write), Some(805), "the kernel's own count");
+    assert_eq!(table.get(&key(2)).unwrap().children_io().write, 700);
     // Both exited: sh inherits their bytes through sudo.
     let mut table = ProcessTable::new();
     start(&mut table);
@@ -147,6 +148,7 @@ fn io_of_an_exited_child_is_not_its_parents_rate() {
     start(&mut table);
     table.apply(&ProcessUpdate { exited: vec![key(3)], ..update_at(11, false, &[(below(2, 1, 305), 10)]) });
     assert_eq!(written(&table, 2), Some(300.0));
+    assert_eq!(table.get(&key(2)).unwrap().children_io().write, 0);
     // A cycle of parents, possible only in a damaged recording.
     let mut table = ProcessTable::new();
     table.apply(&update_at(10, true, &[(below(1, 2, 50), 0), (below(2, 1, 5), 0)]));

@@ -120,7 +120,7 @@ impl App {
             ("theme", name) => self.select_theme(name),
             _ => self.visit_views(effects, |view, cx, out| view.on_command(word, rest, cx, out)).unwrap_or_else(|| {
                 Err(format!(
-                    "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, \
+                    "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB[=VALUE], syncs MS, \
                      include RE, exclude RE, q"
                 ))
             }),

@@ -7,7 +7,7 @@ use crate::model::snapshot::Snapshot;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
     CellBuffer, Levels, Rect, Style, area_below, draw_bar, draw_column, draw_columns, draw_sample_labels,
-    draw_sample_markers, draw_text, fill_area,
+    draw_sample_markers, draw_text, draw_text_right, fill_area,
 };
 use crate::units::format_bytes;
 
@@ -38,7 +38,10 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let is_swapping = rates[0].is_some_and(|n| n > 0.0);
     let below = area_below(inner, 1);
     match inner.height {
-        0..=2 => line(buf, 1, &swap_line, is_swapping),
+        0..=2 => {
+            line(buf, 1, &swap_line, is_swapping);
+            draw_beside(cx, w, [levels.len(), swap_line.len()], Rect { height: inner.height.min(2), ..inner }, buf);
+        }
         3..=4 => {
             draw_thresholds(cx, Rect { height: below.height.min(2), ..below }, buf);
             line(buf, 3, &swap_line, is_swapping);
@@ -47,6 +50,27 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
             draw_unwritten_history(cx, w, Rect { height: height - 2, ..below }, buf);
             line(buf, height - 1, &swap_line, is_swapping);
         }
+    }
+}
+
+/// Draws dirty + writeback over time, scaled to the limit, at the right of two lines of text of these lengths, and the
+/// limits below.
+fn draw_beside(cx: &Context, w: &WritebackRate, texts: [usize; 2], area: Rect, buf: &mut CellBuffer) {
+    let rest = |text: usize| {
+        let used = (text + 2).min(usize::from(area.width)) as u16;
+        Rect { x: area.x + used, width: area.width - used, height: 1, ..area }
+    };
+    let graph = rest(texts[0]);
+    let value = |s: &Snapshot| s.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64);
+    let limit = w.dirty_threshold_bytes.map_or(1.0, |n| n as f64).max(1.0);
+    let levels = Levels { warn: w.freerun_bytes.map_or(f64::INFINITY, |n| n as f64), crit: limit };
+    let history = cx.shared.history_to_shown().map(|f| value(&f.snapshot));
+    draw_columns(buf, graph, history, limit, |n| levels.style(n, &cx.theme));
+    let [slowed, limit] = [w.freerun_bytes, w.dirty_threshold_bytes].map(level);
+    let below = Rect { y: area.y + 1, ..rest(texts[1]) };
+    let text = format!("slowed above {slowed}, limit {limit}");
+    if area.height > 1 && usize::from(below.width) >= text.len() {
+        draw_text_right(buf, below.x, below.y, &text, below.width, cx.theme.dim);
     }
 }
 

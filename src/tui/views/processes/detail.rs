@@ -10,7 +10,7 @@ use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
 use crate::model::file_io::list::FileQuery;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::model::process::ProcessRow;
+use crate::model::process::{IoBytes, ProcessRow};
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId, Shared};
@@ -19,6 +19,17 @@ use crate::units::{format_bytes, format_duration};
 
 /// Facts and mappings are drawn side by side from this width on.
 const SIDE_BY_SIDE_WIDTH: u16 = 150;
+
+impl TaskPage {
+    /// Keeps the counters of the task, for when it has ended.
+    pub(super) fn keep_last_values(&mut self, shared: &Shared) {
+        if let Some(row) = shared.system.processes.get(&self.key).filter(|row| !row.has_exited()) {
+            let mut out = DetailText::default();
+            push_counters(shared, &row, &mut out);
+            self.last_values = out.0;
+        }
+    }
+}
 
 impl ProcessesView {
     pub(super) fn detail_lines(&self, cx: &Context) -> Vec<(String, bool)> {
@@ -69,7 +80,8 @@ fn counters_and_facts(shared: &Shared, p: &TaskPage) -> DetailText {
             push_files(shared, &files, false, &mut out);
         }
         None => {
-            out.strong("this task has ended");
+            out.strong("this task has ended; its last values:");
+            out.0.extend(p.last_values.iter().cloned());
             push_process_io(shared, p.key.pid, None, &mut out);
         }
     }
@@ -93,9 +105,11 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     push_waits(shared, row.pid(), out);
     out.fact("threads", row.raw.num_threads);
     out.fact("io priority", row.ionice().as_deref().unwrap_or("-"));
-    let [read, written] = [row.raw.io.bytes().map(|b| b.read), row.raw.io.bytes().map(|b| b.write)].map(level);
-    out.fact("read", format!("{}/s, {read} in all", format_optional_bytes(row.rates().read_bytes_per_s)));
-    out.fact("written", format!("{}/s, {written} in all", format_optional_bytes(row.rates().write_bytes_per_s)));
+    let children = row.children_io();
+    let [read, written] =
+        [(|b| b.read) as fn(&IoBytes) -> u64, |b| b.write].map(|of| total_text(row, of, of(&children)));
+    out.fact("read", format!("{}/s, {read}", format_optional_bytes(row.rates().read_bytes_per_s)));
+    out.fact("written", format!("{}/s, {written}", format_optional_bytes(row.rates().write_bytes_per_s)));
     out.fact("cancelled", format!("{}/s", format_optional_bytes(row.rates().cancelled_bytes_per_s)));
     out.fact("I/O delay", pct(row.rates().io_delay_pct));
     out.fact("swapin delay", pct(row.rates().swapin_delay_pct));
@@ -107,6 +121,15 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     out.fact("cgroup", row.cgroup().map_or("-".into(), sanitize));
     if let Some(container) = row.container() {
         out.fact("container", sanitize(container));
+    }
+}
+
+/// `30.0M in all, 29.0M of it by children that ended`: the kernel adds what a child did to its parent's counters.
+fn total_text(row: &ProcessRow<'_>, of: fn(&IoBytes) -> u64, by_children: u64) -> String {
+    let total = level(row.raw.io.bytes().as_ref().map(of));
+    match by_children {
+        0 => format!("{total} in all"),
+        n => format!("{total} in all, {} of it by children that ended", format_bytes(n)),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct ProcessesView {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskPage {
     pub key: TaskKey,
+    /// The lines of its counters when it was last seen.
+    last_values: Vec<(String, bool)>,
     /// Limits and parents, read by a child process.
     facts: Option<WorkerReply>,
     /// Mappings, read by a child process on request.
@@ -224,7 +226,8 @@ impl View for ProcessesView {
             out.error(format!("task {} has exited", key.tid));
             return true;
         }
-        let mut page = TaskPage { key, facts: None, mappings: None, mappings_requested: false };
+        let mut page =
+            TaskPage { key, last_values: Vec::new(), facts: None, mappings: None, mappings_requested: false };
         if cx.shared.replay.is_some() {
             // These facts are read on request, so a recording has none.
             let missing = |what: &str| Some(WorkerReply::Failed(format!("{what} are not in a recording")));
@@ -241,6 +244,9 @@ impl View for ProcessesView {
         if change == Change::Tasks {
             let last = cx.shared.system.processes.len().saturating_sub(1);
             self.scroll.selected = self.scroll.selected.min(last);
+            if let Some(page) = &mut self.page {
+                page.keep_last_values(cx.shared);
+            }
         }
     }
 

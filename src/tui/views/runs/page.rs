@@ -113,7 +113,7 @@ impl<K: RunKind> RunView<K> {
         let mark_hint = match &self.marked {
             Some(marked) if marked == id => "Marked: c on another one compares the two.".into(),
             Some(marked) => format!("c compares it with {}, the marked one.", sanitize(marked)),
-            None => "m marks it, to compare others with.".into(),
+            None => "c compares it with the newest of its kind; m marks it, to compare others with.".into(),
         };
         let style = if stored.is_damaged { TextStyle::Crit } else { TextStyle::Plain };
         vec![

@@ -2,7 +2,7 @@
 
 use super::kind::RunKind;
 use super::state::{LIST_FOCUS, OpenedResult, PAGE_FOCUS, Run, RunEnding, RunRow, RunView};
-use crate::bench::store::Storable;
+use crate::bench::store::{Storable, StoredReport};
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::WorkerReply;
 use crate::subprocess::runner::ChildEvent;
@@ -193,8 +193,22 @@ impl<K: RunKind> RunView<K> {
                 self.show_results(vec![marked.clone(), selected], out);
                 out.focus_pane(PAGE_FOCUS);
             }
-            _ => out.error("mark another result first (m), then c compares the selected one with it"),
+            (_, Some(selected)) => match self.newest_like(&selected) {
+                Some(other) => {
+                    self.show_results(vec![other, selected], out);
+                    out.focus_pane(PAGE_FOCUS);
+                }
+                None => out.error("mark another result first (m), then c compares the selected one with it"),
+            },
         }
+    }
+
+    /// The newest other result of the same profile, to compare with where none is marked.
+    fn newest_like(&self, id: &str) -> Option<String> {
+        let profile = |stored: &StoredReport| stored.profile.clone();
+        let of = self.stored_results().iter().find(|stored| stored.id == *id).map(profile)?;
+        let others = self.stored_results().iter().filter(|stored| stored.id != *id && profile(stored) == of);
+        others.filter(|stored| !stored.is_damaged).min_by_key(|stored| stored.number).map(|stored| stored.id.clone())
     }
 
     /// Handles Esc: closes the topmost thing. Returns whether there was one.

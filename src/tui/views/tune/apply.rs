@@ -58,6 +58,15 @@ impl TuneView {
         self.ask_apply_assignments(assignments, true, cx, out);
     }
 
+    /// Asks whether to apply the assignment that was typed as a command, once its knob has been read.
+    pub(super) fn ask_typed_assignment(&mut self, cx: &Context, out: &mut Outbox) {
+        let is_read = |text: &String| self.knobs.knob(text.split('=').next().unwrap_or_default()).is_some();
+        if self.typed_assignment.as_ref().is_some_and(is_read) {
+            let typed = self.typed_assignment.take();
+            self.ask_apply_assignments(typed.into_iter().collect(), true, cx, out);
+        }
+    }
+
     pub(super) fn ask_apply_assignments(
         &mut self,
         assignments: Vec<String>,

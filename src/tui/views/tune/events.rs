@@ -105,6 +105,7 @@ impl TuneView {
             self.knob_to_select = selected;
         }
         self.select_requested_knob();
+        self.ask_typed_assignment(cx, out);
         let is_shown = cx.screen.view == ViewId::Tune;
         if is_first {
             self.skip_heading(1);

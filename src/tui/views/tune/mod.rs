@@ -63,6 +63,8 @@ pub struct TuneView {
     editing_knob: Option<String>,
     /// A knob to select as soon as it is listed.
     pub(in crate::tui) knob_to_select: Option<String>,
+    /// An assignment typed as a command; asked about as soon as its knob has been read.
+    typed_assignment: Option<String>,
     /// Assignments being applied, `KNOB=VALUE` each.
     applying: Vec<String>,
     /// Why the last request was refused; cleared by the next key.
@@ -307,9 +309,13 @@ impl View for TuneView {
         true
     }
 
-    fn on_command(&mut self, word: &str, args: &str, _: &Context, out: &mut Outbox) -> Option<Result<(), String>> {
+    fn on_command(&mut self, word: &str, args: &str, cx: &Context, out: &mut Outbox) -> Option<Result<(), String>> {
         (word == "tune").then(|| {
-            self.show_knobs(&[KnobId::parse(args).map_err(|error| error.to_string())?.to_string()], out);
+            let (knob, value) = args.split_once('=').map_or((args, None), |(knob, value)| (knob, Some(value)));
+            let knob = KnobId::parse(knob).map_err(|error| error.to_string())?.to_string();
+            self.typed_assignment = value.map(|value| format!("{knob}={value}"));
+            self.show_knobs(&[knob], out);
+            self.ask_typed_assignment(cx, out);
             Ok(())
         })
     }
