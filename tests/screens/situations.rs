@@ -30,7 +30,7 @@ pub fn play(name: &str, size: (u16, u16)) -> App {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/situations").join(format!("{name}.iotop"));
     let mut reader = RecordingReader::open(File::open(path).unwrap()).unwrap();
     let system = SystemState::new(reader.header.host(), reader.header.log_clock());
-    let mut app = App::new(system, size, &Settings::default(), false);
+    let mut app = App::new(system, size, &Settings::default());
     while let Some(tick) = reader.next_tick().unwrap() {
         for observation in tick.full_state.into_iter().flatten().chain(tick.observations) {
             update(&mut app, Event::Observed(observation));

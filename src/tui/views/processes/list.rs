@@ -5,11 +5,15 @@ use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
 use crate::model::column::{Align, CellValue};
 use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
+use crate::model::history::HistoryFrame;
+use crate::model::io_accounting::IoRates;
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::column_priority::of_process_column;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
-use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_reason, draw_text, table, title_with_filter};
+use crate::tui::widgets::{
+    CellBuffer, Rect, Style, Theme, draw_columns, draw_reason, draw_text, draw_text_right, table, title_with_filter,
+};
 use crate::units::format_bytes;
 
 impl ProcessesView {
@@ -40,7 +44,10 @@ impl ProcessesView {
             Col::Device if !is_traced => Priority::Hidden,
             id => of_process_column(id, self.is_empty_column(shared, &set[i])),
         };
-        let least = (width / 4).max(if width < 66 { 12 } else { 18 });
+        let history = self.history_area(shared, Rect { width, height: 1, ..Rect::default() }).width;
+        // Beside a history the command is shorter, not the columns fewer.
+        let least = if history > 0 { width / 6 } else { (width / 4).max(if width < 66 { 12 } else { 18 }) };
+        let width = width - history;
         (set, table::fit_columns(set, width, least, self.column_offset, priority))
     }
 
@@ -49,6 +56,13 @@ impl ProcessesView {
         let tasks = &shared.system.processes;
         let mut rows = self.window.rows.iter().map(|row| tasks.row(*row));
         column.align == Align::Right && rows.len() > 0 && rows.all(|row| column.sort_key(&row).number.is_nan())
+    }
+
+    /// The first row of the column at the right that has the history of I/O; empty where there is no room, or no tracing.
+    fn history_area(&self, shared: &Shared, inner: Rect) -> Rect {
+        let is_traced = shared.snapshot().io_attribution.ok().is_some() && !self.show_threads;
+        let width = if is_traced && inner.width >= MIN_WIDTH_WITH_HISTORY { HISTORY_WIDTH } else { 0 };
+        Rect { x: inner.right() - width, width, height: 1, ..inner }
     }
 
     /// The query for `height` rows from `offset` on.
@@ -124,6 +138,8 @@ impl ProcessesView {
         let descending = self.reverse == by.spec().is_ascending();
         let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
         table::draw_header(buf, inner, set, &fitted, sorted, theme);
+        let history = self.history_area(shared, inner);
+        draw_text_right(buf, history.x, inner.y, " I/O", history.width, theme.dim);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
         let selected = self.scroll.selected - self.scroll.offset.min(self.scroll.selected);
         let mut scratch = String::new();
@@ -135,6 +151,7 @@ impl ProcessesView {
             let value = |c: &ProcessColumnSpec| c.cell(&texts);
             let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
             table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
+            draw_history(shared, row.pid(), Rect { y, ..history }, buf, theme);
             if focused && n == selected {
                 table::highlight_row(buf, body, y, theme);
             }
@@ -164,6 +181,27 @@ impl ProcessesView {
         sheet.notes.extend(shared.processes_unavailable_reason());
         sheet.notes.extend(missing_data_notes(&shared.system.processes));
         sheet
+    }
+}
+
+/// Cells of the history of a task's I/O, with a blank before it.
+const HISTORY_WIDTH: u16 = 9;
+/// From this width on there is one.
+const MIN_WIDTH_WITH_HISTORY: u16 = 110;
+
+/// Draws the bytes per second of a process at the devices, from tracing, scaled to its own peak.
+fn draw_history(shared: &Shared, pid: u32, area: Rect, buf: &mut CellBuffer, theme: &Theme) {
+    let bytes = |frame: &HistoryFrame| {
+        let rates = frame.snapshot.io_attribution.ok()?.process(pid).map_or(IoRates::default(), |io| io.total);
+        Some(rates.read_bytes_per_s + rates.write_bytes_per_s.max(rates.writeback_bytes_per_s))
+    };
+    // A blank separates it from the command.
+    let area = Rect { x: area.x + area.width.min(1), width: area.width.saturating_sub(1), ..area };
+    let samples = shared.graph_samples(area.width);
+    let shown: Vec<Option<f64>> = shared.history_to_shown().rev().take(samples).map(bytes).collect();
+    let peak = shown.iter().flatten().copied().fold(0.0, f64::max);
+    if peak > 0.0 && area.width > 0 {
+        draw_columns(buf, area, shown.into_iter().rev(), peak, |_| theme.graph);
     }
 }
 
