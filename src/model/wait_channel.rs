@@ -77,8 +77,6 @@ const WAIT_CHANNELS: &[WaitChannel] = &[
     of_other("synchronize_rcu", "kernel", "all CPUs to pass a point (RCU)"),
     of_other("rcu_barrier", "kernel", "all CPUs to pass a point (RCU)"),
     of_other("__flush_work", "kernel", "a worker of the kernel"),
-    of_device("rq_qos_wait", "device queue", "room in the device's queue (wbt)"),
-    of_device("blk_mq_get_tag", "device queue", "room in the device's queue"),
     of_device("rwsem_down", "lock", "a lock held by another task: look for the one that waits for a device"),
 ];
 

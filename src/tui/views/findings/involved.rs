@@ -449,7 +449,7 @@ mod tests {
         findings[0].subject = FindingSubject::Machine;
         findings.push(mount);
         let line = line(&shared, 120).unwrap();
-        assert_eq!(line, "device 254:0 · culprit the device itself · victim the file system at /srv/data, read-only");
+        assert_eq!(line, "device 254:0 · culprit the device itself · victim file system (read-only)");
     }
 
     #[test]
