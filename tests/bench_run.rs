@@ -3,6 +3,8 @@
 
 #[path = "bench_run/fio.rs"]
 mod fio;
+#[path = "bench_run/fio_jobs.rs"]
+mod fio_jobs;
 #[path = "bench_run/lab.rs"]
 mod lab;
 #[path = "bench_run/network.rs"]

@@ -1,5 +1,5 @@
-//! The README, the book, the changelog and the man page agree with the program. Five pages of the book are generated
-//! from it: `UPDATE_DOCS=1 cargo test --test docs` writes them.
+//! The README, the book, the changelog and the man page agree with the program. Five pages of the book, and a table of a sixth, are
+//! generated from it: `UPDATE_DOCS=1 cargo test --test docs` writes them.
 
 use clap::CommandFactory;
 use iotop_plus::cli::Cli;
@@ -209,6 +209,15 @@ fn the_themes_page_lists_all_styles() {
     page.push_str(include_str!("../assets/themes/slate.toml"));
     page.push_str("```\n");
     assert_page("themes.md", &page);
+}
+
+#[test]
+fn the_table_of_job_file_options_is_the_programs_own() {
+    let page = std::fs::read_to_string(repository().join("docs/reference/fio-jobs.md")).unwrap();
+    let (before, rest) = page.split_once("## Options\n").unwrap();
+    let after = rest.split_once("\n## ").unwrap().1;
+    let table = iotop_plus::bench::fio::table::options_markdown();
+    assert_page("fio-jobs.md", &format!("{before}## Options\n\n{table}\n## {after}"));
 }
 
 #[test]

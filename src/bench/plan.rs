@@ -1,5 +1,6 @@
 //! The plan of a run: everything it will do, shown before the start, sent to the child and stored with the result.
 
+use super::fio::job::JobFile;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -91,6 +92,9 @@ pub struct BenchPlan {
     pub latency_target_us: u64,
     /// `txlog` only.
     pub txlog: TxLogParams,
+    /// `fio` only: the jobs of a fio job file, which then say everything but the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_file: Option<JobFile>,
 }
 
 /// State of txlog's store in the page cache when counting begins. It decides how much memory the write of one record
@@ -178,13 +182,14 @@ impl Default for BenchPlan {
             interval_histograms: false,
             latency_target_us: 0,
             txlog: TxLogParams::default(),
+            job_file: None,
         }
     }
 }
 
 const MAX_DEPTH: u32 = 4096;
 const MAX_JOBS: u32 = 64;
-const MAX_BLOCK: u32 = 64 << 20;
+pub(crate) const MAX_BLOCK: u32 = 64 << 20;
 const MAX_BUFFER_BYTES: u64 = 512 << 20;
 const MAX_THREADS: u32 = 1024;
 

@@ -320,6 +320,7 @@ pub(crate) fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder
     for r in recorders {
         part.read = part.read.merge(&r.direction_stats(OpKind::Read));
         part.write = part.write.merge(&r.direction_stats(OpKind::Write));
+        part.trim = part.trim.merge(&r.direction_stats(OpKind::Trim));
         part.sync = part.sync.merge(&r.sync_stats());
         part.depths = part.depths.merge(&r.depth_counts());
         part.stalls = part.stalls.max(&r.stall_stats());

@@ -53,8 +53,9 @@ struct SpecRun<'f> {
 
 type Measured = (Measurement, Result<(), RunError>);
 
-#[derive(Default)]
-struct CounterSnapshot {
+/// CPU time and the counters of all block devices at one time.
+#[derive(Clone, Default)]
+pub(crate) struct CounterSnapshot {
     cpu: ResourceUsage,
     disks: Vec<DiskRaw>,
     at_ns: u64,
@@ -104,11 +105,11 @@ impl BenchSession {
         Ok(place)
     }
 
-    /// What buffers are made of: what the plan asks for, as far as this machine gives it.
-    fn buffer_pages(&self) -> &'static str {
+    /// What buffers are made of: huge pages if `are_huge`, as far as this machine gives them.
+    pub(crate) fn buffer_pages(&self, are_huge: bool) -> &'static str {
         let setting = std::fs::read_to_string(self.root.sys("kernel/mm/transparent_hugepage/enabled"));
         let has = |word: &str| setting.as_ref().is_ok_and(|text| text.contains(word));
-        match self.plan.huge_pages {
+        match are_huge {
             true if has("[never]") => "ordinary pages: huge ones are switched off (transparent_hugepage/enabled)",
             true => "huge pages",
             false if has("[always]") => {
@@ -149,12 +150,22 @@ impl BenchSession {
     }
 
     fn write_data(&mut self, file: &BenchFile, bytes: u64) -> Result<(), RunError> {
-        let mut spec = IoSpec::for_layout(bytes, MIB, 4, self.plan.seed);
+        self.write_range(file, 0, bytes)
+    }
+
+    /// Fills a file with random data from `from` up to `end`.
+    pub(crate) fn write_range(&mut self, file: &BenchFile, from: u64, end: u64) -> Result<(), RunError> {
+        let mut spec = IoSpec { start: from, ..IoSpec::for_layout(end - from, MIB, 4, self.plan.seed) };
         // A rate limit protects other users of the disk, so it applies to the layout, too.
         spec.op_interval_ns = self.plan.op_interval_ns(MIB) / u64::from(self.plan.jobs.max(1));
         let measurement = Measurement { label: "writing the file's data".into(), ..Measurement::default() };
         let run = SpecRun { measurement, is_measured: false, file: file.io_fd() };
         self.run_specs(run, &[spec])?.1
+    }
+
+    /// The counters now.
+    pub(crate) fn read_counters(&self) -> CounterSnapshot {
+        CounterSnapshot::read(&self.counters)
     }
 
     pub(crate) fn new_measurement(&self, label: &str, engine: &str) -> Measurement {
@@ -233,19 +244,25 @@ impl BenchSession {
         }
         let specs: Vec<_> = specs.iter().flat_map(split_to_depth_one).collect();
         let most = specs.iter().map(|s| s.block).max().unwrap_or(0) as usize;
-        let (huge, pages) = (self.plan.huge_pages, self.buffer_pages());
+        let huge = self.plan.huge_pages;
+        let pages = self.buffer_pages(huge);
         run.measurement.engine = format!("threads (pread, pwrite, {pages})");
         let unavailable = |e| EngineUnavailable(format!("buffers: {}", describe_io_error(&e)));
         let file = run.file;
-        let make = |_: &IoSpec| ThreadEngine::new(file, most, huge).map_err(unavailable);
+        let make = |_: &IoSpec| ThreadEngine::new(&[file], most, huge).map_err(unavailable);
         self.run_workers(run, &specs, make).map_err(|why| RunError::Failed(why.0))
     }
 
     fn run_on_uring(&self, mut run: SpecRun<'_>, specs: &[IoSpec]) -> Result<Measured, EngineUnavailable> {
         let BenchPlan { sqpoll, iopoll, huge_pages, .. } = self.plan;
-        let ask = UringOptions { sqpoll, iopoll: iopoll && run.is_measured, huge_pages, pages: self.buffer_pages() };
+        let ask = UringOptions {
+            sqpoll,
+            iopoll: iopoll && run.is_measured,
+            huge_pages,
+            pages: self.buffer_pages(huge_pages),
+        };
         let file = run.file;
-        let ring = |s: &IoSpec| UringEngine::new(file, s.depth, s.block as usize, ask);
+        let ring = |s: &IoSpec| UringEngine::new(&[file], s.depth, s.block as usize, ask);
         // A trial ring shows whether the kernel grants one, and with which flags.
         let trial = ring(specs.first().ok_or_else(|| EngineUnavailable("nothing to do".into()))?)?;
         run.measurement.engine = format!("io_uring ({})", trial.describe());
@@ -304,7 +321,8 @@ impl BenchSession {
         Ok((part, ended))
     }
 
-    fn complete_measurement(
+    /// Adds what the counters of `before` and `after` say.
+    pub(crate) fn complete_measurement(
         &self,
         mut part: Measurement,
         before: &CounterSnapshot,

@@ -40,10 +40,15 @@ impl ResourceUsage {
 /// Puts the calling thread, and every thread it starts from now on, into the idle I/O class
 /// (Documentation/block/ioprio.rst): served only when no other process uses the disk.
 pub(crate) fn set_idle_io_priority() -> io::Result<()> {
+    set_io_priority(3, 0)
+}
+
+/// Gives the calling thread an I/O priority: class 1 (real time), 2 (best effort) or 3 (idle), level 0 (highest) to 7.
+pub(crate) fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
     const WHO_PROCESS: i32 = 1;
-    const CLASS_IDLE: i32 = 3 << 13;
+    let priority = i32::from(class) << 13 | i32::from(level);
     // SAFETY: plain integers; 0 means the calling thread.
-    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
+    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -5,9 +5,9 @@
 //! which is also the start time of the operations that are prepared next).
 
 use super::engine::{Completion, IoEngine, IoOp};
-use super::io_spec::{AccessOrder, BufferFill, IoSpec};
+use super::io_spec::IoSpec;
 use super::measure::recorder::{OpKind, OpRecorder};
-use super::rng::Rng;
+use super::op_source::{NextOp, OpSource, SpecSource};
 use super::target::refusal::RunError;
 use crate::model::reading::describe_io_error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,15 @@ const SPIN_NS: u64 = 500_000;
 /// How long a stopped worker waits for operations in flight, ns.
 const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
 
+/// When a worker begins to count, and when it ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WorkerTimes {
+    /// Ramp-up, ns: operations in it are not counted.
+    pub ramp_ns: u64,
+    /// Counted time in ns; 0: no limit.
+    pub time_ns: u64,
+}
+
 #[derive(Clone, Copy)]
 struct InFlightOp {
     start: u64,
@@ -29,21 +38,28 @@ struct InFlightOp {
     op: IoOp,
 }
 
-struct WorkerLoop<'a, E: IoEngine> {
+/// Why no operation can be queued at present.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// There may be another one.
+    None,
+    /// Not before this time.
+    Until(u64),
+    /// Not before everything in flight is complete.
+    Drained,
+}
+
+struct WorkerLoop<'a, E: IoEngine, S: OpSource> {
     engine: &'a mut E,
-    spec: &'a IoSpec,
+    source: &'a mut S,
+    times: WorkerTimes,
     recorder: &'a OpRecorder,
-    rng: Rng,
-    /// Of the next sequential operation, from the start of the region.
-    next_offset: u64,
     slots: Vec<InFlightOp>,
     free_slots: Vec<u32>,
     unsubmitted: Vec<u32>,
     completions: Vec<Completion>,
-    writes_since_sync: u64,
-    min_completions: u32,
-    next_due_ns: u64,
-    queued_bytes: u64,
+    min_completions: usize,
+    pause: Pause,
     is_counting: bool,
 }
 
@@ -55,61 +71,73 @@ pub(crate) fn run_worker_loop<E: IoEngine>(
     stop: &AtomicBool,
     on_begin: &mut dyn FnMut(),
 ) -> Result<(), RunError> {
-    let depth = if E::SYNCHRONOUS { 1 } else { spec.depth.max(1) };
-    let idle = InFlightOp { start: 0, issue: 0, op: IoOp { kind: OpKind::Read, offset: 0, len: 0 } };
-    let mut rng = Rng::new(spec.seed.0, spec.seed.1);
-    if spec.read_pct < 100 {
-        for slot in 0..depth {
-            rng.fill_bytes(engine.buffer(slot));
-        }
+    let times = WorkerTimes { ramp_ns: spec.ramp_ns, time_ns: spec.time_ns };
+    let mut source = SpecSource::new(spec, engine.now());
+    run_source(engine, &mut source, times, recorder, stop, on_begin)
+}
+
+/// Runs what `source` asks for, likewise.
+pub(crate) fn run_source<E: IoEngine, S: OpSource>(
+    engine: &mut E,
+    source: &mut S,
+    times: WorkerTimes,
+    recorder: &OpRecorder,
+    stop: &AtomicBool,
+    on_begin: &mut dyn FnMut(),
+) -> Result<(), RunError> {
+    let depth = if E::SYNCHRONOUS { 1 } else { source.slots() };
+    for slot in 0..depth {
+        source.prepare(engine.buffer(slot));
     }
+    let idle = InFlightOp { start: 0, issue: 0, op: IoOp::new(OpKind::Read, 0, 0) };
+    // Rate-limited operations come one by one; waiting for several would distort their latencies.
+    let min_completions = if source.is_paced() { 1 } else { source.batches().complete_min };
     let mut this = WorkerLoop {
-        spec,
+        source,
+        times,
         recorder,
-        rng,
-        next_offset: 0,
         slots: vec![idle; depth as usize],
         free_slots: (0..depth).rev().collect(),
         unsubmitted: Vec::with_capacity(depth as usize),
         completions: Vec::with_capacity(depth as usize),
-        writes_since_sync: 0,
-        // Rate-limited operations come one by one; waiting for several would distort their latencies.
-        min_completions: if spec.op_interval_ns > 0 { 1 } else { spec.complete_min },
-        next_due_ns: engine.now(),
-        queued_bytes: 0,
+        min_completions,
+        pause: Pause::None,
         is_counting: false,
         engine,
     };
     this.run(stop, on_begin)
 }
 
-impl<E: IoEngine> WorkerLoop<'_, E> {
+impl<E: IoEngine, S: OpSource> WorkerLoop<'_, E, S> {
     fn run(&mut self, stop: &AtomicBool, on_begin: &mut dyn FnMut()) -> Result<(), RunError> {
         let mut now = self.engine.now();
-        let ramp_end = now + self.spec.ramp_ns;
-        let end = if self.spec.time_ns == 0 { u64::MAX } else { ramp_end.saturating_add(self.spec.time_ns) };
-        let depth = self.slots.len();
+        let ramp_end = now + self.times.ramp_ns;
+        let mut end = if self.times.time_ns == 0 { u64::MAX } else { ramp_end.saturating_add(self.times.time_ns) };
         let mut ended = None;
         let mut give_up = u64::MAX;
         self.recorder.heartbeat(now);
         loop {
             if !self.is_counting && now >= ramp_end {
                 self.is_counting = true;
-                self.queued_bytes = 0;
+                self.source.begin_counting(now);
                 self.recorder.start_counting(now);
                 on_begin();
             }
             if ended.is_none() {
                 if stop.load(Ordering::Relaxed) {
                     ended = Some(Err(RunError::Cancelled));
-                } else if now >= end || (self.spec.byte_limit > 0 && self.queued_bytes >= self.spec.byte_limit) {
-                    ended = Some(Ok(()));
                 } else {
-                    self.fill_slots(now);
+                    if now >= end {
+                        self.source.time_is_over();
+                        end = u64::MAX;
+                    }
+                    if self.fill_slots(now) {
+                        ended = Some(Ok(()));
+                    }
                 }
             }
             if ended.is_some() {
-                if self.free_slots.len() == depth || now >= give_up {
+                if self.in_flight() == 0 || now >= give_up {
                     break;
                 }
                 if give_up == u64::MAX && stop.load(Ordering::Relaxed) {
@@ -131,120 +159,131 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         ended.unwrap_or(Err(RunError::Cancelled))
     }
 
-    /// Fills free slots, as far as the rate and size limits allow.
-    fn fill_slots(&mut self, now: u64) {
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
+    /// Fills free slots, as far as the source has operations. Returns whether it has no more.
+    fn fill_slots(&mut self, now: u64) -> bool {
+        self.pause = Pause::None;
+        let submit_max = self.source.batches().submit_max;
         while let Some(&slot) = self.free_slots.last() {
-            if self.spec.op_interval_ns > 0 {
-                if now < self.next_due_ns {
-                    break;
-                }
-                self.next_due_ns += self.spec.op_interval_ns;
-            }
-            if self.spec.byte_limit > 0 && self.is_counting && self.queued_bytes >= self.spec.byte_limit {
+            let in_flight = self.in_flight() as u32;
+            if in_flight >= self.source.depth() {
                 break;
             }
+            let op = match self.source.next(now, in_flight) {
+                NextOp::Op(op) => op,
+                NextOp::NotBefore(due) => {
+                    self.pause = Pause::Until(due);
+                    break;
+                }
+                NextOp::Drain => {
+                    self.pause = Pause::Drained;
+                    break;
+                }
+                NextOp::End => return true,
+            };
             self.free_slots.pop();
-            let op = self.next_op(slot);
-            self.queued_bytes += u64::from(op.len);
+            if op.len > 0 && op.kind != OpKind::Trim {
+                self.source.fill(&op, &mut self.engine.buffer(slot)[..op.len as usize]);
+            }
             // As in fio, an operation starts when it is prepared. That matters for single operations in flight;
             // for others a clock reading each would only add cost.
-            let start = if self.spec.op_interval_ns > 0 { self.engine.now() } else { now };
+            let start = if self.source.is_paced() { self.engine.now() } else { now };
             self.slots[slot as usize] = InFlightOp { start, issue: start, op };
             self.engine.queue(slot, op);
             self.unsubmitted.push(slot);
-            if self.unsubmitted.len() >= self.spec.submit_max as usize {
+            if self.unsubmitted.len() >= submit_max {
                 break;
             }
         }
-    }
-
-    fn next_op(&mut self, slot: u32) -> IoOp {
-        if self.spec.fsync_every > 0 && self.writes_since_sync >= self.spec.fsync_every {
-            self.writes_since_sync = 0;
-            return IoOp { kind: OpKind::Sync, offset: 0, len: 0 };
-        }
-        let read = match self.spec.read_pct {
-            0 => false,
-            100.. => true,
-            pct => self.rng.below(100) < u64::from(pct),
-        };
-        let (offset, len) = self.next_range();
-        if read {
-            return IoOp { kind: OpKind::Read, offset, len };
-        }
-        self.writes_since_sync += 1;
-        let buffer = &mut self.engine.buffer(slot)[..len as usize];
-        match self.spec.fill {
-            BufferFill::Refill => self.rng.fill_bytes(buffer),
-            BufferFill::Scramble => {
-                let stamp = self.rng.next_u64().to_le_bytes();
-                for sector in buffer.chunks_exact_mut(512) {
-                    sector[..8].copy_from_slice(&stamp);
-                }
-            }
-        }
-        IoOp { kind: OpKind::Write, offset, len }
-    }
-
-    fn next_range(&mut self) -> (u64, u32) {
-        let &IoSpec { order, block, start, len, .. } = self.spec;
-        let bytes = u64::from(block);
-        match order {
-            AccessOrder::Random => (start + self.rng.below(len / bytes) * bytes, block),
-            AccessOrder::Sequential => {
-                let at = if self.next_offset >= len { 0 } else { self.next_offset };
-                let bytes = bytes.min(len - at);
-                self.next_offset = at + bytes;
-                (start + at, bytes as u32)
-            }
-        }
+        false
     }
 
     /// Submits new operations, waits if none has completed, records completions. Returns the time after that.
     fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, RunError> {
-        let not_taken =
-            |err: std::io::Error| failure("handing operations to the kernel".into(), err.raw_os_error().unwrap_or(0));
         let fresh = self.unsubmitted.len();
         if fresh > 0 {
-            self.engine.submit().map_err(not_taken)?;
-            now = self.engine.now();
-            if !E::SYNCHRONOUS {
-                for &slot in &self.unsubmitted {
-                    self.slots[slot as usize].issue = now;
-                }
+            now = self.submit_queued(fresh)?;
+        }
+        let batches = self.source.batches();
+        let in_flight = self.in_flight();
+        let has_room = !self.free_slots.is_empty() && in_flight < self.source.depth() as usize;
+        if batches.only_when_full && !E::SYNCHRONOUS {
+            if has_room && !draining && self.pause == Pause::None {
+                return Ok(now);
             }
-            if self.is_counting {
-                self.recorder.record_submit(fresh, self.slots.len() - self.free_slots.len());
-            }
-            self.unsubmitted.clear();
+            return self.reap_until_low(now, draining, has_room);
         }
         self.completions.clear();
-        self.engine.reap(&mut self.completions);
-        let inflight = self.slots.len() - self.free_slots.len();
+        self.engine.reap(&mut self.completions, batches.complete_max);
         // After a full batch with slots still free, prepare the next batch before waiting.
-        let more = fresh >= self.spec.submit_max as usize && !self.free_slots.is_empty();
+        let more = fresh >= batches.submit_max && has_room;
         if !more && (self.completions.is_empty() || fresh == 0) {
-            let mut timeout = STOP_POLL_NS;
-            if self.spec.op_interval_ns > 0 && !draining && !self.free_slots.is_empty() {
-                timeout = timeout.min(self.next_due_ns.saturating_sub(now));
-            }
-            if inflight == 0 && timeout <= SPIN_NS {
-                let due = now + timeout;
-                while self.engine.now() < due {
-                    std::hint::spin_loop();
-                }
-            } else if self.completions.is_empty() && (timeout > 0 || inflight > 0) {
-                let want = (self.min_completions as usize).clamp(1, inflight.max(1));
-                self.engine.wait(want as u32, timeout).map_err(not_taken)?;
-            }
-            let before = now;
-            now = self.engine.now();
-            let one = self.spec.op_interval_ns > 0 || now - before > SLOW_WAIT_NS;
-            self.min_completions = if one { 1 } else { self.spec.complete_min };
-            self.engine.reap(&mut self.completions);
+            now = self.wait_for_completions(now, draining, in_flight)?;
+            self.engine.reap(&mut self.completions, batches.complete_max);
         }
+        self.finish_round(now, in_flight)
+    }
+
+    fn submit_queued(&mut self, fresh: usize) -> Result<u64, RunError> {
+        self.engine.submit().map_err(not_taken)?;
+        let now = self.engine.now();
+        if !E::SYNCHRONOUS {
+            for &slot in &self.unsubmitted {
+                self.slots[slot as usize].issue = now;
+            }
+        }
+        if self.is_counting {
+            self.recorder.record_submit(fresh, self.in_flight());
+        }
+        self.unsubmitted.clear();
+        Ok(now)
+    }
+
+    /// Waits for completions, or, without operations in flight, until the next one is due.
+    fn wait_for_completions(&mut self, now: u64, draining: bool, in_flight: usize) -> Result<u64, RunError> {
+        let mut timeout = STOP_POLL_NS;
+        if let (Pause::Until(due), false) = (self.pause, draining) {
+            timeout = timeout.min(due.saturating_sub(now));
+        }
+        if in_flight == 0 && timeout <= SPIN_NS {
+            let due = now + timeout;
+            while self.engine.now() < due {
+                std::hint::spin_loop();
+            }
+        } else if self.completions.is_empty() && (timeout > 0 || in_flight > 0) {
+            let want = self.min_completions.clamp(1, in_flight.max(1));
+            self.engine.wait(want as u32, timeout).map_err(not_taken)?;
+        }
+        let later = self.engine.now();
+        let one = self.source.is_paced() || later - now > SLOW_WAIT_NS;
+        self.min_completions = if one { 1 } else { self.source.batches().complete_min };
+        Ok(later)
+    }
+
+    /// Takes completions as fio does: none while the queue has room, then so many at a time until few are in flight.
+    fn reap_until_low(&mut self, mut now: u64, draining: bool, has_room: bool) -> Result<u64, RunError> {
+        let batches = self.source.batches();
+        loop {
+            let in_flight = self.in_flight();
+            self.completions.clear();
+            let alone = draining || has_room;
+            self.min_completions = if alone { 1 } else { batches.complete_min.max(1) };
+            now = self.wait_for_completions(now, draining, in_flight)?;
+            self.engine.reap(&mut self.completions, batches.complete_max.max(self.min_completions));
+            let had_none = self.completions.is_empty();
+            now = self.finish_round(now, in_flight)?;
+            if alone || had_none || self.in_flight() <= batches.low {
+                return Ok(now);
+            }
+        }
+    }
+
+    fn finish_round(&mut self, now: u64, in_flight: usize) -> Result<u64, RunError> {
         if self.completions.is_empty() {
-            if inflight == 0 {
+            if in_flight == 0 {
                 self.recorder.heartbeat(now);
             }
             return Ok(now);
@@ -260,24 +299,43 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
         for &Completion { slot, result } in &self.completions {
             let s = self.slots[slot as usize];
             self.free_slots.push(slot);
-            if result != s.op.len as i32 {
-                failed = Some((s.op, -result.min(0)));
-            } else if self.is_counting {
+            let expected = if s.op.kind == OpKind::Trim { 0 } else { s.op.len as i32 };
+            if result != expected {
+                failed = Some(describe_failure(&s.op, -result.min(0)));
+                continue;
+            }
+            if self.is_counting && self.source.is_counted(&s.op) {
                 self.recorder.record_op(s.op.kind, u64::from(s.op.len), s.start, s.issue, now);
+            }
+            let buffer = if s.op.kind == OpKind::Trim { 0 } else { s.op.len as usize };
+            let checked = self.source.complete(&s.op, &self.engine.buffer(slot)[..buffer], now - s.start);
+            if let Err(why) = checked {
+                failed = Some(RunError::Failed(why));
             }
         }
         if self.is_counting {
             self.recorder.record_completion_time(now);
+            if self.source.takes_figures_anew() {
+                self.recorder.restart(now);
+            }
         } else {
             self.recorder.heartbeat(now);
         }
-        let Some((op, errno)) = failed else { return Ok(now) };
-        let what = format!("{:?} of {} bytes at offset {}", op.kind, op.len, op.offset);
-        Err(failure(what.to_lowercase(), errno))
+        failed.map_or(Ok(now), Err)
     }
 }
 
-/// The error of a failed operation; errno 0: a short transfer.
+#[cold]
+fn not_taken(err: std::io::Error) -> RunError {
+    failure("handing operations to the kernel".into(), err.raw_os_error().unwrap_or(0))
+}
+
+/// The error of an operation that failed with `errno`; 0: a short transfer.
+#[cold]
+fn describe_failure(op: &IoOp, errno: i32) -> RunError {
+    failure(format!("{:?} of {} bytes at offset {}", op.kind, op.len, op.offset).to_lowercase(), errno)
+}
+
 #[cold]
 fn failure(what: String, errno: i32) -> RunError {
     let why = match errno {
@@ -295,6 +353,7 @@ fn failure(what: String, errno: i32) -> RunError {
 mod tests {
     use super::*;
     use crate::bench::engine::test_engine::NullEngine;
+    use crate::bench::io_spec::{AccessOrder, BufferFill};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -355,7 +414,7 @@ mod tests {
         let written = recorder.direction_stats(OpKind::Write);
         assert_eq!((written.ios, written.bytes), (6, spec.len));
         let ops = engine.op_log.unwrap();
-        assert_eq!(ops.last(), Some(&IoOp { kind: OpKind::Write, offset: 5 << 20, len: 512 }));
+        assert_eq!(ops.last(), Some(&IoOp::new(OpKind::Write, 5 << 20, 512)));
     }
 
     #[test]

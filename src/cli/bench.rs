@@ -6,13 +6,14 @@ use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::exit::{EXIT_CANCELLED, EXIT_FAILED, EXIT_OK, print_error, print_text, usage};
 use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::describe_run;
+use crate::bench::fio::export::to_job_file;
 use crate::bench::message::BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
 use crate::bench::store::{ResultStore, Storable};
 use crate::bench::workloads::WORKLOADS;
-use crate::bench::{child, compare, fio_job};
+use crate::bench::{child, compare};
 use crate::experiment::dirty_pages::SystemCounters;
 use crate::experiment::report::groups::compare_groups;
 use crate::root::Root;
@@ -73,6 +74,9 @@ pub(super) struct BenchRunArgs {
     /// Print the plan and exit.
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// With a fio job file: refuse what would be done otherwise than in fio.
+    #[arg(long)]
+    pub(super) strict: bool,
     /// Print an equivalent fio job file and exit.
     #[arg(long)]
     pub(super) fio_job: bool,
@@ -137,10 +141,11 @@ fn compare_results(results: &[String], against: &[String]) -> anyhow::Result<u8>
 
 fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
     let directory = options.directory.as_deref();
-    let (workload, mut plan) = build_plan(&options.profile, directory, &options.load, &options.set).map_err(usage)?;
+    let (workload, mut plan) =
+        build_plan(&options.profile, directory, &options.load, &options.set, options.strict).map_err(usage)?;
     plan.interval_histograms = options.output.fio_logs.is_some();
     if options.fio_job {
-        return print_text(&fio_job::to_job_file(&plan).map_err(usage)?);
+        return print_text(&to_job_file(&plan).map_err(usage)?);
     }
     let described = describe_run(workload, &plan);
     if options.dry_run {

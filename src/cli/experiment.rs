@@ -190,7 +190,7 @@ fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
 
 fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, PlanError> {
     let profile = o.workload.as_deref().unwrap_or_default();
-    let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx)?;
+    let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx, false)?;
     let spec = ExperimentSpec {
         plan,
         base_assignments: o.base.clone(),

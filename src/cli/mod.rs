@@ -12,6 +12,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod full_screen;
+mod job_file;
 mod offscreen;
 mod parser;
 mod printer;

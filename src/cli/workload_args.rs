@@ -1,10 +1,10 @@
 //! The workload options of `bench run` and `experiment`, and the plan built from them.
 
-use crate::bench::fio_job;
+use super::job_file::plan_of_job_file;
+use crate::bench::fio::parse::ParseOptions;
 use crate::bench::params;
 use crate::bench::plan::{BenchPlan, CacheLayout, EngineChoice, PlanError, require};
 use crate::bench::workloads::{self, Workload};
-use crate::model::reading::describe_io_error;
 use OptionKind::{Choice, Flag, Value};
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
@@ -78,6 +78,14 @@ impl WorkloadArgs {
     pub(super) fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|option| option.0 == name)
     }
+
+    /// `--size` in bytes.
+    fn given_size(&self) -> Result<Option<u64>, PlanError> {
+        let Some((.., text)) = self.given.iter().find(|option| option.0 == "size") else { return Ok(None) };
+        let mut plan = BenchPlan::default();
+        params::set_param(&mut plan, "size", text)?;
+        Ok(Some(plan.size))
+    }
 }
 
 impl Args for WorkloadArgs {
@@ -122,11 +130,13 @@ pub(super) fn build_plan(
     directory: Option<&Path>,
     load: &WorkloadArgs,
     txlog: &[String],
+    strict: bool,
 ) -> Result<(&'static Workload, BenchPlan), PlanError> {
     let mut plan = if profile.ends_with(".fio") {
-        let text = std::fs::read_to_string(profile).map_err(|e| format!("{profile}: {}", describe_io_error(&e)))?;
-        fio_job::parse_job_file(&text).map_err(|e| format!("{profile}: {e}"))?
+        let existing_size = load.given_size()?;
+        plan_of_job_file(profile, &ParseOptions { strict, existing_size })?
     } else {
+        require(!strict, "--strict is for fio job files")?;
         let workload = workloads::find_workload(profile)
             .ok_or_else(|| format!("no profile {profile}; `iotop-plus bench list` shows them"))?;
         workload.defaults()
@@ -140,7 +150,11 @@ pub(super) fn build_plan(
         let options = TXLOG_OPTIONS.map(|name| format!("--{name}")).join(", ");
         return Err(format!("transactions, min, max, {options} are txlog's").into());
     }
-    for (_, param, text) in &load.given {
+    for (name, param, text) in &load.given {
+        if plan.profile == "fio" {
+            let is_ours = ["size", "stall-limit", "idle", "seed"].contains(name);
+            require(is_ours, format!("--{name}: a job file says this itself"))?;
+        }
         params::set_param(&mut plan, param, text)?;
     }
     if plan.profile == "txlog" && load.is_given("time") && plan.time_ms > 0 {
@@ -154,7 +168,8 @@ pub(super) fn build_plan(
     }
     if workload.needs_directory {
         let is_named = !plan.directory.as_os_str().is_empty();
-        require(is_named, format!("{} needs a directory on the storage to measure", plan.profile))?;
+        let which = if plan.profile == "fio" { "the job file names none, or several: it" } else { &plan.profile };
+        require(is_named, format!("{which} needs a directory on the storage to measure"))?;
         // The child has the same working directory, but results are read from other directories.
         plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
         plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));

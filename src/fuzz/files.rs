@@ -1,7 +1,9 @@
 //! Files of the kernel and of users.
 
 use super::assert_safe;
-use crate::bench::fio_job::{parse_job_file, to_job_file};
+use crate::bench::fio::layout::FileLayout;
+use crate::bench::fio::parse::{ParseOptions, describe_offence, parse_job_file};
+use crate::bench::fio::text::JobFileContext;
 use crate::collect::kmsg::parse_record;
 use crate::collect::limits;
 use crate::collect::processes::mappings;
@@ -32,16 +34,15 @@ pub(super) fn journal(input: &[u8]) {
 }
 
 pub(super) fn fio_job(input: &[u8]) {
-    match parse_job_file(&String::from_utf8_lossy(input)) {
-        Ok(plan) => {
-            // Out of range values are refused only where the plan is checked.
-            if plan.check().is_ok()
-                && let Ok(text) = to_job_file(&plan)
-            {
-                parse_job_file(&text).unwrap_or_else(|err| panic!("{err}: {text}"));
-            }
-        }
-        Err(err) => assert_safe(&err.to_string()),
+    let context = JobFileContext {
+        read: &|name| if name.len() < 3 { Ok("[a]\ninclude a\n".into()) } else { Err("none".into()) },
+        variable: &|name| Some(name.to_owned()),
+        keywords: [("$pagesize", 4096), ("$mb_memory", 1024), ("$ncpus", 2)],
+    };
+    match parse_job_file(&String::from_utf8_lossy(input), &context, &ParseOptions::default()) {
+        // What is accepted has files, within bounds.
+        Ok(file) => assert!(FileLayout::new(&file.jobs).is_ok_and(|layout| layout.clones.len() <= 512)),
+        Err(offences) => offences.iter().for_each(|offence| assert_safe(&describe_offence(offence))),
     }
 }
 

@@ -12,12 +12,21 @@ use std::io;
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoOp {
-    /// Read, write or sync.
+    /// What is done.
     pub kind: OpKind,
+    /// Number of the file in the engine's list.
+    pub file: u16,
     /// Offset in the file.
     pub offset: u64,
     /// Bytes, at most the slot's size; 0 for a sync.
     pub len: u32,
+}
+
+impl IoOp {
+    /// An operation on the first file.
+    pub fn new(kind: OpKind, offset: u64, len: u32) -> Self {
+        Self { kind, file: 0, offset, len }
+    }
 }
 
 /// A completed operation.
@@ -43,14 +52,20 @@ pub trait IoEngine {
     fn submit(&mut self) -> io::Result<()>;
     /// Waits until `want` operations have completed or `timeout_ns` has passed.
     fn wait(&mut self, want: u32, timeout_ns: u64) -> io::Result<()>;
-    /// Takes the completions; `done` has capacity for `depth` more.
-    fn reap(&mut self, done: &mut Vec<Completion>);
+    /// Takes at most `most` completions; `done` has capacity for `depth` more.
+    fn reap(&mut self, done: &mut Vec<Completion>, most: usize);
 }
 
 /// An engine is unavailable; the text says why and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EngineUnavailable(pub String);
+
+/// Frees a range of a file on the file system; it then reads as zeroes.
+pub(crate) fn punch_hole(file: std::os::fd::BorrowedFd<'_>, offset: u64, len: u32) -> rustix::io::Result<()> {
+    use rustix::fs::FallocateFlags as Flags;
+    rustix::fs::fallocate(file, Flags::PUNCH_HOLE | Flags::KEEP_SIZE, offset, len.into())
+}
 
 /// CLOCK_MONOTONIC in ns.
 pub fn monotonic_ns() -> u64 {

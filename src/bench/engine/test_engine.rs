@@ -62,7 +62,7 @@ impl IoEngine for NullEngine {
             self.completed += 1;
             let result = match self.failure {
                 Some((n, errno)) if n == self.completed => -errno,
-                _ if op.kind == OpKind::Sync => 0,
+                _ if matches!(op.kind, OpKind::Sync | OpKind::Fsync | OpKind::Trim) => 0,
                 _ => op.len as i32,
             };
             self.ready.push(Completion { slot, result });
@@ -70,7 +70,8 @@ impl IoEngine for NullEngine {
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
-        done.append(&mut self.ready);
+    fn reap(&mut self, done: &mut Vec<Completion>, most: usize) {
+        let most = most.min(self.ready.len());
+        done.extend(self.ready.drain(..most));
     }
 }

@@ -1,6 +1,6 @@
 //! pread and pwrite, for machines without io_uring: a depth of N is N threads with one operation at a time each.
 
-use super::{Completion, IoEngine, IoOp, monotonic_ns};
+use super::{Completion, IoEngine, IoOp, monotonic_ns, punch_hole};
 use crate::bench::measure::recorder::OpKind;
 use crate::bench::syscalls::MappedMemory;
 use rustix::io::retry_on_intr;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 pub(crate) struct ThreadEngine<'f> {
-    file: BorrowedFd<'f>,
+    files: Vec<BorrowedFd<'f>>,
     memory: MappedMemory,
     slot_bytes: usize,
     queued: Option<(u32, IoOp)>,
@@ -16,9 +16,9 @@ pub(crate) struct ThreadEngine<'f> {
 }
 
 impl<'f> ThreadEngine<'f> {
-    pub(crate) fn new(file: BorrowedFd<'f>, slot_bytes: usize, huge_pages: bool) -> io::Result<Self> {
+    pub(crate) fn new(files: &[BorrowedFd<'f>], slot_bytes: usize, huge_pages: bool) -> io::Result<Self> {
         Ok(Self {
-            file,
+            files: files.to_vec(),
             memory: MappedMemory::anonymous(slot_bytes, huge_pages)?,
             slot_bytes,
             queued: None,
@@ -44,11 +44,15 @@ impl IoEngine for ThreadEngine<'_> {
 
     fn submit(&mut self) -> io::Result<()> {
         let Some((slot, op)) = self.queued.take() else { return Ok(()) };
-        let buffer = self.memory.slice(0, op.len as usize);
+        let file = self.files[usize::from(op.file)];
+        let len = if op.kind == OpKind::Trim { 0 } else { op.len as usize };
+        let buffer = self.memory.slice(0, len);
         let result = retry_on_intr(|| match op.kind {
-            OpKind::Read => rustix::io::pread(self.file, &mut *buffer, op.offset),
-            OpKind::Write => rustix::io::pwrite(self.file, &*buffer, op.offset),
-            OpKind::Sync => rustix::fs::fdatasync(self.file).map(|()| 0),
+            OpKind::Read => rustix::io::pread(file, &mut *buffer, op.offset),
+            OpKind::Write => rustix::io::pwrite(file, &*buffer, op.offset),
+            OpKind::Trim => punch_hole(file, op.offset, op.len).map(|()| 0),
+            OpKind::Sync => rustix::fs::fdatasync(file).map(|()| 0),
+            OpKind::Fsync => rustix::fs::fsync(file).map(|()| 0),
         });
         let result = result.map_or_else(|errno| -errno.raw_os_error(), |n| n as i32);
         self.completion = Some(Completion { slot, result });
@@ -62,7 +66,7 @@ impl IoEngine for ThreadEngine<'_> {
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<Completion>, _most: usize) {
         done.extend(self.completion.take());
     }
 }

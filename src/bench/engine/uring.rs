@@ -20,6 +20,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// `IORING_ENTER_GETEVENTS` (include/uapi/linux/io_uring.h).
 const IORING_ENTER_GETEVENTS: u32 = 1;
 
+/// Mode of a fallocate that frees a range.
+const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UringOptions {
     /// A kernel thread that takes submissions; it needs a core of its own.
@@ -44,15 +47,16 @@ pub(crate) struct UringEngine {
 }
 
 impl UringEngine {
-    /// A ring of `depth` slots of `slot_bytes` each on `file`. Must be called on the thread that uses it.
+    /// A ring of `depth` slots of `slot_bytes` each on `files`. Must be called on the thread that uses it.
     pub(crate) fn new(
-        file: BorrowedFd<'_>,
+        files: &[BorrowedFd<'_>],
         depth: u32,
         slot_bytes: usize,
         ask: UringOptions,
     ) -> Result<Self, EngineUnavailable> {
         let (ring, features) = build_ring(depth, ask).map_err(EngineUnavailable::from_setup_error)?;
-        ring.submitter().register_files(&[file.as_raw_fd()]).map_err(EngineUnavailable::from_setup_error)?;
+        let numbers: Vec<_> = files.iter().map(AsRawFd::as_raw_fd).collect();
+        ring.submitter().register_files(&numbers).map_err(EngineUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
         let memory = MappedMemory::anonymous(len, ask.huge_pages)
             .map_err(|err| EngineUnavailable(format!("no memory for the buffers: {}", describe_io_error(&err))))?;
@@ -120,15 +124,19 @@ impl IoEngine for UringEngine {
     }
 
     fn queue(&mut self, slot: u32, op: IoOp) {
-        debug_assert!(op.len as usize <= self.slot_bytes);
+        let len = if op.kind == OpKind::Trim { 0 } else { op.len as usize };
+        debug_assert!(len <= self.slot_bytes);
         let at = slot as usize * self.slot_bytes;
-        assert!(at + op.len as usize <= self.memory.size());
+        assert!(at + len <= self.memory.size());
+        let file = types::Fixed(op.file.into());
         // SAFETY: inside the memory (just checked).
         let buffer = unsafe { self.memory.as_ptr().add(at) };
         let entry = match op.kind {
-            OpKind::Read => opcode::ReadFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build(),
-            OpKind::Write => opcode::WriteFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build(),
-            OpKind::Sync => opcode::Fsync::new(types::Fixed(0)).flags(types::FsyncFlags::DATASYNC).build(),
+            OpKind::Read => opcode::ReadFixed::new(file, buffer, op.len, 0).offset(op.offset).build(),
+            OpKind::Write => opcode::WriteFixed::new(file, buffer, op.len, 0).offset(op.offset).build(),
+            OpKind::Trim => opcode::Fallocate::new(file, op.len.into()).offset(op.offset).mode(PUNCH_HOLE).build(),
+            OpKind::Sync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+            OpKind::Fsync => opcode::Fsync::new(file).build(),
         };
         // SAFETY: file and buffer are registered with this ring and live as long as it; a slot is queued
         // again only after its completion was reaped. There are as many entries as slots, so it has room.
@@ -166,8 +174,8 @@ impl IoEngine for UringEngine {
         }
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
-        for entry in self.ring.completion() {
+    fn reap(&mut self, done: &mut Vec<Completion>, most: usize) {
+        for entry in self.ring.completion().take(most) {
             done.push(Completion { slot: entry.user_data() as u32, result: entry.result() });
         }
     }

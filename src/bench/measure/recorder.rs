@@ -11,14 +11,34 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {
-    Read = 0,
-    Write = 1,
-    Sync = 2,
+    Read,
+    Write,
+    /// fdatasync.
+    Sync,
+    /// Frees a range of the file.
+    Trim,
+    /// fsync; counted as [`Self::Sync`].
+    Fsync,
+}
+
+impl OpKind {
+    fn counter(self) -> usize {
+        match self {
+            Self::Read => 0,
+            Self::Write => 1,
+            Self::Sync | Self::Fsync => 2,
+            Self::Trim => 3,
+        }
+    }
 }
 
 /// Adds without a locked instruction, which is correct because each counter has a single writer.
 fn add_relaxed(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+fn set_to_0(counter: &AtomicU64) {
+    counter.store(0, Relaxed);
 }
 
 #[derive(Default)]
@@ -82,7 +102,7 @@ struct OpCounters {
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct OpRecorder {
-    op_counters: [OpCounters; 3],
+    op_counters: [OpCounters; 4],
     /// When counting started (end of the ramp-up); 0: not yet.
     counting_since_ns: AtomicU64,
     /// Time of the last counted completion.
@@ -107,14 +127,26 @@ impl OpRecorder {
         self.counting_since_ns.store(now.max(1), Relaxed);
     }
 
+    /// Forgets all counts, and starts counting again.
+    pub(crate) fn restart(&self, now: u64) {
+        for side in &self.op_counters {
+            let moments = [&side.slat, &side.clat, &side.lat].map(|m| [&m.sum, &m.min_inverted, &m.max, &m.squares]);
+            let histograms = side.clat_histogram.0.iter().chain(&side.lat_histogram.0);
+            moments.into_iter().flatten().chain(histograms).chain([&side.ios, &side.bytes]).for_each(set_to_0);
+        }
+        self.level.iter().chain(&self.submit).chain(&self.complete).for_each(set_to_0);
+        [&self.stall_count, &self.stalled_ns, &self.longest_gap_ns].into_iter().for_each(set_to_0);
+        self.start_counting(now);
+    }
+
     /// Records a completed operation: `start` is when its preparation began, then submission and completion.
     pub(crate) fn record_op(&self, kind: OpKind, bytes: u64, start: u64, issue: u64, end: u64) {
-        let side = &self.op_counters[kind as usize];
+        let side = &self.op_counters[kind.counter()];
         add_relaxed(&side.ios, 1);
         let lat = end.saturating_sub(start);
         side.lat.add(lat);
         side.lat_histogram.increment(lat);
-        if kind != OpKind::Sync {
+        if !matches!(kind, OpKind::Sync | OpKind::Fsync) {
             add_relaxed(&side.bytes, bytes);
             let clat = end.saturating_sub(issue);
             side.slat.add(issue.saturating_sub(start));
@@ -126,7 +158,10 @@ impl OpRecorder {
     /// Records the submission of `n` operations, after which `inflight` are in flight.
     pub(crate) fn record_submit(&self, n: usize, inflight: usize) {
         add_relaxed(&self.submit[batch_bucket(n)], 1);
-        add_relaxed(&self.level[level_bucket(inflight)], n as u64);
+        // As in fio, each operation counts with the depth that it made.
+        for level in (inflight + 1).saturating_sub(n)..=inflight {
+            add_relaxed(&self.level[level_bucket(level)], 1);
+        }
     }
 
     pub(crate) fn record_reap(&self, n: usize) {
@@ -176,7 +211,7 @@ impl OpRecorder {
     }
 
     pub(crate) fn direction_stats(&self, kind: OpKind) -> DirectionStats {
-        let side = &self.op_counters[kind as usize];
+        let side = &self.op_counters[kind.counter()];
         let ios = side.ios.load(Relaxed);
         DirectionStats {
             ios,
@@ -188,7 +223,7 @@ impl OpRecorder {
     }
 
     pub(crate) fn sync_stats(&self) -> SyncStats {
-        let side = &self.op_counters[OpKind::Sync as usize];
+        let side = &self.op_counters[OpKind::Sync.counter()];
         let ios = side.ios.load(Relaxed);
         SyncStats { ios, lat: side.lat.latency(ios, Some(side.lat_histogram.histogram())) }
     }
@@ -217,7 +252,9 @@ mod tests {
         let r = OpRecorder::default();
         r.record_submit(16, 64);
         r.record_reap(8);
-        assert_eq!((r.depth_counts().level[6], r.depth_counts().submit[3], r.depth_counts().complete[2]), (16, 1, 1));
+        let counts = r.depth_counts();
+        // 49 to 63, and 64.
+        assert_eq!((counts.level[5], counts.level[6], counts.submit[3], counts.complete[2]), (15, 1, 1, 1));
     }
 
     #[test]

@@ -184,6 +184,9 @@ pub struct Measurement {
     pub read: DirectionStats,
     /// Writes.
     pub write: DirectionStats,
+    /// Trims.
+    #[serde(default)]
+    pub trim: DirectionStats,
     /// Syncs, or [`Self::timed_operation`].
     pub sync: SyncStats,
     /// The operation that was timed instead of syncs, in workloads without I/O; empty: syncs.
@@ -241,12 +244,12 @@ impl Measurement {
 
     /// Reads and writes.
     pub fn ios(&self) -> u64 {
-        self.read.ios.saturating_add(self.write.ios)
+        self.read.ios.saturating_add(self.write.ios).saturating_add(self.trim.ios)
     }
 
     /// Bytes read and written.
     pub fn bytes(&self) -> u64 {
-        self.read.bytes.saturating_add(self.write.bytes)
+        self.read.bytes.saturating_add(self.write.bytes).saturating_add(self.trim.bytes)
     }
 
     pub(crate) fn bytes_per_s(&self) -> f64 {
@@ -255,7 +258,7 @@ impl Measurement {
 
     /// `lat` of reads and writes together.
     pub fn combined_lat(&self) -> LatencyStats {
-        self.read.lat.merge(&self.write.lat)
+        self.read.lat.merge(&self.write.lat).merge(&self.trim.lat)
     }
 
     /// The metric called `name`.
@@ -292,6 +295,7 @@ pub(crate) fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
     let all = [
         row("read", p.read.ios, p.read.bytes, &p.read.lat),
         row("write", p.write.ios, p.write.bytes, &p.write.lat),
+        row("trim", p.trim.ios, p.trim.bytes, &p.trim.lat),
         row(timed, p.sync.ios, 0, &p.sync.lat),
     ];
     all.into_iter().filter(|row| row.ios > 0 || row.lat.count > 0).collect()

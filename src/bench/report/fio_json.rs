@@ -5,7 +5,7 @@
 //! checking.
 
 use super::data::{BenchReport, Measurement, RunEnd, SeriesPoint};
-use crate::bench::fio_job;
+use crate::bench::fio::export::{main_options, to_job_file};
 use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
 use crate::bench::measure::histogram::{PERCENTILES, bucket_midpoint};
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
@@ -40,7 +40,11 @@ fn time_milliseconds(time: &str) -> u64 {
 
 /// The options of the equivalent job file, or the common ones if there is none.
 fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
-    if let Ok(file) = fio_job::to_job_file(&r.plan) {
+    let jobs = r.plan.job_file.as_ref().map_or(&[][..], |file| &file.jobs);
+    if let Some(job) = jobs.iter().find(|job| job.name == p.label) {
+        return main_options(job).into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
+    }
+    if let Ok(file) = to_job_file(&r.plan) {
         let pairs = file.lines().filter_map(|l| l.split_once('='));
         return pairs.map(|(k, v)| (k.to_owned(), json!(v))).collect();
     }
@@ -69,7 +73,7 @@ fn job_json(p: &Measurement, r: &BenchReport, bins: bool) -> Value {
         "job options": job_options(p, r),
         "read": direction_json(p, &p.read, |s| s.read_iops, bins),
         "write": direction_json(p, &p.write, |s| s.write_iops, bins),
-        "trim": direction_json(p, &DirectionStats::default(), |_| 0.0, bins),
+        "trim": direction_json(p, &p.trim, |_| 0.0, bins),
         "sync": { "total_ios": p.sync.ios, "lat_ns": latency_json(&p.sync.lat, bins) },
         "job_runtime": ms,
         "usr_cpu": cpu.user_pct,
@@ -131,7 +135,7 @@ fn latency_json(l: &LatencyStats, bins: bool) -> Value {
     if !list.is_empty() {
         v["percentile"] = Value::Object(list);
     }
-    if let (true, Some(histogram)) = (bins, &l.histogram) {
+    if let (true, Some(histogram)) = (bins && l.count > 0, &l.histogram) {
         let bin = |(i, n): &(u16, u64)| (bucket_midpoint(usize::from(*i)).to_string(), json!(n));
         v["bins"] = Value::Object(histogram.buckets.iter().map(bin).collect());
     }

@@ -120,7 +120,7 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
         let _ = write!(out, ": {size} {}, depth {}, jobs {}", operation_noun(r), p.depth, p.jobs);
     }
     let _ = writeln!(out, ", {:.2} s{}{}", p.elapsed_secs(), if p.engine.is_empty() { "" } else { ", " }, p.engine);
-    for (name, d) in [("read", &p.read), ("write", &p.write)] {
+    for (name, d) in [("read", &p.read), ("write", &p.write), ("trim", &p.trim)] {
         if d.ios > 0 {
             write_direction(out, p, name, d);
         }

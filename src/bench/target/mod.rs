@@ -133,17 +133,34 @@ impl Drop for BenchFile {
 impl BenchFile {
     /// Opens the file again with O_DIRECT. Refused if the file system does not support direct I/O.
     pub fn open_direct_io(&mut self, root: &Root) -> Result<(), TuneError> {
+        self.direct = Some(self.reopen(root, OFlags::DIRECT)?);
+        Ok(())
+    }
+
+    /// Another descriptor of the file, with flags of its own.
+    pub(crate) fn reopen(&self, root: &Root, flags: OFlags) -> Result<OwnedFd, TuneError> {
         use std::os::fd::AsRawFd;
         let again = root.proc(&format!("self/fd/{}", self.file.as_raw_fd()));
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
-        let opened = rustix::fs::openat(CWD, &again, flags, Mode::empty()).map_err(|errno| {
+        let opened = rustix::fs::openat(CWD, &again, OFlags::RDWR | OFlags::CLOEXEC | flags, Mode::empty());
+        opened.map_err(|errno| {
             TuneError::Unsafe(match errno {
-                Errno::INVAL => "this file system has no direct I/O (O_DIRECT); add --buffered".into(),
-                errno => format!("opening for direct I/O: {}", describe_io_error(&errno.into())),
+                Errno::INVAL if flags.contains(OFlags::DIRECT) => {
+                    "this file system has no direct I/O (O_DIRECT); add --buffered".into()
+                }
+                errno => format!("opening the file again: {}", describe_io_error(&errno.into())),
             })
-        });
-        self.direct = Some(opened?);
-        Ok(())
+        })
+    }
+
+    /// Allocates the first `bytes` bytes, with the size of the file as it is or at least that.
+    pub(crate) fn allocate(&self, bytes: u64, keeps_size: bool) -> Result<(), TuneError> {
+        let mode = if keeps_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+        match rustix::fs::fallocate(&self.file, mode, 0, bytes) {
+            Err(errno) if errno != Errno::OPNOTSUPP => {
+                Err(TuneError::Unsafe(format!("allocating the file: {}", describe_io_error(&errno.into()))))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The descriptor for measured I/O: direct if [`Self::open_direct_io`] was called, else buffered.

@@ -5,6 +5,7 @@ mod buffered;
 mod cached;
 mod chunks;
 mod depth;
+mod fio;
 mod fork;
 mod fsync;
 mod intrinsic;
@@ -19,7 +20,7 @@ pub(crate) mod workload;
 pub use self::workload::{PrimaryMetric, Workload};
 use super::report::BenchReport;
 
-/// All workloads, in the order of the list.
+/// All workloads, in the order of the list. [`find_workload`] also knows `fio`, which needs a job file.
 pub const WORKLOADS: [&Workload; 17] = [
     &io::RANDRW,
     &io::RANDREAD,
@@ -42,7 +43,7 @@ pub const WORKLOADS: [&Workload; 17] = [
 
 /// The workload called `name`.
 pub fn find_workload(name: &str) -> Option<&'static Workload> {
-    WORKLOADS.into_iter().find(|w| w.name == name)
+    WORKLOADS.into_iter().chain([&fio::FIO]).find(|w| w.name == name)
 }
 
 /// The primary metric of a workload; `None` if there is no such workload.
