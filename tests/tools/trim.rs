@@ -1,7 +1,8 @@
 //! Trims a recording for the tests: only chosen programs, devices and log lines stay, and the host has another name.
 //!
-//! `cargo run --example trim -- IN OUT DEVICE PROGRAM...` keeps a device, the processes whose names are given, and kernel
-//! threads. A program given as `NAME=TEXT` has a command line with that text.
+//! `cargo run --example trim -- IN OUT DEVICE PROGRAM... [--rename FROM=TO]...` keeps a device, the processes whose names are
+//! given, and kernel threads. A program given as `NAME=TEXT` has a command line with that text. `--rename` replaces a text in
+//! command lines and names of control groups.
 
 use clap::Parser;
 use iotop_plus::cli::{self, Cli};
@@ -15,11 +16,8 @@ use std::fs::File;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Directories of programs and their new names.
-const DIRECTORIES: [(&str, &str); 2] = [("/work/shared/lab/", "/opt/"), ("/srv/data/fsync-victim/", "/srv/data/")];
-
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
     // The child that writes the file is a process of this program.
     if args.iter().any(|arg| arg == "record-io") {
         return match Cli::try_parse() {
@@ -27,8 +25,14 @@ fn main() -> ExitCode {
             Err(err) => cli::print_usage_error(&err),
         };
     }
+    let mut renames = Vec::new();
+    while let Some(at) = args.iter().position(|arg| arg == "--rename").filter(|at| at + 1 < args.len()) {
+        args.remove(at);
+        let pair = args.remove(at);
+        renames.extend(pair.split_once('=').map(|(from, to)| (from.to_owned(), to.to_owned())));
+    }
     match args.as_slice() {
-        [from, to, device, programs @ ..] => match trim([from, to], device, programs) {
+        [from, to, device, programs @ ..] => match trim([from, to], device, programs, renames) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
                 eprintln!("{why}");
@@ -36,13 +40,18 @@ fn main() -> ExitCode {
             }
         },
         _ => {
-            eprintln!("usage: trim IN OUT DEVICE PROGRAM...");
+            eprintln!("usage: trim IN OUT DEVICE PROGRAM... [--rename FROM=TO]...");
             ExitCode::from(2)
         }
     }
 }
 
-fn trim([from, to]: [&String; 2], device: &str, programs: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+fn trim(
+    [from, to]: [&String; 2],
+    device: &str,
+    programs: &[String],
+    renames: Vec<(String, String)>,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut reader = RecordingReader::open(File::open(from)?)?;
     let mut header = reader.header.clone();
     header.host = "db1".into();
@@ -52,6 +61,7 @@ fn trim([from, to]: [&String; 2], device: &str, programs: &[String]) -> Result<(
         device: device.into(),
         started_us: reader.header.mono_ns / 1000,
         programs: programs.to_vec(),
+        renames,
         ..Filter::default()
     };
     while let Some(tick) = reader.next_tick()? {
@@ -71,6 +81,8 @@ fn trim([from, to]: [&String; 2], device: &str, programs: &[String]) -> Result<(
 struct Filter {
     device: String,
     programs: Vec<String>,
+    /// Texts in command lines and names of control groups, and what replaces them.
+    renames: Vec<(String, String)>,
     /// Tasks that stay, by pid.
     pids: HashSet<u64>,
     dropped: HashSet<u64>,
@@ -164,9 +176,12 @@ impl Filter {
         retain(update, "exited", has_pid);
         retain(update, "names", |pair| has_pid(&pair[0]));
         for pair in update["names"].as_array_mut().into_iter().flatten() {
-            let mut command = text_of(&pair[1]["cmdline"]);
-            DIRECTORIES.iter().for_each(|(from, to)| command = command.replace(from, to));
-            pair[1]["cmdline"] = command.into_bytes().into();
+            for field in ["cmdline", "cgroup"] {
+                let mut text = text_of(&pair[1][field]);
+                self.renames.iter().for_each(|(from, to)| text = text.replace(from, to));
+                let is_text = pair[1][field].is_string();
+                pair[1][field] = if is_text { text.into() } else { text.into_bytes().into() };
+            }
         }
         retain(update, "wait_channels", |pair| has_pid(&pair[0]));
         retain(update, "blocked", |task| has_pid(&task["key"]));
