@@ -301,14 +301,16 @@ fn use_every_view(t: &mut Terminal) {
         ("b", "Bench"),
         ("7", "Tune"),
         ("f", "Findings"),
-        ("?", "Help"),
-        ("\x1b", "Findings"),
-        ("1", "Writeback"),
+        ("?", "Help: keys"),
     ];
     for (key, text) in views {
         t.send(key);
         t.wait_for_text(text);
     }
+    t.send("\x1b");
+    t.wait_until("the help to close", |screen| !screen.contents().contains("Help: keys"));
+    t.send("1");
+    t.wait_for_text("Writeback");
     // Children start: the settings come from one, and so does what is known of a path.
     t.send("7");
     t.wait_for_text("vm.dirty_ratio");

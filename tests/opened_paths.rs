@@ -21,6 +21,7 @@ const ALLOWED: &[&str] = &[
     "/sys/kernel/debug/tracing",
     "/sys/kernel/btf/vmlinux",
     "/sys/kernel/mm/transparent_hugepage",
+    "/sys/kernel/security/lockdown",
     "/sys/kernel/tracing",
     "/dev/kmsg",
     "/dev/tty",

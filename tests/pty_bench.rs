@@ -63,7 +63,7 @@ fn every_profile_runs_from_the_view() {
     let Some(mut t) = open_bench_view(dir.path()) else { return };
     for (at, w) in WORKLOADS.into_iter().enumerate() {
         select_profile(&mut t, at, usize::from(at > 0));
-        for (name, text) in [("size", "16M"), ("time", "0.1"), ("ramp", "0"), ("transactions", "3")] {
+        for (name, text) in [("size", "64M"), ("time", "0.1"), ("ramp", "0"), ("transactions", "3")] {
             if w.params().contains(&name) {
                 set_param(&mut t, at, name, text);
             }

@@ -105,7 +105,7 @@ fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     assert_eq!(kept.len(), 1, "{kept:?}");
     // It is in the list and can be opened.
     t.send("\x1b[D\x1b[F\r");
-    t.wait_for_text("╭ Report 1");
+    t.wait_for_text("┬ Report 1");
     t.wait_for_text("Work of every round: intrinsic");
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
