@@ -104,6 +104,7 @@ pub enum Action {
     ToggleActiveOnly,
     ToggleTotals,
     ToggleThreads,
+    ToggleTree,
     ToggleFold,
     Ionice,
     Kill,

@@ -50,6 +50,7 @@ pub struct ProcessSettings {
     pub only_active: bool,
     pub accumulated: bool,
     pub threads: bool,
+    pub tree: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -118,6 +119,7 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("processes.only_active", "Only tasks that do I/O. Default false."),
     ("processes.accumulated", "Sums since the start instead of rates. Default false."),
     ("processes.threads", "Threads instead of processes. Default false."),
+    ("processes.tree", "Processes below their parents. Default false."),
     ("kernel.include", "Only kernel lines that match this regular expression. Default: all."),
     ("bench.directory", "Where to measure; a dot is where the program is started. Default a dot."),
     (

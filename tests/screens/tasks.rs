@@ -125,6 +125,8 @@ fn lists_are_searched_and_sorted() {
     let (shown, ..) = answer("sort by a column", app(SIZE));
     let row = |name: &str| shown.lines().position(|line| line.contains(name)).unwrap();
     assert!(row("6405 ledger") < row("6408 root"), "{shown}");
+    let (shown, ..) = answer("see the tree of processes", app(SIZE));
+    assert!(shown.contains("Processes · tree") && shown.contains("└─"), "{shown}");
     let (shown, ..) = answer("see the tree of devices", app(SIZE));
     assert!(shown.contains("vda") && shown.contains("loop0"), "{shown}");
 }

@@ -323,6 +323,7 @@ impl TaskScanner {
     /// Adds exited tasks, totals, and everything else if a full update was requested.
     pub(super) fn finish_update(&mut self, options: &ScanOptions, has_iter: bool, update: &mut ProcessUpdate) {
         let mut ended = false;
+        let replaced = update.exited.len();
         for task in &self.tasks {
             ended |= task.has_exited;
             match task.has_exited {
@@ -335,6 +336,7 @@ impl TaskScanner {
             }
         }
         if ended {
+            self.plan_new_parents(&update.exited[replaced..]);
             self.tasks.retain(|task| !task.has_exited);
             let tasks = &mut self.tasks;
             self.stuck_reads.retain(|stuck| find_task(tasks, stuck.path.pid, stuck.path.tid).is_some());
@@ -355,6 +357,14 @@ impl TaskScanner {
             let mut task = stuck.to_blocked_task(key.unwrap_or(unknown));
             task.counters_readable |= has_iter;
             update.blocked.push(task);
+        }
+    }
+
+    /// Has the children of ended processes, sorted, read in the next scan: they have a new parent, and may sleep on.
+    fn plan_new_parents(&mut self, ended: &[TaskKey]) {
+        let has_ended = |pid: u32| ended.binary_search_by_key(&pid, |key| key.pid).is_ok();
+        for task in self.tasks.iter_mut().filter(|task| !task.is_secondary_thread() && has_ended(task.raw.ppid)) {
+            task.has_run = true;
         }
     }
 }

@@ -408,13 +408,13 @@ pub struct ProcessTexts<'a> {
 impl<'a> ProcessTexts<'a> {
     /// The texts of a row.
     pub fn new(row: &ProcessRow<'a>) -> Self {
-        let waits = waits_text(row);
-        Self { row: *row, user: row.user(), ionice: row.ionice(), command: command_text(row), waits }
+        let command = tree_lines(row) + &command_text(row);
+        Self { row: *row, user: row.user(), ionice: row.ionice(), command, waits: waits_text(row) }
     }
 
     /// The texts of a row where room is short: commands begin with the name of the program.
     pub fn for_screen(row: &ProcessRow<'a>) -> Self {
-        let mut command = thread_name(row);
+        let mut command = tree_lines(row) + &thread_name(row);
         match row.command() {
             Some(line) => command.push_str(without_directory(&line)),
             None => command.push_str(&row.comm()),
@@ -431,6 +431,15 @@ pub fn command_text(row: &ProcessRow<'_>) -> String {
     }
     out.push_str(&thread_name(row));
     out + &row.command().unwrap_or_else(|| row.comm())
+}
+
+/// The lines of the tree before a command.
+fn tree_lines(row: &ProcessRow<'_>) -> String {
+    let mut out = String::new();
+    if let Some(position) = row.tree_position() {
+        position.write(&mut out);
+    }
+    out
 }
 
 /// `{name} ` of a thread that is not its process' first.

@@ -7,6 +7,7 @@ mod child_io;
 mod container;
 mod copy;
 mod detail;
+mod folded_sums;
 mod io_attribution;
 mod row;
 mod selection;
@@ -14,11 +15,14 @@ mod stall_percentages;
 mod stored_row;
 mod table;
 mod task;
-mod thread_folding;
+mod tree;
+mod tree_position;
 mod update;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tree_tests;
 
 pub use crate::model::columns::process::ProcessColumn;
 pub(crate) use container::hint as container_hint;
@@ -29,5 +33,6 @@ pub(crate) use selection::{ProcessFilter, ProcessWindow};
 pub use table::ProcessTable;
 pub(crate) use task::{IoBytes, TaskDelays, TaskIoRaw, TaskNames, TaskRaw, USER_HZ};
 pub use task::{IoPrio, TaskKey};
+pub(crate) use tree::ProcessTree;
 pub(crate) use update::BlockedTask;
 pub use update::{ProcessUpdate, TaskChange};

@@ -3,6 +3,7 @@
 use super::stored_row::{AccumulatedCounters, StoredRow, TaskRates};
 use super::table::ProcessTable;
 use super::task::{IoBytes, TaskKey, TaskRaw};
+use super::tree_position::TreePosition;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
@@ -16,8 +17,10 @@ pub struct ProcessRow<'a> {
     table: &'a ProcessTable,
     stored: &'a StoredRow,
     pub raw: &'a TaskRaw,
-    /// Sums over its threads, if those are folded into this row.
+    /// Sums over the rows that are folded into this one, and its own.
     pub(super) sums: Option<&'a (TaskRates, AccumulatedCounters)>,
+    /// Its place in the tree; `None` in a flat list.
+    pub(super) tree: Option<TreePosition>,
 }
 
 impl ProcessTable {
@@ -41,6 +44,14 @@ impl ProcessTable {
         self.iter().find(|row| row.tid() == pid)
     }
 
+    /// The key of the main thread of a task's process; where rows are processes, its own.
+    pub(crate) fn find_main_thread(&self, key: &TaskKey) -> Option<TaskKey> {
+        if key.tid == key.pid {
+            return Some(*key);
+        }
+        self.iter().map(|row| row.key()).find(|other| other.tid == key.pid && other.starttime <= key.starttime)
+    }
+
     /// A row of the process with this id, if it has not exited.
     pub fn find_live(&self, pid: u32) -> Option<ProcessRow<'_>> {
         self.iter().find(|row| row.pid() == pid && !row.has_exited())
@@ -50,7 +61,7 @@ impl ProcessTable {
 impl<'a> ProcessRow<'a> {
     pub(super) fn new(table: &'a ProcessTable, index: u32) -> Self {
         let stored = &table.rows[index as usize];
-        Self { table, stored, raw: &stored.raw, sums: None }
+        Self { table, stored, raw: &stored.raw, sums: None, tree: None }
     }
 
     /// Rates of the last interval.
@@ -65,6 +76,11 @@ impl<'a> ProcessRow<'a> {
     fn stall_percentages(&self) -> [Option<f64>; 2] {
         // Stalls are counted for whole processes, so those of a thread are unknown.
         if self.table.rows_are_threads { [None; 2] } else { self.table.stall_percentages.of(&self.key()) }
+    }
+
+    /// Its place in the tree; `None` in a flat list.
+    pub(crate) fn tree_position(&self) -> Option<&TreePosition> {
+        self.tree.as_ref()
     }
 
     pub fn key(&self) -> TaskKey {

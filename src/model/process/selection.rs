@@ -1,10 +1,12 @@
 //! Selects the rows of a window: filters, then picks the rows of the window by selection instead of sorting all
 //! 20,000 rows for 40 lines.
 
+use super::folded_sums::FoldedSums;
 use super::row::ProcessRow;
 use super::stored_row::StoredRow;
 use super::table::ProcessTable;
 use super::task::TaskKey;
+use super::tree_position::TreePosition;
 use crate::model::columns::process::{ProcessColumn, SortKey};
 use crate::model::filter::{FilterCondition, FilterExpression, FilterField, FilterValue};
 use std::cmp::Ordering;
@@ -24,8 +26,10 @@ pub struct ProcessFilter {
     pub text: Option<String>,
     /// Threads of this process.
     pub pid: Option<u32>,
-    /// Processes whose threads are folded into the main thread, see [`ProcessTable::row_with_folded_threads`].
+    /// Processes whose threads are folded into the main thread, see [`ProcessTable::row_with_sums`].
     pub folded_pids: Vec<u32>,
+    /// In the tree, the processes that everything below is folded into.
+    pub folded_subtrees: Vec<TaskKey>,
 }
 
 /// Selection and order of rows.
@@ -44,14 +48,55 @@ pub struct ProcessQuery {
 }
 
 /// The rows of a window.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct ProcessWindow {
     /// Row indices for [`ProcessTable::row`], in order; valid until the next update.
     pub rows: Vec<u32>,
+    /// Their places in the tree; empty in a flat list.
+    pub positions: Vec<TreePosition>,
+    /// Number of rows that the whole list has: in the tree without those folded, and with rows above a match.
+    pub listed: usize,
     /// Number of rows that pass the filter.
     pub matching: usize,
     /// Number of rows that only [`ProcessFilter::only_active`] omits.
     pub idle: usize,
+    /// Sums of the rows that are folded into others.
+    pub(crate) sums: FoldedSums,
+}
+
+impl ProcessWindow {
+    /// The row at an index of `rows`, with the sums of what is folded into it, and its place in the tree.
+    pub(crate) fn row<'a>(&'a self, table: &'a ProcessTable, index: usize) -> Option<ProcessRow<'a>> {
+        let mut row = table.row_with_sums(*self.rows.get(index)?, &self.sums);
+        row.tree = self.positions.get(index).copied();
+        Some(row)
+    }
+}
+
+/// Decides which rows of a table pass a filter.
+pub(super) struct Candidates<'a> {
+    table: &'a ProcessTable,
+    filter: &'a ProcessFilter,
+    typed: FilterExpression,
+    /// Number of rows so far that only [`ProcessFilter::only_active`] omits.
+    pub(super) idle: usize,
+}
+
+impl<'a> Candidates<'a> {
+    pub(super) fn new(table: &'a ProcessTable, filter: &'a ProcessFilter) -> Self {
+        let typed = FilterExpression::parse(filter.text.as_deref().unwrap_or_default());
+        Self { table, filter, typed, idle: 0 }
+    }
+
+    pub(super) fn is_match(&mut self, at: u32) -> bool {
+        let (table, row) = (self.table, &self.table.rows[at as usize]);
+        let is_idle = self.filter.only_active && !table.is_active(row);
+        let holds = |condition: &FilterCondition| condition.holds(filter_value(&table.row(at), condition.field));
+        let matches = table.matches_filter(row, self.filter, self.typed.text.as_bytes())
+            && self.typed.conditions.iter().all(holds);
+        self.idle += usize::from(is_idle && matches);
+        matches && !is_idle
+    }
 }
 
 /// Enough of a row for comparisons without access to it.
@@ -67,22 +112,14 @@ impl ProcessTable {
     /// The rows of a window. Linear in the number of rows; only the rows of the window are sorted. Ties are broken by
     /// (pid, tid), so rows do not jump. Unknown values sort last.
     pub fn window(&self, query: &ProcessQuery) -> ProcessWindow {
-        let typed = FilterExpression::parse(query.filter.text.as_deref().unwrap_or_default());
-        let mut idle = 0;
-        let matching = self.rows.iter().zip(0..).filter(|(row, at)| {
-            let is_idle = query.filter.only_active && !self.is_active(row);
-            let holds = |condition: &FilterCondition| condition.holds(filter_value(&self.row(*at), condition.field));
-            let matches =
-                self.matches_filter(row, &query.filter, typed.text.as_bytes()) && typed.conditions.iter().all(holds);
-            idle += usize::from(is_idle && matches);
-            matches && !is_idle
-        });
+        let mut candidates = Candidates::new(self, &query.filter);
         let (column, sums) = (query.sort_by.spec(), self.thread_sums(&query.filter.folded_pids));
-        let mut entries: Vec<SortEntry<'_>> = matching
-            .map(|(row, row_index)| SortEntry {
-                key: column.sort_key(&self.row_with_folded_threads(row_index, &sums)),
-                tie_breaker: (row.raw.kernel_thread, row.raw.key),
-                row_index,
+        let mut entries: Vec<SortEntry<'_>> = (0..self.rows.len() as u32)
+            .filter(|at| candidates.is_match(*at))
+            .map(|row_index| {
+                let raw = &self.rows[row_index as usize].raw;
+                let key = column.sort_key(&self.row_with_sums(row_index, &sums));
+                SortEntry { key, tie_breaker: (raw.kernel_thread, raw.key), row_index }
             })
             .collect();
         let matching = entries.len();
@@ -98,7 +135,9 @@ impl ProcessTable {
         }
         entries.drain(..start);
         entries.sort_unstable_by(order);
-        ProcessWindow { rows: entries.into_iter().map(|entry| entry.row_index).collect(), matching, idle }
+        let rows = entries.into_iter().map(|entry| entry.row_index).collect();
+        let idle = candidates.idle;
+        ProcessWindow { rows, listed: matching, matching, idle, sums, ..ProcessWindow::default() }
     }
 
     /// Whether a row passes the filter, [`ProcessFilter::only_active`] aside.
@@ -142,13 +181,17 @@ impl ProcessTable {
     }
 }
 
-/// Numbers: largest first, then text: A first. NaN means "unknown" and comes last either way.
 fn compare_entries(a: &SortEntry<'_>, b: &SortEntry<'_>, reverse: bool) -> Ordering {
-    let order = match (a.key.number.is_nan(), b.key.number.is_nan()) {
-        (false, false) => b.key.number.total_cmp(&a.key.number).then_with(|| a.key.text.cmp(&b.key.text)),
-        (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(|| a.tie_breaker.cmp(&b.tie_breaker)),
+    compare_keys(&a.key, &b.key, reverse).then_with(|| a.tie_breaker.cmp(&b.tie_breaker))
+}
+
+/// Numbers: largest first, then text: A first. NaN means "unknown" and comes last either way.
+pub(super) fn compare_keys(a: &SortKey<'_>, b: &SortKey<'_>, reverse: bool) -> Ordering {
+    let order = match (a.number.is_nan(), b.number.is_nan()) {
+        (false, false) => b.number.total_cmp(&a.number).then_with(|| a.text.cmp(&b.text)),
+        (a_nan, b_nan) => return a_nan.cmp(&b_nan),
     };
-    if reverse { order.reverse() } else { order }.then_with(|| a.tie_breaker.cmp(&b.tie_breaker))
+    if reverse { order.reverse() } else { order }
 }
 
 /// What a condition on a field compares in this row.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 const SEC: u64 = 1_000_000_000;
 
-fn key(pid: u32) -> TaskKey {
+pub(super) fn key(pid: u32) -> TaskKey {
     TaskKey { pid, tid: pid, starttime: 100 }
 }
 
-fn raw(pid: u32, read: u64, write: u64) -> TaskRaw {
+pub(super) fn raw(pid: u32, read: u64, write: u64) -> TaskRaw {
     TaskRaw {
         key: key(pid),
         comm: *b"task\0\0\0\0\0\0\0\0\0\0\0\0",
@@ -39,7 +39,7 @@ fn clock(secs: u64) -> Timestamp {
 }
 
 /// A scan at `secs`, one second after the previous one; `first` has no previous one.
-fn update_at(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcessUpdate {
+pub(super) fn update_at(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcessUpdate {
     ProcessUpdate {
         seq: secs,
         time: clock(secs),

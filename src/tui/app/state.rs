@@ -135,6 +135,7 @@ impl App {
         views.processes.filter.only_active = s.processes.only_active;
         views.processes.show_totals = s.processes.accumulated;
         views.processes.show_threads = s.processes.threads;
+        views.processes.show_tree = s.processes.tree;
         views.tune.knobs.lease_secs = s.tune.lease;
         views.syncs.threshold_ms = s.syncs.threshold_ms;
         views.kernel_log.include.clone_from(&s.kernel.include);
@@ -167,6 +168,7 @@ impl App {
         s.processes.only_active = views.processes.filter.only_active;
         s.processes.accumulated = views.processes.show_totals;
         s.processes.threads = views.processes.show_threads;
+        s.processes.tree = views.processes.show_tree;
         s.tune.lease = views.tune.knobs.lease_secs;
         s.syncs.threshold_ms = views.syncs.threshold_ms;
         s.kernel.include.clone_from(&views.kernel_log.include);

@@ -114,6 +114,23 @@ fn exits_new_tasks_and_reused_pids_are_reported() {
 }
 
 #[test]
+fn a_sleeping_child_of_an_ended_process_is_asked_for_its_new_parent() {
+    let mut fake = FakeProc::new();
+    fake.write_task(&FakeTask::new(5));
+    let child = |pid, ppid| FakeTask { ppid, ..FakeTask::new(pid) };
+    (10..20).for_each(|pid| fake.write_task(&child(pid, 5)));
+    let mut collector = ProcessCollector::new(&fake.root());
+    let mut table = ProcessTable::new();
+    table.apply(&scan(&mut collector, &ScanOptions::default()));
+    fake.remove("proc/5");
+    (10..20).for_each(|pid| fake.write_task(&child(pid, 1)));
+    for _ in 0..2 {
+        table.apply(&scan(&mut collector, &ScanOptions::default()));
+    }
+    assert!(table.iter().all(|row| row.raw.ppid == 1), "{:?}", table.iter().map(|r| r.raw.ppid).collect::<Vec<_>>());
+}
+
+#[test]
 fn names_are_read_again_after_an_exec() {
     let mut fake = FakeProc::new();
     let mut task = FakeTask::new(5);

@@ -15,6 +15,7 @@ pub struct FakeProc {
 #[derive(Debug, Clone)]
 pub struct FakeTask {
     pub pid: u32,
+    pub ppid: u32,
     pub comm: Vec<u8>,
     pub state: char,
     pub threads: u32,
@@ -32,6 +33,7 @@ impl FakeTask {
     pub fn new(pid: u32) -> Self {
         Self {
             pid,
+            ppid: 1,
             comm: b"task".to_vec(),
             state: 'S',
             threads: 1,
@@ -50,9 +52,9 @@ impl FakeTask {
         let mut text = format!("{} (", self.pid).into_bytes();
         text.extend(&self.comm);
         let rest = format!(
-            ") {} 1 1 1 0 -1 4194304 0 0 {} 0 1 2 0 0 20 0 {} 0 {} 99 10 18446744073709551615 1 1 {} 0 0 0 0 0 0 0 0 0 \
+            ") {} {} 1 1 0 -1 4194304 0 0 {} 0 1 2 0 0 20 0 {} 0 {} 99 10 18446744073709551615 1 1 {} 0 0 0 0 0 0 0 0 0 \
              17 0 0 0 5 0 0\n",
-            self.state, self.majflt, self.threads, self.start, self.stack
+            self.state, self.ppid, self.majflt, self.threads, self.start, self.stack
         );
         text.extend(rest.as_bytes());
         text
@@ -104,8 +106,8 @@ impl FakeProc {
         self.write(&format!("{dir}/io"), io.as_bytes());
         self.write(&format!("{dir}/schedstat"), format!("{} 0 {}\n", task.runs * 1000, task.runs).as_bytes());
         let status = format!(
-            "Name:\ttask\nState:\t{} (x)\nPPid:\t1\nUid:\t{}\t0\t0\t0\nVmRSS:\t40 kB\nVmSwap:\t{} kB\nThreads:\t{}\n",
-            task.state, task.uid, task.swap_kb, task.threads
+            "Name:\ttask\nState:\t{} (x)\nPPid:\t{}\nUid:\t{}\t0\t0\t0\nVmRSS:\t40 kB\nVmSwap:\t{} kB\nThreads:\t{}\n",
+            task.state, task.ppid, task.uid, task.swap_kb, task.threads
         );
         self.write(&format!("{dir}/status"), status.as_bytes());
         self.write(&format!("{dir}/cmdline"), &task.cmdline);

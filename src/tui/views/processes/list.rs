@@ -81,8 +81,9 @@ impl ProcessesView {
         ProcessQuery { sort_by: by, reverse: self.reverse, filter, offset, height }
     }
 
-    fn list_title(&self) -> String {
+    fn list_title(&self, shared: &Shared) -> String {
         let mut title = String::from(if self.show_threads { "Threads" } else { "Processes" });
+        title += if self.show_tree && shared.frozen_seq.is_none() { " · tree" } else { "" };
         title += if self.show_totals { " · sums" } else { "" };
         title += if self.filter.only_active { " · active" } else { "" };
         if let Some(user) = &self.filter.user {
@@ -124,7 +125,7 @@ impl ProcessesView {
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (shared, theme, focused) = (cx.shared, &cx.theme, cx.is_focused(PaneId::Processes));
-        let title = self.list_title() + &self.hidden_sort_note(shared, area.width.saturating_sub(2));
+        let title = self.list_title(shared) + &self.hidden_sort_note(shared, area.width.saturating_sub(2));
         let inner = cx.draw_frame(buf, PaneId::Processes, area, &title, &self.title_note(shared));
         if inner.height == 0 {
             return;
@@ -174,7 +175,7 @@ impl ProcessesView {
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
-        let title = shared.table_title(&self.list_title());
+        let title = shared.table_title(&self.list_title(shared));
         let mut sheet = export::processes::build_table(title, self.column_set(shared, u16::MAX), |put| {
             self.for_each_visible_task(shared, 50, |_, row| put(row));
         });
@@ -207,7 +208,7 @@ fn draw_history(shared: &Shared, pid: u32, area: Rect, buf: &mut CellBuffer, the
 
 fn cell_style(row: &ProcessRow<'_>, column: &ProcessColumnSpec, value: &CellValue<'_>, theme: &Theme) -> Style {
     match column.id {
-        _ if row.has_exited() => theme.dim,
+        _ if row.has_exited() || row.tree_position().is_some_and(|place| place.is_context) => theme.dim,
         Col::State if row.state() == 'D' || row.is_blocked() => theme.crit,
         Col::Waits => theme.warn,
         Col::Command if row.raw.kernel_thread => theme.dim,

@@ -12,7 +12,7 @@ use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::columns::process::ProcessColumnSpec;
 use crate::model::observation::Change;
-use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessWindow, TaskKey};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessTree, ProcessWindow, TaskKey};
 use crate::tui::view::{
     Action, ColumnInfo, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
     PromptPurpose, Request, Target, View, ViewId,
@@ -30,6 +30,11 @@ pub struct ProcessesView {
     pub column_offset: usize,
     pub show_totals: bool,
     pub show_threads: bool,
+    /// Processes are below their parents.
+    pub show_tree: bool,
+    pub(super) tree: ProcessTree,
+    /// The task to select at the next refresh, because the rows were arranged anew.
+    pub(super) follow: Option<TaskKey>,
     pub window: ProcessWindow,
     /// The Overview lists idle tasks, too, instead of their number.
     pub show_idle: bool,
@@ -113,18 +118,6 @@ impl ProcessesView {
         self.column_offset = self.column_offset.saturating_add_signed(by).min(columns.saturating_sub(3));
     }
 
-    fn toggle_fold(&mut self, cx: &Context, out: &mut Outbox) {
-        if !self.show_threads {
-            return out.info("threads are folded; p shows them");
-        }
-        let Some(pid) = self.selected_task(cx.shared).map(|row| row.pid()) else { return };
-        let folded = &mut self.filter.folded_pids;
-        match folded.iter().position(|p| *p == pid) {
-            Some(i) => drop(folded.remove(i)),
-            None => folded.push(pid),
-        }
-    }
-
     fn prompt_io_priority(task: Option<ProcessRow<'_>>, out: &mut Outbox) {
         match task {
             Some(row) => {
@@ -177,7 +170,7 @@ impl View for ProcessesView {
     }
 
     fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
-        self.scroll.move_selection(by, self.matching_task_count(cx.shared));
+        self.scroll.move_selection(by, self.listed_task_count(cx.shared));
         true
     }
 
@@ -204,6 +197,13 @@ impl View for ProcessesView {
             Action::ToggleThreads => {
                 self.show_threads = !self.show_threads;
                 out.push(Effect::ScanThreads(self.show_threads));
+            }
+            Action::ToggleTree if cx.shared.frozen_seq.is_some() => {
+                out.error("a past tick keeps no tree; Space is live again")
+            }
+            Action::ToggleTree => {
+                self.follow = self.selected_task(cx.shared).map(|row| row.key());
+                self.show_tree = !self.show_tree;
             }
             Action::ToggleFold => self.toggle_fold(cx, out),
             Action::UserFilter => {
@@ -285,7 +285,7 @@ impl View for ProcessesView {
         if click.y == click.inner.y {
             return self.click_header(click, cx);
         }
-        self.scroll.click(self.matching_task_count(cx.shared), click.inner, click.y);
+        self.scroll.click(self.listed_task_count(cx.shared), click.inner, click.y);
     }
 
     /// Recomputes the rows on screen and tells the collector of them: it reads more of tasks on screen.
@@ -359,6 +359,9 @@ impl View for ProcessesView {
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
         let rows = self.tasks_containing(cx.shared, search);
         if search.select(rows.into_iter(), &mut self.scroll.selected) {
+            return true;
+        }
+        if self.find_folded_row(cx.shared, search) {
             return true;
         }
         // Perhaps an idle task is searched for.

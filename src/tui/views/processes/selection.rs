@@ -2,8 +2,8 @@
 
 use super::ProcessesView;
 use crate::model::columns::process::command_text;
-use crate::model::process::{ProcessRow, ProcessWindow};
-use crate::tui::view::Shared;
+use crate::model::process::{ProcessRow, ProcessWindow, TaskKey};
+use crate::tui::view::{Context, Outbox, Shared};
 use crate::tui::widgets::RowSearch;
 use ratatui::layout::Rect;
 
@@ -15,10 +15,14 @@ impl ProcessesView {
             let rows = frame.tasks.iter().skip(self.scroll.offset).take(height);
             return rows.enumerate().for_each(|(n, row)| each(n, &row));
         }
-        let folded = shared.system.processes.thread_sums(&self.filter.folded_pids);
-        for (n, row) in self.window.rows.iter().take(height).enumerate() {
-            each(n, &shared.system.processes.row_with_folded_threads(*row, &folded));
+        for n in 0..self.window.rows.len().min(height) {
+            self.window.row(&shared.system.processes, n).iter().for_each(|row| each(n, row));
         }
+    }
+
+    /// Number of rows of the list, those above a match in the tree included.
+    pub(super) fn listed_task_count(&self, shared: &Shared) -> usize {
+        if shared.frozen_seq.is_some() { self.matching_task_count(shared) } else { self.window.listed }
     }
 
     pub fn matching_task_count(&self, shared: &Shared) -> usize {
@@ -35,36 +39,96 @@ impl ProcessesView {
         let Some(area) = area else { return };
         let height = usize::from(area.height.saturating_sub(3 + u16::from(self.is_folded)));
         if shared.frozen_seq.is_some() {
-            return self.scroll.scroll_into_view(self.matching_task_count(shared), height);
+            return self.scroll.scroll_into_view(self.listed_task_count(shared), height);
+        }
+        if let Some(key) = self.follow.take() {
+            self.select_task(shared, &key);
         }
         let offset = self.scroll.offset;
-        let rows = |view: &Self| shared.system.processes.window(&view.task_query(view.scroll.offset, height));
-        let mut window = rows(self);
-        self.scroll.scroll_into_view(window.matching, height);
+        let mut window = self.query_window(shared, offset, height);
+        self.scroll.scroll_into_view(window.listed, height);
         if self.scroll.offset != offset {
-            window = rows(self);
+            window = self.query_window(shared, self.scroll.offset, height);
         }
         self.window = window;
     }
 
-    pub fn selected_task<'a>(&self, shared: &'a Shared) -> Option<ProcessRow<'a>> {
+    /// `height` rows from `offset` on, of the tree or the list.
+    fn query_window(&mut self, shared: &Shared, offset: usize, height: usize) -> ProcessWindow {
+        let query = self.task_query(offset, height);
+        match self.show_tree {
+            true => self.tree.window(&shared.system.processes, &query),
+            false => shared.system.processes.window(&query),
+        }
+    }
+
+    /// Selects a task wherever it is in the list, if it is there.
+    fn select_task(&mut self, shared: &Shared, key: &TaskKey) {
+        let all = self.query_window(shared, 0, usize::MAX);
+        let place = all.rows.iter().position(|at| shared.system.processes.row(*at).key() == *key);
+        self.scroll.selected = place.unwrap_or(self.scroll.selected);
+    }
+
+    /// Folds or unfolds the threads of the selected process; in the tree, everything below it.
+    pub(super) fn toggle_fold(&mut self, cx: &Context, out: &mut Outbox) {
+        if !self.show_threads && !self.show_tree {
+            return out.info("threads are folded; p shows them, t shows the tree");
+        }
+        let Some(row) = self.selected_task(cx.shared) else { return };
+        let (pid, process) = (row.pid(), cx.shared.system.processes.find_main_thread(&row.key()));
+        if let Some(i) = self.filter.folded_pids.iter().position(|p| *p == pid) {
+            self.filter.folded_pids.remove(i);
+        } else if !self.show_tree {
+            self.filter.folded_pids.push(pid);
+        } else if let Some(key) = process {
+            let folded = &mut self.filter.folded_subtrees;
+            match folded.iter().position(|k| *k == key) {
+                Some(i) => drop(folded.remove(i)),
+                None => folded.push(key),
+            }
+            self.follow = Some(key);
+        }
+    }
+
+    /// Searches what is folded in the tree, too, and unfolds what is above the row that is found.
+    pub(super) fn find_folded_row(&mut self, shared: &Shared, search: &RowSearch) -> bool {
+        let folded = std::mem::take(&mut self.filter.folded_subtrees);
+        if !self.show_tree || folded.is_empty() || shared.frozen_seq.is_some() {
+            self.filter.folded_subtrees = folded;
+            return false;
+        }
+        let tasks = &shared.system.processes;
+        let all = self.query_window(shared, 0, usize::MAX);
+        let rows: Vec<bool> = self.tasks_containing(shared, search);
+        let mut selected = self.scroll.selected;
+        let is_found = search.select(rows.into_iter(), &mut selected);
+        let found = all.rows.get(selected).copied().filter(|_| is_found);
+        let above: Vec<TaskKey> =
+            std::iter::successors(found.and_then(|at| self.tree.parent(at)), |at| self.tree.parent(*at))
+                .map(|at| tasks.row(at).key())
+                .collect();
+        self.filter.folded_subtrees = folded.into_iter().filter(|key| !above.contains(key)).collect();
+        self.follow = found.map(|at| tasks.row(at).key());
+        is_found
+    }
+
+    pub fn selected_task<'a>(&'a self, shared: &'a Shared) -> Option<ProcessRow<'a>> {
         if let Some(seq) = shared.frozen_seq {
             let frame = shared.system.history.nearest(seq)?;
             return frame.tasks.iter().nth(self.scroll.selected);
         }
-        let row = *self.window.rows.get(self.scroll.selected.checked_sub(self.scroll.offset)?)?;
-        Some(shared.system.processes.row(row))
+        self.window.row(&shared.system.processes, self.scroll.selected.checked_sub(self.scroll.offset)?)
     }
 
     /// For each task that matches, in the order shown: whether it is what is searched for.
-    pub(super) fn tasks_containing(&self, shared: &Shared, search: &RowSearch) -> Vec<bool> {
+    pub(super) fn tasks_containing(&mut self, shared: &Shared, search: &RowSearch) -> Vec<bool> {
         let contains = |row: &ProcessRow<'_>| {
             search.matches(&command_text(row)) || search.matches(&row.comm()) || row.tid().to_string() == search.needle
         };
         if let Some(frame) = shared.frozen_seq.and_then(|seq| shared.system.history.nearest(seq)) {
             return frame.tasks.iter().map(|row| contains(&row)).collect();
         }
-        let all = shared.system.processes.window(&self.task_query(0, usize::MAX));
+        let all = self.query_window(shared, 0, usize::MAX);
         all.rows.into_iter().map(|row| contains(&shared.system.processes.row(row))).collect()
     }
 }
