@@ -31,6 +31,7 @@ pub(in crate::cli) fn list(root: &Root, part: Option<&str>) -> anyhow::Result<u8
     if part.is_none() {
         out.push_blank();
         out.push_line("Processes: nofile@PID and ioprio@PID");
+        out.push_line("Loop, RAM, compressed-RAM and network disks: `iotop-plus tune list loop`, and the like");
         out.push_line("`iotop-plus tune get KNOB` says what one does and costs.");
     } else if wanted.is_empty() {
         out.push_line("no knob is called like that");
