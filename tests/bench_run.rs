@@ -1,10 +1,16 @@
 //! `bench` as a person meets it: the real binary in a real directory. What needs root, a loop device or
 //! fsfreeze says so and passes where they are missing.
 
+#[path = "bench_run/examples.rs"]
+mod examples;
 #[path = "bench_run/fio.rs"]
 mod fio;
 #[path = "bench_run/fio_jobs.rs"]
 mod fio_jobs;
+#[path = "bench_run/fio_machine.rs"]
+mod fio_machine;
+#[path = "bench_run/fio_tools.rs"]
+mod fio_tools;
 #[path = "bench_run/lab.rs"]
 mod lab;
 #[path = "bench_run/network.rs"]

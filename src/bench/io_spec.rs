@@ -52,6 +52,8 @@ pub struct IoSpec {
     pub time_ns: u64,
     /// Counted bytes after which the worker ends; 0: no limit.
     pub byte_limit: u64,
+    /// Bytes after which the file is dropped from the page cache; 0: never.
+    pub pass_bytes: u64,
     /// The plan's seed and the worker's number.
     pub seed: (u64, u64),
 }

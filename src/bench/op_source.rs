@@ -28,9 +28,18 @@ pub(crate) struct BatchSizes {
     pub complete_max: usize,
     /// Once the queue is full, completions are taken until so few are in flight.
     pub low: usize,
-    /// Completions are taken only when the queue is full or nothing can be submitted, as fio does; otherwise whenever
-    /// there are some.
-    pub only_when_full: bool,
+    pub reap: ReapTime,
+}
+
+/// When completions are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReapTime {
+    /// Whenever there are some.
+    Available,
+    /// When the queue is full or nothing can be queued, as in fio.
+    QueueFull,
+    /// After each operation: fio with `iodepth_batch_complete_min=0` and no maximum.
+    EachOperation,
 }
 
 /// A source of operations for one worker thread.
@@ -74,23 +83,37 @@ pub(crate) struct SpecSource<'a> {
     next_offset: u64,
     writes_since_sync: u64,
     next_due_ns: u64,
+    /// Drops the file from the page cache, and how many bytes there are until then.
+    drop_cache: &'a mut dyn FnMut(),
+    pass_left: u64,
     queued_bytes: u64,
     is_counting: bool,
     is_over: bool,
 }
 
 impl<'a> SpecSource<'a> {
-    pub(crate) fn new(spec: &'a IoSpec, now: u64) -> Self {
+    pub(crate) fn new(spec: &'a IoSpec, now: u64, drop_cache: &'a mut dyn FnMut()) -> Self {
         Self {
             spec,
             rng: Rng::new(spec.seed.0, spec.seed.1),
             next_offset: 0,
             writes_since_sync: 0,
             next_due_ns: now,
+            drop_cache,
+            pass_left: spec.pass_bytes,
             queued_bytes: 0,
             is_counting: false,
             is_over: false,
         }
+    }
+
+    /// An operation of a block begins.
+    fn count_pass(&mut self) {
+        if self.pass_left == 0 {
+            (self.drop_cache)();
+            self.pass_left = self.spec.pass_bytes;
+        }
+        self.pass_left = self.pass_left.saturating_sub(self.spec.block.into());
     }
 
     fn next_range(&mut self) -> (u64, u32) {
@@ -116,7 +139,7 @@ impl OpSource for SpecSource<'_> {
     #[inline]
     fn batches(&self) -> BatchSizes {
         let (submit_max, complete_min) = (self.spec.submit_max as usize, self.spec.complete_min as usize);
-        BatchSizes { submit_max, complete_min, complete_max: usize::MAX, low: usize::MAX, only_when_full: false }
+        BatchSizes { submit_max, complete_min, complete_max: usize::MAX, low: usize::MAX, reap: ReapTime::Available }
     }
 
     #[inline]
@@ -160,6 +183,9 @@ impl OpSource for SpecSource<'_> {
             100.. => true,
             pct => self.rng.below(100) < u64::from(pct),
         };
+        if spec.pass_bytes > 0 {
+            self.count_pass();
+        }
         let (offset, len) = self.next_range();
         self.queued_bytes += u64::from(len);
         self.writes_since_sync += u64::from(!read);

@@ -63,6 +63,9 @@ impl BenchParam {
             // Read-ahead acts on buffered reads only; a sweep without it uses direct I/O.
             plan.direct = !plan.readahead;
         }
+        if self.name == "cold" && plan.cold {
+            plan.direct = false;
+        }
         Ok(())
     }
 }
@@ -136,6 +139,8 @@ pub(crate) const PARAMS: &[BenchParam] = params! {
     "latency-target" "us" Count, latency_target_us, "0 (none) or more", "99th percentile of latency that is asked for";
     "direct" "" Switch, direct, "on: past the page cache (O_DIRECT); off: through it",
         "whether operations go past the page cache";
+    "cold" "" Switch, cold, "on: through the page cache, dropped before each pass; off",
+        "whether the file is dropped from the page cache each time it was read through";
     "fsync" "" Count, fsync_every, "0 (never) or more", "fdatasync after so many writes";
     "ramp" "s" Seconds, ramp_ms, "0 to 3600", "seconds at the start that are not counted";
     "io-size" "" Bytes, io_bytes, "0 (no limit) or more; k, M, G, T", "ends after so many counted bytes";

@@ -56,6 +56,8 @@ pub struct BenchPlan {
     pub read_pct: u8,
     /// O_DIRECT; otherwise through the page cache.
     pub direct: bool,
+    /// Drops the file from the page cache before each pass, so that reads go to the device.
+    pub cold: bool,
     /// Writes between two fdatasync calls; 0: none.
     pub fsync_every: u64,
     /// Operations per second, all jobs together; 0: no cap.
@@ -164,6 +166,7 @@ impl Default for BenchPlan {
             jobs: 1,
             read_pct: 50,
             direct: true,
+            cold: false,
             fsync_every: 0,
             rate_iops: 0,
             rate_bytes: 0,
@@ -223,6 +226,7 @@ impl BenchPlan {
             self.engine != EngineChoice::Threads || self.fits_threads(),
             format!("depth x jobs would be {} threads, at most {MAX_THREADS}", depth * jobs),
         )?;
+        require(!self.cold || !self.direct, "--cold: direct I/O has no cache to drop; leave out --direct")?;
         require(self.direct || !self.iopoll, "--iopoll works with direct I/O only")?;
         require(
             !self.direct || block.is_multiple_of(512),

@@ -187,6 +187,11 @@ impl BenchSession {
 
     /// Runs `specs`, one worker thread each, as the next measurement, which is in the report even if it ends early.
     pub fn measure(&mut self, label: &str, file: BorrowedFd<'_>, specs: &[IoSpec]) -> Result<Measurement, RunError> {
+        if self.plan.cold {
+            self.begin_preparation("emptying the cache");
+            rustix::fs::fsync(file).map_err(|e| RunError::from_errno("emptying the cache", e))?;
+            drop_from_cache(file);
+        }
         let measurement = Measurement { label: label.into(), ..Measurement::default() };
         let (part, ended) = self.run_specs(SpecRun { measurement, is_measured: true, file }, specs)?;
         self.progress.add_measurement(part.clone());
@@ -258,6 +263,7 @@ impl BenchSession {
         let ask = UringOptions {
             sqpoll,
             iopoll: iopoll && run.is_measured,
+            collects_all: false,
             huge_pages,
             pages: self.buffer_pages(huge_pages),
         };
@@ -278,7 +284,7 @@ impl BenchSession {
         make: impl Fn(&IoSpec) -> Result<E, EngineUnavailable> + Sync,
     ) -> Result<Measured, EngineUnavailable> {
         let recorders: Vec<_> = specs.iter().map(|_| Arc::<OpRecorder>::default()).collect();
-        let part = run.measurement;
+        let (part, file) = (run.measurement, run.file);
         let time_ns = specs.first().map_or(0, |s| s.time_ns);
         let goal = (time_ns, specs.iter().map(|s| s.byte_limit).sum());
         self.progress.begin_phase(&part, run.is_measured, goal, &recorders);
@@ -296,7 +302,8 @@ impl BenchSession {
             let mut begin = || {
                 before.get_or_init(|| CounterSnapshot::read(counters));
             };
-            let ended = run_worker_loop(&mut engine, spec, recorder, &progress.stop_requested, &mut begin);
+            let (stop, mut drop_cache) = (&progress.stop_requested, || drop_from_cache(file));
+            let ended = run_worker_loop(&mut engine, spec, recorder, stop, &mut begin, &mut drop_cache);
             if matches!(ended, Err(RunError::Failed(_))) {
                 // Stop the other workers.
                 progress.stop_requested.store(true, Ordering::Relaxed);
@@ -356,6 +363,11 @@ impl BenchSession {
     }
 }
 
+/// Drops the clean pages of a file from the page cache. The kernel may ignore it.
+fn drop_from_cache(file: BorrowedFd<'_>) {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+}
+
 /// Splits a spec into several of depth 1, for engines that do one operation at a time.
 fn split_to_depth_one(spec: &IoSpec) -> Vec<IoSpec> {
     let n = u64::from(spec.depth.max(1)).min(spec.len / u64::from(spec.block).max(1)).max(1);
@@ -363,6 +375,7 @@ fn split_to_depth_one(spec: &IoSpec) -> Vec<IoSpec> {
         .map(|i| {
             let mut one = IoSpec { depth: 1, op_interval_ns: spec.op_interval_ns * n, ..spec.clone() };
             one.byte_limit = spec.byte_limit.div_ceil(n);
+            one.pass_bytes = spec.pass_bytes.div_ceil(n);
             one.seed.1 = spec.seed.1.wrapping_mul(4096).wrapping_add(i);
             if spec.order == super::io_spec::AccessOrder::Sequential {
                 let share = (spec.len / n).next_multiple_of(u64::from(spec.block));

@@ -52,6 +52,15 @@ pub(crate) fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sets where the calling thread's memory comes from: a mode of set_mempolicy(2) and nodes below 64.
+pub(crate) fn set_memory_policy(mode: i32, nodes: &[usize]) -> io::Result<()> {
+    let mask: u64 = nodes.iter().fold(0, |mask, node| mask | 1 << (node % 64));
+    let bits = if nodes.is_empty() { 0 } else { 65 };
+    // SAFETY: the kernel reads 64 bits of the live mask (its length counts one more), or none.
+    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, bits) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Forks; the child ends at once. Returns how long the call took the parent, ns.
 pub(crate) fn timed_fork() -> io::Result<u64> {
     let begin = std::time::Instant::now();
@@ -153,7 +162,7 @@ impl MappedMemory {
     /// The first `len` bytes of an unlinked file, which no other process can truncate, shared with it.
     pub(crate) fn of_file(file: impl AsFd, len: usize) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file is an unlinked one
-        // of our own that is emptied only after its mapping is gone (txlog drops them in this order).
+        // of our own that is emptied only after its mapping is gone (txlog and the jobs of job files drop them in this order).
         let base = unsafe {
             rustix::mm::mmap(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
         };
@@ -163,6 +172,14 @@ impl MappedMemory {
     pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
         // SAFETY: exactly this mapping, of which nothing is borrowed mutably.
         unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, advice)?) }
+    }
+
+    /// Writes the changed pages of `len` bytes from `at` on back to the file (msync(2), MS_SYNC).
+    pub(crate) fn sync(&self, at: usize, len: usize) -> rustix::io::Result<()> {
+        let from = at.min(self.len) / 4096 * 4096;
+        let len = (at + len).min(self.len) - from;
+        // SAFETY: within the mapping, by the bounds; it changes no content.
+        unsafe { rustix::mm::msync(self.base.add(from).cast(), len, rustix::mm::MsyncFlags::SYNC) }
     }
 
     /// Locks `len` bytes from `at` on, which must be the start of a page, in memory. Missing pages are read; none

@@ -4,10 +4,14 @@
 //! submission (issue time of the batch, as in fio) and one after the wait (completion time of the batch,
 //! which is also the start time of the operations that are prepared next).
 
+mod fio_rounds;
+mod queue_state;
+
+use self::queue_state::QueueState;
 use super::engine::{Completion, IoEngine, IoOp};
 use super::io_spec::IoSpec;
 use super::measure::recorder::{OpKind, OpRecorder};
-use super::op_source::{NextOp, OpSource, SpecSource};
+use super::op_source::{NextOp, OpSource, ReapTime, SpecSource};
 use super::target::refusal::RunError;
 use crate::model::reading::describe_io_error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,20 +63,23 @@ struct WorkerLoop<'a, E: IoEngine, S: OpSource> {
     unsubmitted: Vec<u32>,
     completions: Vec<Completion>,
     min_completions: usize,
+    queue: QueueState,
     pause: Pause,
     is_counting: bool,
 }
 
-/// Runs `spec` on `engine` until a limit, a failure, or `stop`. `on_begin` is called once, when counting begins.
+/// Runs `spec` on `engine` until a limit, a failure, or `stop`. `on_begin` is called once, when counting begins;
+/// `drop_cache` after each pass of [`IoSpec::pass_bytes`].
 pub(crate) fn run_worker_loop<E: IoEngine>(
     engine: &mut E,
     spec: &IoSpec,
     recorder: &OpRecorder,
     stop: &AtomicBool,
     on_begin: &mut dyn FnMut(),
+    drop_cache: &mut dyn FnMut(),
 ) -> Result<(), RunError> {
     let times = WorkerTimes { ramp_ns: spec.ramp_ns, time_ns: spec.time_ns };
-    let mut source = SpecSource::new(spec, engine.now());
+    let mut source = SpecSource::new(spec, engine.now(), drop_cache);
     run_source(engine, &mut source, times, recorder, stop, on_begin)
 }
 
@@ -101,6 +108,7 @@ pub(crate) fn run_source<E: IoEngine, S: OpSource>(
         unsubmitted: Vec::with_capacity(depth as usize),
         completions: Vec::with_capacity(depth as usize),
         min_completions,
+        queue: QueueState::default(),
         pause: Pause::None,
         is_counting: false,
         engine,
@@ -165,8 +173,12 @@ impl<E: IoEngine, S: OpSource> WorkerLoop<'_, E, S> {
 
     /// Fills free slots, as far as the source has operations. Returns whether it has no more.
     fn fill_slots(&mut self, now: u64) -> bool {
+        if self.waits() {
+            return false;
+        }
         self.pause = Pause::None;
-        let submit_max = self.source.batches().submit_max;
+        let batches = self.source.batches();
+        let most = if batches.reap == ReapTime::EachOperation { 1 } else { batches.submit_max };
         while let Some(&slot) = self.free_slots.last() {
             let in_flight = self.in_flight() as u32;
             if in_flight >= self.source.depth() {
@@ -194,7 +206,8 @@ impl<E: IoEngine, S: OpSource> WorkerLoop<'_, E, S> {
             self.slots[slot as usize] = InFlightOp { start, issue: start, op };
             self.engine.queue(slot, op);
             self.unsubmitted.push(slot);
-            if self.unsubmitted.len() >= submit_max {
+            self.queue.uncounted += 1;
+            if self.unsubmitted.len() >= most || self.queue.uncounted >= batches.submit_max {
                 break;
             }
         }
@@ -203,19 +216,16 @@ impl<E: IoEngine, S: OpSource> WorkerLoop<'_, E, S> {
 
     /// Submits new operations, waits if none has completed, records completions. Returns the time after that.
     fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, RunError> {
+        let batches = self.source.batches();
+        if batches.reap != ReapTime::Available && !E::SYNCHRONOUS {
+            return self.fio_round(now, draining);
+        }
         let fresh = self.unsubmitted.len();
         if fresh > 0 {
             now = self.submit_queued(fresh)?;
         }
-        let batches = self.source.batches();
         let in_flight = self.in_flight();
         let has_room = !self.free_slots.is_empty() && in_flight < self.source.depth() as usize;
-        if batches.only_when_full && !E::SYNCHRONOUS {
-            if has_room && !draining && self.pause == Pause::None {
-                return Ok(now);
-            }
-            return self.reap_until_low(now, draining, has_room);
-        }
         self.completions.clear();
         self.engine.reap(&mut self.completions, batches.complete_max);
         // After a full batch with slots still free, prepare the next batch before waiting.
@@ -228,15 +238,22 @@ impl<E: IoEngine, S: OpSource> WorkerLoop<'_, E, S> {
     }
 
     fn submit_queued(&mut self, fresh: usize) -> Result<u64, RunError> {
+        let now = self.submit_all()?;
+        self.queue.uncounted = 0;
+        if self.is_counting {
+            self.recorder.record_submit(fresh);
+            self.recorder.record_depth(fresh, self.in_flight());
+        }
+        Ok(now)
+    }
+
+    fn submit_all(&mut self) -> Result<u64, RunError> {
         self.engine.submit().map_err(not_taken)?;
         let now = self.engine.now();
         if !E::SYNCHRONOUS {
             for &slot in &self.unsubmitted {
                 self.slots[slot as usize].issue = now;
             }
-        }
-        if self.is_counting {
-            self.recorder.record_submit(fresh, self.in_flight());
         }
         self.unsubmitted.clear();
         Ok(now)
@@ -261,24 +278,6 @@ impl<E: IoEngine, S: OpSource> WorkerLoop<'_, E, S> {
         let one = self.source.is_paced() || later - now > SLOW_WAIT_NS;
         self.min_completions = if one { 1 } else { self.source.batches().complete_min };
         Ok(later)
-    }
-
-    /// Takes completions as fio does: none while the queue has room, then so many at a time until few are in flight.
-    fn reap_until_low(&mut self, mut now: u64, draining: bool, has_room: bool) -> Result<u64, RunError> {
-        let batches = self.source.batches();
-        loop {
-            let in_flight = self.in_flight();
-            self.completions.clear();
-            let alone = draining || has_room;
-            self.min_completions = if alone { 1 } else { batches.complete_min.max(1) };
-            now = self.wait_for_completions(now, draining, in_flight)?;
-            self.engine.reap(&mut self.completions, batches.complete_max.max(self.min_completions));
-            let had_none = self.completions.is_empty();
-            now = self.finish_round(now, in_flight)?;
-            if alone || had_none || self.in_flight() <= batches.low {
-                return Ok(now);
-            }
-        }
     }
 
     fn finish_round(&mut self, now: u64, in_flight: usize) -> Result<u64, RunError> {
@@ -373,13 +372,14 @@ mod tests {
             ramp_ns: 0,
             time_ns: SECOND,
             byte_limit: 0,
+            pass_bytes: 0,
             seed: (1, 0),
         }
     }
 
     fn run(engine: &mut NullEngine, spec: &IoSpec) -> (Result<(), RunError>, OpRecorder) {
         let recorder = OpRecorder::default();
-        let ended = run_worker_loop(engine, spec, &recorder, &AtomicBool::new(false), &mut || {});
+        let ended = run_worker_loop(engine, spec, &recorder, &AtomicBool::new(false), &mut || {}, &mut || {});
         (ended, recorder)
     }
 
@@ -453,6 +453,18 @@ mod tests {
     }
 
     #[test]
+    fn the_cache_is_dropped_after_each_pass() {
+        let mut engine = NullEngine::new(4096, 1000);
+        let (recorder, mut drops) = (OpRecorder::default(), 0);
+        // 256 blocks a pass, 1000 operations.
+        let spec = IoSpec { time_ns: 1_000_000, pass_bytes: 1 << 20, ..spec() };
+        let mut drop_cache = || drops += 1;
+        let ended =
+            run_worker_loop(&mut engine, &spec, &recorder, &AtomicBool::new(false), &mut || {}, &mut drop_cache);
+        assert_eq!((ended, drops), (Ok(()), 3));
+    }
+
+    #[test]
     fn an_error_ends_the_run_and_keeps_its_counts() {
         let mut engine = NullEngine::new(4096, 1000);
         engine.failure = Some((100, libc::EIO));
@@ -470,7 +482,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         // The device hangs and the time is over when the stop is requested.
         let ended = std::thread::scope(|s| {
-            let worker = s.spawn(|| run_worker_loop(&mut engine, &spec(), &recorder, &stop, &mut || {}));
+            let worker = s.spawn(|| run_worker_loop(&mut engine, &spec(), &recorder, &stop, &mut || {}, &mut || {}));
             stop.store(true, Ordering::Relaxed);
             worker.join().unwrap()
         });

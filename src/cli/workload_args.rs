@@ -32,6 +32,7 @@ const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("read-pct", Value("PCT"), "Percentage of reads"),
     ("buffered", Flag("direct", "off"), "Use the page cache"),
     ("direct", Flag("direct", "on"), "Bypass the page cache (O_DIRECT)"),
+    ("cold", Flag("cold", "on"), "Use the page cache, and drop the file from it before each pass over its size"),
     (
         "readahead",
         Flag("readahead", "on"),
@@ -99,7 +100,7 @@ impl Args for WorkloadArgs {
                 Flag(..) => arg.action(ArgAction::SetTrue),
                 Choice(placeholder, values) => arg.value_name(*placeholder).value_parser(values()),
             };
-            let excludes_direct = ["buffered", "readahead"].contains(name);
+            let excludes_direct = ["buffered", "readahead", "cold"].contains(name);
             command.arg(if excludes_direct { arg.conflicts_with("direct") } else { arg })
         })
     }

@@ -55,7 +55,7 @@ fn measured_report(plan: &BenchPlan, ns: u64, n: u64) -> BenchReport {
     let recorder = Arc::new(OpRecorder::default());
     let spec = IoSpec { byte_limit: n * 4096, fsync_every: 10, ..IoSpec::for_layout(n * 4096, 4096, 1, 1) };
     let stop = AtomicBool::new(false);
-    run_worker_loop(&mut NullEngine::new(4096, ns), &spec, &recorder, &stop, &mut || {}).unwrap();
+    run_worker_loop(&mut NullEngine::new(4096, ns), &spec, &recorder, &stop, &mut || {}, &mut || {}).unwrap();
     let part = merge_recorders(Measurement { label: "randwrite".into(), ..Measurement::default() }, &[recorder]);
     BenchReport {
         plan: plan.clone(),

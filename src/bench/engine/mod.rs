@@ -20,12 +20,30 @@ pub struct IoOp {
     pub offset: u64,
     /// Bytes, at most the slot's size; 0 for a sync.
     pub len: u32,
+    /// I/O priority of this operation; 0: that of the thread.
+    pub priority: OpPriority,
+}
+
+/// Class, hint and level of an I/O priority, in two, three and three bits, so that an operation stays small.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpPriority(u8);
+
+impl OpPriority {
+    /// `class` 1 to 3 (real time, best effort, idle), `level` and `hint` 0 to 7.
+    pub(crate) fn new(class: u8, level: u8, hint: u8) -> Self {
+        Self((class & 3) << 6 | (hint & 7) << 3 | level & 7)
+    }
+
+    /// As the kernel has it: IOPRIO_PRIO_VALUE_HINT (include/uapi/linux/ioprio.h).
+    pub(crate) fn kernel_value(self) -> u16 {
+        u16::from(self.0 >> 6) << 13 | u16::from(self.0 & 0x3f)
+    }
 }
 
 impl IoOp {
     /// An operation on the first file.
     pub fn new(kind: OpKind, offset: u64, len: u32) -> Self {
-        Self { kind, file: 0, offset, len }
+        Self { kind, file: 0, offset, len, priority: OpPriority::default() }
     }
 }
 
@@ -52,6 +70,8 @@ pub trait IoEngine {
     fn submit(&mut self) -> io::Result<()>;
     /// Waits until `want` operations have completed or `timeout_ns` has passed.
     fn wait(&mut self, want: u32, timeout_ns: u64) -> io::Result<()>;
+    /// Completions that [`IoEngine::reap`] could take.
+    fn ready(&mut self) -> usize;
     /// Takes at most `most` completions; `done` has capacity for `depth` more.
     fn reap(&mut self, done: &mut Vec<Completion>, most: usize);
 }

@@ -70,6 +70,10 @@ impl IoEngine for NullEngine {
         Ok(())
     }
 
+    fn ready(&mut self) -> usize {
+        self.ready.len()
+    }
+
     fn reap(&mut self, done: &mut Vec<Completion>, most: usize) {
         let most = most.min(self.ready.len());
         done.extend(self.ready.drain(..most));

@@ -29,6 +29,8 @@ pub(crate) struct UringOptions {
     pub sqpoll: bool,
     /// Poll for completions; only for devices with polling queues, and only O_DIRECT.
     pub iopoll: bool,
+    /// Completions that the kernel holds back count as ready, as those of libaio do.
+    pub collects_all: bool,
     /// Buffers on huge pages.
     pub huge_pages: bool,
     /// What those are called in the report.
@@ -42,6 +44,7 @@ pub(crate) struct UringEngine {
     slot_bytes: usize,
     queued: u32,
     sqpoll: bool,
+    collects_all: bool,
     /// Options of the ring: part of the report, because results depend on them.
     features: Vec<&'static str>,
 }
@@ -68,7 +71,7 @@ impl UringEngine {
             Some(libc::ENOMEM) => EngineUnavailable::memlock_exceeded(len),
             _ => EngineUnavailable::from_setup_error(err),
         })?;
-        Ok(Self { ring, memory, slot_bytes, queued: 0, sqpoll: ask.sqpoll, features })
+        Ok(Self { ring, memory, slot_bytes, queued: 0, sqpoll: ask.sqpoll, collects_all: ask.collects_all, features })
     }
 
     /// The options that this kernel granted, for the report.
@@ -103,6 +106,9 @@ fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, Vec<&'stati
         set(ask.sqpoll, "SQPOLL", |b| b.setup_sqpoll(1000));
         set(ask.iopoll, "IOPOLL", |b| b.setup_iopoll());
         set(true, ask.pages, |b| b);
+        if ask.collects_all && (defer || coop) {
+            builder.setup_taskrun_flag();
+        }
         match builder.build(depth.next_power_of_two()) {
             Ok(ring) => return Ok((ring, features)),
             Err(err) if err.raw_os_error() == Some(libc::EINVAL) => last = err,
@@ -131,9 +137,12 @@ impl IoEngine for UringEngine {
         let file = types::Fixed(op.file.into());
         // SAFETY: inside the memory (just checked).
         let buffer = unsafe { self.memory.as_ptr().add(at) };
+        let priority = op.priority.kernel_value();
         let entry = match op.kind {
-            OpKind::Read => opcode::ReadFixed::new(file, buffer, op.len, 0).offset(op.offset).build(),
-            OpKind::Write => opcode::WriteFixed::new(file, buffer, op.len, 0).offset(op.offset).build(),
+            OpKind::Read => opcode::ReadFixed::new(file, buffer, op.len, 0).offset(op.offset).ioprio(priority).build(),
+            OpKind::Write => {
+                opcode::WriteFixed::new(file, buffer, op.len, 0).offset(op.offset).ioprio(priority).build()
+            }
             OpKind::Trim => opcode::Fallocate::new(file, op.len.into()).offset(op.offset).mode(PUNCH_HOLE).build(),
             OpKind::Sync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
             OpKind::Fsync => opcode::Fsync::new(file).build(),
@@ -172,6 +181,14 @@ impl IoEngine for UringEngine {
             Err(err) if matches!(err.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
             Err(err) => Err(err),
         }
+    }
+
+    fn ready(&mut self) -> usize {
+        if self.collects_all && self.ring.submission().taskrun() {
+            // SAFETY: no argument is passed. A failure shows in the next call that submits or waits.
+            let _ = unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 0, IORING_ENTER_GETEVENTS, None) };
+        }
+        self.ring.completion().len()
     }
 
     fn reap(&mut self, done: &mut Vec<Completion>, most: usize) {

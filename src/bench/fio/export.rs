@@ -35,7 +35,8 @@ pub(crate) fn to_job_file(plan: &BenchPlan) -> Result<String, PlanError> {
     let shape = Shape { rw, is_random, is_mixed, is_uring, clones, part };
     let options = file_options(plan, directory, &shape).into_iter().chain(load_options(plan, &shape));
     let lines = options.filter_map(|(key, value)| Some(format!("{key}={}\n", value?)));
-    let head = format!("; the same work as iotop-plus, made by `bench run --fio-job`\n[{}]\n", plan.profile);
+    let left = if clones > 1 { "; fio leaves the file iotop-plus.dat behind: remove it\n" } else { "" };
+    let head = format!("; the same work as iotop-plus, made by `bench run --fio-job`\n{left}[{}]\n", plan.profile);
     Ok(head + &lines.collect::<String>())
 }
 
@@ -65,7 +66,8 @@ fn file_options(plan: &BenchPlan, directory: &str, shape: &Shape) -> Vec<JobOpti
     vec![
         ("directory", Some(directory.to_owned())),
         ("filename", Some("iotop-plus.dat".to_owned())),
-        ("unlink", on(true)),
+        // The first clone that ends would remove the file before others have opened it.
+        ("unlink", on(shape.clones == 1)),
         ("numjobs", Some(shape.clones.to_string())),
         ("size", Some(if shape.is_random { plan.size } else { shape.part }.to_string())),
         ("offset_increment", (!shape.is_random && shape.clones > 1).then(|| shape.part.to_string())),

@@ -83,6 +83,14 @@ pub(crate) enum FioEngine {
     Libaio,
     Posixaio,
     IoUring,
+    /// Copies from and to a mapping of the file.
+    Mmap,
+    /// No I/O.
+    Null,
+    /// Allocates ranges instead of writing them.
+    Falloc,
+    /// Sets the length of the file to the offset of each write.
+    Ftruncate,
 }
 
 impl FioEngine {
@@ -149,6 +157,8 @@ pub(crate) enum FileService {
 pub(crate) enum VerifyMethod {
     Crc32c,
     Sha256,
+    /// `pattern`: the whole block is `verify_pattern`, without a header.
+    Pattern,
 }
 
 /// What `steadystate` watches.
@@ -170,6 +180,23 @@ pub(crate) struct SteadyState {
     /// In millionths of the unit or, with `percent`, of a percent.
     pub(crate) limit_millionths: u64,
     pub(crate) percent: bool,
+}
+
+/// Operations of a job with a priority of their own: those of one size, or all. From `cmdprio_*`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommandPriority {
+    /// 0: of any size.
+    pub(crate) block: u64,
+    pub(crate) percent: u8,
+    /// Class (`None`: that of `cmdprio_class`), level and hint.
+    pub(crate) priority: Option<(u8, u8, u8)>,
+}
+
+/// `numa_mem_policy`: a mode of set_mempolicy(2), and nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemoryPolicy {
+    pub(crate) mode: i32,
+    pub(crate) nodes: Vec<usize>,
 }
 
 /// `exit_what`.
@@ -200,6 +227,17 @@ pub(crate) enum BufferContent {
     Zero,
     /// `buffer_pattern`.
     Pattern(Vec<u8>),
+}
+
+/// `dedupe_mode`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DedupeMode {
+    /// A block repeats the unique one before it.
+    #[default]
+    Repeat,
+    /// A block repeats one of a set.
+    WorkingSet,
 }
 
 /// The options of one job. Times are in microseconds.
@@ -248,6 +286,10 @@ pub(crate) struct FioJob {
     pub(crate) nrfiles: u32,
     pub(crate) filename: Vec<String>,
     pub(crate) directory: Vec<String>,
+    /// Files open at a time; 0: all.
+    pub(crate) openfiles: u32,
+    /// Writes go on to the end of the file.
+    pub(crate) fill_device: bool,
     pub(crate) file_service: FileService,
     /// Operations before the next file is taken.
     #[default = 1]
@@ -310,6 +352,8 @@ pub(crate) struct FioJob {
     pub(crate) verify_backlog: u64,
     pub(crate) verify_backlog_batch: u64,
     pub(crate) verify_fatal: bool,
+    /// Data of verified blocks; empty: random.
+    pub(crate) verify_pattern: Vec<u8>,
     pub(crate) latency_target_us: u64,
     pub(crate) latency_window_us: u64,
     #[default = 100_000_000]
@@ -327,6 +371,12 @@ pub(crate) struct FioJob {
     pub(crate) nice: i32,
     /// Class (1 to 3; 0: none given) and level (0 to 7) of the I/O priority.
     pub(crate) io_priority: (u8, u8),
+    /// `cmdprio_percentage`, `cmdprio_bssplit`, `cmdprio_class`, `cmdprio`, for each direction.
+    pub(crate) cmdprio: [Vec<CommandPriority>; 3],
+    pub(crate) cmdprio_class: [u8; 3],
+    pub(crate) cmdprio_level: [u8; 3],
+    pub(crate) numa_nodes: Vec<usize>,
+    pub(crate) memory_policy: Option<MemoryPolicy>,
     pub(crate) stonewall: bool,
     pub(crate) new_group: bool,
     pub(crate) group_reporting: bool,
@@ -334,6 +384,16 @@ pub(crate) struct FioJob {
     pub(crate) exitall: bool,
     pub(crate) exit_what: ExitScope,
     pub(crate) content: BufferContent,
+    /// Percent of each chunk that compresses.
+    pub(crate) compress_percent: u8,
+    #[default = 512]
+    pub(crate) compress_chunk: u64,
+    /// Percent of the blocks that repeat others.
+    pub(crate) dedupe_percent: u8,
+    pub(crate) dedupe_mode: DedupeMode,
+    #[default = 5]
+    pub(crate) dedupe_set_percent: u8,
+    pub(crate) dedupe_global: bool,
     /// `zonemode=strided`: bytes of I/O a zone, its range, the gap; 0: no zones.
     pub(crate) zone_size: u64,
     pub(crate) zone_range: u64,

@@ -1,6 +1,6 @@
 //! The files of a job file: their sizes, and the part of each that a job works on (`setup_files`, filesetup.c).
 
-use super::job::{Amount, FioJob, Preallocation};
+use super::job::{Amount, FioEngine, FioJob, Preallocation};
 use super::positions::FileRange;
 use crate::bench::rng::Rng;
 use std::collections::HashMap;
@@ -100,7 +100,8 @@ impl FileLayout {
                 _ => len,
             });
             let end = start.checked_add(len).filter(|end| *end <= 1 << 50).ok_or("a file of more than 1 PiB")?;
-            if end > present {
+            // Without I/O a file needs no space.
+            if end > present && job.engine != FioEngine::Null {
                 self.extend(job, file, end);
             }
             ranges.push(FileRange { file, start, len, file_size: end.max(present) });
@@ -124,7 +125,7 @@ impl FileLayout {
 
     fn extend(&mut self, job: &FioJob, file: usize, size: u64) {
         let planned = &mut self.files[file];
-        let writes_data = job.rw.reads || job.overwrite;
+        let writes_data = job.rw.reads || job.overwrite || job.engine == FioEngine::Mmap;
         let from = if planned.has_data { planned.size } else { 0 };
         planned.size = size;
         planned.has_data |= writes_data;

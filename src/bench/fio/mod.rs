@@ -4,13 +4,16 @@
 
 pub(crate) mod block_map;
 pub(crate) mod checksum;
+pub(crate) mod content;
 pub(crate) mod distribution;
 pub(crate) mod export;
 pub(crate) mod flow;
 pub mod job;
 pub(crate) mod latency_target;
 pub(crate) mod layout;
+pub(crate) mod option_rule;
 pub(crate) mod options;
+pub(crate) mod other_options;
 pub(crate) mod parse;
 pub(crate) mod positions;
 pub(crate) mod rate;

@@ -1,36 +1,15 @@
 //! The options of fio job files, one row each: its names, and what becomes of it.
 
 use super::job::{
-    AccessPattern, BufferContent, ExitScope, FileService, FioEngine, FioJob, Preallocation, RandomGenerator,
-    VerifyMethod,
+    AccessPattern, BufferContent, CommandPriority, DedupeMode, ExitScope, FileService, FioEngine, FioJob,
+    Preallocation, RandomGenerator, VerifyMethod,
 };
+use super::option_rule::{FioOption, OptionRule};
+use super::other_options::{DEVICES, OTHERS};
 use super::value::{OptionValue, millionths};
-use OptionRule::{Honoured, NoEffect, Output, Refused, Replaced};
-
-/// What becomes of an option.
-pub(super) enum OptionRule {
-    /// It means what it means in fio.
-    Honoured(fn(&mut FioJob, &OptionValue<'_>) -> Result<(), String>),
-    /// It concerns fio's output only.
-    Output,
-    /// It has no effect on the work here; the text says why.
-    NoEffect(&'static str),
-    /// Something else is done, which the text says; with `--strict` an error. Not with the values in the list.
-    Replaced(&'static [&'static str], &'static str),
-    /// An error unless its value is in the list; the text says why, and what to do.
-    Refused(&'static [&'static str], &'static str),
-}
-
-/// Names (the first is fio's own, the others are its aliases) and rule.
-pub(super) struct FioOption(pub &'static str, pub OptionRule);
+use OptionRule::Honoured;
 
 const SECOND: u64 = 1_000_000;
-const OFF: &[&str] = &["0", "none"];
-const OWN_FILES: &str = "files here are nameless and gone with the run";
-pub(super) const NO_LOG: &str = "logs are not written; --format json has the time series";
-const DEVICES: &str = "it is for zoned devices, and benchmarks here only use files of their own";
-const TRACES: &str = "replaying traces is not supported; describe the load with rw, bs and rate";
-const OTHER_USERS: &str = "start the program itself in that group or as that user";
 
 /// Options that change the work.
 pub(super) const HONOURED: &[FioOption] = &[
@@ -73,6 +52,8 @@ pub(super) const HONOURED: &[FioOption] = &[
     FioOption("bs_unaligned blocksize_unaligned", Honoured(|o, v| v.flag().map(|on| o.bs_unaligned = on))),
     FioOption("bs_is_seq_rand", Honoured(|o, v| v.flag().map(|on| o.bs_is_seq_rand = on))),
     FioOption("nrfiles nr_files", Honoured(|o, v| at_least_1(v).map(|n| o.nrfiles = n))),
+    FioOption("openfiles", Honoured(|o, v| v.count().map(|n| o.openfiles = n))),
+    FioOption("fill_device fill_fs", Honoured(|o, v| v.flag().map(|on| o.fill_device = on))),
     FioOption("filename", Honoured(|o, v| names(v).map(|all| o.filename = all))),
     FioOption("directory", Honoured(|o, v| names(v).map(|all| o.directory = all))),
     FioOption("file_service_type", Honoured(file_service)),
@@ -172,6 +153,7 @@ pub(super) const HONOURED: &[FioOption] = &[
     FioOption("verify_backlog", Honoured(|o, v| v.number().map(|n| o.verify_backlog = n))),
     FioOption("verify_backlog_batch", Honoured(|o, v| v.number().map(|n| o.verify_backlog_batch = n))),
     FioOption("verify_fatal", Honoured(|o, v| v.flag().map(|on| o.verify_fatal = on))),
+    FioOption("verify_pattern", Honoured(|o, v| v.pattern().map(|bytes| o.verify_pattern = bytes))),
     FioOption("latency_target", Honoured(|o, v| v.micros(1).map(|us| o.latency_target_us = us))),
     FioOption("latency_window", Honoured(|o, v| v.micros(1).map(|us| o.latency_window_us = us))),
     FioOption(
@@ -207,6 +189,28 @@ pub(super) const HONOURED: &[FioOption] = &[
         "prio",
         Honoured(|o, v| v.count().and_then(|n| small(n, 7)).map(|n| o.io_priority = (o.io_priority.0.max(2), n))),
     ),
+    FioOption(
+        "cmdprio_percentage",
+        Honoured(|o, v| {
+            v.per_direction(&mut o.cmdprio, |v| {
+                Ok(vec![CommandPriority { percent: v.percent()?, ..CommandPriority::default() }])
+            })
+        }),
+    ),
+    FioOption(
+        "cmdprio_bssplit cmdprio_split",
+        Honoured(|o, v| v.per_direction(&mut o.cmdprio, |v| v.priority_split())),
+    ),
+    FioOption(
+        "cmdprio_class",
+        Honoured(|o, v| v.per_direction(&mut o.cmdprio_class, |v| v.count().and_then(|n| small(n, 3)))),
+    ),
+    FioOption(
+        "cmdprio",
+        Honoured(|o, v| v.per_direction(&mut o.cmdprio_level, |v| v.count().and_then(|n| small(n, 7)))),
+    ),
+    FioOption("numa_cpu_nodes", Honoured(|o, v| v.processors().map(|all| o.numa_nodes = all))),
+    FioOption("numa_mem_policy", Honoured(|o, v| v.memory_policy().map(|p| o.memory_policy = Some(p)))),
     FioOption("stonewall wait_for_previous", Honoured(|o, v| v.flag().map(|on| o.stonewall = on))),
     FioOption("new_group", Honoured(|o, v| v.flag().map(|on| o.new_group = on))),
     FioOption("group_reporting", Honoured(|o, v| v.flag().map(|on| o.group_reporting = on))),
@@ -229,6 +233,18 @@ pub(super) const HONOURED: &[FioOption] = &[
     FioOption("refill_buffers", Honoured(|o, v| v.flag().map(|on| set_content(o, on, BufferContent::Refill)))),
     FioOption("scramble_buffers", Honoured(|o, v| v.flag().map(|on| set_content(o, !on, BufferContent::Fixed)))),
     FioOption("buffer_pattern", Honoured(|o, v| v.pattern().map(|bytes| o.content = BufferContent::Pattern(bytes)))),
+    FioOption("buffer_compress_percentage", Honoured(|o, v| v.percent().map(|n| o.compress_percent = n))),
+    FioOption("buffer_compress_chunk", Honoured(|o, v| v.bytes().map(|n| o.compress_chunk = n.max(1)))),
+    FioOption("dedupe_percentage", Honoured(|o, v| v.percent().map(|n| o.dedupe_percent = n))),
+    FioOption(
+        "dedupe_mode",
+        Honoured(|o, v| {
+            choose(v, &[("repeat", DedupeMode::Repeat), ("working_set", DedupeMode::WorkingSet)])
+                .map(|mode| o.dedupe_mode = mode)
+        }),
+    ),
+    FioOption("dedupe_working_set_percentage", Honoured(|o, v| v.percent().map(|n| o.dedupe_set_percent = n))),
+    FioOption("dedupe_global", Honoured(|o, v| v.flag().map(|on| o.dedupe_global = on))),
     FioOption("zonemode", Honoured(|_, v| choose(v, &[("none", ()), ("strided", ())]).map_err(|_| DEVICES.into()))),
     FioOption("zonesize", Honoured(|o, v| v.bytes().map(|n| o.zone_size = n))),
     FioOption("zonerange", Honoured(|o, v| v.bytes().map(|n| o.zone_range = n))),
@@ -236,131 +252,6 @@ pub(super) const HONOURED: &[FioOption] = &[
     FioOption("flow", Honoured(|o, v| v.count().map(|n| o.flow = n))),
     FioOption("flow_id", Honoured(|o, v| v.count().map(|n| o.flow_id = n))),
     FioOption("flow_sleep", Honoured(|o, v| v.micros(1).map(|us| o.flow_sleep_us = us))),
-];
-
-/// All other options.
-pub(super) const OTHERS: &[FioOption] = &[
-    FioOption("name", NoEffect("the section's name is used")),
-    FioOption("description", Output),
-    FioOption("thread threads", NoEffect("every job is a thread")),
-    FioOption("kb_base", NoEffect("applied to the sizes of its section")),
-    FioOption("unit_base", Output),
-    FioOption("clocksource", NoEffect("the clock is CLOCK_MONOTONIC")),
-    FioOption("gtod_reduce", NoEffect("times are read once a batch")),
-    FioOption("gtod_cpu", NoEffect("times are read by the job's own thread")),
-    FioOption("disable_lat disable_clat disable_slat disable_bw_measurement disable_bw", Output),
-    FioOption("clat_percentiles lat_percentiles slat_percentiles percentile_list", Output),
-    FioOption("significant_figures disk_util unified_rw_reporting stats error_dump block_error_percentiles", Output),
-    FioOption("write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs", NoEffect(NO_LOG)),
-    FioOption(
-        "log_avg_msec log_hist_msec log_hist_coarseness log_max_value log_window_value log_offset log_prio log_entries",
-        NoEffect(NO_LOG),
-    ),
-    FioOption("log_compression log_compression_cpus log_store_compressed log_issue_time", NoEffect(NO_LOG)),
-    FioOption("log_unix_epoch log_alternate_epoch log_alternate_epoch_clock_id job_start_clock_id", NoEffect(NO_LOG)),
-    FioOption("bwavgtime iopsavgtime", Output),
-    FioOption("verify_dump", NoEffect("the bad block's offset and both checksums are reported")),
-    FioOption("verify_async verify_async_cpus", NoEffect("checksums are verified by the job's own thread")),
-    FioOption(
-        "verify_write_sequence verify_header_seed",
-        NoEffect("every block's header has its offset and its number"),
-    ),
-    FioOption("verify_state_save", NoEffect(OWN_FILES)),
-    FioOption("registerfiles fixedbufs", NoEffect("io_uring always has its files and buffers registered")),
-    FioOption("nonvectored", NoEffect("operations have one buffer each")),
-    FioOption("sqthread_poll_cpu", Replaced(&[], "the kernel chooses the processor of the submitting thread")),
-    FioOption("userspace_reap", NoEffect("completions are taken in user space")),
-    FioOption("iomem_align mem_align hugepage-size", NoEffect("buffers are aligned to pages")),
-    FioOption("lockmem", Refused(OFF, "remove it: nothing else is locked in memory")),
-    FioOption(
-        "create_serialize create_fsync create_on_open allow_file_create",
-        NoEffect("files are made before the run, one after the other"),
-    ),
-    FioOption("openfiles", NoEffect("all files stay open")),
-    FioOption("unlink unlink_each_loop opendir filename_format unique_filename", NoEffect(OWN_FILES)),
-    FioOption("allow_mounted_write", NoEffect("devices are never written to")),
-    FioOption("lockfile", Refused(OFF, "remove it: files are the run's own")),
-    FioOption("create_only", Refused(OFF, "remove it: files do not outlive a run")),
-    FioOption("file_append", Refused(OFF, "use offset instead: files are new")),
-    FioOption(
-        "fill_device fill_fs",
-        Refused(OFF, "give size instead: filling a file system harms everything else on it"),
-    ),
-    FioOption("softrandommap", NoEffect("a map is always made, or the file is refused")),
-    FioOption("serialize_overlap", Refused(OFF, "remove it, or keep blocks apart with a random map")),
-    FioOption("io_submit_mode", Replaced(&["inline"], "the job's own thread submits, as with io_submit_mode=inline")),
-    FioOption("atomic", Refused(OFF, "remove it: RWF_ATOMIC needs a device with atomic writes")),
-    FioOption("nowait uncached force_async", Refused(OFF, "remove it: operations have no flags of their own")),
-    FioOption("hipri_percentage", Refused(OFF, "use hipri for all operations or for none")),
-    FioOption(
-        "cmdprio_percentage cmdprio_class cmdprio cmdprio_bssplit cmdprio_split",
-        Refused(OFF, "use prio and prioclass: operations of one job have the same priority"),
-    ),
-    FioOption("write_hint", Refused(&["none"], "remove it: write lifetimes are not passed on")),
-    FioOption("write_barrier", Refused(OFF, "use fdatasync")),
-    FioOption("sync_file_range", Refused(OFF, "use fdatasync: sync_file_range(2) gives no guarantee")),
-    FioOption("end_syncfs", Refused(OFF, "use end_fsync: syncfs writes the files of others, too")),
-    FioOption("verify_pattern", Refused(&[], "use verify=crc32c, which finds any changed byte")),
-    FioOption("verify_offset", Refused(&["0"], "remove it: a header begins its block")),
-    FioOption("experimental_verify", Refused(OFF, "remove it: what was written is remembered")),
-    FioOption("verify_only verify_state_load", Refused(OFF, "write and verify in one job: files do not outlive a run")),
-    FioOption(
-        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch num_range",
-        Refused(OFF, "use rw=trim, rw=randtrim or rw=trimwrite"),
-    ),
-    FioOption(
-        "continue_on_error ignore_error",
-        Refused(OFF, "remove it: an error ends the run, with the figures so far"),
-    ),
-    FioOption("exitall_on_error", NoEffect("an error always ends the whole run")),
-    FioOption(
-        "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align replay_time_scale replay_skip",
-        Refused(&[], TRACES),
-    ),
-    FioOption("merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters", Refused(&[], TRACES)),
-    FioOption(
-        "write_iolog",
-        Refused(&[], "remove it; `strace -f -e trace=io_uring_enter,pread64,pwrite64` shows the operations"),
-    ),
-    FioOption("exec_prerun exec_postrun", Refused(&[], "run it yourself: a job file starts no programs here")),
-    FioOption("ioscheduler", Refused(&[], "set it with `iotop-plus tune`, which restores it")),
-    FioOption(
-        "zonecapacity read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits",
-        Refused(&[], DEVICES),
-    ),
-    FioOption(
-        "zone_reset_threshold zone_reset_frequency recover_zbd_write_error write_zone_remainder",
-        Refused(&[], DEVICES),
-    ),
-    FioOption("numa_cpu_nodes numa_mem_policy", Refused(&[], "use cpus_allowed")),
-    FioOption(
-        "dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global",
-        Refused(OFF, "use refill_buffers: data is never the same twice"),
-    ),
-    FioOption(
-        "buffer_compress_percentage buffer_compress_chunk",
-        Refused(OFF, "use refill_buffers (nothing compresses) or zero_buffers (all does)"),
-    ),
-    FioOption("cgroup cgroup_weight cgroup_nodelete uid gid", Refused(&[], OTHER_USERS)),
-    FioOption("profile", Refused(&[], "write its jobs out")),
-    FioOption("thinkcycles", Refused(OFF, "use thinktime_spin")),
-    FioOption(
-        "sprandom spr_op spr_num_regions spr_cs",
-        Refused(OFF, "overwrite twice at random: sprandom needs the whole device"),
-    ),
-    FioOption("random_sequence random_sequence_stride", Refused(&[], "use rw, bs and random_distribution")),
-    FioOption(
-        "fdp fdp_pli fdp_pli_select dataplacement data_placement plid_select plids dp_scheme",
-        Refused(OFF, "it needs an NVMe device with data placement"),
-    ),
-    FioOption(
-        "cmd_type md_per_io_size pi_act pi_chk apptag apptag_mask write_mode verify_mode readfua writefua",
-        Refused(&[], "it needs a device of its own"),
-    ),
-    FioOption(
-        "percentage_sequential verifysort verifysort_nr rwmixcycle flow_watermark",
-        NoEffect("fio ignores it, too"),
-    ),
 ];
 
 /// The row of an option; `None`: fio has no such option for files.
@@ -430,8 +321,8 @@ fn set_pattern(job: &mut FioJob, rw: AccessPattern) {
 
 fn engine(value: &OptionValue<'_>) -> Result<FioEngine, String> {
     value.text.parse().map_err(|_| {
-        "this engine is not supported; the engines for files are psync, sync, vsync, pvsync, pvsync2, libaio, posixaio, \
-         io_uring"
+        "this engine is not supported; those here are psync, sync, vsync, pvsync, pvsync2, libaio, posixaio, io_uring, \
+         mmap, falloc, ftruncate, null"
             .into()
     })
 }
@@ -450,8 +341,20 @@ fn file_service(job: &mut FioJob, value: &OptionValue<'_>) -> Result<(), String>
 
 /// Checksums of fio in place of which CRC-32C is used.
 pub(super) const OTHER_CHECKSUMS: &[&str] = &[
-    "md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha1", "sha512", "sha3-224", "sha3-256", "sha3-384",
+    "md5",
+    "crc64",
+    "crc32",
+    "crc16",
+    "crc7",
+    "xxhash",
+    "sha1",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
     "sha3-512",
+    "meta",
+    "pattern_hdr",
 ];
 
 fn verify(job: &mut FioJob, value: &OptionValue<'_>) -> Result<(), String> {
@@ -459,8 +362,9 @@ fn verify(job: &mut FioJob, value: &OptionValue<'_>) -> Result<(), String> {
         "0" | "none" => None,
         "crc32c" | "crc32c-intel" => Some(VerifyMethod::Crc32c),
         "sha256" => Some(VerifyMethod::Sha256),
+        "pattern" => Some(VerifyMethod::Pattern),
         other if OTHER_CHECKSUMS.contains(&other) => Some(VerifyMethod::Crc32c),
-        _ => return Err("crc32c or sha256: either finds any changed byte".into()),
+        _ => return Err("crc32c, sha256 or pattern: each finds any changed byte".into()),
     };
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! A job file's text to its jobs. All problems of a file are found at once.
 
-use super::job::{Amount, FioEngine, FioJob, JobFile};
+use super::job::{Amount, CommandPriority, FioEngine, FioJob, JobFile, VerifyMethod};
 use super::layout::FileLayout;
-use super::options::{FioOption, NO_LOG, OTHER_CHECKSUMS, OptionRule, find_option, is_listed};
+use super::option_rule::{FioOption, OptionRule};
+use super::options::{OTHER_CHECKSUMS, find_option, is_listed};
+use super::other_options::NO_LOG;
 use super::text::{JobFileContext, Offence, OptionLine, Section, read_sections};
 use super::value::OptionValue;
 use crate::sanitize::sanitize;
@@ -168,14 +170,17 @@ impl Parser<'_> {
             "direct=1 needs blocks that are multiples of 512, as the device's blocks; or use direct=0",
         );
         wrong(job.direct && !is_aligned(job.rw.stride.unsigned_abs()), "direct=1 needs a step of a multiple of 512");
-        let (low, _) = job.block_range(super::job::WRITE);
-        let header = super::verify::HEADER_BYTES as u64;
-        wrong(job.verify.is_some() && low < header, "verify needs blocks of 56 bytes or more");
-        wrong(job.verify.is_some() && job.rw.trims, "verify and trims exclude each other");
+        check_verify(job, &mut wrong);
         wrong(job.steady.is_some() && job.steady_duration_us == 0, "steadystate needs steadystate_duration");
         wrong(job.hipri && !job.direct, "hipri needs direct=1");
         wrong(job.zone_range > 0 && job.zone_size == 0, "zonerange needs zonesize");
-        wrong(job.cpus_split && job.cpus.is_empty(), "cpus_allowed_policy needs cpus_allowed");
+        wrong(!job.cpus.is_empty() && !job.numa_nodes.is_empty(), "cpus_allowed and numa_cpu_nodes exclude each other");
+        wrong(
+            job.fill_device && self.how.existing_size.is_none(),
+            "fill_device: filling a file system harms everything else on it; give --size to the command: that much is \
+             written, as to a device of that size",
+        );
+        check_engine(job, &mut wrong);
         self.note_differences(job, place);
     }
 
@@ -192,13 +197,16 @@ impl Parser<'_> {
             FioEngine::Sync | FioEngine::Vsync | FioEngine::Pvsync | FioEngine::Pvsync2 => {
                 self.differ(place, format!("ioengine={engine}: pread and pwrite are used, as with psync"));
             }
-            FioEngine::Psync | FioEngine::IoUring => {}
+            _ => {}
         }
         if job.engine.is_synchronous() && job.iodepth > 1 {
             self.note(format!("ioengine={engine}: does one operation at a time whatever iodepth says, as in fio"));
         }
-        if job.rw.trims {
+        if job.rw.trims && !matches!(job.engine, FioEngine::Falloc | FioEngine::Null) {
             self.differ(place, "trims: holes are punched in the file; fio trims devices only".into());
+        }
+        if job.fill_device {
+            self.differ(place, "fill_device: the size given to the command is written, not the whole device".into());
         }
         for name in job.filename.iter().filter(|name| name.starts_with("/dev/")) {
             self.differ(place, format!("filename={name}: a nameless file of that size in the directory is used"));
@@ -255,4 +263,42 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// Percent of the operations of a size that have a priority of their own.
+fn share_of(all: &[CommandPriority], block: u64) -> u32 {
+    all.iter().filter(|p| p.block == block).map(|p| u32::from(p.percent)).sum()
+}
+
+fn check_verify(job: &FioJob, wrong: &mut impl FnMut(bool, &str)) {
+    let (low, _) = job.block_range(super::job::WRITE);
+    let header = super::verify::HEADER_BYTES as u64;
+    let has_header = job.verify.is_some_and(|method| method != VerifyMethod::Pattern);
+    wrong(has_header && low < header, "verify needs blocks of 56 bytes or more");
+    wrong(
+        job.verify == Some(VerifyMethod::Pattern) && job.verify_pattern.is_empty(),
+        "verify=pattern needs verify_pattern",
+    );
+    wrong(job.verify.is_some() && job.rw.trims, "verify and trims exclude each other");
+}
+
+/// What an engine cannot do.
+fn check_engine(job: &FioJob, wrong: &mut impl FnMut(bool, &str)) {
+    let has_priorities = job.cmdprio.iter().flatten().any(|p| p.percent > 0);
+    wrong(
+        has_priorities && !matches!(job.engine, FioEngine::Libaio | FioEngine::IoUring),
+        "cmdprio_percentage and cmdprio_bssplit need ioengine=libaio or io_uring",
+    );
+    let over = job.cmdprio.iter().any(|all| all.iter().any(|p| share_of(all, p.block) > 100));
+    wrong(over, "cmdprio_bssplit: more than 100 percent of one block size");
+    let (rw, engine) = (&job.rw, job.engine);
+    let only_writes = rw.writes && !rw.reads && !rw.trims;
+    wrong(engine == FioEngine::Ftruncate && !only_writes, "ioengine=ftruncate can only write");
+    wrong(engine == FioEngine::Mmap && rw.trims, "ioengine=mmap cannot trim");
+    let moves_data = !matches!(engine, FioEngine::Null | FioEngine::Falloc | FioEngine::Ftruncate);
+    wrong(job.verify.is_some() && !moves_data, "verify needs an engine that writes data");
+    let page = |n: u64| n.is_multiple_of(4096);
+    let (low, _) = job.block_range(if rw.writes { super::job::WRITE } else { super::job::READ });
+    let syncs = job.direct || job.fsync > 0 || job.fdatasync > 0;
+    wrong(engine == FioEngine::Mmap && syncs && !page(low), "ioengine=mmap with direct or syncs needs blocks of 4k");
 }

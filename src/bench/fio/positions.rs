@@ -37,12 +37,13 @@ pub(super) struct RandomSequences {
     pub sequential: Rng,
     pub file: Rng,
     pub rate: Rng,
+    pub priority: Rng,
 }
 
 impl RandomSequences {
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         let of = |n: u64| Rng::new(seed, stream.wrapping_mul(8).wrapping_add(n));
-        Self { offset: of(0), mix: of(1), size: of(2), sequential: of(3), file: of(4), rate: of(5) }
+        Self { offset: of(0), mix: of(1), size: of(2), sequential: of(3), file: of(4), rate: of(5), priority: of(6) }
     }
 }
 
@@ -60,6 +61,8 @@ pub(super) struct FilePositions {
     pickers: Vec<BlockPicker>,
     /// Nothing more in this pass.
     pub is_done: bool,
+    /// It is one of the `openfiles`.
+    pub is_open: bool,
     /// A pass ended and a new one began: the page cache is to be dropped.
     pub has_wrapped: bool,
 }
@@ -87,6 +90,7 @@ impl FilePositions {
             order,
             pickers,
             is_done: false,
+            is_open: false,
             has_wrapped: false,
         };
         this.reset();
@@ -103,7 +107,7 @@ impl FilePositions {
         if let Some(order) = &mut self.order {
             order.restart();
         }
-        self.is_done = false;
+        (self.is_done, self.is_open) = (false, false);
     }
 
     /// Whether the last trim was not yet followed by its write.

@@ -1,19 +1,21 @@
 //! Runs the jobs of a job file: files first, then every job as a thread of its own, in fio's order.
 
 mod dispatch;
+mod thread_setup;
 
 use self::dispatch::{CloneRun, Dispatcher};
+use self::thread_setup::set_up_thread;
 use super::flow::{FlowGroup, FlowShare};
-use super::job::{Amount, FioJob, Preallocation};
+use super::job::{Amount, FioEngine, FioJob, Preallocation};
 use super::layout::FileLayout;
 use super::source::FioSource;
 use crate::bench::engine::monotonic_ns;
-use crate::bench::engine::threads::ThreadEngine;
+use crate::bench::engine::threads::{FileCalls, ThreadEngine};
 use crate::bench::engine::uring::{UringEngine, UringOptions};
 use crate::bench::report::Measurement;
 use crate::bench::run_progress::merge_recorders;
 use crate::bench::session::{BenchSession, CounterSnapshot, RunError};
-use crate::bench::syscalls::set_io_priority;
+use crate::bench::syscalls::MappedMemory;
 use crate::bench::target::BenchFile;
 use crate::bench::worker_loop::{WorkerTimes, run_source};
 use crate::model::reading::describe_io_error;
@@ -219,7 +221,38 @@ impl<'a> Segment<'a> {
 }
 
 fn engine_name(job: &FioJob) -> &'static str {
-    if job.engine.is_synchronous() { "threads (pread, pwrite)" } else { "io_uring (one ring each)" }
+    match job.engine {
+        FioEngine::Mmap => "threads (mmap)",
+        FioEngine::Falloc => "threads (fallocate)",
+        FioEngine::Ftruncate => "threads (ftruncate)",
+        FioEngine::Null => "none",
+        engine if engine.is_synchronous() => "threads (pread, pwrite)",
+        _ => "io_uring (one ring each)",
+    }
+}
+
+/// What a synchronous engine calls; its files are mapped as a whole.
+fn file_calls(clone: &CloneRun<'_>, files: &[BorrowedFd<'_>]) -> Result<FileCalls, RunError> {
+    let job = clone.job;
+    match job.engine {
+        FioEngine::Falloc => return Ok(FileCalls::Fallocate),
+        FioEngine::Ftruncate => return Ok(FileCalls::Truncate),
+        FioEngine::Null => return Ok(FileCalls::Nothing),
+        FioEngine::Mmap => {}
+        _ => return Ok(FileCalls::ReadWrite),
+    }
+    let mut maps = Vec::new();
+    for (file, range) in files.iter().zip(&clone.files.ranges) {
+        let map = MappedMemory::of_file(file, range.file_size as usize);
+        let map = map.map_err(|e| RunError::Failed(format!("mmap: {}", describe_io_error(&e))))?;
+        if job.fadvise_hint {
+            use rustix::mm::Advice::{Random, Sequential};
+            let _ = map.advise(if job.rw.random { Random } else { Sequential });
+        }
+        maps.push(map);
+    }
+    // fio maps the files of jobs that only read for reading, and there msync(2) does nothing.
+    Ok(FileCalls::Mapped { maps, syncs_each: job.direct && job.rw.writes })
 }
 
 impl RunContext<'_> {
@@ -231,7 +264,7 @@ impl RunContext<'_> {
     fn work(&self, clone: &CloneRun<'_>, flow: Option<FlowShare>) -> Result<(), RunError> {
         let job = clone.job;
         wait_for_start(clone)?;
-        self.set_up_thread(clone);
+        set_up_thread(self.session, clone)?;
         let fds =
             clone.files.ranges.iter().map(|range| self.open_file(job, range.file)).collect::<Result<Vec<_>, _>>()?;
         let files: Vec<BorrowedFd<'_>> = fds.iter().map(OwnedFd::as_fd).collect();
@@ -267,13 +300,15 @@ impl RunContext<'_> {
             self.begun.get_or_init(|| self.session.read_counters());
         };
         if job.engine.is_synchronous() {
-            let engine = ThreadEngine::new(files, slot_bytes, job.huge_pages);
+            let calls = file_calls(clone, files)?;
+            let engine = ThreadEngine::with_calls(files, slot_bytes, job.huge_pages, calls);
             let mut engine = engine.map_err(|e| RunError::Failed(format!("buffers: {}", describe_io_error(&e))))?;
             return run_source(&mut engine, source, times, recorder, stop, &mut on_begin);
         }
         let ask = UringOptions {
             sqpoll: job.sqthread_poll,
             iopoll: job.hipri,
+            collects_all: job.engine != FioEngine::IoUring || job.batch_complete_min == 0,
             huge_pages: job.huge_pages,
             pages: self.session.buffer_pages(job.huge_pages),
         };
@@ -281,36 +316,6 @@ impl RunContext<'_> {
         let mut engine =
             engine.map_err(|why| RunError::Failed(format!("{}; ioengine=psync needs no io_uring", why.0)))?;
         run_source(&mut engine, source, times, recorder, stop, &mut on_begin)
-    }
-
-    /// Priorities and processors; what is refused is noted.
-    fn set_up_thread(&self, clone: &CloneRun<'_>) {
-        let job = clone.job;
-        let failed = |what: &str, why: &dyn std::fmt::Display| {
-            self.session.progress.add_note(format!("{what} not set: {why}"));
-        };
-        if !job.cpus.is_empty() {
-            let mut cpus = rustix::thread::CpuSet::new();
-            let own = clone.files.clone as usize % job.cpus.len();
-            let chosen = job.cpus.iter().enumerate().filter(|(n, _)| !job.cpus_split || *n == own);
-            chosen.filter(|(_, cpu)| **cpu < rustix::thread::CpuSet::MAX_CPU).for_each(|(_, cpu)| cpus.set(*cpu));
-            if let Err(e) = rustix::thread::sched_setaffinity(None, &cpus) {
-                failed("cpus_allowed", &e);
-            }
-        }
-        if job.nice != 0
-            && let Err(e) = rustix::process::nice(job.nice)
-        {
-            failed("nice", &e);
-        }
-        let (class, level) = job.io_priority;
-        if class > 0
-            && let Err(e) = set_io_priority(class, level)
-        {
-            failed("the I/O priority", &e);
-        }
-        // The default timer slack of 50 us would show in pauses.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     }
 
     fn open_file(&self, job: &FioJob, file: usize) -> Result<OwnedFd, RunError> {

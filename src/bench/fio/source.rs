@@ -1,16 +1,18 @@
 //! The operations of one clone of a job, in fio's order and with fio's limits (`do_io` and `keep_running`, backend.c).
 
+mod choice;
 mod passes;
 
+use super::content::ReducibleData;
 use super::flow::FlowShare;
-use super::job::{BufferContent, FileService, FioJob, READ, TRIM, WRITE};
+use super::job::{BufferContent, FioJob, READ, TRIM, WRITE};
 use super::latency_target::LatencyTarget;
 use super::positions::{FilePositions, FileRange, RandomSequences};
 use super::rate::{MinimumRate, Rates};
 use super::verify::Verifier;
 use crate::bench::engine::{IoOp, monotonic_ns};
 use crate::bench::measure::recorder::OpKind;
-use crate::bench::op_source::{BatchSizes, NextOp, OpSource, scramble};
+use crate::bench::op_source::{BatchSizes, NextOp, OpSource, ReapTime, scramble};
 use crate::bench::rng::Rng;
 
 const KINDS: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Trim];
@@ -62,6 +64,7 @@ pub(crate) struct FioSource<'a> {
     drop_cache: Box<dyn FnMut(u16) + 'a>,
     random: RandomSequences,
     data: Rng,
+    reducible: Option<ReducibleData>,
     stage: Stage,
     is_over: bool,
     batches: BatchSizes,
@@ -119,7 +122,10 @@ impl<'a> FioSource<'a> {
             complete_min,
             complete_max: (job.batch_complete_max as usize).max(complete_min).max(1),
             low: at_most_depth(job.iodepth_low),
-            only_when_full: true,
+            reap: match (job.batch_complete_min, job.batch_complete_max) {
+                (0, 0) => ReapTime::EachOperation,
+                _ => ReapTime::QueueFull,
+            },
         };
         Self {
             job,
@@ -127,6 +133,7 @@ impl<'a> FioSource<'a> {
             drop_cache,
             random,
             data: Rng::new(seed.0 ^ 0x5eed, seed.1),
+            reducible: ReducibleData::new(job, size, seed),
             stage: Stage::Working,
             is_over: false,
             batches,
@@ -368,27 +375,8 @@ impl<'a> FioSource<'a> {
         (self.pauses.is_unchecked, self.flow_allows) = (true, false);
         let every = self.job.verify_backlog;
         self.backlog_due |= every > 0 && direction == WRITE && self.sums.issued[WRITE].is_multiple_of(every);
-        IoOp { kind: KINDS[direction], file: file as u16, offset, len: len as u32 }
-    }
-
-    fn next_file(&mut self) -> Option<usize> {
-        let n = self.files.len();
-        if n == 1 {
-            return (!self.files[0].is_done).then_some(0);
-        }
-        if self.file_run > 0 && !self.files[self.file].is_done {
-            self.file_run -= 1;
-            return Some(self.file);
-        }
-        let first = match self.job.file_service {
-            FileService::Random => self.random.file.below(n as u64) as usize,
-            FileService::Sequential => self.file,
-            FileService::RoundRobin if self.sums.pass_operations == 0 => 0,
-            FileService::RoundRobin => (self.file + 1) % n,
-        };
-        self.file = (first..n).chain(0..first).find(|file| !self.files[*file].is_done)?;
-        self.file_run = self.job.file_service_run - 1;
-        Some(self.file)
+        let priority = self.choose_priority(direction, len);
+        IoOp { kind: KINDS[direction], file: file as u16, offset, len: len as u32, priority }
     }
 }
 
@@ -410,6 +398,9 @@ impl OpSource for FioSource<'_> {
     }
 
     fn prepare(&mut self, buffer: &mut [u8]) {
+        if let Some(reducible) = &mut self.reducible {
+            return reducible.fill(buffer);
+        }
         match &self.job.content {
             BufferContent::Zero => buffer.fill(0),
             BufferContent::Pattern(pattern) => {
@@ -446,6 +437,13 @@ impl OpSource for FioSource<'_> {
         }
         if let Some(verifier) = &mut self.verifier {
             return verifier.fill(op.file, op.offset, buffer, &mut self.data);
+        }
+        if let Some(reducible) = &mut self.reducible {
+            // As in fio, repeated blocks are chosen anew for each write; parts that compress only if buffers are.
+            if self.job.dedupe_percent > 0 || self.job.content == BufferContent::Refill || self.job.rw.reads {
+                reducible.fill(buffer);
+            }
+            return;
         }
         match &self.job.content {
             BufferContent::Scramble => scramble(&mut self.data, buffer),

@@ -1,6 +1,8 @@
 //! The options of job files as a Markdown table, for the book.
 
-use super::options::{FioOption, HONOURED, OTHERS, OptionRule};
+use super::option_rule::{FioOption, OptionRule};
+use super::options::HONOURED;
+use super::other_options::OTHERS;
 
 /// Every option with its aliases and what becomes of it.
 pub fn options_markdown() -> String {

@@ -1,6 +1,6 @@
 //! Values of fio options: sizes, times, percentages, lists. Their notation is fio's (parse.c).
 
-use super::job::{Amount, Distribution, SteadyMetric, SteadyState};
+use super::job::{Amount, CommandPriority, Distribution, MemoryPolicy, SteadyMetric, SteadyState};
 use crate::units::format_bytes_long;
 
 /// The value of an option, with fio's `kb_base`.
@@ -123,6 +123,37 @@ impl OptionValue<'_> {
             all.extend(low as usize..=high as usize);
         }
         Ok(all)
+    }
+
+    /// `block/percent[/class/level[/hint]]:...` of `cmdprio_bssplit`.
+    pub(super) fn priority_split(&self) -> Parsed<Vec<CommandPriority>> {
+        let one = |text: &str| {
+            let parts: Vec<&str> = text.split('/').map(str::trim).collect();
+            let small = |n: usize, most: u64| {
+                let n = number(parts.get(n).unwrap_or(&"0"))?;
+                u8::try_from(n).ok().filter(|_| n <= most).ok_or_else(|| format!("{text}: at most {most}"))
+            };
+            let priority = match parts.len() {
+                2 => None,
+                4 | 5 => Some((small(2, 3)?, small(3, 7)?, small(4, 7)?)),
+                _ => return Err(format!("{text}: block/percent or block/percent/class/level")),
+            };
+            Ok(CommandPriority { block: self.bytes_of(parts[0])?, percent: percent(parts[1])?, priority })
+        };
+        self.text.split(':').map(one).collect()
+    }
+
+    /// `mode[:nodes]` of `numa_mem_policy`; the modes are those of set_mempolicy(2).
+    pub(super) fn memory_policy(&self) -> Parsed<MemoryPolicy> {
+        let (mode, nodes) = self.text.split_once(':').unwrap_or((self.text, ""));
+        let number = ["default", "prefer", "bind", "interleave", "local"].iter().position(|name| *name == mode);
+        let mode = number.ok_or("default, prefer:NODE, bind:NODES, interleave:NODES or local")? as i32;
+        let nodes = match mode {
+            1..=3 => OptionValue { text: nodes, kb_base: 1024 }.processors()?,
+            _ => Vec::new(),
+        };
+        let is_wrong = mode == 1 && nodes.len() != 1 || nodes.iter().any(|n| *n >= 64);
+        if is_wrong { Err("prefer takes one node; nodes are 0 to 63".into()) } else { Ok(MemoryPolicy { mode, nodes }) }
     }
 
     pub(super) fn distribution(&self) -> Parsed<Distribution> {

@@ -33,6 +33,8 @@ pub(super) struct Verifier {
     method: VerifyMethod,
     interval: usize,
     is_fatal: bool,
+    /// Data of the blocks; empty: random.
+    pattern: Vec<u8>,
     next_number: u64,
     /// In the order of writing if no range can be written twice in a pass, else sorted by offset.
     in_order: VecDeque<Written>,
@@ -54,6 +56,7 @@ impl Verifier {
             method,
             interval: interval as usize,
             is_fatal: job.verify_fatal,
+            pattern: job.verify_pattern.clone(),
             next_number: 0,
             in_order: VecDeque::new(),
             sorted: BTreeMap::new(),
@@ -79,8 +82,11 @@ impl Verifier {
         self.next_number += 1;
         let mut at = offset;
         for part in buffer.chunks_mut(self.interval) {
-            rng.fill_bytes(part);
-            if part.len() >= HEADER_BYTES {
+            match self.pattern.is_empty() {
+                true => rng.fill_bytes(part),
+                false => part.iter_mut().zip(self.pattern.iter().cycle()).for_each(|(byte, wanted)| *byte = *wanted),
+            }
+            if part.len() >= HEADER_BYTES && self.method != VerifyMethod::Pattern {
                 write_header(part, at, number, self.method);
             }
             at += part.len() as u64;
@@ -120,9 +126,7 @@ impl Verifier {
         }
         let mut at = offset;
         for part in buffer.chunks(self.interval) {
-            if part.len() >= HEADER_BYTES
-                && let Err(why) = check_header(part, at, number, self.method)
-            {
+            if let Err(why) = self.check_part(part, at, number) {
                 self.bad_count += 1;
                 let text = format!("verify: bad block at offset {at}, length {}: {why}", part.len());
                 if self.is_fatal {
@@ -135,6 +139,18 @@ impl Verifier {
             at += part.len() as u64;
         }
         Ok(())
+    }
+
+    fn check_part(&self, part: &[u8], at: u64, number: Option<u64>) -> Result<(), String> {
+        if self.method != VerifyMethod::Pattern {
+            let has_header = part.len() >= HEADER_BYTES;
+            return if has_header { check_header(part, at, number, self.method) } else { Ok(()) };
+        }
+        let differs = part.iter().zip(self.pattern.iter().cycle()).position(|(byte, wanted)| byte != wanted);
+        differs.map_or(Ok(()), |n| {
+            let wanted = self.pattern[n % self.pattern.len()];
+            Err(format!("byte {n} is 0x{:02x}, not 0x{wanted:02x} of the pattern", part[n]))
+        })
     }
 
     /// The error of a run with bad blocks.
@@ -157,7 +173,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 fn checksum(data: &[u8], method: VerifyMethod) -> [u8; 32] {
     match method {
         VerifyMethod::Sha256 => sha256(data),
-        VerifyMethod::Crc32c => {
+        VerifyMethod::Crc32c | VerifyMethod::Pattern => {
             let mut out = [0; 32];
             out[..4].copy_from_slice(&crc32c(data).to_le_bytes());
             out
@@ -231,6 +247,21 @@ mod tests {
             v.next();
             assert!(v.check(0, 8192, &block, false).unwrap_err().contains("write 0, not the last one, 1"));
         }
+    }
+
+    #[test]
+    fn a_byte_that_is_not_of_the_pattern_is_found() {
+        let rw = AccessPattern { writes: true, ..AccessPattern::default() };
+        let verify_pattern = vec![0xaa, 0x55];
+        let job =
+            FioJob { rw, verify: Some(VerifyMethod::Pattern), verify_pattern, verify_fatal: true, ..FioJob::default() };
+        let mut v = Verifier::new(&job).unwrap();
+        let mut block = vec![0; 4096];
+        v.fill(0, 0, &mut block, &mut Rng::new(1, 1));
+        assert_eq!((block[0], block[4095]), (0xaa, 0x55));
+        assert_eq!(v.check(0, 0, &block, true), Ok(()));
+        block[101] = 0;
+        assert!(v.check(0, 0, &block, true).unwrap_err().contains("byte 101 is 0x00, not 0x55"));
     }
 
     #[test]

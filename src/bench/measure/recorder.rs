@@ -155,13 +155,14 @@ impl OpRecorder {
         }
     }
 
-    /// Records the submission of `n` operations, after which `inflight` are in flight.
-    pub(crate) fn record_submit(&self, n: usize, inflight: usize) {
+    /// Records the submission of `n` operations at a time.
+    pub(crate) fn record_submit(&self, n: usize) {
         add_relaxed(&self.submit[batch_bucket(n)], 1);
-        // As in fio, each operation counts with the depth that it made.
-        for level in (inflight + 1).saturating_sub(n)..=inflight {
-            add_relaxed(&self.level[level_bucket(level)], 1);
-        }
+    }
+
+    /// Counts `n` queued operations with the depth that all of them made together, as in fio.
+    pub(crate) fn record_depth(&self, n: usize, inflight: usize) {
+        add_relaxed(&self.level[level_bucket(inflight)], n as u64);
     }
 
     pub(crate) fn record_reap(&self, n: usize) {
@@ -250,11 +251,11 @@ mod tests {
     #[test]
     fn depths_are_counted_by_batch() {
         let r = OpRecorder::default();
-        r.record_submit(16, 64);
+        r.record_submit(16);
+        r.record_depth(16, 64);
         r.record_reap(8);
         let counts = r.depth_counts();
-        // 49 to 63, and 64.
-        assert_eq!((counts.level[5], counts.level[6], counts.submit[3], counts.complete[2]), (15, 1, 1, 1));
+        assert_eq!((counts.level[5], counts.level[6], counts.submit[3], counts.complete[2]), (0, 16, 1, 1));
     }
 
     #[test]

@@ -13,13 +13,18 @@ use std::os::unix::fs::FileExt;
 pub(super) const CACHED: Workload = Workload {
     name: "cached",
     about: "the same file read three times through the page cache: cold, second, third",
+    params: "size block cold rate rate-bytes idle stall-limit seed",
     plan: || BenchPlan { size: 512 << 20, block: 1 << 20, read_pct: 100, ..one_call_plan() },
     describe: |plan| {
         let (size, block) = (format_bytes_long(plan.size), format_bytes_long(plan.block.into()));
-        vec![
+        let mut lines = vec![
             format!("a nameless file of {size}, filled with random data, then dropped from the cache"),
             format!("read three times from beginning to end, {block} at a time"),
-        ]
+        ];
+        if plan.cold {
+            lines.push("dropped from the cache before each time".into());
+        }
+        lines
     },
     expects_device: |part| part.label.starts_with(PASSES[0]),
     metric: bandwidth("cold read"),
@@ -54,7 +59,11 @@ fn run(session: &mut BenchSession) -> Result<(), RunError> {
     let memory = place.filesystem.report.is_memory;
     for (n, label) in PASSES.into_iter().enumerate() {
         // A file in memory is always cached.
-        let label = if n == 0 && !memory { format!("{label}, cold") } else { label.to_owned() };
+        let is_cold = n == 0 || session.plan.cold;
+        if n > 0 && is_cold {
+            file.evict_page_cache().map_err(|e| RunError::from_errno("emptying the cache", e))?;
+        }
+        let label = if is_cold && !memory { format!("{label}, cold") } else { label.to_owned() };
         let part = session.new_measurement(&label, "pread");
         let goal = (0, session.plan.size);
         let part = session.measure_custom(part, goal, |session, recorder, _| read_file(session, recorder, &file))?;

@@ -10,7 +10,7 @@ use crate::bench::session::{BenchSession, RunError};
 pub(super) const DEPTH: Workload = Workload {
     name: "depth",
     about: "random 4 KiB reads at depth 1 to 256: the knee, and the depth that meets a latency target",
-    params: "size block depth read-pct latency-target direct refill time ramp stall-limit idle engine sqpoll iopoll \
+    params: "size block depth read-pct latency-target direct cold refill time ramp stall-limit idle engine sqpoll iopoll \
              huge-pages seed",
     plan: || BenchPlan { depth: 256, read_pct: 100, ramp_ms: 200, time_ms: 2000, ..BenchPlan::default() },
     check: |plan| {

@@ -12,7 +12,7 @@ pub(super) const IN_FLIGHT: Workload = Workload {
     name: "",
     about: "",
     needs_directory: true,
-    params: "size block depth jobs direct fsync refill rate rate-bytes time ramp io-size stall-limit idle engine \
+    params: "size block depth jobs direct cold fsync refill rate rate-bytes time ramp io-size stall-limit idle engine \
              sqpoll iopoll huge-pages seed",
     plan: BenchPlan::default,
     check,
@@ -30,14 +30,14 @@ pub(super) const IN_FLIGHT: Workload = Workload {
     run,
 };
 
-const READ_PARAMS: &str = "size block depth jobs direct rate rate-bytes time ramp io-size stall-limit idle engine sqpoll iopoll huge-pages seed";
+const READ_PARAMS: &str = "size block depth jobs direct cold rate rate-bytes time ramp io-size stall-limit idle engine sqpoll iopoll huge-pages seed";
 
 const SEQUENTIAL_PLAN: fn() -> BenchPlan = || BenchPlan { block: 1 << 20, depth: 8, ..BenchPlan::default() };
 
 pub(super) const RANDRW: Workload = Workload {
     name: "randrw",
     about: "random 4 KiB, half reads and half writes, depth 64: the database case",
-    params: "size block depth jobs read-pct direct fsync refill rate rate-bytes time ramp io-size stall-limit idle \
+    params: "size block depth jobs read-pct direct cold fsync refill rate rate-bytes time ramp io-size stall-limit idle \
              engine sqpoll iopoll huge-pages seed",
     ..IN_FLIGHT
 };
@@ -100,6 +100,11 @@ pub fn worker_specs(plan: &BenchPlan, order: AccessOrder, block: u32, read_pct: 
             ramp_ns: plan.ramp_ms * 1_000_000,
             time_ns: plan.time_ms * 1_000_000,
             byte_limit: plan.io_bytes.div_ceil(jobs),
+            pass_bytes: match (plan.cold, order) {
+                (false, _) => 0,
+                (true, AccessOrder::Sequential) => stripe,
+                (true, AccessOrder::Random) => plan.size.div_ceil(jobs),
+            },
             seed: (plan.seed, job),
         })
         .collect()
@@ -133,6 +138,12 @@ fn describe(plan: &BenchPlan) -> Vec<String> {
         format!("{order} {block} {kind}, {depth} in flight per job, {jobs} jobs; {}", buffer_pages(plan)),
         duration_line(plan),
     ];
+    if plan.cold {
+        lines.push(format!(
+            "dropped from the page cache before each {}",
+            if order_of(plan) == AccessOrder::Random { "pass of the file's size" } else { "pass" }
+        ));
+    }
     if plan.fsync_every > 0 {
         lines.push(format!("fdatasync after every {} writes", plan.fsync_every));
     }

@@ -15,7 +15,7 @@ use crate::units::format_bytes_long;
 pub(super) const SWEEP: Workload = Workload {
     name: "sweep",
     about: "sequential and random reads over block sizes 512 B to 1 MiB, depth 1",
-    params: "size depth jobs read-pct readahead direct fsync refill rate rate-bytes time ramp io-size stall-limit \
+    params: "size depth jobs read-pct readahead direct cold fsync refill rate rate-bytes time ramp io-size stall-limit \
              idle engine sqpoll iopoll huge-pages seed",
     plan: || BenchPlan { block: 512, depth: 1, read_pct: 100, ramp_ms: 200, time_ms: 2000, ..BenchPlan::default() },
     check,
