@@ -261,6 +261,38 @@ fn the_batch_report_of_a_captured_host() {
     assert!(sums.starts_with("Total DISK READ:         480.00 K |"), "{sums}");
 }
 
+/// The captured host, where one process is in a container whose name is not known.
+fn system_with_a_container() -> SystemState {
+    let dir = tempfile::tempdir().unwrap();
+    unpack_captured("busy-host/t0", dir.path());
+    let group = format!("0::/machine.slice/libpod-{}.scope\n", "0123456789abcdef".repeat(4));
+    std::fs::write(dir.path().join("proc/101/cgroup"), group).unwrap();
+    let mut system = captured_system();
+    let options = ScanOptions { all_names: true, all_visible: true, ..Default::default() };
+    system.apply(Observation::Tasks(Box::new(scan(&mut ProcessCollector::new(&Root::at(dir.path())), 2, &options))));
+    system
+}
+
+#[test]
+fn a_container_without_a_name_has_its_number_in_the_json() {
+    let object = snapshot_json(
+        &system_with_a_container(),
+        &evaluate(&captured_system()),
+        SnapshotScope::ALL,
+        LogSince::Time(0),
+        &[],
+    )
+    .unwrap();
+    let object: Value = serde_json::from_str(&object).unwrap();
+    let container = |pid: u64| {
+        let task = object["processes"].as_array().unwrap().iter().find(|task| task["pid"] == pid).unwrap();
+        task["container"].clone()
+    };
+    let want =
+        serde_json::json!({ "runtime": "podman", "id": "0123456789ab", "name": null, "pod": null, "namespace": null });
+    assert_eq!((container(101), container(102)), (want, Value::Null));
+}
+
 /// Adds the keys of an object; nested keys are joined by a dot, keys of arrays end in `[]`.
 fn collect_keys(value: &Value, prefix: &str, out: &mut BTreeSet<String>) {
     match value {
@@ -308,17 +340,17 @@ fn json_keys_match_the_documentation() {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/json.md")).unwrap();
     let (_, after) = page.split_once("```names\n").expect("docs/reference/json.md: the list of keys");
     let names = documented_keys(after.split_once("```").unwrap().0);
-    let mut found = BTreeSet::new();
     let gap = [UnavailableSource::new("queue_settings", "test")];
-    let object = snapshot_json(
-        &with_traced_files(with_traced_syncs(traced_system())),
-        &evaluate(&captured_system()),
-        SnapshotScope::ALL,
-        LogSince::Time(0),
-        &gap,
-    )
-    .unwrap();
-    collect_keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
+    let keys_of = |system: &SystemState| {
+        let findings = evaluate(&captured_system());
+        let object = snapshot_json(system, &findings, SnapshotScope::ALL, LogSince::Time(0), &gap).unwrap();
+        let mut keys = BTreeSet::new();
+        collect_keys(&serde_json::from_str(&object).unwrap(), "", &mut keys);
+        keys
+    };
+    let mut found = keys_of(&with_traced_files(with_traced_syncs(traced_system())));
+    // Only here is there a container; nothing is traced.
+    found.extend(keys_of(&system_with_a_container()).into_iter().filter(|key| key.contains(".container")));
     assert_eq!(found, names, "docs/reference/json.md and the program disagree");
 }
 

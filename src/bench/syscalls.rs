@@ -95,7 +95,8 @@ pub(crate) fn device_mapper_targets(control: impl AsFd, id: DevId, table: bool) 
     /// Bytes of `struct dm_ioctl`.
     const HEADER: usize = 312;
     const SIZE: usize = 64 << 10;
-    const TABLE_STATUS: libc::c_ulong = 3 << 30 | (HEADER as libc::c_ulong) << 16 | 0xfd << 8 | 12;
+    // With musl the type is a signed one.
+    const TABLE_STATUS: libc::Ioctl = (3 << 30 | (HEADER as u32) << 16 | 0xfd << 8 | 12) as libc::Ioctl;
     const STATUS_TABLE_FLAG: u32 = 1 << 4;
     const NOFLUSH_FLAG: u32 = 1 << 11;
     let device = u64::from(id.minor & 0xff) | u64::from(id.major) << 8 | u64::from(id.minor & !0xff) << 12;

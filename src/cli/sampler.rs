@@ -116,11 +116,12 @@ enum OpenRequest {
 }
 
 /// What is read by child processes: the documented source, and where it is read.
-const REQUESTS: [(&str, &str); 4] = [
+const REQUESTS: [(&str, &str); 5] = [
     ("queue_settings", "/sys/block/*/queue"),
     ("settings", "reading settings and limits"),
     ("room", "local file systems"),
     ("room", "network file systems"),
+    ("container_names", "state files of container runtimes"),
 ];
 
 /// The index in [`REQUESTS`] of what a job reads.
@@ -129,6 +130,7 @@ fn request_index(job: &WorkerJob) -> Option<usize> {
         WorkerJob::QueueSettings(..) => Some(0),
         WorkerJob::DoctorFacts(..) => Some(1),
         WorkerJob::DiskSpace { network, .. } => Some(2 + usize::from(*network)),
+        WorkerJob::ContainerNames => Some(4),
         _ => None,
     }
 }
@@ -338,7 +340,7 @@ impl Sampler {
 
     /// Requests settings and limits when they are due and tasks and mounts are known.
     fn request_facts_if_due(&mut self) {
-        let Some(every) = self.options.facts_every else { return };
+        let Some(every) = self.options.facts_every else { return self.request_container_names_if_new() };
         let known = self.last_scan_boot_ns > 0 && self.topology_arrived;
         if !known || self.facts_requested_at.is_some_and(|at| at.elapsed() < every) {
             return;
@@ -352,6 +354,14 @@ impl Sampler {
                 // A job that is still running continues, and is reported as blocked.
                 let _ = self.pool.start(WorkerJob::DiskSpace { mounts, network });
             }
+        }
+    }
+
+    /// Where facts are not asked for, names of containers are, once for each new one.
+    fn request_container_names_if_new(&mut self) {
+        if self.state.processes.has_new_container() {
+            self.state.processes.container_names_requested();
+            self.request(WorkerJob::ContainerNames);
         }
     }
 

@@ -9,6 +9,8 @@ use crate::model::system_state::SystemState;
 pub(crate) const INTERVAL_SECS: f64 = 30.0;
 /// Seconds between two readings while there are none: one reading costs as much CPU time as five ticks.
 pub(crate) const IDLE_INTERVAL_SECS: f64 = 60.0;
+/// Seconds between two readings while containers are seen whose names were not read yet.
+pub(crate) const NEW_CONTAINER_SECS: f64 = 5.0;
 /// Tasks whose open files and control groups are read.
 const MAX_TASKS: usize = 48;
 

@@ -48,6 +48,8 @@ pub enum WorkerJob {
     },
     /// Read the facts that diagnosis rules request, and the open files and control groups of these tasks.
     DoctorFacts(Vec<TaskKey>),
+    /// Read what containers are called.
+    ContainerNames,
     /// Read the free space of file systems; on a dead one this does not return.
     DiskSpace {
         /// Mount points.
@@ -145,6 +147,7 @@ impl PoolJob for WorkerJob {
             WorkerJob::ResolvePath(path) => format!("resolving {path}"),
             WorkerJob::TaskDetails { pid, .. } => format!("reading the limits of {pid}"),
             WorkerJob::DoctorFacts(..) => "reading settings and limits".into(),
+            WorkerJob::ContainerNames => "reading the names of containers".into(),
             WorkerJob::DiskSpace { network: false, .. } => "asking file systems for their room".into(),
             WorkerJob::DiskSpace { network: true, .. } => "asking network file systems for their room".into(),
             WorkerJob::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
@@ -197,6 +200,9 @@ impl WorkerJob {
                 let mut facts = collect::facts::read_facts(root, tasks);
                 facts.results = bench_jobs::doctor_results();
                 WorkerReply::Observed(Observation::Facts(Box::new(facts)))
+            }
+            WorkerJob::ContainerNames => {
+                WorkerReply::Observed(Observation::Containers(collect::facts::read_container_names(root)))
             }
             WorkerJob::DiskSpace { mounts, network } => {
                 WorkerReply::Observed(Observation::DiskSpace(collect::facts::read_disk_space(root, mounts, *network)))

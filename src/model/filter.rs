@@ -1,4 +1,4 @@
-//! Filters as typed: conditions such as `state=D dev=sda user=x cgroup=y swap>0`, and text.
+//! Filters as typed: conditions such as `state=D dev=sda user=x pod=web swap>0`, and text.
 //!
 //! Every word must hold. A word that is no condition is text that the row must contain, together with the other such words.
 
@@ -10,6 +10,13 @@ pub(crate) enum FilterField {
     Dev,
     User,
     Cgroup,
+    /// A systemd unit.
+    Unit,
+    Container,
+    /// Kubernetes' pod.
+    Pod,
+    /// Kubernetes' namespace.
+    Ns,
     Pid,
     /// Bytes.
     Swap,
@@ -17,6 +24,12 @@ pub(crate) enum FilterField {
     Read,
     /// Bytes per second.
     Write,
+}
+
+impl FilterField {
+    fn is_long(self) -> bool {
+        matches!(self, Self::Cgroup | Self::Unit | Self::Container | Self::Pod)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +92,7 @@ impl FilterCondition {
             _ => Comparison::Below,
         };
         let (field, value) = (word[..at].parse::<FilterField>().ok()?, &word[at + 1..]);
-        let is_text = matches!(field, FilterField::State | FilterField::Dev | FilterField::User | FilterField::Cgroup);
+        let is_text = !matches!(field, FilterField::Pid | FilterField::Swap | FilterField::Read | FilterField::Write);
         let number = crate::units::parse_bytes(value).ok().map(|n| n as f64);
         if value.is_empty() || is_text && comparison != Comparison::Equal || !is_text && number.is_none() {
             return None;
@@ -87,13 +100,12 @@ impl FilterCondition {
         Some(Self { field, comparison, text: value.to_lowercase(), number: number.unwrap_or_default() })
     }
 
-    /// Whether it holds for a value. Of a control group, a part is enough.
+    /// Whether it holds for a value. Of a control group, unit, container or pod, a part is enough: parts of their names are
+    /// made by systemd and Kubernetes.
     pub(crate) fn holds(&self, value: FilterValue<'_>) -> bool {
         match (value, self.comparison) {
             (FilterValue::Unknown, _) => false,
-            (FilterValue::Text(text), _) if self.field == FilterField::Cgroup => {
-                text.to_lowercase().contains(&self.text)
-            }
+            (FilterValue::Text(text), _) if self.field.is_long() => text.to_lowercase().contains(&self.text),
             (FilterValue::Text(text), _) => text.to_lowercase() == self.text,
             (FilterValue::Number(n), Comparison::Equal) => n == self.number,
             (FilterValue::Number(n), Comparison::Above) => n > self.number,

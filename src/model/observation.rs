@@ -3,6 +3,7 @@
 //! The screen, the printers, the doctor and a replay all take readings in this form, and a recording is a list of
 //! them. A replay therefore shows exactly what the live program showed.
 
+use super::containers::ContainerName;
 use super::kernel_log::{KmsgRecord, LogClock};
 use super::process::ProcessUpdate;
 use super::queue::QueueAttrs;
@@ -38,6 +39,8 @@ pub enum Observation {
     Facts(Box<SystemFacts>),
     /// Free space on mounted file systems.
     DiskSpace(SpaceReport),
+    /// What containers are called. Recordings have it among the facts.
+    Containers(Vec<ContainerName>),
 }
 
 /// What [`SystemState::apply`](super::system_state::SystemState::apply) changed.

@@ -2,6 +2,7 @@
 //!
 //! Plain data, so that recordings can store them and rules can be tested without a kernel.
 
+use super::containers::ContainerName;
 use super::health::DeviceHealth;
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
@@ -35,6 +36,9 @@ pub struct SystemFacts {
     /// Devices and file systems that report errors or missing parts.
     #[serde(default)]
     pub health: Vec<DeviceHealth>,
+    /// Containers and what they are called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<ContainerName>,
 }
 
 /// Number of open files of a process, and its limit.

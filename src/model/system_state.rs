@@ -116,7 +116,11 @@ impl SystemState {
             Observation::KernelLogState(status) => self.kernel_log_status = status,
             Observation::BlockedSources(reads) => self.blocked_reads = reads,
             Observation::HungTaskWarnings(left) => self.hung_task_warnings = left,
-            Observation::Facts(facts) => self.slow_facts.update(*facts),
+            Observation::Facts(facts) => {
+                self.processes.set_container_names(&facts.containers);
+                self.slow_facts.update(*facts);
+            }
+            Observation::Containers(containers) => self.processes.set_container_names(&containers),
             Observation::DiskSpace(space) => self.slow_facts.update_space(space),
             Observation::Unavailable(_) => return Change::None,
         }

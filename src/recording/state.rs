@@ -144,6 +144,8 @@ impl CodecState {
             Observation::HungTaskWarnings(left) => (tag::HUNG_TASK_WARNINGS, to_json(left)),
             Observation::Facts(facts) => (tag::FACTS, to_json(facts)),
             Observation::DiskSpace(space) => (tag::DISK_SPACE, to_json(space)),
+            // Among the facts.
+            Observation::Containers(_) => return,
         };
         self.remember(observation);
         put_section(out, tag, &body);
@@ -161,6 +163,7 @@ impl CodecState {
             Observation::HungTaskWarnings(n) => rest.hung_task_warnings.as_ref() == Some(n),
             Observation::KernelLog(records, _) => records.is_empty(),
             Observation::Sample(_) | Observation::Tasks(_) | Observation::Facts(_) | Observation::DiskSpace(_) => false,
+            Observation::Containers(_) => true,
         }
     }
 
@@ -183,7 +186,7 @@ impl CodecState {
             Observation::DiskSpace(space) => {
                 changes.facts.insert(self.slow_state.facts.clone().unwrap_or_default()).update_space(space.clone());
             }
-            Observation::Sample(_) | Observation::Tasks(_) => return,
+            Observation::Sample(_) | Observation::Tasks(_) | Observation::Containers(_) => return,
         }
         if self.limit.is_none() {
             self.slow_changes.merge(changes.clone());

@@ -160,7 +160,7 @@ const KEYS: &[KeyRow] = &[
         "\\ F4",
         A::Filter,
         "filter",
-        "show only rows that contain a text; tasks also by state=D dev=sda user=x cgroup=y swap>0",
+        "show only rows that contain a text; tasks also by state=D dev=sda user=x unit=y pod=z swap>0",
     ),
     (Devices, "o", A::ToggleActiveOnly, "active", "hide or show idle devices"),
     (Devices, "x", A::ToggleExtendedColumns, "columns", "the columns of iostat -x"),

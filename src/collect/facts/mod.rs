@@ -1,11 +1,14 @@
 //! Slow facts for the doctor: kernel settings, open files and limits of chosen processes, limits of their control
-//! groups, free space of file systems, health of devices.
+//! groups, free space of file systems, health of devices, names of containers.
 //!
 //! Only for child processes: statfs(2) blocks on a dead file system, and a process' files may block, too.
 
 mod cgroup_limits;
+mod containers;
 mod health;
 mod task_waits;
+
+pub(crate) use containers::read_container_names;
 
 use super::clock;
 use super::kernel_file::read_once;
@@ -46,6 +49,7 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
         results: Vec::new(),
         waits: tasks.iter().filter_map(|key| task_waits::read_wait(root, *key, &mut buf)).collect(),
         health: health::read_health(root, &mut buf),
+        containers: containers::read_container_names(root),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `processes[]`: every task, busiest first; `cgroups[]`: traced I/O by control group.
 
 use crate::model::columns::process::{COLUMNS, ProcessTexts};
+use crate::model::containers::ContainerName;
 use crate::model::io_accounting::{IoRates, OwnerIo};
 use crate::model::process::{ProcessColumn, ProcessQuery, ProcessRow};
 use crate::model::system_state::SystemState;
@@ -60,11 +61,22 @@ impl Serialize for ProcessJson<'_> {
         object.serialize_entry("write_bytes_total", &row.raw.io.bytes().map(|b| b.write))?;
         object.serialize_entry("stalled_ms_per_s", &stalls)?;
         object.serialize_entry("cgroup", &row.cgroup().map(|c| sanitize_cow(c.as_bytes())))?;
+        object.serialize_entry("container", &container_json(row))?;
         object.serialize_entry("ended", &row.has_exited())?;
         object.serialize_entry("writeback_bytes_total", &accounts.map(|a| a.written_back_bytes(row.pid(), None)))?;
         object.serialize_entry("devices", &traced.and_then(|_| process_devices(system, row.pid())))?;
         object.end()
     }
+}
+
+/// The container of a task; `name` is null where only its number is known.
+fn container_json(row: &ProcessRow<'_>) -> Option<Value> {
+    if let Some(known) = row.known_container() {
+        let ContainerName { id, runtime, name, pod, namespace, .. } = &known.container;
+        return Some(json!({ "runtime": runtime, "id": id, "name": name, "pod": pod, "namespace": namespace }));
+    }
+    let (runtime, id) = row.container_hint()?.split_once(':')?;
+    Some(json!({ "runtime": runtime, "id": id, "name": null, "pod": null, "namespace": null }))
 }
 
 #[derive(serde::Serialize)]

@@ -1,5 +1,7 @@
 //! Finds the container of a control group, by the names that container runtimes give their groups.
 
+use crate::model::containers::{SHORT_ID, is_container_id};
+
 /// `docker:0123456789ab`, `podman:…`, `containerd:…`, `crio:…`, `lxc:NAME`, `machine:NAME`, or `None`
 /// for a group of no known runtime.
 pub(crate) fn hint(cgroup: &str) -> Option<String> {
@@ -16,7 +18,7 @@ fn runtime_and_id(name: &str) -> Option<String> {
         ("crio-", "crio"),
     ] {
         if let Some(id) = bare.strip_prefix(prefix).filter(|id| is_container_id(id)) {
-            return Some(format!("{runtime}:{}", &id[..12]));
+            return Some(format!("{runtime}:{}", &id[..SHORT_ID]));
         }
     }
     for (prefix, runtime) in [("lxc.payload.", "lxc"), ("machine-", "machine")] {
@@ -24,12 +26,14 @@ fn runtime_and_id(name: &str) -> Option<String> {
             return Some(format!("{runtime}:{rest}"));
         }
     }
-    is_container_id(bare).then(|| format!("container:{}", &bare[..12]))
+    is_container_id(bare).then(|| format!("container:{}", &bare[..SHORT_ID]))
 }
 
-/// A 64-digit hexadecimal container id.
-fn is_container_id(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+/// The systemd unit of a control group: the last part of its path that is a service or a scope, else a slice. `None` for
+/// a group that systemd did not make.
+pub(crate) fn unit(cgroup: &str) -> Option<&str> {
+    let last = |suffixes: &[&str]| cgroup.rsplit('/').find(|part| suffixes.iter().any(|suffix| part.ends_with(suffix)));
+    last(&[".service", ".scope"]).or_else(|| last(&[".slice"]))
 }
 
 #[cfg(test)]
@@ -50,6 +54,19 @@ mod tests {
             ("/".into(), None),
         ] {
             assert_eq!(hint(&path).as_deref(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_unit_is_the_innermost_service_scope_or_slice() {
+        for (path, want) in [
+            ("/system.slice/postgresql.service", Some("postgresql.service")),
+            ("/user.slice/user-0.slice/session-3.scope", Some("session-3.scope")),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/x", Some("user@1000.service")),
+            ("/machine.slice", Some("machine.slice")),
+            ("/docker/abc", None),
+        ] {
+            assert_eq!(unit(path), want, "{path}");
         }
     }
 }

@@ -11,6 +11,7 @@ impl ProcessTable {
         out.rows_are_threads = self.rows_are_threads;
         out.stall_percentages = self.stall_percentages.clone();
         out.io_attribution.current = self.io_attribution.current.clone();
+        out.container_names = self.container_names.clone();
         for at in rows {
             let mut row = self.rows[*at as usize].clone();
             if let Some(rates) = self.rates.get(row.rates_slot as usize) {

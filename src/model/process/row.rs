@@ -1,9 +1,11 @@
 //! A task as it is displayed or exported.
 
+use super::container::unit;
 use super::stored_row::{AccumulatedCounters, StoredRow, TaskRates};
 use super::table::ProcessTable;
 use super::task::{IoBytes, TaskKey, TaskRaw};
 use super::tree_position::TreePosition;
+use crate::model::containers::KnownContainer;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
@@ -138,8 +140,23 @@ impl<'a> ProcessRow<'a> {
         self.stored.names.as_deref().map(|names| &*names.cgroup).filter(|path| !path.is_empty())
     }
 
+    /// Its container: `podman:web`, `NAMESPACE/POD/CONTAINER`, or `podman:0123456789ab` where no name is known.
     pub fn container(&self) -> Option<&'a str> {
+        self.known_container().map_or_else(|| self.container_hint(), |known| Some(&*known.label))
+    }
+
+    /// `podman:0123456789ab`.
+    pub(crate) fn container_hint(&self) -> Option<&'a str> {
         self.stored.names.as_deref()?.container.as_deref()
+    }
+
+    pub(crate) fn known_container(&self) -> Option<&'a KnownContainer> {
+        self.table.container_names.find(self.container_hint()?)
+    }
+
+    /// Its systemd unit: `postgresql.service`, `session-3.scope`, else a slice.
+    pub(crate) fn unit(&self) -> Option<&'a str> {
+        unit(self.cgroup()?)
     }
 
     /// Time throttled because too many pages were dirty, percent of the interval, summed over threads. From tracing.

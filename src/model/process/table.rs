@@ -7,6 +7,7 @@ use super::stall_percentages::StallPercentages;
 use super::stored_row::{AccumulatedCounters, NO_SLOT, StoredRow, TaskRates};
 use super::task::{IoBytes, TaskIoRaw, TaskKey, TaskRaw};
 use super::update::{BlockedTask, ProcessUpdate, TaskChange};
+use crate::model::containers::{ContainerName, ContainerNames, UnnamedContainers};
 use crate::model::io_accounting::IoAttribution;
 use crate::model::memory_stalls::MemoryStalls;
 use crate::model::reading::Reading;
@@ -51,6 +52,8 @@ pub struct ProcessTable {
     pub(crate) blocked_tasks: Vec<BlockedTask>,
     pub(super) stall_percentages: Arc<StallPercentages>,
     pub(super) io_attribution: ProcessIoAttribution,
+    pub(super) container_names: Arc<ContainerNames>,
+    unnamed_containers: UnnamedContainers,
     /// Notes about the last scan for the user.
     pub(crate) notes: Vec<String>,
 }
@@ -84,6 +87,11 @@ impl ProcessTable {
             self.mark_exited(key);
         }
         for (key, names) in &update.names {
+            if let Some(hint) = &names.container
+                && self.container_names.find(hint).is_none()
+            {
+                self.unnamed_containers.note(hint);
+            }
             if let Some(row) = self.row_mut(key) {
                 row.names = Some(names.clone());
             }
@@ -260,7 +268,14 @@ impl ProcessTable {
         let users = std::mem::take(&mut self.users);
         let (stalled, charges) =
             (std::mem::take(&mut self.stall_percentages), std::mem::take(&mut self.io_attribution));
-        *self = Self { users, stall_percentages: stalled, io_attribution: charges, ..Self::default() };
+        *self = Self {
+            users,
+            stall_percentages: stalled,
+            io_attribution: charges,
+            container_names: std::mem::take(&mut self.container_names),
+            unnamed_containers: std::mem::take(&mut self.unnamed_containers),
+            ..Self::default()
+        };
     }
 
     /// Resets the accumulated counters (key `D`) at time `now`.
@@ -323,6 +338,25 @@ impl ProcessTable {
     /// Sets the attributed I/O of the interval; `None` if nothing is traced.
     pub fn set_io_attribution(&mut self, attribution: Option<Arc<IoAttribution>>) {
         self.io_attribution.current = attribution;
+    }
+
+    /// Sets what containers are called.
+    pub(crate) fn set_container_names(&mut self, containers: &[ContainerName]) {
+        self.unnamed_containers.clear_new();
+        let names = ContainerNames::new(containers);
+        if *self.container_names != names {
+            self.container_names = Arc::new(names);
+        }
+    }
+
+    /// Whether a container without a name was seen since names last arrived.
+    pub(crate) fn has_new_container(&self) -> bool {
+        self.unnamed_containers.has_new()
+    }
+
+    /// Names were asked for.
+    pub(crate) fn container_names_requested(&mut self) {
+        self.unnamed_containers.clear_new();
     }
 
     /// Restores the rows of exited processes that have I/O in this interval.

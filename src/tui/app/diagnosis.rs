@@ -50,6 +50,11 @@ impl App {
         // Some rules compare two readings: read twice soon after an incident begins.
         let is_idle = self.shared.findings.incidents.is_empty() && system.slow_facts.previous.is_some();
         let interval = if is_idle { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
+        // A new container gets its name soon.
+        let interval = match system.processes.has_new_container() {
+            true => fact_requests::NEW_CONTAINER_SECS,
+            false => interval,
+        };
         let requests = &mut self.fact_requests;
         let is_due = requests.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= interval);
         if !is_due || system.topology.ok().is_none() || !matches!(system.processes_status, Reading::Ok(())) {

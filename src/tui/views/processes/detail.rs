@@ -8,6 +8,7 @@ use super::super::task_waits::push_waits;
 use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
+use crate::model::containers::SHORT_ID;
 use crate::model::file_io::list::FileQuery;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::{IoBytes, ProcessRow};
@@ -120,7 +121,8 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
     out.fact("major faults", row.rates().major_faults_per_s.map_or("-".into(), |n| format!("{n:.1}/s")));
     out.fact("cgroup", row.cgroup().map_or("-".into(), sanitize));
     if let Some(container) = row.container() {
-        out.fact("container", sanitize(container));
+        let id = row.known_container().map_or(String::new(), |known| format!(" ({})", &known.container.id[..SHORT_ID]));
+        out.fact("container", sanitize(container) + &id);
     }
 }
 
