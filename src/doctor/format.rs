@@ -17,6 +17,20 @@ pub(super) fn bytes(n: f64) -> String {
     units::format_bytes_long(n.max(0.0) as u64)
 }
 
+/// Two amounts of which the first is larger, written so that it also reads so: `33.0 MiB` and `32.0 MiB`, or with more
+/// digits where these would be equal.
+pub(super) fn bytes_above(larger: f64, smaller: f64) -> (String, String) {
+    let (a, b) = (bytes(larger), bytes(smaller));
+    if a != b || larger <= smaller {
+        return (a, b);
+    }
+    let kib = |n: f64| format!("{:.0} KiB", n / 1024.0);
+    match (kib(larger), kib(smaller)) {
+        (a, b) if a != b => (a, b),
+        _ => (format!("{larger:.0} B"), format!("{smaller:.0} B")),
+    }
+}
+
 /// `12.3 MiB/s`.
 pub(super) fn bytes_per_s(n: f64) -> String {
     format!("{}/s", bytes(n))
@@ -59,6 +73,14 @@ pub(super) fn task(comm: &str, pid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_above_a_limit_reads_as_above_it() {
+        let mib = |n: f64| n * 1048576.0;
+        assert_eq!(bytes_above(mib(40.0), mib(32.0)), ("40.0 MiB".into(), "32.0 MiB".into()));
+        assert_eq!(bytes_above(mib(32.01), mib(32.0)), ("32778 KiB".into(), "32768 KiB".into()));
+        assert_eq!(bytes_above(mib(32.0) + 1.0, mib(32.0)), ("33554433 B".into(), "33554432 B".into()));
+    }
 
     #[test]
     fn values_keep_two_or_three_significant_digits() {

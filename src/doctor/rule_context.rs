@@ -45,6 +45,8 @@ impl Rule {
     }
 }
 
+/// Figures in findings are means over this long.
+const FIGURE_SECS: f64 = 10.0;
 /// Findings of one rule at most: nobody reads more, and each is compared with all others.
 pub(super) const MAX_FINDINGS: usize = 100;
 /// Devices that a rule looks at more closely because of its condition, at most.
@@ -135,6 +137,12 @@ impl<'a> RuleContext<'a> {
     /// Seconds since a CLOCK_BOOTTIME.
     pub(super) fn secs_since(&self, boot_ns: u64) -> f64 {
         self.now_ns().saturating_sub(boot_ns) as f64 / 1e9
+    }
+
+    /// Seconds over which the figures of a finding are means: ten, so that its sentence keeps from tick to tick, but not
+    /// longer than the trouble lasts, nor shorter than `least`.
+    pub(super) fn figure_secs(&self, since_ns: u64, least: f64) -> f64 {
+        self.secs_since(since_ns).clamp(least, FIGURE_SECS.max(least))
     }
 
     /// The value of a reading; [`RuleSkipped::Unavailable`] if there is none.

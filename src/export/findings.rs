@@ -1,7 +1,7 @@
 //! Findings as text, as a table and as JSON: by incident, cause first, with evidence, reasons and remedies.
 
 use super::table::Table;
-use crate::doctor::finding::{Finding, InvolvedTask, NO_COST, NavTarget, Remedy, Severity};
+use crate::doctor::finding::{Finding, FindingSubject, InvolvedTask, NO_COST, NavTarget, Remedy, Severity};
 use crate::doctor::incident::Incident;
 use crate::doctor::{RuleEngine, SkippedRule};
 use crate::model::system_state::SystemState;
@@ -45,12 +45,19 @@ pub(crate) fn incident_paragraphs(incident: &Incident, now: Timestamp, utc_offse
     out
 }
 
+/// Rules about settings: such a finding makes trouble worse, but does not follow from it.
+const SETTINGS: [&str; 4] = ["atime-mount", "scheduler-unsuitable", "readahead-large", "fork-cost"];
+
 fn push_finding(f: &Finding, effect: bool, since: String, out: &mut Vec<IncidentParagraph>) {
     use ParagraphKind::{Detail, Remedy, Secondary, Title};
     let mut add = |label, text: String, kind, nav_target: Option<&NavTarget>| {
         out.push(IncidentParagraph { label, text, kind, nav_target: nav_target.cloned() });
     };
-    let lead = if effect { "which leads to: " } else { "" };
+    let lead = match effect {
+        true if SETTINGS.contains(&f.rule) => "also, a setting: ",
+        true => "which leads to: ",
+        false => "",
+    };
     add("", format!("{} {lead}{}", f.severity.symbol(), f.title), Title(f.severity), None);
     add("since", since, Detail, None);
     let figures: Vec<String> = f.evidence.iter().map(|e| format!("{} {}", e.name, e.value)).collect();
@@ -77,15 +84,24 @@ fn format_since(f: &Finding, now: Timestamp, utc_offset_secs: i64) -> String {
     format!("{}, for {}", format_rfc3339_in(wall, utc_offset_secs), format_duration(age / 1_000_000_000))
 }
 
-/// One line for a list: the cause, and the rules of its effects.
+/// One line for a list: the cause, and the names of its effects.
 pub(crate) fn incident_line(incident: &Incident) -> String {
     let mut out = incident.cause().title.clone();
-    let mut names: Vec<&str> = incident.effects().iter().map(|f| f.rule).collect();
+    let mut names: Vec<String> = incident.effects().iter().map(effect_name).collect();
     names.dedup();
     if !names.is_empty() {
-        out.push_str(&format!("  → {}", names.join(", ")));
+        out.push_str(&format!("; also: {}", names.join(", ")));
     }
     out
+}
+
+/// `loop0 saturated`, `writers throttled`: the rule in words, with the device that it is about.
+fn effect_name(finding: &Finding) -> String {
+    match (finding.rule.strip_prefix("device-"), &finding.subject) {
+        _ if finding.rule == "hung-task-silent" => "the kernel no longer reports hung tasks".into(),
+        (Some(what), FindingSubject::Device(_, name)) => format!("{name} {what}"),
+        _ => finding.rule.replace('-', " "),
+    }
 }
 
 /// `1 critical, 2 warnings`.

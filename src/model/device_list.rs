@@ -17,6 +17,8 @@ pub(crate) struct DeviceQuery<'a> {
     /// Omits devices without I/O that have none above them with I/O. The tree then begins with the disks that are stalled,
     /// then with the saturated ones.
     pub only_active: bool,
+    /// Devices that are never omitted for having no I/O.
+    pub kept: &'a [DevId],
     /// Only rows whose label contains this; case-insensitive.
     pub filter: &'a str,
 }
@@ -48,7 +50,7 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
             .collect(),
     };
     if query.only_active {
-        out = active_devices(out, rates);
+        out = active_devices(out, rates, query.kept);
     }
     if !query.filter.is_empty() {
         let needle = query.filter.to_lowercase();
@@ -67,14 +69,15 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
     out
 }
 
-/// The devices with I/O and those below them; disks that are stalled first, then saturated ones.
-fn active_devices(mut all: Vec<ListedDevice>, rates: &[Arc<DiskRate>]) -> Vec<ListedDevice> {
+/// The devices with I/O, those that are kept, and those below them; disks that are stalled first, then saturated ones.
+fn active_devices(mut all: Vec<ListedDevice>, rates: &[Arc<DiskRate>], kept: &[DevId]) -> Vec<ListedDevice> {
     let rate = |line: &ListedDevice| line.rate_index.map(|i| &rates[i]);
     // From the last row up, a row stays if it is active or has a row of the next depth that stays.
     let mut needed_depth = 0;
     let mut keep: Vec<bool> = Vec::with_capacity(all.len());
     for line in all.iter().rev() {
-        let stays = rate(line).is_some_and(|r| r.is_active()) || needed_depth > line.depth;
+        let is_busy = rate(line).is_some_and(|r| r.is_active());
+        let stays = is_busy || kept.contains(&line.id) || needed_depth > line.depth;
         needed_depth = if stays { line.depth } else { needed_depth.min(line.depth) };
         keep.push(stays);
     }
@@ -198,6 +201,10 @@ mod tests {
         assert_eq!(labels(&by, None), ["sdb", "sda", "sda1"]);
         assert_eq!(labels(&DeviceQuery { reverse: true, ..by.clone() }, None), ["sda1", "sda", "sdb"]);
         assert_eq!(labels(&DeviceQuery { only_active: true, ..Default::default() }, None), ["sda", "sdb"]);
+        let snap = snapshot();
+        let idle = snap.devices.ok().unwrap().iter().find(|rate| &*rate.name == "sda1").unwrap().id;
+        let kept = DeviceQuery { only_active: true, kept: &[idle], ..Default::default() };
+        assert!(labels(&kept, None).contains(&"sda1".to_owned()), "a device of a finding stays");
         assert_eq!(labels(&DeviceQuery { filter: "DB", ..Default::default() }, None), ["sdb"]);
     }
 }

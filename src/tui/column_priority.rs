@@ -4,14 +4,14 @@ use super::widgets::table::Priority;
 use crate::model::columns::device::DeviceColumn as Dev;
 use crate::model::columns::process::ProcessColumn as Col;
 
-/// Rank of a column that has nothing to say in any row: it goes before all others.
+/// Rank of a column of devices that has nothing to say in any row: it goes before all others.
 const EMPTY_RANK: u8 = 1;
 
-/// Columns of tasks. `is_empty`: the column is `-` in every row on screen.
+/// Columns of tasks. `is_empty`: the column has been `-` in every row on screen for some time.
 pub(crate) fn of_process_column(column: Col, is_empty: bool) -> Priority {
     match column {
         Col::Read | Col::Write | Col::AccRead | Col::AccWrite => Priority::Kept,
-        _ if is_empty => Priority::Rank(EMPTY_RANK),
+        _ if is_empty => Priority::Hidden,
         Col::Tid | Col::Pid => Priority::Rank(90),
         Col::Waits => Priority::Rank(85),
         Col::State => Priority::Rank(80),

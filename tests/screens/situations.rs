@@ -47,6 +47,19 @@ fn overview(name: &str, size: (u16, u16)) -> (String, String) {
     (shown, line)
 }
 
+/// Stalled tasks are in a section above the busy ones, each with how long it waits.
+fn assert_sections(name: &str, shown: &str) {
+    let at = |heading: &str| shown.lines().position(|line| line.starts_with(heading));
+    let (stalled, busy) = (at("│Stalled PID "), at("│Busy    PID "));
+    // Nobody waits for the disk with errors any more.
+    assert_eq!(stalled.is_some(), name != "io-error", "{name}:\n{shown}");
+    let Some((stalled, busy)) = stalled.zip(busy) else { return };
+    for row in shown.lines().skip(stalled + 1).take(busy - stalled - 1) {
+        let waits = row.split_whitespace().any(|word| word.ends_with('%') || word.ends_with('s') && word.len() <= 4);
+        assert!(waits, "{name}: how long? {row}");
+    }
+}
+
 #[test]
 fn device_culprit_and_victim_are_on_the_first_screen() {
     for (name, device, culprit, victim) in SITUATIONS {
@@ -55,6 +68,7 @@ fn device_culprit_and_victim_are_on_the_first_screen() {
             for part in [device, culprit, victim] {
                 assert!(line.contains(part), "{name} {size:?}: no {part:?} in\n{shown}");
             }
+            assert_sections(name, &shown);
             assert_snapshot(&format!("situation_{}_{}x{}", name.replace('-', "_"), size.0, size.1), shown);
         }
     }

@@ -97,7 +97,8 @@ fn link_finding(mount: &NetFsRate, interface: &str, title: String) -> Finding {
 
 fn full_link_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, interface: &str, since: u64) -> Finding {
     let speed = ctx.snapshot().and_then(|s| find_interface(s, interface)).and_then(|nic| nic.speed_bits);
-    let used_pct = ctx.mean(WINDOW_SECS, |tick| find_interface(tick, interface)?.used_pct).unwrap_or_default();
+    let secs = ctx.figure_secs(since, WINDOW_SECS);
+    let used_pct = ctx.mean(secs, |tick| find_interface(tick, interface)?.used_pct).unwrap_or_default();
     let slow = if speed.is_some_and(|bits| bits <= HUNDRED_MBIT_PER_S) { ", a 100 Mbit/s link," } else { "" };
     let used = format::percent(used_pct);
     link_finding(mount, interface, format!("{} is limited by its link: {interface}{slow} is {used} full", mount.mount))

@@ -26,7 +26,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         return Err(RuleSkipped::Unavailable(why.clone()));
     }
     let Some(since) = ctx.sustained(WINDOW_SECS, is_stalled, "a few seconds of traced stalls")? else { return Ok(()) };
-    let tasks = ctx.stalled_tasks(WINDOW_SECS, RECLAIM);
+    let tasks = ctx.stalled_tasks(ctx.figure_secs(since, WINDOW_SECS), RECLAIM);
     if let Some(first) = tasks.first().filter(|task| task.ms_per_s >= WARN_MS_PER_S) {
         out.push(build_finding(ctx, first, &tasks).since(since));
     }

@@ -47,14 +47,15 @@ struct DeviceLoad {
 }
 
 impl DeviceLoad {
-    fn of(ctx: &RuleContext<'_>, id: DevId) -> Option<Self> {
-        let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, WINDOW_SECS, get);
+    /// Means over the last `secs` seconds.
+    fn of(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
+        let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, secs, get);
         let (reads_per_s, tps) = (mean(|d| d.reads_per_s)?, mean(|d| d.tps)?);
         let mb_per_s = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
-        let pattern = ctx.request_pattern(id, WINDOW_SECS);
+        let pattern = ctx.request_pattern(id, secs);
         Some(Self {
             tps,
-            await_ms: ctx.mean_await_ms(id, WINDOW_SECS)?,
+            await_ms: ctx.mean_await_ms(id, secs)?,
             queue_size: mean(|d| d.queue_size)?,
             mb_per_s,
             request_kb: if tps > 0.0 { mb_per_s * 1024.0 / tps } else { 0.0 },
@@ -94,7 +95,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         };
         let in_memory = matches!(ctx.device_kind(device.id), Some(DeviceKind::Zram | DeviceKind::Ram));
         if !in_memory && !ctx.device_chain(device.id).iter().skip(1).any(below_is_saturated) {
-            out.extend(DeviceLoad::of(ctx, device.id).map(|load| build_finding(ctx, device.id, &load, since)));
+            let load = DeviceLoad::of(ctx, device.id, ctx.figure_secs(since, WINDOW_SECS));
+            out.extend(load.map(|load| build_finding(ctx, device.id, &load, since)));
         }
     }
     Ok(())
@@ -103,7 +105,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64) -> Finding {
     let class = ctx.storage_class(id);
     let limits = class.limits();
-    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, Requests::All);
+    let secs = ctx.figure_secs(since, WINDOW_SECS);
+    let users = DeviceUsers::find(ctx, id, secs, Requests::All);
     // Whom a backlog of writeback delays has findings of its own: slow syncs, throttled writers.
     let is_backlog =
         load.read_pct < 1.0 && users.is_only_writeback() && users.delayed_summary(limits.slow_ms).is_none();
@@ -142,7 +145,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         .since(since)
         .caused_by(users.main().iter().map(DeviceUser::involved))
         .delays(users.delayed_tasks(limits.slow_ms))
-        .on_files(main_files(ctx, id, WINDOW_SECS, Requests::All))
+        .on_files(main_files(ctx, id, secs, Requests::All))
         .why("Requests wait in the queue: every read and every sync on this device takes at least the await, whoever causes the load.");
     add_remedies(ctx, finding, load, id, &users)
 }

@@ -50,9 +50,10 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 }
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding> {
-    let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, WINDOW_SECS, get);
+    let secs = ctx.figure_secs(since, WINDOW_SECS);
+    let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(id, secs, get);
     let (tps, queue_size) = (mean(|d| d.tps)?, mean(|d| d.queue_size)?);
-    let await_ms = ctx.mean_await_ms(id, WINDOW_SECS)?;
+    let await_ms = ctx.mean_await_ms(id, secs)?;
     let mb_per_s = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
     let class = ctx.storage_class(id);
     let limits = class.limits();
@@ -62,7 +63,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
         true => format!("await {await_ms} with aqu-sz {queue}"),
         false => format!("only {tps} tps with aqu-sz {queue}, await {await_ms}"),
     };
-    let users = DeviceUsers::find(ctx, id, WINDOW_SECS, Requests::All);
+    let users = DeviceUsers::find(ctx, id, secs, Requests::All);
     let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
     let title = format!("{} is slow for {}: {problem}{used_by}", ctx.device_name(id), class.description());
     let expected =
@@ -77,7 +78,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, since: u64) -> Option<Finding
             .fact_opt(users.fact_name(), users.list())
             .since(since)
             .delays(users.sufferers(limits.slow_ms))
-            .on_files(main_files(ctx, id, WINDOW_SECS, Requests::All))
+            .on_files(main_files(ctx, id, secs, Requests::All))
             .why("The device itself takes this long: no queue setting makes up for it, and everything that uses it is slow.")
             .advise_at("look for errors, resets and resyncs in the kernel log", NavTarget::KernelLog(None))
             .advise("look for an external limit: burst credits or a quota of the cloud volume, a busy host, a degraded or \

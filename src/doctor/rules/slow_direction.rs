@@ -35,8 +35,9 @@ pub(super) fn evaluate_reads_and_writes(ctx: &RuleContext<'_>, out: &mut Vec<Fin
             !is_judged && own.is_slow_beside(other, class.limits())
         };
         for (device, since) in lowest_sustained(ctx, is_slow_direction)? {
-            let own = Direction::mean(ctx, device.id, WINDOW_SECS, |d| Some(pair(d).0));
-            let other = Direction::mean(ctx, device.id, WINDOW_SECS, |d| Some(pair(d).1));
+            let secs = ctx.figure_secs(since, WINDOW_SECS);
+            let own = Direction::mean(ctx, device.id, secs, |d| Some(pair(d).0));
+            let other = Direction::mean(ctx, device.id, secs, |d| Some(pair(d).1));
             let other_name = if name == "reads" { "writes" } else { "reads" };
             if let Some((own, other)) = own.zip(other) {
                 out.push(direction_finding(ctx, device.id, (name, own), (other_name, other), requests).since(since));
@@ -77,7 +78,8 @@ fn direction_finding(
 
 pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for (device, since) in lowest_sustained(ctx, is_flush_bound)? {
-        let Some(flushes) = Direction::mean(ctx, device.id, WINDOW_SECS, Direction::flushes) else { continue };
+        let secs = ctx.figure_secs(since, WINDOW_SECS);
+        let Some(flushes) = Direction::mean(ctx, device.id, secs, Direction::flushes) else { continue };
         let (class, users) =
             (ctx.storage_class(device.id), DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Writes));
         let await_ms = format::ms(flushes.await_ms);
@@ -118,11 +120,12 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     let found = lowest_sustained(ctx, is_discard_bound)?;
     let is_only_one = found.len() == 1;
     for (device, since) in found {
-        let Some(discards) = Direction::mean(ctx, device.id, WINDOW_SECS, Direction::discards) else { continue };
+        let secs = ctx.figure_secs(since, WINDOW_SECS);
+        let Some(discards) = Direction::mean(ctx, device.id, secs, Direction::discards) else { continue };
         let limits = ctx.storage_class(device.id).limits();
         let others = [
-            ("reads", Direction::mean(ctx, device.id, WINDOW_SECS, |d| Some(Direction::reads(d)))),
-            ("writes", Direction::mean(ctx, device.id, WINDOW_SECS, |d| Some(Direction::writes(d)))),
+            ("reads", Direction::mean(ctx, device.id, secs, |d| Some(Direction::reads(d)))),
+            ("writes", Direction::mean(ctx, device.id, secs, |d| Some(Direction::writes(d)))),
         ];
         let waits = |(name, direction): &(&str, Option<Direction>)| {
             let direction = direction.filter(|d| d.per_s >= MIN_PER_S && d.await_ms >= limits.slow_ms)?;

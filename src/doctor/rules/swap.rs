@@ -42,7 +42,8 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     let Some(since) = ctx.sustained(WINDOW_SECS, is_swapping, "a few seconds of swap counters")? else {
         return evaluate_bursts(ctx, swap, out);
     };
-    let mean = |get: fn(&SwapRate) -> Option<f64>| ctx.mean(WINDOW_SECS, |tick| get(tick.swap.ok()?)).unwrap_or(0.0);
+    let secs = ctx.figure_secs(since, WINDOW_SECS);
+    let mean = |get: fn(&SwapRate) -> Option<f64>| ctx.mean(secs, |tick| get(tick.swap.ok()?)).unwrap_or(0.0);
     let (si, so) = (mean(|s| s.in_bytes_per_s), mean(|s| s.out_bytes_per_s));
     let (si, so) = (format::bytes_per_s(si), format::bytes_per_s(so));
     let full_pct = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| psi.avg10);

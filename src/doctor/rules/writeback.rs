@@ -20,6 +20,8 @@ const MAX_NAMED_TASKS: usize = 4;
 const STANDSTILL_PCT: f64 = 40.0;
 /// ... if it lasts this long; shorter is the end of a copy.
 const STANDSTILL_SECS: f64 = 10.0;
+/// A process that dirties this share of all dirties it by itself.
+const NEARLY_ALL: f64 = 0.95;
 const MISSING: &str = "a few seconds of writeback counters";
 
 pub(super) fn dirty_bytes(w: &WritebackRate) -> Option<f64> {
@@ -48,14 +50,14 @@ fn are_writers_throttled(tick: &Snapshot) -> Option<bool> {
 
 /// The process that dirties most, and its share: by traced writeback where there is any, else by its own counters.
 /// Kernel threads dirty metadata for the processes whose data they write.
-fn top_dirtier(ctx: &RuleContext<'_>) -> Option<(String, f64)> {
-    if let Some(all) = ctx.attributed_io(STORM_SECS, |owner| owner.total.writeback_bytes_per_s)
+fn top_dirtier(ctx: &RuleContext<'_>, secs: f64) -> Option<(String, f64)> {
+    if let Some(all) = ctx.attributed_io(secs, |owner| owner.total.writeback_bytes_per_s)
         && let Some(first) = all.first().filter(|first| first.bytes_per_s >= MIN_DIRTY_BYTES_PER_S)
     {
         let total: f64 = all.iter().map(|process| process.bytes_per_s).sum();
         return Some((first.name.clone(), first.bytes_per_s / total));
     }
-    let tasks = ctx.top_io_tasks(STORM_SECS);
+    let tasks = ctx.top_io_tasks(secs);
     let total: f64 = tasks.iter().map(|task| task.write_bytes_per_s).sum();
     let by_writes = |a: &IoTask, b: &IoTask| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s);
     let first = tasks.into_iter().filter(|task| !task.is_kernel_thread).max_by(by_writes)?;
@@ -79,33 +81,34 @@ pub(super) fn written_devices(ctx: &RuleContext<'_>) -> Vec<DevId> {
     out
 }
 
-fn add_counters(ctx: &RuleContext<'_>, finding: Finding, w: &WritebackRate) -> Finding {
+fn add_counters(ctx: &RuleContext<'_>, finding: Finding, w: &WritebackRate, secs: f64) -> Finding {
     let bytes = |n: Option<u64>| n.map(|n| format::bytes(n as f64));
-    let dirtier = top_dirtier(ctx).map(|(name, share)| format!("{name}, {}", format::percent(share * 100.0)));
+    let dirtier = top_dirtier(ctx, secs).map(|(name, share)| format!("{name}, {}", format::percent(share * 100.0)));
     finding
         .fact_opt("dirty", bytes(w.dirty_bytes))
         .fact_opt("writeback", bytes(w.writeback_bytes))
         .fact_opt("background threshold", bytes(w.background_threshold_bytes))
         .fact_opt("writers slowed above", bytes(w.freerun_bytes))
         .fact_opt("dirty threshold", bytes(w.dirty_threshold_bytes))
-        .fact_opt("dirtied", mean_rate(ctx, |w| w.dirtied_bytes_per_s).map(format::bytes_per_s))
-        .fact_opt("written", mean_rate(ctx, |w| w.written_bytes_per_s).map(format::bytes_per_s))
+        .fact_opt("dirtied", mean_rate(ctx, secs, |w| w.dirtied_bytes_per_s).map(format::bytes_per_s))
+        .fact_opt("written", mean_rate(ctx, secs, |w| w.written_bytes_per_s).map(format::bytes_per_s))
         .fact_opt("most dirtied by", dirtier)
         .see_also(NavTarget::Memory)
         .on_devices(written_devices(ctx))
 }
 
-fn mean_rate(ctx: &RuleContext<'_>, get: fn(&WritebackRate) -> Option<f64>) -> Option<f64> {
-    ctx.mean(STORM_SECS, |tick| get(tick.writeback.ok()?))
+fn mean_rate(ctx: &RuleContext<'_>, secs: f64, get: fn(&WritebackRate) -> Option<f64>) -> Option<f64> {
+    ctx.mean(secs, |tick| get(tick.writeback.ok()?))
 }
 
 pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let Some(since) = ctx.sustained(STORM_SECS, is_storm, MISSING)? else { return Ok(()) };
-    let rate = |get| format::bytes_per_s(mean_rate(ctx, get).unwrap_or(0.0));
+    let secs = ctx.figure_secs(since, STORM_SECS);
+    let rate = |get| format::bytes_per_s(mean_rate(ctx, secs, get).unwrap_or(0.0));
     let (dirtied, written) = (rate(|w| w.dirtied_bytes_per_s), rate(|w| w.written_bytes_per_s));
-    let by = match top_dirtier(ctx) {
-        Some((name, share)) if share > 0.5 => format!("{name} dirties {dirtied}"),
+    let by = match top_dirtier(ctx, secs) {
+        Some((name, share)) if share >= NEARLY_ALL => format!("{name} dirties {dirtied}"),
         Some((name, share)) => {
             format!("{dirtied} are dirtied, {} of it by {name},", format::percent(share * 100.0))
         }
@@ -116,7 +119,7 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
         "Pages that are modified often are written each time. Data that fits below the background threshold is \
          written once: the write test of one database ran 9.6 times faster with the threshold above its data.",
     );
-    add_counters(ctx, finding, w)
+    add_counters(ctx, finding, w, secs)
         .advise_at(
             "raise vm.dirty_background_bytes above the size of the data (and vm.dirty_bytes well above that)",
             knob("vm.dirty_background_bytes"),
@@ -127,17 +130,27 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
     Ok(())
 }
 
-fn throttled_title(ctx: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledTask]) -> String {
-    let dirty = format::bytes(dirty_bytes(w).unwrap_or(0.0));
-    let slowed_above = w.freerun_bytes.map_or("-".into(), |n| format::bytes(n as f64));
-    let share_above = ctx.mean(THROTTLED_SECS, |tick| is_above_freerun(tick).map(f64::from));
+/// The most dirty pages of the last `secs` seconds, in bytes.
+fn peak_dirty_bytes(ctx: &RuleContext<'_>, secs: f64) -> f64 {
+    ctx.window(secs).filter_map(|tick| dirty_bytes(tick.writeback.ok()?)).fold(0.0, f64::max)
+}
+
+fn throttled_title(ctx: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledTask], secs: f64) -> String {
+    let peak = peak_dirty_bytes(ctx, secs);
+    let limit = w.freerun_bytes.map(|n| n as f64).unwrap_or(f64::INFINITY);
     let more = if writers.len() > 1 { format!(" and {} more", writers.len() - 1) } else { String::new() };
     let who = writers.first().map(|task| format!("{} sleeps {} of the time{more}; ", task.name, task.percent()));
-    let cause = match who.is_none() || share_above.is_none_or(|share| share > 0.0) {
-        true => format!("{dirty} dirty and under writeback, writers are slowed above {slowed_above}"),
-        false => {
-            format!("limited by its device or cgroup ({dirty} dirty, the machine slows writers above {slowed_above})")
+    // The figures are written so that what is above the limit is also read as above it.
+    let cause = match w.freerun_bytes {
+        Some(_) if peak > limit => {
+            let (peak, limit) = format::bytes_above(peak, limit);
+            format!("up to {peak} dirty and under writeback, above the {limit} from which writers are slowed")
         }
+        Some(_) if who.is_some() => {
+            let (limit, peak) = format::bytes_above(limit, peak);
+            format!("limited by its device or cgroup (at most {peak} dirty, the machine slows writers above {limit})")
+        }
+        _ => format!("up to {} dirty and under writeback", format::bytes(peak)),
     };
     format!("writers are throttled: {}{cause}", who.unwrap_or_default())
 }
@@ -147,8 +160,9 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     let Some(since) = ctx.sustained(THROTTLED_SECS, are_writers_throttled, MISSING)? else { return Ok(()) };
     let full_pct = ctx.mean(STANDSTILL_SECS, |tick| Some(tick.pressure.ok()?.io.full?.avg10)).unwrap_or(0.0);
     let severity = Severity::critical_if(ctx.secs_since(since) >= STANDSTILL_SECS && full_pct >= STANDSTILL_PCT);
-    let writers = ctx.stalled_tasks(THROTTLED_SECS, THROTTLE);
-    let title = throttled_title(ctx, w, &writers);
+    let secs = ctx.figure_secs(since, THROTTLED_SECS);
+    let writers = ctx.stalled_tasks(secs, THROTTLE);
+    let title = throttled_title(ctx, w, &writers, secs);
     let mut finding = Finding::of_machine(severity, title);
     for task in writers.iter().take(MAX_NAMED_TASKS) {
         let device = task.device.map_or(String::new(), |id| format!(", for {}", ctx.device_name(id)));
@@ -162,7 +176,7 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
         "Above this ceiling each write() may sleep up to 200 ms at a time, whichever program dirties pages and on \
          whichever device, until the flushers have caught up.",
     );
-    add_counters(ctx, finding, w)
+    add_counters(ctx, finding, w, secs)
         .advise_at("raise vm.dirty_bytes if the burst would fit in memory", knob("vm.dirty_bytes"))
         .costs("longer stalls on sync; more data lost in a power failure")
         .advise("have the writer sync every few MiB, or use direct I/O: then it waits for its own data only")

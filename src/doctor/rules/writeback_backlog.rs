@@ -25,7 +25,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let missing = "a few seconds of writeback counters";
     let Some(since) = ctx.sustained(WINDOW_SECS, is_flushing, missing)? else { return Ok(()) };
-    let written_per_s = ctx.mean(WINDOW_SECS, |tick| tick.writeback.ok()?.written_bytes_per_s);
+    let written_per_s = ctx.mean(ctx.figure_secs(since, WINDOW_SECS), |tick| tick.writeback.ok()?.written_bytes_per_s);
     let (Some(dirty), Some(written_per_s)) = (dirty_bytes(w), written_per_s) else { return Ok(()) };
     let secs = dirty / written_per_s.max(1.0);
     if secs < WARN_SECS {

@@ -222,7 +222,7 @@ fn storm_is_attributed_to_the_process_that_dirtied_the_pages() {
     });
     machine.add_task(900, "dd", |_| {}, IoBytes { write: 60 << 20, ..IoBytes::default() }, 0);
     let (found, _) = machine.evaluate_rule("writeback-storm");
-    assert!(found[0].title.contains("task901 (901) dirties"), "{}", found[0].title);
+    assert!(found[0].title.contains("60.0 MiB/s are dirtied, 75% of it by task901 (901),"), "{}", found[0].title);
     let fact = found[0].evidence.iter().find(|f| f.name == "most dirtied by").unwrap();
     assert_eq!(fact.value, "task901 (901), 75%");
 }

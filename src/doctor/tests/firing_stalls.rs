@@ -16,7 +16,7 @@ pub const FIRING: &[FiringCase] = &[
         "writers-throttled",
         "more dirty pages than writers may leave",
         Warn,
-        "writers are throttled: 3.50 GiB",
+        "writers are throttled: up to 3.50 GiB",
         |s| {
             s.ticks(5, |t| {
                 set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
@@ -35,7 +35,7 @@ pub const FIRING: &[FiringCase] = &[
         "writers-throttled",
         "traced writers",
         Warn,
-        "dd (911) sleeps 81% of the time and 1 more; 3.50 GiB dirty and under writeback, writers are slowed above",
+        "dd (911) sleeps 81% of the time and 1 more; up to 3.50 GiB dirty and under writeback, above the 3.00 GiB",
         |s| {
             s.ticks(5, |t| {
                 set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
@@ -48,7 +48,7 @@ pub const FIRING: &[FiringCase] = &[
         "writers-throttled",
         "traced writer limited by its device",
         Warn,
-        "dd (911) sleeps 50% of the time; limited by its device or cgroup (1.00 GiB dirty",
+        "dd (911) sleeps 50% of the time; limited by its device or cgroup (at most 1.00 GiB dirty",
         |s| {
             s.ticks(5, |t| {
                 set_dirty(t, GIB, 60.0 * MIB, 60.0 * MIB);

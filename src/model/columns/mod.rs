@@ -2,4 +2,4 @@
 
 pub mod device;
 pub mod process;
-mod stalls;
+pub(crate) mod stalls;

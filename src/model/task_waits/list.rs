@@ -64,6 +64,13 @@ pub(crate) fn wait_rows(snapshot: &Snapshot, topo: Option<&Topology>, task: Opti
     waits.rows.iter().filter(is_wanted).map(|row| wait_row(waits, row, snapshot, topo)).collect()
 }
 
+/// The file that a task waited for most, for display; `None` if waits are not traced, or of no file.
+pub(crate) fn longest_file(snapshot: &Snapshot, topo: Option<&Topology>, task: TaskKey) -> Option<String> {
+    let rows = &snapshot.task_waits.ok()?.rows;
+    let of_task = rows.iter().filter(|row| (row.key.pid, row.key.starttime) == (task.pid, task.starttime));
+    file_text(of_task.max_by(|a, b| a.secs.total_cmp(&b.secs))?, topo)
+}
+
 fn wait_row(waits: &TaskWaits, row: &WaitRate, snapshot: &Snapshot, topo: Option<&Topology>) -> WaitRow {
     let name = |pid| waits.process_name(pid).unwrap_or("?").to_owned();
     let key = &row.key;

@@ -8,7 +8,8 @@ use crate::sanitize::{fit_width, sanitize};
 use crate::tui::shared::ReplayUi;
 use crate::tui::view::Shared;
 use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text};
-use crate::units::{format_bytes, format_duration};
+use crate::units::{format_bytes, format_duration, write_age};
+use unicode_width::UnicodeWidthStr;
 
 type HeaderPart = (String, Style);
 
@@ -23,13 +24,12 @@ pub(super) fn draw_header(shared: &Shared, theme: &Theme, area: Rect, buf: &mut 
     let mut parts = vec![(format!(" {}  {time}", host.name), theme.title)];
     // What changes the meaning of all figures comes first.
     push_status(shared, theme, area.width, &mut parts);
-    push_figures(snapshot, theme, area.width, &mut parts);
-    if area.width >= ROOMY_WIDTH {
-        let uptime = format_duration(snapshot.time.uptime_secs() as u64);
-        parts.push((format!("  {}  up {uptime}", host.kernel), theme.dim));
-    }
     let mode = mode_text(shared, snapshot);
     let room = area.right().saturating_sub(mode.len() as u16);
+    push_figures(snapshot, theme, area.width, &mut parts);
+    let used: usize = parts.iter().map(|(text, _)| UnicodeWidthStr::width(&**text)).sum();
+    let end = end_parts(shared, theme, usize::from(room - area.x).saturating_sub(used));
+    parts.extend(end);
     let mut x = area.x;
     for (text, style) in parts {
         x += draw_text(buf, x, area.y, &text, room.saturating_sub(x), style);
@@ -91,14 +91,28 @@ fn push_figures(snapshot: &Snapshot, theme: &Theme, width: u16, out: &mut Vec<He
     if snapshot.memory_stalls.ok().is_some_and(|stalls| stalls.has_stalls(THROTTLE)) {
         out.push(("  THROTTLED".into(), theme.warn));
     }
-    out.push(match cpu {
-        Some(c) => {
-            let text =
-                format!("  us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct);
-            (text, theme.text)
-        }
-        None => ("  cpu -".into(), theme.dim),
+    if cpu.is_none() {
+        out.push(("  cpu -".into(), theme.dim));
+    }
+}
+
+/// The times of the CPUs, the kernel version and the uptime: the longest form of them that fits into `room` cells.
+fn end_parts(shared: &Shared, theme: &Theme, room: usize) -> Vec<HeaderPart> {
+    let (snapshot, kernel) = (shared.snapshot(), &shared.system.host.kernel);
+    let cpu = snapshot.cpu.ok().map_or(String::new(), |c| {
+        format!("  us {:.0} sy {:.0} st {:.0} id {:.0}", c.user_pct, c.system_pct, c.steal_pct, c.idle_pct)
     });
+    let uptime = snapshot.time.uptime_secs() as u64;
+    let mut age = String::new();
+    write_age(&mut age, uptime);
+    let version = kernel.split_once('-').map_or(&**kernel, |(version, _)| version);
+    let long = format!("  {kernel}  up {}", format_duration(uptime));
+    let short = format!("  {version}  up {}", age.trim_start());
+    let none = String::new();
+    let forms = [(&cpu, &long), (&cpu, &short), (&none, &short), (&cpu, &none)];
+    let fits = |(cpu, end): &(&String, &String)| cpu.len() + end.len() <= room;
+    let (cpu, end) = forms.into_iter().find(fits).unwrap_or((&none, &none));
+    vec![(cpu.clone(), theme.text), (end.clone(), theme.dim)]
 }
 
 /// At the right edge: the date of a recording, what a frozen tick covers, or the interval.

@@ -39,6 +39,13 @@ impl Scroll {
         shown.map(move |((i, row), y)| (row, y, i == scroll.selected))
     }
 
+    /// Selects the row `n` of those on screen, if there is one.
+    pub fn select(&mut self, n: usize, len: usize) {
+        if self.offset + n < len {
+            self.selected = self.offset + n;
+        }
+    }
+
     /// Selects the row at `y` of a table of `len` rows whose header is the first line of `inner`.
     pub fn click(&mut self, len: usize, inner: Rect, y: u16) {
         let mut scroll = *self;
@@ -167,6 +174,21 @@ pub(crate) fn fit_columns<C, V>(
 }
 
 impl FittedColumns {
+    /// Widens a column to `width` cells at most, from what the last one has above `least`.
+    pub(crate) fn widen(&mut self, column: usize, width: u16, least: u16) {
+        let spare = self.columns.last().map_or(0, |(.., last)| last.saturating_sub(least));
+        let Some(at) = self.columns.iter().position(|(i, ..)| *i == column) else { return };
+        let by = spare.min(width.saturating_sub(self.columns[at].2));
+        if at + 1 == self.columns.len() || by == 0 {
+            return;
+        }
+        self.columns[at].2 += by;
+        self.columns[at + 1..].iter_mut().for_each(|(_, x, _)| *x += by);
+        if let Some((.., last)) = self.columns.last_mut() {
+            *last -= by;
+        }
+    }
+
     /// The column under `x` (relative to the table's area).
     pub fn column_at(&self, x: u16) -> Option<usize> {
         self.columns.iter().find(|(_, at, w)| x >= *at && x <= at + w).map(|c| c.0)
@@ -286,6 +308,20 @@ mod tests {
         assert_eq!(fit_columns(COLUMNS, 30, 6, 0, hidden).columns, vec![(0, 0, 24), (2, 25, 5)]);
         assert_eq!(fit_columns(COLUMNS, 3, 6, 0, |_| Priority::Rank(0)).columns, vec![(0, 0, 3)]);
         assert_eq!(fit_columns(COLUMNS, 14, 6, 1, |i| Priority::kept_if(i == 1)).columns, vec![(0, 0, 8), (2, 9, 5)]);
+    }
+
+    #[test]
+    fn a_column_grows_only_by_what_the_last_one_can_spare() {
+        let columns = || FittedColumns { columns: vec![(0, 0, 4), (1, 5, 6), (2, 12, 20)] };
+        let widened = |column, width, least| {
+            let mut fitted = columns();
+            fitted.widen(column, width, least);
+            fitted.columns
+        };
+        assert_eq!(widened(1, 10, 15), vec![(0, 0, 4), (1, 5, 10), (2, 16, 16)]);
+        assert_eq!(widened(1, 30, 15), vec![(0, 0, 4), (1, 5, 11), (2, 17, 15)]);
+        assert_eq!(widened(1, 10, 20), columns().columns);
+        assert_eq!(widened(2, 30, 0), columns().columns);
     }
 
     #[test]

@@ -37,6 +37,23 @@ fn tabs_and_footer_keys_take_clicks() {
 }
 
 #[test]
+fn rows_of_both_sections_take_clicks() {
+    let mut app = app(SIZE);
+    let selected = |app: &App| app.views.processes.selected_task(&app.shared).unwrap().comm().into_owned();
+    for name in ["ledgerd --", "fio --", "backup-agent ..."] {
+        let (x, y) = find_text(&app, name);
+        click(&mut app, x, y);
+        assert!(name.starts_with(&selected(&app)), "{name} was clicked, {} is selected", selected(&app));
+    }
+    let (x, y) = find_text(&app, "Stalled PID");
+    click(&mut app, x + 9, y);
+    assert_eq!(selected(&app), "backup-agent", "the headings of stalled tasks do not sort");
+    let (x, y) = find_text(&app, "Busy    PID");
+    click(&mut app, x + 9, y);
+    assert_eq!(app.views.processes.sort_column.spec().value.name, "pid");
+}
+
+#[test]
 fn headers_and_rows_take_clicks() {
     let mut app = app(SIZE);
     press(&mut app, "3");

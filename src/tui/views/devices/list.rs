@@ -2,6 +2,7 @@
 
 use super::DevicesView;
 use super::latency::device_history;
+use crate::doctor::finding::Severity;
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::CellValue;
@@ -67,7 +68,12 @@ impl DevicesView {
     }
 
     pub fn device_lines(&self, shared: &Shared) -> Vec<ListedDevice> {
+        // A device that a finding is about stays on the Overview: an idle one may be a broken one.
+        let findings = shared.findings.incidents.iter().filter(|incident| incident.severity > Severity::Note);
+        let kept = findings.filter_map(|incident| incident.cause().devices.first().copied());
+        let kept: Vec<_> = kept.filter(|_| self.folded.is_some()).collect();
         let query = DeviceQuery {
+            kept: &kept,
             sort: self.sort_id(),
             reverse: self.columns.reverse,
             only_active: self.only_active || self.folded.is_some(),

@@ -4,7 +4,7 @@ use super::ProcessesView;
 use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
 use crate::model::column::{Align, CellValue};
-use crate::model::columns::process::{ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
+use crate::model::columns::process::{COLUMNS, ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
 use crate::model::history::HistoryFrame;
 use crate::model::io_accounting::IoRates;
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
@@ -12,7 +12,8 @@ use crate::tui::column_priority::of_process_column;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, draw_columns, draw_reason, draw_text, draw_text_right, table, title_with_filter,
+    CellBuffer, Rect, Style, Theme, area_below, draw_columns, draw_reason, draw_text, draw_text_right, table,
+    title_with_filter,
 };
 use crate::units::format_bytes;
 
@@ -40,22 +41,60 @@ impl ProcessesView {
         let is_traced = shared.snapshot().io_attribution.ok().is_some() && !self.show_threads;
         let priority = |i: usize| match set[i].id {
             id if id == self.sort_column => Priority::Kept,
+            // Who waits is in a section with a column of its own.
+            Col::Waits if self.has_sections() => Priority::Hidden,
             Col::IoDelay | Col::SwapinDelay if !has_delays => Priority::Hidden,
             Col::Device if !is_traced => Priority::Hidden,
             id => of_process_column(id, self.is_empty_column(shared, &set[i])),
         };
         let history = self.history_area(shared, Rect { width, height: 1, ..Rect::default() }).width;
-        // Beside a history the command is shorter, not the columns fewer.
-        let least = if history > 0 { width / 6 } else { (width / 4).max(if width < 66 { 12 } else { 18 }) };
-        let width = width - history;
-        (set, table::fit_columns(set, width, least, self.column_offset, priority))
+        let least = (width / 4).max(if width < 66 { 12 } else { 18 });
+        let mut fitted = table::fit_columns(set, width - history, least, self.column_offset, priority);
+        if let Some(waits) = set.iter().position(|c| c.id == Col::Waits) {
+            fitted.widen(waits, MAX_WAITS_WIDTH, COMMAND_WIDTH);
+        }
+        (set, fitted)
     }
 
-    /// Whether a column of numbers is `-` in every row on screen.
+    /// Whether a column of numbers or devices is `-` in every row on screen, and has been for some time: a column that
+    /// came and went with each sample would move all others.
     fn is_empty_column(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
+        self.empty_columns.is_lasting(column.id as usize) && self.is_empty_now(shared, column)
+    }
+
+    fn is_empty_now(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
         let tasks = &shared.system.processes;
         let mut rows = self.window.rows.iter().map(|row| tasks.row(*row));
-        column.align == Align::Right && rows.len() > 0 && rows.all(|row| column.sort_key(&row).number.is_nan())
+        let may_be_empty = column.align == Align::Right || column.id == Col::Device;
+        may_be_empty && rows.len() > 0 && rows.all(|row| column.sort_key(&row).number.is_nan())
+    }
+
+    /// Counts for how many samples each column has been empty; once a sample.
+    pub(super) fn count_empty_columns(&mut self, shared: &Shared) {
+        let seq = shared.snapshot().seq;
+        if self.empty_columns.has_counted(seq) || self.window.rows.is_empty() {
+            return;
+        }
+        let empty: Vec<bool> = COLUMNS.iter().map(|column| self.is_empty_now(shared, column)).collect();
+        self.empty_columns.count(seq, &empty);
+    }
+
+    /// ` · no DEV, P99ms: no requests`: columns that are not shown because no row has a value.
+    fn empty_columns_note(&self, shared: &Shared, width: u16) -> String {
+        let is_delay = |id: Col| matches!(id, Col::IoDelay | Col::SwapinDelay);
+        let columns = self.column_set(shared, width).iter().filter(|c| !is_delay(c.id) && c.id != self.sort_column);
+        let (mut of_requests, mut others) = (Vec::new(), Vec::new());
+        for column in columns.filter(|column| self.is_empty_column(shared, column)) {
+            match column.id {
+                Col::Device | Col::IoLatency => of_requests.push(column.header),
+                _ => others.push(column.header),
+            }
+        }
+        let note = |headers: &[&str], why: &str| match headers {
+            [] => String::new(),
+            headers => format!(" · no {}: {why}", headers.join(", ")),
+        };
+        note(&of_requests, "no requests") + &note(&others, "unknown for these tasks")
     }
 
     /// The first row of the column at the right that has the history of I/O; empty where there is no room, or no tracing.
@@ -103,13 +142,14 @@ impl ProcessesView {
         }
     }
 
-    fn title_note(&self, shared: &Shared) -> String {
+    fn title_note(&self, shared: &Shared, width: u16) -> String {
         if shared.frozen_seq.is_some() {
             return format!("busiest tasks, {}", shared.interval_text());
         }
         let totals = shared.system.processes.totals();
         let [read, written] = [totals.read_bytes_per_s, totals.write_bytes_per_s].map(|n| format_bytes(n as u64));
-        let mut note = format!("{} · read {read}/s write {written}/s", self.matching_task_count(shared));
+        let idle = if self.is_fold_in_title { format!(" · {} idle", self.window.idle) } else { String::new() };
+        let mut note = format!("{}{idle} · read {read}/s write {written}/s", self.matching_task_count(shared));
         let procs = &shared.system.processes;
         if procs.hidden_count > 0 {
             note.push_str(&format!(" · {} hidden", procs.hidden_count));
@@ -117,6 +157,7 @@ impl ProcessesView {
         if !procs.blocked_tasks.is_empty() {
             note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks.len()));
         }
+        note += &self.empty_columns_note(shared, width);
         if let Some(why) = delays_unavailable(procs) {
             note.push_str(&format!(" · no IO%: {why}"));
         }
@@ -124,9 +165,10 @@ impl ProcessesView {
     }
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let (shared, theme, focused) = (cx.shared, &cx.theme, cx.is_focused(PaneId::Processes));
+        let (shared, theme) = (cx.shared, &cx.theme);
         let title = self.list_title(shared) + &self.hidden_sort_note(shared, area.width.saturating_sub(2));
-        let inner = cx.draw_frame(buf, PaneId::Processes, area, &title, &self.title_note(shared));
+        let inner =
+            cx.draw_frame(buf, PaneId::Processes, area, &title, &self.title_note(shared, area.width.saturating_sub(2)));
         if inner.height == 0 {
             return;
         }
@@ -134,44 +176,69 @@ impl ProcessesView {
             draw_reason(buf, inner, &why, theme.warn);
             return;
         }
-        let (set, fitted) = self.fitted_columns(shared, inner.width);
-        let by = self.task_query(0, 0).sort_by;
-        let descending = self.reverse == by.spec().is_ascending();
-        let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
-        table::draw_header(buf, inner, set, &fitted, sorted, theme);
-        let history = self.history_area(shared, inner);
-        draw_text_right(buf, history.x, inner.y, " I/O", history.width, theme.dim);
-        let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-        let selected = self.scroll.selected - self.scroll.offset.min(self.scroll.selected);
-        let mut scratch = String::new();
-        let mut rows = 0;
-        self.for_each_visible_task(shared, usize::from(body.height), |n, row| {
-            rows = n as u16 + 1;
-            let y = body.y + n as u16;
-            let texts = ProcessTexts::for_screen(row);
-            let value = |c: &ProcessColumnSpec| c.cell(&texts);
-            let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
-            table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
-            draw_history(shared, row.pid(), Rect { y, ..history }, buf, theme);
-            if focused && n == selected {
-                table::highlight_row(buf, body, y, theme);
-            }
-        });
-        if self.is_folded && self.window.idle > 0 {
+        let table_area = self.table_area(inner);
+        if self.stalled_rows > 0 {
+            let width = table_area.width - self.history_area(shared, table_area).width;
+            self.render_stalled(shared, Rect { width, ..table_area }, buf, theme);
+        }
+        let rows = self.draw_rows(cx, inner, buf);
+        if self.is_folded && !self.is_fold_in_title && self.window.idle > 0 {
             // The I/O of a hidden task cannot be read: it may be busy.
             let state = if shared.system.processes.hidden_count > 0 { "idle or hidden" } else { "idle" };
             let text = format!("{} {state} (o shows all)", self.window.idle);
-            let y = (body.y + rows).min(body.bottom().saturating_sub(1));
-            draw_text(buf, body.x, y, &text, body.width, theme.dim);
-        } else if rows == 0 {
+            let y = rows.min(inner.bottom().saturating_sub(1));
+            draw_text(buf, table_area.x, y, &text, table_area.width, theme.dim);
+        } else if self.window.matching == 0 {
             let text = match self.filter.only_active {
                 _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
                 true if shared.system.processes.hidden_count > 0 => "no task is seen to do I/O (o shows all)",
                 true => "no task does any I/O (o shows all)",
                 false => "no task matches (Esc)",
             };
-            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+            draw_text(buf, table_area.x, rows, text, table_area.width, theme.dim);
         }
+    }
+
+    /// Draws the headings of the busy tasks, and for every task its row, unless it is in the section above, its history and
+    /// the selection; returns the line below.
+    fn draw_rows(&self, cx: &Context, inner: Rect, buf: &mut CellBuffer) -> u16 {
+        let (shared, theme) = (cx.shared, &cx.theme);
+        let (all, area) = (self.table_area(inner), self.table_area(self.busy_area(inner)));
+        let (set, fitted) = self.fitted_columns(shared, area.width);
+        let has_busy = self.stalled_rows == 0 || self.window.rows.len() > self.stalled_rows;
+        let history = self.history_area(shared, all);
+        draw_text_right(buf, history.x, inner.y, " I/O", history.width, theme.dim);
+        if has_busy && area.height > 0 {
+            let by = self.task_query(0, 0).sort_by;
+            let descending = self.reverse == by.spec().is_ascending();
+            let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
+            table::draw_header(buf, area, set, &fitted, sorted, theme);
+            if self.has_sections() {
+                draw_text(buf, inner.x, area.y, "Busy", 7, theme.header);
+            }
+        }
+        let body = area_below(area, u16::from(has_busy));
+        let selected = self.scroll.selected - self.scroll.offset.min(self.scroll.selected);
+        let (mut scratch, mut end) = (String::new(), body.y);
+        let room = self.stalled_rows + usize::from(body.height);
+        self.for_each_visible_task(shared, room, |n, row| {
+            let y = match n.checked_sub(self.stalled_rows) {
+                Some(n) => body.y + n as u16,
+                None => all.y + 1 + n as u16,
+            };
+            if n >= self.stalled_rows {
+                let texts = ProcessTexts::for_screen(row);
+                let value = |c: &ProcessColumnSpec| c.cell(&texts);
+                let style = |c: &ProcessColumnSpec, value: &CellValue<'_>| cell_style(row, c, value, theme);
+                table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
+                end = y + 1;
+            }
+            draw_history(shared, row.pid(), Rect { y, ..history }, buf, theme);
+            if cx.is_focused(PaneId::Processes) && n == selected {
+                table::highlight_row(buf, inner, y, theme);
+            }
+        });
+        end
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
@@ -184,6 +251,11 @@ impl ProcessesView {
         sheet
     }
 }
+
+/// With room to spare, names of kernel functions are shown whole.
+const MAX_WAITS_WIDTH: u16 = 24;
+/// The command keeps this much of it.
+const COMMAND_WIDTH: u16 = 40;
 
 /// Cells of the history of a task's I/O, with a blank before it.
 const HISTORY_WIDTH: u16 = 9;

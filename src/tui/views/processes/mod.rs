@@ -3,7 +3,9 @@
 mod detail;
 mod ionice;
 mod list;
+mod sections;
 mod selection;
+mod stalled;
 
 pub(crate) use ionice::parse_io_priority;
 
@@ -18,6 +20,7 @@ use crate::tui::view::{
     PromptPurpose, Request, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
+use sections::{EmptyColumns, TaskLine};
 
 #[derive(Debug, Clone, Default)]
 pub struct ProcessesView {
@@ -36,6 +39,11 @@ pub struct ProcessesView {
     /// The task to select at the next refresh, because the rows were arranged anew.
     pub(super) follow: Option<TaskKey>,
     pub window: ProcessWindow,
+    /// Rows of the window in the section of stalled tasks.
+    stalled_rows: usize,
+    /// The number of idle tasks is in the title: the pane is too low for a line of it.
+    is_fold_in_title: bool,
+    empty_columns: EmptyColumns,
     /// The Overview lists idle tasks, too, instead of their number.
     pub show_idle: bool,
     /// Idle tasks are folded into one line at present.
@@ -132,8 +140,9 @@ impl ProcessesView {
 
     /// Sorts by the clicked column; a second click reverses the order.
     fn click_header(&mut self, click: PaneClick, cx: &Context) {
-        let (set, fitted) = self.fitted_columns(cx.shared, click.inner.width);
-        let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
+        let area = self.table_area(click.inner);
+        let (set, fitted) = self.fitted_columns(cx.shared, area.width);
+        let Some(column) = click.x.checked_sub(area.x).and_then(|x| fitted.column_at(x)) else { return };
         if set[column].id == self.task_query(0, 0).sort_by {
             self.reverse = !self.reverse;
         } else {
@@ -282,10 +291,11 @@ impl View for ProcessesView {
         if click.pane != PaneId::Processes {
             return;
         }
-        if click.y == click.inner.y {
-            return self.click_header(click, cx);
+        match self.line_at(click.inner, click.y) {
+            TaskLine::Heading => self.click_header(click, cx),
+            TaskLine::StalledHeading => {}
+            TaskLine::Row(n) => self.scroll.select(n, self.listed_task_count(cx.shared)),
         }
-        self.scroll.click(self.listed_task_count(cx.shared), click.inner, click.y);
     }
 
     /// Recomputes the rows on screen and tells the collector of them: it reads more of tasks on screen.
@@ -294,6 +304,7 @@ impl View for ProcessesView {
         self.is_folded =
             cx.screen.view == ViewId::Overview && !self.show_idle && !is_narrowed && cx.shared.frozen_seq.is_none();
         self.refresh_window(cx.shared, cx.layout.pane_area(PaneId::Processes));
+        self.count_empty_columns(cx.shared);
         let tasks = &cx.shared.system.processes;
         let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.row(*row).key()).collect();
         if cx.screen.detail == Some(PaneId::ProcessDetail) {

@@ -1,13 +1,38 @@
 //! The tasks on screen: of the newest scan, or of the frozen tick, which stores only the busiest ones.
 
 use super::ProcessesView;
+use super::sections::{INDENT, TaskLine};
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessRow, ProcessWindow, TaskKey};
 use crate::tui::view::{Context, Outbox, Shared};
-use crate::tui::widgets::RowSearch;
+use crate::tui::widgets::{RowSearch, area_below};
 use ratatui::layout::Rect;
 
+/// A lower pane has the number of idle tasks in its title.
+const MIN_HEIGHT_WITH_FOLD_LINE: u16 = 10;
+
 impl ProcessesView {
+    /// The inside of the pane without the indentation of sections.
+    pub(super) fn table_area(&self, inner: Rect) -> Rect {
+        let indent = if self.has_sections() { INDENT.min(inner.width) } else { 0 };
+        Rect { x: inner.x + indent, width: inner.width - indent, ..inner }
+    }
+
+    /// The headings and rows below the section of stalled tasks, of the inside of the pane.
+    pub(super) fn busy_area(&self, inner: Rect) -> Rect {
+        area_below(inner, if self.stalled_rows > 0 { self.stalled_rows as u16 + 1 } else { 0 })
+    }
+
+    pub(super) fn line_at(&self, inner: Rect, y: u16) -> TaskLine {
+        let (line, stalled) = (usize::from(y.saturating_sub(inner.y)), self.stalled_rows);
+        match line {
+            0 if stalled > 0 => TaskLine::StalledHeading,
+            n if stalled > 0 && n <= stalled => TaskLine::Row(n - 1),
+            n if n == usize::from(self.busy_area(inner).y - inner.y) => TaskLine::Heading,
+            n => TaskLine::Row(n - 1 - usize::from(stalled > 0)),
+        }
+    }
+
     /// Calls `each` with the index on screen and the row of every task there, at most `height`.
     pub fn for_each_visible_task(&self, shared: &Shared, height: usize, mut each: impl FnMut(usize, &ProcessRow<'_>)) {
         if let Some(seq) = shared.frozen_seq {
@@ -36,14 +61,27 @@ impl ProcessesView {
     pub(super) fn refresh_window(&mut self, shared: &Shared, area: Option<Rect>) {
         // A row of this table is only valid until the next scan: none are stored while the tick is frozen.
         self.window = ProcessWindow::default();
+        self.stalled_rows = 0;
         let Some(area) = area else { return };
-        let height = usize::from(area.height.saturating_sub(3 + u16::from(self.is_folded)));
+        self.is_fold_in_title = self.is_folded && area.height < MIN_HEIGHT_WITH_FOLD_LINE;
+        let fold_line = u16::from(self.is_folded && !self.is_fold_in_title);
+        let height = usize::from(area.height.saturating_sub(3 + fold_line));
         if shared.frozen_seq.is_some() {
             return self.scroll.scroll_into_view(self.listed_task_count(shared), height);
         }
         if let Some(key) = self.follow.take() {
             self.select_task(shared, &key);
         }
+        self.fill_window(shared, height);
+        self.stalled_rows = self.count_stalled(shared);
+        if self.stalled_rows > 0 && self.stalled_rows < self.window.matching {
+            // The section of busy tasks has headings of its own.
+            self.fill_window(shared, height.saturating_sub(1));
+            self.stalled_rows = self.count_stalled(shared);
+        }
+    }
+
+    fn fill_window(&mut self, shared: &Shared, height: usize) {
         let offset = self.scroll.offset;
         let mut window = self.query_window(shared, offset, height);
         self.scroll.scroll_into_view(window.listed, height);
