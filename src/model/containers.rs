@@ -1,5 +1,6 @@
 //! What people call the containers of this machine.
 
+use super::raw_bytes::RawBytes;
 use crate::sanitize::sanitize;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -50,6 +51,8 @@ pub(crate) struct KnownContainer {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContainerNames {
     by_short_id: HashMap<Box<str>, KnownContainer>,
+    /// `NAMESPACE/POD` by the unique ID of the pod.
+    pods: HashMap<Box<str>, Box<str>>,
 }
 
 impl ContainerNames {
@@ -65,13 +68,40 @@ impl ContainerNames {
             };
             (container.id[..SHORT_ID].into(), KnownContainer { label: container.label().into(), container })
         });
-        Self { by_short_id: known.collect() }
+        let by_short_id: HashMap<Box<str>, KnownContainer> = known.collect();
+        let pod = |known: &KnownContainer| {
+            let ContainerName { pod, namespace, pod_uid, .. } = &known.container;
+            let name = format!("{}/{}", namespace.as_ref()?, pod.as_ref()?);
+            Some((pod_uid.as_deref()?.into(), name.into()))
+        };
+        let pods = by_short_id.values().filter_map(pod).collect();
+        Self { by_short_id, pods }
+    }
+
+    /// What people call the first of these mount points that is a volume of a pod: `VOLUME of NAMESPACE/POD`; sanitized.
+    /// A volume of a container storage interface has the name of its persistent volume.
+    pub(crate) fn volume_name<'m>(&self, mount_points: impl IntoIterator<Item = &'m RawBytes>) -> Option<String> {
+        let (uid, volume) = mount_points.into_iter().find_map(|point| pod_and_volume(point.as_bytes()))?;
+        let pod = std::str::from_utf8(uid).ok().and_then(|uid| self.pods.get(uid));
+        let pod = pod.map_or_else(|| format!("pod {}", sanitize(uid)), |pod| pod.to_string());
+        Some(format!("{} of {pod}", sanitize(volume)))
     }
 
     /// The container that a hint is about.
     pub(crate) fn find(&self, hint: &str) -> Option<&KnownContainer> {
         self.by_short_id.get(hint.rsplit_once(':')?.1)
     }
+}
+
+/// The pod's unique ID and the name of the volume of a mount point that kubelet made:
+/// `/var/lib/kubelet/pods/UID/volumes/PLUGIN/VOLUME`, and `/mount` below it for the container storage interface.
+fn pod_and_volume(mount_point: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut parts = mount_point.split(|byte| *byte == b'/').skip_while(|part| *part != b"kubelet");
+    let (_, pods, uid, volumes, plugin) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let volume = parts.next().filter(|volume| !volume.is_empty())?;
+    let is_end = matches!((parts.next(), parts.next()), (None, _) | (Some(b"mount"), None));
+    (pods == b"pods" && volumes == b"volumes" && plugin.starts_with(b"kubernetes.io~") && is_end)
+        .then_some((uid, volume))
 }
 
 /// A 64-digit hexadecimal container ID.
@@ -140,6 +170,23 @@ mod tests {
         assert_eq!(label(container("nginx", Some("web-7d9f"))).as_deref(), Some("shop/web-7d9f/nginx"));
         assert_eq!(label(container("a\x1b[2Jb", None)).as_deref(), Some("podman:a\\x1b[2Jb"));
         assert_eq!(label(ContainerName { id: "é".repeat(64), ..container("web", None) }), None);
+    }
+
+    #[test]
+    fn volumes_of_pods_are_named_by_pod() {
+        let names = ContainerNames::new(&[ContainerName {
+            pod_uid: Some("0a1b-22".into()),
+            ..container("nginx", Some("web-7d9f"))
+        }]);
+        let name = |point: &str| names.volume_name([&RawBytes::from("/"), &RawBytes::from(point)]);
+        let volumes = |uid: &str, rest: &str| format!("/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~{rest}");
+        assert_eq!(name(&volumes("0a1b-22", "csi/pvc-9/mount")).as_deref(), Some("pvc-9 of shop/web-7d9f"));
+        assert_eq!(name(&volumes("0a1b-22", "local-volume/data")).as_deref(), Some("data of shop/web-7d9f"));
+        assert_eq!(name(&volumes("77", "csi/pvc-9/mount")).as_deref(), Some("pvc-9 of pod 77"));
+        for other in [&volumes("0a1b-22", "csi/pvc-9/mount/sub"), "/srv/pods/1/volumes/x/y", "/var/lib/kubelet/pods/1"]
+        {
+            assert_eq!(name(other), None, "{other}");
+        }
     }
 
     #[test]

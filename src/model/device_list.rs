@@ -1,6 +1,7 @@
 //! The rows of the Devices table: the tree of disks, partitions and the devices on them, or a sorted list.
 
 use super::columns::device::{DeviceColumn, DeviceRow};
+use super::containers::ContainerNames;
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDevice, DeviceKind, Topology, TopologyRow};
@@ -21,6 +22,8 @@ pub(crate) struct DeviceQuery<'a> {
     pub kept: &'a [DevId],
     /// Only rows whose label contains this; case-insensitive.
     pub filter: &'a str,
+    /// Names of pods, for their volumes.
+    pub containers: Option<&'a ContainerNames>,
 }
 
 /// A row of the Devices table.
@@ -39,13 +42,13 @@ pub struct ListedDevice {
 pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) -> Vec<ListedDevice> {
     let Some(rates) = snap.devices.ok() else { return Vec::new() };
     let mut out = match (topo, query.sort) {
-        (Some(topo), None) => tree_devices(rates, topo),
+        (Some(topo), None) => tree_devices(rates, topo, query.containers),
         (topo, _) => rates
             .iter()
             .enumerate()
             .map(|(i, r)| {
                 let dev = topo.and_then(|t| t.get(r.id));
-                ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, dev), depth: 0 }
+                ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, dev, query.containers), depth: 0 }
             })
             .collect(),
     };
@@ -95,7 +98,7 @@ fn active_devices(mut all: Vec<ListedDevice>, rates: &[Arc<DiskRate>], kept: &[D
 /// A device that is busy for this share of the time is saturated, per cent.
 const SATURATED_PCT: f64 = 95.0;
 
-fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
+fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology, containers: Option<&ContainerNames>) -> Vec<ListedDevice> {
     let find = |id: DevId| rates.iter().position(|r| r.id == id);
     let mut out = Vec::new();
     let mut seen = Vec::new();
@@ -110,13 +113,17 @@ fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
             continue;
         }
         let indent = if row.depth > 0 { "  ".repeat(row.depth - 1) + "└ " } else { String::new() };
-        let text = if row.is_repeated { sanitize(&dev.name) + " (see above)" } else { label(&dev.name, Some(dev)) };
+        let text = if row.is_repeated {
+            sanitize(&dev.name) + " (see above)"
+        } else {
+            label(&dev.name, Some(dev), containers)
+        };
         let label = indent + &text;
         out.push(ListedDevice { id: dev.id, rate_index: rate, label, depth: row.depth });
     }
     // A device that appeared after the topology was read.
     for (i, r) in rates.iter().enumerate().filter(|(_, r)| !seen.contains(&r.id)) {
-        out.push(ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, None), depth: 0 });
+        out.push(ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, None, None), depth: 0 });
     }
     out
 }
@@ -133,8 +140,8 @@ fn disks_first(topo: &Topology) -> Vec<TopologyRow> {
     families.concat()
 }
 
-/// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`.
-fn label(name: &str, dev: Option<&BlockDevice>) -> String {
+/// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`, `sdb  pvc-9 of shop/web-7d9f (ext4) +1`.
+fn label(name: &str, dev: Option<&BlockDevice>, containers: Option<&ContainerNames>) -> String {
     let mut out = sanitize(name);
     let Some(dev) = dev else { return out };
     let shown = dev.display_name();
@@ -143,7 +150,10 @@ fn label(name: &str, dev: Option<&BlockDevice>) -> String {
     }
     let mut mounts = dev.mounts.iter().filter(|m| !m.is_hidden);
     if let Some(first) = mounts.next() {
-        let _ = write!(out, "  {} ({})", first.mount_point.sanitized(), first.fs_type.sanitized());
+        let points = dev.mounts.iter().filter(|m| !m.is_hidden).map(|m| &m.mount_point);
+        let volume = containers.and_then(|names| names.volume_name(points));
+        let place = volume.unwrap_or_else(|| first.mount_point.sanitized().into());
+        let _ = write!(out, "  {place} ({})", first.fs_type.sanitized());
         let more = mounts.count();
         if more > 0 {
             let _ = write!(out, " +{more}");
@@ -187,6 +197,17 @@ mod tests {
 
     fn labels(query: &DeviceQuery<'_>, topo: Option<&Topology>) -> Vec<String> {
         list_devices(&snapshot(), topo, query).into_iter().map(|l| l.label).collect()
+    }
+
+    #[test]
+    fn a_volume_of_a_pod_has_its_name() {
+        let mut topo = topology();
+        let mount = |point: &str| MountRef { mount_point: point.into(), fs_type: "ext4".into(), ..Default::default() };
+        let volume = "/var/lib/kubelet/pods/77/volumes/kubernetes.io~csi/pvc-9/mount";
+        topo.devices[1].mounts = vec![mount("/var/lib/kubelet/plugins/x/globalmount"), mount(volume)];
+        let containers = ContainerNames::new(&[]);
+        let query = DeviceQuery { containers: Some(&containers), ..DeviceQuery::default() };
+        assert_eq!(labels(&query, Some(&topo))[1], "└ sda1  pvc-9 of pod 77 (ext4) +1");
     }
 
     #[test]

@@ -349,6 +349,11 @@ impl ProcessTable {
         }
     }
 
+    /// What containers are called.
+    pub(crate) fn container_names(&self) -> &ContainerNames {
+        &self.container_names
+    }
+
     /// Whether a container without a name was seen since names last arrived.
     pub(crate) fn has_new_container(&self) -> bool {
         self.unnamed_containers.has_new()

@@ -129,6 +129,11 @@ fn push_topology(shared: &Shared, id: DevId, out: &mut DetailText) {
     for holder in &dev.holders {
         out.line(format!("  under {}", device_name(shared, *holder)));
     }
+    if let Some(volume) =
+        shared.system.processes.container_names().volume_name(dev.mounts.iter().map(|m| &m.mount_point))
+    {
+        out.line(format!("  volume {volume}"));
+    }
     for m in &dev.mounts {
         let [point, fs_type, options] = [&m.mount_point, &m.fs_type, &m.options].map(|text| text.sanitized());
         let hidden = if m.is_hidden { " (covered by a later mount)" } else { "" };

@@ -78,6 +78,7 @@ impl DevicesView {
             reverse: self.columns.reverse,
             only_active: self.only_active || self.folded.is_some(),
             filter: &self.filter,
+            containers: Some(shared.system.processes.container_names()),
         };
         device_list::list_devices(shared.snapshot(), shared.system.topology.ok(), &query)
     }

@@ -323,10 +323,12 @@ fn task_label(shared: &Shared, pid: u32) -> String {
     }
 }
 
-/// The first place a device is mounted at, sanitized.
+/// The volume of a pod that a device is, or the first place that it is mounted at; sanitized.
 fn mount_point(shared: &Shared, id: DevId) -> Option<String> {
     let device = shared.system.topology.ok()?.get(id)?;
-    device.mounts.iter().find(|m| !m.is_hidden).map(|mount| mount.mount_point.sanitized().to_string())
+    let mut points = device.mounts.iter().filter(|m| !m.is_hidden).map(|m| &m.mount_point);
+    let volume = shared.system.processes.container_names().volume_name(points.clone());
+    volume.or_else(|| points.next().map(|point| point.sanitized().to_string()))
 }
 
 #[cfg(test)]
