@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Counters by key, with a histogram of times. The including file defines `struct key`, which has a `shard`, and
- * MAX_ACCOUNTS.
+ * Counters by key, with a histogram of times. The including file defines `struct key`, which has a `shard`, MAX_ACCOUNTS,
+ * and ACCOUNT_DROPS, the counter of what found no account.
  */
 #pragma once
 #include "drops.h"
 
 /* Time buckets: two per power of two from 2^11 ns to 2^33 ns (8.6 s), as in src/model. */
-#define MIN_EXP 11
-#define SUB_BITS 1
-#define SLOTS 44
+#define TIME_MIN_EXP 11
+#define TIME_SUB_BITS 1
+#define TIMES 44
 #include "buckets.h"
 
 /* 1 if there are more CPUs than shards, so that two CPUs may update one account at once. */
@@ -22,7 +22,7 @@ struct account {
 	u64 requests;
 	u64 bytes;
 	u64 ns;
-	u32 times[SLOTS];
+	u32 times[TIMES];
 };
 struct {
 	MAP_UINT(type, MAP_HASH);
@@ -59,21 +59,21 @@ INLINE struct account *account(struct key *key)
 	map_update(&accounts, key, zero, 1 /* unless another CPU was first */);
 	a = map_lookup(&accounts, key);
 	if (!a)
-		count_drop();
+		count_drop_of(ACCOUNT_DROPS);
 	return a;
 }
 
-/* Counts a completed request and its time since it was allocated. */
-INLINE void count_request(struct account *a, u64 began, u64 now)
+/* Counts a completed request and the time that it took; 0 if that is unknown. */
+INLINE void count_request(struct account *a, u64 took)
 {
 	u64 at;
 
 	ADD(a->requests, 1);
-	if (!began || began >= now)
+	if (!took)
 		return;
-	ADD(a->ns, now - began);
-	at = bucket(now - began);
+	ADD(a->ns, took);
+	at = bucket(took, exponent(took), TIME_MIN_EXP, TIME_SUB_BITS, TIMES);
 	OPAQUE(at);
-	if (at < SLOTS)
+	if (at < TIMES)
 		ADD(a->times[at], 1);
 }

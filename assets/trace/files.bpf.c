@@ -26,8 +26,9 @@ struct key {
 	u32 generation; /* tells a new file with the number of a deleted one apart */
 };
 #define MAX_ACCOUNTS 8192
+#define ACCOUNT_DROPS 0
 #include "account.h"
-#include "owner.h"
+#include "submitters.h"
 #include "paths.h"
 
 /* Addresses of functions that end bios, which say what bi_private points to; 0 if unknown. The loader sets them from
@@ -86,7 +87,7 @@ struct work {
 	u64 private;
 	u64 bio;
 	u64 page; /* its first one */
-	u64 began; /* when the request was allocated, with its last bytes; else 0 */
+	u64 took; /* since the request was allocated, with its last bytes; else 0 */
 	u32 bytes;
 	u32 flags;
 	u32 submitter;
@@ -162,30 +163,35 @@ INLINE u64 private_inode(struct work *w)
 	return inode;
 }
 
-/* Whether a page is memory of a program that belongs to no file. */
-INLINE bool is_anonymous(u64 page)
-{
-	unsigned long mapping = 0;
+/* What a page says. */
+struct owned {
+	u64 head; /* of its folio */
+	u64 inode; /* the address of that whose page cache it is; 0 for other memory */
+	bool anonymous; /* memory of a program that belongs to no file */
+};
 
-	page = head_of(page);
-	if (HAS(struct folio, mapping))
-		read_kernel(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
-	else
-		read_kernel(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
-	return mapping & 1;
+INLINE struct owned owned_page(u64 page)
+{
+	struct owned o = { .head = head_of(page) };
+	unsigned long mapping = mapping_of(o.head);
+
+	o.anonymous = mapping & 1;
+	o.inode = host_of(mapping);
+	return o;
 }
 
-/* Whether a page is in the swap cache. */
-INLINE bool is_swap(u64 page)
+/* Whether an anonymous page is in the swap cache. */
+INLINE bool is_swap(u64 head)
 {
 	unsigned long flags = 0;
 
-	page = head_of(page);
+	if (!HAS_SWAPCACHE)
+		return 0;
 	if (HAS(struct page___memdesc, flags.f))
-		read_kernel(&flags, sizeof(flags), &((struct page___memdesc *)page)->flags.f);
+		read_kernel(&flags, sizeof(flags), &((struct page___memdesc *)head)->flags.f);
 	else
-		read_kernel(&flags, sizeof(flags), &((struct page *)page)->flags);
-	return HAS_SWAPCACHE && is_anonymous(page) && (flags >> PG_SWAPCACHE_BIT & 1);
+		read_kernel(&flags, sizeof(flags), &((struct page *)head)->flags);
+	return flags >> PG_SWAPCACHE_BIT & 1;
 }
 
 INLINE bool is_jbd2(u32 tgid)
@@ -197,16 +203,16 @@ INLINE bool is_jbd2(u32 tgid)
 }
 
 /* What a bio without a file is. */
-INLINE u32 class_of(struct work *w, bool is_device)
+INLINE u32 class_of(struct work *w, struct owned *page, bool is_device)
 {
 	if (is_device)
 		return !w->claimed ? DEVICE : is_jbd2(w->submitter) ? JOURNAL : META;
-	if ((w->flags & FLAG(__REQ_SWAP)) || is_swap(w->page))
+	if ((w->flags & FLAG(__REQ_SWAP)) || (page->anonymous && is_swap(page->head)))
 		return SWAP;
 	if (w->flags & FLAG(__REQ_META))
 		return META;
 	/* Direct I/O from a program's memory, though not of a file. */
-	if (IOMAP_DIO_END && is_anonymous(w->page))
+	if (IOMAP_DIO_END && page->anonymous)
 		return DEVICE;
 	return w->claimed ? UNKNOWN : DEVICE;
 }
@@ -218,6 +224,7 @@ INLINE u64 identify(struct work *w)
 	unsigned long ino = 0;
 	unsigned short mode = 0;
 	struct super_block *sb = 0;
+	struct owned page = {};
 	u64 inode;
 
 	w->key.ino = 0;
@@ -234,7 +241,8 @@ INLINE u64 identify(struct work *w)
 	}
 	inode = w->end ? private_inode(w) : 0;
 	if (!inode) {
-		inode = page_inode(w->page);
+		page = owned_page(w->page);
+		inode = page.inode;
 		if (w->write && inode && find_dirtier(inode, &dirtier, &device))
 			w->key.tgid = dirtier;
 	}
@@ -242,7 +250,7 @@ INLINE u64 identify(struct work *w)
 		GET(mode, ((struct inode *)inode)->i_mode);
 	/* The tree of btrfs has an inode without a mode. */
 	if (!inode || !mode || (mode & S_IFMT) == S_IFBLK) {
-		class = inode && !mode ? META : class_of(w, inode != 0);
+		class = inode && !mode ? META : class_of(w, &page, inode != 0);
 		if (class != DEVICE)
 			w->key.tgid = w->submitter;
 		w->key.kind = class << 1 | w->write;
@@ -277,7 +285,7 @@ __attribute__((noinline)) int count_bio(u32 unused)
 		return 0;
 	ADD(a->bytes, w->bytes);
 	if (w->counts)
-		count_request(a, w->began, ktime_ns());
+		count_request(a, w->took);
 	return 0;
 }
 
@@ -289,13 +297,13 @@ int rq_complete(u64 *ctx)
 {
 	struct request *rq = (void *)ctx[0];
 	struct bio___owner *bio = ((struct request___owner *)rq)->bio;
-	u32 bytes = ctx[2], left = rq->__data_len, flags = rq->cmd_flags, direction, size, i;
+	u32 bytes = ctx[2], left = rq->__data_len, flags = rq->cmd_flags, tgid = 0, direction, size, i;
 	bool last = !bytes || bytes >= left, is_known;
 	struct gendisk *disk;
-	struct key submitter = {};
+	u64 began = rq->start_time_ns, now;
 	struct work *w;
 
-	is_known = owner(id_of(rq), &submitter, last, 0);
+	is_known = submitter(id_of(rq), &tgid, last);
 	direction = kind(flags, left);
 	/* The end of a sequence of flushes and a write has no data either, but that write was counted, and its submitter
 	 * forgotten, when its data was written. */
@@ -313,11 +321,12 @@ int rq_complete(u64 *ctx)
 	w->key.dev = number(disk);
 	w->key.shard = this_shard();
 	w->flags = flags;
-	w->submitter = submitter.tgid;
+	w->submitter = tgid;
 	w->write = direction != READ;
 	w->flush = direction == FLUSH;
 	w->claimed = is_claimed(bio);
-	w->began = rq->start_time_ns;
+	now = last && began ? ktime_ns() : 0;
+	w->took = began < now ? now - began : 0;
 	/* A request and its time belong to the file of its first bio. */
 	w->counts = last;
 	for (i = 0; i < MOST_BIOS && bio && (bytes || w->counts); i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Who submits each request, and who dirtied each file last: the programs that store it, and functions that look it up.
- * With BY_GROUP, the control group of each request as well. The including file defines `struct key` and the kinds READ,
- * WRITE, FLUSH and OTHER.
+ * Who dirtied each file last, and names of processes: the program that stores it, and functions that look it up. The
+ * including file defines the kinds READ, WRITE, FLUSH and OTHER.
  */
 #pragma once
 #include "block.h"
@@ -13,7 +12,6 @@
 const volatile u8 RQ_INSERT_QUEUE = 0;
 const volatile u8 RQ_ISSUE_QUEUE = 0;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-#ifdef BY_GROUP
 struct kernfs_node {
 	u64 id;
 };
@@ -29,7 +27,6 @@ struct blkcg {
 struct blkcg_gq {
 	struct blkcg *blkcg;
 };
-#endif
 struct task_struct {
 	unsigned int flags;
 	struct task_struct *group_leader;
@@ -43,9 +40,7 @@ struct bio___owner {
 	struct bio___owner *bi_next;
 	struct block_device___holder *bi_bdev;
 	struct bvec_iter bi_iter;
-#ifdef BY_GROUP
 	struct blkcg_gq *bi_blkg;
-#endif
 	void *bi_end_io;
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
@@ -57,22 +52,6 @@ struct request___owner {
 
 enum req_flag_bits { __REQ_SYNC = 11, __REQ_META = 12, __REQ_IDLE = 15, __REQ_SWAP = 24 };
 #define FLAG(name) (1u << __builtin_preserve_enum_value(*(typeof(enum req_flag_bits) *)name, 1))
-
-/* Submitters of requests in flight: a slot for two by hash of the request, as in latency.bpf.c. */
-#define PLACE_BITS 14
-struct place {
-	u64 rq[2];
-#ifdef BY_GROUP
-	u64 group[2]; /* control groups */
-#endif
-	u32 tgid[2];
-};
-struct {
-	MAP_UINT(type, MAP_ARRAY);
-	MAP_UINT(max_entries, 1 << PLACE_BITS);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct place);
-} submitted SEC(".maps");
 
 /* Last process that dirtied each file: a slot for two by hash of the inode address. Writeback of an evicted file is
  * attributed to nobody. */
@@ -102,13 +81,6 @@ struct {
 	MAP_TYPE(value, struct named);
 } names SEC(".maps");
 
-INLINE struct place *place_of(u64 rq)
-{
-	u32 at = ((rq >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS);
-
-	return map_lookup(&submitted, &at);
-}
-
 /* Stores the name of the current process. Its main thread stores it each time, because an exec changes the name
  * after the program was read. */
 INLINE void keep_name(u64 ids)
@@ -131,101 +103,6 @@ INLINE void keep_name(u64 ids)
 	if (!leader || read_kernel(n->comm, sizeof(n->comm), &leader->comm))
 		get_comm(n->comm, sizeof(n->comm));
 	n->tgid = tgid;
-}
-
-#ifdef BY_GROUP
-INLINE u64 group_of(struct request *rq)
-{
-	if (!HAS(struct bio___owner, bi_blkg) || !HAS(struct kernfs_node, id))
-		return 0;
-	/* A null pointer on the way reads as 0. */
-	return ((struct request___owner *)rq)->bio->bi_blkg->blkcg->css.cgroup->kn->id;
-}
-#define KEEP_GROUP(p, at, rq) (p)->group[at] = group_of(rq)
-#define FIND_GROUP(key, p, at) (key)->group = (p)->group[at]
-#else
-#define KEEP_GROUP(p, at, rq)
-#define FIND_GROUP(key, p, at)
-#endif
-
-/* Stores who submits a request. `anew`: it was just created; otherwise the first submitter is kept. */
-INLINE void submit(struct request *rq, bool anew)
-{
-	u64 id = id_of(rq), ids = current_ids();
-	struct place *p = place_of(id);
-	u32 tgid = ids >> 32;
-
-	if (!p)
-		return;
-	if (!anew && (p->rq[0] == id || p->rq[1] == id))
-		return;
-	keep_name(ids);
-	if (p->rq[0] && p->rq[0] != id) {
-		if (!p->rq[1] || p->rq[1] == id) {
-			p->rq[1] = id;
-			p->tgid[1] = tgid;
-			KEEP_GROUP(p, 1, rq);
-			return;
-		}
-		count_drop();
-	}
-	p->rq[0] = id;
-	p->tgid[0] = tgid;
-	KEEP_GROUP(p, 0, rq);
-}
-
-SEC("tp_btf/block_io_start")
-int io_start(u64 *ctx)
-{
-	submit((void *)ctx[0], 1);
-	return 0;
-}
-
-SEC("tp_btf/block_rq_insert")
-int rq_insert(u64 *ctx)
-{
-	submit((void *)subject(ctx, RQ_INSERT_QUEUE), 0);
-	return 0;
-}
-
-SEC("tp_btf/block_rq_issue")
-int rq_issue(u64 *ctx)
-{
-	submit((void *)subject(ctx, RQ_ISSUE_QUEUE), 0);
-	return 0;
-}
-
-
-/* Bit of a stored pid: the data of the request has completed, and a flush follows. */
-#define DATA_DONE (1u << 31)
-
-/* Looks up who submitted a request. `last` removes the entry, `sequence` notes that a flush follows the data. Returns
- * false if unknown. */
-INLINE bool owner(u64 rq, struct key *key, bool last, bool sequence)
-{
-	struct place *p = place_of(rq);
-
-	if (!p)
-		return 0;
-	if (p->rq[0] == rq) {
-		FIND_GROUP(key, p, 0);
-		key->tgid = p->tgid[0];
-		if (sequence)
-			p->tgid[0] |= DATA_DONE;
-		else if (last)
-			p->rq[0] = 0;
-		return 1;
-	}
-	if (p->rq[1] == rq) {
-		FIND_GROUP(key, p, 1);
-		key->tgid = p->tgid[1];
-		if (sequence)
-			p->tgid[1] |= DATA_DONE;
-		else if (last)
-			p->rq[1] = 0;
-		return 1;
-	}
-	return 0;
 }
 
 /* Kinds as in /proc/diskstats. */

@@ -51,19 +51,31 @@ INLINE u64 head_of(u64 page)
 	return above & (above - 1) ? word : page & word;
 }
 
+/* Returns the mapping of a folio by its head page, with flag bits for anonymous memory. */
+INLINE unsigned long mapping_of(u64 head)
+{
+	unsigned long mapping = 0;
+
+	if (HAS(struct folio, mapping))
+		read_kernel(&mapping, sizeof(mapping), &((struct folio *)head)->mapping);
+	else
+		read_kernel(&mapping, sizeof(mapping), &((struct page *)head)->mapping);
+	return mapping;
+}
+
+/* Returns the address of the inode of a mapping; 0 for memory that is no page cache. */
+INLINE u64 host_of(unsigned long mapping)
+{
+	unsigned long inode = 0;
+
+	/* Anonymous memory has flag bits here. */
+	if (mapping && !(mapping & 3))
+		read_kernel(&inode, sizeof(inode), &((struct address_space *)mapping)->host);
+	return inode;
+}
+
 /* Returns the address of the inode in whose page cache a page is; 0 for other memory. */
 INLINE u64 page_inode(u64 page)
 {
-	unsigned long mapping = 0, inode = 0;
-
-	page = head_of(page);
-	if (HAS(struct folio, mapping))
-		read_kernel(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
-	else
-		read_kernel(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
-	/* Anonymous memory has flag bits here. */
-	if (!mapping || (mapping & 3))
-		return 0;
-	read_kernel(&inode, sizeof(inode), &((struct address_space *)mapping)->host);
-	return inode;
+	return host_of(mapping_of(head_of(page)));
 }

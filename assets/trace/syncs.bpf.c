@@ -216,7 +216,7 @@ static __attribute__((noinline)) int end(long ret)
 	took = now - b.ns;
 	c = map_lookup(&files, &b.key);
 	if (c) {
-		u64 at = bucket(took);
+		u64 at = bucket(took, exponent(took), MIN_EXP, SUB_BITS, SLOTS);
 
 		__sync_fetch_and_add(&c->calls, 1);
 		__sync_fetch_and_add(&c->total, took);

@@ -4,9 +4,11 @@ use super::btf::TracepointArguments;
 use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::root::Root;
 use crate::tuning::sudo::privilege_advice;
-use aya::{Btf, Endianness};
+use aya::{Btf, Ebpf, Endianness};
 use rustix::thread::CapabilitySet;
+use std::cell::OnceCell;
 use std::io;
+use std::sync::{Arc, Mutex};
 
 /// Path of the kernel's type information, as shown in messages.
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
@@ -19,6 +21,9 @@ pub struct KernelInfo {
     pub tracepoints: TracepointArguments,
     /// Number of possible CPUs, as in per-CPU maps.
     pub cpus: usize,
+    /// The programs of `assets/trace/requests.bpf.c`, which two probes share, or why they count no I/O of processes. The
+    /// first of the two stores them.
+    pub requests: OnceCell<Result<Arc<Mutex<Ebpf>>, ProbeUnavailable>>,
 }
 
 impl KernelInfo {
@@ -31,7 +36,7 @@ impl KernelInfo {
             .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: unknown format")))?;
         let btf = Btf::parse(&types, Endianness::default()).map_err(|err| load_failure(BTF_PATH, &err))?;
         let cpus = aya::util::nr_cpus().map_err(|(what, err)| ProbeUnavailable::from_io_error(what, &err))?;
-        Ok(Self { root: root.clone(), btf, tracepoints: points, cpus })
+        Ok(Self { root: root.clone(), btf, tracepoints: points, cpus, requests: OnceCell::new() })
     }
 }
 

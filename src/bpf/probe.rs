@@ -42,11 +42,6 @@ impl<P: Probe> ProbeHandle<P> {
         }
     }
 
-    /// Unloads the programs, if they are loaded.
-    pub fn unload(&self) {
-        self.replace(Err(ProbeUnavailable::Absent("this probe was unloaded".into())));
-    }
-
     pub(super) fn load(&self, kernel: &Result<KernelInfo, ProbeUnavailable>) {
         let loaded = kernel.as_ref().map_err(Clone::clone).and_then(P::load);
         self.replace(loaded);

@@ -14,11 +14,23 @@ const BSS_MAP: &str = ".bss";
 pub(super) struct ChangeMaps {
     dirty_flag: BpfMap<4>,
     drops: BpfMap<4>,
+    /// The index of the own counter in `drops`.
+    drops_index: u32,
 }
 
 impl ChangeMaps {
     pub(super) fn open(programs: &Ebpf, cpus: usize) -> Result<Self, ProbeUnavailable> {
-        Ok(Self { dirty_flag: open_map(programs, BSS_MAP, 4)?, drops: open_map(programs, "drops", 8 * cpus)? })
+        Self::open_at(programs, cpus, BSS_MAP, 0)
+    }
+
+    /// Opens those of the second of two probes that share an object; its flag is in a map.
+    pub(super) fn open_second(programs: &Ebpf, cpus: usize, flag: &str) -> Result<Self, ProbeUnavailable> {
+        Self::open_at(programs, cpus, flag, 1)
+    }
+
+    fn open_at(programs: &Ebpf, cpus: usize, flag: &str, drops_index: u32) -> Result<Self, ProbeUnavailable> {
+        let (dirty_flag, drops) = (open_map(programs, flag, 4)?, open_map(programs, "drops", 8 * cpus)?);
+        Ok(Self { dirty_flag, drops, drops_index })
     }
 
     /// Reads and clears the flag. Call it before reading the counters.
@@ -33,7 +45,7 @@ impl ChangeMaps {
     }
 
     pub(super) fn dropped(&self) -> io::Result<u64> {
-        self.drops.sum_cpus(&[0; 4])
+        self.drops.sum_cpus(&self.drops_index.to_ne_bytes())
     }
 }
 

@@ -1,5 +1,5 @@
 //! Sizes of requests, and whether they are sequential or random. Counted by
-//! `assets/trace/latency.bpf.c`.
+//! `assets/trace/requests.bpf.c`.
 //!
 //! A request is *sequential* if it starts exactly where one of the last seven streams of its kind (reads or writes) on
 //! its hardware queue ended, in the order of issue. Alternating streams are therefore each sequential. The first

@@ -6,11 +6,15 @@
 //! `--awake` it polls. The remaining difference is 2 to 3 us for its system calls; larger requests (`--kib N`, 4)
 //! reduce their weight.
 //!
-//! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing, with histograms only,
-//! with everything that is on by default, with files as well, and with waits as well alternate in different orders, because runs differ by more than tracing costs. Also prints the cost
-//! of loading and of one reading, and the memory left afterwards.
+//! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing,
+//! with everything that is on by default, with files as well, and with waits as well alternate in different orders, because
+//! runs differ by more than tracing costs. Also prints the cost of loading and of one reading, and the memory left
+//! afterwards.
 //!
-//! Options: `--pairs N` (60), `--slice MS` (400), `--seconds S` (8). Needs root, fio, losetup.
+//! `programs`: the time of each program for a request, as the kernel counts it.
+//!
+//! Options: `--pairs N` (60), `--slices N` (10), `--slice MS` (400), `--seconds S` (8), `--arms A,B,...` of nothing,
+//! default, files, everything. Needs root, fio, losetup.
 
 #[path = "../trace/machine.rs"]
 #[allow(dead_code)]
@@ -20,12 +24,14 @@ mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
 
+use aya::programs::loaded_programs;
 use iotop_plus::bpf::Tracer;
 use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
 use iotop_plus::root::Root;
 use machine::{LoopDevice, check_tracing};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,9 +51,26 @@ fn main() {
             let how = if args.iter().any(|a| a == "--awake") { POLLING } else { SLEEPING };
             accuracy(Path::new(dir), option("--kib", 4), option("--seconds", 8), how);
         }
-        Some("overhead") => overhead(option("--pairs", 60), Duration::from_millis(option("--slice", 400))),
+        Some("overhead") => {
+            let (pairs, slice) = (option("--pairs", 60), Duration::from_millis(option("--slice", 400)));
+            overhead(pairs, slice, &wanted_arms(&args));
+        }
+        Some("programs") => {
+            let (slices, slice) = (option("--slices", 10), Duration::from_millis(option("--slice", 400)));
+            program_times(slices, slice, &wanted_arms(&args));
+        }
         _ => println!("accuracy DIR or overhead; see tests/bench/tracing.rs"),
     }
+}
+
+/// Longer than loading takes.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The arms of `--arms A,B,...`; all without it.
+fn wanted_arms(args: &[String]) -> Vec<(Arm, &'static str)> {
+    let wanted = args.iter().position(|a| a == "--arms").and_then(|at| args.get(at + 1));
+    let is_wanted = |name: &str| wanted.is_none_or(|list| list.split(',').any(|w| w == name));
+    ARMS.into_iter().filter(|(_, name)| is_wanted(name)).collect()
 }
 
 /// Loads the programs; returns how long that took.
@@ -59,6 +82,7 @@ fn load_tracer() -> (Tracer, Duration) {
         || tracer.io_accounting.read().ok().is_none()
         || tracer.tasks.read().ok().is_none()
     {
+        assert!(began.elapsed() < TIMEOUT, "{:?} {:?}", tracer.latency.read(), tracer.io_accounting.read());
         std::thread::sleep(Duration::from_millis(1));
     }
     (tracer, began.elapsed())
@@ -162,58 +186,166 @@ impl Drop for RunningFio {
     }
 }
 
-fn overhead(pairs: u64, slice: Duration) {
-    let device = LoopDevice::new(1 << 30).expect("a loop device");
+/// What is traced in a slice.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Arm {
+    Nothing,
+    /// What is always on.
+    Default,
+    Files,
+    /// Files and waits.
+    Everything,
+}
+
+const ARMS: [(Arm, &str); 4] =
+    [(Arm::Nothing, "nothing"), (Arm::Default, "default"), (Arm::Files, "files"), (Arm::Everything, "everything")];
+
+impl Arm {
+    fn load(self) -> Option<Tracer> {
+        if self == Arm::Nothing {
+            return None;
+        }
+        let (tracer, _) = load_tracer();
+        if self >= Arm::Files {
+            request_files(&tracer);
+        }
+        if self == Arm::Everything {
+            request_waits(&tracer);
+        }
+        Some(tracer)
+    }
+}
+
+/// fio as fast as it goes on a loop device in memory.
+fn start_load(device: &LoopDevice) -> RunningFio {
     let load_args = ["--rw=randread", "--bs=4k", "--iodepth=64", "--ioengine=io_uring", "--size=1G"];
     // Threads, because separate jobs would outlive it.
     let more = ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
     let mut command = fio_command(&device.path, &[load_args.as_slice(), &more].concat());
-    let _fio = RunningFio(command.stdout(Stdio::null()).spawn().expect("fio"));
+    let fio = RunningFio(command.stdout(Stdio::null()).spawn().expect("fio"));
     std::thread::sleep(Duration::from_secs(1));
-    let rate = || {
-        std::thread::sleep(Duration::from_millis(200));
-        let (began, ios) = (Instant::now(), device.reads());
-        std::thread::sleep(slice);
-        (device.reads() - ios) as f64 / began.elapsed().as_secs_f64()
+    fio
+}
+
+/// What a slice showed.
+#[derive(Clone, Copy)]
+struct Slice {
+    iops: f64,
+    /// CPU time of fio and of the kernel's workers for a request: what other programs do beside them hardly changes it.
+    cpu_ns: f64,
+}
+
+/// CPU time of a process and of the kernel's workers, ns.
+fn load_cpu_ns(pid: u32) -> u64 {
+    let run_time = |path: &Path| -> u64 {
+        let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+        text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
     };
-    let mut arms = [const { Vec::new() }; 5];
-    for pair in 0..pairs {
-        // Ten orders in turn, so that drift affects each arm alike.
-        let mut order = [0, 1, 2, 3, 4];
-        order.rotate_left(pair as usize % 5);
-        if pair / 5 % 2 == 1 {
+    let paths = |dir: &str| std::fs::read_dir(Root::live().proc(dir)).into_iter().flatten().flatten().map(|e| e.path());
+    let is_worker = |path: &Path| {
+        let comm = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+        comm.starts_with("kworker/") || comm.starts_with("ksoftirqd/")
+    };
+    let own: u64 = paths(&format!("{pid}/task")).map(|path| run_time(&path)).sum();
+    own + paths("").filter(|path| is_worker(path)).map(|path| run_time(&path)).sum::<u64>()
+}
+
+fn overhead(pairs: u64, slice: Duration, arms: &[(Arm, &str)]) {
+    let device = LoopDevice::new(1 << 30).expect("a loop device");
+    let fio = start_load(&device);
+    let measure = || {
+        std::thread::sleep(Duration::from_millis(200));
+        let (began, ios, cpu) = (Instant::now(), device.reads(), load_cpu_ns(fio.0.id()));
+        std::thread::sleep(slice);
+        let ios = (device.reads() - ios).max(1) as f64;
+        let cpu_ns = (load_cpu_ns(fio.0.id()) - cpu) as f64 / ios;
+        Slice { iops: ios / began.elapsed().as_secs_f64(), cpu_ns }
+    };
+    let mut slices = vec![Vec::new(); arms.len()];
+    for pair in 0..pairs as usize {
+        // All rotations, forwards and backwards, so that drift affects each arm alike.
+        let mut order: Vec<usize> = (0..arms.len()).collect();
+        order.rotate_left(pair % arms.len());
+        if pair / arms.len() % 2 == 1 {
             order.reverse();
         }
         for arm in order {
-            let tracer = (arm > 0).then(|| load_tracer().0);
-            if let Some(tracer) = tracer.as_ref().filter(|_| arm >= 3) {
-                request_files(tracer);
-            }
-            if let Some(tracer) = tracer.as_ref().filter(|_| arm == 4) {
-                request_waits(tracer);
-            }
-            if let Some(tracer) = tracer.as_ref().filter(|_| arm == 1) {
-                tracer.io_accounting.unload();
-            }
-            arms[arm].push(rate());
+            let tracer = arms[arm].0.load();
+            slices[arm].push(measure());
+            drop(tracer);
         }
     }
-    let [none, histograms, all, files, waits] = arms;
-    println!("{pairs} rounds of slices of {} ms at {:.0} IOPS", slice.as_millis(), median(&none));
-    print_overhead("histograms", &none, &histograms);
-    print_overhead("everything", &none, &all);
-    print_overhead("everything beside histograms", &histograms, &all);
-    print_overhead("everything and files", &none, &files);
-    print_overhead("files beside everything", &all, &files);
-    print_overhead("everything, files and waits", &none, &waits);
-    print_overhead("waits beside everything and files", &files, &waits);
+    let iops: Vec<Vec<f64>> = slices.iter().map(|arm| arm.iter().map(|s| s.iops).collect()).collect();
+    // Requests for the same CPU time, to have the same sign.
+    let thrift: Vec<Vec<f64>> = slices.iter().map(|arm| arm.iter().map(|s| 1e9 / s.cpu_ns).collect()).collect();
+    println!(
+        "{pairs} rounds of slices of {} ms at {:.0} IOPS, {:.0} ns of CPU for a request",
+        slice.as_millis(),
+        median(&iops[0]),
+        1e9 / median(&thrift[0])
+    );
+    for (what, figures) in [("requests per second", &iops), ("requests per CPU second", &thrift)] {
+        for (at, (_, name)) in arms.iter().enumerate().skip(1) {
+            print_overhead(&format!("{what}: {name} beside {}", arms[0].1), &figures[0], &figures[at]);
+            if at > 1 {
+                print_overhead(&format!("{what}: {name} beside {}", arms[at - 1].1), &figures[at - 1], &figures[at]);
+            }
+        }
+    }
     own_cost();
+}
+
+/// The time of each program for a request, as the kernel counts it (`kernel.bpf_stats_enabled`), which costs time itself:
+/// the least of some slices, because interrupts and other machines take their part.
+fn program_times(slices: u64, slice: Duration, arms: &[(Arm, &str)]) {
+    let device = LoopDevice::new(1 << 30).expect("a loop device");
+    let _fio = start_load(&device);
+    let statistics = Root::live().proc("sys/kernel/bpf_stats_enabled");
+    std::fs::write(&statistics, "1").expect("kernel.bpf_stats_enabled");
+    for (arm, name) in arms {
+        let Some(tracer) = arm.load() else { continue };
+        let mut least: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for _ in 0..slices {
+            let (before, reads) = (program_counts(), device.reads());
+            std::thread::sleep(slice);
+            let (after, reads) = (program_counts(), (device.reads() - reads).max(1) as f64);
+            for (id, (ns, runs)) in after {
+                let (ns, runs) = before.get(&id).map_or((ns, runs), |b| (ns - b.0, runs - b.1));
+                let (per_request, share) = (ns as f64 / reads, runs as f64 / reads);
+                let least = least.entry(id).or_insert((per_request, share));
+                *least = (least.0.min(per_request), share);
+            }
+        }
+        let names: BTreeMap<u32, String> =
+            loaded_programs().flatten().map(|p| (p.id(), p.name_as_str().unwrap_or("?").to_owned())).collect();
+        println!("{name}: {:.0} ns for each request", least.values().map(|l| l.0).sum::<f64>());
+        for (id, (ns, share)) in least.iter().filter(|(_, l)| l.0 >= 0.5) {
+            println!("  {}: {ns:.0} ns, {share:.2} runs", names.get(id).map_or("?", |n| n));
+        }
+        drop(tracer);
+    }
+    let _ = std::fs::write(&statistics, "0");
+}
+
+/// Time in ns and number of runs of each program of this process.
+fn program_counts() -> BTreeMap<u32, (u64, u64)> {
+    let dir = Root::live().proc("self/fdinfo");
+    let texts = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let texts = texts.filter_map(|e| std::fs::read_to_string(e.path()).ok()).filter(|t| t.contains("prog_jited"));
+    let number = |text: &str, name: &str| -> Option<u64> {
+        text.lines().find_map(|l| l.strip_prefix(name))?.trim().parse().ok()
+    };
+    texts
+        .filter_map(|t| Some((number(&t, "prog_id:")? as u32, (number(&t, "run_time_ns:")?, number(&t, "run_cnt:")?))))
+        .collect()
 }
 
 /// Loads the programs for files, which are loaded only on request.
 fn request_files(tracer: &Tracer) {
     tracer.request_files(true);
+    let began = Instant::now();
     while tracer.files.read().ok().is_none() {
+        assert!(began.elapsed() < TIMEOUT, "{:?}", tracer.files.read());
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -221,7 +353,9 @@ fn request_files(tracer: &Tracer) {
 /// Loads the programs for waits, which are loaded only on request.
 fn request_waits(tracer: &Tracer) {
     tracer.request_waits(true);
+    let began = Instant::now();
     while tracer.waits.read().ok().is_none() {
+        assert!(began.elapsed() < TIMEOUT, "{:?}", tracer.waits.read());
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -232,13 +366,23 @@ fn median(all: &[f64]) -> f64 {
     all[all.len() / 2]
 }
 
-/// Prints the relative loss of throughput, from pairs of slices of one round.
+/// Prints the relative loss, from pairs of slices of one round: mean, and median with its 95 % range.
 fn print_overhead(what: &str, off: &[f64], on: &[f64]) {
-    let ratios: Vec<f64> = off.iter().zip(on).map(|(off, on)| (on / off - 1.0) * 100.0).collect();
+    let mut ratios: Vec<f64> = off.iter().zip(on).map(|(off, on)| (on / off - 1.0) * 100.0).collect();
     let n = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / n;
     let sd = (ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    println!("{what}: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %", sd / n.sqrt(), median(&ratios));
+    ratios.sort_by(f64::total_cmp);
+    // Ranks of a median's range, by the normal approximation of the sign test.
+    let reach = 0.98 * n.sqrt();
+    let rank = |at: f64| ratios[(at.round().max(0.0) as usize).min(ratios.len() - 1)];
+    println!(
+        "{what}: median {:+.2} % ({:+.2} to {:+.2}), mean {mean:+.2} % (standard error {:.2})",
+        median(&ratios),
+        rank(n / 2.0 - reach - 0.5),
+        rank(n / 2.0 + reach - 0.5),
+        sd / n.sqrt(),
+    );
 }
 
 /// Prints the cost for this process: CPU and memory of loading, and CPU of a reading.

@@ -12,9 +12,9 @@ use aya::Ebpf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// `struct key` in `assets/trace/charge.bpf.c`.
+/// `struct key` in `assets/trace/charge.h`.
 pub(crate) const KEY_LEN: usize = 24;
-/// `struct account` in `assets/trace/charge.bpf.c`.
+/// `struct account` in `assets/trace/account.h`.
 pub(crate) const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
 const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.

@@ -1,12 +1,12 @@
-//! I/O of each process, and writeback attributed to the processes that dirtied the pages (`assets/trace/charge.bpf.c`).
+//! I/O of each process, and writeback attributed to the processes that dirtied the pages (`assets/trace/charge.h`).
 
 pub(super) mod account_map;
 mod cgroup_paths;
 
 use super::bpf_sys::{BpfMap, clock_ns};
-use super::kernel_info::{KernelInfo, check_pid_namespace};
+use super::kernel_info::KernelInfo;
 use super::layout::c_string;
-use super::loader::{self, attach_all, open_map};
+use super::loader::{attach_all, open_map};
 use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
@@ -14,28 +14,25 @@ use crate::model::io_accounting::IoAccountsRaw;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use account_map::{AccountReader, IDLE_READS};
-use aya::{Ebpf, include_bytes_aligned};
+use aya::Ebpf;
 use cgroup_paths::CgroupPaths;
 use rustix::time::ClockId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/charge.bpf.o");
-
-/// `NAMES` in `assets/trace/charge.bpf.c`.
+/// `NAMES` in `assets/trace/owner.h`.
 const NAME_SLOTS: u32 = 4096;
 /// A process number and a name.
 pub(super) const NAME_LEN: usize = 20;
-/// `SHARDS` in `assets/trace/charge.bpf.c`: CPUs with a shard of their own in each account.
+/// `SHARDS` in `assets/trace/account.h`: CPUs with a shard of their own in each account.
 const SHARDS: usize = 8;
 /// Devices that take bios have no requests.
 const BIO_DEVICES_NOTE: &str =
     "bio-based devices (zram, dm, md) are not counted by process; the devices below them are";
 
 pub struct IoAccountingProbe {
-    _programs: Ebpf,
+    _programs: Arc<Mutex<Ebpf>>,
     accounts: AccountReader,
     names_map: BpfMap<4>,
     changes: ChangeMaps,
@@ -52,16 +49,17 @@ impl Probe for IoAccountingProbe {
     const READING: &'static str = "reading I/O accounting";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        check_pid_namespace(&kernel.root)?;
-        let owners = OwnerPrograms::new(kernel);
-        let mut programs = loader::open_object(kernel, BPF_OBJECT, &owners.settings)?;
+        let why = || ProbeUnavailable::Absent("tracing of requests is not loaded".into());
+        let shared = kernel.requests.get().cloned().unwrap_or_else(|| Err(why()))?;
+        let mut programs = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let accounts = AccountReader::open(&programs)?;
         let names_map = open_map(&programs, "names", NAME_LEN)?;
-        let changes = ChangeMaps::open(&programs, kernel.cpus)?;
-        let unavailable = owners.attach(&mut programs, kernel)?;
+        let changes = ChangeMaps::open_second(&programs, kernel.cpus, "accounts_dirty")?;
+        let unavailable = OwnerPrograms::new(kernel).attach_submitters(&mut programs, kernel)?;
+        drop(programs);
         let began_ns = clock_ns(ClockId::Boottime);
         Ok(Self {
-            _programs: programs,
+            _programs: shared,
             accounts,
             names_map,
             changes,
@@ -120,7 +118,8 @@ pub(super) fn read_name(names: &BpfMap<4>, pid: u32) -> io::Result<Option<String
     Ok((whose == pid.to_ne_bytes().as_slice()).then(|| sanitize(c_string(name))))
 }
 
-/// Attaches the programs of `assets/trace/owner.h`, and `rq_complete`. `settings` has the constants that they need.
+/// Attaches the programs that know who submits and who dirties (`assets/trace/owner.h`). `settings` has the constants that
+/// they need.
 pub(super) struct OwnerPrograms {
     has_io_start: bool,
     has_dirty_folio: bool,
@@ -141,14 +140,37 @@ impl OwnerPrograms {
         }
     }
 
-    /// Returns notes on what could not be attached.
+    pub(super) fn has_io_start(&self) -> bool {
+        self.has_io_start
+    }
+
+    /// Attaches those that store submitters and dirtiers, for programs that are attached to the issue and the completion of
+    /// requests already. Returns notes on what could not be attached.
+    pub(super) fn attach_submitters(
+        &self,
+        programs: &mut Ebpf,
+        kernel: &KernelInfo,
+    ) -> Result<Vec<String>, ProbeUnavailable> {
+        let requests = if self.has_io_start { IO_START } else { RQ_INSERT };
+        self.attach_points(programs, kernel, &[requests])
+    }
+
+    /// Attaches all. Returns notes on what could not be attached.
     pub(super) fn attach(&self, programs: &mut Ebpf, kernel: &KernelInfo) -> Result<Vec<String>, ProbeUnavailable> {
         let complete = ("rq_complete", "block_rq_complete");
-        let requests: &[_] = match self.has_io_start {
-            true => &[("io_start", "block_io_start"), complete],
+        match self.has_io_start {
+            true => self.attach_points(programs, kernel, &[IO_START, complete]),
             // The first of the two tracepoints identifies the submitter.
-            false => &[("rq_insert", "block_rq_insert"), ("rq_issue", "block_rq_issue"), complete],
-        };
+            false => self.attach_points(programs, kernel, &[RQ_INSERT, ("rq_issue", "block_rq_issue"), complete]),
+        }
+    }
+
+    fn attach_points(
+        &self,
+        programs: &mut Ebpf,
+        kernel: &KernelInfo,
+        requests: &[(&str, &str)],
+    ) -> Result<Vec<String>, ProbeUnavailable> {
         attach_all(programs, &kernel.btf, requests)?;
         let mut unavailable = vec![BIO_DEVICES_NOTE.to_owned()];
         let point = if self.has_dirty_folio { "writeback_dirty_folio" } else { "writeback_dirty_page" };
@@ -157,3 +179,7 @@ impl OwnerPrograms {
         Ok(unavailable)
     }
 }
+
+/// Programs that store who submits a request, and their tracepoints: the second one before 6.5.
+const IO_START: (&str, &str) = ("io_start", "block_io_start");
+const RQ_INSERT: (&str, &str) = ("rq_insert", "block_rq_insert");

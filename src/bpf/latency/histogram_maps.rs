@@ -15,14 +15,14 @@ use std::io;
 /// Kernel memory for histograms at most: this much, or this share of the machine's memory if that is more.
 const MAX_BYTES: usize = 32 << 20;
 const MAX_MEMORY_SHARE: usize = 1024;
-/// `max_entries` of `histograms` in `assets/trace/latency.bpf.c`.
+/// `max_entries` of `histograms` in `assets/trace/requests.bpf.c`.
 const MAX_HISTOGRAMS: usize = 4096;
 /// 32-bit counters per CPU: two histograms, request sizes and order; `struct histogram` in
-/// `assets/trace/latency.bpf.c`.
+/// `assets/trace/requests.bpf.c`.
 pub(crate) const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
 /// Rounded up as the kernel does for per-CPU values.
 pub(crate) const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(8);
-/// `max_entries` of `unknown` in `assets/trace/latency.bpf.c`.
+/// `max_entries` of `unknown` in `assets/trace/requests.bpf.c`.
 const MAX_REQUESTED: usize = 64;
 
 /// A packed device number and an index into [`KINDS`].

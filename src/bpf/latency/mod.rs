@@ -1,8 +1,11 @@
-//! Latency histograms of block requests by device, counted in the kernel (`assets/trace/latency.bpf.c`).
+//! Latency histograms of block requests by device, counted in the kernel (`assets/trace/requests.bpf.c`).
+//!
+//! The same programs count the I/O of processes ([`super::io_accounting`]).
 
 pub(super) mod histogram_maps;
 
-use super::kernel_info::KernelInfo;
+use super::io_accounting::OwnerPrograms;
+use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::pack_device;
 use super::loader::{self, attach_all};
 use super::probe::Probe;
@@ -15,16 +18,16 @@ use aya::{Ebpf, include_bytes_aligned};
 use histogram_maps::{HistogramKey, HistogramMaps};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/latency.bpf.o");
+static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/requests.bpf.o");
 
 /// Readings after which the maps are read even if nothing changed.
 const MAX_CACHED_READS: u32 = 60;
 
 pub struct LatencyProbe {
-    _programs: Ebpf,
+    _programs: Arc<Mutex<Ebpf>>,
     histograms: HistogramMaps,
     changes: ChangeMaps,
     cache: ReadingCache<Arc<LatencyRaw>>,
@@ -38,28 +41,13 @@ impl Probe for LatencyProbe {
     const READING: &'static str = "reading latency histograms";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        let queue_first = |point: &str| kernel.tracepoints.argument_count(point) == Some(2);
-        let settings =
-            [("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")), ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue"))];
-        let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
-        let mut histograms = HistogramMaps::open(&programs, kernel.cpus)?;
-        let changes = ChangeMaps::open(&programs, kernel.cpus)?;
-        let devices = list_devices(&kernel.root);
-        for key in initial_histograms(&devices) {
-            let added = histograms.add(key);
-            added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
-        }
-        let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
-        attach_all(&mut programs, &kernel.btf, &requests)?;
-        let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
-        let mut unavailable = Vec::new();
-        // These run for every bio of every device, so they are attached only where a device needs them.
-        if devices.iter().any(|d| d.is_bio_based) {
-            let attached = attach_all(&mut programs, &kernel.btf, &bios);
-            note_missing(&mut unavailable, "bio-based devices (zram, md, dm)", &attached);
-        }
-        let (cache, root) = (ReadingCache::default(), kernel.root.clone());
-        Ok(Self { _programs: programs, histograms, changes, cache, unavailable, root, reads: 0 })
+        let with_accounts = check_pid_namespace(&kernel.root).and_then(|()| Self::load_with(kernel, true));
+        let (probe, accounts) = match with_accounts {
+            Ok((probe, programs)) => (Ok(probe), Ok(programs)),
+            Err(why) => (Self::load_with(kernel, false).map(|(probe, _)| probe), Err(why)),
+        };
+        let _ = kernel.requests.set(accounts);
+        probe
     }
 
     fn read(&mut self) -> io::Result<Arc<LatencyRaw>> {
@@ -79,6 +67,44 @@ impl Probe for LatencyProbe {
         self.cache.store(&read);
         Ok(read)
     }
+}
+
+impl LatencyProbe {
+    /// Loads the programs, with the part that counts the I/O of processes or without it.
+    fn load_with(kernel: &KernelInfo, has_accounts: bool) -> Result<(Self, Arc<Mutex<Ebpf>>), ProbeUnavailable> {
+        let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings(kernel, has_accounts))?;
+        let mut histograms = HistogramMaps::open(&programs, kernel.cpus)?;
+        let changes = ChangeMaps::open(&programs, kernel.cpus)?;
+        let devices = list_devices(&kernel.root);
+        for key in initial_histograms(&devices) {
+            let added = histograms.add(key);
+            added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
+        }
+        let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
+        attach_all(&mut programs, &kernel.btf, &requests)?;
+        let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
+        let mut unavailable = Vec::new();
+        // These run for every bio of every device, so they are attached only where a device needs them.
+        if devices.iter().any(|d| d.is_bio_based) {
+            let attached = attach_all(&mut programs, &kernel.btf, &bios);
+            note_missing(&mut unavailable, "bio-based devices (zram, md, dm)", &attached);
+        }
+        let (programs, cache, root) = (Arc::new(Mutex::new(programs)), ReadingCache::default(), kernel.root.clone());
+        let probe = Self { _programs: programs.clone(), histograms, changes, cache, unavailable, root, reads: 0 };
+        Ok((probe, programs))
+    }
+}
+
+/// The constants of the programs.
+fn settings(kernel: &KernelInfo, has_accounts: bool) -> Vec<(&'static str, bool)> {
+    let owners = OwnerPrograms::new(kernel);
+    let is_queue_first = kernel.tracepoints.argument_count("block_bio_queue") == Some(2);
+    let own = [
+        ("BIO_QUEUE_QUEUE", is_queue_first),
+        ("WITH_ACCOUNTS", has_accounts),
+        ("SUBMITTED_AT_ISSUE", !owners.has_io_start()),
+    ];
+    own.into_iter().chain(owners.settings).collect()
 }
 
 /// A block device that may do I/O.

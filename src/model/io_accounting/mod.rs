@@ -1,5 +1,5 @@
 //! I/O by process, control group and device, counted by the kernel request by request, and writeback by the process
-//! that dirtied the pages. The BPF program is `assets/trace/charge.bpf.c`.
+//! that dirtied the pages. The BPF program is `assets/trace/charge.h`.
 //!
 //! `/proc/PID/io` says how many bytes a process read and dirtied, but not on which device, in how many requests, or how
 //! long they took.
@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub(crate) use rates::{IoAttribution, IoRates, OwnerIo};
 
 /// Buckets of a latency histogram: two per power of two, from 2^11 ns (2 us) to 2^33 ns (8.6 s). Each process has one on
-/// each device, so they are small. A percentile is a bucket's midpoint, at most 25 % off; means are exact. `SLOTS` in
-/// `assets/trace/charge.bpf.c`.
+/// each device, so they are small. A percentile is a bucket's midpoint, at most 25 % off; means are exact. `TIMES` in
+/// `assets/trace/account.h`.
 pub const LATENCY_BUCKETS: usize = 44;
 
 /// Kind of I/O that is counted. Recordings number the kinds in this order.

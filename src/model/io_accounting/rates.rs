@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::model::io_accounting::LATENCY_BUCKETS;
 
-    /// As `bucket` in `assets/trace/charge.bpf.c` computes it.
+    /// As `bucket` in `assets/trace/buckets.h` computes it.
     fn bucket_index(ns: u64) -> u16 {
         SCALE.index(ns.max(1 << SCALE.min_exponent)).min(LATENCY_BUCKETS as u64 - 1) as u16
     }

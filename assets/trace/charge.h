@@ -9,12 +9,10 @@
  *
  * Only request-based devices are seen, not bio-based ones (zram, dm, md).
  */
-#include "dirty_flag.h"
+#pragma once
 
-char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-/* The last three count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. */
-enum { READ, WRITE, FLUSH, OTHER, BACK, SWAPPED, METADATA };
+/* These count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. */
+enum { BACK = OTHER + 1, SWAPPED, METADATA };
 
 struct key {
 	u64 group; /* the directory's number in its hierarchy */
@@ -24,9 +22,33 @@ struct key {
 	u32 shard; /* the CPU's, so that CPUs do not fight for a cache line */
 };
 #define MAX_ACCOUNTS 16384
+#define ACCOUNT_DROPS 1
 #include "account.h"
-#define BY_GROUP
 #include "owner.h"
+
+/* As `dirty` in dirty_flag.h, for the accounts. */
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} accounts_dirty SEC(".maps");
+
+INLINE void mark_accounts_dirty(void)
+{
+	u32 zero = 0, *is_dirty = map_lookup(&accounts_dirty, &zero);
+
+	if (is_dirty && !*is_dirty)
+		*is_dirty = 1;
+}
+
+INLINE u64 group_of(struct request *rq)
+{
+	if (!HAS(struct bio___owner, bi_blkg) || !HAS(struct kernfs_node, id))
+		return 0;
+	/* A null pointer on the way reads as 0. */
+	return ((struct request___owner *)rq)->bio->bi_blkg->blkcg->css.cgroup->kn->id;
+}
 
 /* Sets tgid and kind of the key for a bio of page cache: the process that dirtied it. */
 INLINE void dirtier(struct bio___owner *bio, struct key *key)
@@ -76,39 +98,24 @@ INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
 	}
 }
 
-SEC("tp_btf/block_rq_complete")
-int rq_complete(u64 *ctx)
+/* Counts what has completed of a request; `last`: all of it, in the time `took`, 0 if that is unknown. `key` has the
+ * process, the group and the device; its kind is set here. */
+INLINE void charge(struct request *rq, struct key *key, u32 done, u32 left, bool last, u64 took)
 {
-	struct request *rq = (void *)ctx[0];
-	u32 done = ctx[2], left = rq->__data_len, flags = rq->cmd_flags, direct;
-	bool last = !done || done >= left, sequence = last && in_flush_sequence(rq), ended = 0;
-	struct gendisk *disk;
+	u32 flags = rq->cmd_flags, direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
 	struct account *a;
-	struct key key;
 
-	if (!owner(id_of(rq), &key, last, sequence))
-		return 0;
-	/* The end of a flush sequence has 0 bytes; its request is the write whose data completed before. */
-	ended = key.tgid >> 31;
-	key.tgid &= ~DATA_DONE;
-	last = last && !sequence;
-	key.kind = kind(flags, ended ? 1 : left);
-	if (key.kind == OTHER)
-		return 0;
-	disk = disk_of(rq);
-	if (!disk)
-		return 0;
-	key.dev = number(disk);
-	key.shard = this_shard();
-	a = account(&key);
+	key->kind = kind(flags, left);
+	if (key->kind == OTHER)
+		return;
+	key->shard = this_shard();
+	a = account(key);
 	if (a) {
 		ADD(a->bytes, done);
 		if (last)
-			count_request(a, rq->start_time_ns, ktime_ns());
+			count_request(a, took);
 	}
-	direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
-	if (key.kind == WRITE && done && (flags & direct) != direct)
-		written_back(rq, &key, done);
-	mark_dirty();
-	return 0;
+	if (key->kind == WRITE && done && (flags & direct) != direct)
+		written_back(rq, key, done);
+	mark_accounts_dirty();
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Request latency: a histogram for each device and kind of request.
+ * Request latency: a histogram for each device and kind of request; and the I/O of each process (charge.h).
+ *
+ * Both are in one object, because a second program at a tracepoint costs as much as what it counts.
  *
  * Request-based devices (most): `total` is the time from allocation of the request (including queueing and merging,
  * like await) to its completion, `service` the time from issue to the driver to completion. Bio-based devices (zram,
@@ -11,35 +13,32 @@
  * User space creates the entries of `histograms`, so nothing is allocated here and memory depends on the devices
  * present. A missing entry is requested in `unknown` and created at the next reading.
  */
-#include "block.h"
-#include "drops.h"
 #include "dirty_flag.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* 1 if the tracepoint has the queue as its first argument (before 5.11); the loader sets it from the kernel's
  * BTF. */
-const volatile u8 RQ_ISSUE_QUEUE = 0;
 const volatile u8 BIO_QUEUE_QUEUE = 0;
-
-/* Buckets: 16 per power of two from 2^8 ns to 2^36 ns (68 s). src/model/latency.rs has the same. */
-#define SUB_BITS 4
-#define MIN_EXP 8
-#define SLOTS 448
-#include "buckets.h"
+/* 1 if I/O of processes is counted, and 1 if block_io_start is not there; the loader sets them. */
+const volatile u8 WITH_ACCOUNTS = 1;
+const volatile u8 SUBMITTED_AT_ISSUE = 0;
 
 /* Size buckets: one per power of two from 512 bytes; all sizes from 1 MiB share one. */
 #define SIZES 12
 
 enum { READ, WRITE, FLUSH, OTHER };
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct request___data {
-	void *bio;
-};
-#pragma clang attribute pop
+/* Counters of drops: of the histograms, and of the accounts (ACCOUNT_DROPS). */
+#define DROPS 2
+#include "charge.h"
 
-struct key {
+/* Buckets: 16 per power of two from 2^8 ns to 2^36 ns (68 s). src/model/latency.rs has the same. */
+#define SUB_BITS 4
+#define MIN_EXP 8
+#define SLOTS 448
+
+struct series {
 	u32 dev; /* major << 20 | minor, of the whole device */
 	u32 op;
 };
@@ -52,7 +51,7 @@ struct histogram {
 };
 struct started {
 	u64 ns;
-	struct key key;
+	struct series key;
 	u32 bytes;
 	u32 follows;
 };
@@ -61,30 +60,39 @@ struct {
 	MAP_UINT(type, MAP_PERCPU_HASH);
 	MAP_UINT(map_flags, MAP_NO_PREALLOC);
 	MAP_UINT(max_entries, 4096);
-	MAP_TYPE(key, struct key);
+	MAP_TYPE(key, struct series);
 	MAP_TYPE(value, struct histogram);
 } histograms SEC(".maps");
 
 struct {
 	MAP_UINT(type, MAP_HASH);
 	MAP_UINT(max_entries, 64);
-	MAP_TYPE(key, struct key);
+	MAP_TYPE(key, struct series);
 	MAP_TYPE(value, u32);
 } unknown SEC(".maps");
 
-/* Issue times: a slot for two by hash of the request. An array needs no helper call, takes no lock and is never
+/* Requests in flight: a slot for two by hash of the request. An array needs no helper call, takes no lock and is never
  * full; a third request in a slot evicts the first, which is counted. */
 #define PLACE_BITS 15
+struct flight {
+	u64 rq; /* 0 if this is free */
+	u64 issued; /* 0 before that; the lowest bit tells whether it continues a stream */
+	u64 group; /* the control group of the submitter */
+	u32 tgid; /* the submitter, with the bits below */
+	u32 pad;
+};
+/* Bits of a stored process: it is known; and the data of the request has completed, and a flush follows. */
+#define KNOWN (1u << 30)
+#define DATA_DONE (1u << 31)
 struct place {
-	u64 rq[2];
-	u64 ns[2];
+	struct flight of[2];
 };
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, 1 << PLACE_BITS);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct place);
-} issued SEC(".maps");
+} flights SEC(".maps");
 
 /* Ends of the last streams of reads and of writes, for each hardware queue. A device with one queue takes a lock
  * for it anyway, others have a queue per CPU, so this adds no contention. A request that continues none of them
@@ -113,18 +121,18 @@ struct {
 	MAP_UINT(max_entries, 65536);
 	MAP_TYPE(key, u64);
 	MAP_TYPE(value, struct started);
-} submitted SEC(".maps");
+} bios SEC(".maps");
 
 INLINE void count(u32 *slots, u64 ns)
 {
-	u64 at = bucket(ns);
+	u64 at = bucket(ns, exponent(ns), MIN_EXP, SUB_BITS, SLOTS);
 
 	OPAQUE(at);
 	if (at < SLOTS)
 		slots[at]++;
 }
 
-INLINE struct histogram *find(struct key *key)
+INLINE struct histogram *find(struct series *key)
 {
 	struct histogram *h = map_lookup(&histograms, key);
 	u32 one = 1;
@@ -137,7 +145,7 @@ INLINE struct histogram *find(struct key *key)
 }
 
 /* Kinds as in /proc/diskstats; discards, zone commands and passthrough are none of them. */
-INLINE u32 kind(u32 flags)
+INLINE u32 operation(u32 flags)
 {
 	switch (flags & 0xff) {
 	case 0: return READ;
@@ -217,99 +225,163 @@ INLINE struct place *place_of(u64 rq)
 {
 	u32 at = ((rq >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS);
 
-	return map_lookup(&issued, &at);
+	return map_lookup(&flights, &at);
+}
+
+/* Returns the entry of a request, null without one. */
+INLINE struct flight *flight_of(u64 rq)
+{
+	struct place *p = place_of(rq);
+
+	if (!p)
+		return 0;
+	if (p->of[0].rq == rq)
+		return &p->of[0];
+	return p->of[1].rq == rq ? &p->of[1] : 0;
+}
+
+/* Returns the entry of a request, which is made if there is none. */
+INLINE struct flight *enter(u64 rq)
+{
+	struct place *p = place_of(rq);
+	struct flight *f;
+
+	if (!p)
+		return 0;
+	if (p->of[0].rq == rq)
+		return &p->of[0];
+	if (p->of[1].rq == rq)
+		return &p->of[1];
+	f = &p->of[0];
+	if (f->rq) {
+		if (!p->of[1].rq)
+			f = &p->of[1];
+		else {
+			count_drop();
+			count_drop_of(ACCOUNT_DROPS);
+		}
+	}
+	f->rq = rq;
+	f->issued = 0;
+	f->tgid = 0;
+	return f;
+}
+
+/* Stores who submits a request. */
+INLINE void submit(struct flight *f, struct request *rq)
+{
+	u64 ids = current_ids();
+
+	keep_name(ids);
+	f->tgid = (ids >> 32) | KNOWN;
+	f->group = group_of(rq);
+}
+
+SEC("tp_btf/block_io_start")
+int io_start(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+	struct flight *f = enter(id_of(rq));
+
+	if (f) {
+		f->issued = 0;
+		submit(f, rq);
+	}
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int rq_insert(u64 *ctx)
+{
+	struct request *rq = (void *)subject(ctx, RQ_INSERT_QUEUE);
+	struct flight *f = enter(id_of(rq));
+
+	if (f && !f->tgid)
+		submit(f, rq);
+	return 0;
 }
 
 SEC("tp_btf/block_rq_issue")
 int rq_issue(u64 *ctx)
 {
-	struct request *r = (void *)subject(ctx, RQ_ISSUE_QUEUE);
-	u64 rq = id_of(r), now = ktime_ns() & ~1ULL;
-	struct place *p = place_of(rq);
+	struct request *rq = (void *)subject(ctx, RQ_ISSUE_QUEUE);
+	u64 now = ktime_ns() & ~1ULL;
+	struct flight *f = enter(id_of(rq));
 
-	if (!p)
+	if (!f)
 		return 0;
-	/* The last bit of the time stores whether the request is sequential. */
-	now |= follows(hardware_queue(r), kind(r->cmd_flags), r->__sector, r->__data_len);
-	if (p->rq[0] && p->rq[0] != rq) {
-		if (!p->rq[1] || p->rq[1] == rq) {
-			p->rq[1] = rq;
-			p->ns[1] = now;
-			return 0;
-		}
-		count_drop();
-	}
-	p->rq[0] = rq;
-	p->ns[0] = now;
+	f->issued = now | follows(hardware_queue(rq), operation(rq->cmd_flags), rq->__sector, rq->__data_len);
+	if (WITH_ACCOUNTS && SUBMITTED_AT_ISSUE && !f->tgid)
+		submit(f, rq);
 	return 0;
 }
 
-/* Returns the issue time of a request, 0 if unknown; `last` removes it. */
-INLINE u64 issue_of(u64 rq, bool last)
+/* Counts a request, or the data of one that a flush follows (not `last`). */
+INLINE void count_latency(struct request *rq, u32 dev, u32 left, u64 issued, u64 now, bool last)
 {
-	struct place *p = place_of(rq);
-
-	if (!p)
-		return 0;
-	if (p->rq[0] == rq) {
-		if (last)
-			p->rq[0] = 0;
-		return p->ns[0];
-	}
-	if (p->rq[1] == rq) {
-		if (last)
-			p->rq[1] = 0;
-		return p->ns[1];
-	}
-	return 0;
-}
-
-SEC("tp_btf/block_rq_complete")
-int rq_complete(u64 *ctx)
-{
-	struct request *rq = (void *)ctx[0];
-	u64 now = ktime_ns(), began, issue;
-	u32 done = ctx[2], left = rq->__data_len;
-	bool last = !in_flush_sequence(rq);
-	struct gendisk *disk;
+	struct series of = { .dev = dev, .op = operation(rq->cmd_flags) };
 	struct histogram *h;
-	struct key of;
+	u64 began;
 
-	/* Partial completion: the rest is still in flight. */
-	if (done && done < left)
-		return 0;
-	issue = issue_of(id_of(rq), last);
-	of.op = kind(rq->cmd_flags);
 	if (of.op == OTHER)
-		return 0;
+		return;
 	/* Request-based dm (multipath) completes a request whose data its clones have completed before. */
-	if (!left && of.op != FLUSH && !((struct request___data *)rq)->bio)
-		return 0;
-	if (HAS(struct request___old, rq_disk))
-		disk = ((struct request___old *)rq)->rq_disk;
-	else
-		disk = rq->q->disk;
-	if (!disk)
-		return 0;
-	of.dev = number(disk);
+	if (!left && of.op != FLUSH && !((struct request___owner *)rq)->bio)
+		return;
 	h = find(&of);
 	if (!h)
-		return 0;
+		return;
 	/* 0 for a flush without data, and at the end of a flush sequence, whose data was counted before. */
 	if (left) {
 		count_size(h, left);
-		if (issue)
-			count_order(h, issue & 1);
+		if (issued)
+			count_order(h, issued & 1);
 	}
 	if (last) {
 		began = rq->start_time_ns;
 		if (began && began < now)
 			count(h->total, now - began);
 		/* Unknown for a request issued before loading, and for a flush without data, which is never issued. */
-		if (issue && issue < now)
-			count(h->service, now - issue);
+		if (issued && issued < now)
+			count(h->service, now - issued);
 	}
 	mark_dirty();
+}
+
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+	u64 now = ktime_ns(), began, issued = 0;
+	u32 done = ctx[2], left = rq->__data_len, tgid = 0;
+	/* After a partial completion the rest is still in flight. */
+	bool partial = done && done < left, sequence = !partial && in_flush_sequence(rq), last = !partial && !sequence;
+	struct flight *f = flight_of(id_of(rq));
+	struct gendisk *disk;
+	struct key key;
+
+	key.group = 0;
+	if (f) {
+		issued = f->issued;
+		tgid = f->tgid;
+		key.group = f->group;
+		if (sequence)
+			f->tgid = tgid | (tgid & KNOWN ? DATA_DONE : 0);
+		else if (last)
+			f->rq = 0;
+	}
+	disk = disk_of(rq);
+	if (!disk)
+		return 0;
+	key.dev = number(disk);
+	if (!partial)
+		count_latency(rq, key.dev, left, issued, now, last);
+	if (!WITH_ACCOUNTS || !(tgid & KNOWN))
+		return 0;
+	key.tgid = tgid & ~(KNOWN | DATA_DONE);
+	began = rq->start_time_ns;
+	/* The end of a flush sequence has 0 bytes; its request is the write whose data completed before. */
+	charge(rq, &key, done, tgid & DATA_DONE ? 1 : left, last, began && began < now ? now - began : 0);
 	return 0;
 }
 
@@ -328,7 +400,7 @@ int bio_queue(u64 *ctx)
 	/* Only bio-based devices. */
 	if (!disk || !disk->fops->submit_bio)
 		return 0;
-	s.key.op = kind(bio->bi_opf);
+	s.key.op = operation(bio->bi_opf);
 	if (s.key.op == WRITE && !bio->bi_iter.bi_size)
 		s.key.op = FLUSH;
 	if (s.key.op == OTHER)
@@ -336,7 +408,7 @@ int bio_queue(u64 *ctx)
 	s.key.dev = number(disk);
 	s.bytes = bio->bi_iter.bi_size;
 	s.follows = follows((u64)s.key.dev << 6, s.key.op, bio->bi_iter.bi_sector, s.bytes);
-	if (map_update(&submitted, &key, &s, 0))
+	if (map_update(&bios, &key, &s, 0))
 		count_drop();
 	return 0;
 }
@@ -345,13 +417,13 @@ SEC("tp_btf/block_bio_complete")
 int bio_complete(u64 *ctx)
 {
 	u64 key = ctx[1], now = ktime_ns();
-	struct started *s = map_lookup(&submitted, &key), of;
+	struct started *s = map_lookup(&bios, &key), of;
 	struct histogram *h;
 
 	if (!s)
 		return 0;
 	of = *s;
-	map_delete(&submitted, &key);
+	map_delete(&bios, &key);
 	h = find(&of.key);
 	if (!h)
 		return 0;
