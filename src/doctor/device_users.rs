@@ -8,6 +8,7 @@ use super::finding::InvolvedTask;
 use super::format;
 use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
+use crate::model::io_accounting::delay::{QueueUse, gain_without};
 use crate::model::process::TaskKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::topology::DeviceKind;
@@ -72,6 +73,17 @@ pub(super) struct DelayedUser {
     pub(super) user: DeviceUser,
     /// Mean time of its requests, ms.
     pub(super) request_ms: f64,
+    /// Share of that time that it would not wait if those with most of the queue stopped, 0 to 1, on a device that serves one
+    /// request after the other; others serve several at once, and less would go.
+    pub(super) gain: Option<f64>,
+}
+
+impl DelayedUser {
+    /// `postgres (12) 48.0 ms, up to 88% of it behind others`.
+    pub(super) fn describe(&self) -> String {
+        let gain = self.gain.map(|gain| format!(", up to {} of it behind others", format::percent(gain * 100.0)));
+        format!("{} {}{}", self.user.name, format::ms(self.request_ms), gain.unwrap_or_default())
+    }
 }
 
 /// Requests in flight times seconds, requests, and bytes.
@@ -195,6 +207,14 @@ impl DeviceSums {
         enough.map(|(pid, amount)| (pid, amount.queue / amount.requests * 1e3)).collect()
     }
 
+    /// How these processes together use the device.
+    fn queue_use<'a>(&self, users: impl Iterator<Item = &'a DeviceUser>, requests: Requests) -> QueueUse {
+        let mut sum = Amount::default();
+        users.filter_map(|user| self.processes.get(&user.pid)).for_each(|own| sum.add(own.amount(requests), 1.0));
+        let per_s = |amount: f64| amount / self.covered_secs.max(1e-9);
+        QueueUse { in_flight: per_s(sum.queue), requests_per_s: per_s(sum.requests) }
+    }
+
     /// Gives what kernel threads write to the processes that dirtied the pages, and what is left, dirtied or read by
     /// threads of loop devices, to the processes that use those devices.
     fn share_out_kernel_io(&mut self, loop_users: &BTreeMap<u32, f64>) {
@@ -283,8 +303,11 @@ impl DeviceUsers {
         let mut users: Vec<DeviceUser> = sums.processes.iter().map(user).filter(|user| user.share > 0.0).collect();
         users.sort_by(|a, b| b.share.total_cmp(&a.share));
         let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
-        let delayed =
-            |user: &DeviceUser| Some(DelayedUser { user: user.clone(), request_ms: *request_ms.get(&user.pid)? });
+        let others = sums.queue_use(users.iter().filter(|user| user.share >= MIN_SHARE), requests);
+        let delayed = |user: &DeviceUser| {
+            let request_ms = *request_ms.get(&user.pid)?;
+            Some(DelayedUser { user: user.clone(), request_ms, gain: gain_without(request_ms / 1e3, others) })
+        };
         let mut light_users: Vec<DelayedUser> = light.filter_map(delayed).collect();
         light_users.sort_by(|a, b| b.request_ms.total_cmp(&a.request_ms));
         light_users.truncate(MAX_NAMED);

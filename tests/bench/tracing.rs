@@ -32,7 +32,7 @@ use iotop_plus::root::Root;
 use machine::{LoopDevice, check_tracing};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -235,19 +235,19 @@ struct Slice {
     cpu_ns: f64,
 }
 
-/// CPU time of a process and of the kernel's workers, ns.
-fn load_cpu_ns(pid: u32) -> u64 {
+/// CPU time of the threads of a process and of the kernel's workers, ns, by thread.
+fn load_cpu_ns(pid: u32) -> BTreeMap<PathBuf, u64> {
     let run_time = |path: &Path| -> u64 {
         let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
         text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
     };
     let paths = |dir: &str| std::fs::read_dir(Root::live().proc(dir)).into_iter().flatten().flatten().map(|e| e.path());
-    let is_worker = |path: &Path| {
+    let is_worker = |path: &PathBuf| {
         let comm = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
         comm.starts_with("kworker/") || comm.starts_with("ksoftirqd/")
     };
-    let own: u64 = paths(&format!("{pid}/task")).map(|path| run_time(&path)).sum();
-    own + paths("").filter(|path| is_worker(path)).map(|path| run_time(&path)).sum::<u64>()
+    let threads = paths(&format!("{pid}/task")).chain(paths("").filter(is_worker));
+    threads.map(|path| (path.clone(), run_time(&path))).collect()
 }
 
 fn overhead(pairs: u64, slice: Duration, arms: &[(Arm, &str)]) {
@@ -258,7 +258,8 @@ fn overhead(pairs: u64, slice: Duration, arms: &[(Arm, &str)]) {
         let (began, ios, cpu) = (Instant::now(), device.reads(), load_cpu_ns(fio.0.id()));
         std::thread::sleep(slice);
         let ios = (device.reads() - ios).max(1) as f64;
-        let cpu_ns = (load_cpu_ns(fio.0.id()) - cpu) as f64 / ios;
+        let spent = |(thread, now): (PathBuf, u64)| now.saturating_sub(cpu.get(&thread).copied().unwrap_or(0));
+        let cpu_ns = load_cpu_ns(fio.0.id()).into_iter().map(spent).sum::<u64>() as f64 / ios;
         Slice { iops: ios / began.elapsed().as_secs_f64(), cpu_ns }
     };
     let mut slices = vec![Vec::new(); arms.len()];

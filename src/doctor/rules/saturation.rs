@@ -5,7 +5,7 @@
 
 use super::directions::{is_discard_bound, is_flush_bound};
 use super::prelude::*;
-use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
+use crate::doctor::device_users::{DelayedUser, DeviceUser, DeviceUsers, Requests};
 use crate::model::topology::{BlockDevice, DeviceKind};
 
 /// Shorter is a burst, which the queue is there for.
@@ -127,7 +127,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         users.delayed_summary(limits.slow_ms).map_or(String::new(), |text| format!("; {text}")),
     );
     let delayed = users.delayed(limits.slow_ms).iter();
-    let delayed: Vec<String> = delayed.map(|d| format!("{} {}", d.user.name, format::ms(d.request_ms))).collect();
+    let delayed: Vec<String> = delayed.map(DelayedUser::describe).collect();
     let size = |(from, pct)| format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct));
     let finding = ctx.device_finding(severity, id, title)
         .fact("tps", format::count(load.tps))

@@ -68,6 +68,20 @@ fn a_light_user_with_slow_requests_waits_behind_the_heavy_one() {
 }
 
 #[test]
+fn the_share_of_the_wait_that_is_due_to_others_is_told() {
+    let victim = IoRates { reads_per_s: 20.0, ..reads(1.7, 0.1) };
+    let scanner = IoRates { reads_per_s: 100.0, ..reads(8.0, 1.0) };
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.9)));
+        set_attribution(t, vec![owner_io(900, SDA, scanner), owner_io(901, SDA, victim)]);
+    });
+    let (found, _) = machine.evaluate_rule("device-saturated");
+    let fact = found[0].evidence.iter().find(|fact| fact.name == "delayed, by request").map(|fact| fact.value.clone());
+    assert_eq!(fact.as_deref(), Some("task901 (901) 85.0 ms, up to 88% of it behind others"));
+}
+
+#[test]
 fn a_backlog_of_the_flushers_alone_is_a_note() {
     let severity = |others: f64| {
         let mut machine = TestMachine::new();

@@ -4,6 +4,7 @@
 //! `/proc/PID/io` says how many bytes a process read and dirtied, but not on which device, in how many requests, or how
 //! long they took.
 
+pub mod delay;
 pub(crate) mod rates;
 
 use super::disk::DevId;

@@ -14,6 +14,7 @@ mod list;
 mod load;
 mod report;
 mod served_disk;
+#[allow(dead_code)]
 mod stage;
 
 use clap::Parser;

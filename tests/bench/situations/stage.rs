@@ -260,6 +260,20 @@ impl Stage {
         self.loads.retain(|(own, _)| own != name);
     }
 
+    /// Stops the load with this name until it is ended.
+    pub fn stop_load(&self, name: &str) {
+        self.loads
+            .iter()
+            .filter(|(own, _)| own == name)
+            .for_each(|(_, child)| signal(child, rustix::process::Signal::STOP));
+    }
+
+    /// The process of a load.
+    pub fn pid(&self, name: &str) -> Result<u32> {
+        let found = self.loads.iter().find(|(own, _)| own == name);
+        found.map(|(_, child)| child.id()).ok_or_else(|| format!("no load {name}"))
+    }
+
     /// Freezes a file system until the stage is dropped.
     pub fn freeze(&mut self, mount: &Path) -> Result<()> {
         run("fsfreeze", &["-f", &mount.to_string_lossy()])?;
