@@ -70,8 +70,8 @@ fn scaled_line(line: &str) -> Option<String> {
         "loops" => cap(2, &[]),
         "ss_dur" | "steadystate_duration" => cap(2, &SECONDS),
         "ss_ramp" | "steadystate_ramp_time" => cap(1, &SECONDS),
-        "latency_window" => cap(200_000, &[]),
-        "directory" => return None,
+        "latency_window" => cap(5_000, &[]),
+        "directory" | "allow_file_create" => return None,
         "filename" => value.rsplit('/').next().unwrap_or(value).to_owned(),
         // A privilege or several nodes are not what is compared.
         key if key.starts_with("write_") && key.ends_with("_log") => return None,
@@ -92,12 +92,14 @@ fn with_includes(path: &Path) -> String {
 
 fn scaled(text: &str, needs_size: bool) -> String {
     let mut lines: Vec<String> = text.lines().filter_map(scaled_line).collect();
-    if needs_size {
-        let at = lines.iter().position(|line| line.starts_with('[')).map_or(0, |n| n + 1);
-        let global = lines.get(at.saturating_sub(1)).is_some_and(|line| line == "[global]");
-        let size = ["[global]".to_owned(), "size=16m".to_owned()];
-        let new = if global { &size[1..] } else { &size[..] };
-        lines.splice(if global { at..at } else { at - 1..at - 1 }, new.iter().cloned());
+    let has = |key: &str| lines.iter().any(|line| line.starts_with(key));
+    let mut new = vec!["[global]".to_owned()];
+    new.extend(needs_size.then(|| "size=16m".to_owned()));
+    // A rate of some bytes a second takes hours even for a small file.
+    new.extend((has("rate=") && !has("runtime=")).then(|| "runtime=4".to_owned()));
+    if new.len() > 1 {
+        let at = lines.iter().position(|line| line.starts_with('[')).unwrap_or(0);
+        lines.splice(at..at, new);
     }
     lines.join("\n") + "\n"
 }
@@ -171,19 +173,23 @@ fn compare(place: &BenchDir, text: &str) -> Result<Vec<String>, String> {
         Err(why) => return Ok(vec![format!("here: {why}")]),
     };
     // Times, targets and thresholds end jobs when the machine has it so.
-    let is_timed = ["time_based", "latency_target", "steadystate", "ss=", "exitall", "flow"].iter();
-    let is_timed = is_timed.clone().any(|word| text.contains(word));
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let is_timed = has(&["time_based", "latency_target", "steadystate", "ss=", "exitall", "flow", "rate="]);
     let mut differences = Vec::new();
     for (direction, (fio, own)) in ["reads", "writes", "trims"].iter().zip(fio.0.iter().zip(own.0)) {
         let differs = if is_timed { (fio.0 > 0) != (own.0 > 0) } else { *fio != own };
-        let is_close = text.contains("rw=rw") || text.contains("rw=randrw") || text.contains("bs");
-        let close = fio.0.abs_diff(own.0) * 20 <= fio.0.max(1) && !is_timed && is_close;
+        // Drawn at random: within three standard deviations of a count, or 5 %.
+        let is_drawn = has(&["rw=rw", "rw=randrw", "bsrange", "bssplit", "readwrite=rw", "readwrite=randrw"]);
+        let near = (fio.0 as f64 / 20.0).max(3.0 * (fio.0 as f64).sqrt());
+        let close = (fio.0.abs_diff(own.0) as f64) <= near && !is_timed && is_drawn;
         if differs && !close {
             differences.push(format!("{direction}: {} of {} bytes, here {} of {}", fio.0, fio.1, own.0, own.1));
         }
     }
-    let has_batches = text.contains("iodepth_batch") && !text.contains("iodepth_batch_complete=");
-    for (level, share) in fio.1.iter().filter(|_| !has_batches) {
+    // Few operations, and those that wait for a time, have the depths that the device's speed gives them.
+    let few = fio.0.iter().map(|(n, _)| n).sum::<u64>() < 200;
+    let is_paced = has(&["rate", "flow", "latency_target", "thinktime"]);
+    for (level, share) in fio.1.iter().filter(|_| !few && !is_paced) {
         let here = own.1.get(level).copied().unwrap_or(0.0);
         if (share - here).abs() > 12.0 {
             differences.push(format!("depth {level}: {share:.0} %, here {here:.0} %"));
@@ -197,7 +203,8 @@ fn why_refused(stderr: &str) -> String {
     let offences: Vec<&str> =
         stderr.lines().filter_map(|line| line.split_once(": line ")?.1.split_once(": ")).map(|(_, o)| o).collect();
     if let Some(engine) = offences.iter().find(|o| o.starts_with("ioengine=")) {
-        return format!("engine `{}`", engine.split(['=', ':']).nth(1).unwrap_or_default());
+        let why = engine.split([':', ';']).nth(1).unwrap_or_default().trim();
+        return format!("engine `{}`: {why}", engine.split(['=', ':']).nth(1).unwrap_or_default());
     }
     let mut all: Vec<String> = offences
         .iter()

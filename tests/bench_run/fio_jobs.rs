@@ -241,6 +241,8 @@ fn clones_and_sizes_of_files_are_fios() {
         ("[a]\nsize=1m\nfilesize=4m\nrw=randread\n", 1),
         ("[a]\nsize=4m\nfilesize=1m\nrw=read\n", 1),
         ("[a]\nsize=1m\nnrfiles=4\nrw=randread\n", 4),
+        ("[a]\nsize=256k\nrw=write\n[a]\nstonewall\nsize=256k\nrw=read\n", 1),
+        ("[a]\nsize=256k\nrw=write\n[b]\nstonewall\nfilename=a.0.0\nrw=read\n", 1),
     ] {
         let Some((fio, own)) = run_both(text, true) else { return };
         assert_eq!((own.reads, own.writes), (fio.reads, fio.writes), "{text}");

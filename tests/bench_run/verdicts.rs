@@ -211,3 +211,39 @@ fn a_group_s_directory_is_allowed_with_a_word_and_a_stranger_s_refused() {
     let (code, text) = run(0o755);
     assert!(code == Some(4) && text.contains("you may not write there"), "{code:?} {text}");
 }
+
+/// Bytes that the program read and that the device read meanwhile.
+fn bytes_read(part: &Value) -> (f64, f64) {
+    let device = part["device"]["read_mb_per_s"].as_f64().unwrap_or(0.0) * 1_048_576.0;
+    (part["read"]["bytes"].as_f64().unwrap(), device * part["device_ns"].as_f64().unwrap() / 1e9)
+}
+
+#[test]
+fn cold_passes_are_read_from_the_device_and_others_are_not() {
+    let Some(lab) = LoopDevice::mounted() else { return };
+    let Some(place) = BenchDir::new() else { return };
+    let dir = lab.mount_point();
+    let run = |profile: &str, more: &[&str]| {
+        let mut args = vec!["--time", "2", "--block", "64k", "--depth", "1"];
+        args.extend(more);
+        let report = place.json_in(dir.to_str().unwrap(), profile, &args);
+        let (own, device) = bytes_read(&report["parts"][0]);
+        assert!(own > f64::from(3 * (16 << 20)), "{profile}: several passes over 16 MiB, not {own} bytes");
+        device / own
+    };
+    for profile in ["seqread", "randread"] {
+        let (warm, cold) = (run(profile, &["--buffered"]), run(profile, &["--cold"]));
+        // In a random pass some blocks are read more than once.
+        let least = if profile == "seqread" { 0.8 } else { 0.4 };
+        assert!(warm < 0.2 && cold > least, "{profile}: the device read {warm} of it, and {cold} with --cold");
+    }
+    let report = {
+        let args =
+            ["bench", "run", "cached", dir.to_str().unwrap(), "--size", "16M", "--cold", "-q", "--format", "json"];
+        serde_json::from_slice::<Value>(&place.run(&args).stdout).expect("JSON")
+    };
+    for part in report["parts"].as_array().unwrap() {
+        let (own, device) = bytes_read(part);
+        assert!(device > 0.8 * own, "{}: the device read {device} of {own} bytes", part["label"]);
+    }
+}

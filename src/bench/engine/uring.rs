@@ -20,6 +20,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// `IORING_ENTER_GETEVENTS` (include/uapi/linux/io_uring.h).
 const IORING_ENTER_GETEVENTS: u32 = 1;
 
+/// The completion of the timer below; slots have small numbers.
+const TIMER: u64 = u64::MAX;
+
+/// Waits of this length for one completion, which end only to see whether the run was stopped, use a timer that stays in
+/// the ring: a timeout of the system call would arm and cancel a timer of the kernel for each operation.
+const LONG_WAIT_NS: u64 = 100_000_000;
+
 /// Mode of a fallocate that frees a range.
 const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
@@ -44,6 +51,9 @@ pub(crate) struct UringEngine {
     slot_bytes: usize,
     queued: u32,
     sqpoll: bool,
+    /// Whether the ring can hold a timer, and whether it does.
+    has_timer: bool,
+    is_timer_armed: bool,
     collects_all: bool,
     /// Options of the ring: part of the report, because results depend on them.
     features: Vec<&'static str>,
@@ -71,7 +81,38 @@ impl UringEngine {
             Some(libc::ENOMEM) => EngineUnavailable::memlock_exceeded(len),
             _ => EngineUnavailable::from_setup_error(err),
         })?;
-        Ok(Self { ring, memory, slot_bytes, queued: 0, sqpoll: ask.sqpoll, collects_all: ask.collects_all, features })
+        Ok(Self {
+            ring,
+            memory,
+            slot_bytes,
+            queued: 0,
+            sqpoll: ask.sqpoll,
+            // The kernel refuses timers in rings that poll.
+            has_timer: !ask.sqpoll && !ask.iopoll,
+            is_timer_armed: false,
+            collects_all: ask.collects_all,
+            features,
+        })
+    }
+
+    /// Waits for one completion, or for the timer, which is armed anew if it has fired.
+    fn wait_for_one(&mut self, timeout_ns: u64) -> io::Result<()> {
+        let span = types::Timespec::new().sec(timeout_ns / 1_000_000_000).nsec((timeout_ns % 1_000_000_000) as u32);
+        let mut fresh = 0;
+        if !self.is_timer_armed {
+            let entry = opcode::Timeout::new(&raw const span).build().user_data(TIMER);
+            // SAFETY: the kernel copies the time when it takes the entry, which is before the call below returns. All
+            // operations were submitted before, so there is room.
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            (self.is_timer_armed, fresh) = (pushed.is_ok(), u32::from(pushed.is_ok()));
+        }
+        // SAFETY: no argument is passed.
+        let done = unsafe { self.ring.submitter().enter::<libc::sigset_t>(fresh, 1, IORING_ENTER_GETEVENTS, None) };
+        match done {
+            Ok(_) => Ok(()),
+            Err(err) if err.raw_os_error() == Some(libc::EINTR) => Ok(()),
+            Err(err) => Err(err),
+        }
     }
 
     /// The options that this kernel granted, for the report.
@@ -174,6 +215,9 @@ impl IoEngine for UringEngine {
     }
 
     fn wait(&mut self, want: u32, timeout_ns: u64) -> io::Result<()> {
+        if want == 1 && timeout_ns >= LONG_WAIT_NS && self.has_timer && self.queued == 0 {
+            return self.wait_for_one(timeout_ns);
+        }
         let span = types::Timespec::new().sec(timeout_ns / 1_000_000_000).nsec((timeout_ns % 1_000_000_000) as u32);
         let args = types::SubmitArgs::new().timespec(&span);
         match self.ring.submitter().submit_with_args(want as usize, &args) {
@@ -193,7 +237,10 @@ impl IoEngine for UringEngine {
 
     fn reap(&mut self, done: &mut Vec<Completion>, most: usize) {
         for entry in self.ring.completion().take(most) {
-            done.push(Completion { slot: entry.user_data() as u32, result: entry.result() });
+            match entry.user_data() {
+                TIMER => self.is_timer_armed = false,
+                slot => done.push(Completion { slot: slot as u32, result: entry.result() }),
+            }
         }
     }
 }

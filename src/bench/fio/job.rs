@@ -285,6 +285,9 @@ pub(crate) struct FioJob {
     #[default = 1]
     pub(crate) nrfiles: u32,
     pub(crate) filename: Vec<String>,
+    /// Names of files if there is no `filename`.
+    #[default = "$jobname.$jobnum.$filenum"]
+    pub(crate) filename_format: String,
     pub(crate) directory: Vec<String>,
     /// Files open at a time; 0: all.
     pub(crate) openfiles: u32,

@@ -133,7 +133,8 @@ impl FileLayout {
     }
 }
 
-/// The names of a clone's files: those of `filename`, which all clones share, or files of its own.
+/// The names of a clone's files: those of `filename`, which all clones share, or those that `filename_format` gives. Jobs
+/// of the same name share their files, as in fio (`make_filename`, init.c).
 fn file_labels(job: &FioJob, clone: u32) -> Vec<String> {
     let directories = &job.directory;
     let within = |directory: Option<&String>, name: &str| match directory {
@@ -144,8 +145,10 @@ fn file_labels(job: &FioJob, clone: u32) -> Vec<String> {
     if !job.filename.is_empty() {
         return job.filename.iter().map(|name| within(directory, name)).collect();
     }
-    // A name with a NUL cannot be one of a job file.
-    let own = |n: u32| format!("{}\0{}.{clone}.{n}", job.line, job.name);
+    let own = |n: u32| {
+        let name = job.filename_format.replace("$jobname", &job.name).replace("$jobnum", &clone.to_string());
+        name.replace("$filenum", &n.to_string())
+    };
     (0..job.nrfiles).map(|n| within(directory, &own(n))).collect()
 }
 
@@ -201,6 +204,21 @@ mod tests {
         });
         let apart = layout(&[apart]);
         assert_eq!((apart.total_bytes(), apart.clones[3].ranges[0].start), (4 << 20, 3 << 20));
+    }
+
+    #[test]
+    fn files_are_shared_by_the_names_that_fio_gives_them() {
+        let named = |name: &str| {
+            job(|j| {
+                j.name = name.into();
+                j.rw = AccessPattern { writes: true, ..AccessPattern::default() };
+            })
+        };
+        let of_clone_0 = job(|j| j.filename = vec!["a.0.0".into()]);
+        assert_eq!(layout(&[named("a"), named("a"), named("b"), of_clone_0]).files.len(), 2);
+        let format = |text: &str| FioJob { numjobs: 3, filename_format: text.into(), ..named("a") };
+        assert_eq!(layout(&[format("x.$filenum")]).files.len(), 1);
+        assert_eq!(layout(&[format("$jobname-$jobnum")]).files[2].label, "a-2");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::job::{
     Preallocation, RandomGenerator, VerifyMethod,
 };
 use super::option_rule::{FioOption, OptionRule};
-use super::other_options::{DEVICES, OTHERS};
+use super::other_options::{DEVICES, ENGINES, OTHER_ENGINES, OTHERS};
 use super::value::{OptionValue, millionths};
 use OptionRule::Honoured;
 
@@ -55,6 +55,7 @@ pub(super) const HONOURED: &[FioOption] = &[
     FioOption("openfiles", Honoured(|o, v| v.count().map(|n| o.openfiles = n))),
     FioOption("fill_device fill_fs", Honoured(|o, v| v.flag().map(|on| o.fill_device = on))),
     FioOption("filename", Honoured(|o, v| names(v).map(|all| o.filename = all))),
+    FioOption("filename_format", Honoured(filename_format)),
     FioOption("directory", Honoured(|o, v| names(v).map(|all| o.directory = all))),
     FioOption("file_service_type", Honoured(file_service)),
     FioOption("numjobs", Honoured(|o, v| at_least_1(v).map(|n| o.numjobs = n))),
@@ -290,6 +291,16 @@ fn names(value: &OptionValue<'_>) -> Result<Vec<String>, String> {
     if all.iter().any(|name| name.is_empty() || name == "-") { Err("names, separated by :".into()) } else { Ok(all) }
 }
 
+fn filename_format(job: &mut FioJob, value: &OptionValue<'_>) -> Result<(), String> {
+    if value.text.contains("$clientuid") {
+        return Err("$jobname, $jobnum and $filenum; there are no clients".into());
+    }
+    if !value.text.is_empty() {
+        job.filename_format = value.text.into();
+    }
+    Ok(())
+}
+
 fn pattern(value: &OptionValue<'_>) -> Result<AccessPattern, String> {
     let (kind, more) = value.text.split_once(':').map_or((value.text, None), |(kind, more)| (kind, Some(more)));
     let (random, what) = kind.strip_prefix("rand").map_or((false, kind), |what| (true, what));
@@ -321,9 +332,9 @@ fn set_pattern(job: &mut FioJob, rw: AccessPattern) {
 
 fn engine(value: &OptionValue<'_>) -> Result<FioEngine, String> {
     value.text.parse().map_err(|_| {
-        "this engine is not supported; those here are psync, sync, vsync, pvsync, pvsync2, libaio, posixaio, io_uring, \
-         mmap, falloc, ftruncate, null"
-            .into()
+        let known = OTHER_ENGINES.iter().find(|(names, _)| names.split(' ').any(|name| name == value.text));
+        let why = known.map_or("this engine is not supported", |(_, why)| why);
+        format!("{why}; engines here: {ENGINES}")
     })
 }
 

@@ -10,6 +10,29 @@ pub(super) const DEVICES: &str = "it is for zoned devices, and benchmarks here o
 const TRACES: &str = "replaying traces is not supported; describe the load with rw, bs and rate";
 const OTHER_USERS: &str = "start the program itself in that group or as that user";
 
+pub(super) const ENGINES: &str =
+    "psync, sync, vsync, pvsync, pvsync2, libaio, posixaio, io_uring, mmap, falloc, ftruncate, null";
+
+/// Engines of fio that are refused, and why.
+pub(super) const OTHER_ENGINES: &[(&str, &str)] = &[
+    (
+        "filecreate filestat filedelete dircreate dirstat dirdelete",
+        "it names files, which a killed run would leave behind",
+    ),
+    ("cpuio", "it does no I/O"),
+    ("exec cpp_null", "a job file starts no programs here"),
+    ("e4defrag page_fault", "it measures the memory or blocks of a file, not its I/O"),
+    (
+        "net netsplice rdma http rados rbd gfapi gfapi_async nfs nbd libhdfs libiscsi dfs ime_psync ime_psyncv ime_aio",
+        "it needs a server, and storage here is a directory",
+    ),
+    (
+        "sg io_uring_cmd xnvme libzbc mtd dev-dax libpmem pmemblk libblkio libcufile libhipfile",
+        "it needs a device of its own, and storage here is a directory",
+    ),
+    ("splice", "its copy through a pipe is not what programs do with files; use psync"),
+];
+
 /// All other options.
 pub(super) const OTHERS: &[FioOption] = &[
     FioOption("name", NoEffect("the section's name is used")),
@@ -48,7 +71,7 @@ pub(super) const OTHERS: &[FioOption] = &[
         "create_serialize create_fsync create_on_open allow_file_create",
         NoEffect("files are made before the run, one after the other"),
     ),
-    FioOption("unlink filename_format unique_filename", NoEffect(OWN_FILES)),
+    FioOption("unlink unique_filename", NoEffect(OWN_FILES)),
     FioOption(
         "unlink_each_loop",
         Replaced(OFF, "the file of the first pass is used again: it is nameless and gone with the run"),

@@ -176,7 +176,7 @@ impl Parser<'_> {
         wrong(job.zone_range > 0 && job.zone_size == 0, "zonerange needs zonesize");
         wrong(!job.cpus.is_empty() && !job.numa_nodes.is_empty(), "cpus_allowed and numa_cpu_nodes exclude each other");
         wrong(
-            job.fill_device && self.how.existing_size.is_none(),
+            job.fill_device && !has_size && self.how.existing_size.is_none(),
             "fill_device: filling a file system harms everything else on it; give --size to the command: that much is \
              written, as to a device of that size",
         );
@@ -205,7 +205,8 @@ impl Parser<'_> {
         if job.rw.trims && !matches!(job.engine, FioEngine::Falloc | FioEngine::Null) {
             self.differ(place, "trims: holes are punched in the file; fio trims devices only".into());
         }
-        if job.fill_device {
+        // With a size it says only that a full device is no error.
+        if job.fill_device && job.size == Amount::default() {
             self.differ(place, "fill_device: the size given to the command is written, not the whole device".into());
         }
         for name in job.filename.iter().filter(|name| name.starts_with("/dev/")) {
