@@ -8,9 +8,10 @@ use std::process::Command;
 /// Where Debian's package has the tools that are not in `PATH`.
 const PACKAGE_DOC: &str = "/usr/share/doc/fio";
 
-/// A run's JSON in fio's format with histograms, beside its log files.
+/// A run's JSON in fio's format with histograms, beside its log files, which have its name without `.json` as prefix.
 fn run(place: &BenchDir, profile: &str, json: &str, more: &[&str]) -> Value {
-    let (dir, json, logs) = (place.path(), place.path().join(json), place.path().join("own"));
+    let (dir, json) = (place.path(), place.path().join(json));
+    let logs = json.with_extension("");
     let mut args =
         vec!["bench", "run", profile, dir.to_str().unwrap(), "--size", "16M", "--ramp", "0", "-q", "--no-keep"];
     args.extend(["--format", "fio+", "--output", json.to_str().unwrap(), "--fio-logs", logs.to_str().unwrap()]);
@@ -80,7 +81,7 @@ fn histogram_and_latency_logs_are_read() {
     let Some(place) = BenchDir::new() else { return };
     let document = run(&place, "randrw", "plus.json", &["--time", "3"]);
     if let Some(script) = unpacked(&place, "fio-histo-log-pctiles") {
-        let line = [&python(), &script, "--time-quantum", "1", "own_clat_hist.1.log"];
+        let line = [&python(), &script, "--time-quantum", "1", "plus_clat_hist.1.log"];
         if let Some(text) = output(&place, "fio-histo-log-pctiles", &line) {
             let rows = text.lines().skip_while(|line| !line.starts_with("msec-since-start")).skip(1);
             let samples: f64 = rows.filter_map(|row| row.split(',').nth(1)?.trim().parse::<f64>().ok()).sum();
@@ -90,10 +91,10 @@ fn histogram_and_latency_logs_are_read() {
         }
     }
     if let Some(script) = unpacked(&place, "fiologparser") {
-        let line = ["python3", &script, "-a", "-i", "1000", "own_iops.1.log"];
+        let line = ["python3", &script, "-a", "-i", "1000", "plus_iops.1.log"];
         if let Some(text) = output(&place, "fiologparser", &line) {
             let rates: Vec<f64> = text.lines().filter_map(|row| row.split_once(", ")?.1.parse().ok()).collect();
-            let log = std::fs::read_to_string(place.path().join("own_iops.1.log")).unwrap();
+            let log = std::fs::read_to_string(place.path().join("plus_iops.1.log")).unwrap();
             let logged: Vec<f64> = log.lines().map(|line| line.split(", ").nth(1).unwrap().parse().unwrap()).collect();
             let (least, most) = logged.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
             assert!(rates.len() >= 3 && rates.iter().all(|rate| (least..=most).contains(rate)), "{text}");
@@ -118,7 +119,7 @@ fn fio_plot_draws_its_charts() {
     let logs = place.path().join("logs");
     std::fs::create_dir(&logs).unwrap();
     for kind in ["bw", "iops", "lat", "clat", "slat"] {
-        let log = place.path().join(format!("own_{kind}.1.log"));
+        let log = place.path().join(format!("second/randread-4-2_{kind}.1.log"));
         std::fs::copy(log, logs.join(format!("randread-iodepth-4-numjobs-2_{kind}.1.log"))).unwrap();
     }
     for chart in [
