@@ -5,6 +5,8 @@
 
 #[path = "screens/bench.rs"]
 mod bench;
+#[path = "screens/cuts.rs"]
+mod cuts;
 #[path = "screens/files.rs"]
 mod files;
 mod fixture;

@@ -9,10 +9,11 @@ use crate::bench::target_info::TargetInspection;
 use crate::collect;
 use crate::collect::processes::detail::read_detail;
 use crate::collect::processes::mappings::read_mappings;
+use crate::collect::processes::written_files::read_written_files;
 use crate::experiment::report::ExperimentReport as Experiment;
 use crate::model::observation::Observation;
 use crate::model::path::PathReport;
-use crate::model::process::{MappingSummary, TaskDetail, TaskKey};
+use crate::model::process::{MappingSummary, TaskDetail, TaskKey, WrittenFiles};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::root::Root;
@@ -64,6 +65,13 @@ pub enum WorkerJob {
         /// Its start time.
         starttime: u64,
     },
+    /// Read the files that a process has open for writing, with their sizes.
+    WrittenFiles {
+        /// Process.
+        pid: u32,
+        /// Its start time.
+        starttime: u64,
+    },
     /// Read the config file, and the files in the directory `themes` beside it; of the user (or root).
     ReadConfig(PathBuf),
     /// Find the values of knobs (`KNOB[@WHERE]` each) at the next boot, and what sets them.
@@ -101,6 +109,8 @@ pub enum WorkerReply {
     Observed(Observation),
     /// Limits and the like.
     TaskDetails(Reading<TaskDetail>),
+    /// Files open for writing.
+    WrittenFiles(Reading<WrittenFiles>),
     /// Mappings.
     Mappings(Reading<MappingSummary>),
     /// The config file, and the themes of the user.
@@ -151,6 +161,7 @@ impl PoolJob for WorkerJob {
             WorkerJob::DiskSpace { network: false, .. } => "asking file systems for their room".into(),
             WorkerJob::DiskSpace { network: true, .. } => "asking network file systems for their room".into(),
             WorkerJob::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
+            WorkerJob::WrittenFiles { pid, .. } => format!("reading the sizes of files that {pid} writes"),
             WorkerJob::ReadConfig(path) => format!("reading {}", path.display()),
             WorkerJob::BootValues(..) => "reading what decides the next boot".into(),
             WorkerJob::Persist { .. } => "writing what is to last over a boot".into(),
@@ -189,12 +200,14 @@ impl WorkerJob {
                 reply(report, WorkerReply::ResolvedPath)
             }
             WorkerJob::TaskDetails { pid, starttime } => {
-                let key = TaskKey { pid: *pid, tid: *pid, starttime: *starttime };
-                WorkerReply::TaskDetails(read_detail(root, key))
+                WorkerReply::TaskDetails(read_detail(root, process_key(*pid, *starttime)))
             }
             WorkerJob::Mappings { pid, starttime } => {
                 let all = read_mappings(root, *pid, *starttime);
                 WorkerReply::Mappings(all.map(|all| MappingSummary::summarize(all, MAX_MAPPINGS)))
+            }
+            WorkerJob::WrittenFiles { pid, starttime } => {
+                WorkerReply::WrittenFiles(read_written_files(root, process_key(*pid, *starttime)))
             }
             WorkerJob::DoctorFacts(tasks) => {
                 let mut facts = collect::facts::read_facts(root, tasks);
@@ -236,6 +249,10 @@ impl WorkerJob {
             WorkerJob::ExperimentReports(job) => run_store_job(job, WorkerReply::LoadedExperiments),
         }
     }
+}
+
+fn process_key(pid: u32, starttime: u64) -> TaskKey {
+    TaskKey { pid, tid: pid, starttime }
 }
 
 fn reply<T>(done: Result<T, impl Display>, ok: fn(T) -> WorkerReply) -> WorkerReply {

@@ -132,6 +132,8 @@ fn each_rule_detects_a_violation() {
         ("src/collect/x.rs", "//! X.\nuse crate::{sanitize::sanitize, tui::App};\n", "collect may not import tui"),
         ("src/jobs/x.rs", "//! X.\nuse super::super::tui::state;\n", "jobs may not import tui"),
         ("src/export/x.rs", "//! X.\nuse crate::model::{raw, disk}; use crate::cli;\n", "may not import cli"),
+        ("src/tui/x.rs", "//! X.\nconst S: &str = \"nobody waits\";\n", "use the standard term"),
+        ("src/tui/x.rs", "//! X.\npub(crate) struct Desk<T>(T);\n", "the type Desk needs a standard name"),
         ("src/other/x.rs", "//! X.\n", "in no layer"),
         ("src/tui/views/x.rs", "//! X.\nuse crate::tui::app::App;\n", "views/x.rs may not import tui::app::App"),
         ("src/tui/view.rs", "//! X.\nuse super::views::{devices, tune::TuneView};\n", "tui::views::tune::TuneView"),

@@ -46,6 +46,7 @@ pub const RULES: &[Rule] = &[
     programs_only_from_subprocess,
     unsafe_code_only_where_listed,
     texts_use_standard_words,
+    types_use_standard_names,
     is_short,
     has_header,
 ];
@@ -88,6 +89,13 @@ const PRIVATE_WORDS: &[&str] = &[
     "worst ms",
     "y do it",
 ];
+
+/// Names of types that say nothing of what a type is, or only to who wrote it.
+const PRIVATE_NAMES: &str = "Alarm Anchor Apart Ask Asker Bad Begun Calm Careful Checked Course Crowd Decided Desk Direct Dress \
+    Ends Fail Feed Finder Flying Gap Ground Guest Hand Hands Heat Held In InD Jump Kept Keepable Known Lab Lane Launcher Live \
+    Look Moved Mover Newborn News OnDevice Part Pass PastTask Patch Place Prober Relay Said Scrub Seat Seen Settle Sheet Shot \
+    Showing Sig Spot Spread Standing Step Stories Story Survey SwapSign Taken Tape Then Told Turn Undone Walker Walks Wants Warm \
+    Watched Watcher What Who Without Worked World";
 
 /// The rules that hold for test code too.
 pub const TEST_RULES: &[Rule] = &[is_short, has_header];
@@ -221,6 +229,15 @@ fn texts_use_standard_words(file: &SourceFile) -> Vec<String> {
         }
     }
     out
+}
+
+fn types_use_standard_names(file: &SourceFile) -> Vec<String> {
+    let is_private = |name: &str| PRIVATE_NAMES.split_whitespace().any(|private| private == name);
+    let declared = file.code.windows(2).filter(|pair| matches!(&*pair[0].text, "struct" | "enum" | "trait"));
+    let found = declared.filter(|pair| is_private(&pair[1].text));
+    found
+        .map(|pair| format!("{}:{}: the type {} needs a standard name", file.path, pair[1].line, pair[1].text))
+        .collect()
 }
 
 /// A text without what it formats.

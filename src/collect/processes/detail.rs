@@ -22,8 +22,7 @@ pub(super) const DELAYACCT_OFF: &str = "delay accounting is off; turn it on with
 
 /// Reads the details of `key`; `Absent` if that process has exited.
 pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
-    let starttime = read_starttime(root, key);
-    if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
+    if has_ended(root, key) {
         return Reading::Absent(format!("process {} has ended", key.pid));
     }
     let mut files = ProcessFiles { root, buf: Vec::new() };
@@ -36,6 +35,12 @@ pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
         oom_score_adj: files.read_number(key.pid, "oom_score_adj"),
         delays: read_delays(root, key.pid),
     })
+}
+
+/// Whether the process has exited; a process whose `stat` hangs has not.
+pub(super) fn has_ended(root: &Root, key: TaskKey) -> bool {
+    let starttime = read_starttime(root, key);
+    starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime)
 }
 
 /// Returns `None` if the file hangs, `Some(None)` if there is no such process. The read blocks killably, so its thread

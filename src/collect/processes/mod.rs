@@ -28,6 +28,7 @@ mod task_state;
 mod taskstats;
 mod thread_groups;
 pub(crate) mod user_names;
+pub(crate) mod written_files;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ mod task;
 mod tree;
 mod tree_position;
 mod update;
+mod written_files;
 
 #[cfg(test)]
 mod tests;
@@ -36,3 +37,4 @@ pub use task::{IoPrio, TaskKey};
 pub(crate) use tree::ProcessTree;
 pub(crate) use update::BlockedTask;
 pub use update::{ProcessUpdate, TaskChange};
+pub use written_files::{WrittenFile, WrittenFiles};

@@ -1,5 +1,6 @@
 //! Small graphs of one or more rows in braille or eighths of a block, and bars with marks for thresholds.
 
+use super::symbols::SymbolSet;
 use super::text::draw_clipped;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
@@ -50,6 +51,16 @@ pub fn draw_columns(
             draw_clipped(buf, x, area.bottom() - 1 - row, symbol.encode_utf8(&mut [0; 4]), 1, style);
         }
     }
+}
+
+/// Values, oldest first, as a line of text of at most `width` cells, drawn as by [`draw_columns`].
+pub(crate) fn columns_text(values: &[f64], max: f64, width: u16, symbols: SymbolSet) -> String {
+    let cells = values.len().div_ceil(symbols.samples_per_cell()).min(width.into()) as u16;
+    let mut buf = CellBuffer::new(Rect::new(0, 0, cells, 1));
+    buf.symbols = symbols;
+    draw_columns(&mut buf, Rect::new(0, 0, cells, 1), values.iter().copied().map(Some), max, |_| Style::new());
+    let drawn = buf.to_buffer();
+    (0..cells).map(|x| drawn[(x, 0)].symbol()).collect()
 }
 
 /// Marks samples, counted from the right edge, with a dashed line over the whole height of a graph.

@@ -68,7 +68,11 @@ pub fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
         .filter(|e| {
             !matches!(
                 e,
-                Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) | Effect::TraceFiles(_) | Effect::TraceWaits(_)
+                Effect::WatchTasks(_)
+                    | Effect::ListSlowSyncs(_)
+                    | Effect::TraceFiles(_)
+                    | Effect::TraceWaits(_)
+                    | Effect::RunJob(WorkerJob::WrittenFiles { .. })
             )
         })
         .collect()

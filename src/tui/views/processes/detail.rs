@@ -5,26 +5,41 @@ use super::super::file_lists::push_files;
 use super::super::io_accounting::push_process_io;
 use super::super::memory::{format_optional_bytes, level};
 use super::super::task_waits::push_waits;
+use super::written_files::WrittenFilesPage;
 use super::{ProcessesView, TaskPage};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
 use crate::model::containers::SHORT_ID;
 use crate::model::file_io::list::FileQuery;
+use crate::model::history::HistoryFrame;
+use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::model::process::{IoBytes, ProcessRow};
+use crate::model::process::{IoBytes, ProcessRow, TaskKey};
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, draw_column};
+use crate::tui::widgets::{CellBuffer, Rect, columns_text, draw_column};
 use crate::units::{format_bytes, format_duration};
 
 /// Facts and mappings are drawn side by side from this width on.
 const SIDE_BY_SIDE_WIDTH: u16 = 150;
 
 impl TaskPage {
-    /// Keeps the counters of the task, for when it has ended.
+    pub(super) fn new(key: TaskKey) -> Self {
+        Self {
+            key,
+            last_values: Vec::new(),
+            written_files: WrittenFilesPage::default(),
+            facts: None,
+            mappings: None,
+            mappings_requested: false,
+        }
+    }
+
+    /// Keeps the counters of the task, for when it has ended: a zombie has lost its command line, memory and files.
     pub(super) fn keep_last_values(&mut self, shared: &Shared) {
-        if let Some(row) = shared.system.processes.get(&self.key).filter(|row| !row.has_exited()) {
+        if let Some(row) = shared.system.processes.get(&self.key).filter(|row| !row.has_exited() && row.state() != 'Z')
+        {
             let mut out = DetailText::default();
             push_counters(shared, &row, &mut out);
             self.last_values = out.0;
@@ -86,6 +101,7 @@ fn counters_and_facts(shared: &Shared, p: &TaskPage) -> DetailText {
             push_process_io(shared, p.key.pid, None, &mut out);
         }
     }
+    p.written_files.push(shared.system.topology.ok(), shared.system.now().boot_ns, &mut out);
     out.line("");
     push_facts(p, shared.system.now().boot_ns, &mut out);
     out
@@ -111,6 +127,7 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
         [(|b| b.read) as fn(&IoBytes) -> u64, |b| b.write].map(|of| total_text(row, of, of(&children)));
     out.fact("read", format!("{}/s, {read}", format_optional_bytes(row.rates().read_bytes_per_s)));
     out.fact("written", format!("{}/s, {written}", format_optional_bytes(row.rates().write_bytes_per_s)));
+    push_history(shared, row.pid(), out);
     out.fact("cancelled", format!("{}/s", format_optional_bytes(row.rates().cancelled_bytes_per_s)));
     out.fact("I/O delay", pct(row.rates().io_delay_pct));
     out.fact("swapin delay", pct(row.rates().swapin_delay_pct));
@@ -124,6 +141,37 @@ fn push_counters(shared: &Shared, row: &ProcessRow<'_>, out: &mut DetailText) {
         let id = row.known_container().map_or(String::new(), |known| format!(" ({})", &known.container.id[..SHORT_ID]));
         out.fact("container", sanitize(container) + &id);
     }
+}
+
+/// Cells of the history of I/O.
+const HISTORY_WIDTH: u16 = 40;
+
+/// Appends the recent I/O of a process as a row of columns, with its peak. By tracing, else by its counters where it was
+/// among the busiest.
+fn push_history(shared: &Shared, pid: u32, out: &mut DetailText) {
+    let samples = shared.graph_samples(HISTORY_WIDTH);
+    let frames: Vec<&HistoryFrame> = shared.history_to_shown().rev().take(samples).collect();
+    let values: Vec<f64> = frames.iter().rev().map(|frame| process_bytes_per_s(frame, pid)).collect();
+    let peak = values.iter().copied().fold(0.0, f64::max);
+    let timed = frames.iter().filter(|frame| !frame.snapshot.is_since_boot);
+    let secs: f64 = timed.map(|frame| frame.snapshot.interval_secs).sum();
+    if peak > 0.0 {
+        let columns = columns_text(&values, peak, HISTORY_WIDTH, shared.symbols);
+        out.fact(
+            "history",
+            format!("{columns}  peak {}/s in {}", format_bytes(peak as u64), format_duration(secs as u64)),
+        );
+    }
+}
+
+fn process_bytes_per_s(frame: &HistoryFrame, pid: u32) -> f64 {
+    if let Some(attribution) = frame.snapshot.io_attribution.ok() {
+        let rates = attribution.process(pid).map_or(IoRates::default(), |io| io.total);
+        return rates.read_bytes_per_s + rates.write_bytes_per_s.max(rates.writeback_bytes_per_s);
+    }
+    let row = frame.tasks.iter().find(|row| row.pid() == pid);
+    let rates = row.map(|row| row.rates());
+    rates.map_or(0.0, |r| r.read_bytes_per_s.unwrap_or(0.0) + r.write_bytes_per_s.unwrap_or(0.0))
 }
 
 /// `30.0M in all, 29.0M of it by children that ended`: the kernel adds what a child did to its parent's counters.

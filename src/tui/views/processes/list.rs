@@ -65,8 +65,12 @@ impl ProcessesView {
     fn is_empty_now(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
         let tasks = &shared.system.processes;
         let mut rows = self.window.rows.iter().map(|row| tasks.row(*row));
-        let may_be_empty = column.align == Align::Right || column.id == Col::Device;
-        may_be_empty && rows.len() > 0 && rows.all(|row| column.sort_key(&row).number.is_nan())
+        let may_be_empty = column.align == Align::Right || matches!(column.id, Col::Device | Col::Cgroup);
+        let is_missing = |row: ProcessRow<'_>| match column.id {
+            Col::Cgroup => row.cgroup().is_none() && row.container().is_none(),
+            _ => column.sort_key(&row).number.is_nan(),
+        };
+        may_be_empty && rows.len() > 0 && rows.all(is_missing)
     }
 
     /// Counts for how many samples each column has been empty; once a sample.
@@ -214,7 +218,7 @@ impl ProcessesView {
             let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
             table::draw_header(buf, area, set, &fitted, sorted, theme);
             if self.has_sections() {
-                draw_text(buf, inner.x, area.y, "Busy", 7, theme.header);
+                draw_text(buf, inner.x, area.y, "Busy", 7, theme.title);
             }
         }
         let body = area_below(area, u16::from(has_busy));

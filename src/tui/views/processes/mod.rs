@@ -6,6 +6,7 @@ mod list;
 mod sections;
 mod selection;
 mod stalled;
+mod written_files;
 
 pub(crate) use ionice::parse_io_priority;
 
@@ -21,6 +22,7 @@ use crate::tui::view::{
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use sections::{EmptyColumns, TaskLine};
+use written_files::WrittenFilesPage;
 
 #[derive(Debug, Clone, Default)]
 pub struct ProcessesView {
@@ -61,6 +63,8 @@ pub struct TaskPage {
     pub key: TaskKey,
     /// The lines of its counters when it was last seen.
     last_values: Vec<(String, bool)>,
+    /// Files open for writing, read by a child process again and again.
+    written_files: WrittenFilesPage,
     /// Limits and parents, read by a child process.
     facts: Option<WorkerReply>,
     /// Mappings, read by a child process on request.
@@ -235,12 +239,12 @@ impl View for ProcessesView {
             out.error(format!("task {} has exited", key.tid));
             return true;
         }
-        let mut page =
-            TaskPage { key, last_values: Vec::new(), facts: None, mappings: None, mappings_requested: false };
+        let mut page = TaskPage::new(key);
         if cx.shared.replay.is_some() {
             // These facts are read on request, so a recording has none.
             let missing = |what: &str| Some(WorkerReply::Failed(format!("{what} are not in a recording")));
             (page.facts, page.mappings) = (missing("limits and parents"), missing("mappings"));
+            page.written_files = WrittenFilesPage::unavailable("files that are open are not in a recording");
         } else {
             out.push(Effect::RunJob(WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime }));
         }
@@ -264,6 +268,11 @@ impl View for ProcessesView {
             Event::JobReply(WorkerJob::TaskDetails { pid, starttime }, reply) => {
                 if let Some(page) = self.page_of(pid, starttime) {
                     page.facts = Some(reply);
+                }
+            }
+            Event::JobReply(WorkerJob::WrittenFiles { pid, starttime }, reply) => {
+                if let Some(page) = self.page_of(pid, starttime) {
+                    page.written_files.receive(reply);
                 }
             }
             Event::JobReply(WorkerJob::Mappings { pid, starttime }, reply) => {
@@ -311,6 +320,14 @@ impl View for ProcessesView {
             keys.extend(self.page.iter().map(|page| page.key));
         }
         let is_page = cx.screen.detail == Some(PaneId::ProcessDetail);
+        let now_ns = cx.shared.system.now().boot_ns;
+        if is_page
+            && let Some(page) = &mut self.page
+            && page.written_files.is_due(now_ns)
+        {
+            let TaskKey { pid, starttime, .. } = page.key;
+            out.push(Effect::RunJob(WorkerJob::WrittenFiles { pid, starttime }));
+        }
         if is_page != self.are_waits_requested {
             self.are_waits_requested = is_page;
             out.push(Effect::TraceWaits(is_page));
