@@ -20,7 +20,7 @@ typedef _Bool bool;
 /* Maps, as described by their BTF. */
 #define MAP_UINT(name, val) int(*name)[val]
 #define MAP_TYPE(name, val) typeof(val) *name
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PROGRAMS = 3, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
 enum { MAP_NO_PREALLOC = 1 };
 
 /* Helper functions by number (include/uapi/linux/bpf.h). */
@@ -28,6 +28,7 @@ static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*const ktime_ns)(void) = (void *)5;
+static long (*const tail_call)(void *ctx, void *programs, u32 index) = (void *)12; /* returns only if there is none */
 static u64 (*const current_ids)(void) = (void *)14; /* process in the upper half, thread in the lower */
 static long (*const get_comm)(void *to, u32 size) = (void *)16;
 static void *(*const current_task)(void) = (void *)35;

@@ -1,14 +1,13 @@
 //! What every probe needs: the kernel's type information and the permission to load programs.
 
 use super::btf::TracepointArguments;
+use super::chain::SharedRequests;
 use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::root::Root;
 use crate::tuning::sudo::privilege_advice;
-use aya::{Btf, Ebpf, Endianness};
+use aya::{Btf, Endianness};
 use rustix::thread::CapabilitySet;
-use std::cell::OnceCell;
 use std::io;
-use std::sync::{Arc, Mutex};
 
 /// Path of the kernel's type information, as shown in messages.
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
@@ -21,14 +20,14 @@ pub struct KernelInfo {
     pub tracepoints: TracepointArguments,
     /// Number of possible CPUs, as in per-CPU maps.
     pub cpus: usize,
-    /// The programs of `assets/trace/requests.bpf.c`, which two probes share, or why they count no I/O of processes. The
-    /// first of the two stores them.
-    pub requests: OnceCell<Result<Arc<Mutex<Ebpf>>, ProbeUnavailable>>,
+    /// The programs of `assets/trace/requests.bpf.c`, which two probes share and others are called by. The first of the two
+    /// stores them.
+    pub(super) requests: SharedRequests,
 }
 
 impl KernelInfo {
     /// Errors: the reason why nothing can be traced.
-    pub fn detect(root: &Root) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn detect(root: &Root, requests: &SharedRequests) -> Result<Self, ProbeUnavailable> {
         let types = read_btf(root)?;
         check_capabilities()?;
         check_lockdown(root)?;
@@ -36,7 +35,7 @@ impl KernelInfo {
             .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: unknown format")))?;
         let btf = Btf::parse(&types, Endianness::default()).map_err(|err| load_failure(BTF_PATH, &err))?;
         let cpus = aya::util::nr_cpus().map_err(|(what, err)| ProbeUnavailable::from_io_error(what, &err))?;
-        Ok(Self { root: root.clone(), btf, tracepoints: points, cpus, requests: OnceCell::new() })
+        Ok(Self { root: root.clone(), btf, tracepoints: points, cpus, requests: requests.clone() })
     }
 }
 
@@ -103,12 +102,13 @@ pub(super) fn check_pid_namespace(root: &Root) -> Result<(), ProbeUnavailable> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chain::no_requests;
     use super::*;
 
     #[test]
     fn a_tree_without_btf_is_reported_by_path() {
         let dir = tempfile::tempdir().unwrap();
-        let why = KernelInfo::detect(&Root::at(dir.path())).err().unwrap();
+        let why = KernelInfo::detect(&Root::at(dir.path()), &no_requests()).err().unwrap();
         assert!(matches!(&why, ProbeUnavailable::Absent(why) if why.contains(BTF_PATH)), "{why:?}");
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let root = Root::at(dir.path());
         std::fs::create_dir_all(root.sys("kernel/btf")).unwrap();
         std::fs::write(root.sys("kernel/btf/vmlinux"), b"x").unwrap();
-        let why = KernelInfo::detect(&root).err();
+        let why = KernelInfo::detect(&root, &no_requests()).err();
         assert_eq!(
             why,
             Some(ProbeUnavailable::Absent("tracing needs the running machine; this is a captured tree".into()))

@@ -7,6 +7,7 @@
 
 mod bpf_sys;
 mod btf;
+mod chain;
 mod file_io;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -25,6 +26,7 @@ mod task_waits;
 mod unavailable;
 
 use crate::root::Root;
+use chain::SharedRequests;
 use file_io::FileIoProbe;
 use io_accounting::IoAccountingProbe;
 use kernel_info::KernelInfo;
@@ -44,6 +46,8 @@ use unavailable::ProbeUnavailable;
 #[derive(Clone)]
 pub struct Tracer {
     root: Root,
+    /// The programs that the probes for latency and accounting share.
+    requests: SharedRequests,
     /// Latency of block requests by device.
     pub latency: ProbeHandle<LatencyProbe>,
     /// Tasks stalled by memory.
@@ -69,15 +73,17 @@ impl Tracer {
     /// Creates the tracer; nothing is loaded.
     pub fn new(root: &Root) -> Self {
         let (syncs, files, waits) = (ProbeHandle::new(), ProbeHandle::new(), ProbeHandle::new());
+        let requests = chain::no_requests();
         Self {
             root: root.clone(),
+            requests: requests.clone(),
             latency: ProbeHandle::new(),
             stalls: ProbeHandle::new(),
-            sync_control: RequestControl::new(root, syncs.clone()),
+            sync_control: RequestControl::new(root, &requests, syncs.clone()),
             syncs,
-            file_control: RequestControl::new(root, files.clone()),
+            file_control: RequestControl::new(root, &requests, files.clone()),
             files,
-            wait_control: RequestControl::new(root, waits.clone()),
+            wait_control: RequestControl::new(root, &requests, waits.clone()),
             waits,
             tasks: ProbeHandle::new(),
             io_accounting: ProbeHandle::new(),
@@ -106,7 +112,7 @@ impl Tracer {
     }
 
     fn load_all(&self) {
-        let kernel = KernelInfo::detect(&self.root);
+        let kernel = KernelInfo::detect(&self.root, &self.requests);
         self.latency.load(&kernel);
         self.stalls.load(&kernel);
         self.io_accounting.load(&kernel);

@@ -3,6 +3,7 @@
 //! Requests change faster than programs can be loaded. A request is only noted; if no thread is running, one is
 //! started, and it works until the last request is fulfilled.
 
+use super::chain::SharedRequests;
 use super::kernel_info::KernelInfo;
 use super::probe::{Probe, ProbeHandle};
 use super::unavailable::ProbeUnavailable;
@@ -27,13 +28,19 @@ pub(super) trait RequestedProbe: Probe {
 /// Controls a probe; clones control the same one.
 pub(super) struct RequestControl<P: RequestedProbe> {
     root: Root,
+    requests: SharedRequests,
     probe: ProbeHandle<P>,
     request: Arc<Mutex<RequestState<P::Request>>>,
 }
 
 impl<P: RequestedProbe> Clone for RequestControl<P> {
     fn clone(&self) -> Self {
-        Self { root: self.root.clone(), probe: self.probe.clone(), request: self.request.clone() }
+        Self {
+            root: self.root.clone(),
+            requests: self.requests.clone(),
+            probe: self.probe.clone(),
+            request: self.request.clone(),
+        }
     }
 }
 
@@ -46,9 +53,9 @@ struct RequestState<R> {
 }
 
 impl<P: RequestedProbe> RequestControl<P> {
-    pub(super) fn new(root: &Root, probe: ProbeHandle<P>) -> Self {
+    pub(super) fn new(root: &Root, requests: &SharedRequests, probe: ProbeHandle<P>) -> Self {
         let request = RequestState { is_allowed: false, wanted: None, is_worker_running: false };
-        Self { root: root.clone(), probe, request: Arc::new(Mutex::new(request)) }
+        Self { root: root.clone(), requests: requests.clone(), probe, request: Arc::new(Mutex::new(request)) }
     }
 
     /// Permits loading, and fulfils an earlier request.
@@ -118,7 +125,7 @@ impl<P: RequestedProbe> RequestControl<P> {
         let Some(wanted) = wanted else { return self.set_unavailable(P::NOT_REQUESTED) };
         if !self.probe.is_loaded() {
             self.set_unavailable(P::LOADING);
-            let loaded = KernelInfo::detect(&self.root).and_then(|kernel| P::load(&kernel));
+            let loaded = KernelInfo::detect(&self.root, &self.requests).and_then(|kernel| P::load(&kernel));
             self.probe.replace(loaded);
         }
         self.probe.modify(|probe| probe.set_request(wanted));

@@ -6,6 +6,7 @@ pub(super) mod end_functions;
 pub(super) mod tables;
 
 use super::bpf_sys::clock_ns;
+use super::chain::Chained;
 use super::io_accounting::OwnerPrograms;
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
@@ -24,6 +25,7 @@ use tables::{FileTables, IDLE_READS};
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/files.bpf.o");
 
 pub struct FileIoProbe {
+    _chained: Option<Chained>,
     _programs: Ebpf,
     tables: FileTables,
     changes: ChangeMaps,
@@ -44,10 +46,11 @@ impl Probe for FileIoProbe {
         let mut programs = loader::open_object_with(kernel, BPF_OBJECT, &owners.settings, addresses)?;
         let tables = FileTables::open(&programs)?;
         let changes = ChangeMaps::open(&programs, kernel.cpus)?;
-        let mut unavailable = owners.attach(&mut programs, kernel)?;
+        let (mut unavailable, chained) = owners.attach(&mut programs, kernel)?;
         unavailable.extend(ends.err());
         let began_ns = clock_ns(ClockId::Boottime);
-        Ok(Self { _programs: programs, tables, changes, cache: ReadingCache::default(), began_ns, unavailable })
+        let cache = ReadingCache::default();
+        Ok(Self { _chained: chained, _programs: programs, tables, changes, cache, began_ns, unavailable })
     }
 
     fn read(&mut self) -> io::Result<Arc<FileIoRaw>> {

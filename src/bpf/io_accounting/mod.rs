@@ -4,6 +4,7 @@ pub(super) mod account_map;
 mod cgroup_paths;
 
 use super::bpf_sys::{BpfMap, clock_ns};
+use super::chain::{self, Chained};
 use super::kernel_info::KernelInfo;
 use super::layout::c_string;
 use super::loader::{attach_all, open_map};
@@ -49,8 +50,7 @@ impl Probe for IoAccountingProbe {
     const READING: &'static str = "reading I/O accounting";
 
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
-        let why = || ProbeUnavailable::Absent("tracing of requests is not loaded".into());
-        let shared = kernel.requests.get().cloned().unwrap_or_else(|| Err(why()))?;
+        let shared = chain::requests(&kernel.requests)?;
         let mut programs = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let accounts = AccountReader::open(&programs)?;
         let names_map = open_map(&programs, "names", NAME_LEN)?;
@@ -155,14 +155,24 @@ impl OwnerPrograms {
         self.attach_points(programs, kernel, &[requests])
     }
 
-    /// Attaches all. Returns notes on what could not be attached.
-    pub(super) fn attach(&self, programs: &mut Ebpf, kernel: &KernelInfo) -> Result<Vec<String>, ProbeUnavailable> {
+    /// Has all called after those for requests, or attaches them. Returns notes on what could not be attached, and what ends
+    /// the calls.
+    pub(super) fn attach(
+        &self,
+        programs: &mut Ebpf,
+        kernel: &KernelInfo,
+    ) -> Result<(Vec<String>, Option<Chained>), ProbeUnavailable> {
         let complete = ("rq_complete", "block_rq_complete");
-        match self.has_io_start {
-            true => self.attach_points(programs, kernel, &[IO_START, complete]),
+        let places = [(IO_START.0, IO_START.1, "after_start"), (complete.0, complete.1, "after_complete")];
+        let requests = chain::requests(&kernel.requests).ok().filter(|_| self.has_io_start);
+        let chained = requests.and_then(|requests| Chained::new(&requests, programs, &kernel.btf, &places).ok());
+        let points: &[_] = match (&chained, self.has_io_start) {
+            (Some(_), _) => &[],
+            (None, true) => &[IO_START, complete],
             // The first of the two tracepoints identifies the submitter.
-            false => self.attach_points(programs, kernel, &[RQ_INSERT, ("rq_issue", "block_rq_issue"), complete]),
-        }
+            (None, false) => &[RQ_INSERT, ("rq_issue", "block_rq_issue"), complete],
+        };
+        Ok((self.attach_points(programs, kernel, points)?, chained))
     }
 
     fn attach_points(

@@ -18,7 +18,7 @@ use aya::{Ebpf, include_bytes_aligned};
 use histogram_maps::{HistogramKey, HistogramMaps};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/requests.bpf.o");
@@ -46,7 +46,8 @@ impl Probe for LatencyProbe {
             Ok((probe, programs)) => (Ok(probe), Ok(programs)),
             Err(why) => (Self::load_with(kernel, false).map(|(probe, _)| probe), Err(why)),
         };
-        let _ = kernel.requests.set(accounts);
+        let accounts = accounts.map(|programs| Arc::downgrade(&programs));
+        *kernel.requests.lock().unwrap_or_else(PoisonError::into_inner) = accounts;
         probe
     }
 
