@@ -2,7 +2,7 @@
 //! then the accounts with new counts.
 
 use super::codec::{Coded, DecodeError, Wire};
-use super::table::{DeltaRow, code_changed_rows, code_sorted_list};
+use super::table::{DeltaRow, code_accounts, code_sorted_list};
 use crate::model::file_io::{FileClass, FileId, FileIoAccount, FileIoKey, FileIoRaw, FileName};
 use crate::model::io_accounting::LATENCY_BUCKETS;
 use std::sync::Arc;
@@ -12,25 +12,15 @@ pub(crate) fn file_io(w: &mut Wire, base: &Arc<FileIoRaw>, cur: &mut Arc<FileIoR
     let cur = Arc::make_mut(cur);
     w.nums([&mut cur.tracing_started_ns, &mut cur.read_ns, &mut cur.dropped])?;
     w.reasons(&mut cur.unavailable)?;
-    code_sorted_list(w, &base.processes, &mut cur.processes, |w, (pid, name)| {
-        w.num(pid)?;
-        w.shown_text(name)
-    })?;
+    code_sorted_list(w, &base.processes, &mut cur.processes, process_name)?;
     code_sorted_list(w, &base.files, &mut cur.files, file_name)?;
-    let keys_of = |raw: &FileIoRaw| raw.accounts.iter().map(|a| a.key).collect::<Vec<_>>();
-    let mut keys = keys_of(cur);
-    code_sorted_list(w, &keys_of(base), &mut keys, account_key)?;
-    // What an account had before, or an empty one.
-    let mut old = base.accounts.iter().peekable();
-    let before = |key: FileIoKey| {
-        while old.next_if(|b| b.key < key).is_some() {}
-        old.next_if(|b| b.key == key).cloned().unwrap_or_else(|| FileIoAccount { key, ..FileIoAccount::default() })
-    };
-    let before: Vec<FileIoAccount> = keys.into_iter().map(before).collect();
-    if w.is_read() {
-        cur.accounts.clone_from(&before);
-    }
-    code_changed_rows(w, None, &before, &mut cur.accounts)
+    let empty = |key| FileIoAccount { key, ..FileIoAccount::default() };
+    code_accounts(w, (&base.accounts, &mut cur.accounts), |account| &account.key, account_key, empty)
+}
+
+pub(super) fn process_name(w: &mut Wire, (pid, name): &mut (u32, Arc<str>)) -> Coded {
+    w.num(pid)?;
+    w.shown_text(name)
 }
 
 pub(super) fn file_name(w: &mut Wire, file: &mut Arc<FileName>) -> Coded {

@@ -61,6 +61,30 @@ pub(crate) fn code_changed_rows<T: DeltaRow>(w: &mut Wire, max: Option<usize>, b
     Ok(())
 }
 
+/// Codes accounts that are sorted by key, up to the end of the input: the list of keys where it changed, then the accounts that
+/// differ from what their key had before, or from an `empty` one.
+pub(crate) fn code_accounts<K: Ord + Clone + Default, A: DeltaRow + Clone>(
+    w: &mut Wire,
+    (base, cur): (&[A], &mut Vec<A>),
+    key_of: impl Fn(&A) -> &K,
+    code_key: impl Fn(&mut Wire, &mut K) -> Coded,
+    empty: impl Fn(K) -> A,
+) -> Coded {
+    let keys_of = |accounts: &[A]| accounts.iter().map(|a| key_of(a).clone()).collect::<Vec<K>>();
+    let mut keys = keys_of(cur);
+    code_sorted_list(w, &keys_of(base), &mut keys, code_key)?;
+    let mut old = base.iter().peekable();
+    let before = |key: K| {
+        while old.next_if(|b| *key_of(b) < key).is_some() {}
+        old.next_if(|b| *key_of(b) == key).cloned().unwrap_or_else(|| empty(key))
+    };
+    let before: Vec<A> = keys.into_iter().map(before).collect();
+    if w.is_read() {
+        cur.clone_from(&before);
+    }
+    code_changed_rows(w, None, &before, cur)
+}
+
 /// What makes one sorted list of another: the places of the items that went, then the new items.
 pub(crate) fn code_sorted_list<T: Ord + Clone + Default>(
     w: &mut Wire,

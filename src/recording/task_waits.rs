@@ -2,8 +2,8 @@
 //! the accounts with new waits.
 
 use super::codec::{Coded, DecodeError, Wire};
-use super::file_io::{file_id, file_name};
-use super::table::{DeltaRow, code_changed_rows, code_sorted_list};
+use super::file_io::{file_id, file_name, process_name};
+use super::table::{DeltaRow, code_accounts, code_sorted_list};
 use crate::model::memory_stalls::StallCounter;
 use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey, WaitReason};
 use std::sync::Arc;
@@ -13,26 +13,10 @@ pub(crate) fn task_waits(w: &mut Wire, base: &Arc<TaskWaitsRaw>, cur: &mut Arc<T
     let cur = Arc::make_mut(cur);
     w.nums([&mut cur.tracing_started_ns, &mut cur.read_ns, &mut cur.dropped])?;
     w.reasons(&mut cur.unavailable)?;
-    code_sorted_list(w, &base.processes, &mut cur.processes, |w, (pid, name)| {
-        w.num(pid)?;
-        w.shown_text(name)
-    })?;
+    code_sorted_list(w, &base.processes, &mut cur.processes, process_name)?;
     code_sorted_list(w, &base.files, &mut cur.files, file_name)?;
-    let keys_of = |raw: &TaskWaitsRaw| raw.accounts.iter().map(|a| a.key.clone()).collect::<Vec<_>>();
-    let mut keys = keys_of(cur);
-    code_sorted_list(w, &keys_of(base), &mut keys, wait_key)?;
-    // What a key had before, or nothing.
-    let mut old = base.accounts.iter().peekable();
-    let before = |key: WaitKey| {
-        while old.next_if(|b| b.key < key).is_some() {}
-        let found = old.next_if(|b| b.key == key).cloned();
-        found.unwrap_or_else(|| WaitAccount { key, waits: StallCounter::default() })
-    };
-    let before: Vec<WaitAccount> = keys.into_iter().map(before).collect();
-    if w.is_read() {
-        cur.accounts.clone_from(&before);
-    }
-    code_changed_rows(w, None, &before, &mut cur.accounts)
+    let empty = |key| WaitAccount { key, waits: StallCounter::default() };
+    code_accounts(w, (&base.accounts, &mut cur.accounts), |account| &account.key, wait_key, empty)
 }
 
 fn wait_key(w: &mut Wire, key: &mut WaitKey) -> Coded {
