@@ -16,6 +16,8 @@ const MIN_SLOW: u64 = 3;
 const MIN_RATIO: f64 = 20.0;
 /// ... and no more than this share of the requests are slow: otherwise the device is.
 const MAX_SLOW_SHARE: f64 = 0.1;
+/// A queue up to this many times that of the ticks whose requests are fast does not make requests slow.
+const MAX_USUAL_QUEUE: f64 = 1.2;
 /// From this share of the ticks on slow requests come all the time, not in stalls.
 const ALWAYS: f64 = 0.5;
 /// With this much CPU pressure (PSI some avg10) a request that is slow now and then may have waited for a processor: the kernel thread, server or
@@ -43,25 +45,45 @@ fn slower_than(bins: &HeatmapBins, ms: f64) -> u64 {
     slow.map(|(_, count)| u64::from(*count)).sum()
 }
 
+/// Mean queue of a tick without its slow requests, each of which counts as the slowest one: a stall makes a queue of those
+/// that it holds up.
+fn queue_of_others(device: &DiskRate, interval_secs: f64, slow: u64, max_us: f64) -> f64 {
+    device.queue_size - slow as f64 * max_us / 1e6 / interval_secs.max(1e-9)
+}
+
+/// Median of the queue in ticks whose requests are all fast; `None` without such ticks.
+fn usual_queue(ctx: &RuleContext<'_>, id: DevId, kind: usize, critical_ms: f64) -> Option<f64> {
+    let fast_queue = |tick: &Snapshot| {
+        let device = tick.device(id)?;
+        let RequestLatency { total: Some(_), heatmap, .. } = &device.latency.as_ref()?.kinds[kind] else { return None };
+        (slower_than(heatmap, critical_ms) == 0).then_some(device.queue_size)
+    };
+    let mut queues: Vec<f64> = ctx.window(WINDOW_SECS).filter_map(fast_queue).collect();
+    queues.sort_by(f64::total_cmp);
+    queues.get(queues.len() / 2).copied()
+}
+
 impl Tail {
     /// `None` where the latencies of the device are not traced.
     fn of(ctx: &RuleContext<'_>, id: DevId, kind: usize) -> Option<Self> {
         let limits = ctx.storage_class(id).limits();
         let mut out =
             Self { secs: 0.0, samples: 0, slow: 0, medians: Vec::new(), max_ms: 0.0, ticks: 0, slow_ticks: Vec::new() };
+        let usual_queue = usual_queue(ctx, id, kind, limits.critical_ms);
         for tick in ctx.window(WINDOW_SECS) {
             let Some(device) = tick.device(id) else { continue };
             let Some(latency) = device.latency.as_ref() else { continue };
             out.secs += tick.interval_secs;
             out.ticks += 1;
             let RequestLatency { total: Some(total), heatmap, .. } = &latency.kinds[kind] else { continue };
+            let slow = slower_than(heatmap, limits.critical_ms);
             // Behind a queue every request takes long, which is no fault of the device.
-            if device.queue_size >= limits.deep_queue {
+            let queue = queue_of_others(device, tick.interval_secs, slow, total.max);
+            if queue >= limits.deep_queue && usual_queue.is_none_or(|usual| queue > MAX_USUAL_QUEUE * usual) {
                 continue;
             }
             out.samples += total.samples;
             out.medians.push((total.p50 / 1e3, total.samples));
-            let slow = slower_than(heatmap, limits.critical_ms);
             out.slow += slow;
             if slow > 0 {
                 out.max_ms = out.max_ms.max(total.max / 1e3);

@@ -89,6 +89,12 @@ pub const FIRING: &[FiringCase] = &[
             reads_for(s, 1, 1.0, &[(150, 0.5), (1, 1500.0)]);
         }
     }),
+    firing_case("slow-tail", "stalls of a busy device", Warn, "vda stalls about every 10s: reads take up to", |s| {
+        for _ in 0..4 {
+            reads_for(s, 9, 5.0, &[(200, 0.5)]);
+            reads_for(s, 1, 10.0, &[(150, 0.5), (4, 1500.0)]);
+        }
+    }),
     firing_case(
         "journal-full",
         "a small journal",
