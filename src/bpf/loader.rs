@@ -2,7 +2,7 @@
 
 use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
-use super::unavailable::{ProbeUnavailable, load_failure};
+use super::unavailable::{ProbeUnavailable, THE_MAPS, load_failure};
 use aya::maps::Map;
 use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -34,7 +34,7 @@ pub(super) fn open_object_with(
     for (name, address) in addresses {
         loader.override_global(name, address, true);
     }
-    loader.load(object).map_err(|err| load_failure("the maps", &err))
+    loader.load(object).map_err(|err| load_failure(THE_MAPS, &err))
 }
 
 /// Opens a map with keys of `K` bytes. `value_len`: bytes of a value as read by user space. The object keeps its own

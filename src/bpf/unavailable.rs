@@ -6,6 +6,9 @@ use std::io;
 /// Why a probe is not loaded: never `Ok`.
 pub(super) type ProbeUnavailable = Reading<()>;
 
+/// What is loaded first.
+pub(super) const THE_MAPS: &str = "the maps";
+
 /// Adds why programs that a probe can do without are missing, to its notes.
 pub(super) fn note_missing(notes: &mut Vec<String>, what: &str, attached: &Result<(), ProbeUnavailable>) {
     if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) = attached {
@@ -21,8 +24,11 @@ pub(super) fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) 
     }
     let code = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
     if code == Some(libc::EPERM) {
+        // Commit 97306be45fbe ("bpf: Switch to memcg-based memory accounting").
+        let limit =
+            if what == THE_MAPS { ", or before Linux 5.11 the limit of locked memory (ulimit -l)," } else { "" };
         return ProbeUnavailable::Denied(format!(
-            "tracing: the kernel refused {what}: a container, a seccomp filter or kernel lockdown forbids it"
+            "tracing: the kernel refused {what}: a container, a seccomp filter or kernel lockdown{limit} forbids it"
         ));
     }
     // The verifier rejected the program.
@@ -58,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_load_failure_is_one_line_and_keeps_its_kind() {
-        let denied = load_failure("the maps", &io::Error::from_raw_os_error(libc::EPERM));
-        assert!(matches!(&denied, ProbeUnavailable::Denied(why) if why.contains("lockdown")), "{denied:?}");
+        let denied = load_failure(THE_MAPS, &io::Error::from_raw_os_error(libc::EPERM));
+        assert!(matches!(&denied, ProbeUnavailable::Denied(why) if why.contains("lockdown, or before")), "{denied:?}");
         let other = load_failure("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
         assert_eq!(other, ProbeUnavailable::Absent("tracing: tracepoint block_rq_issue: invalid argument".into()));
     }
