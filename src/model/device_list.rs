@@ -152,7 +152,7 @@ fn label(name: &str, dev: Option<&BlockDevice>, containers: Option<&ContainerNam
     if let Some(first) = mounts.next() {
         let points = dev.mounts.iter().filter(|m| !m.is_hidden).map(|m| &m.mount_point);
         let volume = containers.and_then(|names| names.volume_name(points));
-        let place = volume.unwrap_or_else(|| first.mount_point.sanitized().into());
+        let place = volume.unwrap_or_else(|| first.mount_point.sanitized());
         let _ = write!(out, "  {place} ({})", first.fs_type.sanitized());
         let more = mounts.count();
         if more > 0 {

@@ -71,7 +71,11 @@ fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
         }
     };
     let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
-    line("Stalled, ms/s", &figures(["dirt", "max", "recl", "max"]), theme.header);
+    line(
+        if width < 13 { "Stall, ms/s" } else { "Stalled, ms/s" },
+        &figures(["dirt", "max", "recl", "max"]),
+        theme.header,
+    );
     let snap = shared.snapshot();
     let Some(stalls) = snap.memory_stalls.ok() else {
         let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
