@@ -222,23 +222,41 @@ fn the_table_of_job_file_options_is_the_programs_own() {
 
 #[test]
 fn the_columns_page_is_the_programs_own_list() {
+    use iotop_plus::model::columns::figures::{DEVICE_FIGURES, LOG_FIGURES, MEMORY_FIGURES, TASK_FIGURES};
     use iotop_plus::model::columns::{device, process};
     use iotop_plus::model::file_io::columns::{FILE_COLUMNS, SOURCE as FILE_SOURCE};
     use iotop_plus::model::syncs::columns::{SLOW_SYNC_COLUMNS, SOURCE as SYNC_SOURCE, SYNC_COLUMNS};
-    let mut page = String::from("# Columns\n\n`name` is the column's name for `sort` in the config file.\n");
-    page.push_str("\n## Processes\n\n| column | name | meaning |\n|---|---|---|\n");
+    let mut page = String::from(
+        "# Columns\n\nThe key `e`, or the right mouse button, shows the same in the program. `name` is the column's name \
+         for `sort` in the config file.\n",
+    );
+    page.push_str("\n## Processes\n\n| column | name | meaning | read from | - |\n|---|---|---|---|---|\n");
     for column in process::COLUMNS {
-        page.push_str(&format!("| {} | `{}` | {} |\n", column.header, column.value.name, column.help));
+        let (source, name) = (column.id.source(), column.value.name);
+        let [from, missing] = [source.read_from, source.missing];
+        page.push_str(&format!("| {} | `{name}` | {} | {from} | {missing} |\n", column.header, column.help));
     }
-    page.push_str(&format!("\n{}\n", process::SOURCE));
-    let mut section = |title: &str, source: &str, columns: Vec<(&str, &str)>| {
-        page.push_str(&format!("\n## {title}\n\n{source}\n\n| column | meaning |\n|---|---|\n"));
-        columns.iter().for_each(|(header, help)| page.push_str(&format!("| {header} | {help} |\n")));
+    let mut section = |title: &str, columns: Vec<(&str, &str, [&str; 2])>| {
+        page.push_str(&format!("\n## {title}\n\n| column | meaning | read from | - |\n|---|---|---|---|\n"));
+        for (header, help, [from, missing]) in columns {
+            page.push_str(&format!("| {header} | {help} | {from} | {missing} |\n"));
+        }
     };
-    section("Devices", device::SOURCE, device::COLUMNS.iter().map(|c| (c.header, c.help)).collect());
-    section("Syncs", SYNC_SOURCE, SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
-    section("Files and directories", FILE_SOURCE, FILE_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
-    section("Slow syncs", SYNC_SOURCE, SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help)).collect());
+    let devices = device::COLUMNS.iter().map(|c| (c, c.id.source()));
+    section("Devices", devices.map(|(c, from)| (c.header, c.help, [from.read_from, from.missing])).collect());
+    let [syncs, files] = [&SYNC_SOURCE, &FILE_SOURCE].map(|from| [from.read_from, from.missing]);
+    section("Syncs", SYNC_COLUMNS.iter().map(|c| (c.header, c.help, syncs)).collect());
+    section("Files and directories", FILE_COLUMNS.iter().map(|c| (c.header, c.help, files)).collect());
+    section("Slow syncs", SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help, syncs)).collect());
+    let figures = [
+        ("Memory and Writeback", MEMORY_FIGURES),
+        ("Page of a process", TASK_FIGURES),
+        ("Page of a device", DEVICE_FIGURES),
+        ("Kernel log", LOG_FIGURES),
+    ];
+    for (title, list) in figures {
+        section(title, list.iter().map(|f| (f.header, f.help, [f.value.read_from, f.value.missing])).collect());
+    }
     assert_page("columns.md", &page);
 }
 

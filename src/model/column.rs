@@ -98,6 +98,24 @@ pub enum Emphasis {
     Critical,
 }
 
+/// What a column is read from, and why a cell of it may be `-`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ColumnSource {
+    /// The file, system call or tracing, as the end of "read from".
+    pub read_from: &'static str,
+    /// When a cell is `-`, as the end of "a cell is -"; empty: never.
+    pub missing: &'static str,
+}
+
+impl ColumnSource {
+    pub const fn new(read_from: &'static str, missing: &'static str) -> Self {
+        Self { read_from, missing }
+    }
+}
+
+/// A figure of a page that is no table; its value is where it is read from.
+pub(crate) type FigureSpec = ColumnSpec<(), &'static ColumnSource>;
+
 /// A column of a table: the only description of it. `C` enumerates the columns of that table, `V` gets the value of a
 /// row.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +128,8 @@ pub struct ColumnSpec<C, V> {
     /// Width in cells; 0 takes the remaining width.
     pub width: u16,
     pub align: Align,
+    /// Whether the smallest value or A comes first, unless reversed.
+    pub ascending: bool,
     /// Values from this one on are worth a look.
     pub warn_from: f64,
     /// Values from this one on need attention.
@@ -123,22 +143,28 @@ impl<C: Copy, V: Copy> ColumnSpec<C, V> {
     /// A column of numbers.
     pub const fn right(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
         let (warn_from, crit_from) = (f64::INFINITY, f64::INFINITY);
-        Self { id, header, help, width, align: Align::Right, warn_from, crit_from, sets: u16::MAX, value }
+        let (align, ascending, sets) = (Align::Right, false, u16::MAX);
+        Self { id, header, help, width, align, ascending, warn_from, crit_from, sets, value }
     }
 
     /// A column of text.
     pub const fn left(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
-        Self { align: Align::Left, ..Self::right(id, header, width, value, help) }
+        Self { align: Align::Left, ascending: true, ..Self::right(id, header, width, value, help) }
     }
 
     /// A column of paths, which lose their beginning where they are cut.
     pub const fn path(id: C, header: &'static str, width: u16, value: V, help: &'static str) -> Self {
-        Self { align: Align::Path, ..Self::right(id, header, width, value, help) }
+        Self { align: Align::Path, ascending: true, ..Self::right(id, header, width, value, help) }
     }
 
     /// The same in these sets only.
     pub const fn only_in(self, sets: u16) -> Self {
         Self { sets, ..self }
+    }
+
+    /// The same with the smallest value first, as for ids.
+    pub const fn smallest_first(self) -> Self {
+        Self { ascending: true, ..self }
     }
 
     pub const fn thresholds(self, warn_from: f64, crit_from: f64) -> Self {

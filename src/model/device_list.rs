@@ -65,7 +65,7 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
             let rate = |l: &ListedDevice| l.rate_index.map_or(&none, |i| &rates[i]);
             let (va, vb) = (DeviceRow { rate: rate(a), label: &a.label }, DeviceRow { rate: rate(b), label: &b.label });
             let order = col.value(&va).compare(&col.value(&vb));
-            let order = if col == DeviceColumn::Name { order } else { order.reverse() };
+            let order = if col.spec().ascending { order } else { order.reverse() };
             if query.reverse { order.reverse() } else { order }.then(a.id.cmp(&b.id))
         });
     }

@@ -61,6 +61,10 @@ fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     }
     if matches!(app.screen.overlay, Some(Overlay::Prompt(_))) {
         app.on_prompt_key(key, effects);
+    } else if let Some(Overlay::Help(help)) = &mut app.screen.overlay
+        && help.is_typing
+    {
+        help::on_search_key(help, key, app.screen.size);
     } else if let Some(action) = keymap::lookup_action(&app.key_contexts(), &key) {
         app.screen.message = None;
         app.apply_action(action, effects);

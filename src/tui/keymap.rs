@@ -4,8 +4,8 @@ use super::action::{
     Action, Action as A, ExperimentAction as E, ReplayAction as P, RunAction as R, TuneAction as T, ViewId,
 };
 use KeyContext::{
-    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail, List,
-    ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
+    Bench, Columns, Detail, DeviceDetail, Devices, Dialog, Experiment, Figures, Findings, Global, Help, Kernel,
+    KernelDetail, List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::LazyLock;
@@ -20,6 +20,8 @@ pub enum KeyContext {
     Scroll,
     #[strum(serialize = "In lists")]
     List,
+    #[strum(serialize = "In lists with columns")]
+    Columns,
     Devices,
     Processes,
     #[strum(serialize = "Kernel log")]
@@ -33,6 +35,8 @@ pub enum KeyContext {
     TuneLeave,
     #[strum(serialize = "In a detail")]
     Detail,
+    #[strum(serialize = "Where there are figures")]
+    Figures,
     #[strum(serialize = "Detail of a device")]
     DeviceDetail,
     #[strum(serialize = "Detail of a process")]
@@ -145,13 +149,7 @@ const KEYS: &[KeyRow] = &[
     (Scroll, "PgDn", A::MovePage(1), "", "one screen down"),
     (Scroll, "Home", A::MoveToFirst, "", "to the first row"),
     (List, "Enter", A::Open, "detail", "detail of the selected row"),
-    (List, "←", A::SortLeft, "", "sort by the column to the left"),
-    (List, "→", A::SortRight, "sort", "sort by the column to the right"),
-    (List, "F6", A::SortMenu, "", "sort by a column chosen from a list"),
-    (List, "e", A::Explain, "", "explain the columns: meaning, unit, source, and why a cell is -"),
-    (List, "<", A::ColumnsLeft, "", "columns back to the left"),
-    (List, ">", A::ColumnsRight, "", "further columns, where the screen is too narrow for all"),
-    (List, "r", A::ReverseSort, "", "reverse the order"),
+    (List, "e", A::Explain, "", "explain a column: meaning, unit, source, and why a cell is -; also the right button"),
     (List, "/ F3", A::Search, "search", "search; n and N go on"),
     (List, "n", A::SearchNext, "", "next hit"),
     (List, "N", A::SearchPrevious, "", "hit before"),
@@ -162,6 +160,12 @@ const KEYS: &[KeyRow] = &[
         "filter",
         "show only rows that contain a text; tasks also by state=D dev=sda user=x unit=y pod=z swap>0",
     ),
+    (Columns, "←", A::SortLeft, "", "sort by the column to the left"),
+    (Columns, "→", A::SortRight, "sort", "sort by the column to the right"),
+    (Columns, "F6", A::SortMenu, "", "sort by a column chosen from a list"),
+    (Columns, "<", A::ColumnsLeft, "", "columns back to the left"),
+    (Columns, ">", A::ColumnsRight, "", "further columns, where the screen is too narrow for all"),
+    (Columns, "r", A::ReverseSort, "", "reverse the order"),
     (Devices, "o", A::ToggleActiveOnly, "active", "hide or show idle devices"),
     (Devices, "x", A::ToggleExtendedColumns, "columns", "the columns of iostat -x"),
     (Devices, "g", A::NextGraph, "graph", "another quantity in the graphs"),
@@ -267,6 +271,13 @@ const KEYS: &[KeyRow] = &[
     ),
     (Findings, "→ ←", A::NextPane, "links", "to the page of the finding and its links, and back"),
     (Detail, "Esc Backspace", A::Back, "back", "back to the list"),
+    (
+        Figures,
+        "e",
+        A::Explain,
+        "explain",
+        "explain a figure: meaning, unit, source, and why it is -; also the right button",
+    ),
     (DeviceDetail, "g", A::NextGraph, "graph", "another quantity in the graphs"),
     (ProcessDetail, "7", A::TaskKnobs, "tune", "its limit of open files and I/O priority in the Tune view"),
     (ProcessDetail, "i F7 F8", A::Ionice, "ionice", "its I/O class and priority (asks first)"),
@@ -276,6 +287,7 @@ const KEYS: &[KeyRow] = &[
     (Dialog, "s", A::Screenshot, "", "the screen, question and all, to a file"),
     (Dialog, "Enter", A::Confirm, "", "yes"),
     (Dialog, "n Esc q", A::Back, "no", "no"),
+    (Help, "/ F3", A::Search, "search", "show only lines that contain a text"),
     (Help, "Esc q", A::Back, "close", "close the help"),
 ];
 

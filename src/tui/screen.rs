@@ -70,10 +70,26 @@ pub struct StatusMessage {
 /// What is drawn over the panes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
-    /// The help, scrolled by so many lines.
-    Help(u16),
+    Help(HelpState),
     Prompt(Prompt),
     Dialog(Dialog),
+}
+
+/// The help over the panes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelpState {
+    /// Lines scrolled past.
+    pub scroll: u16,
+    /// The text that the lines shown contain.
+    pub search: Prompt,
+    /// The text is being typed.
+    pub is_typing: bool,
+}
+
+impl Default for HelpState {
+    fn default() -> Self {
+        Self { scroll: 0, search: Prompt::new(PromptPurpose::Search, "search the help: ", ""), is_typing: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,12 @@ pub(crate) use super::effect::{Effect, LeaseCommand, RecordingEffect, ReplayEffe
 pub(crate) use super::event::{ArmCheck, Event, ReplayEvent, TuneEvent};
 pub(crate) use super::keymap::KeyContext;
 pub(crate) use super::screen::{
-    Confirmation, Dialog, Overlay, PaneId, PendingChange, Prompt, PromptPurpose, ScreenState,
+    Confirmation, Dialog, HelpState, Overlay, PaneId, PendingChange, Prompt, PromptPurpose, ScreenState,
 };
 pub(crate) use super::shared::{Running, Shared};
 use super::widgets::{CellBuffer, RowSearch, Theme, draw_frame, draw_title};
 use crate::export::table::Table;
-use crate::model::column::ColumnSpec;
+use crate::model::column::{ColumnSource, ColumnSpec, FigureSpec};
 use crate::model::disk::DevId;
 use crate::model::observation::Change;
 use crate::model::process::TaskKey;
@@ -103,20 +103,33 @@ pub struct ColumnInfo {
     pub header: &'static str,
     /// Meaning and unit.
     pub help: &'static str,
+    pub source: &'static ColumnSource,
     pub is_sorted: bool,
     pub can_sort: bool,
 }
 
 impl ColumnInfo {
     /// The columns of a table, the one of index `sorted` marked.
-    pub(crate) fn of_table<C: Copy, V: Copy>(columns: &[ColumnSpec<C, V>], sorted: Option<usize>) -> Vec<Self> {
+    pub(crate) fn of_table<C: Copy, V: Copy>(
+        columns: &[ColumnSpec<C, V>],
+        sorted: Option<usize>,
+        source: impl Fn(C) -> &'static ColumnSource,
+    ) -> Vec<Self> {
         let info = |(i, c): (usize, &ColumnSpec<C, V>)| Self {
-            header: c.header,
-            help: c.help,
             is_sorted: sorted == Some(i),
             can_sort: true,
+            ..Self::new(c, source(c.id))
         };
         columns.iter().enumerate().map(info).collect()
+    }
+
+    pub(crate) fn new<C, V>(column: &ColumnSpec<C, V>, source: &'static ColumnSource) -> Self {
+        Self { header: column.header, help: column.help, source, is_sorted: false, can_sort: false }
+    }
+
+    /// Figures that are in no table, to be explained only.
+    pub(crate) fn of_figures(figures: &'static [FigureSpec]) -> impl Iterator<Item = Self> {
+        figures.iter().map(|figure| Self::new(figure, figure.value))
     }
 }
 
@@ -355,7 +368,7 @@ pub trait View {
         self.set_filter(pane, "", cx);
     }
 
-    /// The columns of a list, to sort by and to explain.
+    /// The columns of a list, to sort by and to explain; the figures of a page, to explain.
     fn columns(&self, _pane: PaneId, _cx: &Context) -> Vec<ColumnInfo> {
         Vec::new()
     }
@@ -363,9 +376,9 @@ pub trait View {
     /// Sorts a list by that column among those of [`View::columns`] that can be sorted by; `None`: its default order.
     fn sort_by(&mut self, _pane: PaneId, _column: Option<usize>, _cx: &Context) {}
 
-    /// What the columns of a list are read from, and why a cell may be `-`.
-    fn data_source(&self, _pane: PaneId) -> &'static str {
-        ""
+    /// The place among [`View::columns`] of the column under the mouse.
+    fn column_at(&self, _click: PaneClick, _cx: &Context) -> Option<usize> {
+        None
     }
 
     /// Selects the row of a pane that a search finds. False: there is none.

@@ -1,7 +1,7 @@
 //! Columns of the Devices table, under iostat's names. Adding one is a variant and a row of [`COLUMNS`].
 
 use crate::model::column::CellValue::{self, Fixed, Int, Text};
-use crate::model::column::{ColumnSpec, split_into_sets};
+use crate::model::column::{ColumnSource, ColumnSpec, split_into_sets};
 use crate::model::disk::DiskRate;
 use std::sync::LazyLock;
 
@@ -82,8 +82,16 @@ impl DeviceColumnSet {
 /// A wait from this long on is slow for any disk, milliseconds.
 const SLOW_MS: f64 = 100.0;
 
-/// What the cells are read from, and why one may be `-`.
-pub const SOURCE: &str = "Read from /proc/diskstats, latencies from tracing. A cell is - while the device completes nothing, where the kernel does not count it, and for latencies without tracing (needs CAP_BPF and CAP_PERFMON).";
+static DISKSTATS: ColumnSource = ColumnSource::new("/proc/diskstats", "");
+static DISKSTATS_TIMES: ColumnSource = ColumnSource::new(
+    "/proc/diskstats",
+    "while requests are in flight and none completes, and where the kernel does not count it",
+);
+static LATENCY_TRACING: ColumnSource = ColumnSource::new(
+    "tracing of block requests, from issue to completion",
+    "without tracing (needs CAP_BPF and CAP_PERFMON), and while none completes",
+);
+static TOPOLOGY: ColumnSource = ColumnSource::new("/sys/dev/block and /proc/self/mountinfo", "");
 
 /// Every column, in display order.
 pub static COLUMNS: &[DeviceColumnSpec] = &[
@@ -97,7 +105,13 @@ pub static COLUMNS: &[DeviceColumnSpec] = &[
     x(Col::Reads, "r/s", 8, |d| rate(d.rate.reads_per_s), "reads completed per second"),
     x(Col::ReadMb, "rMB/s", 8, |d| Fixed(d.rate.read_mb_per_s, 2), "read per second, 2^20 bytes"),
     x(Col::ReadMerges, "rrqm/s", 7, |d| rate(d.rate.read_merges_per_s), "reads merged into a neighbour per second"),
-    x(Col::ReadMergePct, "%rrqm", 6, |d| merged(d.rate.read_merges_per_s, d.rate.reads_per_s), "share of reads merged"),
+    x(
+        Col::ReadMergePct,
+        "%rrqm",
+        6,
+        |d| merged(d.rate.read_merges_per_s, d.rate.reads_per_s),
+        "percent of reads merged",
+    ),
     x(Col::ReadAwait, "r_await", 8, |d| wait(d, d.rate.read_await_ms), "mean milliseconds of a read, with queueing")
         .thresholds(SLOW_MS, f64::INFINITY),
     x(Col::ReadSize, "rareq-sz", 8, |d| Fixed(d.rate.read_request_kb, 1), "mean size of a read, KiB"),
@@ -109,7 +123,7 @@ pub static COLUMNS: &[DeviceColumnSpec] = &[
         "%wrqm",
         6,
         |d| merged(d.rate.write_merges_per_s, d.rate.writes_per_s),
-        "share of writes merged",
+        "percent of writes merged",
     ),
     x(Col::WriteAwait, "w_await", 8, |d| wait(d, d.rate.write_await_ms), "mean milliseconds of a write, with queueing")
         .thresholds(SLOW_MS, f64::INFINITY),
@@ -150,11 +164,17 @@ pub static COLUMNS: &[DeviceColumnSpec] = &[
         "%util",
         6,
         |d| Fixed(d.rate.util_pct, 1),
-        "share of time with a request in flight; no limit where a device serves several at once",
+        "percent of time with a request in flight; no limit where a device serves several at once",
     )
     .thresholds(70.0, 95.0),
-    right(Col::InFlight, "infl", 5, |d| Int(d.rate.in_flight), "requests in flight; STALLED if none completed")
-        .only_in(DEFAULT | EXTENDED | WIDE),
+    right(
+        Col::InFlight,
+        "infl",
+        5,
+        |d| Int(d.rate.in_flight),
+        "number of requests in flight; STALLED if none completed",
+    )
+    .only_in(DEFAULT | EXTENDED | WIDE),
 ];
 
 type Value = for<'a> fn(&DeviceRow<'a>) -> CellValue<'a>;
@@ -179,6 +199,17 @@ const fn m(id: Col, header: &'static str, width: u16, value: Value, help: &'stat
 }
 
 impl DeviceColumn {
+    /// What it is read from.
+    pub fn source(self) -> &'static ColumnSource {
+        match self {
+            Col::Name => &TOPOLOGY,
+            Col::ReadP99 | Col::WriteP99 | Col::FlushP99 => &LATENCY_TRACING,
+            Col::Await | Col::ReadAwait | Col::WriteAwait | Col::DiscardAwait | Col::FlushAwait => &DISKSTATS_TIMES,
+            Col::Discards | Col::DiscardMb | Col::DiscardSize | Col::Flushes => &DISKSTATS_TIMES,
+            _ => &DISKSTATS,
+        }
+    }
+
     /// The value in a row.
     pub fn value<'a>(self, row: &DeviceRow<'a>) -> CellValue<'a> {
         (self.spec().value)(row)

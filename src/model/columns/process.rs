@@ -135,9 +135,6 @@ const EXPORT: u16 = Set::TextExport.bit();
 const TRACED_EXPORT: u16 = Set::TracedTextExport.bit();
 const TRACED: u16 = Set::FullTraced.bit() | TRACED_EXPORT;
 
-/// What the cells are read from, and why one may be `-`.
-pub const SOURCE: &str = "Read from /proc/PID/io, stat, status and cmdline, delays by taskstats, the rest from tracing. A cell is - where the file of a task of another user may not be read (needs CAP_SYS_PTRACE), without delay accounting, or without tracing.";
-
 /// Every column, in display order.
 pub static COLUMNS: &[ProcessColumnSpec] = &[
     rate(Col::Io, "io", "IO/s", 7, |r| Some(r.rates().read_bytes_per_s? + r.rates().write_bytes_per_s?)).with(
@@ -160,7 +157,7 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
         .json("tid"),
     whole(Col::Pid, "pid", "PID", 7, |r| r.pid()).with(ALL & !NARROW_THREADS, ASCENDING, "process id").json("pid"),
     text(Col::Ionice, "prio", "PRIO", 5, |t| CellValue::text(t.ionice.as_deref()), io_priority_key)
-        .with(WIDE | EXPORT, ASCENDING, "I/O class and level; ? if never set")
+        .with(WIDE | EXPORT, ASCENDING, "I/O class and level: rt/0 (highest) to be/7, or idle")
         .json("ionice"),
     text(Col::User, "user", "USER", 8, |t| CellValue::text(t.user.as_deref()), user_key)
         .with(ALL, ASCENDING, "owner")
@@ -203,35 +200,35 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
         "the device that most of its I/O goes to, its writeback included, from tracing",
     ),
     number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.rates().io_delay_pct)
-        .with(ALL & !STALLS, DIM, "share of time waiting for block I/O (needs delay accounting)")
+        .with(ALL & !STALLS, DIM, "percent of time waiting for block I/O (needs delay accounting)")
         .thresholds(50.0, f64::INFINITY)
         .json("io_delay_pct"),
     number(Col::SwapinDelay, "swapin", "SWAPIN%", 7, Unit::Percent, |r| r.rates().swapin_delay_pct)
-        .with(WIDE | EXPORT, DIM, "share of time waiting for pages from swap (needs delay accounting)")
+        .with(WIDE | EXPORT, DIM, "percent of time waiting for pages from swap (needs delay accounting)")
         .json("swapin_delay_pct"),
     bytes(Col::Swap, "swap", "SWAP", 6, |r| r.raw.swap_bytes)
-        .with(ALL & !STALLS, DIM, "VmSwap: private memory in swap, without shared memory")
+        .with(ALL & !STALLS, DIM, "VmSwap: bytes of private memory in swap, without shared memory")
         .json("swap_bytes"),
     number(Col::Throttled, "throttled", "THROT%", 6, Unit::Percent, |r| r.throttled_pct())
         .with(
             WIDE_PROCESSES | STALLS,
             DIM,
-            "share of time throttled for too many dirty pages, over all threads, from tracing",
+            "percent of time throttled for too many dirty pages, over all threads, from tracing",
         )
         .thresholds(20.0, f64::INFINITY),
     number(Col::Reclaim, "reclaim", "RECL%", 6, Unit::Percent, |r| r.reclaim_pct())
-        .with(WIDE_PROCESSES | STALLS, DIM, "share of time in direct reclaim, over all threads, from tracing")
+        .with(WIDE_PROCESSES | STALLS, DIM, "percent of time in direct reclaim, over all threads, from tracing")
         .thresholds(20.0, f64::INFINITY),
     number(Col::MajorFaults, "majflt", "MAJF/s", 6, Unit::PerSecond, |r| r.rates().major_faults_per_s)
         .with(WIDE | EXPORT | TRACED_EXPORT, DIM, "page faults that needed I/O, per second")
         .json("major_faults_per_s"),
     bytes(Col::Rss, "rss", "RSS", 6, |r| Some(r.raw.rss_bytes))
-        .with(WIDE | EXPORT, 0, "resident memory")
+        .with(WIDE | EXPORT, 0, "resident memory, bytes")
         .json("rss_bytes"),
     rate(Col::Cancelled, "cancelled", "CANC/s", 6, |r| r.rates().cancelled_bytes_per_s)
         .with(WIDE, DIM, "bytes dirtied and truncated before they were written, per second")
         .json("cancelled_bytes_per_s"),
-    whole(Col::Threads, "threads", "THR", 4, |r| r.raw.num_threads).with(WIDE_PROCESSES, 0, "threads of the process"),
+    whole(Col::Threads, "threads", "THR", 4, |r| r.raw.num_threads).with(WIDE_PROCESSES, 0, "number of threads of the process"),
     text(Col::Cgroup, "cgroup", "CGROUP", 20, |t| CellValue::text(t.row.container().or(t.row.cgroup())), cgroup_key)
         .with(WIDE, ASCENDING, "container or control group"),
     text(Col::Waits, "waits", "WAITS", 14, |t| CellValue::Text(&t.waits), |r| SortKey::number(stalled_pct(r))).with(
@@ -277,16 +274,12 @@ const fn text(id: Col, name: Text, head: Text, width: u16, cell: GetCell, key: G
 
 impl ProcessColumnSpec {
     const fn with(self, sets: u16, flags: u8, help: &'static str) -> Self {
-        Self { sets, help, value: ProcessValue { flags, ..self.value }, ..self }
+        let ascending = flags & ASCENDING != 0;
+        Self { sets, help, ascending, value: ProcessValue { flags, ..self.value }, ..self }
     }
 
     const fn json(self, key: &'static str) -> Self {
         Self { value: ProcessValue { json: Some(key), ..self.value }, ..self }
-    }
-
-    /// Whether the smallest value or A comes first, unless reversed.
-    pub fn is_ascending(&self) -> bool {
-        self.value.flags & ASCENDING != 0
     }
 
     /// Whether 0 and unknown values are dimmed.
@@ -336,7 +329,7 @@ impl ProcessColumnSpec {
             ValueKind::Bytes(get) => SortKey::number(get(row).map(|n| n as f64)),
             ValueKind::Text(_, key) => key(row),
         };
-        if self.is_ascending() { SortKey { number: -key.number, ..key } } else { key }
+        if self.ascending { SortKey { number: -key.number, ..key } } else { key }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{FileClass, FileId, FileIoRates};
 use crate::model::column::CellValue::{self, Fixed, Text};
-use crate::model::column::ColumnSpec;
+use crate::model::column::{ColumnSource, ColumnSpec};
 use crate::model::disk::DevId;
 use crate::model::io_accounting::rates::is_beyond_buckets;
 
@@ -58,18 +58,45 @@ const fn right(id: Col, header: &'static str, width: u16, value: FileValue, help
     ColumnSpec::right(id, header, width, value, help)
 }
 
-/// What the cells are read from, and why one may be `-`.
-pub const SOURCE: &str = "Traced in the kernel while this view, or the page of a process or device, is open. A cell is - where the file, the process or the device is unknown.";
+/// What all columns are read from.
+pub static SOURCE: ColumnSource = ColumnSource::new(
+    "tracing of block requests and the pages in them, while this view, or the page of a process or device, is open",
+    "where the file, the process or the device is unknown",
+);
 
 /// In display order. Narrow panes drop columns from the end, but never the path.
 pub static FILE_COLUMNS: &[FileColumnSpec] = &[
     ColumnSpec::left(Col::Device, "DEVICE", 8, |f| Text(&f.device), "the device that did the I/O"),
-    right(Col::Time, "time%", 7, |f| Fixed(f.time_pct(), 1), "time of its requests; 100: one in flight all the time"),
-    right(Col::ReadBytes, "read/s", 7, |f| CellValue::Bytes(f.reads.bytes_per_s), "bytes read from the device"),
-    right(Col::WriteBytes, "write/s", 8, |f| CellValue::Bytes(f.writes.bytes_per_s), "bytes written to the device"),
+    right(
+        Col::Time,
+        "time%",
+        7,
+        |f| Fixed(f.time_pct(), 1),
+        "time of its requests in percent of the interval; 100: one in flight all the time",
+    ),
+    right(
+        Col::ReadBytes,
+        "read/s",
+        7,
+        |f| CellValue::Bytes(f.reads.bytes_per_s),
+        "bytes read from the device per second",
+    ),
+    right(
+        Col::WriteBytes,
+        "write/s",
+        8,
+        |f| CellValue::Bytes(f.writes.bytes_per_s),
+        "bytes written to the device per second",
+    ),
     right(Col::Reads, "r/s", 7, |f| Fixed(f.reads.requests_per_s, 0), "read requests completed per second"),
     right(Col::Writes, "w/s", 7, |f| Fixed(f.writes.requests_per_s, 0), "write requests completed per second"),
-    right(Col::P99, "p99 ms", 8, |f| p99(f.p99_us), "99th percentile, within 25 %"),
+    right(
+        Col::P99,
+        "p99 ms",
+        8,
+        |f| p99(f.p99_us),
+        "99th percentile of the times of its requests, milliseconds, within 25 %",
+    ),
     ColumnSpec::left(Col::Process, "PROCESS", 18, |f| Text(&f.process), "the process with most bytes of it"),
     ColumnSpec::left(
         Col::Class,

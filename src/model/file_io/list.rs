@@ -1,9 +1,8 @@
 //! The rows of the lists of files and directories: named, summed over processes, filtered, sorted.
 
 use super::activity::merge;
-use super::columns::FileColumn;
+use super::columns::{FILE_COLUMNS, FileColumn};
 use super::{FileActivity, FileClass, FileId, FileIoRates, FileRate, FileRow};
-use crate::model::column::CellValue;
 use crate::model::disk::DevId;
 use crate::model::file_path;
 use crate::model::io_accounting::rates::percentile_us;
@@ -143,7 +142,7 @@ fn select(mut rows: Vec<FileRow>, query: &FileQuery<'_>) -> Vec<FileRow> {
     match query.sort {
         None => rows.sort_by(|a, b| b.time_pct().total_cmp(&a.time_pct())),
         Some(column) => rows.sort_by(|a, b| match (a.sort_value(column), b.sort_value(column)) {
-            (CellValue::Text(a), CellValue::Text(b)) => a.cmp(b),
+            (a, b) if FILE_COLUMNS.iter().any(|c| c.id == column && c.ascending) => a.compare(&b),
             (a, b) => b.compare(&a),
         }),
     }

@@ -206,7 +206,7 @@ impl ProcessTree {
         sums: &'a FoldedSums,
     ) -> Vec<SortKey<'a>> {
         let column = query.sort_by.spec();
-        let is_own = column.is_ascending();
+        let is_own = column.ascending;
         let key = |(node, at): (&Node, u32)| match node.is_match || is_own {
             true => column.sort_key(&table.row_with_sums(at, sums)),
             false => SortKey { number: f64::NAN, text: None },

@@ -2,7 +2,7 @@
 
 use super::{SyncFile, SyncRate};
 use crate::model::column::CellValue::{self, Fixed, Int, Text};
-use crate::model::column::ColumnSpec;
+use crate::model::column::{ColumnSource, ColumnSpec};
 use std::sync::Arc;
 
 /// Syncs of a process and file. Text is sanitized.
@@ -71,24 +71,34 @@ const fn right(id: Col, header: &'static str, width: u16, value: SyncValue, help
     ColumnSpec::right(id, header, width, value, help)
 }
 
-/// What the cells are read from, and why one may be `-`.
-pub const SOURCE: &str = "Traced in the kernel while this view or the findings are open. A cell is - where no sync has ended or the file lies on no device.";
+/// What all columns are read from.
+pub static SOURCE: ColumnSource = ColumnSource::new(
+    "tracing of fsync and its kin, while this view or the findings are open",
+    "where no sync has ended, where it waits for nothing known, or the file lies on no device",
+);
 
 /// In display order. Narrow panes drop columns from the end, but never the path.
 pub static SYNC_COLUMNS: &[SyncColumnSpec] = &[
-    right(Col::Pid, "PID", 7, |s| Int(s.rate.file.pid as u64), "the process; its threads are counted together"),
+    right(Col::Pid, "PID", 7, |s| Int(s.rate.file.pid as u64), "id of the process; its threads are counted together")
+        .smallest_first(),
     ColumnSpec::left(Col::Comm, "COMMAND", 12, |s| Text(&s.comm), "its name"),
     ColumnSpec::left(Col::Call, "CALL", 9, |s| Text(s.rate.file.call.name()), "the system call"),
     right(Col::Rate, "calls/s", 7, |s| Fixed(s.rate.calls_per_s, 1), "calls that ended, per second"),
-    right(Col::Wait, "wait%", 6, |s| Fixed(s.rate.wait_pct, 1), "share of the interval spent waiting in them")
+    right(Col::Wait, "wait%", 6, |s| Fixed(s.rate.wait_pct, 1), "percent of the interval spent waiting in them")
         .thresholds(f64::INFINITY, 25.0),
-    right(Col::P99, "p99 ms", 8, |s| millis(s.rate.latency.map(|l| l.p99)), "99th percentile since tracing began"),
-    right(Col::Max, "max ms", 8, longest, "the longest since tracing began"),
+    right(
+        Col::P99,
+        "p99 ms",
+        8,
+        |s| millis(s.rate.latency.map(|l| l.p99)),
+        "99th percentile of their duration since tracing began, milliseconds",
+    ),
+    right(Col::Max, "max ms", 8, longest, "the longest since tracing began, milliseconds"),
     ColumnSpec::left(Col::Device, "DEVICE", 10, |s| Text(&s.device), "the file system's device"),
-    right(Col::Mean, "mean ms", 8, |s| millis(s.rate.mean_us), "mean since tracing began"),
-    right(Col::Calls, "calls", 8, |s| Int(s.rate.calls), "calls since tracing began"),
+    right(Col::Mean, "mean ms", 8, |s| millis(s.rate.mean_us), "mean duration since tracing began, milliseconds"),
+    right(Col::Calls, "calls", 8, |s| Int(s.rate.calls), "number of calls since tracing began"),
     right(Col::LastEnded, "last", 7, |s| CellValue::text(s.last_ended.as_deref()), "time since the last one ended"),
-    right(Col::Errors, "errors", 6, |s| Int(s.rate.errors), "calls that failed since tracing began")
+    right(Col::Errors, "errors", 6, |s| Int(s.rate.errors), "number of calls that failed since tracing began")
         .thresholds(f64::INFINITY, 1.0),
     ColumnSpec::path(Col::Path, "PATH", 0, |s| Text(&s.path), "the file"),
 ];
@@ -131,7 +141,7 @@ type SlowSyncValue = for<'a> fn(&'a SlowSyncRow, &'a str) -> CellValue<'a>;
 pub static SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn, SlowSyncValue>] = &[
     ColumnSpec::left(SlowSyncColumn::EndedAt, "ENDED", 9, ended_at, "when it ended, or under way"),
     ColumnSpec::right(SlowSyncColumn::Duration, "took ms", 9, duration, "duration so far, milliseconds"),
-    ColumnSpec::right(SlowSyncColumn::Tid, "TID", 7, |s, _| Int(s.tid as u64), "the thread"),
+    ColumnSpec::right(SlowSyncColumn::Tid, "TID", 7, |s, _| Int(s.tid as u64), "id of the thread"),
     ColumnSpec::left(SlowSyncColumn::Comm, "COMMAND", 12, |s, _| Text(&s.comm), "its name"),
     ColumnSpec::left(SlowSyncColumn::Call, "CALL", 9, |s, _| Text(s.file.call.name()), "the system call"),
     ColumnSpec::left(SlowSyncColumn::WaitedOn, "WAITED ON", 22, waited_on, "where it was most often found waiting"),

@@ -1,9 +1,8 @@
 //! The rows of the two lists of syncs, by file and slow ones: named, filtered, sorted.
 
-use super::columns::{SlowSyncRow, SyncColumn, SyncRow};
+use super::columns::{SYNC_COLUMNS, SlowSyncRow, SyncColumn, SyncRow};
 use super::wait::wait_text;
 use super::{SlowSync, SyncActivity, SyncFile, SyncRate};
-use crate::model::column::CellValue;
 use crate::model::disk::DevId;
 use crate::model::topology::Topology;
 use crate::units::format_duration;
@@ -44,7 +43,7 @@ pub(crate) fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &S
     }
     if let Some(col) = query.sort {
         out.sort_by(|a, b| match (a.sort_value(col), b.sort_value(col)) {
-            (CellValue::Text(a), CellValue::Text(b)) => a.cmp(b),
+            (a, b) if SYNC_COLUMNS.iter().any(|c| c.id == col && c.ascending) => a.compare(&b),
             (a, b) => b.compare(&a),
         });
     }

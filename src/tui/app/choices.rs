@@ -1,6 +1,7 @@
 //! The list above a prompt: the commands of the palette, the columns to sort by or to explain.
 
 use super::state::App;
+use crate::model::column::ColumnSource;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::view::{Action, Effect, KeyContext, Prompt, PromptPurpose};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_popup_above, draw_text, highlight_row, wrap};
@@ -24,12 +25,16 @@ const TEXT_ROWS: u16 = 1;
 const SOURCE_ROWS: u16 = 3;
 /// Cells of the keys and headers before the texts.
 const KEY_WIDTH: u16 = 12;
+/// The same in the list of figures, which have longer names.
+const FIGURE_WIDTH: u16 = 20;
 
 /// An entry of the list.
 pub(super) struct Choice {
     /// The key, the typed command or the header of the column.
     key: String,
     text: String,
+    /// What a column is read from, and why a cell is `-`.
+    source: String,
     pick: Pick,
 }
 
@@ -78,8 +83,7 @@ impl App {
                 match out.iter_mut().find(|(action, _)| *action == b.action) {
                     Some((_, choice)) => choice.key = format!("{} {}", choice.key, b.name),
                     None => {
-                        let choice =
-                            Choice { key: b.name.to_owned(), text: b.help.to_owned(), pick: Pick::Perform(b.action) };
+                        let choice = Choice::new(b.name, b.help, Pick::Perform(b.action));
                         out.push((b.action, choice));
                     }
                 }
@@ -87,12 +91,10 @@ impl App {
         }
         let typed = TYPED_COMMANDS.iter().map(|(command, text)| {
             let word = command.split_once(' ').map_or(*command, |(word, _)| word);
-            Choice { key: format!(":{command}"), text: (*text).to_owned(), pick: Pick::Type(word) }
+            Choice::new(format!(":{command}"), *text, Pick::Type(word))
         });
-        let themes = self.shared.themes.names().enumerate().map(|(i, name)| Choice {
-            key: ":theme".into(),
-            text: format!("theme {}", crate::sanitize::sanitize(name)),
-            pick: Pick::Theme(i),
+        let themes = self.shared.themes.names().enumerate().map(|(i, name)| {
+            Choice::new(":theme", format!("theme {}", crate::sanitize::sanitize(name)), Pick::Theme(i))
         });
         out.into_iter().map(|(_, choice)| choice).chain(typed).chain(themes).collect()
     }
@@ -103,26 +105,28 @@ impl App {
         let columns = self.with_view(pane, |view, cx| view.columns(pane, cx)).unwrap_or_default();
         let entries = columns.iter().enumerate().filter(|(_, column)| !is_sort || column.can_sort);
         let entries = entries.map(|(i, column)| Choice {
-            key: column.header.to_owned(),
-            text: column.help.to_owned(),
-            pick: if is_sort { Pick::SortBy(Some(i)) } else { Pick::Close },
+            source: source_text(column.source),
+            ..Choice::new(column.header, column.help, if is_sort { Pick::SortBy(Some(i)) } else { Pick::Close })
         });
-        let default = Choice { key: "default".into(), text: "the default order".into(), pick: Pick::SortBy(None) };
+        let default = Choice::new("default", "the default order", Pick::SortBy(None));
         is_sort.then_some(default).into_iter().chain(entries).collect()
     }
 
-    /// Opens the list of the columns of the focused pane, to sort by one or to explain them.
-    pub(super) fn open_columns(&mut self, purpose: PromptPurpose, label: &str) {
+    /// Opens the list of the columns of the focused pane, to sort by one or to explain them, at the column of this index,
+    /// else at the sort column.
+    pub(super) fn open_columns(&mut self, purpose: PromptPurpose, label: &str, column: Option<usize>) {
         let pane = self.focused_pane();
         let columns = self.with_view(pane, |view, cx| view.columns(pane, cx)).unwrap_or_default();
-        if columns.is_empty() {
-            return self.screen.error("this pane has no columns; ? explains the keys");
+        let is_sort = purpose == PromptPurpose::Sort;
+        if !columns.iter().any(|column| column.can_sort || !is_sort) {
+            let why = if is_sort { "this list has one order" } else { "this pane has no figures to explain" };
+            return self.screen.error(format!("{why}; ? explains the keys"));
         }
-        let sorted = columns.iter().filter(|column| column.can_sort).position(|column| column.is_sorted);
+        let sorted = columns.iter().filter(|column| column.can_sort || !is_sort).position(|column| column.is_sorted);
         self.open_prompt(purpose, label, String::new());
         if let Some(crate::tui::view::Overlay::Prompt(prompt)) = &mut self.screen.overlay {
-            // Before the columns comes the default order.
-            prompt.choice = (purpose == PromptPurpose::Sort).then(|| sorted.map_or(0, |at| at + 1));
+            // Before the columns to sort by comes the default order.
+            prompt.choice = Some(if is_sort { sorted.map_or(0, |at| at + 1) } else { column.or(sorted).unwrap_or(0) });
         }
     }
 
@@ -192,25 +196,22 @@ impl App {
         if choices.is_empty() {
             draw_text(buf, inner.x + 1, inner.y, "nothing matches", inner.width.saturating_sub(1), theme.dim);
         }
+        let has_long_names = choices.iter().any(|choice| choice.key.chars().count() > usize::from(KEY_WIDTH));
+        let is_explain = prompt.purpose == PromptPurpose::Explain;
+        let key_width = if is_explain && has_long_names { FIGURE_WIDTH } else { KEY_WIDTH };
         let at = chosen(prompt).map(|at| at.min(choices.len().saturating_sub(1)));
         let offset = at.map_or(0, |at| (at + 1).saturating_sub(rows.height.into()));
         for ((i, choice), y) in choices.iter().enumerate().skip(offset).zip(rows.top()..rows.bottom()) {
-            draw_text(buf, rows.x + 1, y, &choice.key, KEY_WIDTH, theme.key);
-            let room = rows.width.saturating_sub(KEY_WIDTH + 3);
-            draw_text(buf, rows.x + 2 + KEY_WIDTH, y, &choice.text, room, theme.text);
+            draw_text(buf, rows.x + 1, y, &choice.key, key_width, theme.key);
+            let room = rows.width.saturating_sub(key_width + 3);
+            draw_text(buf, rows.x + 2 + key_width, y, &choice.text, room, theme.text);
             if Some(i) == at {
                 highlight_row(buf, rows, y, theme);
             }
         }
-        let whole = at.and_then(|at| choices.get(at)).map_or(String::new(), |choice| choice.text.clone());
-        let source = match prompt.purpose {
-            PromptPurpose::Explain => {
-                let pane = self.focused_pane();
-                self.with_view(pane, |view, _| view.data_source(pane)).unwrap_or_default()
-            }
-            _ => "",
-        };
-        let lines = wrap(&[whole.as_str(), source].join("\n"), inner.width.saturating_sub(2).into());
+        let Some(choice) = at.and_then(|at| choices.get(at)) else { return };
+        let source = if prompt.purpose == PromptPurpose::Explain { &choice.source } else { "" };
+        let lines = wrap(&[&choice.text, source].join("\n"), inner.width.saturating_sub(2).into());
         for (line, y) in lines.iter().filter(|line| !line.is_empty()).zip(rows.bottom()..inner.bottom()) {
             draw_text(buf, inner.x + 1, y, line, inner.width.saturating_sub(2), theme.dim);
         }
@@ -222,7 +223,19 @@ fn chosen(prompt: &Prompt) -> Option<usize> {
     prompt.choice.or_else(|| (!prompt.text.trim().is_empty()).then_some(0))
 }
 
+/// `Read from /proc/PID/io. A cell is - after it has ended.`
+fn source_text(source: &ColumnSource) -> String {
+    match source.missing {
+        "" => format!("Read from {}.", source.read_from),
+        when => format!("Read from {}. It is - {when}.", source.read_from),
+    }
+}
+
 impl Choice {
+    fn new(key: impl Into<String>, text: impl Into<String>, pick: Pick) -> Self {
+        Self { key: key.into(), text: text.into(), source: String::new(), pick }
+    }
+
     /// How well it matches a lower-case query, 0 best; `None`: it does not.
     fn rank(&self, query: &str) -> Option<u8> {
         let (key, text) = (self.key.to_lowercase(), self.text.to_lowercase());
@@ -252,7 +265,7 @@ mod tests {
 
     #[test]
     fn words_match_by_their_beginning_then_anywhere_then_by_letters_in_order() {
-        let choice = Choice { key: "F6".into(), text: "sort by a column".into(), pick: Pick::Close };
+        let choice = Choice::new("F6", "sort by a column", Pick::Close);
         let ranks = ["", "f6", "sor", "col", "olum", "srt", "xyz"].map(|query| choice.rank(query));
         assert_eq!(ranks, [Some(0), Some(0), Some(1), Some(2), Some(3), Some(4), None]);
     }

@@ -3,7 +3,7 @@
 use super::help;
 use super::state::App;
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::view::{Action, Effect, Overlay, PaneId, Prompt, PromptPurpose, Target, ViewId};
+use crate::tui::view::{Action, Effect, HelpState, Overlay, PaneId, Prompt, PromptPurpose, Target, ViewId};
 use std::time::Duration;
 
 impl App {
@@ -21,7 +21,7 @@ impl App {
             Action::Redraw => effects.push(Effect::Redraw),
             Action::Help => {
                 let is_open = matches!(self.screen.overlay, Some(Overlay::Help(_)));
-                self.screen.overlay = (!is_open).then_some(Overlay::Help(0));
+                self.screen.overlay = (!is_open).then(|| Overlay::Help(HelpState::default()));
             }
             Action::ShowView(tab) => self.navigate(Target::Tab(tab), effects),
             Action::NextView => {
@@ -87,6 +87,11 @@ impl App {
                 self.shared.themes.select_next();
                 self.screen.info(self.shared.themes.describe());
             }
+            Action::Search if matches!(self.screen.overlay, Some(Overlay::Help(_))) => {
+                if let Some(Overlay::Help(help)) = &mut self.screen.overlay {
+                    help.is_typing = true;
+                }
+            }
             Action::Search => self.open_prompt(PromptPurpose::Search, "search: ", String::new()),
             Action::Filter => {
                 let pane = self.focused_pane();
@@ -98,8 +103,8 @@ impl App {
                 self.open_prompt(PromptPurpose::Interval, &label, String::new());
             }
             Action::Command => self.open_prompt(PromptPurpose::Command, ":", String::new()),
-            Action::SortMenu => self.open_columns(PromptPurpose::Sort, "sort by: "),
-            Action::Explain => self.open_columns(PromptPurpose::Explain, "column: "),
+            Action::SortMenu => self.open_columns(PromptPurpose::Sort, "sort by: ", None),
+            Action::Explain => self.open_columns(PromptPurpose::Explain, "explain: ", None),
             _ => {}
         }
     }
@@ -163,7 +168,10 @@ impl App {
                 let last = super::draw::hidden_dialog_lines(dialog, self.screen.size);
                 return scroll_by(&mut dialog.scroll, last as isize);
             }
-            Some(Overlay::Help(offset)) => return scroll_by(offset, help::last_offset(self.screen.size)),
+            Some(Overlay::Help(help)) => {
+                let last = help::last_offset(help, self.screen.size);
+                return scroll_by(&mut help.scroll, last);
+            }
             _ => {}
         }
         let pane = self.focused_pane();

@@ -37,7 +37,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     draw_tabs(app, &theme, layout.tabs, buf);
     draw_footer(app, &theme, layout.footer, buf);
     match &app.screen.overlay {
-        Some(Overlay::Help(scroll)) => draw_help(*scroll, &app.view_contexts(), app.shared.pages_locked, &theme, buf),
+        Some(Overlay::Help(help)) => draw_help(help, &app.view_contexts(), app.shared.pages_locked, &theme, buf),
         Some(Overlay::Dialog(dialog)) => draw_dialog(dialog, &theme, buf),
         Some(Overlay::Prompt(prompt)) => draw_prompt(app, &cx, prompt, &theme, buf),
         None => {}
@@ -55,6 +55,7 @@ impl App {
     /// The key contexts in force, most specific first.
     pub(super) fn key_contexts(&self) -> Vec<KeyContext> {
         match &self.screen.overlay {
+            Some(Overlay::Help(help)) if help.is_typing => return Vec::new(),
             Some(Overlay::Help(_)) => return vec![KeyContext::Help, KeyContext::Scroll, KeyContext::Global],
             Some(Overlay::Dialog(d)) if d.on_confirm == PendingChange::Tune(Confirmation::Quit) => {
                 return vec![KeyContext::TuneLeave, KeyContext::Scroll];

@@ -33,7 +33,12 @@ impl App {
     pub(super) fn footer_keys(&self, area: Rect) -> Vec<(u16, u16, &'static KeyBinding)> {
         let width = |b: &KeyBinding| b.name.chars().count() as u16 + 1 + b.footer.len() as u16;
         let mut all = keymap::footer_bindings(&self.key_contexts());
-        all.retain(|b| self.refusal_reason(b.action).is_none());
+        let panes = self.arrange().0.panes.len();
+        all.retain(|b| match b.action {
+            Action::NextPane => panes > 1,
+            Action::Zoom => panes > 1 || self.screen.zoomed,
+            action => self.refusal_reason(action).is_none(),
+        });
         // Help and quit are always shown.
         let (stay, others): (Vec<&'static KeyBinding>, Vec<&'static KeyBinding>) =
             all.into_iter().partition(|b| matches!(b.action, Action::Help | Action::Quit));

@@ -2,7 +2,7 @@
 
 use super::layout;
 use super::state::App;
-use crate::tui::view::{Action, Effect, Overlay, PaneClick, PaneId, ReplayEffect};
+use crate::tui::view::{Action, Effect, Overlay, PaneClick, PaneId, PromptPurpose, ReplayEffect};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Margin, Position, Rect};
 
@@ -11,6 +11,7 @@ impl App {
         match event.kind {
             MouseEventKind::ScrollUp => self.on_wheel(event, -3, effects),
             MouseEventKind::ScrollDown => self.on_wheel(event, 3, effects),
+            MouseEventKind::Down(MouseButton::Right) => self.on_right_click(event.column, event.row),
             MouseEventKind::Down(MouseButton::Left) => self.on_click(event.column, event.row, effects),
             _ => (),
         }
@@ -31,6 +32,18 @@ impl App {
             self.screen.focus = index;
         }
         Some((pane, area))
+    }
+
+    /// Explains the column or figure under the mouse.
+    fn on_right_click(&mut self, x: u16, y: u16) {
+        if layout::is_too_small(self.screen.size) || self.screen.overlay.is_some() {
+            return;
+        }
+        let Some((pane, area)) = self.focus_pane_at(x, y) else { return };
+        let inner = area.inner(Margin::new(1, 1));
+        let click = inner.contains(Position { x, y }).then_some(PaneClick { pane, inner, x, y });
+        let column = click.and_then(|click| self.with_view(pane, |view, cx| view.column_at(click, cx)).flatten());
+        self.open_columns(PromptPurpose::Explain, "explain: ", column);
     }
 
     fn on_click(&mut self, x: u16, y: u16, effects: &mut Vec<Effect>) {

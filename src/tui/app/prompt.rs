@@ -160,7 +160,8 @@ fn parse_interval(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("\"{text}\": the interval is 0.1 to 3600 seconds"))
 }
 
-fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
+/// Edits the text at the cursor.
+pub(super) fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
     let before = |p: &Prompt| p.text[..p.cursor].chars().next_back().map_or(0, char::len_utf8);
     let after = |p: &Prompt| p.text[p.cursor..].chars().next().map_or(0, char::len_utf8);
     p.error = None;

@@ -80,6 +80,17 @@ impl ColumnState {
         self.sorted = column;
     }
 
+    /// The sort column, and whether its largest value comes first, for the mark in the header.
+    pub(crate) fn mark<C, V>(&self, columns: &[ColumnSpec<C, V>]) -> Option<(usize, bool)> {
+        let at = self.sorted?;
+        Some((at, columns.get(at)?.ascending == self.reverse))
+    }
+
+    /// Whether a column must stay: the list is sorted by it.
+    pub(crate) fn priority(&self, column: usize) -> Priority {
+        Priority::kept_if(self.sorted == Some(column))
+    }
+
     /// Scrolls so many columns.
     pub fn scroll(&mut self, by: isize, columns: usize) {
         self.offset = self.offset.saturating_add_signed(by).min(columns.saturating_sub(3));

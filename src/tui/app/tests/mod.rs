@@ -1,9 +1,11 @@
 //! (state, key) -> (state, effects), as a table.
 
+mod figures;
 mod files;
 mod findings;
 #[path = "../../../../tests/fixture/mod.rs"]
 pub mod fixture;
+mod footer;
 mod mouse;
 mod random_input;
 mod replay;
@@ -36,7 +38,7 @@ pub fn state_summary(app: &App) -> String {
         out += " zoomed";
     }
     match &u.overlay {
-        Some(Overlay::Help(n)) => out += &format!(" help@{n}"),
+        Some(Overlay::Help(help)) => out += &format!(" help@{}{}", help.scroll, help.search.text),
         Some(Overlay::Prompt(p)) => {
             out += &format!(" prompt {:?}", p.text);
             out += p.error.as_ref().map_or("", |_| " wrong");
@@ -105,6 +107,11 @@ const STATE_AFTER_KEYS: &[(&str, &str)] = &[
     ("?<esc>", "Overview/Processes"),
     ("??", "Overview/Processes"),
     ("?q", "Overview/Processes"),
+    ("?/sort", "Overview/Processes help@0sort"),
+    ("?<down>/sortx<bs>", "Overview/Processes help@0sort"),
+    ("?/sort<enter>q", "Overview/Processes"),
+    ("?/sort<esc>", "Overview/Processes help@0"),
+    ("?/sort<enter><esc>", "Overview/Processes"),
     ("2<enter>", "Devices/DeviceDetail device 254:0"),
     ("2<down><enter>", "Devices/DeviceDetail device 7:0"),
     ("2<enter><esc>", "Devices/Devices"),

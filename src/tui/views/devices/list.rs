@@ -105,8 +105,10 @@ impl DevicesView {
         let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
         let lines = self.device_lines(shared);
         let (set, fitted) = self.fitted_columns(shared, inner.width);
-        let sorted =
-            self.sort_id().and_then(|id| set.iter().position(|c| c.id == id)).map(|i| (i, !self.columns.reverse));
+        let sorted = self
+            .sort_id()
+            .and_then(|id| set.iter().position(|c| c.id == id))
+            .map(|i| (i, set[i].ascending == self.columns.reverse));
         table::draw_header(buf, inner, set, &fitted, sorted, theme);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
         let none = DiskRate::default();

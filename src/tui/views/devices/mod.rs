@@ -8,13 +8,15 @@ mod request_sizes;
 
 use super::detail::scroll_positions;
 use crate::export::table::Table;
+use crate::model::columns::device::{DeviceColumn, DeviceColumnSet};
+use crate::model::columns::figures::DEVICE_FIGURES;
 use crate::model::disk::DevId;
 use crate::tui::view::{
     Action, ColumnInfo, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
-const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll];
+const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::Columns, KeyContext::List, KeyContext::Scroll];
 
 #[derive(Debug, Clone, Default)]
 pub struct DevicesView {
@@ -74,7 +76,11 @@ impl View for DevicesView {
         &[
             (PaneId::Devices, "devices", LIST_KEYS),
             (PaneId::DeviceGraphs, "device-graphs", LIST_KEYS),
-            (PaneId::DeviceDetail, "device", &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll]),
+            (
+                PaneId::DeviceDetail,
+                "device",
+                &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Figures, KeyContext::Scroll],
+            ),
         ]
     }
 
@@ -129,6 +135,10 @@ impl View for DevicesView {
             }
             Action::ToggleActiveOnly => self.only_active = !self.only_active,
             Action::ToggleExtendedColumns => self.toggle_extended(),
+            // The Overview has no graphs.
+            Action::NextGraph if pane == PaneId::Devices && cx.screen.view == ViewId::Overview => {
+                out.navigate(Target::Tab(ViewId::Devices));
+            }
             Action::NextGraph => self.graph_index += 1,
             _ => return false,
         }
@@ -175,17 +185,28 @@ impl View for DevicesView {
 
     fn columns(&self, pane: PaneId, _: &Context) -> Vec<ColumnInfo> {
         match pane {
-            PaneId::Devices => ColumnInfo::of_table(self.column_set(u16::MAX), self.columns.sorted),
-            _ => Vec::new(),
+            PaneId::Devices => {
+                ColumnInfo::of_table(self.column_set(u16::MAX), self.columns.sorted, DeviceColumn::source)
+            }
+            _ => {
+                let columns = DeviceColumnSet::Extended.columns().iter().skip(1);
+                let columns = columns.map(|column| ColumnInfo::new(column, column.id.source()));
+                columns.chain(ColumnInfo::of_figures(DEVICE_FIGURES)).collect()
+            }
         }
+    }
+
+    fn column_at(&self, click: PaneClick, cx: &Context) -> Option<usize> {
+        if click.pane != PaneId::Devices {
+            return None;
+        }
+        let (set, fitted) = self.fitted_columns(cx.shared, click.inner.width);
+        let id = set[fitted.column_at(click.x - click.inner.x)?].id;
+        self.column_set(u16::MAX).iter().position(|column| column.id == id)
     }
 
     fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
         self.columns.sort_by(column);
-    }
-
-    fn data_source(&self, _: PaneId) -> &'static str {
-        crate::model::columns::device::SOURCE
     }
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {

@@ -27,9 +27,9 @@ impl FilesView {
         }
     }
 
-    pub(super) fn fitted_columns(column_offset: usize, width: u16) -> FittedColumns {
-        table::fit_columns(FILE_COLUMNS, width, MIN_PATH_WIDTH.max(width / 4), column_offset, |_| {
-            table::Priority::Rank(0)
+    pub(super) fn fitted_columns(&self, width: u16) -> FittedColumns {
+        table::fit_columns(FILE_COLUMNS, width, MIN_PATH_WIDTH.max(width / 4), self.columns.offset, |i| {
+            self.columns.priority(i)
         })
     }
 
@@ -48,8 +48,8 @@ impl FilesView {
             return draw_reason(buf, inner, &why.unwrap_or_default(), theme.warn);
         };
         let rows = self.rows(pane, cx.shared);
-        let fitted = Self::fitted_columns(self.columns.offset, inner.width);
-        let sorted = self.columns.sorted.map(|i| (i, !self.columns.reverse));
+        let fitted = self.fitted_columns(inner.width);
+        let sorted = self.columns.mark(FILE_COLUMNS);
         table::draw_header(buf, inner, FILE_COLUMNS, &fitted, sorted, theme);
         let notes = if is_files { list::notes(files, snapshot) } else { Vec::new() };
         let note_rows = (notes.len() as u16).min(inner.height.saturating_sub(2) / 3);

@@ -3,13 +3,13 @@
 mod lists;
 
 use crate::export::table::Table;
-use crate::model::file_io::columns::FILE_COLUMNS;
+use crate::model::file_io::columns::{FILE_COLUMNS, SOURCE};
 use crate::tui::view::{
     Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
-const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
+const KEYS: &[KeyContext] = &[KeyContext::Columns, KeyContext::List, KeyContext::Scroll];
 
 #[derive(Debug, Clone, Default)]
 pub struct FilesView {
@@ -79,7 +79,7 @@ impl View for FilesView {
     /// A click on a column's header sorts by it, a second one reverses the order; a click on a row selects it.
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
         if click.y == click.inner.y {
-            let fitted = Self::fitted_columns(self.columns.offset, click.inner.width);
+            let fitted = self.fitted_columns(click.inner.width);
             if let Some(column) = fitted.column_at(click.x - click.inner.x) {
                 self.columns.click(Some(column));
             }
@@ -108,15 +108,15 @@ impl View for FilesView {
     }
 
     fn columns(&self, _: PaneId, _: &Context) -> Vec<ColumnInfo> {
-        ColumnInfo::of_table(FILE_COLUMNS, self.columns.sorted)
+        ColumnInfo::of_table(FILE_COLUMNS, self.columns.sorted, |_| &SOURCE)
+    }
+
+    fn column_at(&self, click: PaneClick, _: &Context) -> Option<usize> {
+        self.fitted_columns(click.inner.width).column_at(click.x - click.inner.x)
     }
 
     fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
         self.columns.sort_by(column);
-    }
-
-    fn data_source(&self, _: PaneId) -> &'static str {
-        crate::model::file_io::columns::SOURCE
     }
 
     fn find_row(&mut self, pane: PaneId, search: &RowSearch, cx: &Context) -> bool {

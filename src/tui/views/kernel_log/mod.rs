@@ -5,11 +5,12 @@ mod log;
 
 use super::detail::{detail_table, scroll_positions};
 use crate::export::table::Table;
+use crate::model::columns::figures::LOG_FIGURES;
 use crate::model::kernel_log::{DEFAULT_EXCLUDE, LogPatterns};
 use crate::model::observation::Change;
 use crate::tui::view::{
-    Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Request, Shared, Target, View,
-    ViewId,
+    Action, ColumnInfo, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PromptPurpose, Request, Shared,
+    Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use smart_default::SmartDefault;
@@ -116,6 +117,10 @@ impl View for KernelLogView {
             PaneId::KernelLog => self.log_table(cx.shared),
             _ => detail_table("Kernel log entry", cx, self.detail_lines(cx)),
         }
+    }
+
+    fn columns(&self, _: PaneId, _: &Context) -> Vec<ColumnInfo> {
+        ColumnInfo::of_figures(LOG_FIGURES).collect()
     }
 
     fn row_count(&self, pane: PaneId, cx: &Context) -> usize {

@@ -8,15 +8,18 @@ pub(crate) use writeback::level;
 
 use crate::export::memory::build_table;
 use crate::export::table::Table;
-use crate::tui::view::{Context, PaneId, PaneSpec, View};
+use crate::model::columns::figures::MEMORY_FIGURES;
+use crate::tui::view::{ColumnInfo, Context, KeyContext, PaneId, PaneSpec, View};
 use crate::tui::widgets::{CellBuffer, Rect};
+
+const KEYS: &[KeyContext] = &[KeyContext::Figures];
 
 #[derive(Debug, Default)]
 pub struct MemoryView;
 
 impl View for MemoryView {
     fn panes(&self) -> &'static [PaneSpec] {
-        &[(PaneId::Memory, "memory", &[]), (PaneId::Writeback, "writeback", &[])]
+        &[(PaneId::Memory, "memory", KEYS), (PaneId::Writeback, "writeback", KEYS)]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -24,6 +27,10 @@ impl View for MemoryView {
             PaneId::Memory => page::render(cx, area, buf),
             _ => writeback::render(cx, area, buf),
         }
+    }
+
+    fn columns(&self, _: PaneId, _: &Context) -> Vec<ColumnInfo> {
+        ColumnInfo::of_figures(MEMORY_FIGURES).collect()
     }
 
     fn table(&self, _: PaneId, cx: &Context) -> Table {

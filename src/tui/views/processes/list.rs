@@ -48,7 +48,9 @@ impl ProcessesView {
             id => of_process_column(id, self.is_empty_column(shared, &set[i])),
         };
         let history = self.history_area(shared, Rect { width, height: 1, ..Rect::default() }).width;
-        let least = (width / 4).max(if width < 66 { 12 } else { 18 });
+        // The lines of the tree stand before the command.
+        let share = if self.show_tree { width / 3 } else { width / 4 };
+        let least = share.max(if width < 66 { 12 } else { 18 });
         let mut fitted = table::fit_columns(set, width - history, least, self.column_offset, priority);
         if let Some(waits) = set.iter().position(|c| c.id == Col::Waits) {
             fitted.widen(waits, MAX_WAITS_WIDTH, COMMAND_WIDTH);
@@ -214,7 +216,7 @@ impl ProcessesView {
         draw_text_right(buf, history.x, inner.y, " I/O", history.width, theme.dim);
         if has_busy && area.height > 0 {
             let by = self.task_query(0, 0).sort_by;
-            let descending = self.reverse == by.spec().is_ascending();
+            let descending = self.reverse == by.spec().ascending;
             let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
             table::draw_header(buf, area, set, &fitted, sorted, theme);
             if self.has_sections() {

@@ -13,7 +13,8 @@ pub(crate) use ionice::parse_io_priority;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::jobs::job::{WorkerJob, WorkerReply};
-use crate::model::columns::process::ProcessColumnSpec;
+use crate::model::columns::figures::TASK_FIGURES;
+use crate::model::columns::process::{ProcessColumnSet, ProcessColumnSpec};
 use crate::model::observation::Change;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessTree, ProcessWindow, TaskKey};
 use crate::tui::view::{
@@ -23,6 +24,10 @@ use crate::tui::view::{
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use sections::{EmptyColumns, TaskLine};
 use written_files::WrittenFilesPage;
+
+const LIST_KEYS: &[KeyContext] = &[KeyContext::Processes, KeyContext::Columns, KeyContext::List, KeyContext::Scroll];
+const PAGE_KEYS: &[KeyContext] =
+    &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Figures, KeyContext::Scroll];
 
 #[derive(Debug, Clone, Default)]
 pub struct ProcessesView {
@@ -157,10 +162,7 @@ impl ProcessesView {
 
 impl View for ProcessesView {
     fn panes(&self) -> &'static [PaneSpec] {
-        &[
-            (PaneId::Processes, "processes", &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll]),
-            (PaneId::ProcessDetail, "process", &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll]),
-        ]
+        &[(PaneId::Processes, "processes", LIST_KEYS), (PaneId::ProcessDetail, "process", PAGE_KEYS)]
     }
 
     fn render(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -362,26 +364,29 @@ impl View for ProcessesView {
     }
 
     fn columns(&self, pane: PaneId, cx: &Context) -> Vec<ColumnInfo> {
+        let info = |c: &ProcessColumnSpec| ColumnInfo::new(c, c.id.source());
         if pane != PaneId::Processes {
-            return Vec::new();
+            let columns = ProcessColumnSet::FullTraced.columns().iter().map(info);
+            return columns.chain(ColumnInfo::of_figures(TASK_FIGURES)).collect();
         }
         let sorted = self.task_query(0, 0).sort_by;
-        let info = |c: &ProcessColumnSpec| ColumnInfo {
-            header: c.header,
-            help: c.help,
-            is_sorted: c.id == sorted,
-            can_sort: true,
-        };
-        self.sortable_columns(cx).into_iter().map(info).collect()
+        let columns = self.sortable_columns(cx).into_iter();
+        columns.map(|c| ColumnInfo { is_sorted: c.id == sorted, can_sort: true, ..info(c) }).collect()
+    }
+
+    fn column_at(&self, click: PaneClick, cx: &Context) -> Option<usize> {
+        let area = self.table_area(self.busy_area(click.inner));
+        if click.pane != PaneId::Processes || click.y < area.y {
+            return None;
+        }
+        let (set, fitted) = self.fitted_columns(cx.shared, area.width);
+        let id = set[fitted.column_at(click.x.checked_sub(area.x)?)?].id;
+        self.sortable_columns(cx).iter().position(|column| column.id == id)
     }
 
     fn sort_by(&mut self, _: PaneId, column: Option<usize>, cx: &Context) {
         let spec = column.and_then(|i| self.sortable_columns(cx).get(i).copied());
         self.sort_by(spec.map_or(ProcessColumn::Stalled, |spec| spec.id));
-    }
-
-    fn data_source(&self, _: PaneId) -> &'static str {
-        crate::model::columns::process::SOURCE
     }
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {

@@ -25,9 +25,9 @@ impl SyncsView {
         syncs.map_or_else(Vec::new, |s| list::sync_rows(s, shared.system.topology.ok(), &self.query()))
     }
 
-    pub(super) fn fitted_columns(column_offset: usize, width: u16) -> FittedColumns {
-        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), column_offset, |_| {
-            table::Priority::Rank(0)
+    pub(super) fn fitted_columns(&self, width: u16) -> FittedColumns {
+        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), self.columns.offset, |i| {
+            self.columns.priority(i)
         })
     }
 
@@ -44,8 +44,8 @@ impl SyncsView {
             return draw_reason(buf, inner, &why.unwrap_or_default(), theme.warn);
         };
         let rows = self.callers(cx.shared);
-        let fitted = Self::fitted_columns(self.columns.offset, inner.width);
-        let sorted = self.columns.sorted.map(|i| (i, !self.columns.reverse));
+        let fitted = self.fitted_columns(inner.width);
+        let sorted = self.columns.mark(SYNC_COLUMNS);
         table::draw_header(buf, inner, SYNC_COLUMNS, &fitted, sorted, theme);
         let notes = list::notes(syncs);
         let note_rows = (notes.len() as u16).min(inner.height.saturating_sub(2) / 3).max(u16::from(inner.height > 3));
@@ -81,6 +81,12 @@ impl SyncsView {
         syncs.map_or_else(Vec::new, |s| list::slow_sync_rows(s, shared.system.topology.ok(), &self.filter))
     }
 
+    pub(super) fn fitted_slow_columns(width: u16) -> FittedColumns {
+        // In a narrow pane errno goes before what the sync waited on.
+        let keep = |i: usize| table::Priority::kept_if(SLOW_SYNC_COLUMNS[i].id == SlowSyncColumn::WaitedOn);
+        table::fit_columns(SLOW_SYNC_COLUMNS, width, MIN_SLOW_PATH_WIDTH, 0, keep)
+    }
+
     pub(super) fn render_slow_syncs(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::SlowSyncs));
         let snapshot = cx.shared.snapshot();
@@ -92,9 +98,7 @@ impl SyncsView {
             return;
         }
         let rows = self.slow_syncs(cx.shared);
-        // In a narrow pane errno goes before what the sync waited on.
-        let keep = |i: usize| table::Priority::kept_if(SLOW_SYNC_COLUMNS[i].id == SlowSyncColumn::WaitedOn);
-        let fitted = table::fit_columns(SLOW_SYNC_COLUMNS, inner.width, MIN_SLOW_PATH_WIDTH, 0, keep);
+        let fitted = Self::fitted_slow_columns(inner.width);
         table::draw_header(buf, inner, SLOW_SYNC_COLUMNS, &fitted, None, theme);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
         let mut scratch = String::new();

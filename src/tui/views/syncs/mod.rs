@@ -4,7 +4,7 @@ mod lists;
 
 use crate::export::table::Table;
 use crate::model::syncs::SLOW_THRESHOLD_MS;
-use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
+use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SOURCE, SYNC_COLUMNS};
 use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
 use crate::tui::view::{
     Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
@@ -13,7 +13,9 @@ use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, spli
 use smart_default::SmartDefault;
 use std::time::Duration;
 
-const KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
+const KEYS: &[KeyContext] = &[KeyContext::Columns, KeyContext::List, KeyContext::Scroll];
+/// They are in the order of time.
+const SLOW_KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
 
 #[derive(Debug, Clone, SmartDefault)]
 pub struct SyncsView {
@@ -65,7 +67,7 @@ impl SyncsView {
 
 impl View for SyncsView {
     fn panes(&self) -> &'static [PaneSpec] {
-        &[(PaneId::Syncs, "syncs", KEYS), (PaneId::SlowSyncs, "slow-syncs", KEYS)]
+        &[(PaneId::Syncs, "syncs", KEYS), (PaneId::SlowSyncs, "slow-syncs", SLOW_KEYS)]
     }
 
     fn layout(&self, _: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
@@ -109,7 +111,7 @@ impl View for SyncsView {
     /// A click on a column's header sorts by it, a second one reverses the order; a click on a row selects it.
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
         if click.y == click.inner.y {
-            let fitted = Self::fitted_columns(self.columns.offset, click.inner.width);
+            let fitted = self.fitted_columns(click.inner.width);
             if let Some(column) = fitted.column_at(click.x - click.inner.x).filter(|_| click.pane == PaneId::Syncs) {
                 self.columns.click(Some(column));
             }
@@ -149,21 +151,25 @@ impl View for SyncsView {
 
     fn columns(&self, pane: PaneId, _: &Context) -> Vec<ColumnInfo> {
         match pane {
-            PaneId::Syncs => ColumnInfo::of_table(SYNC_COLUMNS, self.columns.sorted),
+            PaneId::Syncs => ColumnInfo::of_table(SYNC_COLUMNS, self.columns.sorted, |_| &SOURCE),
             // They are in the order of time.
-            _ => ColumnInfo::of_table(SLOW_SYNC_COLUMNS, None)
+            _ => ColumnInfo::of_table(SLOW_SYNC_COLUMNS, None, |_| &SOURCE)
                 .into_iter()
                 .map(|column| ColumnInfo { can_sort: false, ..column })
                 .collect(),
         }
     }
 
-    fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
-        self.columns.sort_by(column);
+    fn column_at(&self, click: PaneClick, _: &Context) -> Option<usize> {
+        let fitted = match click.pane {
+            PaneId::Syncs => self.fitted_columns(click.inner.width),
+            _ => Self::fitted_slow_columns(click.inner.width),
+        };
+        fitted.column_at(click.x - click.inner.x)
     }
 
-    fn data_source(&self, _: PaneId) -> &'static str {
-        crate::model::syncs::columns::SOURCE
+    fn sort_by(&mut self, _: PaneId, column: Option<usize>, _: &Context) {
+        self.columns.sort_by(column);
     }
 
     fn find_row(&mut self, pane: PaneId, search: &RowSearch, cx: &Context) -> bool {
