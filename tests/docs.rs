@@ -3,6 +3,7 @@
 
 use clap::CommandFactory;
 use iotop_plus::cli::Cli;
+use iotop_plus::tui::action_name::action_name;
 use iotop_plus::tui::keymap::{BINDINGS, KeyContext};
 use iotop_plus::tui::settings::{SETTING_DESCRIPTIONS, Settings};
 use iotop_plus::tuning::knobs::KNOBS;
@@ -264,7 +265,8 @@ fn the_columns_page_is_the_programs_own_list() {
 fn the_keys_page_is_the_programs_own_table() {
     let mut page = String::from(
         "# Keys\n\nThe footer shows the keys that act where you are, `?` shows them all. A key of a more specific \
-         context takes precedence over the same key of a more general one.\n",
+         context takes precedence over the same key of a more general one. The section `keys` of the config file gives an \
+         action other keys, by its name; the keys of questions and of the help stay.\n",
     );
     let mut contexts: Vec<KeyContext> = Vec::new();
     for binding in BINDINGS.iter() {
@@ -274,10 +276,11 @@ fn the_keys_page_is_the_programs_own_table() {
         assert!(!binding.help.trim().is_empty(), "{}", binding.name);
     }
     for context in contexts {
-        page.push_str(&format!("\n## {}\n\n| key | does |\n|---|---|\n", <&str>::from(context)));
+        page.push_str(&format!("\n## {}\n\n| key | does | name |\n|---|---|---|\n", <&str>::from(context)));
         for b in BINDINGS.iter().filter(|b| b.context == context) {
             let key = b.name.replace('|', "\\|");
-            page.push_str(&format!("| `{key}` | {} |\n", b.help.replace('|', "\\|")));
+            let (name, help) = (action_name(b.action), b.help.replace('|', "\\|"));
+            page.push_str(&format!("| `{key}` | {help} | `{name}` |\n"));
         }
     }
     assert_page("keys.md", &page);

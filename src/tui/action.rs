@@ -70,7 +70,7 @@ impl ViewId {
 }
 
 /// A request of the user; the table of keys says what each does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 pub enum Action {
     Quit,
     Suspend,
@@ -95,6 +95,7 @@ pub enum Action {
     ColumnsRight,
     ReverseSort,
     SortMenu,
+    ChooseColumns,
     Explain,
     Search,
     SearchNext,
@@ -131,7 +132,7 @@ pub enum Action {
     ToggleRecording,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 pub enum RunAction {
     Start,
     Cancel,
@@ -143,7 +144,7 @@ pub enum RunAction {
     FocusPage,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 pub enum TuneAction {
     Apply,
     Presets,
@@ -161,7 +162,7 @@ pub enum TuneAction {
     QuitDetach,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 pub enum ExperimentAction {
     TryPending,
     Reopen,
@@ -170,7 +171,7 @@ pub enum ExperimentAction {
     Keep,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 pub enum ReplayAction {
     TogglePlay,
     StepTicks(i8),

@@ -4,6 +4,7 @@
 
 mod capture;
 mod choices;
+mod column_choice;
 mod diagnosis;
 mod dispatch;
 pub mod draw;
@@ -26,7 +27,6 @@ pub use state::{App, Views};
 
 use super::effect::Effect;
 use super::event::Event;
-use super::keymap;
 use super::screen::Overlay;
 use crate::model::observation::Observation;
 use crossterm::event::{KeyEvent, KeyEventKind};
@@ -64,8 +64,8 @@ fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     } else if let Some(Overlay::Help(help)) = &mut app.screen.overlay
         && help.is_typing
     {
-        help::on_search_key(help, key, app.screen.size);
-    } else if let Some(action) = keymap::lookup_action(&app.key_contexts(), &key) {
+        help::on_search_key(help, &app.shared.keymap, key, app.screen.size);
+    } else if let Some(action) = app.shared.keymap.lookup_action(&app.key_contexts(), &key) {
         app.screen.message = None;
         app.apply_action(action, effects);
     }

@@ -7,7 +7,8 @@ use KeyContext::{
     Bench, Columns, Detail, DeviceDetail, Devices, Dialog, Experiment, Figures, Findings, Global, Help, Kernel,
     KernelDetail, List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyCode;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// Where a key acts, with its heading in the help. A more specific context wins over a more general one.
@@ -51,12 +52,12 @@ pub enum KeyContext {
     Dialog,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the names say what needs no comment")]
 pub struct KeyBinding {
     pub context: KeyContext,
     /// How it is written: `q`, `Space`, `^L`, `PgDn`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub code: KeyCode,
     pub ctrl: bool,
     pub action: Action,
@@ -70,7 +71,7 @@ pub static BINDINGS: LazyLock<Vec<KeyBinding>> = LazyLock::new(|| {
     let bindings = KEYS.iter().flat_map(|&(context, names, action, footer, help)| {
         names.split(' ').map(move |name| {
             let (code, ctrl) = parse_key(name);
-            KeyBinding { context, name, code, ctrl, action, footer, help }
+            KeyBinding { context, name: name.into(), code, ctrl, action, footer, help }
         })
     });
     bindings.collect()
@@ -168,6 +169,7 @@ const KEYS: &[KeyRow] = &[
     (Columns, "r", A::ReverseSort, "", "reverse the order"),
     (Devices, "o", A::ToggleActiveOnly, "active", "hide or show idle devices"),
     (Devices, "x", A::ToggleExtendedColumns, "columns", "the columns of iostat -x"),
+    (Devices, "F2", A::ChooseColumns, "", "choose the columns and their order"),
     (Devices, "g", A::NextGraph, "graph", "another quantity in the graphs"),
     (Processes, "o", A::ToggleActiveOnly, "active", "hide or show idle tasks"),
     (Processes, "a", A::ToggleTotals, "sums", "sums since the start (or since D) instead of rates"),
@@ -181,6 +183,7 @@ const KEYS: &[KeyRow] = &[
         "fold or unfold the threads of the selected process; in the tree, all below it",
     ),
     (Processes, "i F7 F8", A::Ionice, "ionice", "I/O class and priority of the selected task (asks first)"),
+    (Processes, "F2", A::ChooseColumns, "columns", "choose the columns and their order"),
     (Processes, "F9", A::Kill, "", "signals are not sent from here: says how to send one"),
     (Processes, "u", A::UserFilter, "", "only one user's tasks"),
     (Kernel, "f", A::ToggleFold, "fold", "fold or unfold traces"),
@@ -297,7 +300,7 @@ fn function_key(name: &str) -> Option<u8> {
 }
 
 /// The key of a name, and whether it is pressed with the control key.
-fn parse_key(name: &str) -> (KeyCode, bool) {
+pub(super) fn parse_key(name: &str) -> (KeyCode, bool) {
     let code = match name {
         "Space" => KeyCode::Char(' '),
         "Enter" => KeyCode::Enter,
@@ -321,28 +324,4 @@ fn parse_key(name: &str) -> (KeyCode, bool) {
         },
     };
     (code, false)
-}
-
-/// What a key means; `contexts` from the most specific to the most general.
-pub fn lookup_action(contexts: &[KeyContext], event: &KeyEvent) -> Option<Action> {
-    let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-    if event.modifiers.contains(KeyModifiers::ALT) {
-        return None;
-    }
-    contexts.iter().find_map(|context| {
-        BINDINGS.iter().find(|b| b.context == *context && b.code == event.code && b.ctrl == ctrl).map(|b| b.action)
-    })
-}
-
-/// The keys of the footer for these contexts, most specific first, one for each action.
-pub fn footer_bindings(contexts: &[KeyContext]) -> Vec<&'static KeyBinding> {
-    let mut out: Vec<&KeyBinding> = Vec::new();
-    for context in contexts {
-        for b in BINDINGS.iter().filter(|b| b.context == *context && !b.footer.is_empty()) {
-            if !out.iter().any(|o| o.action == b.action || o.name == b.name) {
-                out.push(b);
-            }
-        }
-    }
-    out
 }

@@ -1,10 +1,15 @@
 //! The table of keys: no doubles, the specific context wins, every view has its key.
 
 use super::action::{Action, ExperimentAction, ReplayAction, RunAction, TuneAction, ViewId};
+use super::key_config::Keymap;
 use super::keymap::KeyContext::{Devices, Dialog, Global, Help, Kernel, List, TuneLeave};
-use super::keymap::{BINDINGS, KeyBinding, lookup_action};
+use super::keymap::{BINDINGS, KeyBinding, KeyContext};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::{HashMap, HashSet};
+
+fn lookup_action(contexts: &[KeyContext], event: &KeyEvent) -> Option<Action> {
+    Keymap::default().lookup_action(contexts, event)
+}
 
 #[test]
 fn keys_are_unique_within_a_context() {
@@ -44,6 +49,7 @@ fn meaning(action: Action) -> Action {
         Action::Experiment(ExperimentAction::Keep) => Action::Tune(TuneAction::Keep),
         Action::Tune(TuneAction::Graph) => Action::NextGraph,
         Action::Tune(TuneAction::KnobPage) => Action::Explain,
+        Action::ChooseColumns => Action::Run(RunAction::Edit),
         Action::Replay(ReplayAction::Last) => Action::MoveToLast,
         Action::Tune(TuneAction::Discard) => Action::Run(RunAction::Cancel),
         other => other,

@@ -1,12 +1,14 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
+pub mod action_name;
 pub mod app;
 pub(crate) mod bench_target;
 pub(crate) mod column_priority;
 pub mod diff_renderer;
 pub mod effect;
 pub mod event;
+pub mod key_config;
 pub mod keymap;
 #[cfg(test)]
 mod keymap_tests;

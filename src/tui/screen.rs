@@ -103,6 +103,8 @@ pub enum PromptPurpose {
     Sort,
     /// The column to explain.
     Explain,
+    /// The columns to show.
+    Columns,
     Include,
     Exclude,
     /// I/O class and level of a task.

@@ -3,8 +3,10 @@
 #![expect(missing_docs, reason = "SETTING_DESCRIPTIONS has them")]
 
 use super::action::ViewId;
+use super::key_config::{KeySettings, Keymap};
 use super::widgets::SymbolSet;
 use crate::export::screenshot::{FORMATS, find_format};
+use crate::model::columns::device;
 use crate::model::columns::process::COLUMNS;
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::ProcessColumn;
@@ -32,11 +34,15 @@ pub struct Settings {
     pub syncs: SyncsSettings,
     pub bench: BenchSettings,
     pub screenshot: ScreenshotSettings,
+    #[serde(skip_serializing_if = "KeySettings::is_empty")]
+    pub keys: KeySettings,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeviceSettings {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
     pub extended: bool,
     pub only_active: bool,
 }
@@ -44,6 +50,8 @@ pub struct DeviceSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessSettings {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
     #[default = "stalled"]
     pub sort: String,
     pub reverse: bool,
@@ -109,8 +117,16 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ),
     ("mouse", "Whether the mouse is used. Default true."),
     ("tracing", "Whether latencies are measured by programs loaded into the kernel. Default true."),
+    (
+        "devices.columns",
+        "The columns to show and their order, by their headings. Default: as many as there is room for.",
+    ),
     ("devices.extended", "The columns of iostat -x. Default false."),
     ("devices.only_active", "Only devices that do I/O. Default false."),
+    (
+        "processes.columns",
+        "The columns to show and their order, by their headings. Default: as many as there is room for.",
+    ),
     (
         "processes.sort",
         "Column to sort by; io is reads and writes together, stalled those that are stalled first, then io. Default stalled.",
@@ -129,6 +145,10 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("screenshot.format", "png, svg, html, markdown, text, ansi or json. Default png."),
     ("screenshot.directory", "Where screenshots go; a dot is where the program is started. Default a dot."),
     ("syncs.threshold_ms", "A sync that takes so many milliseconds is listed by itself, 0 to 3600000. Default 10."),
+    (
+        "keys.ACTION",
+        "The key or keys of an action, in place of its own; docs/reference/keys.md names the actions. Ctrl-C and the keys that answer questions stay.",
+    ),
     ("tune.lease", "Seconds after which a change of a setting reverts, 1 to 86400. Default 120."),
 ];
 
@@ -158,6 +178,16 @@ impl Settings {
         if ProcessColumn::by_name(sort).is_none() {
             return Err(not_one_of("processes.sort", sort, COLUMNS.iter().map(|c| c.value.name)));
         }
+        let wrong = |section: &str, setting: &str, why: String| {
+            let line = crate::toml_file::line_of_setting(text, section, setting);
+            let line = line.map_or(String::new(), |line| format!("line {line}: "));
+            format!("{line}{section}.{}: {why}", crate::sanitize::sanitize(setting))
+        };
+        let devices = device::COLUMNS.iter().map(|c| c.header);
+        check_columns(&settings.devices.columns, devices).map_err(|why| wrong("devices", "columns", why))?;
+        let processes = ProcessColumn::choices().map(|c| c.header);
+        check_columns(&settings.processes.columns, processes).map_err(|why| wrong("processes", "columns", why))?;
+        Keymap::new(&settings.keys).map_err(|err| wrong("keys", &err.action, err.problem))?;
         let KernelSettings { include, exclude } = &settings.kernel;
         LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
         Ok(settings)
@@ -169,6 +199,23 @@ impl Settings {
     }
 }
 
+/// Errors: a heading that is none of these, or is there twice.
+fn check_columns(headers: &[String], valid: impl Iterator<Item = &'static str>) -> Result<(), String> {
+    let mut valid: Vec<&str> = valid.collect();
+    for (at, header) in headers.iter().enumerate() {
+        let shown = crate::sanitize::sanitize(header);
+        if !valid.contains(&header.as_str()) {
+            let mut seen = std::collections::HashSet::new();
+            valid.retain(|name| seen.insert(*name));
+            return Err(format!("no column \"{shown}\"; there are {}", valid.join(", ")));
+        }
+        if headers[..at].contains(header) {
+            return Err(format!("\"{shown}\" is there twice"));
+        }
+    }
+    Ok(())
+}
+
 fn not_one_of(setting: &str, value: &str, names: impl Iterator<Item = &'static str>) -> String {
     let (value, names) = (crate::sanitize::sanitize(value), names.collect::<Vec<_>>().join(", "));
     format!("{setting} = \"{value}\": must be one of {names}")
@@ -177,11 +224,14 @@ fn not_one_of(setting: &str, value: &str, names: impl Iterator<Item = &'static s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::key_config::KeyNames;
 
     #[test]
     fn settings_round_trip_through_toml() {
         let mut settings = Settings { interval: 2.5, theme: "high-contrast".into(), ..Default::default() };
         settings.kernel.include = Some("sd[ab]".into());
+        settings.keys.insert("quit".into(), KeyNames::Several(vec!["Q".into()]));
+        settings.devices.columns = vec!["Device".into(), "%util".into()];
         assert_eq!(Settings::parse(&settings.to_toml()).unwrap(), settings);
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
     }
@@ -189,7 +239,9 @@ mod tests {
     #[test]
     fn every_setting_is_described_with_its_default() {
         let kernel = KernelSettings { include: Some(String::new()), exclude: Some(String::new()) };
-        let all = Settings { kernel, ..Settings::default() };
+        let mut all = Settings { kernel, ..Settings::default() };
+        all.keys.insert("ACTION".into(), KeyNames::One("V".into()));
+        (all.devices.columns, all.processes.columns) = (vec!["tps".into()], vec!["PID".into()]);
         let table: toml::Table = toml::from_str(&all.to_toml()).unwrap();
         let mut names = Vec::new();
         for (name, value) in &table {
@@ -205,6 +257,8 @@ mod tests {
             let default = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(
                 name.starts_with("kernel.")
+                    || name.starts_with("keys.")
+                    || name.ends_with(".columns")
                     || name.ends_with(".directory")
                     || help.contains(&format!("Default {default}.")),
                 "{name}: {help}"
@@ -224,5 +278,14 @@ mod tests {
         assert!(Settings::parse("[syncs]\nthreshold_ms = 3600001").unwrap_err().contains("3600000"));
         assert!(Settings::parse("[screenshot]\nformat = \"gif\"").unwrap_err().contains("png"));
         assert!(Settings::parse("[kernel]\nexclude = \"(\"").is_err());
+        for (text, line, what) in [
+            ("[keys]\nquit = \"Q\"\nbogus = \"V\"\n", 3, "no action \"bogus\"; there are "),
+            ("\n[keys]\n\"toggle-tree\" = \"g\"\n", 3, "is the key of next-graph"),
+            ("[devices]\n\ncolumns = [\"tps\", \"%use\"]", 3, "no column \"%use\"; there are Device, r/s, "),
+            ("[processes]\ncolumns = [\"PID\", \"PID\"]", 2, "twice"),
+        ] {
+            let err = Settings::parse(text).unwrap_err();
+            assert!(err.starts_with(&format!("line {line}: ")) && err.contains(what), "{text}: {err}");
+        }
     }
 }

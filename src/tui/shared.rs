@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "the names say what needs no comment")]
 
 use super::bench_target::BenchTarget;
+use super::key_config::Keymap;
 use super::knob_snapshot::KnobState;
 use super::replay_timeline::ReplayTimeline;
 use super::themes::ThemeList;
@@ -30,6 +31,7 @@ pub struct Shared {
     /// Whether the program's own pages are locked in memory; `None` while that is not known.
     pub pages_locked: Option<bool>,
     pub tracing: bool,
+    pub keymap: Keymap,
     pub replay: Option<ReplayUi>,
     /// State of the recorder, while it runs.
     pub recording_status: Option<crate::recording::writer::RecorderStatus>,
@@ -66,6 +68,7 @@ impl Shared {
             symbols_setting: SymbolSet::default(),
             pages_locked: None,
             tracing: false,
+            keymap: Keymap::default(),
             replay: None,
             recording_status: None,
             utc_offset_secs: 0,

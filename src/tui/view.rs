@@ -133,6 +133,35 @@ impl ColumnInfo {
     }
 }
 
+/// A column that a list can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnChoice {
+    pub header: &'static str,
+    pub help: &'static str,
+    pub is_shown: bool,
+}
+
+impl ColumnChoice {
+    /// The columns shown, then those of the others that are not among them.
+    pub(crate) fn list<C: Copy + PartialEq, V: Copy>(
+        shown: &[ColumnSpec<C, V>],
+        others: impl Iterator<Item = &'static ColumnSpec<C, V>>,
+    ) -> Vec<Self>
+    where
+        C: 'static,
+        V: 'static,
+    {
+        let choice = |c: &ColumnSpec<C, V>, is_shown| Self { header: c.header, help: c.help, is_shown };
+        let mut out: Vec<Self> = shown.iter().map(|c| choice(c, true)).collect();
+        for column in others {
+            if !shown.iter().any(|c| c.id == column.id) && !out.iter().any(|c| c.header == column.header) {
+                out.push(choice(column, false));
+            }
+        }
+        out
+    }
+}
+
 /// A click inside the frame of a pane.
 #[derive(Debug, Clone, Copy)]
 pub struct PaneClick {
@@ -375,6 +404,14 @@ pub trait View {
 
     /// Sorts a list by that column among those of [`View::columns`] that can be sorted by; `None`: its default order.
     fn sort_by(&mut self, _pane: PaneId, _column: Option<usize>, _cx: &Context) {}
+
+    /// The columns that a list can show, those shown first and in their order; empty: they cannot be chosen.
+    fn column_choices(&self, _pane: PaneId, _cx: &Context) -> Vec<ColumnChoice> {
+        Vec::new()
+    }
+
+    /// Shows the columns of these headings, in this order; none: as at first.
+    fn set_columns(&mut self, _pane: PaneId, _headers: &[&str], _cx: &Context) {}
 
     /// The place among [`View::columns`] of the column under the mouse.
     fn column_at(&self, _click: PaneClick, _cx: &Context) -> Option<usize> {

@@ -199,6 +199,11 @@ const fn m(id: Col, header: &'static str, width: u16, value: Value, help: &'stat
 }
 
 impl DeviceColumn {
+    /// The column of a heading.
+    pub fn by_header(header: &str) -> Option<&'static DeviceColumnSpec> {
+        COLUMNS.iter().find(|c| c.header == header)
+    }
+
     /// What it is read from.
     pub fn source(self) -> &'static ColumnSource {
         match self {

@@ -339,6 +339,12 @@ impl ProcessColumn {
         &COLUMNS[self as usize]
     }
 
+    /// The columns to choose from. Those of threads and of sums take the place of others by themselves.
+    pub fn choices() -> impl Iterator<Item = &'static ProcessColumnSpec> {
+        let is_own = |c: &&ProcessColumnSpec| c.sets != 0 && !matches!(c.id, Col::Tid | Col::AccRead | Col::AccWrite);
+        COLUMNS.iter().filter(is_own)
+    }
+
     /// By its name in the config file.
     pub fn by_name(name: &str) -> Option<Self> {
         COLUMNS.iter().find(|c| c.value.name == name).map(|c| c.id)

@@ -2,7 +2,6 @@
 
 use super::state::App;
 use crate::model::column::ColumnSource;
-use crate::tui::keymap::BINDINGS;
 use crate::tui::view::{Action, Effect, KeyContext, Prompt, PromptPurpose};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_popup_above, draw_text, highlight_row, wrap};
 use crossterm::event::KeyCode;
@@ -31,11 +30,11 @@ const FIGURE_WIDTH: u16 = 20;
 /// An entry of the list.
 pub(super) struct Choice {
     /// The key, the typed command or the header of the column.
-    key: String,
+    pub(super) key: String,
     text: String,
     /// What a column is read from, and why a cell is `-`.
     source: String,
-    pick: Pick,
+    pub(super) pick: Pick,
 }
 
 /// What Enter does with an entry.
@@ -48,13 +47,18 @@ pub(super) enum Pick {
     Theme(usize),
     /// Sorts by the column of this index; `None`: the default order.
     SortBy(Option<usize>),
+    /// Shows or hides the column of this heading.
+    ToggleColumn(&'static str),
     Close,
 }
 
 impl App {
     /// Whether a prompt has a list, from which the arrows choose.
     pub(super) fn has_choices(&self, prompt: &Prompt) -> bool {
-        let is_listed = matches!(prompt.purpose, PromptPurpose::Command | PromptPurpose::Sort | PromptPurpose::Explain);
+        let is_listed = matches!(
+            prompt.purpose,
+            PromptPurpose::Command | PromptPurpose::Sort | PromptPurpose::Explain | PromptPurpose::Columns
+        );
         is_listed && self.screen.overlay_owner.is_none()
     }
 
@@ -65,6 +69,7 @@ impl App {
         }
         let all = match prompt.purpose {
             PromptPurpose::Command => self.commands(),
+            PromptPurpose::Columns => self.column_choices(),
             purpose => self.columns(purpose == PromptPurpose::Sort),
         };
         let query = prompt.text.trim().to_lowercase();
@@ -78,12 +83,13 @@ impl App {
     fn commands(&self) -> Vec<Choice> {
         let mut out: Vec<(Action, Choice)> = Vec::new();
         for context in self.view_contexts().into_iter().filter(|context| *context != KeyContext::Scroll) {
-            let bindings = BINDINGS.iter().filter(|b| b.context == context && b.action != Action::Command);
+            let bindings =
+                self.shared.keymap.bindings().iter().filter(|b| b.context == context && b.action != Action::Command);
             for b in bindings.filter(|b| self.refusal_reason(b.action).is_none()) {
                 match out.iter_mut().find(|(action, _)| *action == b.action) {
                     Some((_, choice)) => choice.key = format!("{} {}", choice.key, b.name),
                     None => {
-                        let choice = Choice::new(b.name, b.help, Pick::Perform(b.action));
+                        let choice = Choice::new(b.name.clone(), b.help, Pick::Perform(b.action));
                         out.push((b.action, choice));
                     }
                 }
@@ -173,6 +179,10 @@ impl App {
                 let pane = self.focused_pane();
                 self.update_view(pane, effects, |view, cx, _| view.sort_by(pane, column, cx));
             }
+            Pick::ToggleColumn(header) => {
+                self.toggle_column(header, &mut prompt, effects);
+                return Some(prompt);
+            }
             Pick::Close => {}
         }
         None
@@ -187,6 +197,9 @@ impl App {
         let (title, note) = match prompt.purpose {
             PromptPurpose::Command => ("Commands", "type to search, ↑ ↓ choose, Enter does it, Esc closes"),
             PromptPurpose::Sort => ("Sort by", "type to search, ↑ ↓ choose, Enter sorts, Esc closes"),
+            PromptPurpose::Columns => {
+                ("Columns", "Enter shows or hides, ← → move, Delete: as at first, Esc closes, then W saves")
+            }
             _ => ("Columns", "type to search, ↑ ↓ choose, Esc closes"),
         };
         let text_rows = TEXT_ROWS + if prompt.purpose == PromptPurpose::Explain { SOURCE_ROWS } else { 0 };
@@ -198,7 +211,8 @@ impl App {
         }
         let has_long_names = choices.iter().any(|choice| choice.key.chars().count() > usize::from(KEY_WIDTH));
         let is_explain = prompt.purpose == PromptPurpose::Explain;
-        let key_width = if is_explain && has_long_names { FIGURE_WIDTH } else { KEY_WIDTH };
+        let is_wide = prompt.purpose == PromptPurpose::Columns || is_explain && has_long_names;
+        let key_width = if is_wide { FIGURE_WIDTH } else { KEY_WIDTH };
         let at = chosen(prompt).map(|at| at.min(choices.len().saturating_sub(1)));
         let offset = at.map_or(0, |at| (at + 1).saturating_sub(rows.height.into()));
         for ((i, choice), y) in choices.iter().enumerate().skip(offset).zip(rows.top()..rows.bottom()) {
@@ -219,7 +233,7 @@ impl App {
 }
 
 /// Index of the chosen entry: the one chosen with the arrows, else the best match of what is typed.
-fn chosen(prompt: &Prompt) -> Option<usize> {
+pub(super) fn chosen(prompt: &Prompt) -> Option<usize> {
     prompt.choice.or_else(|| (!prompt.text.trim().is_empty()).then_some(0))
 }
 
@@ -232,7 +246,7 @@ fn source_text(source: &ColumnSource) -> String {
 }
 
 impl Choice {
-    fn new(key: impl Into<String>, text: impl Into<String>, pick: Pick) -> Self {
+    pub(super) fn new(key: impl Into<String>, text: impl Into<String>, pick: Pick) -> Self {
         Self { key: key.into(), text: text.into(), source: String::new(), pick }
     }
 

@@ -104,6 +104,7 @@ impl App {
             }
             Action::Command => self.open_prompt(PromptPurpose::Command, ":", String::new()),
             Action::SortMenu => self.open_columns(PromptPurpose::Sort, "sort by: ", None),
+            Action::ChooseColumns => self.open_column_choice(),
             Action::Explain => self.open_columns(PromptPurpose::Explain, "explain: ", None),
             _ => {}
         }
@@ -169,7 +170,7 @@ impl App {
                 return scroll_by(&mut dialog.scroll, last as isize);
             }
             Some(Overlay::Help(help)) => {
-                let last = help::last_offset(help, self.screen.size);
+                let last = help::last_offset(help, &self.shared.keymap, self.screen.size);
                 return scroll_by(&mut help.scroll, last);
             }
             _ => {}

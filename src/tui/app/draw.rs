@@ -37,7 +37,7 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     draw_tabs(app, &theme, layout.tabs, buf);
     draw_footer(app, &theme, layout.footer, buf);
     match &app.screen.overlay {
-        Some(Overlay::Help(help)) => draw_help(help, &app.view_contexts(), app.shared.pages_locked, &theme, buf),
+        Some(Overlay::Help(help)) => draw_help(help, &app.view_contexts(), &app.shared, &theme, buf),
         Some(Overlay::Dialog(dialog)) => draw_dialog(dialog, &theme, buf),
         Some(Overlay::Prompt(prompt)) => draw_prompt(app, &cx, prompt, &theme, buf),
         None => {}

@@ -1,7 +1,7 @@
 //! The titles of the views in the lowest border, and the line at the bottom: keys, or a message.
 
 use super::state::App;
-use crate::tui::keymap::{self, KeyBinding};
+use crate::tui::keymap::KeyBinding;
 use crate::tui::view::{Action, ViewId};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_text, patch_style};
 
@@ -30,9 +30,9 @@ impl App {
     }
 
     /// The keys of the footer with their x and width; drawing and mouse use the same list.
-    pub(super) fn footer_keys(&self, area: Rect) -> Vec<(u16, u16, &'static KeyBinding)> {
+    pub(super) fn footer_keys(&self, area: Rect) -> Vec<(u16, u16, &KeyBinding)> {
         let width = |b: &KeyBinding| b.name.chars().count() as u16 + 1 + b.footer.len() as u16;
-        let mut all = keymap::footer_bindings(&self.key_contexts());
+        let mut all = self.shared.keymap.footer_bindings(&self.key_contexts());
         let panes = self.arrange().0.panes.len();
         all.retain(|b| match b.action {
             Action::NextPane => panes > 1,
@@ -40,7 +40,7 @@ impl App {
             action => self.refusal_reason(action).is_none(),
         });
         // Help and quit are always shown.
-        let (stay, others): (Vec<&'static KeyBinding>, Vec<&'static KeyBinding>) =
+        let (stay, others): (Vec<&KeyBinding>, Vec<&KeyBinding>) =
             all.into_iter().partition(|b| matches!(b.action, Action::Help | Action::Quit));
         let reserved: u16 = stay.iter().map(|b| width(b) + 2).sum();
         let (mut out, mut x) = (Vec::new(), area.x + 1);
@@ -101,7 +101,7 @@ pub(super) fn draw_footer(app: &App, theme: &Theme, area: Rect, buf: &mut CellBu
         return;
     }
     for (x, width, key) in app.footer_keys(area) {
-        let used = draw_text(buf, x, area.y, key.name, width, theme.key);
+        let used = draw_text(buf, x, area.y, &key.name, width, theme.key);
         draw_text(buf, x + used + 1, area.y, key.footer, width - used - 1, theme.dim);
     }
 }

@@ -1,20 +1,21 @@
 //! The help, made from the table of keys, and what holds for this run.
 
 use super::prompt::edit_text;
+use crate::tui::key_config::Keymap;
 use crate::tui::keymap::{BINDINGS, KeyBinding};
-use crate::tui::view::{HelpState, KeyContext};
+use crate::tui::view::{HelpState, KeyContext, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, draw_input, draw_popup, draw_text};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Headings and keys of the help, made from the key table, in its order.
 pub fn help_lines() -> Vec<(String, String)> {
-    help_lines_for(&[])
+    help_lines_for(&BINDINGS, &[])
 }
 
 /// Headings and keys of the help; those of the view that is open come first.
-fn help_lines_for(contexts: &[KeyContext]) -> Vec<(String, String)> {
+fn help_lines_for(bindings: &[KeyBinding], contexts: &[KeyContext]) -> Vec<(String, String)> {
     let place = |b: &&KeyBinding| contexts.iter().position(|c| *c == b.context).unwrap_or(contexts.len());
-    let mut bindings: Vec<&KeyBinding> = BINDINGS.iter().filter(|b| b.context != KeyContext::Help).collect();
+    let mut bindings: Vec<&KeyBinding> = bindings.iter().filter(|b| b.context != KeyContext::Help).collect();
     bindings.sort_by_key(place);
     let mut out: Vec<(String, String)> = Vec::new();
     let mut previous: Option<&KeyBinding> = None;
@@ -27,9 +28,9 @@ fn help_lines_for(contexts: &[KeyContext]) -> Vec<(String, String)> {
             // Keys with the same action share a line.
             Some((names, _)) if is_same_section && previous.is_some_and(|p| p.action == b.action) => {
                 names.push(' ');
-                names.push_str(b.name);
+                names.push_str(&b.name);
             }
-            _ => out.push((b.name.to_owned(), b.help.to_owned())),
+            _ => out.push((b.name.to_string(), b.help.to_owned())),
         }
         previous = Some(b);
     }
@@ -64,14 +65,14 @@ pub(super) fn visible_lines(size: (u16, u16)) -> u16 {
 }
 
 /// The offset at which the end is on screen.
-pub(super) fn last_offset(help: &HelpState, size: (u16, u16)) -> isize {
-    let lines = matching_lines(all_lines(&[], None), &help.search.text);
+pub(super) fn last_offset(help: &HelpState, keymap: &Keymap, size: (u16, u16)) -> isize {
+    let lines = matching_lines(all_lines(keymap, &[], None), &help.search.text);
     lines.len().saturating_sub(visible_lines(size).into()) as isize
 }
 
 /// The keys, those of these contexts first, and what holds for this run.
-fn all_lines(contexts: &[KeyContext], pages_locked: Option<bool>) -> Vec<(String, String)> {
-    let mut lines = help_lines_for(contexts);
+fn all_lines(keymap: &Keymap, contexts: &[KeyContext], pages_locked: Option<bool>) -> Vec<(String, String)> {
+    let mut lines = help_lines_for(keymap.bindings(), contexts);
     let [title, line, next] = run_lines(pages_locked);
     lines.extend([("", title), (" ", line), (" ", next)].map(|(names, text)| (names.to_owned(), text.to_owned())));
     lines
@@ -97,7 +98,7 @@ fn matching_lines(lines: Vec<(String, String)>, text: &str) -> Vec<(String, Stri
 }
 
 /// Handles a key while the text to search for is typed: Enter keeps it, Esc drops it.
-pub(super) fn on_search_key(help: &mut HelpState, key: KeyEvent, size: (u16, u16)) {
+pub(super) fn on_search_key(help: &mut HelpState, keymap: &Keymap, key: KeyEvent, size: (u16, u16)) {
     let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
     let page = visible_lines(size) as isize;
     let by = match key.code {
@@ -117,14 +118,14 @@ pub(super) fn on_search_key(help: &mut HelpState, key: KeyEvent, size: (u16, u16
             help.scroll = 0;
         }
     }
-    help.scroll = (help.scroll as isize + by).clamp(0, last_offset(help, size)) as u16;
+    help.scroll = (help.scroll as isize + by).clamp(0, last_offset(help, keymap, size)) as u16;
 }
 
 /// Draws the lines from the scroll position on, and the text searched for over the footer.
 pub(super) fn draw_help(
     help: &HelpState,
     contexts: &[KeyContext],
-    pages_locked: Option<bool>,
+    shared: &Shared,
     theme: &Theme,
     buf: &mut CellBuffer,
 ) {
@@ -138,7 +139,7 @@ pub(super) fn draw_help(
         text => format!("Help: keys with \"{text}\" (Esc closes, arrows scroll)"),
     };
     let inner = draw_popup(buf, &title, width, height, theme);
-    let lines = matching_lines(all_lines(contexts, pages_locked), &search.text);
+    let lines = matching_lines(all_lines(&shared.keymap, contexts, shared.pages_locked), &search.text);
     if lines.is_empty() {
         draw_text(buf, inner.x + 1, inner.y, "no match", inner.width.saturating_sub(1), theme.warn);
     }
@@ -170,8 +171,9 @@ mod tests {
     fn a_wide_screen_shows_twice_as_many_lines() {
         let [narrow, wide] = [(TWO_COLUMNS_FROM - 1, 50), (TWO_COLUMNS_FROM, 50)].map(visible_lines);
         assert_eq!((narrow, wide), (46, 92));
+        let shared = Shared::new(crate::tui::app::tests::fixture::empty((200, 50)).shared.system);
         let mut buf = CellBuffer::new(ratatui::layout::Rect::new(0, 0, 200, 50));
-        draw_help(&HelpState::default(), &[], None, &Theme::default(), &mut buf);
+        draw_help(&HelpState::default(), &[], &shared, &Theme::default(), &mut buf);
         let shown = buf.to_buffer();
         let row = |y: u16| (0..200).map(|x| shown[(x, y)].symbol()).collect::<String>();
         let lines = help_lines();
@@ -182,8 +184,8 @@ mod tests {
 
     #[test]
     fn a_search_keeps_matching_lines_below_their_headings() {
-        let found = |text: &str| matching_lines(all_lines(&[], None), text);
-        assert_eq!(found("").len(), all_lines(&[], None).len());
+        let found = |text: &str| matching_lines(all_lines(&Keymap::default(), &[], None), text);
+        assert_eq!(found("").len(), all_lines(&Keymap::default(), &[], None).len());
         let lines = found("Sort COLUMN");
         assert!(lines.len() >= 4 && lines[0].0.is_empty(), "{lines:?}");
         assert!(lines.iter().all(|(names, text)| names.is_empty() || text.contains("sort")), "{lines:?}");

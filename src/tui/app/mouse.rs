@@ -53,8 +53,9 @@ impl App {
         let layout = self.arrange().0;
         if y == layout.footer.y {
             let hit = self.footer_keys(layout.footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
-            if let Some((_, _, binding)) = hit.filter(|_| self.screen.overlay.is_none()) {
-                self.apply_action(binding.action, effects);
+            let action = hit.map(|(.., binding)| binding.action);
+            if let Some(action) = action.filter(|_| self.screen.overlay.is_none()) {
+                self.apply_action(action, effects);
             }
             return;
         }

@@ -26,6 +26,9 @@ impl App {
             KeyCode::Char('c' | 'g') if ctrl && is_screenshot => return self.cancel_capture(),
             KeyCode::Esc => return self.cancel_prompt(&prompt, effects),
             KeyCode::Char('c' | 'g') if ctrl => return self.cancel_prompt(&prompt, effects),
+            KeyCode::Left | KeyCode::Right | KeyCode::Delete if prompt.purpose == PromptPurpose::Columns => {
+                self.move_column(&mut prompt, key.code, effects);
+            }
             KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown if self.has_choices(&prompt) => {
                 self.move_choice(&mut prompt, key.code);
             }

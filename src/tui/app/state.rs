@@ -4,11 +4,20 @@ use super::capture::ScreenshotState;
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::ProcessColumn;
 use crate::model::system_state::SystemState;
+use crate::tui::key_config::Keymap;
 use crate::tui::settings::Settings;
 use crate::tui::view::{PaneId, PaneSpec, ScreenState, Shared, View, ViewId};
 use crate::tui::views::{
-    bench::BenchView, devices::DevicesView, experiments::ExperimentsView, files::FilesView, findings::FindingsView,
-    kernel_log::KernelLogView, memory::MemoryView, path::PathView, processes::ProcessesView, syncs::SyncsView,
+    bench::BenchView,
+    devices::DevicesView,
+    experiments::ExperimentsView,
+    files::FilesView,
+    findings::FindingsView,
+    kernel_log::KernelLogView,
+    memory::MemoryView,
+    path::PathView,
+    processes::{ChosenColumns, ProcessesView},
+    syncs::SyncsView,
     tune::TuneView,
 };
 use std::time::Duration;
@@ -128,6 +137,10 @@ impl App {
         self.screenshot.select_format(&s.screenshot.format);
         self.screenshot.directory.clone_from(&s.screenshot.directory);
         shared.target.directory = s.bench.directory.clone().into();
+        // Keys and columns that are wrong were refused when the settings were read.
+        shared.keymap = Keymap::new(&s.keys).unwrap_or_default();
+        views.devices.choose_columns(&s.devices.columns);
+        views.processes.chosen = ChosenColumns::new(&s.processes.columns);
         views.devices.extended = s.devices.extended;
         views.devices.only_active = s.devices.only_active;
         views.processes.sort_column = ProcessColumn::by_name(&s.processes.sort).unwrap_or_default();
@@ -161,6 +174,9 @@ impl App {
         s.screenshot.format = self.screenshot.format().name.into();
         s.screenshot.directory.clone_from(&self.screenshot.directory);
         s.bench.directory = shared.target.setting();
+        s.keys = shared.keymap.settings().clone();
+        s.devices.columns = views.devices.chosen.iter().map(|c| c.header.to_owned()).collect();
+        s.processes.columns = views.processes.chosen.headers();
         s.devices.extended = views.devices.extended;
         s.devices.only_active = views.devices.only_active;
         s.processes.sort = views.processes.sort_column.spec().value.name.into();

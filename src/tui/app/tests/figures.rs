@@ -9,7 +9,6 @@ use crate::model::columns::{device, process};
 use crate::model::file_io::columns::FILE_COLUMNS;
 use crate::model::syncs::columns::SYNC_COLUMNS;
 use crate::tui::app::{App, update};
-use crate::tui::keymap::lookup_action;
 use crate::tui::view::{Action, Event, Overlay, PaneId, ViewId};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
@@ -41,7 +40,7 @@ fn e_explains_the_figures_of_every_pane_that_has_some() {
         for _ in 0..app.arrange().0.panes.len() {
             let pane = app.focused_pane();
             let columns = app.with_view(pane, |view, cx| view.columns(pane, cx)).unwrap();
-            if lookup_action(&app.key_contexts(), &e) == Some(Action::Explain) {
+            if app.shared.keymap.lookup_action(&app.key_contexts(), &e) == Some(Action::Explain) {
                 assert!(!columns.is_empty(), "{pane:?}");
                 let source = |column: &&crate::tui::view::ColumnInfo| column.source.read_from.len() < 5;
                 assert!(columns.iter().find(source).is_none(), "{pane:?}");

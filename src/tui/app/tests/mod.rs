@@ -1,5 +1,6 @@
 //! (state, key) -> (state, effects), as a table.
 
+mod column_choice;
 mod figures;
 mod files;
 mod findings;
@@ -108,10 +109,7 @@ const STATE_AFTER_KEYS: &[(&str, &str)] = &[
     ("??", "Overview/Processes"),
     ("?q", "Overview/Processes"),
     ("?/sort", "Overview/Processes help@0sort"),
-    ("?<down>/sortx<bs>", "Overview/Processes help@0sort"),
-    ("?/sort<enter>q", "Overview/Processes"),
     ("?/sort<esc>", "Overview/Processes help@0"),
-    ("?/sort<enter><esc>", "Overview/Processes"),
     ("2<enter>", "Devices/DeviceDetail device 254:0"),
     ("2<down><enter>", "Devices/DeviceDetail device 7:0"),
     ("2<enter><esc>", "Devices/Devices"),
@@ -421,7 +419,7 @@ fn the_result_of_a_priority_change_is_reported() {
 #[test]
 fn settings_round_trip() {
     let mut app = app(SIZE);
-    press(&mut app, "3oap<right>rd2<enter>2xoT5Iloop<enter>");
+    press(&mut app, "3oap<right>rd2<enter>t<f2><down><enter><right><esc>2<f2><down><enter><esc>xoT5Iloop<enter>");
     let text = app.settings().to_toml();
     let read = crate::tui::settings::Settings::parse(&text).unwrap();
     let mut fresh = empty(SIZE);

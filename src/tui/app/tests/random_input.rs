@@ -24,10 +24,11 @@ fn any_key() -> impl Strategy<Value = Event> {
         Some(crossterm::event::Event::Key(key)) => Event::Key(key),
         other => panic!("{other:?}"),
     });
-    let mouse = (0..130u16, 0..50u16, 0..3u8).prop_map(|(column, row, what)| {
+    let mouse = (0..130u16, 0..50u16, 0..4u8).prop_map(|(column, row, what)| {
         let kind = match what {
             0 => MouseEventKind::Down(MouseButton::Left),
             1 => MouseEventKind::ScrollUp,
+            2 => MouseEventKind::Down(MouseButton::Right),
             _ => MouseEventKind::ScrollDown,
         };
         Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })

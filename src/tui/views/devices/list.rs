@@ -11,7 +11,7 @@ use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::topology::BlockDevice;
 use crate::tui::column_priority::of_device_column;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::{
     CellBuffer, Levels, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right,
     split_rows, table, title_with_filter,
@@ -29,7 +29,10 @@ impl DevicesView {
         shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
     }
 
-    pub fn column_set(&self, width: u16) -> &'static [DeviceColumnSpec] {
+    pub fn column_set(&self, width: u16) -> &[DeviceColumnSpec] {
+        if !self.chosen.is_empty() && !self.extended {
+            return &self.chosen;
+        }
         let set = match (self.extended, width) {
             (true, _) => DeviceColumnSet::Extended,
             (false, 0..90) => DeviceColumnSet::Compact,
@@ -39,7 +42,7 @@ impl DevicesView {
     }
 
     /// The columns that fit into a width.
-    pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [DeviceColumnSpec], table::FittedColumns) {
+    pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&[DeviceColumnSpec], table::FittedColumns) {
         let set = self.column_set(width);
         let sorted = self.sort_id();
         let is_traced = shared.snapshot().tracing.ok().is_some();
@@ -136,7 +139,8 @@ impl DevicesView {
         }
         if let Some(idle) = folded.filter(|_| body.height > 0) {
             let y = body.y + (lines.len() as u16).min(rows.height);
-            draw_text(buf, body.x, y, &format!("{idle} idle (o shows all)"), body.width, theme.dim);
+            let key = shared.keymap.key_of(Action::ToggleActiveOnly);
+            draw_text(buf, body.x, y, &format!("{idle} idle ({key} shows all)"), body.width, theme.dim);
         } else if lines.is_empty() {
             let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);

@@ -8,11 +8,12 @@ mod request_sizes;
 
 use super::detail::scroll_positions;
 use crate::export::table::Table;
-use crate::model::columns::device::{DeviceColumn, DeviceColumnSet};
+use crate::model::columns::device::{COLUMNS, DeviceColumn, DeviceColumnSet, DeviceColumnSpec};
 use crate::model::columns::figures::DEVICE_FIGURES;
 use crate::model::disk::DevId;
 use crate::tui::view::{
-    Action, ColumnInfo, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared, Target, View, ViewId,
+    Action, ColumnChoice, ColumnInfo, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Shared,
+    Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
@@ -24,6 +25,8 @@ pub struct DevicesView {
     /// The default order is the tree.
     pub columns: ColumnState,
     pub extended: bool,
+    /// The columns that were chosen; empty: as many as there is room for.
+    pub chosen: Vec<DeviceColumnSpec>,
     pub only_active: bool,
     pub filter: String,
     /// The Overview lists idle devices, too, instead of their number.
@@ -56,15 +59,32 @@ impl DevicesView {
     fn toggle_extended(&mut self) {
         let id = self.sort_id();
         self.extended = !self.extended;
-        let set = self.column_set(u16::MAX);
-        self.columns.sort_by(id.and_then(|id| set.iter().position(|c| c.id == id)));
+        self.sort_by_id(id);
+    }
+
+    /// Sorts by a column if it is shown, else in the default order.
+    fn sort_by_id(&mut self, id: Option<DeviceColumn>) {
+        let at = id.and_then(|id| self.column_set(u16::MAX).iter().position(|c| c.id == id));
+        self.columns.sort_by(at);
+    }
+
+    /// Shows the columns of these headings, the name first; none: as many as there is room for.
+    pub fn choose_columns<T: AsRef<str>>(&mut self, headers: &[T]) {
+        let id = self.sort_id();
+        let name = DeviceColumn::Name.spec();
+        let columns = headers.iter().filter_map(|header| DeviceColumn::by_header(header.as_ref()).copied());
+        let columns = std::iter::once(*name).chain(columns.filter(|c| c.id != DeviceColumn::Name));
+        self.chosen = if headers.is_empty() { Vec::new() } else { columns.collect() };
+        self.extended &= self.chosen.is_empty();
+        self.sort_by_id(id);
     }
 
     /// Sorts by the clicked column; a second click reverses the order, a click on the name restores the tree.
     fn click_header(&mut self, click: PaneClick, shared: &Shared) {
         let (set, fitted) = self.fitted_columns(shared, click.inner.width);
         let Some(column) = fitted.column_at(click.x - click.inner.x) else { return };
-        match self.column_set(u16::MAX).iter().position(|c| c.id == set[column].id) {
+        let id = set[column].id;
+        match self.column_set(u16::MAX).iter().position(|c| c.id == id) {
             Some(0) => self.columns.sort_by(None),
             column => self.columns.click(column),
         }
@@ -194,6 +214,14 @@ impl View for DevicesView {
                 columns.chain(ColumnInfo::of_figures(DEVICE_FIGURES)).collect()
             }
         }
+    }
+
+    fn column_choices(&self, _: PaneId, _: &Context) -> Vec<ColumnChoice> {
+        ColumnChoice::list(self.column_set(u16::MAX), COLUMNS.iter())
+    }
+
+    fn set_columns(&mut self, _: PaneId, headers: &[&str], _: &Context) {
+        self.choose_columns(headers);
     }
 
     fn column_at(&self, click: PaneClick, cx: &Context) -> Option<usize> {

@@ -9,7 +9,7 @@ use crate::model::history::HistoryFrame;
 use crate::model::io_accounting::IoRates;
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::column_priority::of_process_column;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_columns, draw_reason, draw_text, draw_text_right, table,
@@ -18,7 +18,10 @@ use crate::tui::widgets::{
 use crate::units::format_bytes;
 
 impl ProcessesView {
-    pub fn column_set(&self, shared: &Shared, width: u16) -> &'static [ProcessColumnSpec] {
+    pub fn column_set(&self, shared: &Shared, width: u16) -> &[ProcessColumnSpec] {
+        if !self.chosen.is_empty() {
+            return self.chosen.specs(self.show_threads, self.show_totals);
+        }
         let (wide, sums) = (width >= 90, self.show_totals);
         let set = match (self.show_threads, wide, sums) {
             (false, false, _) if matches!(self.sort_column, Col::Throttled | Col::Reclaim) => Set::CompactStalls,
@@ -35,7 +38,7 @@ impl ProcessesView {
         set.columns()
     }
 
-    pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&'static [ProcessColumnSpec], table::FittedColumns) {
+    pub fn fitted_columns(&self, shared: &Shared, width: u16) -> (&[ProcessColumnSpec], table::FittedColumns) {
         let set = self.column_set(shared, width);
         let has_delays = delays_unavailable(&shared.system.processes).is_none();
         let is_traced = shared.snapshot().io_attribution.ok().is_some() && !self.show_threads;
@@ -43,6 +46,7 @@ impl ProcessesView {
             id if id == self.sort_column => Priority::Kept,
             // Who waits is in a section with a column of its own.
             Col::Waits if self.has_sections() => Priority::Hidden,
+            id if !self.chosen.is_empty() => of_process_column(id, self.is_empty_column(shared, &set[i])),
             Col::IoDelay | Col::SwapinDelay if !has_delays => Priority::Hidden,
             Col::Device if !is_traced => Priority::Hidden,
             id => of_process_column(id, self.is_empty_column(shared, &set[i])),
@@ -191,7 +195,8 @@ impl ProcessesView {
         if self.is_folded && !self.is_fold_in_title && self.window.idle > 0 {
             // The I/O of a hidden task cannot be read: it may be busy.
             let state = if shared.system.processes.hidden_count > 0 { "idle or hidden" } else { "idle" };
-            let text = format!("{} {state} (o shows all)", self.window.idle);
+            let key = shared.keymap.key_of(Action::ToggleActiveOnly);
+            let text = format!("{} {state} ({key} shows all)", self.window.idle);
             let y = rows.min(inner.bottom().saturating_sub(1));
             draw_text(buf, table_area.x, y, &text, table_area.width, theme.dim);
         } else if self.window.matching == 0 {

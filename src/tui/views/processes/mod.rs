@@ -1,5 +1,6 @@
 //! The Processes view: processes or threads with their I/O, and a page for each task.
 
+mod chosen_columns;
 mod detail;
 mod ionice;
 mod list;
@@ -8,6 +9,7 @@ mod selection;
 mod stalled;
 mod written_files;
 
+pub(crate) use chosen_columns::ChosenColumns;
 pub(crate) use ionice::parse_io_priority;
 
 use super::detail::scroll_positions;
@@ -18,8 +20,8 @@ use crate::model::columns::process::{ProcessColumnSet, ProcessColumnSpec};
 use crate::model::observation::Change;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessTree, ProcessWindow, TaskKey};
 use crate::tui::view::{
-    Action, ColumnInfo, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, PendingChange,
-    PromptPurpose, Request, Target, View, ViewId,
+    Action, ColumnChoice, ColumnInfo, Context, Effect, Event, KeyContext, Outbox, PaneClick, PaneId, PaneSpec,
+    PendingChange, PromptPurpose, Request, Target, View, ViewId,
 };
 use crate::tui::widgets::{CellBuffer, Rect, RowSearch, Scroll};
 use sections::{EmptyColumns, TaskLine};
@@ -36,6 +38,8 @@ pub struct ProcessesView {
     pub sort_column: ProcessColumn,
     pub reverse: bool,
     pub filter: ProcessFilter,
+    /// The columns that were chosen; none: as many as there is room for.
+    pub chosen: ChosenColumns,
     /// Number of columns scrolled past after the first.
     pub column_offset: usize,
     pub show_totals: bool,
@@ -116,7 +120,7 @@ impl ProcessesView {
     }
 
     /// The columns of the widest pane, those that only serve to sort by first.
-    fn sortable_columns(&self, cx: &Context) -> Vec<&'static ProcessColumnSpec> {
+    fn sortable_columns(&self, cx: &Context) -> Vec<&ProcessColumnSpec> {
         let total = if self.show_totals { ProcessColumn::AccIo } else { ProcessColumn::Io };
         let set = self.column_set(cx.shared, u16::MAX);
         std::iter::once(total.spec()).chain(set).collect()
@@ -127,7 +131,8 @@ impl ProcessesView {
         let columns = self.column_set(cx.shared, cx.inner_area(pane).width);
         let sorted = columns.iter().position(|c| c.id == self.task_query(0, 0).sort_by);
         let position = (sorted.map_or(0, |i| i as isize + 1) + by).rem_euclid(columns.len() as isize + 1);
-        self.sort_by(if position == 0 { ProcessColumn::Stalled } else { columns[position as usize - 1].id });
+        let id = if position == 0 { ProcessColumn::Stalled } else { columns[position as usize - 1].id };
+        self.sort_by(id);
     }
 
     fn scroll_columns(&mut self, by: isize, cx: &Context) {
@@ -152,10 +157,11 @@ impl ProcessesView {
         let area = self.table_area(click.inner);
         let (set, fitted) = self.fitted_columns(cx.shared, area.width);
         let Some(column) = click.x.checked_sub(area.x).and_then(|x| fitted.column_at(x)) else { return };
-        if set[column].id == self.task_query(0, 0).sort_by {
+        let id = set[column].id;
+        if id == self.task_query(0, 0).sort_by {
             self.reverse = !self.reverse;
         } else {
-            self.sort_by(set[column].id);
+            self.sort_by(id);
         }
     }
 }
@@ -374,6 +380,21 @@ impl View for ProcessesView {
         columns.map(|c| ColumnInfo { is_sorted: c.id == sorted, can_sort: true, ..info(c) }).collect()
     }
 
+    fn column_choices(&self, _: PaneId, cx: &Context) -> Vec<ColumnChoice> {
+        let shown = match self.chosen.is_empty() {
+            true => {
+                let usual = Self { show_threads: false, show_totals: false, ..Self::default() };
+                usual.column_set(cx.shared, u16::MAX).to_vec()
+            }
+            false => self.chosen.specs(false, false).to_vec(),
+        };
+        ColumnChoice::list(&shown, ProcessColumn::choices())
+    }
+
+    fn set_columns(&mut self, _: PaneId, headers: &[&str], _: &Context) {
+        self.chosen = ChosenColumns::new(headers);
+    }
+
     fn column_at(&self, click: PaneClick, cx: &Context) -> Option<usize> {
         let area = self.table_area(self.busy_area(click.inner));
         if click.pane != PaneId::Processes || click.y < area.y {
@@ -385,8 +406,8 @@ impl View for ProcessesView {
     }
 
     fn sort_by(&mut self, _: PaneId, column: Option<usize>, cx: &Context) {
-        let spec = column.and_then(|i| self.sortable_columns(cx).get(i).copied());
-        self.sort_by(spec.map_or(ProcessColumn::Stalled, |spec| spec.id));
+        let id = column.and_then(|i| self.sortable_columns(cx).get(i).map(|spec| spec.id));
+        self.sort_by(id.unwrap_or(ProcessColumn::Stalled));
     }
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
