@@ -20,10 +20,13 @@ const ACCOUNTED_LATER_US: f64 = 6.0;
 /// Linux 6.18 does not call the programs of a tracepoint for a few events while another process attaches to it or detaches.
 const ATTEMPTS: usize = 3;
 
+/// A disk, and where it is mounted, if it is.
+type Place = (Disk, Option<PathBuf>);
+
 /// Where tasks work.
 struct Scene {
     name: &'static str,
-    make: fn(&mut Stage) -> Result<(Disk, Option<PathBuf>)>,
+    make: fn(&mut Stage) -> Result<Place>,
     /// Names of tasks, and what they do; `PATH` is the mount point or the disk.
     loads: &'static [(&'static str, &'static str)],
     /// Options of fio.
@@ -76,7 +79,7 @@ const FILE_LOADS: &[(&str, &str)] = &[
 const FILE_FIO: &[&str] =
     &["--ioengine=io_uring", "--iodepth=4", "--rw=randread", "--direct=1", "--bs=4k", "--filename=PATH/table"];
 
-fn slow(stage: &mut Stage, fs: &str) -> Result<(Disk, Option<PathBuf>)> {
+fn slow(stage: &mut Stage, fs: &str) -> Result<Place> {
     let (disk, at) = stage.served(fs, 512)?;
     stage.file(&at, "table", 64)?;
     stage.behave(&disk, "read=2 write=3 flush=8 slots=4");

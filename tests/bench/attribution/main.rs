@@ -28,6 +28,9 @@ mod traced;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+/// A word of the command line, and what it runs; whether that is right.
+type Part = (&'static str, fn() -> bool);
+
 /// Set in the mount namespace of the benchmark.
 const NAMESPACE_ENV: &str = "IOTOP_PLUS_ATTRIBUTION";
 
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
         return run_in_mount_namespace();
     }
     let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let parts: [(&str, fn() -> bool); 3] = [("dump", dump::run), ("bytes", bytes::run), ("delays", delays::run)];
+    let parts: [Part; 3] = [("dump", dump::run), ("bytes", bytes::run), ("delays", delays::run)];
     let wanted = parts.iter().filter(|(name, _)| words.is_empty() || words.iter().any(|w| w == name));
     // All of them, also after one has failed.
     match wanted.filter(|(_, part)| !part()).count() {
