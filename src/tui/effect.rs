@@ -31,7 +31,7 @@ pub enum Effect {
     /// Run several jobs one after the other in one child process.
     RunJobsInSequence(Vec<WorkerJob>),
     CopyToClipboard(String),
-    SaveSettings(Settings),
+    SaveSettings(Box<Settings>),
     Bench(RunEffect<BenchPlan>),
     Experiment(RunEffect<ExperimentSpec>),
     CheckArms(Box<ExperimentSpec>),

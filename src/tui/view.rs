@@ -143,14 +143,10 @@ pub struct ColumnChoice {
 
 impl ColumnChoice {
     /// The columns shown, then those of the others that are not among them.
-    pub(crate) fn list<C: Copy + PartialEq, V: Copy>(
+    pub(crate) fn list<C: Copy + PartialEq + 'static, V: Copy + 'static>(
         shown: &[ColumnSpec<C, V>],
         others: impl Iterator<Item = &'static ColumnSpec<C, V>>,
-    ) -> Vec<Self>
-    where
-        C: 'static,
-        V: 'static,
-    {
+    ) -> Vec<Self> {
         let choice = |c: &ColumnSpec<C, V>, is_shown| Self { header: c.header, help: c.help, is_shown };
         let mut out: Vec<Self> = shown.iter().map(|c| choice(c, true)).collect();
         for column in others {

@@ -76,7 +76,7 @@ impl App {
                 self.shared.system.processes.reset_counters(now);
                 self.screen.info("sums count from now");
             }
-            Action::SaveConfig => effects.push(Effect::SaveSettings(self.settings())),
+            Action::SaveConfig => effects.push(Effect::SaveSettings(Box::new(self.settings()))),
             Action::Screenshot => self.begin_capture(),
             Action::CopyPane => {
                 let table = self.table(self.focused_pane());

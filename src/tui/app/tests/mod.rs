@@ -176,7 +176,7 @@ fn keys_produce_the_effects_listed() {
         ("2<enter>q", vec![Effect::Quit]),
         ("<c-z>", vec![Effect::Suspend]),
         ("<c-l>", vec![Effect::Redraw]),
-        ("W", vec![Effect::SaveSettings(app(SIZE).settings())]),
+        ("W", vec![Effect::SaveSettings(Box::new(app(SIZE).settings()))]),
         ("+", vec![Effect::SetInterval(Duration::from_millis(1500))]),
         ("-", vec![Effect::SetInterval(Duration::from_millis(500))]),
         ("--", vec![Effect::SetInterval(Duration::from_millis(500)), Effect::SetInterval(Duration::from_millis(100))]),
