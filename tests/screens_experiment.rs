@@ -108,7 +108,7 @@ fn finished() {
             ),
         );
         assert_screen("ended", &app);
-        press(&mut app, "<pgdn>");
+        press(&mut app, "<enter><pgdn>");
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>");
         assert_screen("ended_below", &app);
         press(&mut app, "<home>A");

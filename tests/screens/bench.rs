@@ -268,7 +268,7 @@ fn ended() {
             ),
         );
         assert_screen("bench_ended", &app);
-        press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");
+        press(&mut app, "<enter><pgdn><pgdn><pgdn><pgdn>");
         assert_screen("bench_ended_below", &app);
     }
 }

@@ -62,7 +62,8 @@ impl<K: RunKind> RunView<K> {
         let number = self.run.as_ref().map_or(1, |run| run.number + 1);
         self.run = Some(Run::new(number, plan.clone(), cx.shared.system.now().boot_ns));
         self.show_current_run();
-        out.focus_pane(PAGE_FOCUS);
+        // The run is selected in the list: the arrow keys go on to other rows while it goes on, Enter to its page.
+        out.focus_pane(LIST_FOCUS);
         out.push(K::EFFECT(RunEffect::Start { run: number, plan: Box::new(plan) }));
     }
 

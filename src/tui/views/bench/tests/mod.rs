@@ -178,7 +178,7 @@ fn every_workload_starts_with_the_confirmed_plan() {
         let directory = if w.needs_directory { DIR.into() } else { Default::default() };
         let plan = Box::new(BenchPlan { directory, ..w.defaults() });
         assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(RunEffect::Start { run: 1, plan })]);
-        assert_eq!((&app.views.bench.selected, app.screen.focus), (&RunRow::CurrentRun, 1));
+        assert_eq!((&app.views.bench.selected, app.screen.focus), (&RunRow::CurrentRun, 0), "the list keeps the focus");
     }
 }
 
@@ -407,6 +407,7 @@ fn every_bench_page_can_be_copied() {
     let plan = copied(&mut app);
     assert!(plan.contains("| size | 1G |") && plan.contains("nameless files"), "{plan}");
     let mut app = app_with_run();
+    press(&mut app, "<enter>");
     assert!(copied(&mut app).contains("42 %"));
     send_message(&mut app, BenchMessage::Report(Box::new(report("9-randrw"))));
     assert!(copied(&mut app).contains("complete"));

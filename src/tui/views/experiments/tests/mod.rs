@@ -438,7 +438,7 @@ fn every_page_scrolls_to_its_end_and_copies_sanitized() {
         assert!(text.unwrap().contains("each round: Writes"), "{text:?}");
     }
     let (mut app, _tree, _) = app_with_report(0.5);
-    let effects = press(&mut app, "y");
+    let effects = press(&mut app, "<enter>y");
     let text = format!("{effects:?}");
     assert!(text.contains("fdatasync p99 (ms)") && text.contains("B is better"), "{text}");
 }
