@@ -68,6 +68,7 @@ fn key_bytes(b: &KeyBinding) -> Vec<u8> {
         KeyCode::F(2) => b"\x1bOQ".to_vec(),
         KeyCode::F(3) => b"\x1bOR".to_vec(),
         KeyCode::F(4) => b"\x1bOS".to_vec(),
+        KeyCode::F(5) => b"\x1b[15~".to_vec(),
         // The numbers of F6 to F10 follow each other.
         KeyCode::F(n @ 6..=10) => format!("\x1b[{}~", 11 + n).into_bytes(),
         other => panic!("how is {other:?} sent?"),
