@@ -64,10 +64,7 @@ fn key_bytes(b: &KeyBinding) -> Vec<u8> {
         KeyCode::End => b"\x1b[F".to_vec(),
         KeyCode::PageUp => b"\x1b[5~".to_vec(),
         KeyCode::PageDown => b"\x1b[6~".to_vec(),
-        KeyCode::F(1) => b"\x1bOP".to_vec(),
-        KeyCode::F(2) => b"\x1bOQ".to_vec(),
-        KeyCode::F(3) => b"\x1bOR".to_vec(),
-        KeyCode::F(4) => b"\x1bOS".to_vec(),
+        KeyCode::F(n @ 1..=4) => vec![0x1b, b'O', b'P' + n - 1],
         KeyCode::F(5) => b"\x1b[15~".to_vec(),
         // The numbers of F6 to F10 follow each other.
         KeyCode::F(n @ 6..=10) => format!("\x1b[{}~", 11 + n).into_bytes(),
