@@ -78,10 +78,18 @@ impl ContainerNames {
         Self { by_short_id, pods }
     }
 
-    /// What people call the first of these mount points that is a volume of a pod: `VOLUME of NAMESPACE/POD`; sanitized.
-    /// A volume of a container storage interface has the name of its persistent volume.
+    /// What people call a device with these mount points that is a volume of a pod: `VOLUME of NAMESPACE/POD`; sanitized. A
+    /// volume of a container storage interface has the name of its persistent volume. `None` for a device that is mounted
+    /// elsewhere, too, such as the disk of the host on which a local volume is a directory.
     pub(crate) fn volume_name<'m>(&self, mount_points: impl IntoIterator<Item = &'m RawBytes>) -> Option<String> {
-        let (uid, volume) = mount_points.into_iter().find_map(|point| pod_and_volume(point.as_bytes()))?;
+        let mut found = None;
+        for point in mount_points {
+            if !point.as_bytes().split(|byte| *byte == b'/').any(|part| part == b"kubelet") {
+                return None;
+            }
+            found = found.or_else(|| pod_and_volume(point.as_bytes()));
+        }
+        let (uid, volume) = found?;
         let pod = std::str::from_utf8(uid).ok().and_then(|uid| self.pods.get(uid));
         let pod = pod.map_or_else(|| format!("pod {}", sanitize(uid)), |pod| pod.to_string());
         Some(format!("{} of {pod}", sanitize(volume)))
@@ -178,11 +186,14 @@ mod tests {
             pod_uid: Some("0a1b-22".into()),
             ..container("nginx", Some("web-7d9f"))
         }]);
-        let name = |point: &str| names.volume_name([&RawBytes::from("/"), &RawBytes::from(point)]);
+        let global = RawBytes::from("/var/lib/kubelet/plugins/kubernetes.io/csi/driver/77aa/globalmount");
+        let name = |point: &str| names.volume_name([&global, &RawBytes::from(point)]);
         let volumes = |uid: &str, rest: &str| format!("/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~{rest}");
         assert_eq!(name(&volumes("0a1b-22", "csi/pvc-9/mount")).as_deref(), Some("pvc-9 of shop/web-7d9f"));
         assert_eq!(name(&volumes("0a1b-22", "local-volume/data")).as_deref(), Some("data of shop/web-7d9f"));
         assert_eq!(name(&volumes("77", "csi/pvc-9/mount")).as_deref(), Some("pvc-9 of pod 77"));
+        let local = RawBytes::from(&*volumes("0a1b-22", "local-volume/data"));
+        assert_eq!(names.volume_name([&RawBytes::from("/"), &local]), None, "the disk of the host");
         for other in [&volumes("0a1b-22", "csi/pvc-9/mount/sub"), "/srv/pods/1/volumes/x/y", "/var/lib/kubelet/pods/1"]
         {
             assert_eq!(name(other), None, "{other}");
