@@ -15,6 +15,7 @@ mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
 
+use aya::programs::loaded_programs;
 use file_loads::{LOADS, Load};
 use iotop_plus::bpf::Tracer;
 use iotop_plus::model::device_id::DevId;
@@ -225,6 +226,10 @@ fn device_reads(raw: &FileIoRaw, device: &LoopDevice) -> [u64; 3] {
     sums
 }
 
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|w| w == part)
+}
+
 #[test]
 fn programs_for_files_are_loaded_only_on_request() {
     let _lock = lock();
@@ -232,6 +237,11 @@ fn programs_for_files_are_loaded_only_on_request() {
         return println!("skipped programs_for_files_are_loaded_only_on_request: {why}");
     }
     let tracer = load_tracer();
+    let has_start =
+        std::fs::read("/sys/kernel/btf/vmlinux").is_ok_and(|types| contains(&types, b"btf_trace_block_io_start\0"));
+    let names: Vec<String> = loaded_programs().flatten().filter_map(|p| p.name_as_str().map(str::to_owned)).collect();
+    // Where who submits is known by one tracepoint, they are called by the programs for requests, which look up the rest.
+    assert_eq!(names.iter().any(|name| name == "after_complete"), has_start, "{names:?}");
     tracer.request_files(false);
     let began = Instant::now();
     while !matches!(tracer.files.read(), Reading::Absent(why) if why.contains("--pane files")) {

@@ -6,7 +6,7 @@
  * journal, swap, and I/O on a device that nobody has claimed. The process is the submitter, or for page cache the one
  * that last dirtied the file.
  *
- * These programs are attached only on request. Only request-based devices are seen, as in charge.bpf.c.
+ * These programs are attached only on request. Only request-based devices are seen, as in charge.h.
  */
 #include "dirty_flag.h"
 
@@ -28,6 +28,7 @@ struct key {
 #define MAX_ACCOUNTS 8192
 #define ACCOUNT_DROPS 0
 #include "account.h"
+#include "completed.h"
 #include "submitters.h"
 #include "paths.h"
 
@@ -92,7 +93,7 @@ struct work {
 	u32 flags;
 	u32 submitter;
 	u8 claimed; /* the device is, by a file system or another device */
-	u8 busy; /* an interrupt must not overwrite it */
+	u8 busy; /* an interrupt must not overwrite it, before 6.1 */
 	u8 write;
 	u8 flush; /* it has no data */
 	u8 counts; /* the request is counted with this bio */
@@ -205,8 +206,11 @@ INLINE bool is_jbd2(u32 tgid)
 /* What a bio without a file is. */
 INLINE u32 class_of(struct work *w, struct owned *page, bool is_device)
 {
+	/* No file system, and no swap, is on it. */
+	if (!w->claimed)
+		return DEVICE;
 	if (is_device)
-		return !w->claimed ? DEVICE : is_jbd2(w->submitter) ? JOURNAL : META;
+		return is_jbd2(w->submitter) ? JOURNAL : META;
 	if ((w->flags & FLAG(__REQ_SWAP)) || (page->anonymous && is_swap(page->head)))
 		return SWAP;
 	if (w->flags & FLAG(__REQ_META))
@@ -214,7 +218,7 @@ INLINE u32 class_of(struct work *w, struct owned *page, bool is_device)
 	/* Direct I/O from a program's memory, though not of a file. */
 	if (IOMAP_DIO_END && page->anonymous)
 		return DEVICE;
-	return w->claimed ? UNKNOWN : DEVICE;
+	return UNKNOWN;
 }
 
 /* Sets file, process and kind of the key; returns the inode's address, 0 if the bio belongs to no file. */
@@ -292,41 +296,33 @@ __attribute__((noinline)) int count_bio(u32 unused)
 /* Further bios of a request are attributed like the last of these. */
 #define MOST_BIOS 128
 
-SEC("tp_btf/block_rq_complete")
-int rq_complete(u64 *ctx)
+/* Counts `bytes` of a request, of which the rest has not completed unless this is the `last` part. */
+INLINE void count_files(struct request *rq, u32 bytes, bool last, bool is_known, struct completed *c)
 {
-	struct request *rq = (void *)ctx[0];
 	struct bio___owner *bio = ((struct request___owner *)rq)->bio;
-	u32 bytes = ctx[2], left = rq->__data_len, flags = rq->cmd_flags, tgid = 0, direction, size, i;
-	bool last = !bytes || bytes >= left, is_known;
-	struct gendisk *disk;
-	u64 began = rq->start_time_ns, now;
+	u32 left = rq->__data_len, flags = rq->cmd_flags, direction = kind(flags, left), size, i;
 	struct work *w;
 
-	is_known = submitter(id_of(rq), &tgid, last);
-	direction = kind(flags, left);
 	/* The end of a sequence of flushes and a write has no data either, but that write was counted, and its submitter
 	 * forgotten, when its data was written. */
 	if (direction > FLUSH || (!left && !is_known) || !bio)
-		return 0;
-	disk = disk_of(rq);
+		return;
 	w = this_work();
-	if (!disk || !w)
-		return 0;
+	if (!w)
+		return;
 	if (w->busy) {
 		count_drop();
-		return 0;
+		return;
 	}
 	w->busy = 1;
-	w->key.dev = number(disk);
+	w->key.dev = c->dev;
 	w->key.shard = this_shard();
 	w->flags = flags;
-	w->submitter = tgid;
+	w->submitter = c->tgid;
 	w->write = direction != READ;
 	w->flush = direction == FLUSH;
 	w->claimed = is_claimed(bio);
-	now = last && began ? ktime_ns() : 0;
-	w->took = began < now ? now - began : 0;
+	w->took = last ? c->took : 0;
 	/* A request and its time belong to the file of its first bio. */
 	w->counts = last;
 	for (i = 0; i < MOST_BIOS && bio && (bytes || w->counts); i++) {
@@ -345,5 +341,43 @@ int rq_complete(u64 *ctx)
 	}
 	w->busy = 0;
 	mark_dirty();
+}
+
+/* Called after the program that counts requests, which has looked all this up. */
+SEC("tp_btf/block_rq_complete")
+int after_complete(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+	u32 zero = 0, bytes = ctx[2], left = rq->__data_len;
+	struct completed *stored = map_lookup(&completed, &zero), c;
+	bool is_known;
+
+	if (!stored || !stored->dev)
+		return 0;
+	c = *stored;
+	is_known = (c.tgid & (KNOWN | DATA_DONE)) == KNOWN;
+	c.tgid = c.tgid & KNOWN ? c.tgid & ~(KNOWN | DATA_DONE) : 0;
+	count_files(rq, bytes, !bytes || bytes >= left, is_known, &c);
+	return 0;
+}
+
+/* Attached by itself where it cannot be called. */
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+	u32 bytes = ctx[2], left = rq->__data_len;
+	bool last = !bytes || bytes >= left, is_known;
+	u64 began = rq->start_time_ns, now;
+	struct gendisk *disk = disk_of(rq);
+	struct completed c = {};
+
+	is_known = submitter(id_of(rq), &c.tgid, last);
+	if (!disk)
+		return 0;
+	c.dev = number(disk);
+	now = last && began ? ktime_ns() : 0;
+	c.took = began < now ? now - began : 0;
+	count_files(rq, bytes, last, is_known, &c);
 	return 0;
 }

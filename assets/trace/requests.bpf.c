@@ -32,6 +32,7 @@ enum { READ, WRITE, FLUSH, OTHER };
 /* Counters of drops: of the histograms, and of the accounts (ACCOUNT_DROPS). */
 #define DROPS 2
 #include "charge.h"
+#include "completed.h"
 
 /* Buckets: 16 per power of two from 2^8 ns to 2^36 ns (68 s). src/model/latency.rs has the same. */
 #define SUB_BITS 4
@@ -71,19 +72,23 @@ struct {
 	MAP_TYPE(value, u32);
 } unknown SEC(".maps");
 
-/* Requests in flight: a slot for two by hash of the request. An array needs no helper call, takes no lock and is never
- * full; a third request in a slot evicts the first, which is counted. */
+/* Requests in flight: a slot for two by address of the request. An array needs no helper call, takes no lock and is never
+ * full; a third request in a slot evicts the first, which is counted when that completes.
+ *
+ * The CPU that completes a request is often another one than the CPU that submits the next one. So the first entry of a slot
+ * is left as it is when its request completes, as long as the second one is free: the submitter then finds the line of memory
+ * in its own cache, where it would wait for the other CPU's. An entry that is taken over unfinished is noticed when its
+ * request completes without one. */
 #define PLACE_BITS 15
+/* Slots for requests of one page of memory are side by side: few pages are touched for many requests. */
+#define PAGE_PLACES 6
 struct flight {
-	u64 rq; /* 0 if this is free */
+	u64 rq; /* 0 if this is free; of the first entry, the last request, which may have completed */
 	u64 issued; /* 0 before that; the lowest bit tells whether it continues a stream */
 	u64 group; /* the control group of the submitter */
 	u32 tgid; /* the submitter, with the bits below */
 	u32 pad;
 };
-/* Bits of a stored process: it is known; and the data of the request has completed, and a flush follows. */
-#define KNOWN (1u << 30)
-#define DATA_DONE (1u << 31)
 struct place {
 	struct flight of[2];
 };
@@ -223,21 +228,50 @@ INLINE void count_order(struct histogram *h, u64 follows)
 
 INLINE struct place *place_of(u64 rq)
 {
-	u32 at = ((rq >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS);
+	u32 page = ((rq >> (6 + PAGE_PLACES)) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS + PAGE_PLACES);
+	u32 at = page << PAGE_PLACES | (rq >> 6 & ((1 << PAGE_PLACES) - 1));
 
 	return map_lookup(&flights, &at);
 }
 
-/* Returns the entry of a request, null without one. */
-INLINE struct flight *flight_of(u64 rq)
+/* Returns the entry of a request in its slot, null without one. */
+INLINE struct flight *flight_of(struct place *p, u64 rq)
 {
-	struct place *p = place_of(rq);
-
-	if (!p)
-		return 0;
 	if (p->of[0].rq == rq)
 		return &p->of[0];
 	return p->of[1].rq == rq ? &p->of[1] : 0;
+}
+
+/* Frees the entry of a request that has completed. Where the submitter makes an entry anew, the first one may stay. */
+INLINE void leave(struct place *p, struct flight *f)
+{
+	if (SUBMITTED_AT_ISSUE || f != &p->of[0] || p->of[1].rq)
+		f->rq = 0;
+}
+
+/* Since when requests are followed from their submission; 0 until all programs are attached. User space sets it. */
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} followed_since SEC(".maps");
+
+/* Counts a request with data whose issue or submitter was not found. */
+INLINE void count_lost(struct request *rq, u64 issued, u32 tgid)
+{
+	u64 *since;
+	u32 zero = 0;
+
+	if (SUBMITTED_AT_ISSUE || (issued && (!WITH_ACCOUNTS || tgid & KNOWN)) || operation(rq->cmd_flags) == OTHER)
+		return;
+	since = map_lookup(&followed_since, &zero);
+	if (!since || !*since || rq->start_time_ns < *since)
+		return;
+	if (!issued)
+		count_drop();
+	if (WITH_ACCOUNTS && !(tgid & KNOWN))
+		count_drop_of(ACCOUNT_DROPS);
 }
 
 /* Returns the entry of a request, which is made if there is none. */
@@ -256,7 +290,7 @@ INLINE struct flight *enter(u64 rq)
 	if (f->rq) {
 		if (!p->of[1].rq)
 			f = &p->of[1];
-		else {
+		else if (SUBMITTED_AT_ISSUE) {
 			count_drop();
 			count_drop_of(ACCOUNT_DROPS);
 		}
@@ -281,6 +315,18 @@ struct {
 	MAP_UINT(key_size, 4);
 	MAP_UINT(value_size, 4);
 } after_complete SEC(".maps");
+
+INLINE void hand_over(u32 tgid, u32 dev, u64 took)
+{
+	u32 zero = 0;
+	struct completed *c = map_lookup(&completed, &zero);
+
+	if (!c)
+		return;
+	c->tgid = tgid;
+	c->dev = dev;
+	c->took = took;
+}
 
 /* Stores who submits a request. */
 INLINE void submit(struct flight *f, struct request *rq)
@@ -332,12 +378,11 @@ int rq_issue(u64 *ctx)
 	return 0;
 }
 
-/* Counts a request, or the data of one that a flush follows (not `last`). */
-INLINE void count_latency(struct request *rq, u32 dev, u32 left, u64 issued, u64 now, bool last)
+/* Counts a request, or the data of one that a flush follows (not `last`). `took`: since it was allocated. */
+INLINE void count_latency(struct request *rq, u32 dev, u32 left, u64 issued, u64 now, bool last, u64 took)
 {
 	struct series of = { .dev = dev, .op = operation(rq->cmd_flags) };
 	struct histogram *h;
-	u64 began;
 
 	if (of.op == OTHER)
 		return;
@@ -354,9 +399,8 @@ INLINE void count_latency(struct request *rq, u32 dev, u32 left, u64 issued, u64
 			count_order(h, issued & 1);
 	}
 	if (last) {
-		began = rq->start_time_ns;
-		if (began && began < now)
-			count(h->total, now - began);
+		if (took)
+			count(h->total, took);
 		/* Unknown for a request issued before loading, and for a flush without data, which is never issued. */
 		if (issued && issued < now)
 			count(h->service, now - issued);
@@ -366,36 +410,43 @@ INLINE void count_latency(struct request *rq, u32 dev, u32 left, u64 issued, u64
 
 INLINE void complete(struct request *rq, u32 done)
 {
-	u64 now = ktime_ns(), began, issued = 0;
+	u64 now = ktime_ns(), began, took, issued = 0;
 	u32 left = rq->__data_len, tgid = 0;
 	/* After a partial completion the rest is still in flight. */
 	bool partial = done && done < left, sequence = !partial && in_flush_sequence(rq), last = !partial && !sequence;
-	struct flight *f = flight_of(id_of(rq));
+	u64 id = id_of(rq);
+	struct place *p = place_of(id);
+	struct flight *f = p ? flight_of(p, id) : 0;
 	struct gendisk *disk;
 	struct key key;
 
 	key.group = 0;
-	if (f) {
+	if (p && f) {
 		issued = f->issued;
 		tgid = f->tgid;
 		key.group = f->group;
 		if (sequence)
 			f->tgid = tgid | (tgid & KNOWN ? DATA_DONE : 0);
 		else if (last)
-			f->rq = 0;
+			leave(p, f);
 	}
+	began = rq->start_time_ns;
+	took = began && began < now ? now - began : 0;
 	disk = disk_of(rq);
+	key.dev = disk ? number(disk) : 0;
+	hand_over(tgid, key.dev, took);
 	if (!disk)
 		return;
-	key.dev = number(disk);
-	if (!partial)
-		count_latency(rq, key.dev, left, issued, now, last);
+	if (!partial) {
+		count_latency(rq, key.dev, left, issued, now, last, took);
+		if (left)
+			count_lost(rq, issued, tgid);
+	}
 	if (!WITH_ACCOUNTS || !(tgid & KNOWN))
 		return;
 	key.tgid = tgid & ~(KNOWN | DATA_DONE);
-	began = rq->start_time_ns;
 	/* The end of a flush sequence has 0 bytes; its request is the write whose data completed before. */
-	charge(rq, &key, done, tgid & DATA_DONE ? 1 : left, last, began && began < now ? now - began : 0);
+	charge(rq, &key, done, tgid & DATA_DONE ? 1 : left, last, took);
 }
 
 SEC("tp_btf/block_rq_complete")

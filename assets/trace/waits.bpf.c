@@ -98,6 +98,16 @@ struct {
 	MAP_UINT(value_size, 8 * STACK_DEPTH);
 } stacks SEC(".maps");
 
+/* The innermost functions of interruptible sleeps: enough to tell those for asynchronous I/O. Programs that keep many requests
+ * in flight sleep often, and to walk a stack takes most of the time of this program. */
+#define SHORT_STACK_DEPTH 8
+struct {
+	MAP_UINT(type, 7 /* stack trace */);
+	MAP_UINT(max_entries, 1024);
+	MAP_UINT(key_size, 4);
+	MAP_UINT(value_size, 8 * SHORT_STACK_DEPTH);
+} short_stacks SEC(".maps");
+
 struct key {
 	u64 started; /* of the process, ns since boot */
 	struct file_key file; /* of the system call; only its `fs` for a file system that is frozen */
@@ -132,7 +142,7 @@ struct thread {
 	u64 since; /* when it went to sleep; 0 while it runs */
 	u32 tid;
 	u32 dev; /* of its last request, 0 if it has submitted none since it ran last */
-	u64 inode; /* the address of that of its last request */
+	u64 page; /* the address of the first page of its last request */
 	u64 lock; /* that it waits for; 0 without one */
 	u32 holder;
 	u32 frozen; /* the file system that is frozen */
@@ -167,7 +177,7 @@ INLINE struct thread *mine(u32 tid)
 	}
 	t->tid = tid;
 	t->dev = 0;
-	t->inode = 0;
+	t->page = 0;
 	t->lock = 0;
 	t->holder = 0;
 	t->frozen = 0;
@@ -180,7 +190,6 @@ INLINE int sent(struct request *rq)
 	struct gendisk *disk = disk_of(rq);
 	struct bio___page *bio = ((struct request___bio *)rq)->bio;
 	struct thread *t;
-	u64 page = 0;
 
 	if (!tid || !disk)
 		return 0;
@@ -188,11 +197,8 @@ INLINE int sent(struct request *rq)
 	if (!t)
 		return 0;
 	t->dev = number(disk);
-	t->inode = 0;
-	if (bio) {
-		read_kernel(&page, sizeof(page), &bio->bi_io_vec->bv_page);
-		t->inode = page_inode(page);
-	}
+	/* Which file's it is is read when the task goes to sleep: few requests are followed by that. */
+	t->page = bio ? (u64)bio->bi_io_vec->bv_page : 0;
 	return 0;
 }
 
@@ -382,10 +388,13 @@ INLINE void file_of_call(struct key *to, struct task_struct *task)
 	store_path(key, entry);
 }
 
-INLINE void file_of_request(struct file_key *key, u64 inode)
+INLINE void file_of_request(struct file_key *key, u64 page)
 {
+	u64 inode = page_inode(page);
 	unsigned short mode = 0;
 
+	if (!inode)
+		return;
 	GET(mode, ((struct inode *)inode)->i_mode);
 	/* Metadata has the inode of the device, or one without a mode. */
 	if (!mode || (mode & S_IFMT) == S_IFBLK)
@@ -433,8 +442,8 @@ INLINE void begin(struct thread *t, struct task_struct *task, int stack, u32 fla
 	t->key.flags = flags | (t->frozen ? FROZEN : 0);
 	if (!(task->flags & PF_KTHREAD) && !t->frozen)
 		file_of_call(&t->key, task);
-	if (t->dev && t->inode)
-		file_of_request(&t->key.sent, t->inode);
+	if (t->dev && t->page)
+		file_of_request(&t->key.sent, t->page);
 	GET(t->comm, leader->comm);
 	t->since = ktime_ns();
 }
@@ -460,7 +469,11 @@ INLINE void slept(u64 *ctx, struct task_struct *task)
 		if (!t)
 			return;
 	}
-	stack = get_stackid(ctx, &stacks, FAST_STACK_COMPARE | 3 /* the tracepoint and the scheduler */);
+	/* 3: the tracepoint and the scheduler. */
+	if (is_uninterruptible)
+		stack = get_stackid(ctx, &stacks, FAST_STACK_COMPARE | 3);
+	else
+		stack = get_stackid(ctx, &short_stacks, FAST_STACK_COMPARE | 3);
 	begin(t, task, stack, is_uninterruptible ? 0 : INTERRUPTIBLE);
 }
 
@@ -482,7 +495,7 @@ INLINE void woken(struct thread *t, u64 now)
 		count(&w->stall, now - t->since);
 	t->since = 0;
 	t->dev = 0;
-	t->inode = 0;
+	t->page = 0;
 }
 
 SEC("tp_btf/sched_switch")

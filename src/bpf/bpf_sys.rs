@@ -47,6 +47,14 @@ struct MapBatchAttr {
     flags: [u64; 2],
 }
 
+/// Makes the descriptor `own` refer to the map of `shared`, in place of its own one. What has the number of `own` uses the other
+/// map from now on.
+pub(super) fn replace_map(own: BorrowedFd<'_>, shared: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both are open while they are borrowed; the owner of `own` closes what it refers to then.
+    let done = unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 const BATCH_BYTES: usize = 32 << 10;
 
 /// A map with keys of `K` bytes.

@@ -1,10 +1,12 @@
 //! Programs of one object that run after those of another one, instead of as further programs at the same tracepoints, which
 //! the kernel calls in a loop by pointers (`after_start` and `after_complete` in `assets/trace/requests.bpf.c`).
 
+use super::bpf_sys::replace_map;
 use super::unavailable::ProbeUnavailable;
-use aya::maps::{MapError, ProgramArray};
+use aya::maps::{Map, MapData, MapError, ProgramArray};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfError};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The programs for requests of a tracer, or why they count no I/O of processes.
@@ -29,16 +31,21 @@ pub(super) struct Chained {
 }
 
 impl Chained {
-    /// Loads programs and has them called: each with its tracepoint and its place.
+    /// Loads programs and has them called: each with its tracepoint and its place. The `shared` maps, which both objects have, are
+    /// those of the first one from then on: open them afterwards.
     /// Errors: one of them could not be; then none is, and all are unloaded.
     pub(super) fn new(
         requests: &Arc<Mutex<Ebpf>>,
         programs: &mut Ebpf,
         btf: &Btf,
         which: &[(&str, &str, &'static str)],
+        shared: &[&str],
     ) -> Result<Self, EbpfError> {
         let mut chained = Self { requests: Arc::downgrade(requests), places: Vec::new() };
         let mut first = requests.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in shared {
+            share_map(&first, programs, name)?;
+        }
         let failed = which.iter().find_map(|(name, point, place)| {
             let called = call(&mut first, programs, btf, (name, point, place));
             chained.places.push(place);
@@ -53,6 +60,20 @@ impl Chained {
             }
         }
         Err(err)
+    }
+}
+
+/// Has the programs of the second object, which are not loaded yet, use a map of the first one. They refer to it by the number of
+/// its descriptor.
+fn share_map(first: &Ebpf, second: &Ebpf, name: &str) -> Result<(), MapError> {
+    let (own, shared) = (array_map(second, name)?, array_map(first, name)?);
+    Ok(replace_map(own.fd().as_fd(), shared.fd().as_fd())?)
+}
+
+fn array_map<'a>(programs: &'a Ebpf, name: &str) -> Result<&'a MapData, MapError> {
+    match programs.map(name) {
+        Some(Map::Array(map) | Map::PerCpuArray(map)) => Ok(map),
+        _ => Err(MapError::InvalidMapType { map_type: 0 }),
     }
 }
 

@@ -95,12 +95,13 @@ impl Tracer {
     pub fn start(&self) {
         self.set_all_unavailable(&ProbeUnavailable::Absent("tracing is being loaded".into()));
         self.is_loading.store(true, Ordering::Release);
-        self.sync_control.allow();
-        self.file_control.allow();
-        self.wait_control.allow();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load_all();
+            // The programs for requests, which call those for files and waits, are there now, or never.
+            tracer.sync_control.allow();
+            tracer.file_control.allow();
+            tracer.wait_control.allow();
             tracer.is_loading.store(false, Ordering::Release);
             // Parsing BTF took about 30 MB.
             crate::allocator::trim();

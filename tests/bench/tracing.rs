@@ -272,6 +272,7 @@ fn overhead(pairs: u64, slice: Duration, arms: &[(Arm, &str)]) {
         }
         for arm in order {
             let tracer = arms[arm].0.load();
+            settle(tracer.as_ref());
             slices[arm].push(measure());
             drop(tracer);
         }
@@ -294,6 +295,14 @@ fn overhead(pairs: u64, slice: Duration, arms: &[(Arm, &str)]) {
         }
     }
     own_cost();
+}
+
+/// Waits until the thread that loaded the programs is done, and until the kernel has freed what the slice before had.
+fn settle(tracer: Option<&Tracer>) {
+    while tracer.is_some_and(|t| !t.is_settled()) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(200));
 }
 
 /// The time of each program for a request, as the kernel counts it (`kernel.bpf_stats_enabled`), which costs time itself:

@@ -44,9 +44,9 @@ impl Probe for FileIoProbe {
         let ends = end_functions::read(&kernel.root);
         let addresses = ends.as_deref().unwrap_or_default();
         let mut programs = loader::open_object_with(kernel, BPF_OBJECT, &owners.settings, addresses)?;
+        let (mut unavailable, chained) = owners.attach(&mut programs, kernel)?;
         let tables = FileTables::open(&programs)?;
         let changes = ChangeMaps::open(&programs, kernel.cpus)?;
-        let (mut unavailable, chained) = owners.attach(&mut programs, kernel)?;
         unavailable.extend(ends.err());
         let began_ns = clock_ns(ClockId::Boottime);
         let cache = ReadingCache::default();

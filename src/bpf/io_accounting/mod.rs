@@ -56,6 +56,7 @@ impl Probe for IoAccountingProbe {
         let names_map = open_map(&programs, "names", NAME_LEN)?;
         let changes = ChangeMaps::open_second(&programs, kernel.cpus, "accounts_dirty")?;
         let unavailable = OwnerPrograms::new(kernel).attach_submitters(&mut programs, kernel)?;
+        count_losses(&programs)?;
         drop(programs);
         let began_ns = clock_ns(ClockId::Boottime);
         Ok(Self {
@@ -110,6 +111,13 @@ impl IoAccountingProbe {
     }
 }
 
+/// Has requests counted as lost whose issue or submitter is not found, because all are followed from now on.
+pub(super) fn count_losses(programs: &Ebpf) -> Result<(), ProbeUnavailable> {
+    let since = open_map(programs, "followed_since", 8)?;
+    let set: io::Result<()> = since.insert(&[0; 4], &mut clock_ns(ClockId::Monotonic).to_ne_bytes());
+    set.map_err(|err| ProbeUnavailable::from_io_error("counting lost requests", &err))
+}
+
 /// Returns the name that a process had when it did I/O; `None` if another process has its slot.
 pub(super) fn read_name(names: &BpfMap<4>, pid: u32) -> io::Result<Option<String>> {
     let mut value = [0; NAME_LEN];
@@ -155,24 +163,27 @@ impl OwnerPrograms {
         self.attach_points(programs, kernel, &[requests])
     }
 
-    /// Has all called after those for requests, or attaches them. Returns notes on what could not be attached, and what ends
-    /// the calls.
+    /// Has all called after those for requests, whose maps they use then, or attaches them. Open their maps afterwards. Returns
+    /// notes on what could not be attached, and what ends the calls.
     pub(super) fn attach(
         &self,
         programs: &mut Ebpf,
         kernel: &KernelInfo,
     ) -> Result<(Vec<String>, Option<Chained>), ProbeUnavailable> {
         let complete = ("rq_complete", "block_rq_complete");
-        let places = [(IO_START.0, IO_START.1, "after_start"), (complete.0, complete.1, "after_complete")];
+        let places = [("after_complete", "block_rq_complete", "after_complete")];
         let requests = chain::requests(&kernel.requests).ok().filter(|_| self.has_io_start);
-        let chained = requests.and_then(|requests| Chained::new(&requests, programs, &kernel.btf, &places).ok());
-        let points: &[_] = match (&chained, self.has_io_start) {
-            (Some(_), _) => &[],
-            (None, true) => &[IO_START, complete],
+        if let Some(requests) = requests
+            && let Ok(chained) = Chained::new(&requests, programs, &kernel.btf, &places, &LOOKED_UP)
+        {
+            return Ok((vec![BIO_DEVICES_NOTE.to_owned()], Some(chained)));
+        }
+        let points: &[_] = match self.has_io_start {
+            true => &[IO_START, complete],
             // The first of the two tracepoints identifies the submitter.
-            (None, false) => &[RQ_INSERT, ("rq_issue", "block_rq_issue"), complete],
+            false => &[RQ_INSERT, ("rq_issue", "block_rq_issue"), complete],
         };
-        Ok((self.attach_points(programs, kernel, points)?, chained))
+        Ok((self.attach_points(programs, kernel, points)?, None))
     }
 
     fn attach_points(
@@ -190,6 +201,10 @@ impl OwnerPrograms {
     }
 }
 
+/// Maps of the programs for requests in which those for files look up what these have found: what completes, who dirtied a
+/// file, and names of processes.
+const LOOKED_UP: [&str; 3] = ["completed", "dirtiers", "names"];
+
 /// Programs that store who submits a request, and their tracepoints: the second one before 6.5.
-const IO_START: (&str, &str) = ("io_start", "block_io_start");
-const RQ_INSERT: (&str, &str) = ("rq_insert", "block_rq_insert");
+pub(super) const IO_START: (&str, &str) = ("io_start", "block_io_start");
+pub(super) const RQ_INSERT: (&str, &str) = ("rq_insert", "block_rq_insert");

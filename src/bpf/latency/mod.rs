@@ -4,7 +4,7 @@
 
 pub(super) mod histogram_maps;
 
-use super::io_accounting::OwnerPrograms;
+use super::io_accounting::{OwnerPrograms, count_losses};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::pack_device;
 use super::loader::{self, attach_all};
@@ -89,6 +89,9 @@ impl LatencyProbe {
         if devices.iter().any(|d| d.is_bio_based) {
             let attached = attach_all(&mut programs, &kernel.btf, &bios);
             note_missing(&mut unavailable, "bio-based devices (zram, md, dm)", &attached);
+        }
+        if !has_accounts {
+            count_losses(&programs)?;
         }
         let (programs, cache, root) = (Arc::new(Mutex::new(programs)), ReadingCache::default(), kernel.root.clone());
         let probe = Self { _programs: programs.clone(), histograms, changes, cache, unavailable, root, reads: 0 };

@@ -7,6 +7,8 @@ pub(super) mod symbols;
 pub(super) mod tables;
 
 use super::bpf_sys::{BpfMap, clock_ns, create_iter};
+use super::chain::{self, Chained};
+use super::io_accounting::{IO_START, RQ_INSERT};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader::{self, attach_all, open_map};
 use super::probe::Probe;
@@ -28,6 +30,7 @@ use tables::WaitTables;
 static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/waits.bpf.o");
 
 pub struct TaskWaitProbe {
+    _chained: Option<Chained>,
     _programs: Ebpf,
     tables: WaitTables,
     drops: BpfMap<4>,
@@ -50,20 +53,25 @@ impl Probe for TaskWaitProbe {
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
         let tables = WaitTables::open(&programs, symbols)?;
         let drops = open_map(&programs, "drops", 8 * kernel.cpus)?;
+        let has_io_start = arguments("block_io_start").is_some();
+        let places = [(IO_START.0, IO_START.1, "after_start")];
+        let chained = match chain::requests(&kernel.requests).ok().filter(|_| has_io_start) {
+            Some(requests) => Chained::new(&requests, &mut programs, &kernel.btf, &places, &[]).ok(),
+            None => None,
+        };
         let mut attach = |pairs: &[_]| attach_all(&mut programs, &kernel.btf, pairs);
         let mut unavailable = Vec::new();
-        let request = match arguments("block_io_start").is_some() {
-            true => ("io_start", "block_io_start"),
-            false => ("rq_insert", "block_rq_insert"),
-        };
-        note_missing(&mut unavailable, "devices that tasks wait for", &attach(&[request]));
+        if chained.is_none() {
+            let request = if has_io_start { IO_START } else { RQ_INSERT };
+            note_missing(&mut unavailable, "devices that tasks wait for", &attach(&[request]));
+        }
         let locks = [("contention_end", "contention_end"), ("contention_begin", "contention_begin")];
         note_missing(&mut unavailable, "holders of locks, and frozen file systems", &attach(&locks));
         let began_ns = clock_ns(ClockId::Boottime);
         attach(&[("switched", "sched_switch")])?;
         let asleep = find_sleeping(&mut programs, kernel).map_err(|err| load_failure("tasks that sleep already", &err));
         note_missing(&mut unavailable, "waits that began before tracing", &asleep);
-        Ok(Self { _programs: programs, tables, drops, began_ns, unavailable })
+        Ok(Self { _chained: chained, _programs: programs, tables, drops, began_ns, unavailable })
     }
 
     fn read(&mut self) -> io::Result<Arc<TaskWaitsRaw>> {

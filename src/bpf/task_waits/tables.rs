@@ -30,6 +30,8 @@ const THREAD_KEY_OFFSET: usize = 40;
 pub(crate) const THREAD_LEN: usize = THREAD_KEY_OFFSET + KEY_LEN + 2 * COMM_LEN;
 /// Bytes of a stack: `STACK_DEPTH` addresses.
 const STACK_LEN: usize = 8 * 32;
+/// `SHORT_STACK_DEPTH` addresses.
+const SHORT_STACK_LEN: usize = 8 * 8;
 /// `max_entries` of `waits`.
 const MAX_WAITS: usize = 4096;
 /// `max_entries` of `threads`.
@@ -99,6 +101,8 @@ pub(super) struct WaitTables {
     waits: BpfMap<KEY_LEN>,
     threads: BpfMap<4>,
     stacks: BpfMap<4>,
+    /// Of interruptible sleeps.
+    short_stacks: BpfMap<4>,
     /// Of tasks that slept when tracing began, by thread.
     early_stacks: BpfMap<4>,
     paths: BpfMap<PATH_KEY_LEN>,
@@ -126,6 +130,7 @@ impl WaitTables {
             waits: open_map(programs, "waits", WAIT_LEN)?,
             threads: open_map(programs, "threads", THREAD_LEN)?,
             stacks: open_map(programs, "stacks", STACK_LEN)?,
+            short_stacks: open_map(programs, "short_stacks", SHORT_STACK_LEN)?,
             early_stacks: open_map(programs, "early", STACK_LEN)?,
             paths: open_map(programs, "paths", PATH_LEN)?,
             period: open_map(programs, "period", 8)?,
@@ -176,18 +181,21 @@ impl WaitTables {
         let keys = keys.map(parse_key).map(|key| (key.stack, key.flags));
         let new: BTreeSet<(i32, u32)> = keys.filter(|class| !self.classes.contains_key(class)).collect();
         for class in new {
+            let [is_sync_write, is_interruptible, is_frozen] = FLAGS.map(|flag| class.1 & flag > 0);
             let mut value = [0; STACK_LEN];
             // A negative number is an error: two stacks with one hash, or none could be read.
             match class.0 {
                 early if early > 0 && early & EARLY > 0 => {
                     self.early_stacks.get(&(early & !EARLY).to_ne_bytes(), &mut value)?;
                 }
+                0.. if is_interruptible => {
+                    self.short_stacks.get(&class.0.to_ne_bytes(), &mut value[..SHORT_STACK_LEN])?;
+                }
                 0.. => drop(self.stacks.get(&class.0.to_ne_bytes(), &mut value)?),
                 _ => {}
             }
             let addresses = value.as_chunks().0.iter().map(|n| u64::from_ne_bytes(*n)).take_while(|n| *n > 0);
             let names: Vec<&str> = addresses.map(|address| self.symbols.name(address)).collect();
-            let [is_sync_write, is_interruptible, is_frozen] = FLAGS.map(|flag| class.1 & flag > 0);
             let found = classify(&names, WaitFacts { is_sync_write, is_interruptible, is_frozen });
             let found = found.map(|(reason, function)| (reason, Arc::from(function), is_fault(&names)));
             self.classes.insert(class, found);
