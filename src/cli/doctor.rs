@@ -4,16 +4,19 @@
 use super::args::parse_seconds_from;
 use super::exit::{EXIT_CRITICAL, EXIT_OK, EXIT_WARNINGS};
 use super::printer::{Printer, block_on};
+use super::record::{recording_header, wait_for_writer};
 use super::sampler::{Sampler, SamplerOptions};
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::Severity;
 use crate::export::findings;
 use crate::export::snapshot::header_line;
+use crate::recording::writer::{RecorderOptions, RecorderState, RecordingWriter};
 use crate::root::Root;
 use crate::units::format_rfc3339;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
@@ -29,6 +32,9 @@ pub(super) struct DoctorArgs {
     /// Print one JSON object, documented in the README.
     #[arg(long)]
     pub(super) json: bool,
+    /// Also write what it saw to this recording, whose replay finds the same.
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
 }
 
 /// Short enough for rules to see trends, long enough for rates.
@@ -43,11 +49,16 @@ const SCHEMA_VERSION: u32 = 1;
 pub(super) fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let duration = Duration::from_secs_f64(args.delay);
     block_on(async {
-        let options = SamplerOptions::for_findings(duration / FACTS_READS, tracing);
+        let keep_events = args.record.is_some();
+        let options = SamplerOptions { keep_events, ..SamplerOptions::for_findings(duration / FACTS_READS, tracing) };
+        let mut recorder = args.record.as_deref().map(|file| start_recording(root, file)).transpose()?;
         let mut sampler = Sampler::start(root, SAMPLE_INTERVAL, options)?;
         let mut printer = Printer::new(Some(1));
         let (started, mut code) = (Instant::now(), None);
         while printer.wait_for_sample(&mut sampler).await? {
+            if let Some(recorder) = recorder.as_ref().filter(|_| code.is_none()) {
+                recorder.record_tick(sampler.take_events(), sampler.state.now().wall_ns);
+            }
             let looked = started.elapsed();
             if looked >= duration {
                 code = Some(verdict(&sampler.findings).1);
@@ -57,8 +68,30 @@ pub(super) fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Resu
                 });
             }
         }
+        if let Some(recorder) = &mut recorder {
+            finish_recording(recorder).await?;
+        }
         code.context("interrupted before the look was over; nothing was judged")
     })
+}
+
+fn start_recording(root: &Root, file: &Path) -> anyhow::Result<RecordingWriter> {
+    let path = std::path::absolute(file)?;
+    let options = RecorderOptions { path, replace: false, max_size: None, rotate: None };
+    RecordingWriter::start(root, options, recording_header(root, SAMPLE_INTERVAL)).context("no thread to record")
+}
+
+async fn finish_recording(recorder: &mut RecordingWriter) -> anyhow::Result<()> {
+    recorder.finish();
+    wait_for_writer(recorder).await;
+    let status = recorder.status();
+    match status.state {
+        RecorderState::Done => Ok(()),
+        RecorderState::Failed(why) => bail!("{why}"),
+        RecorderState::Running | RecorderState::Full => {
+            bail!("{}: its disk does not answer; the recording is not complete", status.path.display())
+        }
+    }
 }
 
 fn verdict(engine: &RuleEngine) -> (&'static str, u8) {

@@ -144,7 +144,7 @@ impl DiskWarnings {
     }
 }
 
-async fn wait_for_writer(recorder: &RecordingWriter) {
+pub(super) async fn wait_for_writer(recorder: &RecordingWriter) {
     let deadline = Instant::now() + FINAL_WRITE_TIMEOUT;
     let is_writing = || matches!(recorder.status().state, RecorderState::Running | RecorderState::Full);
     while is_writing() && Instant::now() < deadline {

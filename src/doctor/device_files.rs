@@ -1,6 +1,6 @@
 //! The files that the requests of a device are for, by their share of its queue, while files are traced.
 
-use super::device_users::Requests;
+use super::device_users::{Requests, counted_devices};
 use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::file_io::{FileClass, FileRate, list};
@@ -15,9 +15,10 @@ const MAX_NAMED: usize = 3;
 /// not traced. Journals and metadata are no files: they count only as what is left.
 pub(super) fn main_files(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Vec<String> {
     let mut queue: BTreeMap<_, (f64, &FileRate)> = BTreeMap::new();
+    let devices = counted_devices(ctx, id, secs);
     for tick in ctx.window(secs) {
         let Some(files) = tick.files.ok() else { continue };
-        for row in files.rows.iter().filter(|row| row.device == id && row.class == FileClass::File) {
+        for row in files.rows.iter().filter(|row| devices.contains(&row.device) && row.class == FileClass::File) {
             let reads = if requests == Requests::Writes { 0.0 } else { row.reads.in_flight };
             let writes = if requests == Requests::Reads { 0.0 } else { row.writes.in_flight };
             queue.entry(row.file.id).or_insert((0.0, row)).0 += (reads + writes) * tick.interval_secs;

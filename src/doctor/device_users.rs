@@ -8,6 +8,7 @@ use super::finding::InvolvedTask;
 use super::format;
 use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
+use crate::model::io_accounting::OwnerIo;
 use crate::model::io_accounting::delay::{QueueUse, gain_without};
 use crate::model::process::TaskKey;
 use crate::model::snapshot::Snapshot;
@@ -136,14 +137,17 @@ struct DeviceSums {
 }
 
 impl DeviceSums {
-    /// Over the last `secs` seconds; `None` where that was not traced.
+    /// Over the last `secs` seconds, as far as they were traced; `None` if they were not.
     fn of(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
         let mut out = Self::default();
-        for tick in ctx.window(secs) {
-            let (attribution, secs) = (tick.io_attribution.ok()?, tick.interval_secs);
+        let devices = counted_devices(ctx, id, secs);
+        // Tracing is loaded while the first ticks pass.
+        let traced = ctx.window(secs).filter_map(|tick| Some((tick.io_attribution.ok()?, tick.interval_secs)));
+        for (attribution, secs) in traced {
             out.covered_secs += secs;
-            for process in &attribution.processes {
-                let Some(rates) = process.on_device(id) else { continue };
+            let on_device = |process| devices.iter().filter_map(move |id| OwnerIo::on_device(process, *id));
+            for (process, rates) in attribution.processes.iter().flat_map(|p| on_device(p).map(move |rates| (p, rates)))
+            {
                 let sum = out.processes.entry(process.owner).or_default();
                 let (queue, requests, bytes) = (rates.reads_in_flight, rates.reads_per_s, rates.read_bytes_per_s);
                 sum.reads.add(Amount { queue, requests, bytes }, secs);
@@ -151,8 +155,11 @@ impl DeviceSums {
                 sum.writes.add(Amount { queue, requests, bytes }, secs);
                 sum.writeback += rates.writeback_bytes_per_s * secs;
             }
-            let apart = attribution.unattributed.iter().find(|(device, _)| *device == id);
-            out.ownerless_writeback += apart.map_or(0.0, |(_, io)| io.unknown + io.metadata + io.swap) * secs;
+            let apart = attribution.unattributed.iter().filter(|(device, _)| devices.contains(device));
+            out.ownerless_writeback += apart.map(|(_, io)| io.unknown + io.metadata + io.swap).sum::<f64>() * secs;
+        }
+        if out.covered_secs <= 0.0 {
+            return None;
         }
         for (pid, sum) in &mut out.processes {
             sum.is_kernel_thread = is_kernel_thread(ctx, *pid, secs);
@@ -240,10 +247,35 @@ impl DeviceSums {
     }
 }
 
-/// Workers of the kernel come and go; those that have ended are known by their names.
+/// Whether a device passes on what it gets, without requests of its own.
+fn passes_on(ctx: &RuleContext<'_>, id: DevId) -> bool {
+    use DeviceKind::{Crypt, Dm, Lvm, Md, Multipath, Partition};
+    matches!(ctx.device_kind(id), Some(Crypt | Dm | Lvm | Md | Multipath | Partition))
+}
+
+/// The devices whose requests are those of a device: itself, or the first below it that have requests of their own. Device
+/// mapper and md pass on what they get without a request that could be counted.
+pub(super) fn counted_devices(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Vec<DevId> {
+    let is_counted = |id: DevId| {
+        let mut traced = ctx.window(secs).filter_map(|tick| tick.io_attribution.ok());
+        traced.any(|attribution| attribution.processes.iter().any(|process| process.on_device(id).is_some()))
+    };
+    if !passes_on(ctx, id) || is_counted(id) {
+        return vec![id];
+    }
+    let below = ctx.device_chain(id).into_iter().skip(1);
+    let below: Vec<DevId> = below.filter(|below| !passes_on(ctx, *below) && is_counted(*below)).collect();
+    // What lies below one that counts has the same requests once more.
+    let lies_below = |id: &DevId| below.iter().any(|above| above != id && ctx.device_chain(*above).contains(id));
+    below.iter().filter(|id| !lies_below(id)).copied().collect()
+}
+
+/// Whether it does the I/O of others. A thread that copies or compares the members of an array does its own. Workers of the
+/// kernel come and go; those that have ended are known by their names.
 fn is_kernel_thread(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
+    let is_sync = |name: &str| name.starts_with("md") && name.ends_with("_resync");
     match ctx.system.processes.find_by_pid(pid) {
-        Some(row) => row.raw.kernel_thread,
+        Some(row) => row.raw.kernel_thread && !is_sync(&row.comm()),
         None => traced_name(ctx, pid, secs).is_some_and(|name| name.starts_with("kworker/")),
     }
 }
@@ -317,13 +349,15 @@ impl DeviceUsers {
         Some(Self { users, of: if of_queue { "queue" } else { "bytes" }, light_users, kernel_share: share(kernel) })
     }
 
-    /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing tasks are
-    /// not counted by device, so one is named only if the device does most of what all disks do, and the task accounts
-    /// for most of that.
+    /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing, and on a
+    /// mapped device whose requests a worker of the kernel passes on (dm-delay, dm-crypt), tasks are not counted by device,
+    /// so one is named only if the device does most of what all disks do, and the task accounts for most of that.
     pub(super) fn find(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Self {
         let is_traced = ctx.system.snapshot.io_attribution.ok().is_some();
-        let untraced = || untraced_user(ctx, id, secs).filter(|_| !is_traced);
-        Self::traced(ctx, id, secs, requests).unwrap_or_else(|| Self {
+        let is_mapped = passes_on(ctx, id);
+        let untraced = || untraced_user(ctx, id, secs).filter(|_| !is_traced || is_mapped);
+        let traced = Self::traced(ctx, id, secs, requests).filter(|found| !is_mapped || !found.users.is_empty());
+        traced.unwrap_or_else(|| Self {
             users: untraced().into_iter().collect(),
             of: "bytes",
             light_users: Vec::new(),

@@ -82,12 +82,9 @@ fn hung_task_finding(
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
     let command = row.and_then(|row| row.command());
     let task_name = format::task(&name, key.tid);
-    let title = match (channel.is_some_and(|channel| channel.function == FREEZE_WAIT), mount_of_wait(ctx, task)) {
-        (true, Some((point, id))) => {
-            let device = ctx.device_name(id);
-            format!("{task_name} hangs: {point} on {device} is frozen; it waits for at least {duration}")
-        }
-        _ => format!("{task_name} hangs: in state D for at least {duration}{place}"),
+    let title = match place_of_hang(ctx, task, channel) {
+        Some(place) => format!("{task_name} hangs: {place}; it waits for at least {duration}"),
+        None => format!("{task_name} hangs: in state D for at least {duration}{place}"),
     };
     Finding::of_task(severity, key, &name, title)
     .fact("state", "D, not scheduled")
@@ -113,6 +110,16 @@ fn hung_task_finding(
     .in_cgroup(row.and_then(|row| row.cgroup()))
 }
 
+/// What stands still: `/srv on sda1 is frozen`, `the server box:/e of /mnt does not answer`; `None` if that is not known.
+fn place_of_hang(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitChannel>) -> Option<String> {
+    if let Some((point, id)) = mount_of_wait(ctx, task) {
+        let is_frozen = channel.is_some_and(|channel| channel.function == FREEZE_WAIT);
+        return is_frozen.then(|| format!("{point} on {} is frozen", ctx.device_name(id)));
+    }
+    let (point, server) = server_of_wait(ctx, waited_for_file(ctx, task))?;
+    Some(format!("the server {server} of {point} does not answer"))
+}
+
 /// The file of the task's system call.
 fn waited_for_file<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> Option<&'a TaskWait> {
     ctx.system.slow_facts.latest.as_ref()?.waits.iter().find(|wait| wait.key == task.key)
@@ -126,6 +133,15 @@ fn mount_of_wait(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, DevI
         let mount = device.mounts.iter().find(|mount| mount.id == mount_id)?;
         Some((mount.mount_point.sanitized(), device.id))
     })
+}
+
+/// The mount point of the network file system that the file is on, and its server, both sanitized.
+fn server_of_wait(ctx: &RuleContext<'_>, file: Option<&TaskWait>) -> Option<(String, String)> {
+    let path = file?.path.as_bytes();
+    let has = |mount: &[u8]| path.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
+    let mounts = ctx.system.last_sample.as_ref()?.netfs.ok()?.iter().filter(|fs| has(fs.mount.as_bytes()));
+    let mount = mounts.max_by_key(|fs| fs.mount.as_bytes().len())?;
+    Some((mount.mount.sanitized(), mount.server.sanitized()))
 }
 
 /// The device that a task waits for: that of its sync or of its file, or else the only one on which nothing completes.

@@ -192,7 +192,10 @@ pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Fi
             .costs("the service is down")
             .advise("find the cause first: I/O errors or resets of the device below")
     };
-    let is_error = |entry: &LogEntry| FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
+    let is_error = |entry: &LogEntry| {
+        let has_error = FILESYSTEM_ERROR_WORDS.iter().any(|word| entry.message.contains(word));
+        has_error && !entry.message.starts_with(super::thin_pool::PREFIX)
+    };
     report_messages(ctx, out, KernelLogClass::Filesystem, is_error, finding)
 }
 

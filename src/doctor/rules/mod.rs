@@ -27,6 +27,7 @@ mod slow_tail;
 mod stalled_device;
 mod swap;
 mod syncs;
+mod thin_pool;
 mod writeback;
 mod writeback_backlog;
 
@@ -41,6 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "disk-health", find: device_health::evaluate_disks },
     Rule { name: "array-degraded", find: device_health::evaluate_degraded },
     Rule { name: "paths-down", find: device_health::evaluate_paths },
+    Rule { name: "thin-pool-full", find: thin_pool::evaluate },
     Rule { name: "recorded-errors", find: recorded_errors::evaluate },
     Rule { name: "device-stalled", find: stalled_device::evaluate },
     Rule { name: "slow-device", find: slow_device::evaluate },
@@ -73,6 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "open-files", find: fd_limits::evaluate },
     Rule { name: "filesystem-full", find: disk_space::evaluate },
     Rule { name: "network-link-full", find: network_mounts::evaluate_link },
+    Rule { name: "network-slow", find: network_mounts::evaluate_slow },
     Rule { name: "nfs-retransmits", find: network_mounts::evaluate_retransmits },
     Rule { name: "cifs-version-1", find: network_mounts::evaluate_smb1 },
     Rule { name: "array-sync", find: device_health::evaluate_sync },

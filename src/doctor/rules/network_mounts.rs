@@ -1,8 +1,10 @@
 //! Network file systems: a saturated link, retransmitted requests, SMB 1.
 
 use super::prelude::*;
+use crate::model::file_path;
 use crate::model::network::{NetFsKind, NetFsRate, NicRate};
 use crate::model::reading::Reading;
+use std::collections::BTreeMap;
 
 const WINDOW_SECS: f64 = 5.0;
 /// Interfaces count bytes without preamble and gaps, so a full link shows about 95%.
@@ -18,6 +20,14 @@ const STEADY_SECS: f64 = 10.0;
 const MIN_RETRANSMIT_PCT: f64 = 1.0;
 /// ... and fewer per second do no harm.
 const MIN_RETRANSMITS_PER_S: f64 = 0.2;
+
+/// A server that needs longer for a call on the average is slow: one that waits for a spinning disk needs 5 to 30 ms.
+const SLOW_MS: f64 = 60.0;
+/// With fewer calls the mean proves nothing.
+const MIN_OPS_PER_S: f64 = 2.0;
+/// Tasks that wait for this share of their time suffer.
+const SUFFERS_SHARE: f64 = 0.3;
+const MAX_NAMED_TASKS: usize = 3;
 
 /// Mounts that are judged, and rows searched for a mount or interface of another tick, at most.
 const MAX_MOUNTS: usize = 300;
@@ -163,6 +173,67 @@ pub(super) fn evaluate_retransmits(ctx: &RuleContext<'_>, out: &mut Vec<Finding>
             .report(out);
     }
     result.and_then(|()| require_all_judged(ctx))
+}
+
+pub(super) fn evaluate_slow(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
+    let mut result = Ok(());
+    for mount in mounts(ctx)? {
+        let is_slow = |tick: &Snapshot| {
+            let mount = same_mount(tick, mount)?;
+            Some(mount.ops_per_s? >= MIN_OPS_PER_S && mount.rtt_ms? >= SLOW_MS)
+        };
+        match ctx.sustained(WINDOW_SECS, is_slow, "a few seconds of network counters") {
+            Ok(Some(since)) => out.push(slow_finding(ctx, mount, since)),
+            Ok(None) => {}
+            Err(skipped) => result = Err(skipped),
+        }
+    }
+    result.and_then(|()| require_all_judged(ctx))
+}
+
+fn slow_finding(ctx: &RuleContext<'_>, mount: &NetFsRate, since: u64) -> Finding {
+    let secs = ctx.figure_secs(since, WINDOW_SECS);
+    let mean = |get: fn(&NetFsRate) -> Option<f64>| ctx.mean(secs, |tick| get(same_mount(tick, mount)?)).unwrap_or(0.0);
+    let (rtt, calls) = (format::ms(mean(|m| m.rtt_ms)), format::per_s(mean(|m| m.ops_per_s)));
+    let title = format!("{} is slow: its server {} takes {rtt} for each call, {calls}", mount.mount, mount.server);
+    let (tasks, files) = waiting_tasks(ctx, mount, secs);
+    mount_finding(&mount.mount, title)
+        .fact("rtt", rtt)
+        .fact("calls", calls)
+        .fact("queue before sending", format::ms(mean(|m| m.queue_ms)))
+        .fact("server", mount.server.clone())
+        .fact_opt("interface", mount.interface.clone())
+        .since(since)
+        .delays(tasks)
+        .on_files(files)
+        .why("This is the time from sending a call to its reply: the way there and back, and the server with its disks. No setting of this machine's disks helps.")
+        .advise("measure the way with ping; if that is short, look at the server: its disks, its load, whether all nfsd threads are busy")
+        .advise("mount with more connections (nconnect=4), or with larger rsize and wsize")
+        .costs("a new mount")
+}
+
+/// Who waits most for files of the mount, and these files.
+fn waiting_tasks(ctx: &RuleContext<'_>, mount: &NetFsRate, secs: f64) -> (Vec<InvolvedTask>, Vec<String>) {
+    let (mut covered, mut sums) = (0.0, BTreeMap::<u32, (f64, String)>::new());
+    let mut files = BTreeMap::<_, (f64, String)>::new();
+    for waits in ctx.window(secs).filter_map(|tick| tick.task_waits.ok()) {
+        covered += waits.covered_secs;
+        for row in waits.rows.iter().filter(|row| row.key.file.file_system == mount.dev) {
+            let name = || format::task(waits.process_name(row.key.pid).unwrap_or("?"), row.key.pid);
+            sums.entry(row.key.pid).or_insert_with(|| (0.0, name())).0 += row.secs;
+            if row.file.is_full_path {
+                let path = || file_path::join(Some(&mount.mount), &row.file.path_tail, true);
+                files.entry(row.key.file).or_insert_with(|| (0.0, path())).0 += row.secs;
+            }
+        }
+    }
+    let largest = |mut all: Vec<(f64, String)>| {
+        all.retain(|(secs, _)| *secs >= SUFFERS_SHARE * covered);
+        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        all.into_iter().take(MAX_NAMED_TASKS).map(|(_, name)| name).collect::<Vec<_>>()
+    };
+    let tasks = largest(sums.into_values().collect()).into_iter().map(InvolvedTask::named).collect();
+    (tasks, largest(files.into_values().collect()))
 }
 
 pub(super) fn evaluate_smb1(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {

@@ -66,7 +66,7 @@ fn file_server(ctx: &RuleContext<'_>, id: DevId) -> Option<String> {
 }
 
 /// Programs that hang on a file of the device, or for a device while no other one is stalled.
-fn waiting_tasks(ctx: &RuleContext<'_>, id: DevId) -> Vec<InvolvedTask> {
+pub(super) fn waiting_tasks(ctx: &RuleContext<'_>, id: DevId) -> Vec<InvolvedTask> {
     let hung = ctx.system.hung_tasks.iter().filter(|task| {
         let is_kernel_thread = ctx.system.processes.get(&task.key).is_some_and(|row| row.raw.kernel_thread);
         !is_kernel_thread && waited_for_device(ctx, task).is_some_and(|device| ctx.device_chain(device).contains(&id))

@@ -8,6 +8,7 @@ mod engine;
 mod firing;
 mod firing_stalls;
 mod health;
+mod layers;
 mod quiet;
 mod situations;
 mod syncs;
@@ -28,10 +29,11 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(syncs::FIRING)
         .chain(health::FIRING)
         .chain(directions::FIRING)
+        .chain(layers::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
-    quiet::QUIET.iter().chain(syncs::QUIET).chain(health::QUIET).chain(directions::QUIET)
+    quiet::QUIET.iter().chain(syncs::QUIET).chain(health::QUIET).chain(directions::QUIET).chain(layers::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.

@@ -200,6 +200,8 @@ mod tests {
         assert_eq!(classified("nothing to see").0, KernelLogClass::Other);
         assert_eq!(classified("md/raid1:md0: active with 2 out of 2 mirrors").0, KernelLogClass::Other);
         assert_eq!(classified("md/raid1:md0: read error corrected").0, KernelLogClass::IoError);
+        let full = "device-mapper: thin: 253:0: switching pool to out-of-data-space (queue IO) mode";
+        assert_eq!(classified(full).0, KernelLogClass::Filesystem);
         assert_eq!(classified("nvme nvme0: Shutdown timeout set to 10 seconds").0, KernelLogClass::Other);
         assert_eq!(classified("nvme nvme0: I/O 5 QID 1 timeout, aborting").0, KernelLogClass::ResetTimeout);
         assert_eq!(classified("pcieport 0000:00:1c.0: AER: enabled with IRQ 122").0, KernelLogClass::Other);

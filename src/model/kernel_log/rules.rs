@@ -175,6 +175,8 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(Filesystem, "REISERFS", Unnamed).any(ERROR_WORDS),
     start(Filesystem, "gfs2: ", Unnamed).any("withdraw|rror"),
     start(Filesystem, "OCFS2: ", InParentheses).any(ERROR_WORDS),
+    // The space of thin pools (drivers/md/dm-thin.c); some of it is logged as information.
+    start(Filesystem, "device-mapper: thin: ", Unnamed).any("switching pool|low water mark|growing the "),
     word(Filesystem, "Remounting filesystem read-only|Remounting file system read-only", InParentheses),
     // What drivers print when a healthy device is attached.
     start(Other, "nvme nvme", SecondWord).any("Shutdown timeout set to"),

@@ -143,11 +143,12 @@ impl Said {
         }
     }
 
-    /// All findings of a `doctor --json`.
-    pub fn all(doctor: &Value) -> Vec<Self> {
-        let stories = doctor["stories"].as_array().cloned().unwrap_or_default();
-        stories
-            .iter()
+    /// All findings among the incidents of a `doctor --json`.
+    pub fn all(incidents: &Value) -> Vec<Self> {
+        incidents
+            .as_array()
+            .into_iter()
+            .flatten()
             .flat_map(|s| s["findings"].as_array().cloned().unwrap_or_default())
             .map(|f| Self::of(&f))
             .collect()
@@ -183,10 +184,13 @@ pub struct Scene {
     pub is_alone: bool,
     /// Rules and subjects that were reported without any situation.
     pub before: Vec<(String, String)>,
+    /// Disks of situations before this one, of which the kernel log still speaks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past_disks: Vec<String>,
 }
 
 /// How a situation was judged.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Score {
     /// What is missing.
     pub missing: Vec<String>,
@@ -208,7 +212,11 @@ impl Score {
 }
 
 pub fn judge(truth: &Truth, all: &[Said], scene: &Scene) -> Score {
-    let is_new = |said: &&Said| !scene.before.contains(&(said.rule.clone(), said.subject.clone()));
+    let is_past = |said: &Said| {
+        let is_past = |disk: &String| scene.past_disks.contains(disk);
+        is_past(&said.subject) || (!said.devices.is_empty() && said.devices.iter().all(is_past))
+    };
+    let is_new = |said: &&Said| !scene.before.contains(&(said.rule.clone(), said.subject.clone())) && !is_past(said);
     // What other programs do with other disks of this machine is no matter of the situation.
     let is_of_machine =
         |said: &Said| said.devices.is_empty() && said.subject_kind == "machine" && said.rule != "hung-task-silent";

@@ -1,7 +1,7 @@
 //! The table of what was expected and what was said.
 
-use crate::Outcome;
 use crate::judge::Truth;
+use crate::run::{Judged, Outcome};
 use std::path::Path;
 
 /// In the order of the summary.
@@ -11,7 +11,7 @@ pub fn print(outcome: &Outcome, is_verbose: bool) {
     let name = outcome.situation.name;
     match &outcome.result {
         Err(why) => println!("{name:<32} skipped: {why}"),
-        Ok((_, score)) => {
+        Ok(Judged { score, .. }) => {
             let problems: Vec<String> = score
                 .wrong
                 .iter()
@@ -27,7 +27,7 @@ pub fn print(outcome: &Outcome, is_verbose: bool) {
 }
 
 fn count(outcomes: &[Outcome], word: &str) -> usize {
-    outcomes.iter().filter(|o| o.result.as_ref().is_ok_and(|(_, score)| score.word() == word)).count()
+    outcomes.iter().filter(|o| o.result.as_ref().is_ok_and(|judged| judged.score.word() == word)).count()
 }
 
 /// `60 situations: 55 right, 5 partial, 0 missed, 0 wrong; 1 skipped`.
@@ -66,15 +66,25 @@ pub fn write(outcomes: &[Outcome]) {
     );
     text.push_str(&format!("{}.\n\n", summary(outcomes)));
     text.push_str("| situation | what happens | expected | result | said |\n|---|---|---|---|---|\n");
-    for Outcome { situation, result } in outcomes {
+    for Outcome { situation, result, first } in outcomes {
         let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
         let (expected, word, said) = match result {
-            Err(why) => (String::new(), "skipped", why.clone()),
-            Ok((truth, score)) => {
+            Err(why) => (String::new(), "skipped".to_owned(), why.clone()),
+            Ok(Judged { truth, score, .. }) => {
                 let mut said: Vec<String> = score.said.iter().take(2).cloned().collect();
                 said.extend(score.wrong.iter().map(|text| format!("**false:** {text}")));
                 said.extend(score.missing.iter().map(|text| format!("**missing:** {text}")));
-                (expected(truth), score.word(), said.join("<br>"))
+                let word = match first {
+                    Some(first) => format!("{}; first run {}", score.word(), first.word()),
+                    None => score.word().to_owned(),
+                };
+                said.extend(
+                    first
+                        .iter()
+                        .flat_map(|score| score.wrong.iter().chain(&score.missing))
+                        .map(|text| format!("first run: {text}")),
+                );
+                (expected(truth), word, said.join("<br>"))
             }
         };
         let said = cell(&said).replace("&lt;br>", "<br>");

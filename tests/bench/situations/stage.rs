@@ -45,7 +45,10 @@ pub struct Stage {
     served: Vec<PathBuf>,
     loops: Vec<String>,
     mounts: Vec<PathBuf>,
-    frozen: Vec<PathBuf>,
+    /// Commands that end a hang, run before anything else is removed.
+    thaws: Vec<Vec<String>>,
+    /// Commands that remove what lies between mounts and loop devices, run in reverse order.
+    removals: Vec<Vec<String>>,
     loads: Vec<(String, Child)>,
     cgroups: Vec<PathBuf>,
     /// Numbers of zram devices.
@@ -64,7 +67,8 @@ impl Stage {
             served: Vec::new(),
             loops: Vec::new(),
             mounts: Vec::new(),
-            frozen: Vec::new(),
+            thaws: Vec::new(),
+            removals: Vec::new(),
             loads: Vec::new(),
             cgroups: Vec::new(),
             zrams: Vec::new(),
@@ -112,6 +116,8 @@ impl Stage {
         }
         let served = dir.join(SERVED);
         self.served.push(served.clone());
+        // A loop device takes the size that the kernel last heard of.
+        fs::metadata(&served).map_err(|err| err.to_string())?;
         let disk = self.loop_on(&served, true)?;
         let disk = Disk { server: Some(self.servers.len() - 1), ..disk };
         self.behave(&disk, "slots=32");
@@ -277,14 +283,43 @@ impl Stage {
     /// Freezes a file system until the stage is dropped.
     pub fn freeze(&mut self, mount: &Path) -> Result<()> {
         run("fsfreeze", &["-f", &mount.to_string_lossy()])?;
-        self.frozen.push(mount.to_owned());
+        self.thaw_by(&["fsfreeze", "-u", &mount.to_string_lossy()]);
         Ok(())
     }
 
-    /// Whether a name belongs to a process of the stage.
+    /// A command that ends a hang.
+    pub fn thaw_by(&mut self, command: &[&str]) {
+        self.thaws.push(command.iter().map(|&word| word.to_owned()).collect());
+    }
+
+    /// A command that removes what was just made between mounts and loop devices.
+    pub fn remove_by(&mut self, command: &[&str]) {
+        self.removals.push(command.iter().map(|&word| word.to_owned()).collect());
+    }
+
+    /// A device that the stage has made and removes by itself.
+    pub fn add_disk(&mut self, name: &str, path: &str) -> Disk {
+        self.disks.push(name.to_owned());
+        Disk { name: name.to_owned(), path: path.to_owned(), server: None }
+    }
+
+    /// A directory of the stage.
+    pub fn new_dir(&self, name: &str) -> Result<PathBuf> {
+        let path = self.dir.path().join(name);
+        fs::create_dir(&path).map_err(|err| err.to_string())?;
+        Ok(path)
+    }
+
+    /// Names of the processes of the stage.
     pub fn names(&self) -> Vec<String> {
         self.loads.iter().map(|(name, _)| name.clone()).collect()
     }
+}
+
+/// Runs a command whose failure changes nothing.
+fn run_words(command: &[String]) {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let _ = run(words[0], &words[1..]);
 }
 
 fn kill_group(child: &Child) {
@@ -308,9 +343,7 @@ impl Drop for Stage {
                 let _ = writeln!(stdin, "{words}");
             }
         }
-        for mount in &self.frozen {
-            let _ = run("fsfreeze", &["-u", &mount.to_string_lossy()]);
-        }
+        self.thaws.iter().for_each(|command| run_words(command));
         for (_, child) in &mut self.loads {
             kill_group(child);
         }
@@ -321,6 +354,7 @@ impl Drop for Stage {
             let _ = run("umount", &[&mount.to_string_lossy()])
                 .or_else(|_| run("umount", &["-l", &mount.to_string_lossy()]));
         }
+        self.removals.iter().rev().for_each(|command| run_words(command));
         for path in self.loops.iter().rev() {
             let _ = run("losetup", &["-d", path]);
         }

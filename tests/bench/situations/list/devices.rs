@@ -80,7 +80,7 @@ pub const SITUATIONS: &[Situation] = &[
         let disk = "slots=8 read=2 write=2 nth=100:400";
         Ok(alone(stage, "xfs", disk, "op=randwrite direct=1", WARNING)?.rules("slow-tail"))
     }),
-    situation("stalls-periodic", "a disk stalls for 1.5 s in each 10 s", 28.0, |stage| {
+    super::alone("stalls-periodic", "a disk stalls for 1.5 s in each 10 s", 28.0, |stage| {
         let disk = "slots=8 read=1 write=1 stall=10000:1500";
         Ok(alone(stage, "ext4", disk, "op=randread direct=1 threads=4", LOUD)?.rules("slow-tail"))
     }),

@@ -3,13 +3,27 @@
 
 mod devices;
 mod faults;
+mod groups;
 mod healthy;
+mod layers;
 mod memory;
 mod neighbours;
+mod network;
 mod stuck;
 
 use crate::judge::{Level, Truth};
 use crate::stage::{Disk, Result, Stage};
+
+/// Where a situation is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On this machine, beside other situations.
+    Machine,
+    /// On this machine, with no other situation beside it.
+    Alone,
+    /// In a guest: it takes a kernel that this machine need not have, or would disturb its other programs.
+    Guest,
+}
 
 /// Something that happens on a machine, with what is true of it.
 pub struct Situation {
@@ -18,6 +32,7 @@ pub struct Situation {
     pub about: &'static str,
     /// How long the program looks.
     pub secs: f64,
+    pub place: Place,
     /// Makes it, and returns the truth; `Err`: what is missing here.
     pub make: fn(&mut Stage) -> Result<Truth>,
 }
@@ -28,7 +43,21 @@ const fn situation(
     secs: f64,
     make: fn(&mut Stage) -> Result<Truth>,
 ) -> Situation {
-    Situation { name, about, secs, make }
+    Situation { name, about, secs, place: Place::Machine, make }
+}
+
+/// A situation that others on the same machine would disturb.
+const fn alone(name: &'static str, about: &'static str, secs: f64, make: fn(&mut Stage) -> Result<Truth>) -> Situation {
+    Situation { name, about, secs, place: Place::Alone, make }
+}
+
+const fn in_guest(
+    name: &'static str,
+    about: &'static str,
+    secs: f64,
+    make: fn(&mut Stage) -> Result<Truth>,
+) -> Situation {
+    Situation { name, about, secs, place: Place::Guest, make }
 }
 
 pub fn all() -> impl Iterator<Item = &'static Situation> {
@@ -39,6 +68,10 @@ pub fn all() -> impl Iterator<Item = &'static Situation> {
         stuck::SITUATIONS,
         faults::SITUATIONS,
         memory::SITUATIONS,
+        layers::SITUATIONS,
+        network::SITUATIONS,
+        groups::SITUATIONS,
+        layers::PATHS,
     ];
     lists.into_iter().flatten()
 }

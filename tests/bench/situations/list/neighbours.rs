@@ -163,7 +163,7 @@ pub const SITUATIONS: &[Situation] = &[
             let child = format!("op:randwrite,path:{},direct:1,threads:8,count:10", dump.display());
             stage.load("nightly", &format!("op=script child={child} name=step"))?;
             stage.load_on("database", &table, "op=randread direct=1 rate=20")?;
-            Ok(on(&disk, WARNING).culprits("nightly").victims("database").file("dump"))
+            Ok(on(&disk, WARNING).culprits("nightly").victims("database").others("step").file("dump"))
         },
     ),
     situation("uring-beside-database", "fio with io_uring and 32 reads in flight, beside a database", 10.0, |stage| {

@@ -1,6 +1,6 @@
 //! Tasks that wait for something other than the queue of a disk.
 
-use super::{CRITICAL, NOTE, Situation, WARNING, on, situation};
+use super::{CRITICAL, NOTE, Situation, WARNING, alone, on, situation};
 use crate::judge::Truth;
 use crate::stage::{Result, Stage};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn frozen(stage: &mut Stage, fs: &str) -> Result<Truth> {
 }
 
 pub const SITUATIONS: &[Situation] = &[
-    situation(
+    alone(
         "backlog-of-ended-writer",
         "a program has written 300 MB into memory and ended; sync writes it to a disk of 15 MB/s, which makes progress",
         12.0,
@@ -29,7 +29,7 @@ pub const SITUATIONS: &[Situation] = &[
             Ok(on(&disk, NOTE).others("sync export").never("hangs stalled"))
         },
     ),
-    situation(
+    alone(
         "small-journal",
         "a program creates and removes files on a disk of 10 ms a request, through a journal of 4 MB",
         12.0,

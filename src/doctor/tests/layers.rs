@@ -1,0 +1,151 @@
+//! Thin pools, devices that pass their I/O on to others, and servers of network file systems.
+
+use super::firing::{FiringCase, firing_case};
+use super::quiet::QuietCase;
+use super::test_machine::*;
+use crate::doctor::device_users::{DeviceUsers, Requests, counted_devices};
+use crate::doctor::finding::Severity::{Critical, Warn};
+use crate::doctor::rule_context::RuleContext;
+use crate::model::file_io::{FileId, FileName};
+use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::network::NetFsRaw;
+use crate::model::reading::Reading;
+use crate::model::sample::Sample;
+use crate::model::slow_facts::TaskWait;
+use crate::model::snapshot::Snapshot;
+use crate::model::task_waits::{TaskWaits, WaitKey, WaitRate};
+
+use crate::model::topology::DeviceKind;
+use std::sync::Arc;
+
+const LOW: &str = "device-mapper: thin: 7:0: reached low water mark for data device: sending event.";
+const WAITS: &str = "device-mapper: thin: 7:0: switching pool to out-of-data-space (queue IO) mode";
+const FAILS: &str = "device-mapper: thin: 7:0: switching pool to out-of-data-space (error IO) mode";
+const WRITES: &str = "device-mapper: thin: 7:0: switching pool to write mode";
+
+/// A pool with its metadata on sda1 and its data on vda.
+fn say(machine: &mut TestMachine, messages: &[&str]) {
+    let topology = machine.system.topology.ok_mut().unwrap();
+    let pool = topology.devices.iter_mut().find(|device| device.id == LOOP0).unwrap();
+    (pool.kind, pool.parent, pool.slaves) = (DeviceKind::Dm, None, vec![SDA1, VDA]);
+    machine.idle_ticks(2);
+    for message in messages {
+        machine.kernel_message(message);
+    }
+}
+
+pub const FIRING: &[FiringCase] = &[
+    firing_case("thin-pool-full", "low", Warn, "thin pool loop0 is nearly full: it reached its low water mark", |m| {
+        say(m, &[LOW]);
+    }),
+    firing_case(
+        "thin-pool-full",
+        "writes wait",
+        Critical,
+        "thin pool loop0 is full: writes to its volumes wait",
+        |m| {
+            say(m, &[LOW, WAITS]);
+        },
+    ),
+    firing_case(
+        "thin-pool-full",
+        "writes fail",
+        Critical,
+        "thin pool loop0 is full: writes to its volumes fail",
+        |m| {
+            say(m, &[LOW, WAITS, FAILS]);
+        },
+    ),
+    firing_case(
+        "network-slow",
+        "a slow server",
+        Warn,
+        "/mnt/nfs is slow: its server server:/export takes 90.0 ms",
+        |m| {
+            m.ticks(8, |t| set_network_mount(t, 1.0, None, |fs| fs.rtt_ms = Some(90.0)));
+        },
+    ),
+];
+
+pub const QUIET: &[QuietCase] = &[
+    QuietCase::new("thin-pool-full", "there is space again", |m| say(m, &[LOW, WAITS, WRITES])),
+    QuietCase::new("thin-pool-full", "a pool that is gone", |m| {
+        say(m, &["device-mapper: thin: 253:9: switching pool to out-of-data-space (queue IO) mode"]);
+    }),
+    QuietCase::new("thin-pool-full", "another device has its number now", |m| {
+        m.idle_ticks(2);
+        m.kernel_message(WAITS);
+    }),
+    QuietCase::new("network-slow", "as slow as a spinning disk", |m| {
+        m.ticks(8, |t| set_network_mount(t, 1.0, None, |fs| fs.rtt_ms = Some(30.0)));
+    }),
+    QuietCase::new("network-slow", "one slow call now and then", |m| {
+        m.ticks(8, |t| {
+            set_network_mount(t, 1.0, None, |fs| (fs.rtt_ms, fs.ops_per_s) = (Some(500.0), Some(0.5)));
+        });
+    }),
+];
+
+#[test]
+fn who_waits_for_a_slow_server_suffers() {
+    let mut machine = TestMachine::new();
+    let file = FileId { file_system: Default::default(), ino: 7, generation: 0 };
+    let wait = |pid, secs| WaitRate {
+        key: WaitKey { pid, file, ..WaitKey::default() },
+        file: Arc::new(FileName { id: file, path_tail: "table".into(), is_full_path: true }),
+        secs,
+        ..WaitRate::default()
+    };
+    machine.ticks(8, |t| {
+        set_network_mount(t, 1.0, None, |fs| fs.rtt_ms = Some(90.0));
+        let processes = vec![(901, "shop".into()), (902, "cron".into())];
+        let rows = vec![wait(901, 0.9), wait(902, 0.01)];
+        t.task_waits = Reading::Ok(Arc::new(TaskWaits { rows, processes, covered_secs: 1.0, ..TaskWaits::default() }));
+    });
+    let found = machine.evaluate_rule("network-slow").0.remove(0);
+    assert_eq!(found.victims.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["shop (901)"]);
+    assert_eq!(found.files, ["/mnt/nfs/table"]);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let mut machine = TestMachine::new();
+    let key = machine.add_hung_task(930, "shop", "rpc_wait_bit_killable", 10);
+    machine.change_facts(|facts| facts.waits.push(TaskWait { key, mount_id: 5, path: "/mnt/nfs/table".into() }));
+    let mount = |point: &str| NetFsRaw { mount: point.into(), server: "box:/e".into(), ..NetFsRaw::default() };
+    machine.system.last_sample =
+        Some(Sample { netfs: Reading::Ok(vec![mount("/mnt/n"), mount("/mnt/nfs")]), ..Sample::default() });
+    let found = machine.evaluate_rule("hung-task").0.remove(0);
+    assert!(found.title.contains("hangs: the server box:/e of /mnt/nfs does not answer"), "{}", found.title);
+}
+
+fn set_io(t: &mut Snapshot, device: crate::model::disk::DevId) {
+    let rates = IoRates { reads_in_flight: 2.0, reads_per_s: 50.0, ..IoRates::default() };
+    let processes = vec![OwnerIo { owner: 901, total: rates, devices: vec![DeviceIo { device, rates }] }];
+    let names = vec![(901, "shop".into())];
+    t.io_attribution = Reading::Ok(Arc::new(IoAttribution { processes, names, ..IoAttribution::default() }));
+}
+
+#[test]
+fn users_of_a_mapped_device_are_those_of_what_lies_below() {
+    let mut machine = TestMachine::new();
+    machine.ticks(6, |t| set_io(t, VDA));
+    let users = |machine: &TestMachine| {
+        let ctx = RuleContext::new(&machine.system);
+        let users = DeviceUsers::traced(&ctx, LOOP0, 5.0, Requests::All);
+        (counted_devices(&ctx, LOOP0, 5.0), users.map(|users| users.main()[0].name.clone()))
+    };
+    assert_eq!(users(&machine), (vec![LOOP0], None), "a loop device has requests of its own");
+    let topology = machine.system.topology.ok_mut().unwrap();
+    topology.devices.iter_mut().find(|device| device.id == LOOP0).unwrap().kind = DeviceKind::Dm;
+    assert_eq!(users(&machine), (vec![VDA], Some("shop (901)".into())));
+}
+
+#[test]
+fn ticks_before_tracing_was_loaded_do_not_hide_the_users() {
+    let mut machine = TestMachine::new();
+    machine.ticks(2, |t| t.io_attribution = Reading::Absent("tracing is being loaded".into()));
+    machine.ticks(3, |t| set_io(t, VDA));
+    let users = DeviceUsers::traced(&RuleContext::new(&machine.system), VDA, 5.0, Requests::All).unwrap();
+    assert_eq!((users.main()[0].name.as_str(), users.main()[0].share), ("shop (901)", 1.0));
+}
