@@ -131,6 +131,7 @@ fn the_program_runs_on_a_terminal_that_it_may_not_open() {
     t.wait_for_text("q quit");
     t.send("3");
     t.wait_for_text("Process");
+    assert_follows_size(&t);
     t.send("q");
     assert_eq!(t.wait_for_exit().exit_code(), 0);
     t.assert_restored(1);
@@ -138,4 +139,38 @@ fn the_program_runs_on_a_terminal_that_it_may_not_open() {
     let screen = t.contents();
     let flags = screen.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim().to_owned();
     assert_eq!(u32::from_str_radix(&flags, 8).unwrap() & 0o4000, 0, "O_NONBLOCK is left: {flags}");
+}
+
+/// No SIGWINCH comes: that is only sent for the controlling terminal.
+fn assert_follows_size(t: &Terminal) {
+    t.resize(150, 40);
+    let is_wide = |s: &vt100::Screen| s.contents().lines().filter(|line| line.chars().count() == 150).count() > 30;
+    t.wait_until("frames of 150 columns", is_wide);
+}
+
+/// A session of its own, as a program started by a service manager or `setsid` has, without a controlling terminal.
+#[test]
+fn the_program_runs_without_a_controlling_terminal() {
+    let name = "the_program_runs_without_a_controlling_terminal";
+    if !Path::new("/usr/bin/setsid").exists() {
+        return println!("skipped {name}: needs setsid");
+    }
+    for redirection in ["", " >/dev/tty"] {
+        let command = format!("setsid --wait {BINARY} --config none -d 0.2{redirection}; echo status $?");
+        let shell = Path::new("/bin/sh");
+        let mut t =
+            Terminal::start(TerminalOptions { program: shell, args: vec!["-c", &command], ..Default::default() });
+        t.wait_for_text("q quit");
+        t.send("3");
+        t.wait_for_text("READ/s");
+        assert_follows_size(&t);
+        t.send("?");
+        t.wait_for_text("Help: keys");
+        t.send("\x1b");
+        t.wait_until("the help closed", |s| !s.contents().contains("Help: keys"));
+        t.send("q");
+        t.wait_for_text("status 0");
+        assert_eq!(t.wait_for_exit().exit_code(), 0);
+        t.assert_restored(1);
+    }
 }

@@ -110,6 +110,14 @@ impl Shared {
         usize::from(width) * self.symbols.samples_per_cell()
     }
 
+    /// How long before the tick on screen a sample is, counted from the newest: `now`, `40s`, `1m20s`.
+    pub fn sample_age(&self, back: usize) -> Option<String> {
+        let taken = self.history_to_shown().nth_back(back)?.snapshot.time.boot_ns;
+        let age_ns = self.snapshot().time.boot_ns.saturating_sub(taken);
+        let secs = (age_ns + 500_000_000) / 1_000_000_000;
+        Some(if secs == 0 { "now".into() } else { crate::units::format_duration(secs) })
+    }
+
     /// The samples, counted from the newest, at which a graph of `width` samples marks that a knob changed.
     pub fn change_marks(&self, width: usize) -> Vec<usize> {
         let history = self.history_to_shown();

@@ -1,7 +1,8 @@
 //! The terminal: set up for the program, and restored exactly once, however the program ends.
 //!
 //! Output goes through a descriptor of our own (the tty opened again), so that making it non-blocking does not change the
-//! shell's. Where it may not be opened again, as after `su -c`, standard output is used and its flags are restored. No frame is drawn while part of the previous one is unwritten, so a slow line shows the newest state.
+//! shell's. Where it may not be opened again, as after `su -c`, standard output or input is used and its flags are
+//! restored. No frame is drawn while part of the previous one is unwritten, so a slow line shows the newest state.
 
 use crate::root::Root;
 use crate::subprocess::fork_server;
@@ -29,6 +30,8 @@ static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 pub struct Tty {
     pub(super) fd: OwnedFd,
     mouse: bool,
+    /// Whether SIGWINCH tells of a new size: only of the controlling terminal.
+    pub(super) signals_size: bool,
     pending: Vec<u8>,
     written: usize,
 }
@@ -49,8 +52,9 @@ impl Tty {
             );
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let fd = reopen_terminal(&stdout).or_else(|why| duplicate_terminal(&stdout).ok_or(why))?;
-        let mut tty = Self { fd, mouse, pending: Vec::new(), written: 0 };
+        let signals_size = is_controlling(&stdout);
+        let fd = reopen_terminal(&stdout, signals_size).or_else(|why| duplicate_terminal(&stdout).ok_or(why))?;
+        let mut tty = Self { fd, mouse, signals_size, pending: Vec::new(), written: 0 };
         tty.enter_raw_mode()?;
         Ok(tty)
     }
@@ -115,10 +119,14 @@ impl Tty {
     }
 }
 
+/// Whether a terminal is the controlling one of this process.
+fn is_controlling(terminal: &impl AsFd) -> bool {
+    rustix::termios::tcgetsid(terminal).is_ok_and(|session| rustix::process::getsid(None) == Ok(session))
+}
+
 /// Opens the terminal of `stdout` again, for reading and writing without waiting.
-fn reopen_terminal(stdout: &impl AsFd) -> Result<OwnedFd, Errno> {
+fn reopen_terminal(stdout: &impl AsFd, is_controlling: bool) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let is_controlling = rustix::termios::tcgetsid(stdout).ok() == rustix::process::getsid(None).ok();
     if is_controlling {
         return rustix::fs::openat(CWD, Root::tty(), flags, Mode::empty());
     }
@@ -126,11 +134,17 @@ fn reopen_terminal(stdout: &impl AsFd) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())
 }
 
-/// Another descriptor of `stdout`, if it can be read too, as a terminal usually can. After `su -c` there is no
-/// controlling terminal, and the terminal's node belongs to the user before.
+/// Another descriptor of `stdout`, else of standard input if that is a terminal, whichever can be both read and written,
+/// as a terminal usually can. After `su -c` there is no controlling terminal, and the terminal's node belongs to the user
+/// before.
 fn duplicate_terminal(stdout: &impl AsFd) -> Option<OwnedFd> {
-    let flags = rustix::fs::fcntl_getfl(stdout).ok()?;
-    (flags & OFlags::RWMODE == OFlags::RDWR).then(|| rustix::io::fcntl_dupfd_cloexec(stdout, 3).ok())?
+    let stdin = io::stdin();
+    let input = stdin.is_terminal().then(|| stdin.as_fd());
+    let both = [Some(stdout.as_fd()), input].into_iter().flatten();
+    let is_read_and_written = |fd: &std::os::fd::BorrowedFd<'_>| {
+        rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR)
+    };
+    both.filter(is_read_and_written).find_map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 3).ok())
 }
 
 impl Drop for Tty {

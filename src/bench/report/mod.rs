@@ -15,7 +15,6 @@ pub(crate) mod markdown;
 pub(crate) mod mix;
 pub mod reference_classes;
 pub(crate) mod request_size;
-pub(crate) mod sparkline;
 pub(crate) mod steady_state;
 pub(crate) mod sweep;
 pub(crate) mod text;

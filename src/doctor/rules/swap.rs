@@ -26,6 +26,10 @@ const MIN_FAULTS_PER_S: f64 = 5.0;
 /// Share of its time that such a program waits for swap.
 const MIN_SWAPIN_DELAY_PCT: f64 = 1.0;
 const MAX_NAMED_TASKS: usize = 3;
+/// With this share of memory available nobody is short of it.
+const PLENTY_AVAILABLE: f64 = 0.25;
+/// A task with this share of the swap in use has most of it.
+const MAIN_SHARE: f64 = 0.5;
 
 fn traffic_bytes_per_s(tick: &Snapshot) -> Option<f64> {
     let swap = tick.swap.ok()?;
@@ -69,8 +73,22 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         .costs("the file cache is dropped earlier")
         .see_also(NavTarget::Memory)
         .on_devices(swap_devices(ctx))
+        .caused_by(self_swapping_task(ctx, swap))
         .report(out);
     Ok(())
+}
+
+/// The task that has most of what is in swap, while much memory is available: nobody else pushes it out. It gives its
+/// memory up itself, or reaches a limit of its own.
+fn self_swapping_task(ctx: &RuleContext<'_>, swap: &SwapRate) -> Option<InvolvedTask> {
+    let (used, mem) = (swap.used_bytes?, ctx.system.snapshot.mem.ok()?);
+    if (mem.available? as f64) < mem.total as f64 * PLENTY_AVAILABLE {
+        return None;
+    }
+    let swapped = |row: &ProcessRow<'_>| row.raw.swap_bytes.unwrap_or(0);
+    let survey = ctx.task_survey();
+    let most = survey.swapped_tasks.iter().max_by_key(|row| swapped(row))?;
+    (swapped(most) as f64 >= used as f64 * MAIN_SHARE).then(|| InvolvedTask::named(most.label()))
 }
 
 /// Pages swapped out again and again with pauses, as when a limit is reached now and then.

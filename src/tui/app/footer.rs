@@ -39,6 +39,8 @@ impl App {
             Action::Zoom => panes > 1 || self.screen.zoomed,
             action => self.refusal_reason(action).is_none(),
         });
+        // The menu of columns is wanted least.
+        all.sort_by_key(|b| b.action == Action::ChooseColumns);
         // Help and quit are always shown.
         let (stay, others): (Vec<&KeyBinding>, Vec<&KeyBinding>) =
             all.into_iter().partition(|b| matches!(b.action, Action::Help | Action::Quit));

@@ -1,6 +1,6 @@
 //! Areas of the panes. A pure function of the state, so that drawing and mouse agree.
 //!
-//! On a low screen the Overview drops panes in this order: kernel log, writeback, findings, devices; processes stay.
+//! On a low screen the Overview drops panes in this order: graphs, kernel log, writeback, findings, devices; processes stay.
 
 use super::state::App;
 use crate::tui::view::{Context, PaneId, ScreenLayout, ViewId};
@@ -9,6 +9,9 @@ use crate::tui::widgets::{Rect, area_below};
 
 /// Smallest usable screen; below it only a message is drawn.
 pub const MIN_SIZE: (u16, u16) = (40, 12);
+
+/// Columns and rows of the body from which on the Overview has graphs of the selected device.
+const GRAPHS_SIZE: (u16, u16) = (140, 40);
 
 /// Rows from which on a replay has its timeline.
 const TIMELINE_HEIGHT: u16 = 20;
@@ -106,6 +109,10 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
         12.. => (devices + 3).clamp(4, (h / 3).max(5)),
         _ => 0,
     };
+    let graphs = match is_wide && body.width >= GRAPHS_SIZE.0 && body.height >= GRAPHS_SIZE.1 {
+        true => (h / 4).clamp(8, 16),
+        false => 0,
+    };
     let writeback = if !is_wide && h >= 15 { 4 } else { 0 };
     let at = |y, height| Rect { y: rest.y + y, height, ..rest };
     let left = if is_wide { rest.width * 3 / 5 + 4 } else { rest.width };
@@ -115,9 +122,10 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
         false => at(top, writeback),
     };
     vec![
-        (PaneId::Processes, at(top + writeback, h - top - writeback - kernel)),
+        (PaneId::Processes, at(top + writeback + graphs, h - top - writeback - graphs - kernel)),
         (PaneId::Devices, devices_area),
         (PaneId::Writeback, writeback_area),
+        (PaneId::DeviceGraphs, at(top + writeback, graphs)),
         (PaneId::KernelLog, at(h - kernel, kernel)),
         (PaneId::FindingsSummary, Rect { height: strip, ..body }),
     ]

@@ -43,6 +43,9 @@ const TERMINAL_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval between checks for blocked reads while samples are overdue.
 const BLOCKED_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Interval between looks at the size of a terminal of whose size no signal tells.
+const SIZE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The running program: state, terminal, collectors, children and timers.
 pub(super) struct Runtime {
     pub(super) app: App,
@@ -66,6 +69,8 @@ pub(super) struct Runtime {
     pub(super) tuning: TuneEffectRunner,
     pub(super) events: EventSender,
     timer: Timer,
+    /// When the terminal's size is looked at; `None`: a signal tells of it.
+    size_check_due: Option<Instant>,
     /// When the next frame is due; `None` while nothing has changed.
     draw_due: Option<Instant>,
     frame_limit: FrameLimit,
@@ -108,6 +113,7 @@ impl Runtime {
             sample_due: Instant::now() + app.shared.interval,
             app,
             options,
+            size_check_due: (!tty.signals_size).then(Instant::now),
             tty,
             screen: DiffRenderer::new(size),
             collectors,
@@ -293,13 +299,18 @@ impl Runtime {
             (at, true) => at,
         };
         let must_end = self.should_quit || self.collector_error.is_some();
-        self.timer.set_deadline(if must_end { now } else { frame.map_or(overdue, |at| at.min(overdue)) });
+        let next = [frame, self.size_check_due].into_iter().flatten().fold(overdue, Instant::min);
+        self.timer.set_deadline(if must_end { now } else { next });
     }
 
     /// Handles the timer: retries a write, and looks for blocked reads when samples are overdue.
     pub(super) fn on_timer(&mut self) -> anyhow::Result<()> {
         self.timer.mark_expired();
         self.tty.flush_nonblocking()?;
+        if self.size_check_due.is_some_and(|due| due <= Instant::now()) {
+            self.size_check_due = Some(Instant::now() + SIZE_CHECK_INTERVAL);
+            self.check_size()?;
+        }
         if self.app.shared.pages_locked.is_none() {
             self.app.shared.pages_locked = resident::is_locked();
         }
@@ -338,11 +349,21 @@ impl Runtime {
             SignalEvent::Suspend => self.suspend()?,
             SignalEvent::Continue => self.resume()?,
             SignalEvent::Resize => {
+                // Even to the same size: the terminal may have moved its text meanwhile.
                 let (w, h) = self.tty.size();
                 self.dispatch(Event::Resize(w, h))?;
             }
         }
         Ok(())
+    }
+
+    /// Takes over the size of the terminal if it has changed.
+    fn check_size(&mut self) -> anyhow::Result<()> {
+        let (w, h) = self.tty.size();
+        if (w, h) == self.app.screen.size {
+            return Ok(());
+        }
+        self.dispatch(Event::Resize(w, h))
     }
 }
 

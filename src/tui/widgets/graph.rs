@@ -129,6 +129,15 @@ pub(crate) fn round_up_scale(max: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|n| *n >= max).unwrap_or(max)
 }
 
+/// The same for a number of bytes: 1, 2 or 5 times a power of ten of KiB, MiB or whatever unit it is shown in.
+pub(crate) fn round_up_bytes(max: f64) -> f64 {
+    let mut unit = 1.0;
+    while max.is_finite() && max >= unit * 1024.0 {
+        unit *= 1024.0;
+    }
+    round_up_scale(max / unit) * unit
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +218,12 @@ mod tests {
         let (mut buf, area) = canvas(8, 1, SymbolSet::Blocks);
         draw_bar(&mut buf, area, 4.0, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
         assert_eq!(buf.to_buffer(), Buffer::with_lines(["████  ┊ "]));
+    }
+
+    #[test]
+    fn scale_tops_of_bytes_are_round_in_their_unit() {
+        let (kib, mib) = (1024.0, 1_048_576.0);
+        assert_eq!([0.0, 700.0, 3.0 * kib, 180.0 * mib].map(round_up_bytes), [1.0, 1000.0, 5.0 * kib, 200.0 * mib]);
     }
 
     #[test]

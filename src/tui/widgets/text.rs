@@ -104,15 +104,19 @@ pub(crate) fn draw_path(canvas: &mut CellBuffer, x: u16, y: u16, path: &str, wid
     if path.len() <= room || UnicodeWidthStr::width(path) <= room || width < 2 {
         return draw_text(canvas, x, y, path, width, style);
     }
+    draw_clipped(canvas, x, y, "…", 1, style);
+    1 + draw_clipped(canvas, x + 1, y, path_end(path, room - 1), width - 1, style)
+}
+
+/// The longest end of a sanitized path that is at most `cells` wide.
+pub(crate) fn path_end(path: &str, cells: usize) -> &str {
     // Sanitized text has no characters that take no cell.
     let mut used = 0;
     let end = path.char_indices().rev().take_while(|(_, c)| {
         used += c.width().unwrap_or(0);
-        used < room
+        used <= cells
     });
-    let start = end.last().map_or(path.len(), |(at, _)| at);
-    draw_clipped(canvas, x, y, "…", 1, style);
-    1 + draw_clipped(canvas, x + 1, y, &path[start..], width - 1, style)
+    end.last().map_or("", |(at, _)| &path[at..])
 }
 
 /// Applies a style to `width` cells of a row and keeps their text.

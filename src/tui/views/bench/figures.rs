@@ -19,6 +19,8 @@ pub struct BenchFigures {
     /// Whether there were reads, writes, syncs.
     pub has_ops: [bool; 3],
     is_measuring: bool,
+    /// Milliseconds that the points cover.
+    pub(super) elapsed_ms: u64,
     pub(super) points: BoundedSeries<BenchRates, MAX_POINTS>,
 }
 
@@ -36,6 +38,7 @@ impl BenchFigures {
         };
         let ms = p.point.at_ms.saturating_sub(last_ms);
         if ms > 0 && !p.is_ramping {
+            self.elapsed_ms += ms;
             for (seen, n) in self.has_ops.iter_mut().zip(p.op_counts) {
                 *seen |= n > 0;
             }

@@ -1,5 +1,6 @@
 //! The Bench view: profiles with their parameters, the run under way, stored results; below them devices and writeback.
 
+mod charts;
 mod figures;
 mod form;
 mod progress;

@@ -1,6 +1,7 @@
 //! A run under way: messages of its child process, what hangs, figures, and charts of its rates and latencies.
 
 use super::BenchForm;
+use super::charts::{self, TimeChart, format_count};
 use super::form::format_device_rates;
 use crate::bench::message::BenchMessage;
 use crate::bench::report::text::format_latency;
@@ -8,13 +9,13 @@ use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId};
 use crate::tui::views::runs::{Run, RunEnding, RunStatus};
 use crate::tui::widgets::{
-    CellBuffer, Rect, StyledLine, TextStyle, draw_column, draw_columns, draw_text, round_up_scale, split_rows,
+    CellBuffer, Rect, StyledLine, TextStyle, draw_column, round_up_bytes, round_up_scale, split_rows,
 };
-use crate::units::{format_bytes, write_count};
+use crate::units::format_bytes;
 
 /// Time without a completed request after which a run is shown as blocked, ms.
 const BLOCKED_AFTER_MS: u64 = 2000;
-const MAX_CHART_HEIGHT: u16 = 8;
+const MAX_CHART_HEIGHT: u16 = 11;
 
 impl RunStatus for BenchForm {
     fn receive(run: &mut Run<Self>, message: BenchMessage) {
@@ -108,12 +109,6 @@ impl RunStatus for BenchForm {
     }
 }
 
-fn format_count(n: f64) -> String {
-    let mut out = String::new();
-    write_count(&mut out, n);
-    out
-}
-
 fn format_rate(n: f64) -> String {
     format!("{}/s", format_bytes(n as u64))
 }
@@ -146,12 +141,16 @@ fn device_and_cache_lines(cx: &Context) -> Vec<String> {
     out
 }
 
-/// What a chart is called, and the format of its values.
-type ChartQuantity = (&'static str, fn(f64) -> String);
+/// What a chart is called, the format of its values, and the top of its scale for the largest one.
+type ChartQuantity = (&'static str, fn(f64) -> String, fn(f64) -> f64);
 
 /// The quantities of [`OperationRates`](super::figures::OperationRates).
-const QUANTITIES: [ChartQuantity; 4] =
-    [("IOPS", format_count), ("bytes", format_rate), ("p50", format_latency), ("p99", format_latency)];
+const QUANTITIES: [ChartQuantity; 4] = [
+    ("IOPS", format_count, round_up_scale),
+    ("bytes", format_rate, round_up_bytes),
+    ("p50", charts::format_latency, round_up_scale),
+    ("p99", charts::format_latency, round_up_scale),
+];
 
 /// Draws two charts per row, in as many rows as fit a label and a row of columns; rates come before latencies.
 fn draw_charts(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -178,11 +177,11 @@ fn draw_chart(run: &Run<BenchForm>, cx: &Context, area: Rect, buf: &mut CellBuff
         .map(|rates| rates[kind][quantity])
         .collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
-    let (name, (what, format)) = (operation_name(run, kind), QUANTITIES[quantity]);
+    let secs = run.progress.elapsed_ms as f64 / 1e3;
+    let (name, (what, format, round_up)) = (operation_name(run, kind), QUANTITIES[quantity]);
     let what = if (kind, quantity) == (2, 0) { format!("{name}s/s") } else { format!("{name} {what}") };
     // The newest value is in the lines above.
-    draw_text(buf, area.x, area.y, &format!("{what}, at most {}", format(max)), area.width, theme.header);
-    let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let title = format!("{what}, at most {}", format(max));
     let style = if kind == 1 { theme.graph_alt } else { theme.graph };
-    draw_columns(buf, below, values.into_iter(), round_up_scale(max), |_| style);
+    TimeChart { title: &title, values: &values, format, round_up, secs }.draw(buf, area, style, theme);
 }

@@ -1,8 +1,9 @@
 //! Results: as text for a page, compared, and as tables.
 
 use super::BenchForm;
+use super::charts::report_charts;
 use crate::bench::compare::compare_text;
-use crate::bench::report::{BenchReport, markdown, sparkline, text};
+use crate::bench::report::{BenchReport, markdown, text};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::view::Shared;
@@ -18,19 +19,15 @@ impl RunReports for BenchForm {
         text::describe_end(&report.end)
     }
 
-    /// A report as `bench show` prints it, with a sparkline of each measurement.
-    fn report_lines(report: &BenchReport, _: &Shared, width: u16) -> Vec<StyledLine> {
+    /// A report as `bench show` prints it, with charts of each measurement over time.
+    fn report_lines(report: &BenchReport, shared: &Shared, width: u16) -> Vec<StyledLine> {
         let blank = || (String::new(), TextStyle::Plain);
         let mut out: Vec<StyledLine> = Vec::new();
         if let Some(place) = &report.reference {
             out.extend([(sanitize(&place.sentence), TextStyle::Strong), blank()]);
         }
         out.extend(report_text(&text::text_report(report, width.into())));
-        let sparklines = sparkline::sparklines(report, usize::from(width).clamp(20, 120) - 2);
-        if !sparklines.is_empty() {
-            out.push(blank());
-            out.extend(report_text(&sparklines.join("\n")));
-        }
+        out.extend(report_charts(report, shared, width));
         out
     }
 

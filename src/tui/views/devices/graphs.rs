@@ -4,10 +4,10 @@ use super::super::detail::DetailText;
 use super::DevicesView;
 use super::latency::{self, LatencyPart, device_history};
 use crate::model::disk::{DevId, DiskRate};
-use crate::tui::view::{Context, PaneId};
+use crate::tui::view::{Action, Context, PaneId};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, area_below, draw_column, draw_columns, draw_sample_markers, draw_text, round_up_scale,
-    split_rows,
+    Axes, CellBuffer, Rect, Style, area_below, axis_number, draw_axes, draw_column, draw_columns, draw_sample_markers,
+    draw_text, round_up_scale, split_columns, split_rows,
 };
 
 #[derive(Clone, Copy)]
@@ -15,24 +15,29 @@ pub(super) struct GraphQuantity {
     /// Name and unit.
     pub name: &'static str,
     pub value: fn(&DiskRate) -> f64,
+    /// The unit at the axis.
+    pub unit: &'static str,
     /// Top of the scale; `None`: the largest value, rounded up.
     pub scale_max: Option<f64>,
 }
 
-const fn quantity(name: &'static str, value: fn(&DiskRate) -> f64) -> GraphQuantity {
-    GraphQuantity { name, value, scale_max: None }
+const fn quantity(name: &'static str, unit: &'static str, value: fn(&DiskRate) -> f64) -> GraphQuantity {
+    GraphQuantity { name, value, unit, scale_max: None }
 }
 
 /// Pairs of quantities, drawn one above the other.
 pub(super) const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
-    [quantity("MB read/s", |r| r.read_mb_per_s), quantity("MB written/s", |r| r.write_mb_per_s)],
-    [quantity("reads/s", |r| r.reads_per_s), quantity("writes/s", |r| r.writes_per_s)],
-    [quantity("r_await ms", |r| r.read_await_ms), quantity("w_await ms", |r| r.write_await_ms)],
+    [quantity("MB read/s", " MB/s", |r| r.read_mb_per_s), quantity("MB written/s", " MB/s", |r| r.write_mb_per_s)],
+    [quantity("reads/s", "/s", |r| r.reads_per_s), quantity("writes/s", "/s", |r| r.writes_per_s)],
+    [quantity("r_await ms", " ms", |r| r.read_await_ms), quantity("w_await ms", " ms", |r| r.write_await_ms)],
     [
-        quantity("aqu-sz", |r| r.queue_size),
-        GraphQuantity { name: "%util", value: |r| r.util_pct, scale_max: Some(100.0) },
+        quantity("aqu-sz", "", |r| r.queue_size),
+        GraphQuantity { name: "%util", value: |r| r.util_pct, unit: "%", scale_max: Some(100.0) },
     ],
 ];
+
+/// From this width on graphs and heat maps are side by side.
+const SIDE_BY_SIDE_WIDTH: u16 = 116;
 
 /// Heat maps, chosen after the last pair.
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
@@ -51,7 +56,6 @@ fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &Gra
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let graph = area_below(area, 1);
     let values = || device_history(cx.shared, id).map(|d| d.map(q.value));
     let shown = || values().rev().take(cx.shared.graph_samples(area.width)).flatten();
     let max = shown().fold(0.0, f64::max);
@@ -59,8 +63,11 @@ fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &Gra
     let now = shown().next().map_or("-".into(), |v| format!("{v:.2}"));
     let changed = cx.shared.change_marks(cx.shared.graph_samples(area.width));
     let legend = if changed.is_empty() { "" } else { "  ┊ knob changed" };
-    let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}{legend}", q.name);
+    let label = format!("{}  now {now}  max {max:.2}{legend}", q.name);
     draw_text(buf, area.x, area.y, &label, area.width, cx.theme.header);
+    let value = |n: f64| axis_number(n) + q.unit;
+    let axes = Axes { top, value: &value, time: &|back| cx.shared.sample_age(back) };
+    let graph = draw_axes(buf, area_below(area, 1), &axes, &cx.theme);
     draw_columns(buf, graph, values(), top, |_| style);
     draw_sample_markers(buf, graph, &changed, cx.theme.changed);
 }
@@ -74,25 +81,38 @@ impl DevicesView {
         let shared = cx.shared;
         let name = shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
         let title = format!("{name}, recent past");
-        let inner = cx.draw_frame(buf, PaneId::DeviceGraphs, area, &title, "g: another quantity");
-        // Heat maps come after the pairs.
-        let at = self.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
-        if at < GRAPH_PAIRS.len() {
-            return draw_graph_pair(cx, inner, buf, id, at);
+        let note = format!("{}: another quantity", shared.keymap.key_of(Action::NextGraph));
+        let inner = cx.draw_frame(buf, PaneId::DeviceGraphs, area, &title, &note);
+        if inner.width < SIDE_BY_SIDE_WIDTH {
+            // Heat maps come after the pairs.
+            let at = self.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
+            return match at.checked_sub(GRAPH_PAIRS.len()) {
+                None => draw_graph_pair(cx, inner, buf, id, at),
+                Some(at) => draw_heatmaps(cx, inner, buf, id, HEATMAPS[at]),
+            };
         }
-        let part = HEATMAPS[at - GRAPH_PAIRS.len()];
-        match latency::kinds_with_data(shared, id, part, inner.width)[..] {
-            [] => {
-                let mut why = DetailText::default();
-                latency::push_percentiles(shared, id, &mut why);
-                draw_column(buf, inner, why.0.iter().skip(1).map(|(line, _)| (line, cx.theme.dim)));
-            }
-            [kind] => latency::draw_latency_heatmap(cx, inner, buf, id, kind, part),
-            // Flushes are few; the device's page shows them.
-            [first, second, ..] => {
-                for (kind, half) in [first, second].into_iter().zip(split_rows(inner, inner.height / 2)) {
-                    latency::draw_latency_heatmap(cx, half, buf, id, kind, part);
-                }
+        let [left, right] = split_columns(inner, inner.width / 2);
+        draw_graph_pair(cx, left, buf, id, self.graph_index);
+        let right = Rect { x: right.x + 2, width: right.width.saturating_sub(2), ..right };
+        let round = self.graph_index / GRAPH_PAIRS.len();
+        draw_heatmaps(cx, right, buf, id, HEATMAPS[round % HEATMAPS.len()]);
+    }
+}
+
+/// Draws the heat maps of reads and writes, or why there are none.
+fn draw_heatmaps(cx: &Context, inner: Rect, buf: &mut CellBuffer, id: DevId, part: LatencyPart) {
+    let shared = cx.shared;
+    match latency::kinds_with_data(shared, id, part, inner.width)[..] {
+        [] => {
+            let mut why = DetailText::default();
+            latency::push_percentiles(shared, id, &mut why);
+            draw_column(buf, inner, why.0.iter().skip(1).map(|(line, _)| (line, cx.theme.dim)));
+        }
+        [kind] => latency::draw_latency_heatmap(cx, inner, buf, id, kind, part),
+        // Flushes are few; the device's page shows them.
+        [first, second, ..] => {
+            for (kind, half) in [first, second].into_iter().zip(split_rows(inner, inner.height / 2)) {
+                latency::draw_latency_heatmap(cx, half, buf, id, kind, part);
             }
         }
     }

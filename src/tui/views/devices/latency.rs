@@ -5,9 +5,12 @@ use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
 use crate::tui::view::{Context, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, area_below, draw_column_markers, draw_heatmap, draw_text, heatmap_column_count,
+    CellBuffer, Rect, area_below, draw_column_markers, draw_heatmap, draw_text, draw_time_axis, heatmap_column_count,
 };
 use crate::units::format_micros;
+
+/// From so many rows on a heat map has an axis of times.
+const MIN_HEIGHT_WITH_TIMES: u16 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LatencyPart {
@@ -102,7 +105,14 @@ pub(super) fn draw_latency_heatmap(
     let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", format_micros(s.p50), format_micros(s.p99)));
     let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.label());
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);
-    let graph = area_below(area, 1);
+    let mut graph = area_below(area, 1);
+    if graph.height >= MIN_HEIGHT_WITH_TIMES {
+        graph.height -= 1;
+        let below =
+            Rect { x: area.right() - heatmap_column_count(area.width) as u16, y: graph.bottom(), height: 1, ..area };
+        let below = Rect { width: area.right() - below.x, ..below };
+        draw_time_axis(buf, below, 1, &|back| shared.sample_age(back), theme);
+    }
     let cells = device_history(shared, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
     draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), theme);
     draw_column_markers(buf, graph, &shared.change_marks(heatmap_column_count(area.width)), theme.changed);

@@ -14,14 +14,17 @@ use crate::tui::column_priority::of_device_column;
 use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::{
     CellBuffer, Levels, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right,
-    split_rows, table, title_with_filter,
+    path_end, split_rows, table, title_with_filter,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
 
 /// Cells of a sparkline, at least and at most.
 const MIN_SPARKLINE_WIDTH: u16 = 6;
 const MAX_SPARKLINE_WIDTH: u16 = 30;
+/// Cells of the end of a mount point, at the least.
+const MIN_PATH_WIDTH: usize = 6;
 
 impl DevicesView {
     /// Rows of the network file systems, the header included.
@@ -122,8 +125,10 @@ impl DevicesView {
         if sparkline.width > 0 {
             draw_text_right(buf, sparkline.x, inner.y, "util", sparkline.width, theme.dim);
         }
+        let name_width = fitted.columns.first().map_or(0, |(_, _, width)| *width);
         for (line, y, selected) in self.scroll.visible(&lines, rows) {
-            let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
+            let label = fit_label(&line.label, name_width);
+            let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &label };
             if line.rate_index.is_none() {
                 draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
             } else {
@@ -211,6 +216,22 @@ fn is_empty_column(shared: &Shared, column: &DeviceColumnSpec) -> bool {
         column.width > 0 && shown.all(|rate| !(column.value)(&DeviceRow { rate, label: "" }).is_positive())
     };
     rates(shared.snapshot()) && shared.history_to_shown().rev().take(TICKS).all(|frame| rates(&frame.snapshot))
+}
+
+/// A label in so many cells: a mount point keeps its end, which tells it from others, and loses the type of its file system.
+fn fit_label(label: &str, width: u16) -> Cow<'_, str> {
+    let width = usize::from(width);
+    let parts = label.find("  /").map(|at| label.split_at(at + 2));
+    let Some((name, place)) = parts.filter(|_| UnicodeWidthStr::width(label) > width) else {
+        return Cow::Borrowed(label);
+    };
+    let path = place.rsplit_once(" (").map_or(place, |(path, _)| path);
+    let room = width.saturating_sub(UnicodeWidthStr::width(name));
+    if room < MIN_PATH_WIDTH {
+        return Cow::Borrowed(label);
+    }
+    let is_whole = UnicodeWidthStr::width(path) <= room;
+    Cow::Owned(if is_whole { format!("{name}{path}") } else { format!("{name}…{}", path_end(path, room - 1)) })
 }
 
 /// Draws the network file systems in the lower third of the pane at most; returns the area above them.

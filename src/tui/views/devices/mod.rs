@@ -55,6 +55,11 @@ impl DevicesView {
         (self.line_count(shared) + usize::from(fold_line)).min(500) as u16 + Self::network_line_count(shared).min(20)
     }
 
+    /// Whether this is the Overview, without room for graphs.
+    fn is_without_graphs(cx: &Context) -> bool {
+        cx.screen.view == ViewId::Overview && cx.layout.pane_area(PaneId::DeviceGraphs).is_none()
+    }
+
     /// Shows the other set of columns, sorted by the same column if that has it, else in the default order.
     fn toggle_extended(&mut self) {
         let id = self.sort_id();
@@ -155,8 +160,8 @@ impl View for DevicesView {
             }
             Action::ToggleActiveOnly => self.only_active = !self.only_active,
             Action::ToggleExtendedColumns => self.toggle_extended(),
-            // The Overview has no graphs.
-            Action::NextGraph if pane == PaneId::Devices && cx.screen.view == ViewId::Overview => {
+            // The Overview has graphs only where there is room.
+            Action::NextGraph if pane == PaneId::Devices && Self::is_without_graphs(cx) => {
                 out.navigate(Target::Tab(ViewId::Devices));
             }
             Action::NextGraph => self.graph_index += 1,

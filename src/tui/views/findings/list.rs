@@ -4,7 +4,7 @@ use super::{FindingsView, involved};
 use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared, ViewId};
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_text, split_columns, split_rows, table, wrap,
 };
@@ -25,6 +25,10 @@ pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
         Severity::Warn => theme.warn,
         Severity::Critical => theme.crit,
     }
+}
+
+fn no_incident_text(shared: &Shared) -> &'static str {
+    if shared.findings.seq == 0 { "nothing was looked at yet" } else { "nothing wrong found" }
 }
 
 /// Draws the incidents from the `first` on, one a row, and highlights the selected one.
@@ -62,8 +66,7 @@ impl FindingsView {
         let shared = cx.shared;
         let inner = cx.draw_frame(buf, PaneId::Findings, area, "Findings", &summarize(&shared.findings));
         if shared.findings.incidents.is_empty() {
-            let text = if shared.findings.seq == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
-            draw_text(buf, inner.x, inner.y, text, inner.width, cx.theme.dim);
+            draw_text(buf, inner.x, inner.y, no_incident_text(shared), inner.width, cx.theme.dim);
             return;
         }
         let mut scroll = self.scroll;
@@ -91,10 +94,12 @@ impl FindingsView {
     }
 
     pub(super) fn render_summary(cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let note = format!("{}  8 all", summarize(&cx.shared.findings));
+        let (shared, is_empty) = (cx.shared, cx.shared.findings.incidents.is_empty());
+        let summary = if is_empty { String::new() } else { summarize(&shared.findings) + "  " };
+        let note = format!("{summary}{} all", shared.keymap.key_of(Action::ShowView(ViewId::Findings)));
         let inner = cx.draw_frame(buf, PaneId::FindingsSummary, area, "What is wrong", &note);
-        if cx.shared.findings.incidents.is_empty() {
-            draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, cx.theme.dim);
+        if is_empty {
+            draw_text(buf, inner.x, inner.y, no_incident_text(shared), inner.width, cx.theme.dim);
             return;
         }
         let Some(line) = involved::line(cx.shared, inner.width.saturating_sub(2)).filter(|_| inner.height > 1) else {

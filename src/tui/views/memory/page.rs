@@ -7,7 +7,7 @@ use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, P
 use crate::model::snapshot::Snapshot;
 use crate::tui::view::{Context, PaneId};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_text, draw_text_right, round_up_scale,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_text, draw_text_right, round_up_bytes,
 };
 use crate::units::format_bytes;
 
@@ -126,7 +126,7 @@ fn draw_swap_graphs(cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let max = peak(shared, part.width, value);
         let [now, most] = [value(shared.snapshot()), Some(max)].map(format_optional_bytes);
         let label = format!("{name} now {now}/s peak {most}/s");
-        draw_history(cx, part, buf, (&label, round_up_scale(max), style), value);
+        draw_history(cx, part, buf, (&label, round_up_bytes(max), style), value);
     }
 }
 

@@ -6,8 +6,8 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::snapshot::Snapshot;
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Levels, Rect, Style, area_below, draw_bar, draw_column, draw_columns, draw_sample_labels,
-    draw_sample_markers, draw_text, draw_text_right, fill_area,
+    Axes, CellBuffer, Levels, Rect, Style, area_below, draw_axes, draw_bar, draw_column, draw_columns,
+    draw_sample_labels, draw_sample_markers, draw_text, draw_text_right, fill_area, round_up_bytes,
 };
 use crate::units::format_bytes;
 
@@ -79,7 +79,9 @@ fn draw_unwritten_history(cx: &Context, w: &WritebackRate, area: Rect, buf: &mut
     let (shared, theme) = (cx.shared, &cx.theme);
     let value = |s: &Snapshot| s.writeback.ok().and_then(|w| w.unwritten_bytes()).map(|n| n as f64);
     let limit = w.dirty_threshold_bytes.unwrap_or(0) as f64;
-    let max = peak(shared, area.width, value).max(limit * 1.02).max(1.0);
+    // More than twice the limit was there before the limit was lowered; the lines would be one.
+    let peak = peak(shared, area.width, value);
+    let max = if limit > 0.0 { peak.clamp(limit * 1.02, limit * 2.0) } else { peak.max(1.0) };
     let lines = [
         ("limit", w.dirty_threshold_bytes),
         ("slowed above", w.freerun_bytes),
@@ -155,7 +157,7 @@ pub(super) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffe
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, peak {}{held}", format_optional_bytes(Some(max)));
-    draw_history(cx, area, buf, (&label, max.max(1.0), cx.theme.graph), value);
+    draw_history(cx, area, buf, (&label, round_up_bytes(max), cx.theme.graph), value);
 }
 
 /// The largest value among the ticks that a graph of this width shows.
@@ -178,7 +180,10 @@ pub(super) fn draw_history(
 ) {
     let (shared, theme) = (cx.shared, &cx.theme);
     draw_text(buf, area.x, area.y, label, area.width, theme.dim);
-    let (graph, width) = (area_below(area, 1), shared.graph_samples(area.width));
+    let value_label = |n: f64| format_optional_bytes(Some(n));
+    let axes = Axes { top: max, value: &value_label, time: &|back| shared.sample_age(back) };
+    let graph = draw_axes(buf, area_below(area, 1), &axes, theme);
+    let width = shared.graph_samples(graph.width);
     draw_columns(buf, graph, shared.history_to_shown().map(|f| value(&f.snapshot)), max, |_| style);
     draw_sample_markers(buf, graph, &shared.change_marks(width), theme.changed);
     if graph.height > 1 {

@@ -200,13 +200,18 @@ impl ProcessesView {
             let y = rows.min(inner.bottom().saturating_sub(1));
             draw_text(buf, table_area.x, y, &text, table_area.width, theme.dim);
         } else if self.window.matching == 0 {
-            let text = match self.filter.only_active {
-                _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then",
-                true if shared.system.processes.hidden_count > 0 => "no task is seen to do I/O (o shows all)",
-                true => "no task does any I/O (o shows all)",
-                false => "no task matches (Esc)",
-            };
-            draw_text(buf, table_area.x, rows, text, table_area.width, theme.dim);
+            draw_text(buf, table_area.x, rows, &self.no_task_text(shared), table_area.width, theme.dim);
+        }
+    }
+
+    /// Why the list is empty.
+    fn no_task_text(&self, shared: &Shared) -> String {
+        let [all, back] = [Action::ToggleActiveOnly, Action::Back].map(|action| shared.keymap.key_of(action));
+        match self.filter.only_active || self.is_folded {
+            _ if shared.frozen_seq.is_some() => "no task is known to have done I/O then".into(),
+            true if shared.system.processes.hidden_count > 0 => format!("no task is seen to do I/O ({all} shows all)"),
+            true => format!("no task does any I/O ({all} shows all)"),
+            false => format!("no task matches ({back})"),
         }
     }
 
