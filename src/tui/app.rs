@@ -3,6 +3,7 @@
 //! [`update`] takes an event, changes the state and returns effects. It reads no file, clock or kernel.
 
 mod capture;
+mod cell_cursor;
 mod choices;
 mod column_choice;
 mod diagnosis;

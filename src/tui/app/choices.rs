@@ -194,17 +194,22 @@ impl App {
         if !self.has_choices(prompt) {
             return;
         }
+        let cursor_row = self.draw_cell_cursor(prompt, theme, buf);
         let (title, note) = match prompt.purpose {
             PromptPurpose::Command => ("Commands", "type to search, ↑ ↓ choose, Enter does it, Esc closes"),
             PromptPurpose::Sort => ("Sort by", "type to search, ↑ ↓ choose, Enter sorts, Esc closes"),
             PromptPurpose::Columns => {
                 ("Columns", "Enter shows or hides, ← → move, Delete: as at first, Esc closes, then W saves")
             }
-            _ => ("Columns", "type to search, ↑ ↓ choose, Esc closes"),
+            _ => ("Columns", "← → ↑ ↓ choose, type to search, Esc closes"),
         };
         let text_rows = TEXT_ROWS + if prompt.purpose == PromptPurpose::Explain { SOURCE_ROWS } else { 0 };
-        let height = (choices.len() as u16).clamp(1, MAX_ROWS) + text_rows + 2;
-        let inner = draw_popup_above(buf, footer.y, (title, note), 100, height, theme);
+        // Beside a heading that is marked there is half of the screen.
+        let max_rows = cursor_row.map_or(MAX_ROWS, |_| (footer.y / 2).saturating_sub(text_rows + 2).clamp(1, MAX_ROWS));
+        let height = (choices.len() as u16).clamp(1, max_rows) + text_rows + 2;
+        let is_below = cursor_row.is_none_or(|y| y + height < footer.y);
+        let bottom = if is_below { footer.y } else { height.min(footer.y) };
+        let inner = draw_popup_above(buf, bottom, (title, note), 100, height, theme);
         let rows = Rect { height: inner.height.saturating_sub(text_rows), ..inner };
         if choices.is_empty() {
             draw_text(buf, inner.x + 1, inner.y, "nothing matches", inner.width.saturating_sub(1), theme.dim);

@@ -172,6 +172,20 @@ mod tests {
     }
 
     #[test]
+    fn a_large_overview_has_graphs_and_still_room_for_tasks() {
+        let height_of = |size: (u16, u16), pane: PaneId| {
+            let panes = overview_layout(Rect::new(0, 1, size.0, size.1), 3, 1);
+            panes.iter().find(|(id, _)| *id == pane).map_or(0, |(_, area)| area.height)
+        };
+        for size in [(160, 43), (200, 48)] {
+            assert!(height_of(size, PaneId::DeviceGraphs) >= 8, "{size:?}");
+            assert!(height_of(size, PaneId::Processes) >= 10, "{size:?}");
+        }
+        assert_eq!(height_of((120, 38), PaneId::DeviceGraphs), 0);
+        assert_eq!(height_of((80, 22), PaneId::DeviceGraphs), 0);
+    }
+
+    #[test]
     fn overview_covers_the_body_at_every_size_and_keeps_processes() {
         for (w, h) in [(40, 10), (80, 22), (120, 38), (200, 48), (300, 100), (109, 14), (60, 19)] {
             for n in [0, 3, 40, 500] {

@@ -29,6 +29,9 @@ impl App {
             KeyCode::Left | KeyCode::Right | KeyCode::Delete if prompt.purpose == PromptPurpose::Columns => {
                 self.move_column(&mut prompt, key.code, effects);
             }
+            KeyCode::Left | KeyCode::Right if prompt.purpose == PromptPurpose::Explain => {
+                self.move_column_choice(&mut prompt, key.code);
+            }
             KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown if self.has_choices(&prompt) => {
                 self.move_choice(&mut prompt, key.code);
             }

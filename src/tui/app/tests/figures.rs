@@ -112,6 +112,40 @@ fn the_right_button_explains_what_is_below_it() {
     }
 }
 
+#[test]
+fn the_arrows_choose_the_column_that_is_explained_and_mark_its_heading() {
+    for (keys, head, next) in [("2", "tps", "MB_read/s"), ("3", "READ/s", "WRITE/s"), ("1", "READ/s", "WRITE/s")] {
+        for size in [SIZE, (80, 24)] {
+            let mut app = open(keys, size);
+            press(&mut app, "e");
+            // To the left end, then to the column and one on.
+            press(&mut app, &"<left>".repeat(40));
+            let chosen = |app: &App| {
+                let Some(Overlay::Prompt(prompt)) = &app.screen.overlay else { panic!("{keys}: nothing is explained") };
+                let pane = app.focused_pane();
+                let columns = app.with_view(pane, |view, cx| view.columns(pane, cx)).unwrap();
+                columns[prompt.choice.unwrap()].header
+            };
+            let mut steps = 0;
+            while chosen(&app) != head {
+                press(&mut app, "<right>");
+                steps += 1;
+                assert!(steps < 40, "{keys}: {head} is never chosen");
+            }
+            press(&mut app, "<right>");
+            assert_eq!(chosen(&app), next, "{keys} {size:?}");
+            let drawn = draw_screen(&app);
+            let (x, y) = find_text(&app, next);
+            let selected = app.shared.theme().selected;
+            assert!(drawn[(x, y)].modifier.contains(selected.add_modifier), "{keys} {size:?}: {}", shown(&app));
+            assert!(shown(&app).contains("Read from "), "{}", shown(&app));
+            // Typed text finds a column by its name; the arrows then move in the list.
+            press(&mut app, "swap<right><esc>");
+            assert!(app.screen.overlay.is_none());
+        }
+    }
+}
+
 /// The lists that can be sorted, with their keys.
 const LISTS: [(&str, PaneId); 6] = [
     ("2", PaneId::Devices),
