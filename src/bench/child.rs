@@ -52,7 +52,8 @@ async fn serve(root: Root, counters: DiskCounterReader) -> anyhow::Result<()> {
 }
 
 fn read_plan(line: &str) -> Result<(&'static Workload, BenchPlan), PlanError> {
-    let plan: BenchPlan = serde_json::from_str(line).map_err(|err| format!("plan not understood: {err}"))?;
+    let plan: BenchPlan =
+        serde_json::from_slice(line.as_bytes()).map_err(|err| format!("plan not understood: {err}"))?;
     plan.check()?;
     let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
     (workload.check)(&plan)?;

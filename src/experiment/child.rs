@@ -33,7 +33,7 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     let mut signals = stop_signals(&kinds);
     let mut input = stdin_lines();
     let Some(line) = input.recv().await else { return Ok(()) };
-    let spec: ExperimentSpec = match serde_json::from_str(&line) {
+    let spec: ExperimentSpec = match serde_json::from_slice(line.as_bytes()) {
         Ok(spec) => spec,
         Err(err) => {
             send(&ExperimentMessage::Refused(TuneError::Usage(format!("experiment not understood: {err}"))));

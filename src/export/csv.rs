@@ -27,7 +27,7 @@ pub(crate) fn csv_lines(
     header_written: &mut bool,
 ) -> serde_json::Result<String> {
     let mut object: Map<String, Value> =
-        serde_json::from_str(&json::snapshot_json(system, engine, scope, since, &[])?)?;
+        serde_json::from_slice(json::snapshot_json(system, engine, scope, since, &[])?.as_bytes())?;
     let lists = ["devices", "processes", "kernel_log", "syncs", "files", "findings"];
     let rows: Vec<Row> = match lists.iter().find_map(|key| object.shift_remove(*key)) {
         Some(Value::Array(items)) => items.iter().map(|item| flattened("", item)).collect(),

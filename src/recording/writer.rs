@@ -179,7 +179,7 @@ fn run_recorder(
 /// Reads the child's replies until it exits.
 fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
     for text in BufReader::new(stdout).lines().map_while(Result::ok) {
-        match serde_json::from_str(&text) {
+        match serde_json::from_slice(text.as_bytes()) {
             Ok(WriteReply::Written(n)) => lock_unpoisoned(status).bytes_written = n,
             Ok(WriteReply::Failed(why)) => set_failed(status, why),
             Ok(WriteReply::Done) => {

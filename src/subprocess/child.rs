@@ -71,7 +71,7 @@ pub fn serve_requests<Q: DeserializeOwned, A: Serialize>(
     let mut out = io::stdout().lock();
     for line in requests.lines() {
         // Each reply is out before the next request begins, which may never end.
-        frame::write(&mut out, &handle(serde_json::from_str(line))?)?;
+        frame::write(&mut out, &handle(serde_json::from_slice(line.as_bytes()))?)?;
     }
     Ok(())
 }

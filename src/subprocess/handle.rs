@@ -42,7 +42,7 @@ pub enum ChildCommand {
 impl ChildCommand {
     /// Whether a line of the child's input (`None`: its end) asks it to end.
     pub fn is_cancel(line: Option<&str>) -> bool {
-        line.is_none_or(|l| matches!(serde_json::from_str(l), Ok(ChildCommand::Cancel)))
+        line.is_none_or(|l| matches!(serde_json::from_slice(l.as_bytes()), Ok(ChildCommand::Cancel)))
     }
 }
 

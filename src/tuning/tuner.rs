@@ -241,7 +241,7 @@ pub(crate) fn socket_path(journal: &Journal, id: u64) -> PathBuf {
 }
 
 fn parse_request(line: &str) -> serde_json::Result<TunerRequest> {
-    serde_json::from_str(line)
+    serde_json::from_slice(line.as_bytes())
 }
 
 fn invalid_request(err: &serde_json::Error) -> TunerReply {

@@ -41,7 +41,8 @@ impl LeaseHandle {
         let (tx, replies) = channel();
         std::thread::Builder::new().name("tuner".into()).spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let reply = serde_json::from_str(&line).unwrap_or_else(|err| TunerReply::Error(err.to_string()));
+                let reply =
+                    serde_json::from_slice(line.as_bytes()).unwrap_or_else(|err| TunerReply::Error(err.to_string()));
                 let _ = tx.send(reply);
             }
             let _ = child.wait();
