@@ -93,20 +93,22 @@ pub(super) fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Resu
         if !args.quiet {
             print_note(&format!("recording to {}; Ctrl-C ends it", status_path(&recorder.status())));
         }
-        let end = args.time.map(|secs| Instant::now() + Duration::from_secs(secs));
+        // The time counts from the first sample, which waits for tracing to be loaded. The last one may be a little late.
+        let time = args.time.map(|secs| Duration::from_secs(secs) + interval / 2);
+        let mut end = None;
         let (mut ticks, mut disk_warnings) = (0u32, DiskWarnings::default());
         while recorder.status().state == RecorderState::Running {
             tokio::select! {
                 biased;
                 () = next_signal(&mut signals) => break,
-                // On a busy machine the first sample may arrive after the end: a recording holds at least one.
-                () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() && ticks > 0 => break,
+                () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() => break,
                 // Notices a file that cannot be opened before the next sample arrives.
                 () = sleep(10 * STATUS_INTERVAL) => {}
                 sample_result = sampler.next_sample() => {
                     sample_result?;
                     recorder.record_tick(sampler.take_events(), sampler.state.now().wall_ns);
                     ticks = ticks.wrapping_add(1);
+                    end = end.or_else(|| Some(Instant::now() + time?));
                     // Idle tasks may have been swapped out: read all tasks just before a checkpoint, which records
                     // all of them.
                     sampler.set_read_every_task((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
