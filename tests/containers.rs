@@ -102,3 +102,21 @@ fn containers_have_the_names_that_podman_gives_them() {
         assert_eq!(got.get(pid), Some(&format!("podman:{name}")), "process {pid}");
     }
 }
+
+/// Users of LDAP or SSSD are asked of the system's resolver, by a child.
+#[test]
+fn a_child_asks_the_systems_resolver_for_users() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_iotop-plus"))
+        .args(["user-names", "--resolve"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"[0,4000000000]\n").unwrap();
+    let out = child.wait_with_output().unwrap();
+    if !std::path::Path::new("/usr/bin/getent").exists() {
+        println!("skipped: needs getent");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&out.stdout).trim(), r#"{"0":"root"}"#);
+}

@@ -3,7 +3,7 @@
 use super::exit::{EXIT_OK, EXIT_USAGE, print_final_error};
 use super::parser::{Cli, CliCommand};
 use super::{batch, bench, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
-use crate::collect::processes::user_names;
+use crate::collect::processes::{user_names, user_resolver};
 use crate::root::Root;
 use crate::subprocess::{fork_server, helper, resident};
 use crate::tuning::tuner;
@@ -61,7 +61,8 @@ fn run_subcommand(cli: Cli) -> u8 {
         Some(CliCommand::Tune(action)) => tune::run(&root, action),
         Some(CliCommand::Tuner { io: true, .. }) => crate::tuning::child_io::run_child_process(&root).map(|()| EXIT_OK),
         Some(CliCommand::Tuner { io: false, kill }) => tune::run_tuner(&root, kill.as_deref()),
-        Some(CliCommand::UserNames) => user_names::run_child_process(&root).map(|()| EXIT_OK),
+        Some(CliCommand::UserNames { resolve: false }) => user_names::run_child_process(&root).map(|()| EXIT_OK),
+        Some(CliCommand::UserNames { resolve: true }) => user_resolver::run_child_process().map(|()| EXIT_OK),
         Some(CliCommand::Worker) => crate::jobs::child_main(&root).map(|()| EXIT_OK),
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
         Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),

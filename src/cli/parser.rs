@@ -86,7 +86,11 @@ pub(super) enum CliCommand {
     Experiment(Box<ExperimentArgs>),
     /// Internal: read the names of users.
     #[command(hide = true)]
-    UserNames,
+    UserNames {
+        /// Ask the system's resolver instead of reading the file.
+        #[arg(long)]
+        resolve: bool,
+    },
     /// Internal: run a job that may block.
     #[command(hide = true)]
     Worker,

@@ -4,7 +4,7 @@ use super::columns::device::{DeviceColumn, DeviceRow};
 use super::containers::ContainerNames;
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
-use super::topology::{BlockDevice, DeviceKind, Topology, TopologyRow};
+use super::topology::{BlockDevice, DeviceKind, MountRef, Topology, TopologyRow};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -148,13 +148,14 @@ fn label(name: &str, dev: Option<&BlockDevice>, containers: Option<&ContainerNam
     if shown != out {
         let _ = write!(out, " {shown}");
     }
-    let mut mounts = dev.mounts.iter().filter(|m| !m.is_hidden);
-    if let Some(first) = mounts.next() {
-        let points = dev.mounts.iter().filter(|m| !m.is_hidden).map(|m| &m.mount_point);
-        let volume = containers.and_then(|names| names.volume_name(points));
-        let place = volume.unwrap_or_else(|| first.mount_point.sanitized());
+    let mounts: Vec<&MountRef> = dev.mounts.iter().filter(|m| !m.is_hidden).collect();
+    // In a container there may be nothing but bind mounts of single files: the device is mounted elsewhere.
+    if let Some(first) = mounts.iter().find(|m| !m.is_bind).or_else(|| mounts.first()) {
+        let volume = containers.and_then(|names| names.volume_name(mounts.iter().map(|m| &m.mount_point)));
+        let bind = if first.is_bind { "bind " } else { "" };
+        let place = volume.unwrap_or_else(|| format!("{bind}{}", first.mount_point.sanitized()));
         let _ = write!(out, "  {place} ({})", first.fs_type.sanitized());
-        let more = mounts.count();
+        let more = mounts.len() - 1;
         if more > 0 {
             let _ = write!(out, " +{more}");
         }
@@ -168,7 +169,6 @@ fn label(name: &str, dev: Option<&BlockDevice>, containers: Option<&ContainerNam
 #[cfg(test)]
 mod tests {
     use super::super::reading::Reading;
-    use super::super::topology::MountRef;
     use super::*;
 
     fn snapshot() -> Snapshot {
@@ -208,6 +208,21 @@ mod tests {
         let containers = ContainerNames::new(&[]);
         let query = DeviceQuery { containers: Some(&containers), ..DeviceQuery::default() };
         assert_eq!(labels(&query, Some(&topo))[1], "└ sda1  pvc-9 of pod 77 (ext4) +1");
+    }
+
+    #[test]
+    fn a_bind_mount_is_not_called_the_mount_of_a_device() {
+        let mount = |point: &str, is_bind| MountRef {
+            mount_point: point.into(),
+            fs_type: "ext4".into(),
+            is_bind,
+            ..MountRef::default()
+        };
+        let mut device =
+            BlockDevice { name: "vda".into(), mounts: vec![mount("/etc/hosts", true)], ..BlockDevice::default() };
+        assert_eq!(label("vda", Some(&device), None), "vda  bind /etc/hosts (ext4)");
+        device.mounts.push(mount("/data", false));
+        assert_eq!(label("vda", Some(&device), None), "vda  /data (ext4) +1");
     }
 
     #[test]

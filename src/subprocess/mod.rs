@@ -27,4 +27,5 @@ pub mod process;
 pub mod request;
 pub mod resident;
 pub mod runner;
+pub mod system_program;
 pub mod terminal_guard;

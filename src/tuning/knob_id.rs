@@ -33,7 +33,7 @@ impl KnobId {
     /// Errors: if the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
     pub fn parse(text: &str) -> Result<Self, KnobIdError> {
         let (name, instance) = text.split_once('@').map_or((text, None), |(name, instance)| (name, Some(instance)));
-        let knob = find_knob(name).ok_or_else(|| KnobIdError::Unknown(name.to_owned(), suggestion(name)))?;
+        let knob = find_knob(name).ok_or_else(|| KnobIdError::Unknown(name.to_owned(), suggestion(name, instance)))?;
         let instance = match (knob.instance_kind(), instance) {
             (None, None) => None,
             (None, Some(_)) => return Err(KnobIdError::NoInstance(knob.name)),
@@ -118,11 +118,20 @@ fn parse_instance(knob: &Knob, text: &str) -> Option<String> {
     }
 }
 
-/// Suggests a knob for a name that is almost right.
-fn suggestion(name: &str) -> String {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let hit = KNOBS.iter().find(|k| last.len() >= 4 && (k.name.contains(last) || last.contains(k.name)));
-    hit.map(|k| format!(" (did you mean {}?)", k.name)).unwrap_or_default()
+/// Suggests a knob for a name that is almost right, such as `readahead@sda`.
+fn suggestion(name: &str, instance: Option<&str>) -> String {
+    let letters = |name: &str| {
+        let last = name.rsplit(['.', '/']).next().unwrap_or(name);
+        last.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    let typed = letters(name);
+    let is_like = |known: &str| known.contains(&typed) || typed.contains(known);
+    let hit = KNOBS.iter().find(|k| typed.len() >= 4 && is_like(&letters(k.name)));
+    let place = |k: &Knob| match (k.instance_kind(), instance) {
+        (Some(_), Some(instance)) => format!("@{instance}"),
+        _ => String::new(),
+    };
+    hit.map(|k| format!(" (did you mean {}{}?)", k.name, place(k))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -145,6 +154,22 @@ mod tests {
         }
         let group = KnobId::parse("scheduler@vda").unwrap().with_linked();
         assert_eq!(group[1].to_string(), "nr_requests@vda");
+    }
+
+    #[test]
+    fn names_of_other_tools_are_suggested_with_their_device() {
+        for (typed, meant) in [
+            ("readahead@vda", "read_ahead_kb@vda"),
+            ("read-ahead@sda", "read_ahead_kb@sda"),
+            ("queue/nr-requests@sda", "nr_requests@sda"),
+            ("vm.dirty-ratio", "vm.dirty_ratio"),
+            ("Swappiness@sda", "vm.swappiness"),
+        ] {
+            let said = KnobId::parse(typed).unwrap_err().to_string();
+            assert!(said.contains(&format!("did you mean {meant}?")), "{typed}: {said}");
+        }
+        assert_eq!(KnobId::parse("read_ahead_kb@sda").unwrap().to_string(), "read_ahead_kb@sda");
+        assert!(!KnobId::parse("xyz@sda").unwrap_err().to_string().contains("did you mean"));
     }
 
     #[test]

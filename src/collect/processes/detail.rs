@@ -8,7 +8,7 @@ use crate::collect::kernel_file::read_once;
 use crate::collect::limits;
 use crate::model::process::{TaskDelays, TaskDetail, TaskKey};
 use crate::model::reading::Reading;
-use crate::parse::bytes::{lines, parse_i64};
+use crate::parse::bytes::{lines, parse_i64, parse_u64, words};
 use crate::parse::task;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -31,6 +31,7 @@ pub(crate) fn read_detail(root: &Root, key: TaskKey) -> Reading<TaskDetail> {
         limits: files.read_parsed(key.pid, "limits", |raw| limits::parse(raw).collect()),
         cgroups: files.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize).collect()),
         parents: files.read_ancestors(key.pid),
+        namespace_pid: files.read_namespace_pid(key.pid),
         oom_score: files.read_number(key.pid, "oom_score"),
         oom_score_adj: files.read_number(key.pid, "oom_score_adj"),
         delays: read_delays(root, key.pid),
@@ -59,6 +60,13 @@ struct ProcessFiles<'a> {
 }
 
 impl ProcessFiles<'_> {
+    /// The last number of `NSpid: 4711 12`, if there is more than one.
+    fn read_namespace_pid(&mut self, pid: u32) -> Option<u32> {
+        let text = read_once(&self.root.proc(&format!("{pid}/status")), &mut self.buf).ok()?;
+        let numbers = lines(text).find_map(|line| line.strip_prefix(b"NSpid:"))?;
+        words(numbers).skip(1).last().and_then(parse_u64).and_then(|pid| u32::try_from(pid).ok())
+    }
+
     fn read_file(&mut self, pid: u32, file: &str) -> std::io::Result<&[u8]> {
         read_once(&self.root.proc(&format!("{pid}/{file}")), &mut self.buf)
     }
@@ -117,6 +125,20 @@ fn read_delays(root: &Root, pid: u32) -> Reading<TaskDelays> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_in_its_own_namespace_is_the_last_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let number = |text: &str| {
+            std::fs::create_dir_all(dir.path().join("proc/9")).unwrap();
+            std::fs::write(dir.path().join("proc/9/status"), text).unwrap();
+            let root = Root::at(dir.path());
+            ProcessFiles { root: &root, buf: Vec::new() }.read_namespace_pid(9)
+        };
+        assert_eq!(number("Name:\tsleep\nNSpid:\t9\t31\t7\nNSpgid:\t9\t1\n"), Some(7));
+        assert_eq!(number("Name:\tsleep\nNSpid:\t9\n"), None);
+        assert_eq!(number("Name:\tsleep\n"), None);
+    }
 
     #[test]
     fn own_process_detail_matches_the_system() {

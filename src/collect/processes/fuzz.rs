@@ -2,8 +2,8 @@
 
 use super::file_reader::{join_arguments, parse_wchan};
 use super::mappings::parse_smaps;
+use super::passwd::parse_passwd;
 use super::taskstats::NetlinkReply;
-use super::user_names::parse_passwd;
 use crate::sanitize::assert_safe;
 
 pub(crate) fn files(input: &[u8]) {

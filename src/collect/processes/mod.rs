@@ -16,6 +16,7 @@ pub mod ionice;
 mod iter_merge;
 mod iter_scan;
 pub(crate) mod mappings;
+mod passwd;
 mod path;
 mod scan;
 mod scan_steps;
@@ -28,6 +29,8 @@ mod task_state;
 mod taskstats;
 mod thread_groups;
 pub(crate) mod user_names;
+pub(crate) mod user_resolver;
+mod visibility;
 pub(crate) mod written_files;
 
 #[cfg(test)]

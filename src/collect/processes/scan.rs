@@ -234,6 +234,7 @@ impl TaskScanner {
                 "{MAX_STUCK_THREADS} reads hang: I/O of other tasks is not read until one of them returns"
             ));
         }
+        update.notes.extend_from_slice(&self.visibility_notes);
         self.previous_clock = Some(update.time);
         update.duration_ns = clock::boot_ns().saturating_sub(update.time.boot_ns);
         Reading::Ok(update)

@@ -6,7 +6,7 @@ use super::stuck_read::StuckRead;
 use super::task_list::ForkDetector;
 use super::task_state::{DelaySource, TaskState};
 use super::thread_groups::ThreadGroups;
-use super::{cgroups, path, swap_activity, user_names};
+use super::{cgroups, path, swap_activity, user_names, visibility};
 use crate::bpf::ProbeHandle;
 use crate::bpf::task_iter::{TaskIter, TaskIterProbe};
 use crate::collect::kernel_file::PersistentFile;
@@ -41,6 +41,8 @@ pub struct TaskScanner {
     pub(super) root: Root,
     /// Task IDs of this `/proc` are valid for system calls.
     pub(super) is_live: bool,
+    /// What keeps tasks from being listed.
+    pub(super) visibility_notes: Vec<String>,
     pub(super) proc_fd: Option<Arc<OwnedFd>>,
     pub(super) fork_detector: ForkDetector,
     pub(super) activity_filter: ActivityFilter,
@@ -124,6 +126,7 @@ impl TaskScanner {
         Self {
             root: root.clone(),
             is_live: path::is_own_pid_namespace(root),
+            visibility_notes: visibility::notes(root),
             proc_fd: None,
             fork_detector: ForkDetector::new(root),
             activity_filter: filter,

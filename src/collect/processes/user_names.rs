@@ -1,9 +1,10 @@
 //! User names from `/etc/passwd`, read by a child process, because the root file system may be the one that hangs: a
-//! thread that waits for it would keep this process from ending. NSS is not used: its modules open sockets and wait for
-//! servers.
+//! thread that waits for it would keep this process from ending. Names that are not there come from [`super::user_resolver`],
+//! whenever it answers.
 
+use super::passwd::{Names, SUBCOMMAND, parse_passwd};
 use super::stuck_read::DEADLINE;
-use crate::parse::bytes::{lines, parse_u64};
+use super::user_resolver::UserResolver;
 use crate::root::Root;
 use crate::subprocess::budget::ChildBudget;
 use crate::subprocess::child;
@@ -20,11 +21,8 @@ const CHECK_INTERVAL_SCANS: u32 = 30;
 /// A larger file is not a user list.
 const MAX_FILE_SIZE: u64 = 16 << 20;
 
-/// The hidden subcommand that reads the file.
-pub(crate) const SUBCOMMAND: &str = "user-names";
 /// Modification time, in s and ns, and size.
 type FileStamp = (i64, i64, u64);
-type Names = HashMap<u32, Arc<str>>;
 
 /// The main function of the child: replies to a known stamp with stamp and names, or `null` if they have not changed.
 ///
@@ -46,19 +44,6 @@ fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, Name
     Some((stamp, parse_passwd(&std::fs::read(path).ok()?)))
 }
 
-/// Parses names by uid; the first line of a uid wins, as in getpwuid(3).
-pub(super) fn parse_passwd(text: &[u8]) -> Names {
-    let mut names = HashMap::new();
-    for line in lines(text) {
-        let mut fields = line.split(|b| *b == b':');
-        let (Some(name), Some(uid)) = (fields.next(), fields.nth(1).and_then(parse_u64)) else { continue };
-        if let Ok(uid) = u32::try_from(uid) {
-            names.entry(uid).or_insert_with(|| String::from_utf8_lossy(name).into());
-        }
-    }
-    names
-}
-
 /// User names, and which of them were reported.
 pub(super) struct UserNames {
     root: Root,
@@ -66,6 +51,9 @@ pub(super) struct UserNames {
     is_pending: Arc<AtomicBool>,
     stamp: Option<FileStamp>,
     names: Names,
+    /// Names from the system's resolver.
+    resolved: Names,
+    resolver: UserResolver,
     reported: HashMap<u32, Option<Arc<str>>>,
     scans: u32,
 }
@@ -78,6 +66,8 @@ impl UserNames {
             is_pending: Arc::default(),
             stamp: None,
             names: HashMap::new(),
+            resolved: HashMap::new(),
+            resolver: UserResolver::default(),
             reported: HashMap::new(),
             scans: 0,
         }
@@ -97,9 +87,15 @@ impl UserNames {
         for uid in wanted {
             self.reported.entry(uid).or_insert(None);
         }
+        if self.root.is_live() {
+            let is_unknown = |uid: &u32| !self.names.contains_key(uid) && !self.resolved.contains_key(uid);
+            let unknown = self.reported.keys().copied().filter(is_unknown);
+            let arrived = self.resolver.poll(&self.root, unknown);
+            self.resolved.extend(arrived);
+        }
         let mut out = Vec::new();
         for (uid, reported_name) in &mut self.reported {
-            let name = self.names.get(uid);
+            let name = self.names.get(uid).or_else(|| self.resolved.get(uid));
             if name.is_some() && reported_name.as_ref() != name {
                 *reported_name = name.cloned();
                 out.extend(name.map(|name| (*uid, name.clone())));

@@ -27,6 +27,9 @@ pub struct TaskDetail {
     pub cgroups: Reading<Vec<String>>,
     /// Ancestors, parent first: process id and sanitized name.
     pub parents: Vec<(u32, String)>,
+    /// Its number in its own PID namespace, as in its container; `None`: in that of this `/proc`, or not known.
+    #[serde(default)]
+    pub namespace_pid: Option<u32>,
     /// Badness for the OOM killer, 0 to about 2,000 (proc_pid_oom_score(5)).
     pub oom_score: Option<i64>,
     /// Adjustment that was added to that score.

@@ -137,7 +137,8 @@ fn push_topology(shared: &Shared, id: DevId, out: &mut DetailText) {
     for m in &dev.mounts {
         let [point, fs_type, options] = [&m.mount_point, &m.fs_type, &m.options].map(|text| text.sanitized());
         let hidden = if m.is_hidden { " (covered by a later mount)" } else { "" };
-        out.line(format!("  mounted {point} ({fs_type}: {options}){hidden}"));
+        let mounted = if m.is_bind { "bind mount" } else { "mounted" };
+        out.line(format!("  {mounted} {point} ({fs_type}: {options}){hidden}"));
         out.line(format!("    {}", m.super_options.sanitized()));
     }
     for swap in &dev.swaps {

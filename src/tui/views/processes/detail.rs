@@ -227,6 +227,9 @@ fn push_facts(p: &TaskPage, now_boot_ns: u64, out: &mut DetailText) {
         }
     }
     let parents: Vec<String> = detail.parents.iter().map(|(pid, name)| format!("{name}({pid})")).collect();
+    if let Some(pid) = detail.namespace_pid {
+        out.fact("in container", format!("process {pid}"));
+    }
     out.fact("started by", if parents.is_empty() { "-".into() } else { parents.join(" ← ") });
     let [score, adjusted] = [detail.oom_score, detail.oom_score_adj].map(|n| n.map_or("-".into(), |n| n.to_string()));
     out.fact("OOM score", format!("{score}, adjusted by {adjusted}"));
