@@ -225,6 +225,7 @@ fn the_table_of_job_file_options_is_the_programs_own() {
 fn the_columns_page_is_the_programs_own_list() {
     use iotop_plus::model::columns::figures::{DEVICE_FIGURES, LOG_FIGURES, MEMORY_FIGURES, TASK_FIGURES};
     use iotop_plus::model::columns::{device, process};
+    use iotop_plus::model::control_groups::columns::{CONTROL_GROUP_COLUMNS, SOURCE as GROUP_SOURCE};
     use iotop_plus::model::file_io::columns::{FILE_COLUMNS, SOURCE as FILE_SOURCE};
     use iotop_plus::model::syncs::columns::{SLOW_SYNC_COLUMNS, SOURCE as SYNC_SOURCE, SYNC_COLUMNS};
     let mut page = String::from(
@@ -245,7 +246,8 @@ fn the_columns_page_is_the_programs_own_list() {
     };
     let devices = device::COLUMNS.iter().map(|c| (c, c.id.source()));
     section("Devices", devices.map(|(c, from)| (c.header, c.help, [from.read_from, from.missing])).collect());
-    let [syncs, files] = [&SYNC_SOURCE, &FILE_SOURCE].map(|from| [from.read_from, from.missing]);
+    let [groups, syncs, files] = [&GROUP_SOURCE, &SYNC_SOURCE, &FILE_SOURCE].map(|from| [from.read_from, from.missing]);
+    section("Control groups", CONTROL_GROUP_COLUMNS.iter().map(|c| (c.header, c.help, groups)).collect());
     section("Syncs", SYNC_COLUMNS.iter().map(|c| (c.header, c.help, syncs)).collect());
     section("Files and directories", FILE_COLUMNS.iter().map(|c| (c.header, c.help, files)).collect());
     section("Slow syncs", SLOW_SYNC_COLUMNS.iter().map(|c| (c.header, c.help, syncs)).collect());

@@ -10,7 +10,7 @@ use super::processes::scan_threads::{InlineScanner, ScanConsumer, ScanThreads, l
 use super::processes::task_scanner::TaskScanner;
 use super::sampler::{CounterSampler, READ_DEADLINE, THREAD_STACK_BYTES};
 use super::topology::TopologyReader;
-use super::{clock, sources, traced};
+use super::{clock, control_groups, sources, traced};
 use crate::bpf::Tracer;
 use crate::model::disk::DevId;
 use crate::model::observation::Observation;
@@ -37,6 +37,8 @@ pub(crate) struct Collectors {
     scan_requests: SyncSender<()>,
     _scan_threads: ScanThreads,
     pub(crate) tracer: Tracer,
+    /// Whether control groups are read.
+    groups_wanted: Arc<AtomicBool>,
     /// Boot clock since when the topology is being read; 0 if it is not.
     topology_read_since: Arc<AtomicU64>,
 }
@@ -72,6 +74,8 @@ impl Collectors {
         let request_scan = scan_requests.clone();
         let mut sources = sources(root);
         sources.extend(traced::sources(&tracer));
+        let groups_wanted = Arc::new(AtomicBool::new(false));
+        sources.push(control_groups::source(root, groups_wanted.clone()));
         let lane = CounterSampler::start(
             sources,
             interval,
@@ -92,12 +96,18 @@ impl Collectors {
             scan_requests,
             topology_read_since: topology_since,
             tracer,
+            groups_wanted,
             _scan_threads: tasks,
         })
     }
 
     pub(crate) fn set_tracing(&self, is_enabled: bool) {
         if is_enabled { self.tracer.start() } else { self.tracer.disable() }
+    }
+
+    /// Reads control groups, or no longer: only while somebody looks at them.
+    pub(crate) fn request_groups(&self, is_wanted: bool) {
+        self.groups_wanted.store(is_wanted, Ordering::Relaxed);
     }
 
     pub(crate) fn set_interval(&mut self, interval: Duration) {

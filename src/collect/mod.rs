@@ -18,6 +18,7 @@ pub(crate) mod sampler;
 pub mod topology;
 
 mod cifs;
+mod control_groups;
 mod diskstats;
 pub mod kmsg;
 mod meminfo;

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub(crate) mod bench_charts;
+pub(crate) mod control_groups;
 pub mod csv;
 pub mod devices;
 pub(crate) mod files;

@@ -4,6 +4,7 @@ pub(crate) mod change_impact;
 pub(crate) mod column;
 pub mod columns;
 pub(crate) mod containers;
+pub mod control_groups;
 pub(crate) mod cpu;
 pub(crate) mod device_list;
 pub(crate) mod disk;

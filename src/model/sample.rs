@@ -1,5 +1,6 @@
 //! The raw counters of one tick, unchanged from the kernel.
 
+use super::control_groups::ControlGroupsRaw;
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
 use super::file_io::FileIoRaw;
@@ -52,4 +53,6 @@ pub struct Sample {
     pub file_io: Reading<Arc<FileIoRaw>>,
     /// What tasks wait for, from tracing; only while requested.
     pub task_waits: Reading<Arc<TaskWaitsRaw>>,
+    /// Control groups; only while requested. Not recorded.
+    pub control_groups: Reading<Arc<ControlGroupsRaw>>,
 }

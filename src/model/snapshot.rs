@@ -1,5 +1,6 @@
 //! Derives rates from two samples, for the screen, exports and replay.
 
+use super::control_groups::ControlGroupActivity;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
 use super::file_io::FileActivity;
@@ -76,6 +77,8 @@ pub struct Snapshot {
     pub files: Reading<Arc<FileActivity>>,
     /// What tasks wait for; only while requested.
     pub task_waits: Reading<Arc<TaskWaits>>,
+    /// Control groups; only while requested.
+    pub control_groups: Reading<Arc<ControlGroupActivity>>,
 }
 
 impl Snapshot {
@@ -120,6 +123,7 @@ impl Snapshot {
             io_attribution: derive_io_attribution(prev, cur, secs),
             files: derive_files(prev, cur, secs),
             task_waits: derive_task_waits(prev, cur),
+            control_groups: derive_control_groups(prev, cur, secs),
         }
     }
 
@@ -244,6 +248,12 @@ fn derive_files(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<F
 fn derive_task_waits(prev: Option<&Sample>, cur: &Sample) -> Reading<Arc<TaskWaits>> {
     let before = prev.and_then(|p| p.task_waits.ok()).map(|p| &**p);
     cur.task_waits.as_ref().map(|now| Arc::new(TaskWaits::derive(before, now)))
+}
+
+/// Without an earlier reading there are no rates.
+fn derive_control_groups(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<ControlGroupActivity>> {
+    let before = prev.and_then(|p| p.control_groups.ok()).map(|p| &**p);
+    cur.control_groups.as_ref().map(|now| Arc::new(ControlGroupActivity::derive(before, now, secs)))
 }
 
 fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<SyncActivity>> {

@@ -106,6 +106,7 @@ pub enum Action {
     ToggleTotals,
     ToggleThreads,
     ToggleTree,
+    ToggleGroups,
     ToggleFold,
     Ionice,
     Kill,

@@ -25,6 +25,8 @@ pub enum Effect {
     TraceFiles(bool),
     /// Trace what tasks wait for, or stop it.
     TraceWaits(bool),
+    /// Read control groups at every tick, or no longer.
+    ReadGroups(bool),
     /// The tasks on screen: their memory and priority are read at every tick.
     WatchTasks(Vec<TaskKey>),
     RunJob(WorkerJob),

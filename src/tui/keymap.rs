@@ -4,7 +4,7 @@ use super::action::{
     Action, Action as A, ExperimentAction as E, ReplayAction as P, RunAction as R, TuneAction as T, ViewId,
 };
 use KeyContext::{
-    Bench, Columns, Detail, DeviceDetail, Devices, Dialog, Experiment, Figures, Findings, Global, Help, Kernel,
+    Bench, Columns, Detail, DeviceDetail, Devices, Dialog, Experiment, Figures, Findings, Global, Groups, Help, Kernel,
     KernelDetail, List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
 use crossterm::event::KeyCode;
@@ -25,6 +25,8 @@ pub enum KeyContext {
     Columns,
     Devices,
     Processes,
+    #[strum(serialize = "Control groups, in place of the processes")]
+    Groups,
     #[strum(serialize = "Kernel log")]
     Kernel,
     Bench,
@@ -182,10 +184,13 @@ const KEYS: &[KeyRow] = &[
         "",
         "fold or unfold the threads of the selected process; in the tree, all below it",
     ),
+    (Processes, "Z", A::ToggleGroups, "", "control groups: I/O, pressure, memory and limits of each, as a tree"),
     (Processes, "i F7 F8", A::Ionice, "ionice", "I/O class and priority of the selected task (asks first)"),
     (Processes, "F2", A::ChooseColumns, "columns", "choose the columns and their order"),
     (Processes, "F9", A::Kill, "", "signals are not sent from here: says how to send one"),
     (Processes, "u", A::UserFilter, "", "only one user's tasks"),
+    (Groups, "Enter", A::Open, "processes", "the processes of the selected group"),
+    (Groups, "Z", A::ToggleGroups, "back", "back to the processes"),
     (Kernel, "f", A::ToggleFold, "fold", "fold or unfold traces"),
     (Kernel, "I", A::IncludePattern, "include", "only lines that match a pattern"),
     (Kernel, "X", A::ExcludePattern, "exclude", "hide lines that match a pattern"),

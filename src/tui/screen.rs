@@ -33,6 +33,8 @@ pub enum PaneId {
     SlowSyncs,
     Files,
     Directories,
+    ControlGroups,
+    ControlGroupPage,
 }
 
 #[derive(Default)]

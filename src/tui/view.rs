@@ -179,6 +179,10 @@ pub enum Target {
     DeviceGraph(DevId, usize),
     /// The page of a task.
     Task(TaskKey),
+    /// The Processes tab, with this filter.
+    Processes(String),
+    /// The control groups, in place of the processes.
+    Groups,
     /// The page of a directory.
     Path(String),
     /// The Kernel log tab, at the record of this sequence number if it is still stored.

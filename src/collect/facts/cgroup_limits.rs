@@ -72,7 +72,7 @@ fn group_dirs<'a>(root: &Root, line: &'a [u8]) -> Vec<(PathBuf, &'a [u8], ReadLi
 }
 
 /// The lines that begin with a device number, and their other words.
-fn device_lines(text: &[u8]) -> impl Iterator<Item = (DevId, impl Iterator<Item = &[u8]>)> {
+pub(in crate::collect) fn device_lines(text: &[u8]) -> impl Iterator<Item = (DevId, impl Iterator<Item = &[u8]>)> {
     lines(text).filter_map(|line| {
         let mut words = words(line);
         Some((DevId::parse(words.next()?)?, words))
@@ -80,7 +80,10 @@ fn device_lines(text: &[u8]) -> impl Iterator<Item = (DevId, impl Iterator<Item 
 }
 
 /// The numbers after these names, as in `rbps=max wbps=1048576`.
-fn values_after<'a, const N: usize>(words: impl Iterator<Item = &'a [u8]>, names: [&[u8]; N]) -> [Option<u64>; N] {
+pub(in crate::collect) fn values_after<'a, const N: usize>(
+    words: impl Iterator<Item = &'a [u8]>,
+    names: [&[u8]; N],
+) -> [Option<u64>; N] {
     let mut values = [None; N];
     for word in words {
         for (value, name) in values.iter_mut().zip(names) {
@@ -96,7 +99,8 @@ fn read_limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
     read_number(&dir.join(file), buf).filter(|n| *n < 1 << 62)
 }
 
-fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
+/// The limits of a group of version 2; false if it has none.
+pub(in crate::collect) fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     if let Ok(text) = read_once(&dir.join("io.max"), buf) {
         // `254:0 rbps=max wbps=1048576 riops=66 wiops=max`
         group.io = device_lines(text)
@@ -142,7 +146,8 @@ fn read_cpu_periods(dir: &Path, buf: &mut Vec<u8>) -> Option<(u64, u64)> {
     named_value(text, b"nr_periods").zip(named_value(text, b"nr_throttled"))
 }
 
-fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
+/// The I/O limits of a group of version 1; false if it has none.
+pub(in crate::collect) fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     type LimitField = fn(&mut CgroupIoLimit) -> &mut Option<u64>;
     let files: [(&str, LimitField); 4] = [
         ("blkio.throttle.read_bps_device", |l| &mut l.read_bytes_per_s),
@@ -185,7 +190,8 @@ fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> 
     true
 }
 
-fn read_memory_limit(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
+/// The memory limit of a group of version 1; false if it has none.
+pub(in crate::collect) fn read_memory_limit(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     group.memory_max = read_limit(dir, "memory.limit_in_bytes", buf);
     if group.memory_max.is_none() {
         return false;

@@ -3,7 +3,7 @@
 //!
 //! Only for child processes: statfs(2) blocks on a dead file system, and a process' files may block, too.
 
-mod cgroup_limits;
+pub(in crate::collect) mod cgroup_limits;
 mod containers;
 mod health;
 mod task_waits;

@@ -26,6 +26,8 @@ pub(crate) struct FileQuery<'a> {
     pub device: Option<DevId>,
     /// Only this process.
     pub pid: Option<u32>,
+    /// Only these processes.
+    pub pids: Option<&'a BTreeSet<u32>>,
 }
 
 /// Where the file system of a file is mounted. File systems with numbers of their own (btrfs) are found by the device.
@@ -103,7 +105,9 @@ fn grouped<K: Ord>(
     key: impl Fn(&FileRate) -> Option<K>,
 ) -> Vec<(K, FileRow)> {
     let is_wanted = |rate: &&FileRate| {
-        query.device.is_none_or(|id| id == rate.device) && query.pid.is_none_or(|pid| pid == rate.pid)
+        query.device.is_none_or(|id| id == rate.device)
+            && query.pid.is_none_or(|pid| pid == rate.pid)
+            && query.pids.is_none_or(|pids| pids.contains(&rate.pid))
     };
     let mut groups: BTreeMap<K, Vec<&FileRate>> = BTreeMap::new();
     for rate in files.rows.iter().filter(is_wanted) {

@@ -13,6 +13,7 @@ use crate::tui::views::{
     experiments::ExperimentsView,
     files::FilesView,
     findings::FindingsView,
+    groups::GroupsView,
     kernel_log::KernelLogView,
     memory::MemoryView,
     path::PathView,
@@ -62,19 +63,45 @@ pub struct Views {
     pub path: PathView,
     pub syncs: SyncsView,
     pub files: FilesView,
+    /// Shown in place of the Processes view.
+    pub groups: GroupsView,
 }
 
 impl Views {
-    fn all(&self) -> [&dyn View; 11] {
-        let Self { devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench } =
-            self;
-        [devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench]
+    fn all(&self) -> [&dyn View; 12] {
+        let Self {
+            devices,
+            processes,
+            kernel_log,
+            findings,
+            syncs,
+            files,
+            groups,
+            memory,
+            path,
+            experiments,
+            tune,
+            bench,
+        } = self;
+        [devices, processes, kernel_log, findings, syncs, files, groups, memory, path, experiments, tune, bench]
     }
 
-    pub(super) fn all_mut(&mut self) -> [&mut dyn View; 11] {
-        let Self { devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench } =
-            self;
-        [devices, processes, kernel_log, findings, syncs, files, memory, path, experiments, tune, bench]
+    pub(super) fn all_mut(&mut self) -> [&mut dyn View; 12] {
+        let Self {
+            devices,
+            processes,
+            kernel_log,
+            findings,
+            syncs,
+            files,
+            groups,
+            memory,
+            path,
+            experiments,
+            tune,
+            bench,
+        } = self;
+        [devices, processes, kernel_log, findings, syncs, files, groups, memory, path, experiments, tune, bench]
     }
 
     /// The view that owns a pane.
@@ -90,6 +117,7 @@ impl Views {
     pub(super) fn of_tab(&self, tab: ViewId) -> Option<&dyn View> {
         match tab {
             ViewId::Devices => Some(&self.devices),
+            ViewId::Processes if self.groups.is_open => Some(&self.groups),
             ViewId::Processes => Some(&self.processes),
             ViewId::Memory => Some(&self.memory),
             ViewId::Kernel => Some(&self.kernel_log),

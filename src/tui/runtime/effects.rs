@@ -36,7 +36,8 @@ impl Runtime {
             | Effect::WatchTasks(_)
             | Effect::ListSlowSyncs(_)
             | Effect::TraceFiles(_)
-            | Effect::TraceWaits(_) => {
+            | Effect::TraceWaits(_)
+            | Effect::ReadGroups(_) => {
                 self.reconfigure_collectors(effect);
             }
             Effect::Replay(effect) => self.player.iter().for_each(|player| player.run_effect(effect)),
@@ -82,6 +83,7 @@ impl Runtime {
                 self.waits_wanted = is_wanted;
                 collectors.tracer.request_waits(is_wanted);
             }
+            Effect::ReadGroups(is_wanted) => collectors.request_groups(is_wanted),
             Effect::ScanThreads(threads) => {
                 collectors.update_scan_options(|scan| scan.threads = threads);
                 collectors.scan_now();

@@ -7,6 +7,7 @@ pub(crate) mod experiments;
 mod file_lists;
 pub(crate) mod files;
 pub(crate) mod findings;
+pub(crate) mod groups;
 mod io_accounting;
 pub(crate) mod kernel_log;
 pub(crate) mod memory;

@@ -6,6 +6,7 @@ use crate::export::memory::memory_facts;
 use crate::model::column::Align;
 use crate::model::columns::figures::MEMORY_FIGURES;
 use crate::model::columns::{device, process};
+use crate::model::control_groups::columns::CONTROL_GROUP_COLUMNS;
 use crate::model::file_io::columns::FILE_COLUMNS;
 use crate::model::syncs::columns::SYNC_COLUMNS;
 use crate::tui::app::{App, update};
@@ -13,7 +14,8 @@ use crate::tui::view::{Action, Event, Overlay, PaneId, ViewId};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 /// Every tab and page: its keys, and the panes in it.
-const PLACES: [&str; 14] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "2<enter>", "3<enter>", "5<enter>", "3p"];
+const PLACES: [&str; 15] =
+    ["1", "2", "3", "3Z", "4", "5", "6", "7", "8", "9", "0", "2<enter>", "3<enter>", "5<enter>", "3p"];
 
 /// A screen whose list has rows, after its keys.
 pub(super) fn open(keys: &str, size: (u16, u16)) -> App {
@@ -66,6 +68,7 @@ fn e_explains_the_figures_of_every_pane_that_has_some() {
         PaneId::SlowSyncs,
         PaneId::Files,
         PaneId::Directories,
+        PaneId::ControlGroups,
     ] {
         assert!(explained.contains(&pane), "{pane:?} explains nothing");
     }
@@ -90,6 +93,7 @@ fn every_number_has_its_unit_in_its_explanation() {
     numbers.extend(process::COLUMNS.iter().filter(|c| c.align == Align::Right).map(|c| (c.header, c.help)));
     numbers.extend(SYNC_COLUMNS.iter().filter(|c| c.align == Align::Right).map(|c| (c.header, c.help)));
     numbers.extend(FILE_COLUMNS.iter().filter(|c| c.align == Align::Right).map(|c| (c.header, c.help)));
+    numbers.extend(CONTROL_GROUP_COLUMNS.iter().filter(|c| c.align == Align::Right).map(|c| (c.header, c.help)));
     numbers.extend(MEMORY_FIGURES.iter().map(|c| (c.header, c.help)));
     let units = ["per second", "percent", "millisecond", "bytes", "KiB", "number", " id", "id ", "time since"];
     for (header, help) in numbers {

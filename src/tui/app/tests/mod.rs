@@ -7,6 +7,7 @@ mod findings;
 #[path = "../../../../tests/fixture/mod.rs"]
 pub mod fixture;
 mod footer;
+mod groups;
 mod mouse;
 mod random_input;
 mod replay;
@@ -14,12 +15,10 @@ mod screenshot;
 mod syncs;
 mod tune;
 
-use super::update;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::Observation;
 use crate::model::process::{IoPrio, TaskKey};
-use crate::tui::app::App;
-use crate::tui::app::layout;
+use crate::tui::app::{App, layout, update};
 use crate::tui::keymap::BINDINGS;
 use crate::tui::view::{Effect, Event, Overlay, PaneId};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
@@ -75,6 +74,7 @@ pub fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
                     | Effect::ListSlowSyncs(_)
                     | Effect::TraceFiles(_)
                     | Effect::TraceWaits(_)
+                    | Effect::ReadGroups(_)
                     | Effect::RunJob(WorkerJob::WrittenFiles { .. })
             )
         })

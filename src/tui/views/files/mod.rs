@@ -89,10 +89,12 @@ impl View for FilesView {
         self.scroll_mut(click.pane).click(len, click.inner, click.y);
     }
 
-    /// Files are traced only while they are on screen: in this view, and on the pages of a task and of a device.
+    /// Files are traced only while they are on screen: in this view, and on the pages of a task, of a
+    /// device and of a control group.
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
         let is_page = matches!(cx.screen.detail, Some(PaneId::ProcessDetail | PaneId::DeviceDetail));
-        let is_wanted = cx.is_settled_on(ViewId::Files) || is_page;
+        let is_group = cx.layout.pane_area(PaneId::ControlGroupPage).is_some();
+        let is_wanted = cx.is_settled_on(ViewId::Files) || is_page || is_group;
         if is_wanted != self.is_requested {
             self.is_requested = is_wanted;
             out.push(Effect::TraceFiles(is_wanted));

@@ -226,6 +226,10 @@ impl View for ProcessesView {
                 self.follow = self.selected_task(cx.shared).map(|row| row.key());
                 self.show_tree = !self.show_tree;
             }
+            Action::ToggleGroups => {
+                out.navigate(Target::Tab(ViewId::Processes));
+                out.navigate(Target::Groups);
+            }
             Action::ToggleFold => self.toggle_fold(cx, out),
             Action::UserFilter => {
                 let user = self.filter.user.clone().unwrap_or_default();
@@ -242,6 +246,10 @@ impl View for ProcessesView {
     }
 
     fn on_target(&mut self, target: &Target, cx: &Context, out: &mut Outbox) -> bool {
+        if let Target::Processes(filter) = target {
+            self.set_filter(PaneId::Processes, filter, cx);
+            return true;
+        }
         let Target::Task(key) = *target else { return false };
         if cx.shared.system.processes.get(&key).is_none() {
             out.error(format!("task {} has exited", key.tid));
