@@ -12,7 +12,7 @@ use crate::parse::bytes::{parse_u64, words};
 use crate::parse::{named_value, pressure};
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -60,9 +60,14 @@ impl Hierarchies {
         }
     }
 
-    /// The hierarchy whose directories are the groups shown.
-    fn main(&self) -> Option<&Path> {
-        self.blkio.as_deref().or(self.memory.as_deref()).or(self.unified.as_deref())
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.unified, &self.blkio, &self.memory].into_iter().flatten()
+    }
+
+    /// The groups below one, in any hierarchy: with version 1 a group may be in one only.
+    fn children(&self, relative: &Path) -> BTreeSet<PathBuf> {
+        let names = self.all().flat_map(|top| child_directories(&top.join(relative)));
+        names.map(|name| relative.join(name)).collect()
     }
 
     fn read_group(&self, relative: &Path, buf: &mut Vec<u8>) -> ControlGroupRaw {
@@ -86,12 +91,12 @@ impl Hierarchies {
 
 fn read(root: &Root, buf: &mut Vec<u8>) -> Reading<Arc<ControlGroupsRaw>> {
     let hierarchies = Hierarchies::find(root);
-    let Some(top) = hierarchies.main() else {
+    if hierarchies.all().next().is_none() {
         return Reading::Absent("no control groups at /sys/fs/cgroup: mount -t cgroup2 none /sys/fs/cgroup".into());
-    };
+    }
     let mut out = ControlGroupsRaw::default();
     // Level by level, so that the groups above those that are left out are there.
-    let mut level: VecDeque<PathBuf> = child_directories(top).map(PathBuf::from).collect();
+    let mut level: VecDeque<PathBuf> = hierarchies.children(Path::new("")).into_iter().collect();
     while let Some(relative) = level.pop_front() {
         if out.groups.len() < MAX_GROUPS {
             out.groups.push(hierarchies.read_group(&relative, buf));
@@ -99,13 +104,13 @@ fn read(root: &Root, buf: &mut Vec<u8>) -> Reading<Arc<ControlGroupsRaw>> {
             out.left_out += 1;
         }
         if out.left_out < MAX_DIRECTORIES {
-            level.extend(child_directories(&top.join(&relative)).map(|name| relative.join(name)));
+            level.extend(hierarchies.children(&relative));
         }
     }
     Reading::Ok(Arc::new(out))
 }
 
-fn child_directories(dir: &Path) -> impl Iterator<Item = OsString> {
+fn child_directories(dir: &Path) -> impl Iterator<Item = OsString> + use<> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let is_dir = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     entries.filter(is_dir).map(|entry| entry.file_name())
@@ -184,6 +189,20 @@ mod tests {
         }
         let root = Root::at(dir.path());
         (dir, root)
+    }
+
+    #[test]
+    fn a_group_of_one_version_1_controller_is_listed() {
+        let (_dir, root) = tree(&[
+            ("blkio/cgroup.procs", ""),
+            ("blkio/db/blkio.throttle.io_service_bytes", "8:0 Read 4096\n"),
+            ("blkio/db/blkio.throttle.io_serviced", "8:0 Read 1\n"),
+            ("memory/cgroup.procs", ""),
+            ("memory/web/memory.usage_in_bytes", "8192\n"),
+        ]);
+        let groups = groups(&root).groups;
+        let all: Vec<_> = groups.iter().map(|g| (&*g.limits.path, g.memory, g.io.is_some())).collect();
+        assert_eq!(all, [("/db", None, true), ("/web", Some(8192), false)]);
     }
 
     fn groups(root: &Root) -> ControlGroupsRaw {
