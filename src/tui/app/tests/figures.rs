@@ -220,3 +220,19 @@ fn the_order_of_a_list_is_its_own() {
     press(&mut app, "1");
     assert!(shown(&app).contains("▴PID") || shown(&app).contains("· by PID"), "{}", shown(&app));
 }
+
+#[test]
+fn graphs_of_a_quiet_overview_are_those_of_the_disk_that_has_done_most() {
+    let mut app = app((160, 45));
+    app.shared.findings = Default::default();
+    let devices = std::sync::Arc::make_mut(&mut app.shared.system.snapshot).devices.ok_mut().unwrap();
+    for rate in devices.iter_mut() {
+        let (id, name) = (rate.id, rate.name.clone());
+        let write_mb_total = if &*name == "vda" { 9.0 } else { 1.0 };
+        *rate = std::sync::Arc::new(crate::model::disk::DiskRate { id, name, write_mb_total, ..Default::default() });
+    }
+    let shown = |app: &App| crate::export::screenshot::to_text(&draw_screen(app));
+    // Idle devices are folded when a key was handled.
+    press(&mut app, "w");
+    assert!(shown(&app).contains("vda, recent past"), "{}", shown(&app));
+}

@@ -74,7 +74,13 @@ fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &Gra
 
 impl DevicesView {
     pub(super) fn render_graphs(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
-        let Some(id) = self.selected(cx.shared) else {
+        // While all devices are idle and folded, none is selected: then the disk that has done most is shown.
+        let most_used = || {
+            let devices = cx.shared.snapshot().devices.ok()?.iter();
+            let total = |rate: &DiskRate| rate.read_mb_total + rate.write_mb_total;
+            devices.max_by(|a, b| total(a).total_cmp(&total(b))).map(|rate| rate.id)
+        };
+        let Some(id) = self.selected(cx.shared).or_else(|| most_used().filter(|_| self.filter.is_empty())) else {
             cx.draw_frame(buf, PaneId::DeviceGraphs, area, "No device selected", "");
             return;
         };
