@@ -12,7 +12,7 @@ pub(crate) use super::screen::{
     Confirmation, Dialog, HelpState, Overlay, PaneId, PendingChange, Prompt, PromptPurpose, ScreenState,
 };
 pub(crate) use super::shared::{Running, Shared};
-use super::widgets::{CellBuffer, RowSearch, Theme, draw_frame, draw_title};
+use super::widgets::{CellBuffer, ColumnState, RowSearch, Theme, draw_frame, draw_title};
 use crate::export::table::Table;
 use crate::model::column::{ColumnSource, ColumnSpec, FigureSpec};
 use crate::model::disk::DevId;
@@ -299,6 +299,19 @@ impl Outbox {
     pub fn ask(&mut self, request: ViewRequest) {
         self.request(Request::Navigate(Target::Ask(request)));
     }
+}
+
+/// Sorts or scrolls so many columns if the key is for that; says whether it is.
+pub(crate) fn change_columns(columns: &mut ColumnState, action: Action, count: usize) -> bool {
+    match action {
+        Action::SortLeft => columns.move_sorted(-1, count),
+        Action::SortRight => columns.move_sorted(1, count),
+        Action::ColumnsLeft => columns.scroll(-1, count),
+        Action::ColumnsRight => columns.scroll(1, count),
+        Action::ReverseSort => columns.reverse = !columns.reverse,
+        _ => return false,
+    }
+    true
 }
 
 /// A view. Only `panes`, `render` and `table` are required.

@@ -6,6 +6,7 @@ use crate::export::table::Table;
 use crate::model::file_io::columns::{FILE_COLUMNS, SOURCE};
 use crate::tui::view::{
     Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
+    change_columns,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
@@ -66,12 +67,7 @@ impl View for FilesView {
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         match action {
             Action::Open => self.open_process(pane, cx, out),
-            Action::SortLeft => self.columns.move_sorted(-1, FILE_COLUMNS.len()),
-            Action::SortRight => self.columns.move_sorted(1, FILE_COLUMNS.len()),
-            Action::ColumnsLeft => self.columns.scroll(-1, FILE_COLUMNS.len()),
-            Action::ColumnsRight => self.columns.scroll(1, FILE_COLUMNS.len()),
-            Action::ReverseSort => self.columns.reverse = !self.columns.reverse,
-            _ => return false,
+            _ => return change_columns(&mut self.columns, action, FILE_COLUMNS.len()),
         }
         true
     }

@@ -7,7 +7,8 @@ mod page;
 use crate::export::table::Table;
 use crate::model::control_groups::columns::{CONTROL_GROUP_COLUMNS, SOURCE};
 use crate::tui::view::{
-    Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Target, View, ViewId,
+    Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Request, Target, View,
+    ViewId, change_columns,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 
@@ -72,12 +73,7 @@ impl View for GroupsView {
         match action {
             Action::Open => self.open_processes(cx, out),
             Action::ToggleGroups => self.is_open = false,
-            Action::SortLeft => self.columns.move_sorted(-1, CONTROL_GROUP_COLUMNS.len()),
-            Action::SortRight => self.columns.move_sorted(1, CONTROL_GROUP_COLUMNS.len()),
-            Action::ColumnsLeft => self.columns.scroll(-1, CONTROL_GROUP_COLUMNS.len()),
-            Action::ColumnsRight => self.columns.scroll(1, CONTROL_GROUP_COLUMNS.len()),
-            Action::ReverseSort => self.columns.reverse = !self.columns.reverse,
-            _ => return false,
+            _ => return change_columns(&mut self.columns, action, CONTROL_GROUP_COLUMNS.len()),
         }
         true
     }

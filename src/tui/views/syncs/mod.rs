@@ -8,6 +8,7 @@ use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SOURCE, SYNC_COLUMNS};
 use crate::tui::settings::SYNC_THRESHOLD_MS_RANGE;
 use crate::tui::view::{
     Action, ColumnInfo, Context, Effect, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId,
+    change_columns,
 };
 use crate::tui::widgets::{CellBuffer, ColumnState, Rect, RowSearch, Scroll, split_rows};
 use smart_default::SmartDefault;
@@ -98,12 +99,7 @@ impl View for SyncsView {
     fn on_action(&mut self, pane: PaneId, action: Action, cx: &Context, out: &mut Outbox) -> bool {
         match action {
             Action::Open => self.open_process(pane, cx, out),
-            Action::SortLeft => self.columns.move_sorted(-1, SYNC_COLUMNS.len()),
-            Action::SortRight => self.columns.move_sorted(1, SYNC_COLUMNS.len()),
-            Action::ColumnsLeft => self.columns.scroll(-1, SYNC_COLUMNS.len()),
-            Action::ColumnsRight => self.columns.scroll(1, SYNC_COLUMNS.len()),
-            Action::ReverseSort => self.columns.reverse = !self.columns.reverse,
-            _ => return false,
+            _ => return change_columns(&mut self.columns, action, SYNC_COLUMNS.len()),
         }
         true
     }
