@@ -160,6 +160,7 @@ pub(super) fn recording_header(root: &Root, interval: Duration) -> RecordingHead
         program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
         host: host.name,
         kernel: host.kernel,
+        program_pid: host.program_pid,
         started_at: at,
         mono_ns: clock::now_log_clock().mono_ns,
         interval_ns: interval.as_nanos() as u64,

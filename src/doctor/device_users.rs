@@ -334,6 +334,8 @@ impl DeviceUsers {
         };
         let mut users: Vec<DeviceUser> = sums.processes.iter().map(user).filter(|user| user.share > 0.0).collect();
         users.sort_by(|a, b| b.share.total_cmp(&a.share));
+        // This program is named only where it is what keeps the device busy.
+        users.retain(|user| user.share >= MOST || !ctx.is_own_process(user.pid));
         let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
         let others = sums.queue_use(users.iter().filter(|user| user.share >= MIN_SHARE), requests);
         let delayed = |user: &DeviceUser| {

@@ -122,11 +122,17 @@ impl TaskSurvey<'_> {
 pub(super) struct RuleContext<'a> {
     pub(super) system: &'a SystemState,
     task_survey: OnceCell<TaskSurvey<'a>>,
+    own_processes: OnceCell<Vec<u32>>,
 }
 
 impl<'a> RuleContext<'a> {
     pub(super) fn new(system: &'a SystemState) -> Self {
-        Self { system, task_survey: OnceCell::new() }
+        Self { system, task_survey: OnceCell::new(), own_processes: OnceCell::new() }
+    }
+
+    /// Whether a process is this program or a helper of it. Findings do not name those.
+    pub(super) fn is_own_process(&self, pid: u32) -> bool {
+        self.own_processes.get_or_init(|| self.system.own_processes()).contains(&pid)
     }
 
     /// CLOCK_BOOTTIME now, ns.
@@ -334,7 +340,7 @@ impl<'a> RuleContext<'a> {
         self.task_survey.get_or_init(|| {
             let mut out = TaskSurvey::default();
             for row in self.system.processes.iter().filter(|row| !row.has_exited()) {
-                if row.tid() != row.pid() || row.raw.kernel_thread {
+                if row.tid() != row.pid() || row.raw.kernel_thread || self.is_own_process(row.pid()) {
                     continue;
                 }
                 let java = || java_server_kind(row.raw.comm(), row.raw_cmdline()?);
@@ -360,7 +366,7 @@ impl<'a> RuleContext<'a> {
             let interval = frame.snapshot.interval_secs;
             // A tick whose task scan has not arrived yet does not count.
             covered += if frame.tasks.is_empty() { 0.0 } else { interval };
-            for row in frame.tasks.iter() {
+            for row in frame.tasks.iter().filter(|row| !self.is_own_process(row.pid())) {
                 let index = out.iter().position(|t| t.key.pid == row.pid()).unwrap_or_else(|| {
                     out.push(IoTask {
                         key: row.key(),
@@ -392,6 +398,9 @@ impl<'a> RuleContext<'a> {
             let Some(stalls) = tick.memory_stalls.ok() else { continue };
             covered += tick.interval_secs;
             for task in stalls.processes.iter().filter(|task| task.rates[kind].count > 0) {
+                if self.is_own_process(task.key.pid) {
+                    continue;
+                }
                 let (stall, ms) = (task.rates[kind], task.rates[kind].ms_per_s * tick.interval_secs);
                 match out.iter_mut().find(|t| t.key == task.key) {
                     Some(total) => {
@@ -436,7 +445,7 @@ impl<'a> RuleContext<'a> {
         // Looking up a process costs a search among all tasks.
         largest.truncate(MAX_ATTRIBUTED_PROCESSES);
         let is_kernel_thread = |pid| self.system.processes.find_by_pid(pid).is_some_and(|row| row.raw.kernel_thread);
-        largest.retain(|(pid, _)| !is_kernel_thread(*pid));
+        largest.retain(|(pid, _)| !is_kernel_thread(*pid) && !self.is_own_process(*pid));
         let process = |(pid, (sum, name)): (u32, (f64, Option<Arc<str>>))| AttributedProcess {
             name: format::task(&name.map_or("?".into(), |name| sanitize(&*name)), pid),
             bytes_per_s: sum / covered,

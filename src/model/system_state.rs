@@ -19,16 +19,20 @@ use super::topology::{BlockDevice, DeviceKind, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Children of the program that run a load, by their task names.
+const WORKLOAD_CHILDREN: [&[u8]; 2] = [b"iotop-bench", b"iotop-experimen"];
 /// Busiest tasks stored with each tick of the history.
 const TASKS_PER_TICK: usize = 24;
 
-/// Names of the machine, sanitized.
+/// The machine and the program that reads it. Names are sanitized.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostInfo {
     /// Host name.
     pub name: String,
     /// Kernel release.
     pub kernel: String,
+    /// Process id of the program that reads the machine; `None` of a captured tree and in recordings of earlier versions.
+    pub program_pid: Option<u32>,
 }
 
 /// The state of the system.
@@ -154,13 +158,35 @@ impl SystemState {
     }
 
     fn detect_hung_tasks(&mut self, now_boot_ns: u64) {
-        let tasks = self.processes.iter().filter(|task| task.is_in_d_state()).map(|task| DStateTask {
+        let sleeping = || self.processes.iter().filter(|task| task.is_in_d_state());
+        let own = if sleeping().any(|task| !task.raw.kernel_thread) { self.own_processes() } else { Vec::new() };
+        let tasks = sleeping().filter(|task| !own.contains(&task.pid())).map(|task| DStateTask {
             key: task.key(),
             comm: task.comm(),
             wchan: task.wait_channel(),
             timeslices: Some(task.raw.timeslices).filter(|runs| *runs > 0),
         });
         self.hung_tasks = self.hung_task_detector.scan(now_boot_ns, tasks);
+    }
+
+    /// The program that reads the machine and its helpers, by process id: what they wait for is listed as
+    /// [`BlockedRead`], and delays nobody else. Benchmarks and experiments are not among them, since their I/O is wanted.
+    /// Empty where the program is not known. It takes a pass over all tasks.
+    pub(crate) fn own_processes(&self) -> Vec<u32> {
+        let Some(program) = self.host.program_pid else { return Vec::new() };
+        let is_workload = |comm: &[u8]| WORKLOAD_CHILDREN.contains(&comm);
+        let mut own = vec![program];
+        loop {
+            let count = own.len();
+            for row in self.processes.iter().filter(|row| !row.raw.kernel_thread && !is_workload(row.raw.comm())) {
+                if own.contains(&row.raw.ppid) && !own.contains(&row.pid()) {
+                    own.push(row.pid());
+                }
+            }
+            if own.len() == count {
+                return own;
+            }
+        }
     }
 
     fn busiest_tasks(&self) -> ProcessTable {

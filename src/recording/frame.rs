@@ -54,6 +54,9 @@ pub struct RecordingHeader {
     pub program: String,
     pub host: String,
     pub kernel: String,
+    /// Process id of that program.
+    #[serde(rename = "pid")]
+    pub program_pid: Option<u32>,
     /// Clocks at the start.
     #[serde(rename = "at")]
     pub started_at: Timestamp,
@@ -66,10 +69,10 @@ pub struct RecordingHeader {
 }
 
 impl RecordingHeader {
-    /// The host's names, sanitized.
+    /// The host and the program, names sanitized.
     pub fn host(&self) -> HostInfo {
         use crate::sanitize::sanitize;
-        HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
+        HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel), program_pid: self.program_pid }
     }
 
     /// The clocks at the start, for the kernel log.
@@ -199,9 +202,12 @@ mod tests {
 
     #[test]
     fn headers_round_trip_and_bit_flips_are_detected() {
-        let header = RecordingHeader { host: "a".into(), interval_ns: 5, ..RecordingHeader::default() };
+        let header =
+            RecordingHeader { host: "a".into(), interval_ns: 5, program_pid: Some(7), ..RecordingHeader::default() };
         let bytes = header.to_bytes();
-        assert_eq!(RecordingHeader::from_bytes(&bytes), Ok(header));
+        let read = RecordingHeader::from_bytes(&bytes);
+        assert_eq!(read.as_ref().map(|header| header.host().program_pid), Ok(Some(7)));
+        assert_eq!(read, Ok(header));
         let head = FrameHeader { kind: FrameKind::Key, number: 7, packed_len: 8, raw_len: 9, wall_ns: -10, crc: 11 };
         let frame = head.to_bytes();
         assert_eq!(FrameHeader::from_bytes(&frame), Ok(head));

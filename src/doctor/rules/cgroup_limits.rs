@@ -34,7 +34,8 @@ fn cgroup_intervals<'a>(ctx: &RuleContext<'a>) -> Result<Vec<CgroupInterval<'a>>
 }
 
 fn cgroup_finding(ctx: &RuleContext<'_>, cgroup: &CgroupFacts, problem: &str) -> Finding {
-    let rows = cgroup.pids.iter().take(MAX_NAMED_PROCESSES).filter_map(|pid| ctx.system.processes.find_by_pid(*pid));
+    let pids = cgroup.pids.iter().filter(|pid| !ctx.is_own_process(**pid));
+    let rows = pids.take(MAX_NAMED_PROCESSES).filter_map(|pid| ctx.system.processes.find_by_pid(*pid));
     let names: Vec<String> = rows.map(|row| row.label()).collect();
     let title = format!("control group {} {problem}", cgroup.path);
     Finding::new(Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)

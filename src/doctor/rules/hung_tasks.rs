@@ -46,7 +46,9 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     add_kernel_reports(ctx, out);
     ctx.require(&ctx.system.processes_status)?;
     let watched_secs: f64 = ctx.ticks().map(|tick| tick.interval_secs).take(WATCH_TICKS).sum();
-    let any_in_d_state = || ctx.system.processes.iter().any(|row| row.is_in_d_state() && !row.raw.kernel_thread);
+    let is_watched =
+        |row: ProcessRow<'_>| row.is_in_d_state() && !row.raw.kernel_thread && !ctx.is_own_process(row.pid());
+    let any_in_d_state = || ctx.system.processes.iter().any(is_watched);
     if ctx.system.history.len() < 2 {
         Err(RuleSkipped::NeedsMoreData("several task scans"))
     } else if hung == 0 && watched_secs < WATCH_SECS && any_in_d_state() {
@@ -197,7 +199,7 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
     for entry in ctx.kernel_messages(KernelLogClass::HungTask, REPORT_SECS) {
         let Some(pid) = entry.pid else { continue };
         let is_hung = ctx.system.hung_tasks.iter().any(|task| task.key.tid == pid);
-        if is_hung || reported.contains(&pid) || reported.len() >= MAX_FINDINGS {
+        if is_hung || ctx.is_own_process(pid) || reported.contains(&pid) || reported.len() >= MAX_FINDINGS {
             continue;
         }
         reported.push(pid);

@@ -85,7 +85,7 @@ impl Window {
             out.secs += frame.snapshot.interval_secs;
             out.ticks += 1;
             let before: usize = out.waiters.iter().map(|waiter| waiter.ticks).sum();
-            for row in frame.tasks.iter() {
+            for row in frame.tasks.iter().filter(|row| !ctx.is_own_process(row.pid())) {
                 out.add_waiter(&row, &frame.snapshot);
                 out.add_journal_thread(ctx, &row);
             }

@@ -219,6 +219,9 @@ fn waiting_tasks(ctx: &RuleContext<'_>, mount: &NetFsRate, secs: f64) -> (Vec<In
     for waits in ctx.window(secs).filter_map(|tick| tick.task_waits.ok()) {
         covered += waits.covered_secs;
         for row in waits.rows.iter().filter(|row| row.key.file.file_system == mount.dev) {
+            if ctx.is_own_process(row.key.pid) {
+                continue;
+            }
             let name = || format::task(waits.process_name(row.key.pid).unwrap_or("?"), row.key.pid);
             sums.entry(row.key.pid).or_insert_with(|| (0.0, name())).0 += row.secs;
             if row.file.is_full_path {

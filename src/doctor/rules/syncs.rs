@@ -140,7 +140,9 @@ fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<
     let is_slow = |waiter: &SyncWaiter| {
         let slow_ms = (ctx.storage_class(waiter.device).limits().slow_ms / 2.0).max(FAST_SYNC_MS);
         let p99_ms = waiter.file.latency.map_or(0.0, |latency| latency.p99 / 1e3);
-        waiter.wait_pct >= BEHIND_STREAM_MIN_PCT && waiter.typical_ms.max(p99_ms) >= slow_ms
+        waiter.wait_pct >= BEHIND_STREAM_MIN_PCT
+            && waiter.typical_ms.max(p99_ms) >= slow_ms
+            && !ctx.is_own_process(waiter.pid)
     };
     let mut out: Vec<SyncWaiter> = totals.into_iter().filter_map(waiter).filter(is_slow).collect();
     out.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct));
@@ -173,7 +175,9 @@ fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
         return find_untraced_stream(ctx, waiter);
     }
     let users = ctx.device_chain(waiter.device).into_iter().flat_map(traced);
-    let streams = users.filter(|user| user.pid != waiter.pid && user.bytes_per_s >= STREAM_BYTES_PER_S);
+    let streams = users.filter(|user| {
+        user.pid != waiter.pid && !ctx.is_own_process(user.pid) && user.bytes_per_s >= STREAM_BYTES_PER_S
+    });
     let largest = streams.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
     Some(Stream { name: largest.name, write_bytes_per_s: largest.bytes_per_s })
 }

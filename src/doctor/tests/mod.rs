@@ -9,6 +9,7 @@ mod firing;
 mod firing_stalls;
 mod health;
 mod layers;
+mod own_processes;
 mod quiet;
 mod situations;
 mod syncs;

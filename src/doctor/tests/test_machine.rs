@@ -157,7 +157,8 @@ impl TestMachine {
     /// The healthy machine, before its first tick.
     pub fn new() -> Self {
         let start = LogClock { mono_ns: 1_000 * SEC, wall_ns: 1_700_000_000 * SEC as i64 };
-        let mut world = SystemState::new(HostInfo { name: "host".into(), kernel: "6.18".into() }, start);
+        let mut world =
+            SystemState::new(HostInfo { name: "host".into(), kernel: "6.18".into(), program_pid: None }, start);
         world.topology = Reading::Ok(topology());
         world.kernel_log_status = Reading::Ok(());
         world.processes_status = Reading::Ok(());

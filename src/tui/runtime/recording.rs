@@ -33,6 +33,7 @@ impl ActiveRecording {
             program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
             host: app.shared.system.host.name.clone(),
             kernel: app.shared.system.host.kernel.clone(),
+            program_pid: app.shared.system.host.program_pid,
             started_at: at,
             mono_ns: log_clock.mono_ns,
             interval_ns: app.shared.interval.as_nanos() as u64,
